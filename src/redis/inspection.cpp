@@ -26,9 +26,9 @@ using Steady = std::chrono::steady_clock;
 constexpr unsigned kPings = 50;
 constexpr unsigned kLooksAtTheClock = 9;
 constexpr base::Duration kPatience = 2s;
-constexpr int kCrowd = 70;  // of one key: more than the scripts keep in a string
+constexpr int kCrowd = 70;  // permits of one key: more than the scripts keep in a string
 constexpr std::pair<int, int> kOldest{6, 2};
-constexpr std::string_view kReplica = "slave";  // as INFO calls the role
+constexpr std::string_view kReplica = "slave";  // the role's name in INFO
 
 std::string_view line_of(std::string_view info, std::string_view name) {
   for (std::size_t at = 0; at < info.size();) {
@@ -48,7 +48,7 @@ std::optional<Number> number_in(std::string_view text) {
   return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
-// Micros since the epoch, as TIME answers: seconds and microseconds.
+// Parses the reply to TIME: seconds and microseconds. Returns an instant.
 std::optional<base::TimePoint> instant_in(const Reply& reply) {
   if (reply.words.size() != 2) return std::nullopt;
   const auto seconds = number_in<std::int64_t>(reply.words[0]);
@@ -67,7 +67,7 @@ std::string command(std::initializer_list<std::string_view> words) {
   return bytes;
 }
 
-// The questions of one inspection, in their order. An error ends it; what is denied does not.
+// The commands of one inspection, in order. An error ends the inspection; a denied command does not.
 class Inspector {
  public:
   Inspector(net::Executor executor, const RedisSettings& settings, Inspection& found)
@@ -92,8 +92,8 @@ class Inspector {
   }
 
  private:
-  // How many may be asked until one will do: the nodes of a cluster, or what each Sentinel takes for the
-  // master.
+  // Returns how many addresses may be tried: the nodes of a cluster, or the masters that the Sentinels
+  // report.
   [[nodiscard]] std::size_t candidates() const noexcept {
     if (settings_.topology == Topology::Cluster) return settings_.nodes.size();
     return sentinels_ ? settings_.sentinel.addresses.size() : 1;
@@ -112,7 +112,7 @@ class Inspector {
     if (sentinels_ && (ec || is_misled())) sentinels_->doubt();
     co_return ec;
   }
-  // By a Sentinel that knows an old master.
+  // Returns true if a Sentinel reported an old master.
   [[nodiscard]] bool is_misled() const noexcept { return sentinels_ && found_.facts.role == kReplica; }
   net::Awaitable<net::ErrorCode> sign_in_here() {
     const Greeting greeting = sign_in(settings_);
@@ -147,7 +147,7 @@ class Inspector {
     if (!slots) co_return ec;
     found_.unserved = kSlots - slots->served();
     const base::Endpoint* last = nullptr;
-    for (Slot slot = 0; slot < kSlots; ++slot) {  // whoever owns none has none of weir's keys
+    for (Slot slot = 0; slot < kSlots; ++slot) {  // a node without slots has no keys of weir's
       const auto* owner = slots->owner(slot);
       if (owner == nullptr || owner == last || *owner == found_.address) continue;
       last = owner;
@@ -158,8 +158,9 @@ class Inspector {
     co_return ec;
   }
 
-  // What the scripts come to with long logs and many places alone, here of a key that is not there: for its
-  // effect nothing, and whatever a replica or another node's slot answers, but whether it is denied.
+  // Tries commands that the scripts use only for long logs and many permits, on a key that does not exist.
+  // They have no effect. Only a denied command counts; errors of a replica or about another node's slot do
+  // not.
   net::Awaitable<net::ErrorCode> try_rare_commands() {
     const std::string key = settings_.prefix + ":probe";
     for (const std::string& ask :
@@ -190,9 +191,8 @@ class Inspector {
     co_return net::ErrorCode();
   }
 
-  // Redis reads its clock somewhere between our sending and our hearing of it: so the difference to the
-  // middle of the two is wrong by half of what lies between them, at most. The shortest trip of several tells
-  // best.
+  // Redis reads its clock between weir's sending and receiving. So the middle of the two is wrong by at most
+  // half of the trip. The shortest of several trips is the most precise.
   net::Awaitable<net::ErrorCode> compare_clocks() {
     const std::string ask = command({"TIME"});
     auto shortest = base::kForever;
@@ -207,12 +207,12 @@ class Inspector {
       if (!theirs || took >= shortest) continue;
       shortest = took;
       const base::Duration half((took.count() + 1) / 2);
-      found_.clock = ClockDifference{*theirs - (local + half), half + base::Duration(1)};  // of rounding
+      found_.clock = ClockDifference{*theirs - (local + half), half + base::Duration(1)};  // for rounding
     }
     co_return net::ErrorCode();
   }
 
-  // Whether the last reply is an error, which is noted once.
+  // Returns true if the last reply is an error, and notes that error.
   bool denied(const char* what) {
     const Reply& reply = redis_.reply();
     if (reply.kind != Reply::Kind::Error) return false;
@@ -223,7 +223,7 @@ class Inspector {
   const RedisSettings& settings_;
   Inspection& found_;
   std::shared_ptr<TlsClient> tls_;        // null: plain
-  std::unique_ptr<Sentinels> sentinels_;  // null but in their topology
+  std::unique_ptr<Sentinels> sentinels_;  // null without Sentinels
   Conversation redis_;
 };
 
@@ -232,7 +232,7 @@ net::Awaitable<void> look(net::Executor executor, const RedisSettings& settings,
   (void)co_await inspector.look();
 }
 
-// What weir does there, done once for each kind of state: numbers, logs, and places.
+// Runs each of weir's operations once for each kind of state: numbers, logs, and permits.
 class Trial {
  public:
   Trial(net::asio::io_context& loop, const RedisSettings& settings, Inspection& found)
@@ -250,7 +250,7 @@ class Trial {
     crowd({random_key(), &long_log_}, kCrowd, entered_);
     crowd(place_, kCrowd, placed_);
     const auto told = store_.stats().refunds.load();
-    turn_until([&] { return placed_ == 0 || store_.stats().refunds.load() > told; });  // renewed
+    turn_until([&] { return placed_ == 0 || store_.stats().refunds.load() > told; });  // until renewed
     for (; placed_ > 0; --placed_) store_.release(place_);
     see_through(hear_the_rest());
     store_.stop();
@@ -258,7 +258,7 @@ class Trial {
   }
 
  private:
-  // Little time between renewals, and so one to wait for.
+  // A short lease, so that a renewal comes soon.
   static RedisSettings patient(RedisSettings settings) {
     settings.timeout = kPatience;
     settings.lease_time = 300ms;
@@ -280,7 +280,7 @@ class Trial {
   net::Task<void> charge_and_refund() {
     for (const auto* limiter : {&bucket_, &log_}) {
       const limit::Charge charge{random_key(), limiter};
-      for (int i = 0; i < 5; ++i) {  // full and drained by turns, so that a log does all that it ever does
+      for (int i = 0; i < 5; ++i) {  // filled and drained in turn, so that a log uses all its commands
         base::TimePoint now;
         const bool allowed = co_await admits(charge, now);
         if (!found_.obstacles.empty()) break;
@@ -290,8 +290,8 @@ class Trial {
     done_ = true;
   }
 
-  // Of one key, each in a call of its own, so that it comes to what a string does not hold; as many of them
-  // under way as wait for no company.
+  // Takes many permits of one key, each in its own call, so that they outgrow a string. As many calls run at
+  // once as do not wait for company.
   void crowd(const limit::Charge& charge, int size, int& admitted) {
     for (int i = 0; i < size && found_.obstacles.empty(); ++i) {
       turn_until([&] { return under_way_ < Pipeline::kMostUnanswered; });
@@ -310,7 +310,7 @@ class Trial {
     --under_way_;
   }
 
-  // Replies come in order: this charge's comes after those of the refunds.
+  // Replies come in order, so this charge's reply comes after those of the refunds.
   net::Task<void> hear_the_rest() {
     const limit::Charge last{random_key(), &bucket_};
     base::TimePoint now;
@@ -335,7 +335,7 @@ class Trial {
 
   net::asio::io_context& loop_;
   Inspection& found_;
-  const bool tries_again_;  // where another may be the master by now, or another's word be asked
+  const bool tries_again_;  // another server may be the master by now, or another Sentinel can be asked
   std::random_device random_;
   const limit::Limiter bucket_ = limit::TokenBucket::make({10, 1s}, 1).value();
   const limit::Limiter log_ = limit::SlidingLog::make({2, 2ms}).value();
@@ -344,7 +344,7 @@ class Trial {
   const limit::Charge place_{random_key(), &places_};
   Store store_;
   limit::LineSet unasked_ = 0;
-  int placed_ = 0;  // so often is place_ held
+  int placed_ = 0;  // how many permits place_ holds
   int entered_ = 0;
   std::size_t under_way_ = 0;
   bool done_ = false;
@@ -391,7 +391,7 @@ Inspection inspect(const RedisSettings& settings, bool shares_secret) {
     net::asio::co_spawn(loop, look(loop.get_executor(), alone, other), [](const std::exception_ptr&) {});
     loop.restart();
     loop.run();
-    other.others.clear();  // it sees the same ones
+    other.others.clear();  // it reports the same masters
   }
   if (shares_secret) {
     net::asio::co_spawn(loop, SharedSecret::look(loop.get_executor(), settings, found.address),

@@ -14,7 +14,7 @@ constexpr const char* kExpected =
 constexpr std::string_view kDefaultPort = "6379";
 constexpr int kMostDatabase = 1'000'000;
 
-// A URL may carry a password: what is wrong with it is said without repeating it.
+// A URL may contain a password, so the error does not repeat the URL.
 base::Error wrong(const char* why) {
   return base::Error{std::string("the Redis URL ") + why + ": " + kExpected};
 }
@@ -26,7 +26,7 @@ std::optional<int> hex_digit(char c) {
   return std::nullopt;
 }
 
-// Percent-encoding undone (RFC 3986 §2.1); nullopt where '%' is not followed by two hex digits.
+// Decodes percent-encoding (RFC 3986 §2.1). Returns nullopt if two hex digits do not follow a '%'.
 std::optional<std::string> decoded(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -44,14 +44,14 @@ std::optional<std::string> decoded(std::string_view text) {
   return out;
 }
 
-// Returns where the '@' behind user and password is. A host and a database have none, so the last one is it,
-// whatever the password holds. The path of a socket may have some: there it is the first before a '/'.
+// Returns the position of the '@' after user and password. A host or database has no '@', so the last one is
+// right, whatever the password contains. The path of a socket may contain '@', so there it is the first "@/".
 std::size_t end_of_user(std::string_view rest, bool is_socket) {
   if (!is_socket) return rest.rfind('@');
   return rest.starts_with('/') ? std::string_view::npos : rest.find("@/");
 }
 
-// Takes "user:password@" off the front of `rest`.
+// Removes "user:password@" from the front of `rest`.
 bool take_user(std::string_view& rest, bool is_socket, RedisSettings& settings) {
   const auto at = end_of_user(rest, is_socket);
   if (at == std::string_view::npos) return true;

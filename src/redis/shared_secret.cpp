@@ -26,16 +26,16 @@ namespace {
 namespace asio = net::asio;
 using namespace std::chrono_literals;
 
-constexpr base::Duration kPatience = 1s;      // for one answer
-constexpr base::Duration kPeriod = 5s;        // between two questions once a secret is agreed on
-constexpr base::Duration kFirstPause = 50ms;  // before; doubled each time, up to the next one
+constexpr base::Duration kPatience = 1s;      // for one reply
+constexpr base::Duration kPeriod = 5s;        // between two rounds once a secret is agreed on
+constexpr base::Duration kFirstPause = 50ms;  // before that; doubled each time up to kMostPause
 constexpr base::Duration kMostPause = 300ms;
 constexpr int kMostRedirections = 5;
 
-// Where to ask next, and how.
+// The server to ask next, and how.
 struct Target {
   base::Endpoint address;
-  bool asking = false;  // a slot that is on its way there: ASKING goes before each command
+  bool asking = false;  // the slot is moving there: ASKING precedes each command
 };
 
 }  // namespace
@@ -89,7 +89,7 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
   [[nodiscard]] bool is_agreed() const noexcept { return is_agreed_; }
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
 
-  // Offers nothing. Not beside start().
+  // Offers no secret. Must not be called together with start().
   net::Awaitable<SecretLook> look_at(Target target);
 
  private:
@@ -107,13 +107,14 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
   const std::string name_;
   const StoreLog log_;
   Agreed agreed_;
-  base::SipKey secret_;  // agreed on, or what is offered
+  base::SipKey secret_;  // the agreed secret, or the offered one
   bool is_agreed_ = false;
   bool stopped_ = false;
   std::string why_;
   Complaint complaint_;
-  std::shared_ptr<TlsClient> tls_;        // null: plain; shared with the connections made of it
-  std::shared_ptr<Sentinels> sentinels_;  // null but in their topology; shared as its class demands
+  std::shared_ptr<TlsClient> tls_;  // null: no TLS; shared with its connections
+  std::shared_ptr<Sentinels>
+      sentinels_;  // null without Sentinels; shared_ptr because its coroutine shares it
   Conversation redis_;
   net::Timer pause_;
   std::mt19937 random_{std::random_device{}()};
@@ -147,7 +148,7 @@ net::Awaitable<void> SharedSecret::Asking::rest(base::Duration length) {
   if (!stopped_) co_await pause_.async_wait(net::into(ignored));
 }
 
-// Asks the one Redis, or the nodes of a cluster, or the masters that Sentinels name, until one answers.
+// Asks the one Redis, the nodes of a cluster, or the masters that Sentinels report, until one answers.
 net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_somebody() {
   const bool cluster = settings_.topology == Topology::Cluster;
   const std::size_t tries = cluster      ? settings_.nodes.size()
@@ -169,7 +170,7 @@ net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_somebody()
   co_return std::nullopt;
 }
 
-// Offers a secret, and returns the one that is there. SET and not GET finds a replica out.
+// Offers a secret, and returns the one that Redis has. A replica rejects SET, which a GET would not show.
 net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target target) {
   std::string offer, question;
   append_command(offer, {"SET", name_, in_hex(secret_), "NX"});
@@ -185,8 +186,8 @@ net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target 
   co_return found;
 }
 
-// MGET answers as if a key were absent whose value is no text: EXISTS tells the two apart. TYPE may be
-// denied, for weir itself needs it nowhere.
+// MGET returns nil for a missing key and for a value that is no string; EXISTS distinguishes them. TYPE may
+// be denied, because weir needs it nowhere else.
 net::Awaitable<SecretLook> SharedSecret::Asking::look_at(Target target) {
   using State = SecretLook::State;
   std::string question, presence, type;
@@ -226,7 +227,7 @@ net::Awaitable<bool> SharedSecret::Asking::meet(const base::Endpoint& address) {
   co_return !ec;
 }
 
-// Returns true after an answer that is no error; follows the redirections of a cluster to it.
+// Returns true after a reply that is no error. Follows the redirections of a cluster.
 net::Awaitable<bool> SharedSecret::Asking::say(const std::string& command, Target& target) {
   std::string asking;
   append_command(asking, {"ASKING"});
@@ -265,7 +266,7 @@ void SharedSecret::Asking::take(const base::SipKey& found) {
                                 "and clients start with fresh limits in Redis");
 }
 
-// Once agreed, the store tells how Redis is.
+// Once a secret is agreed on, the store logs Redis's failures.
 void SharedSecret::Asking::complain() {
   if (is_agreed_ || !log_) return;
   const auto line = "redis: weir cannot learn the secret in " + name_ + ": " + why_ +

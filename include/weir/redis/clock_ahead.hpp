@@ -1,4 +1,4 @@
-// How far two readings of the clocks of Redis servers are apart.
+// The distance between two readings of Redis servers' clocks.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -9,8 +9,9 @@
 
 namespace weir::redis {
 
-// Returns how far the clock behind an answer is ahead of that of its bill (Outcome::ahead), in microseconds.
-// That field has 32 bits: clocks that are more than 35 minutes apart count as 35 minutes apart.
+// Returns how far `clock`, the Redis clock that decided an answer, is ahead of `bill`, the time of the whole
+// bill. The result is Outcome::ahead, in microseconds. That field has 32 bits, so the distance is clamped to
+// about 35 minutes.
 [[nodiscard]] inline std::int32_t clock_ahead(base::TimePoint clock, base::TimePoint bill) noexcept {
   using Limits = std::numeric_limits<std::int32_t>;
   return static_cast<std::int32_t>(

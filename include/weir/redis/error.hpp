@@ -1,5 +1,5 @@
-// Why Redis did not answer a bill. Every value has a rule's on_store_failure to meet it; none reaches a
-// client.
+// The reasons why Redis did not answer a bill. The rule's on_store_failure handles every value; no value
+// reaches a client.
 #pragma once
 
 #include <type_traits>
@@ -9,22 +9,22 @@
 namespace weir::redis {
 
 enum class StoreError {
-  Timeout = 1,     // no answer within settings.timeout; Redis may still carry the charge out
+  Timeout = 1,     // no answer within settings.timeout; Redis may still carry out the charge
   Away,            // no connection at the moment; nothing was sent
   ConnectionLost,  // the connection broke after the command was sent
   BreakerOpen,     // too many failures in a row; nothing was sent
-  Overloaded,      // as many commands wait as we allow; nothing was sent
+  Overloaded,      // too many commands wait already (StoreTuning::max_pending); nothing was sent
   Stopped,         // the store is stopping
-  Loading,         // LOADING, BUSY, TRYAGAIN, MASTERDOWN: soon again
-  ReadOnly,        // READONLY: this is a replica now
+  Loading,         // LOADING, BUSY, TRYAGAIN, MASTERDOWN: Redis will answer again soon
+  ReadOnly,        // READONLY: this server is a replica now
   OutOfMemory,     // OOM: maxmemory is reached and nothing may be evicted
   Misconfigured,   // MISCONF, NOREPLICAS: Redis refuses writes for its own safety
   NotAllowed,      // NOAUTH, WRONGPASS, NOPERM
-  CommandDenied,   // a script's user may not run one of its commands: of bills that come to it alone
-  NoScript,        // NOSCRIPT again after the script had been loaded again
+  CommandDenied,   // the ACL user may not run a command of a script; only bills that need it fail
+  NoScript,        // NOSCRIPT again after weir loaded the script again
   ServerError,     // any other error reply
-  BadReply,        // not RESP, or not what our script answers
-  NoTls,           // no TLS came about: a certificate that is not believed, or a server that speaks none
+  BadReply,        // not RESP, or not a reply of weir's scripts
+  NoTls,           // the TLS handshake failed: untrusted certificate, or a server without TLS
 };
 
 [[nodiscard]] const boost::system::error_category& store_category() noexcept;

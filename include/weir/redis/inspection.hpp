@@ -1,4 +1,5 @@
-// What a Redis says of itself, and whether weir could keep its state there: for `weir redis-check`.
+// Inspects a Redis server for `weir redis-check`: what the server reports, and whether weir could keep its
+// state there.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -14,7 +15,7 @@
 
 namespace weir::redis {
 
-// What its INFO tells. Empty or absent: it does not say, or we may not ask.
+// The fields of the INFO reply. A field is empty or absent if the server does not report it or denies INFO.
 struct ServerFacts {
   std::string product;  // "Redis" or "Valkey"
   std::string version;
@@ -22,12 +23,13 @@ struct ServerFacts {
   std::string eviction;                     // maxmemory-policy
   std::optional<std::uint64_t> max_memory;  // bytes; 0: no bound
   std::optional<std::uint64_t> used_memory;
-  std::optional<unsigned> replicas{};  // of a master: those that are connected
+  std::optional<unsigned> replicas{};  // connected replicas, if this server is a master
   bool in_cluster = false;
 };
 [[nodiscard]] ServerFacts read_info(std::string_view info);
 
-// At least Redis 6.2, or any Valkey, whose first was of Redis 7.2's kind. An unreadable version is not.
+// Returns true for Redis 6.2 or later and for any Valkey, whose first version matches Redis 7.2. Returns
+// false if the version is unreadable.
 [[nodiscard]] bool is_recent(const ServerFacts& facts) noexcept;
 
 struct RoundTrips {
@@ -36,28 +38,28 @@ struct RoundTrips {
 };
 
 struct ClockDifference {
-  base::Duration ahead;  // of Redis's clock before this host's; negative: behind
-  base::Duration error;  // at most: half of the shortest round trip that measured it
+  base::Duration ahead;  // distance of Redis's clock ahead of this host's; negative: behind
+  base::Duration error;  // largest error of `ahead`: half of the shortest round trip that measured it
 };
 
 struct Inspection {
-  base::Endpoint address;   // what was inspected
-  std::string unreachable;  // why there is nothing else; empty where it answers
+  base::Endpoint address;   // the inspected server
+  std::string unreachable;  // why the server did not answer; empty if it did
   ServerFacts facts;
   std::optional<RoundTrips> round_trips;
   std::optional<ClockDifference> clock;
-  std::vector<std::string> obstacles;  // to what weir does there: "EVALSHA: NOPERM …"
-  std::vector<std::string> denied;     // what only an inspection asks, and could not learn
-  // Of a cluster as this node sees it: how many slots nobody serves, and its other masters, whose obstacles
-  // are denied commands alone.
+  std::vector<std::string> obstacles;  // commands of weir that fail there: "EVALSHA: NOPERM …"
+  std::vector<std::string> denied;     // commands that only an inspection sends and that the server denied
+  // `unserved`: the number of cluster slots without a node, as this node sees it. `others`: the other masters
+  // of the cluster. The obstacles of another master are denied commands only.
   std::size_t unserved = 0;
   std::vector<Inspection> others{};
-  std::optional<SecretLook> secret{};  // where it was asked for
+  std::optional<SecretLook> secret{};  // set if `shares_secret`
 };
 
-// Connects, signs in and asks, as weir would, with what it would: charges and gives back under a key of its
-// own, which expires within a second. `shares_secret`: looks as well at what stands where weirs keep the
-// secret that they share. Blocks for some seconds at most.
+// Connects and signs in as weir does, then runs weir's commands: it charges and refunds under a key of its
+// own. That key expires within a second. If `shares_secret`, inspects the key of the shared secret as well.
+// Blocks for a few seconds at most.
 [[nodiscard]] Inspection inspect(const RedisSettings& settings, bool shares_secret);
 
 }  // namespace weir::redis

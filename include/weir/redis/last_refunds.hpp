@@ -1,7 +1,7 @@
-// When keys were last given something back, as far as this process knows: what a store has learned of a key
-// before that may be later than the truth.
+// When each group of keys last had a refund by this process. A store discards state that it read before a
+// refund, because that state may be later than the real one.
 //
-// Shared by the stores of all workers and outlives their loops; any thread may call anything.
+// Shared by the stores of all workers, and outlives their loops. Thread-safe.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -24,15 +24,16 @@ class LastRefunds {
   using Group = std::uint16_t;
   using Groups = boost::container::small_vector<Group, 4>;
 
-  // Keys of one group end what is known of each other, so groups are many: where two lines of one bill met in
-  // one, and one of them were given back whenever the other refuses, that refusal would never be known. The
-  // product, so that clients whose names differ by the same (name_key.cpp) do not all meet alike.
+  // A refund of one key ends the cached state of all keys in its group, so there are many groups. Two lines
+  // of one bill in one group would defeat the cache: the refusal of one line refunds the other. The
+  // multiplication spreads pairs of keys that differ by a fixed amount (name_key.cpp), so such pairs do not
+  // all share a group.
   [[nodiscard]] static Group group_of(const limit::Key& key) noexcept {
     return static_cast<Group>(key.hi * 0x9e3779b97f4a7c15 >> (64 - std::bit_width(kGroups - 1)));
   }
 
-  // To be noted when the refund leaves and when it is known to have been carried out (or may have been): in
-  // between, others may still read the state before it.
+  // Must be called when the refund is sent, and again when Redis has, or may have, carried it out. In
+  // between, others may still read the state from before the refund.
   void note(std::span<const Group> groups, Time now) noexcept {
     for (const auto group : groups) raise(last_[group], now);
   }

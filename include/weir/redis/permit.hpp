@@ -1,6 +1,6 @@
-// What one exchange holds of a concurrency limit in Redis, given back when it goes out of scope.
+// One exchange's permit of a concurrency limit in Redis. The destructor releases it.
 //
-// Owned by the exchange, on the worker's thread. The store outlives it.
+// Owned by the exchange and used on the worker's thread. The store outlives it.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -12,7 +12,8 @@ namespace weir::redis {
 
 class Permit {
  public:
-  // Of a charge that `store` has carried out, or that it was told to hold. REQUIRES holds(*charge.limiter).
+  // Takes over a charge that `store` has carried out, or that Store::hold() was called for. REQUIRES
+  // holds(*charge.limiter).
   Permit(Store& store, const limit::Charge& charge) noexcept : store_(&store), charge_(charge) {}
   Permit(Permit&& other) noexcept : store_(std::exchange(other.store_, nullptr)), charge_(other.charge_) {}
   Permit& operator=(Permit&&) = delete;
@@ -21,7 +22,7 @@ class Permit {
   }
 
  private:
-  Store* store_;  // null: another's now
+  Store* store_;  // null after a move
   limit::Charge charge_;
 };
 

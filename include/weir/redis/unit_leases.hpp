@@ -1,8 +1,8 @@
-// Units of hot keys that this process has taken from Redis in advance, already debited there: requests are
-// admitted from them without a trip. What all of a weir's workers hold; the arithmetic is
-// redis/prefetch/stock.hpp's.
+// Units of hot keys that this process has taken from Redis in advance. Redis has debited them already, so
+// weir admits requests from them without a round trip. This class holds the units of all workers;
+// redis/prefetch/stock.hpp has the arithmetic.
 //
-// Shared by the stores of all workers and outlives their loops; any thread may call anything.
+// Shared by the stores of all workers, and outlives their loops. Thread-safe.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -21,18 +21,18 @@ namespace weir::redis {
 struct Refund;
 struct Trip;
 
-// Whether what is debited now may be spent later with nobody admitted who should not be
+// Returns true if units of this limiter can be debited now and spent later without exceeding the limit
 // (redis/prefetch/lot.hpp).
 [[nodiscard]] bool can_be_leased(const limit::Limiter& limiter) noexcept;
 
-// In units, since the start. What is held now: taken + put_back − spent − returned − lost.
+// Counters in units, since the start. taken + put_back − spent − returned − lost are held now.
 struct LeaseStats {
   std::uint64_t taken = 0;
   std::uint64_t spent = 0;
-  std::uint64_t put_back = 0;  // of those spent: by requests that came to nothing
+  std::uint64_t put_back = 0;  // spent units that came back because their request did not proceed
   std::uint64_t returned = 0;  // sent back to Redis
-  std::uint64_t lost = 0;      // their time was over, or the key was reset
-  std::uint64_t crowded = 0;   // not units: times that a key found no place
+  std::uint64_t lost = 0;      // expired, or their key was reset
+  std::uint64_t crowded = 0;   // a count of events, not units: a key found no place
 
   [[nodiscard]] std::uint64_t held() const noexcept { return taken + put_back - spent - returned - lost; }
 };
@@ -41,8 +41,8 @@ class UnitLeases {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Of so many keys at most (rounded up to a multiple of 64); none is held for longer than `hold` after its
-  // key was last asked for.
+  // Holds units of at most `keys` keys (rounded up to a multiple of 64). Gives units back `hold` after the
+  // last request for their key.
   UnitLeases(std::size_t keys, base::Duration hold);
   ~UnitLeases();
   UnitLeases(const UnitLeases&) = delete;
@@ -51,24 +51,24 @@ class UnitLeases {
   [[nodiscard]] base::Duration hold() const noexcept { return hold_; }
   [[nodiscard]] LeaseStats stats() const;
 
-  // The rest is for stores, and as Stock has it. REQUIRES line.lease != 0.
+  // The functions below are for stores; Stock documents them. REQUIRES line.lease != 0.
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
   void note_trip(const limit::Charge& line, Time now);
   void learn(const limit::Charge& line, const limit::Outcome& outcome);
   [[nodiscard]] limit::Cost wanted(const limit::Charge& line, Time now);
-  // These hand out what is to be given back in Redis.
+  // put_back() and arrived() return the units that the caller must refund in Redis.
   [[nodiscard]] std::vector<Refund> put_back(const limit::Charge& line, const limit::Outcome& outcome);
   [[nodiscard]] std::vector<Refund> arrived(const limit::Charge& line, const Trip& trip,
                                             const limit::Outcome& outcome);
   void failed(const limit::Charge& line, Time now);
-  // What is held of the key is dropped: in Redis it is as if it had never been taken.
+  // Drops the units of the key without a refund, because the key's state in Redis was reset.
   void forget(const limit::Charge& line);
-  // Some `most` lines of it; the rest stays for the next time.
+  // sweep() and give_up() return about `most` lines at most; the rest remains for the next call.
   [[nodiscard]] std::vector<Refund> sweep(Time now, std::size_t most = kAnyNumber);
   [[nodiscard]] std::vector<Refund> give_up(Time now, std::size_t most = kAnyNumber);
 
-  // Each of those that share it comes, and goes. True: it was the last to go.
+  // Each store calls enter() once and leave() once. leave() returns true for the last store.
   void enter() noexcept { ++sharers_; }
   [[nodiscard]] bool leave() noexcept { return --sharers_ == 0; }
 

@@ -1,4 +1,4 @@
-// The map, and the sessions it asks for. What becomes of bills is in cluster_bill.cpp.
+// The map of slots, and the sessions for its masters. cluster_bill.cpp handles bills.
 #include "redis/cluster/cluster.hpp"
 
 #include "redis/connection/classify.hpp"
@@ -19,12 +19,12 @@ namespace {
 namespace asio = net::asio;
 using namespace std::chrono_literals;
 
-// One node may take so long to say what it knows: a frozen one keeps the next from being asked.
+// The longest wait for one node's map. A frozen node keeps weir from asking the next.
 constexpr base::Duration kPatience = 300ms;
-// Between two questions after the map; while some of it is not served, up to the second of them.
+// Pauses between two requests for the map. While some slots have no node, the pause grows up to kMostPause.
 constexpr base::Duration kLeastPause = 50ms;
 constexpr base::Duration kMostPause = 400ms;
-constexpr base::Duration kRest = 1h;  // with nothing to ask after
+constexpr base::Duration kRest = 1h;  // without a reason to read the map
 
 }  // namespace
 
@@ -88,8 +88,8 @@ void Store::Cluster::look() {
   if (resting_) timer_.cancel();
 }
 
-// Those that are up first; beginning with another each time, for one that is cut off from the others may
-// know an old map.
+// Returns the nodes to ask, those with a session that is up first. Begins with another node each time,
+// because a node that is cut off may have an old map.
 std::vector<base::Endpoint> Store::Cluster::whom_to_ask() const {
   std::vector<base::Endpoint> nodes;
   const auto add = [&](const base::Endpoint& node) {
@@ -146,10 +146,10 @@ net::Awaitable<net::ErrorCode> Store::Cluster::ask(const base::Endpoint& node, s
   co_return net::ErrorCode();
 }
 
-// Who is a master still keeps its session, and one that keeps nothing yet may be asked for what is on its
-// way.
+// A node that is still a master keeps its session. A master without slots may be asked for a slot that moves
+// to it.
 void Store::Cluster::take(SlotMap map) {
-  std::vector<std::shared_ptr<Session>> by_master(map.masters().size());  // first, for it may throw
+  std::vector<std::shared_ptr<Session>> by_master(map.masters().size());  // first, because it may throw
   map_ = std::move(map);
   by_master_ = std::move(by_master);
   for (std::size_t slot = 0; slot < kSlots; ++slot) {
@@ -175,12 +175,12 @@ std::shared_ptr<Store::Session> Store::Cluster::session_at(const base::Endpoint&
   settings.address = address;
   const auto session = std::make_shared<Session>(executor_, settings, log_, tuning_, &refunds_, &common_);
   sessions_.reserve(sessions_.size() + 1);
-  session->start();  // after what may throw: what is kept has begun
+  session->start();  // after all that may throw, so that every kept session is started
   sessions_.push_back(session);
   return session;
 }
 
-// What is under way there has its answer, or its deadline, before it is closed.
+// Closes the session once its commands have their answers or their deadlines have passed.
 void Store::Cluster::leave(const std::shared_ptr<Session>& session) {
   auto timer = std::make_shared<net::Timer>(executor_, 2 * settings_.timeout);
   timer->async_wait([self = shared_from_this(), session, timer](net::ErrorCode) { session->stop(); });
@@ -193,11 +193,11 @@ Store::Session* Store::Cluster::owner(Slot slot) const noexcept {
                            : by_master_[static_cast<std::size_t>(master - map_->masters().data())].get();
 }
 
-// The node that keeps, or is about to take, what is told of.
+// Returns the session of the node that keeps the slot, or that the slot moves to.
 Store::Session* Store::Cluster::follow(const Redirection& redirection) {
   const auto session = session_at(redirection.to);
   if (redirection.kind == Redirection::Kind::Ask || !map_) return session.get();
-  by_master_.reserve(map_->masters().size() + 1);  // first, for it may throw
+  by_master_.reserve(map_->masters().size() + 1);  // first, because it may throw
   map_->move(redirection.slot, redirection.to);
   by_master_.resize(map_->masters().size());
   by_master_[static_cast<std::size_t>(map_->owner(redirection.slot) - map_->masters().data())] = session;
@@ -219,7 +219,7 @@ bool Store::Cluster::is_whole() const noexcept {
                      [](const auto& session) { return !session || session->state() == StoreState::Up; });
 }
 
-// REQUIRES that it is not whole.
+// Returns what keeps the cluster from being whole. REQUIRES !is_whole().
 std::string Store::Cluster::what_is_missing() const {
   if (!map_) return last_error_;
   for (const auto& session : by_master_) {
@@ -240,7 +240,7 @@ void Store::Cluster::tell_state() {
 void Store::Cluster::changed(const Session& session) {
   tell_state();
   if (session.state() == StoreState::Up) {
-    holding_->renew();  // it may have lost what is held there
+    holding_->renew();  // the node may have lost its permits
   } else {
     last_error_ = session.address().to_string() + ": " + session.last_error();
     denied_.forget_all();

@@ -1,12 +1,12 @@
-// A store's inside where a Redis Cluster is behind it: who keeps which keys, one session for each master, and
-// the bills that several of them have to answer.
+// The inside of a store on a Redis Cluster: the map of slots, a session for each master, and bills that need
+// several masters.
 //
 //   seeds ──CLUSTER NODES──► map of slots ──► a session for each master that keeps some
 //     ▲                                          │ MOVED, a connection lost, a breaker opened
-//     └──────────── read anew ◄──────────────────┘
+//     └──────────── read again ◄─────────────────┘
 //
-// Each session has a breaker of its own, so a node that is gone concerns the keys on it alone. They share
-// what is the worker's: the deny cache, what is held, the counters. Belongs to the store and its thread.
+// Each session has its own circuit breaker, so a lost node affects only its keys. The sessions share the
+// worker's deny cache, permits and counters. Belongs to the store and its thread.
 #pragma once
 
 #include "redis/cluster/cluster_slots.hpp"
@@ -51,14 +51,15 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] const StoreStats& stats() const noexcept override { return stats_; }
   [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }
 
-  // Of the sessions: `from` was told `error`. Whether the call, or the command, is in better hands now; a
-  // call that has to be asked in pieces is answered at once, and says so.
+  // Called by a session, `from`, whose node replied `error`. Returns true if the call
+  // or command was sent to another node or again. A call that must be asked in pieces is answered at once,
+  // with `apart` set; the result is then true too.
   [[nodiscard]] bool sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from);
   [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, Session& from);
-  // One of them is up, or is not any more.
+  // Must be called when a session comes up or goes down.
   void changed(const Session& session);
-  // A place in a slot that it keeps, if it keeps any.
+  // Returns a place in a slot that the session's node keeps, if it keeps any.
   [[nodiscard]] limit::Place place_at(const Session& session) const noexcept;
 
  private:
@@ -96,21 +97,21 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   LastRefunds& refunds_;
   StoreStats stats_;
   DenyCache denied_;
-  std::shared_ptr<Holding> holding_;  // shared with its timer under way
+  std::shared_ptr<Holding> holding_;  // shared with its pending timer
   Common common_;
 
   std::optional<SlotMap> map_;
-  std::vector<std::shared_ptr<Session>> by_master_;  // in the order of map_->masters(); null: keeps nothing
-  std::vector<std::shared_ptr<Session>> sessions_;   // all that are in use
+  std::vector<std::shared_ptr<Session>> by_master_;  // in the order of map_->masters(); null: has no slots
+  std::vector<std::shared_ptr<Session>> sessions_;   // all sessions in use
   std::atomic<StoreState> state_{StoreState::Down};
   std::string last_error_;
   Complaint complaint_;
   bool stopped_ = false;
 
   Conversation asked_;
-  net::Timer timer_;      // paces the questions after the map
-  bool wanted_ = false;   // somebody has reason to think that the map has changed
-  bool resting_ = false;  // timer_ is set for as long as nobody does
+  net::Timer timer_;      // paces the requests for the map
+  bool wanted_ = false;   // the map may have changed
+  bool resting_ = false;  // timer_ is set for the long rest until `wanted_`
   std::size_t turn_ = 0;
   std::mt19937 random_{std::random_device{}()};
 };

@@ -1,6 +1,6 @@
-// Bills of a cluster. A script may touch the keys of one slot alone (redis.io, "Redis cluster
-// specification"), so a bill is asked in parts, one a slot, all at once; what some have charged is given back
-// if others refuse.
+// Bills of a cluster. A script may touch the keys of one slot only (redis.io, "Redis cluster specification").
+// So a bill is asked in parts, one for each slot, all at once. If one part is refused, the charges of the
+// others are refunded.
 #include "redis/cluster/cluster.hpp"
 #include "redis/scripts/bill.hpp"
 
@@ -19,7 +19,7 @@ namespace weir::redis {
 
 namespace {
 
-// So often is a bill or a command sent on to another node: beyond, the nodes do not agree.
+// A bill or command is passed on to another node so often at most. Beyond that, the nodes disagree.
 constexpr unsigned kMostHops = 6;
 
 constexpr limit::LineSet bit(std::size_t line) noexcept {
@@ -28,8 +28,8 @@ constexpr limit::LineSet bit(std::size_t line) noexcept {
 
 }  // namespace
 
-// What is asked of a bill in one round, and what is known of its lines afterwards. Lives in the frame of the
-// coroutine that waits, for the calls point into it.
+// The calls of a bill in one round, and what is known of its lines afterwards. Lives in the frame of the
+// waiting coroutine, because the calls point into it.
 class Store::Cluster::Parts {
  public:
   using Calls = boost::container::static_vector<Call, limit::kMaxCharges>;
@@ -41,7 +41,8 @@ class Store::Cluster::Parts {
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
-  // Makes calls of what has no answer yet: one a slot; the second time, where slots are moving, one a line.
+  // Makes calls of the lines without an answer: one for each slot. The second time, because slots are moving,
+  // one for each line.
   void divide() {
     calls_.clear();
     const bool singly = std::exchange(divided_, true);
@@ -59,7 +60,7 @@ class Store::Cluster::Parts {
   }
   [[nodiscard]] Calls& calls() noexcept { return calls_; }
 
-  // What the calls have come to. True: some lines have to be asked again, each for itself.
+  // Takes the results of the calls. Returns true if some lines must be asked again one by one.
   [[nodiscard]] bool take_answers() noexcept {
     for (const Call& call : calls_)
       for (std::size_t i = 0; i < call.charges.size(); ++i) take_answer(call, i);
@@ -69,7 +70,7 @@ class Store::Cluster::Parts {
   [[nodiscard]] bool refused() const noexcept { return refused_; }
   [[nodiscard]] limit::LineSet failed() const noexcept { return failed_; }
   [[nodiscard]] net::ErrorCode error() const noexcept { return error_; }
-  // Of the first that was answered; the outcomes are told how far the others' clocks are from it.
+  // Returns the clock of the first answered line. Sets in each outcome how far its clock is ahead of that.
   [[nodiscard]] base::TimePoint tell_clock() noexcept {
     const auto answered = limit::all_lines(bill_.size()) & ~failed_;
     if (answered == 0) return {};
@@ -78,7 +79,7 @@ class Store::Cluster::Parts {
       if ((answered & bit(i)) != 0) told_[i].ahead = clock_ahead(clocks_[i], clock);
     return clock;
   }
-  // Visits what gives back the lines that were charged.
+  // Calls `visit` with the refund of each charged line.
   void each_charged(auto visit) const {
     for (auto rest = charged_; rest != 0; rest &= rest - 1) {
       const auto line = static_cast<std::size_t>(std::countr_zero(rest));
@@ -111,20 +112,20 @@ class Store::Cluster::Parts {
 
   Charges bill_;
   Outcomes told_;
-  limit::LineSet left_;  // neither asked nor answered
+  limit::LineSet left_;  // lines neither asked nor answered yet
   limit::LineSet failed_ = 0, charged_ = 0;
   bool divided_ = false, refused_ = false;
   net::ErrorCode error_;
   std::array<Slot, limit::kMaxCharges> slots_{};
   std::array<base::TimePoint, limit::kMaxCharges> clocks_{};
-  // Of the calls, end to end, and which of the bill's each of them is.
+  // The lines of the calls, one call after another, and the index of each in the bill.
   std::array<limit::Charge, limit::kMaxCharges> charges_{};
   std::array<limit::Outcome, limit::kMaxCharges> outcomes_{};
   std::array<std::uint8_t, limit::kMaxCharges> lines_{};
   Calls calls_;
 };
 
-// Suspends the coroutine that awaits it until the last of the calls has its answer.
+// Suspends the awaiting coroutine until the last of the calls has its answer.
 struct Store::Cluster::Round {
   Parts& parts;
   unsigned waiting;
@@ -140,7 +141,7 @@ struct Store::Cluster::Round {
 
 net::Task<net::ErrorCode> Store::Cluster::charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked) {
-  const auto self = shared_from_this();  // the store may go while we wait
+  const auto self = shared_from_this();  // the store may be destroyed meanwhile
   count(stats_.calls);
   const auto deadline = std::chrono::steady_clock::now() + settings_.timeout;
   Parts parts(charges, outcomes);
@@ -156,7 +157,7 @@ net::Task<net::ErrorCode> Store::Cluster::charge(Charges charges, Outcomes outco
   co_return parts.error();
 }
 
-// In parallel; how many of the calls somebody will answer.
+// Sends the calls in parallel. Returns how many of them will be answered.
 unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
   unsigned sent = 0;
   for (Call& call : parts.calls()) {
@@ -168,15 +169,15 @@ unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
       call.error = stopped_             ? net::ErrorCode(StoreError::Stopped)
                    : session == nullptr ? net::ErrorCode(StoreError::Away)
                                         : session->enqueue(call);
-    } catch (const std::bad_alloc&) {  // nobody refers to this one; others may be on their way
+    } catch (const std::bad_alloc&) {  // nothing refers to this call; others may have been sent
     }
     if (!call.error) ++sent;
   }
   return sent;
 }
 
-// A bill that some node refused was admitted by nobody. Where there is no memory to say so, what the others
-// charged stands.
+// Refunds a bill that some node refused, because no request was admitted for it. If memory runs out, what
+// other nodes charged remains.
 void Store::Cluster::give_back(const Parts& parts) {
   std::array<Refund, limit::kMaxCharges> lines;
   std::size_t n = 0;
@@ -193,7 +194,7 @@ void Store::Cluster::give_back(const Parts& parts) {
   }
 }
 
-// Line by line, for those of another slot need not be known: then Retry-After is of those that are.
+// Line by line, because lines of another slot need not be known. Retry-After then comes from the known lines.
 std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes outcomes) noexcept {
   const auto now = std::chrono::steady_clock::now();
   const auto slot = slot_of(limit::place_of(charges.front().key));
@@ -215,7 +216,7 @@ std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes
   return clock;
 }
 
-// To whoever keeps each key; those of one key stay in their order.
+// Passes each line to the session that keeps its key. Lines of one key stay in order.
 void Store::Cluster::refund(std::span<const Refund> refunds) {
   for (; !refunds.empty(); refunds = refunds.subspan(1)) {
     const auto line = refunds.first(1);
@@ -255,8 +256,8 @@ base::TimePoint Store::Cluster::server_time(const limit::Key& key, Pipeline::Tim
   return std::chrono::time_point_cast<base::Duration>(std::chrono::system_clock::now());
 }
 
-// MOVED: for good. While a slot moves (ASK, TRYAGAIN) a key is at one node or at the other, and only of a
-// single key is it told which.
+// MOVED is permanent. While a slot moves (ASK, TRYAGAIN), a key is at one node or the other. Only a command
+// with a single key gets an answer that says which.
 bool Store::Cluster::sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from) {
   const auto to = redirection_in(error, from.address());

@@ -7,7 +7,7 @@ namespace weir::redis {
 
 namespace {
 
-// Of the polynomial x^16 + x^12 + x^5 + 1, highest bit first.
+// The table of the polynomial x^16 + x^12 + x^5 + 1, highest bit first.
 constexpr std::array<std::uint16_t, 256> crc_table() {
   std::array<std::uint16_t, 256> table{};
   for (std::size_t i = 0; i < table.size(); ++i) {
@@ -35,7 +35,7 @@ std::string_view hashed_part(std::string_view key) noexcept {
   return close == std::string_view::npos || close == open + 1 ? key : key.substr(open + 1, close - open - 1);
 }
 
-// Takes what stands before `mark` off the front of `text`, and the mark.
+// Removes the text before `mark` from the front of `text`, and the mark. Returns that text.
 std::string_view take_until(std::string_view& text, char mark) noexcept {
   const auto part = text.substr(0, text.find(mark));
   text.remove_prefix(std::min(text.size(), part.size() + 1));
@@ -54,7 +54,7 @@ std::optional<Slot> slot_in(std::string_view text) noexcept {
   return slot && *slot < kSlots ? slot : std::nullopt;
 }
 
-// "host:port" of a host without brackets, which an IPv6 address has none of here.
+// Parses "host:port". IPv6 addresses have no brackets here.
 std::optional<base::Endpoint> address_in(std::string_view text, const base::Endpoint& asked) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
@@ -106,7 +106,7 @@ bool SlotMap::add(std::string_view line, const base::Endpoint& asked) {
   return true;
 }
 
-// "5", "0-5460", or "[93->-…]" of one that is on its way, which is told again by whoever owns it meanwhile.
+// Parses "5", "0-5460", or "[93->-…]". The last form is a moving slot; its present owner lists it as well.
 bool SlotMap::give(std::string_view range, std::uint16_t master) noexcept {
   if (range.empty() || range.starts_with('[')) return true;
   const auto first = slot_in(take_until(range, '-'));
@@ -123,7 +123,7 @@ std::size_t SlotMap::served() const noexcept {
 void SlotMap::move(Slot slot, const base::Endpoint& to) {
   const auto found = std::find(masters_.begin(), masters_.end(), to);
   const auto master = static_cast<std::uint16_t>(found - masters_.begin());
-  if (found == masters_.end()) masters_.push_back(to);  // first, for it may throw
+  if (found == masters_.end()) masters_.push_back(to);  // first, because it may throw
   owners_[slot] = master;
 }
 

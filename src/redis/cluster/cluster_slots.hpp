@@ -1,4 +1,4 @@
-// Which node of a Redis Cluster keeps which keys, and what nodes say when a client asks the wrong one
+// Which node of a Redis Cluster keeps which keys, and the errors of a node that does not keep a key
 // (redis.io, "Redis cluster specification"). Pure.
 #pragma once
 
@@ -16,25 +16,25 @@ namespace weir::redis {
 using Slot = std::uint16_t;
 inline constexpr std::size_t kSlots = 16384;
 
-// CRC-16/XMODEM of the key, or of its hash tag: what stands between its first '{' and the next '}', where
-// that is something.
+// Returns the slot of a key: CRC-16/XMODEM of the key or of its hash tag. The hash tag is the text between
+// the first '{' and the next '}', if it is not empty.
 [[nodiscard]] Slot slot_of(std::string_view key) noexcept;
 
-// Who is the master of each slot, as one node saw it.
+// The master of each slot, as one node reported it.
 class SlotMap {
  public:
-  // The answer to CLUSTER NODES of the node at `asked`, which may not know its own address. Nodes without an
-  // address own nothing here. nullopt where it is no such answer.
+  // Parses the reply to CLUSTER NODES of the node at `asked`, which may not know its own address. Nodes
+  // without an address own no slots here. Returns nullopt for any other text.
   [[nodiscard]] static std::optional<SlotMap> read(std::string_view nodes, const base::Endpoint& asked);
 
-  // Null where nobody serves it.
+  // Returns null if no node serves the slot.
   [[nodiscard]] const base::Endpoint* owner(Slot slot) const noexcept {
     return owners_[slot] == kNobody ? nullptr : &masters_[owners_[slot]];
   }
   [[nodiscard]] std::span<const base::Endpoint> masters() const noexcept { return masters_; }
   [[nodiscard]] std::size_t served() const noexcept;
 
-  // After MOVED: what is known at once of one slot, before the whole is read anew.
+  // Changes the owner of one slot after MOVED, before the whole map is read again.
   void move(Slot slot, const base::Endpoint& to);
 
  private:
@@ -50,16 +50,16 @@ class SlotMap {
 
 struct Redirection {
   enum class Kind : std::uint8_t {
-    Moved,  // for good: the map is out of date
-    Ask,    // for this command alone, after ASKING: the slot is on its way there
+    Moved,  // permanent: the map is out of date
+    Ask,    // for this command only, after ASKING: the slot is moving there
   };
   Kind kind;
   Slot slot;
   base::Endpoint to;
 };
 
-// "MOVED 3999 127.0.0.1:6381" or "ASK …". An address without a host means that of the node that said so,
-// `from`.
+// Parses "MOVED 3999 127.0.0.1:6381" or "ASK …". An address without a host has the host of the node that
+// replied, `from`.
 [[nodiscard]] std::optional<Redirection> redirection_in(std::string_view error, const base::Endpoint& from);
 
 }  // namespace weir::redis

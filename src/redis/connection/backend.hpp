@@ -1,4 +1,4 @@
-// What stands behind a store: the one connection, or those to the masters of a cluster.
+// The inside of a store: one connection, or the connections to the masters of a cluster.
 #pragma once
 
 #include "redis/connection/pipeline.hpp"
@@ -17,7 +17,7 @@
 
 namespace weir::redis {
 
-// Belongs to the worker. What is said of Store's functions of these names holds here.
+// Belongs to the worker. Functions that Store has too are documented there.
 class Store::Backend : public Teller {
  public:
   virtual ~Backend() = default;
@@ -28,19 +28,19 @@ class Store::Backend : public Teller {
   [[nodiscard]] virtual net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                          base::TimePoint& server_now,
                                                          limit::LineSet& unasked) = 0;
-  // Sends a bill of one line. An error: nothing was sent and nobody will resume the call.
+  // Sends a bill of one line. After an error nothing was sent, and nobody will resume the call.
   [[nodiscard]] virtual net::ErrorCode begin(Call& call) = 0;
   [[nodiscard]] virtual std::optional<base::TimePoint> refuses(Charges charges,
                                                                Outcomes outcomes) noexcept = 0;
-  // False: it could not be sent.
+  // Returns false if the command could not be sent.
   [[nodiscard]] virtual bool forget(const limit::Charge& charge) = 0;
   virtual void hold(const limit::Charge& charge) = 0;
   virtual void release(const limit::Charge& charge) = 0;
 
-  // Whatever was asked and told has its answer, or there is nobody to give one.
+  // Returns true if every command has its answer, or if there is no connection to answer one.
   [[nodiscard]] virtual bool is_quiet() const noexcept = 0;
 
-  // Redis's clock of the moment where the key is kept, as far as is known.
+  // Returns the estimated clock, at `now`, of the Redis server that keeps the key.
   [[nodiscard]] virtual base::TimePoint server_time(const limit::Key& key,
                                                     Pipeline::Time now) const noexcept = 0;
   [[nodiscard]] virtual StoreState state() const noexcept = 0;

@@ -1,4 +1,4 @@
-// What an error reply of Redis means. Pure.
+// The meaning of Redis's error replies. Pure.
 #pragma once
 
 #include "weir/redis/error.hpp"
@@ -9,12 +9,12 @@
 namespace weir::redis {
 
 [[nodiscard]] StoreError classify(std::string_view text) noexcept;
-// The text of a server as people may read it: its first 200 octets, control characters as \xNN, and " ..."
-// where it was longer.
+// Returns a server's text as people may read it: its first 200 octets, with control characters as \xNN. A
+// longer text ends in " ...".
 [[nodiscard]] std::string readable(std::string_view text);
-// In words: where a right is missing, with where to look for it.
+// Returns readable(text), with advice if a right is missing or the topology is wrong.
 [[nodiscard]] std::string advised(std::string_view text);
-// Whether it is said to anybody, whatever was asked: the connection is of no use.
+// Returns true if Redis sends this error whatever the command is, so that the connection is useless.
 [[nodiscard]] bool is_turned_away(std::string_view text) noexcept;
 
 }  // namespace weir::redis

@@ -1,6 +1,6 @@
-// Commands in RESP, the Redis serialization protocol, appended to a buffer of ours: an array of bulk strings
-// (redis.io, "Redis serialization protocol specification"). The bytes are those of hiredis'
-// redisFormatCommandArgv, which would allocate and copy each command instead; a test compares them.
+// Appends commands to a buffer of weir's, in RESP: an array of bulk strings (redis.io, "Redis serialization
+// protocol specification"). The bytes equal those of hiredis' redisFormatCommandArgv, which would allocate
+// and copy for each command. A test compares the two.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace weir::redis {
 
-// The head of a command of `words` words; that many bulks must follow.
+// Appends the head of a command of `words` words. The caller must append that many bulk strings.
 void append_head(std::string& out, std::size_t words);
 void append_bulk(std::string& out, std::string_view word);
-// The head of a bulk of `size` bytes, which the caller appends with "\r\n" after them.
+// Appends the head of a bulk string of `size` bytes. The caller must append the bytes, then "\r\n".
 void append_bulk_head(std::string& out, std::size_t size);
 
 void append_command(std::string& out, std::initializer_list<std::string_view> words);

@@ -1,4 +1,4 @@
-// What the sessions of a cluster have in common. All of it belongs to the cluster, which outlives them.
+// The objects that the sessions of a cluster share. The cluster owns them and outlives the sessions.
 #pragma once
 
 #include "weir/redis/store.hpp"

@@ -1,6 +1,6 @@
-// What a log is told of something that is down: at once that it is, and while it stays so, when the reason
-// has changed, but no more often than every ten seconds. Of what comes and goes all the time, the first
-// kMost times in ten seconds. Pure.
+// Limits the log lines about something that is down. The first line is logged at once. While the outage
+// lasts, a line with a new reason is logged every ten seconds at most. If outages come and go, at most kMost
+// lines are logged in ten seconds. Pure.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ class Complaint {
   using Time = std::chrono::steady_clock::time_point;
   static constexpr unsigned kMost = 3;
 
-  // Whether to say this line. REQUIRES that it is not empty.
+  // Returns true if `line` should be logged. REQUIRES that the line is not empty.
   [[nodiscard]] bool raise(std::string line, Time now) {
     constexpr std::chrono::seconds kPause{10};
     if (!said_.empty() && (line == said_ || now < next_)) return false;
@@ -33,19 +33,19 @@ class Complaint {
     next_ = now + kPause;
     return true;
   }
-  // It is up. Whether to say so: not where nothing was said of its being down.
+  // Must be called when the service is up again. Returns true if its return should be logged: the outage was.
   [[nodiscard]] bool settle() noexcept {
     said_.clear();
     return !std::exchange(silent_, false);
   }
-  // How often it was down before, and nothing was said of it, since this was asked last.
+  // Returns the number of unlogged outages since the last call.
   [[nodiscard]] unsigned unsaid() noexcept { return std::exchange(unsaid_, 0); }
 
  private:
   std::string said_;
   Time next_{}, counted_until_{};
-  unsigned count_ = 0;   // of those said until then
-  bool silent_ = false;  // it is down, and nothing was said of it
+  unsigned count_ = 0;   // lines logged before counted_until_
+  bool silent_ = false;  // down, and the outage was not logged
   unsigned unsaid_ = 0;
 };
 

@@ -15,8 +15,8 @@ struct Conversation::Line {
 
   Wire wire;
   net::Timer timer;
-  std::uint64_t wait = 0;  // counts the waits, so that a late timer ends none but its own
-  bool late = false;       // the wait under way, or the last, has lasted too long
+  std::uint64_t wait = 0;  // counts the waits, so that a late timer cannot end a later wait
+  bool late = false;       // the current or last wait has exceeded the patience
 };
 
 Conversation::Conversation(net::Executor executor, base::Duration patience, std::shared_ptr<TlsClient> tls)

@@ -1,7 +1,7 @@
-// A connection on which one thing is asked at a time and its answer awaited: for what is asked off the path
-// of requests, of Sentinels and by `weir redis-check`.
+// A connection with one command at a time, whose reply the caller awaits. It serves commands that no client's
+// request waits for: those to Sentinels, and those of `weir redis-check`.
 //
-// Belongs to one io_context's thread. Every wait ends after `patience`. Errors have a sentence in why().
+// Belongs to one io_context's thread. Every wait ends after `patience`. why() describes the last error.
 #pragma once
 
 #include "redis/connection/resp.hpp"
@@ -20,27 +20,30 @@ namespace weir::redis {
 
 class Conversation {
  public:
-  // `tls`: null for plain.
+  // `tls`: null for a connection without TLS.
   Conversation(net::Executor executor, base::Duration patience, std::shared_ptr<TlsClient> tls = nullptr);
   ~Conversation();  // closes
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
 
-  // Closes what was open and connects, to the first address of the name that lets us. `address` outlives it.
+  // Closes the current connection and connects to the first address of the name that accepts. `address` must
+  // outlive the coroutine.
   [[nodiscard]] net::Awaitable<net::ErrorCode> open(const base::Endpoint& address);
-  // Sends a command and hears its reply; the bytes outlive it. An error reply is no error.
+  // Sends a command and waits for its reply. `command` must outlive the coroutine. An error reply is a reply,
+  // not an error.
   [[nodiscard]] net::Awaitable<net::ErrorCode> ask(std::string_view command);
-  // The next reply. After StoreError::Timeout the connection may be used on.
+  // Waits for the next reply. After StoreError::Timeout the connection remains usable.
   [[nodiscard]] net::Awaitable<net::ErrorCode> hear();
   [[nodiscard]] net::Awaitable<net::ErrorCode> say(std::string_view bytes);
 
   [[nodiscard]] const Reply& reply() const noexcept { return reader_.reply(); }
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
-  // Ends whatever waits.
+  // Ends all waits.
   void close() noexcept;
 
  private:
-  // What the deadline's handler shares with us: it may run after we have gone.
+  // The state that the deadline's handler shares with this object, because the handler may run after the
+  // object is destroyed.
   struct Line;
 
   void arm();

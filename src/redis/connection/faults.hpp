@@ -1,6 +1,6 @@
-// What Redis does not do for some bills while it serves others, for a right of weir's user is missing or a
-// script meets an error. It is no reason to hang up, and to be said once a connection; again when it went
-// well in between, and in any case no more often than every ten seconds.
+// Failures of some bills on a connection that serves others: weir's user lacks a right, or a script hits an
+// error. The connection stays open. Each failure is logged once per connection, and again if such a call
+// succeeded in between. In any case a line is logged every ten seconds at most.
 //
 // Pure. Belongs to a session.
 #pragma once
@@ -18,7 +18,7 @@ namespace weir::redis {
 class Faults {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  // What a call asks for: a bit for each algorithm among its lines, or the one of giving back.
+  // The features that a call needs: a bit for each algorithm among its lines, or kGivingBack for refunds.
   using Kinds = std::uint32_t;
   static constexpr Kinds kGivingBack = Kinds{1} << 31;
 
@@ -26,16 +26,16 @@ class Faults {
   // "sliding_log, concurrency"
   [[nodiscard]] static std::string names_of(std::span<const limit::Charge> lines);
 
-  // Such a call has failed. Whether that is to be said.
+  // Notes that a call of these kinds failed. Returns true if the failure should be logged.
   [[nodiscard]] bool note(Kinds kinds, Time now);
-  // One has not.
+  // Notes that a call of these kinds succeeded.
   void went_well(Kinds kinds) noexcept;
-  // The connection is another.
+  // Must be called for a new connection.
   void forget() noexcept { said_.clear(); }
   [[nodiscard]] bool none() const noexcept { return said_.empty(); }
 
  private:
-  std::vector<Kinds> said_;  // none of them within another
+  std::vector<Kinds> said_;  // none is a subset of another
   Time next_{};
 };
 

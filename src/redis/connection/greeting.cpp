@@ -28,7 +28,7 @@ Greeting sign_in(const RedisSettings& settings) {
 Greeting greet(const RedisSettings& settings) {
   Greeting greeting = sign_in(settings);
   greeting.say(Step::May, {"CLIENT", "SETNAME", "weir"});
-  // A Sentinel may know an old master, and one that was set back to being a replica may take writes.
+  // A Sentinel may report an old master, and a demoted master may still accept writes.
   if (settings.topology == Topology::Sentinel) greeting.say(Step::Role, {"ROLE"});
   greeting.say(Step::LoadCharge, {"SCRIPT", "LOAD", charge_script()});
   greeting.say(Step::LoadRefund, {"SCRIPT", "LOAD", refund_script()});

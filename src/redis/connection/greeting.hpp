@@ -1,4 +1,4 @@
-// What a new connection is told before anything else. Pure: bytes, and what each reply has to be.
+// The first commands on a new connection. Pure: the bytes to send, and what each reply must be.
 #pragma once
 
 #include "redis/connection/resp.hpp"
@@ -13,11 +13,11 @@
 
 namespace weir::redis {
 
-// What a reply to one command of a greeting has to be.
+// The reply that one command of a greeting must have.
 enum class Step : std::uint8_t {
-  Must,        // no error
-  May,         // anything
-  Role,        // a master's; an error too, for the user may not be allowed to ask
+  Must,        // must not be an error
+  May,         // may be anything
+  Role,        // a master's role, or an error, because the user may lack the right to ask
   LoadCharge,  // the SHA-1 of a script
   LoadRefund,
 };
@@ -29,14 +29,14 @@ struct Greeting {
   void say(Step step, std::initializer_list<std::string_view> words);
 };
 
-// AUTH, where there is a password; an empty user is the default user.
+// Appends AUTH if there is a password. An empty user means the default user.
 void say_who(Greeting& greeting, std::string_view user, std::string_view password);
-// AUTH and SELECT.
+// Returns AUTH and SELECT.
 [[nodiscard]] Greeting sign_in(const RedisSettings& settings);
-// All that a store's connection is told before it is tried.
+// Returns all commands that a store's connection sends before the trial charge.
 [[nodiscard]] Greeting greet(const RedisSettings& settings);
 
-// Whether it answers ROLE as only a replica or a Sentinel does.
+// Returns true if the reply to ROLE is that of a replica or a Sentinel.
 [[nodiscard]] bool is_no_master(const Reply& reply) noexcept;
 
 }  // namespace weir::redis

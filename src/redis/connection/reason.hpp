@@ -1,4 +1,4 @@
-// Why something is down, written by the thread it belongs to and readable by any.
+// The reason why something is down. The owner's thread writes it; any thread may read it.
 #pragma once
 
 #include <mutex>
@@ -9,7 +9,7 @@ namespace weir::redis {
 
 class Reason {
  public:
-  // Empty: there is none. Throws std::bad_alloc.
+  // Sets the reason; empty for none. Throws std::bad_alloc.
   void set(std::string_view why) {
     const std::lock_guard lock(mutex_);
     why_ = why;

@@ -1,4 +1,4 @@
-// What comes back on the session's connection, who is told, and what it says of the server.
+// Replies on the session's connection: whom they answer, and what they show about the server.
 #include "redis/cluster/cluster.hpp"
 #include "redis/connection/classify.hpp"
 #include "redis/connection/session.hpp"
@@ -15,14 +15,14 @@ namespace {
 
 using Purpose = Pipeline::Purpose;
 
-// Whether an error speaks of the server rather than of one key: only such open the breaker.
+// Returns true if an error concerns the server rather than one key. Only such errors open the breaker.
 bool is_of_server(const net::ErrorCode& error) noexcept {
   return error != StoreError::ServerError && error != StoreError::CommandDenied &&
          error != StoreError::Overloaded;
 }
 
-// Whether it is what such a command is answered. An error may be the answer to any: whose it was, the next
-// answer shows that is none.
+// Returns true if the reply may answer such a command. An error may answer any command; the next reply that
+// is no error shows a shift.
 bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
   if (reply.kind == Reply::Kind::Error) return true;
   switch (entry.purpose) {
@@ -40,15 +40,14 @@ bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
 
 }  // namespace
 
-// False when the connection is of no more use, and last_error_ says why. Where one answer went missing on the
-// way, or came twice, all that follow are somebody else's: nobody is told them, and what was asked fails with
-// the connection.
+// Returns false if the connection is useless; last_error_ then says why. If a reply was lost or came twice,
+// all later replies belong to other calls. No call gets them, and all calls fail with the connection.
 bool Store::Session::handle_replies() {
   const auto now = std::chrono::steady_clock::now();
   for (;;) {
     const auto next = reader_.next();
     if (next == ReplyReader::Next::Incomplete) {
-      if (pipeline_.gathers()) schedule_flush();  // what found no room, or no company
+      if (pipeline_.gathers()) schedule_flush();  // bills that found no room, or waited for company
       return true;
     }
     const auto* first = pipeline_.first();
@@ -58,7 +57,7 @@ bool Store::Session::handle_replies() {
       return false;
     }
     handle(*pipeline_.pop(now), reader_.reply());
-    if (state() != StoreState::Up) return true;  // ended meanwhile: what is left belongs to nobody
+    if (state() != StoreState::Up) return true;  // ended in between: the remaining replies belong to no call
   }
 }
 
@@ -75,11 +74,11 @@ void Store::Session::handle(Pipeline::Entry entry, const Reply& reply) {
       loading_refund_ = false;
       return;
     case Purpose::Asking:
-      return;  // what comes after it says what is wrong
+      return;  // the reply to the next command shows what is wrong
   }
 }
 
-// Nobody else knows of these calls any more: whatever is thrown on the way, all of them are told something.
+// Only this function still refers to these calls, so each must be answered, even if something throws.
 void Store::Session::handle_charges(Pipeline::Entry entry, const Reply& reply) {
   try {
     if (reply.kind == Reply::Kind::Error)
@@ -109,12 +108,12 @@ void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
     ++place.bill;
     place.first_line += lines;
   }
-  // The last one first: a queue takes back its last departure alone.
+  // The last one first, because a queue takes back only its last departure.
   for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
 }
 
-// All bills of a call share its fate; but where one of them has come to a command that is denied, each is
-// asked by itself, and with other permits, for what those before it have taken stays in Redis until it ends.
+// All bills of a call fail together. But if a bill may have met a denied command, each bill is asked again by
+// itself. It gets new permits, because those taken before the error stay in Redis until they expire.
 void Store::Session::handle_fault(Pipeline::Entry& entry, const Reply& reply) {
   const auto error = classify(reply.text);
   if (error == StoreError::NoScript) load_again(Purpose::LoadCharge);
@@ -160,7 +159,7 @@ void Store::Session::handle_bill(Call& call, const BillPlace& place, Pipeline::T
   finish(call, {});
 }
 
-// A reply that came too late: nobody was admitted for what it charged.
+// Refunds a bill whose reply came too late, because no request was admitted for it.
 void Store::Session::take_back(const Pipeline::Bill& bill, const BillPlace& place, const Reply& reply) {
   const auto lines = bill.lines();
   std::array<limit::Outcome, limit::kMaxCharges> outcomes;
@@ -195,18 +194,18 @@ void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
   count(stats_.refunds_lost, entry.amended);
 }
 
-// The coroutine goes on inside this call; it may ask again, or stop the store.
+// The coroutine resumes inside this call. It may ask again, or stop the store.
 void Store::Session::finish(Call& call, net::ErrorCode error) {
   if (error && call.waiting == nullptr) count(stats_.failures);  // a cluster counts bills, not their parts
   call.error = error;
   if (call.ends_wait()) call.caller.resume();
 }
 
-// Calls that were under way together fail together: one stall is one failure, however many it meets.
+// Calls that waited at the same time count as one failure, because one stall makes all of them fail.
 void Store::Session::note_failure(net::ErrorCode error, Pipeline::Time asked) {
   if (state() != StoreState::Up || !is_of_server(error)) return;
   if (error == StoreError::Timeout) last_error_ = "no answer within " + base::to_string(settings_.timeout);
-  // A replica stays one, and the Sentinels know the master.
+  // A replica stays a replica, and the Sentinels know the master.
   const bool moved = sentinels_ && error == StoreError::ReadOnly;
   if (asked >= counts_since_) {
     ++failures_in_row_;

@@ -8,12 +8,12 @@ namespace weir::redis {
 
 namespace {
 
-// A reply of ours has some 70 numbers; the longest that is not ours is an error's text.
+// A reply of weir's scripts has about 70 numbers. The longest other text is that of an error.
 constexpr std::size_t kMaxUnread = 1 << 20;
 constexpr std::size_t kMaxNumbers = 4096;
 constexpr std::size_t kMaxWords = 1024;
 constexpr std::size_t kMaxReply = 1 << 20;
-constexpr std::size_t kElement = 16;  // octets that an element without any is counted as
+constexpr std::size_t kElement = 16;  // octets counted for each element
 constexpr int kMaxDepth = 8;
 
 bool is_too_deep(const redisReadTask* task) noexcept {
@@ -24,13 +24,13 @@ bool is_too_deep(const redisReadTask* task) noexcept {
 
 }  // namespace
 
-// hiredis calls these as it recognises objects. They write into the reader's one Reply; the "object" that
-// hiredis passes around is that Reply's address, only told apart from null.
+// hiredis calls these functions as it parses elements. They write into the reader's one Reply. hiredis passes
+// an "object" around, which is the address of that Reply; it is only compared to null.
 struct ReplyBuilder {
   static Reply& reply_of(const redisReadTask* task) {
     return static_cast<ReplyReader*>(task->privdata)->reply_;
   }
-  // hiredis takes null for want of memory, and fails.
+  // hiredis treats null as a lack of memory, and fails.
   static bool takes(const redisReadTask* task, std::size_t octets) {
     return static_cast<ReplyReader*>(task->privdata)->takes(octets);
   }
@@ -92,7 +92,7 @@ ReplyReader::ReplyReader() {
 ReplyReader::~ReplyReader() = default;
 
 void ReplyReader::reset() {
-  // hiredis only reads the table; its signature does not say so.
+  // hiredis only reads the table, although its signature is not const.
   redisReader* reader =
       redisReaderCreateWithFunctions(const_cast<redisReplyObjectFunctions*>(&ReplyBuilder::kFunctions));
   if (reader == nullptr) throw std::bad_alloc();
@@ -109,13 +109,13 @@ bool ReplyReader::takes(std::size_t octets) noexcept {
 }
 
 void ReplyReader::feed(std::string_view bytes) {
-  // Its only failure is want of memory, which it remembers and next() reports.
+  // The only failure is a lack of memory. hiredis remembers it and next() reports it.
   redisReaderFeed(static_cast<redisReader*>(reader_.get()), bytes.data(), bytes.size());
 }
 
 ReplyReader::Next ReplyReader::next() {
   auto* reader = static_cast<redisReader*>(reader_.get());
-  if (reader->ridx == -1) {  // between replies, not within one
+  if (reader->ridx == -1) {  // between two replies
     size_ = 0;
     reply_.numbers.clear();
     reply_.words.clear();

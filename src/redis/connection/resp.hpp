@@ -1,4 +1,4 @@
-// Replies in RESP, as values. hiredis' reader does the parsing; nothing else of hiredis is used.
+// Parses RESP replies into values. hiredis' reader does the parsing; weir uses nothing else of hiredis.
 #pragma once
 
 #include <cstddef>
@@ -17,16 +17,16 @@ struct Reply {
     Text,
     Nil,
     Number,   // numbers[0]
-    Numbers,  // an array of numbers alone
+    Numbers,  // an array of numbers only
     Other,    // any other array
   };
   Kind kind = Kind::Nil;
   std::string text;  // of Status, Error and Text
   std::vector<std::int64_t> numbers;
-  std::vector<std::string> words{};  // of Other: its texts in order, those of arrays within it as well
+  std::vector<std::string> words{};  // of Other: its texts in order, including those of nested arrays
 };
 
-// Fed what the socket says, in pieces of any size. Allocates nothing once warm.
+// Parses bytes from the socket, in pieces of any size. Allocates nothing once warm.
 class ReplyReader {
  public:
   ReplyReader();
@@ -34,16 +34,16 @@ class ReplyReader {
   ReplyReader(const ReplyReader&) = delete;
   ReplyReader& operator=(const ReplyReader&) = delete;
 
-  // Forgets everything: for a new connection.
+  // Discards all input. Must be called for a new connection.
   void reset();
   void feed(std::string_view bytes);
 
   enum class Next : std::uint8_t {
     Ready,
     Incomplete,  // feed more
-    Malformed,   // not RESP, or a reply beyond 1 MiB or eight arrays deep: drop the connection
+    Malformed,   // not RESP, larger than 1 MiB, or nested deeper than eight arrays: close the connection
   };
-  // The next whole reply; `reply()` is valid until the next call.
+  // Parses the next whole reply. `reply()` is valid until the next call.
   [[nodiscard]] Next next();
   [[nodiscard]] const Reply& reply() const noexcept { return reply_; }
 
@@ -52,11 +52,11 @@ class ReplyReader {
   struct Free {
     void operator()(void* reader) const noexcept;
   };
-  // Notes one more element of the reply; false where the reply has become too large.
+  // Counts one more element of the reply. Returns false if the reply is too large.
   [[nodiscard]] bool takes(std::size_t octets) noexcept;
 
   Reply reply_;
-  std::size_t size_ = 0;  // octets of the reply under way, each element of it counted as 16 more
+  std::size_t size_ = 0;                // octets of the current reply, with 16 more for each element
   std::unique_ptr<void, Free> reader_;  // a redisReader
 };
 

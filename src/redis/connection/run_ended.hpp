@@ -1,4 +1,4 @@
-// What is told of a coroutine that lasts as long as its store, where it ends before.
+// Logs a coroutine that ends before its store does.
 #pragma once
 
 #include "weir/redis/store.hpp"
@@ -8,8 +8,8 @@
 
 namespace weir::redis {
 
-// The completion of co_spawn. Nothing of ours throws there; what does is a want of memory at a bad moment,
-// and ends what this one does for the worker, not the worker.
+// The completion handler for co_spawn. weir's code throws nothing there. Only a lack of memory can, and then
+// this coroutine ends but the worker goes on.
 struct RunEnded {
   StoreLog log;
   const char* whose;  // "the connection's"

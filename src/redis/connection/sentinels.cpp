@@ -17,7 +17,7 @@ namespace {
 namespace asio = net::asio;
 using namespace std::chrono_literals;
 
-// A Sentinel that says nothing for so long is asked whether it is there, and left where it is not.
+// After so long without news a Sentinel is pinged. If it does not answer, the next one is used.
 constexpr base::Duration kSilence = 2s;
 constexpr base::Duration kPause = 300ms;  // after all Sentinels have failed
 
@@ -29,7 +29,7 @@ std::optional<base::Endpoint> endpoint_of(std::string_view host, std::string_vie
   return endpoint;
 }
 
-// Takes the first word off `text`.
+// Removes and returns the first word of `text`.
 std::string_view take_word(std::string_view& text) {
   const auto word = text.substr(0, text.find(' '));
   text.remove_prefix(std::min(text.size(), word.size() + 1));
@@ -47,7 +47,7 @@ std::optional<base::Endpoint> master_in(const Reply& reply) {
   return endpoint_of(reply.words[0], reply.words[1]);
 }
 
-// "NAME OLD-ADDRESS OLD-PORT NEW-ADDRESS NEW-PORT"
+// Parses "NAME OLD-ADDRESS OLD-PORT NEW-ADDRESS NEW-PORT".
 std::optional<base::Endpoint> switched_to(const Reply& reply, std::string_view master) {
   if (reply.words.size() != 3 || reply.words[0] != "message" || reply.words[1] != "+switch-master")
     return std::nullopt;
@@ -153,8 +153,8 @@ net::Awaitable<void> Sentinels::watch(std::shared_ptr<Sentinels> self) {
       sentinels.listened_ = (first + i) % addresses.size();
       try {
         const net::ErrorCode ec = co_await sentinels.listen(addresses[sentinels.listened_]);
-        (void)ec;                        // the next one, then; that none knows, locate() says
-      } catch (const std::bad_alloc&) {  // likewise
+        (void)ec;                        // the next Sentinel is tried; locate() reports if none answers
+      } catch (const std::bad_alloc&) {  // the next Sentinel is tried
       }
     }
     if (sentinels.stopped_) break;
@@ -164,7 +164,7 @@ net::Awaitable<void> Sentinels::watch(std::shared_ptr<Sentinels> self) {
   }
 }
 
-// Until the connection ends, and why it did.
+// Runs until the connection ends, and returns why it did.
 net::Awaitable<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel) {
   std::string ping;
   append_command(ping, {"PING"});
@@ -186,7 +186,7 @@ net::Awaitable<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel)
   co_return ec;
 }
 
-// The question goes in one write with the subscription, so that no switch comes between the two.
+// The query for the master is in the same write as the subscription, so no switch falls between the two.
 net::Awaitable<net::ErrorCode> Sentinels::subscribe() {
   std::string both = question_;
   append_command(both, {"SUBSCRIBE", "+switch-master"});
@@ -200,7 +200,7 @@ net::Awaitable<net::ErrorCode> Sentinels::subscribe() {
   co_return ec;
 }
 
-// Whoever says otherwise is asked next.
+// The next locate() begins with the Sentinel that contradicts located_.
 void Sentinels::hear(const base::Endpoint& master) {
   last_heard_ = master;
   if (stopped_ || master == located_ || located_.port == 0) return;

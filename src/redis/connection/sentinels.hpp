@@ -1,7 +1,8 @@
-// The Sentinels of one master: where it is, and when that changes (redis.io, "Sentinel client spec").
+// The Sentinels of one master. They report the master's address and its changes (redis.io, "Sentinel client
+// spec").
 //
-// Belongs to a store's session and its thread. Which Sentinel answers is no matter: one that knows an old
-// master is found out when that one cannot be reached or says its role, and the next one is asked.
+// Belongs to a store's session and its thread. Any Sentinel may answer. If one reports an old master, that
+// server cannot be reached or does not have the master's role, and the next Sentinel is asked.
 #pragma once
 
 #include "redis/connection/conversation.hpp"
@@ -21,31 +22,33 @@
 
 namespace weir::redis {
 
-// The answer to SENTINEL get-master-addr-by-name; nullopt where it is none.
+// Returns the address in a reply to SENTINEL get-master-addr-by-name; nullopt for any other reply.
 [[nodiscard]] std::optional<base::Endpoint> master_in(const Reply& reply);
-// Where the master called `master` is now, if the reply is the message on +switch-master that says so.
+// Returns the new address of the master called `master` if the reply is a +switch-master message about it.
 [[nodiscard]] std::optional<base::Endpoint> switched_to(const Reply& reply, std::string_view master);
 
 class Sentinels : public std::enable_shared_from_this<Sentinels> {
  public:
-  // `patience`: how long one Sentinel may take for one answer.
-  // `tls`: null for plain.
+  // `patience`: the longest wait for one reply of one Sentinel. `tls`: null for connections without TLS.
   Sentinels(net::Executor executor, const SentinelSettings& settings, base::Duration patience,
             const std::shared_ptr<TlsClient>& tls = nullptr);
 
-  // Asks one after the other until one knows, beginning with the one that knew last. One call at a time.
+  // Asks the Sentinels in turn until one knows the master. Begins with the Sentinel that knew it last. Only
+  // one call may run at a time.
   [[nodiscard]] net::Awaitable<net::ErrorCode> locate(base::Endpoint& master);
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
-  // What locate() found proved to be the master, or not: then the next call begins with another Sentinel. Who
-  // is listened to and says otherwise than what proved true is left.
+  // The session must call one of these after locate(): believe() if the server proved to be the master, else
+  // doubt(). After doubt() the next locate() begins with another Sentinel. After believe(), a subscription to
+  // a Sentinel that reports another master is ended.
   void believe() noexcept;
   void doubt() noexcept;
 
-  // Listens to one Sentinel or another until stop(): `moved` is called whenever the master is not, or no
-  // longer, where locate() found it last; `ended` when it has come to an end, and of what.
+  // Subscribes to one Sentinel after another until stop(). Calls `moved` whenever the reported master differs
+  // from the one that locate() found last. Calls `ended` when the subscription's coroutine ends, with its
+  // exception.
   void follow(std::function<void()> moved, std::function<void(std::exception_ptr)> ended);
   void stop() noexcept;
-  // Ends a locate() under way.
+  // Ends the current locate().
   void cancel() noexcept;
 
  private:
@@ -59,19 +62,19 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
 
   const SentinelSettings settings_;
   const base::Duration patience_;
-  std::string hello_;          // AUTH, or nothing
-  std::string question_;       // where the master is
+  std::string hello_;          // AUTH, or empty
+  std::string question_;       // the command that asks for the master
   std::size_t first_ = 0;      // the Sentinel that knew last
-  base::Endpoint located_;     // what it said
-  bool on_its_word_ = false;   // it has not proved true yet, nor has another said otherwise
-  std::size_t listened_ = 0;   // whom we listen to
-  base::Endpoint last_heard_;  // what that one said last; port 0: nothing yet
+  base::Endpoint located_;     // the master it reported
+  bool on_its_word_ = false;   // located_ is neither confirmed nor contradicted yet
+  std::size_t listened_ = 0;   // the Sentinel that watch() listens to
+  base::Endpoint last_heard_;  // the master it reported last; port 0: none yet
   std::string why_;
   Conversation asked_;
   Conversation heard_;
   net::Timer pause_;
   std::function<void()> moved_;
-  bool cancelled_ = false;  // the locate() under way is of no more use
+  bool cancelled_ = false;  // the current locate() was cancelled
   bool stopped_ = false;
 };
 

@@ -1,4 +1,4 @@
-// The session's connection: dialling, signing in, serving, falling and trying again.
+// The session's connection: it connects, signs in, serves, fails and tries again.
 #include "redis/connection/session.hpp"
 
 #include "redis/cluster/cluster.hpp"
@@ -25,7 +25,7 @@ std::shared_ptr<TlsClient> tls_of(const RedisSettings& settings) {
   return settings.tls ? std::make_shared<TlsClient>(*settings.tls) : nullptr;
 }
 
-// To connect, sign in and load the scripts: of a Redis that is far away each trip takes its time.
+// Returns the time to connect, sign in and load the scripts. Round trips to a distant Redis take longer.
 base::Duration time_to_open(const RedisSettings& settings, const StoreTuning& tuning) noexcept {
   constexpr base::Duration kMost = std::chrono::seconds(2);
   return std::max(tuning.open_timeout, std::min(8 * settings.timeout, kMost));
@@ -54,7 +54,7 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
                                                                  static_cast<Teller&>(*this), stats_)),
       holding_(common != nullptr ? common->holding : *own_holding_) {
   if (settings_.topology == Topology::Sentinel) {
-    // So that one attempt has time for all of them, and for the master.
+    // So that one attempt has time for all Sentinels and for the master.
     const auto patience =
         time_to_open(settings_, tuning) / (static_cast<int>(settings_.sentinel.addresses.size()) + 1);
     const auto tls = settings_.sentinel.tls ? tls_ : nullptr;
@@ -78,7 +78,7 @@ void Store::Session::start() {
 void Store::Session::stop() {
   if (std::exchange(stopped_, true)) return;
   if (own_holding_) own_holding_->give_up();
-  flush();  // what was given back or settled last
+  flush();  // sends the last refunds and settlements
   state_.store(StoreState::Down, std::memory_order_relaxed);
   refusal_ = StoreError::Stopped;
   opening_ = 0;
@@ -86,7 +86,7 @@ void Store::Session::stop() {
   if (sentinels_) sentinels_->stop();
   pause_timer_.cancel();
   deadline_timer_.cancel();
-  // Not from here: whoever waits may own what is just being destroyed.
+  // Not from here, because a waiting coroutine may own the object that is being destroyed.
   asio::post(executor_, [waiting = fail_all(StoreError::Stopped)]() mutable {
     for (const auto caller : waiting) caller.resume();
   });
@@ -98,7 +98,7 @@ net::Awaitable<void> Store::Session::run(std::shared_ptr<Session> self) {
     net::ErrorCode ec = asio::error::no_memory;
     try {
       ec = co_await session.attend();
-    } catch (const std::bad_alloc&) {  // this connection falls, and another one is tried
+    } catch (const std::bad_alloc&) {  // this connection ends, and another attempt follows
     }
     if (session.stopped_) break;
     session.fall(ec);
@@ -137,7 +137,7 @@ net::Awaitable<net::ErrorCode> Store::Session::open() {
   co_return ec;
 }
 
-// So long from now on for what is under way.
+// Ends the current attempt after `length`.
 void Store::Session::bound_opening(base::Duration length) {
   pause_timer_.expires_after(length);
   pause_timer_.async_wait([self = shared_from_this(), attempt = opening_](net::ErrorCode ec) {
@@ -151,7 +151,7 @@ void Store::Session::give_up_opening() {
   hang_up();
 }
 
-// Finds out where to connect, and does.
+// Determines the server's address and connects.
 net::Awaitable<net::ErrorCode> Store::Session::reach() {
   net::ErrorCode ec;
   if (sentinels_) ec = co_await sentinels_->locate(address_);
@@ -189,13 +189,14 @@ net::Awaitable<net::ErrorCode> Store::Session::send_greeting(std::string_view by
   const net::ErrorCode ec = co_await wire_.write(bytes);
   if (!ec) co_return ec;
   const std::string why = wire_.why();
-  const net::ErrorCode unheard = co_await read_reply();  // whoever turns us away says why, and hangs up
+  const net::ErrorCode unheard =
+      co_await read_reply();  // a server that turns weir away says why, then closes
   last_error_ = unheard ? why : readable(reader_.reply().text);
   co_return StoreError::ConnectionLost;
 }
 
-// It writes, which a replica, a full or a write-protected Redis refuses where it would answer a PING. Of a
-// key that another node keeps by now it is enough that this one says so.
+// The trial writes. A replica, a full Redis or a write-protected Redis refuses it, although each would answer
+// a PING. If another node keeps the key by now, a redirection is enough.
 net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
   const limit::Limiter roomy =
       limit::TokenBucket::make({1'000'000, std::chrono::seconds(1)}, 1'000'000).value();
@@ -245,10 +246,10 @@ net::Awaitable<net::ErrorCode> Store::Session::read_reply() {
   }
 }
 
-// Until the connection ends, and why it did.
+// Runs until the connection ends, and returns why it did.
 net::Awaitable<net::ErrorCode> Store::Session::serve() {
   for (;;) {
-    // Before the first read too: what was said beyond the greeting's replies must not pass for an answer.
+    // Also before the first read: bytes beyond the greeting's replies must not pass for an answer.
     if (!handle_replies()) co_return StoreError::BadReply;
     if (state() != StoreState::Up) co_return refusal_;
     net::ErrorCode ec;
@@ -256,7 +257,7 @@ net::Awaitable<net::ErrorCode> Store::Session::serve() {
     if (state() != StoreState::Up) co_return refusal_;
     if (ec) {
       if (ec != asio::error::operation_aborted)
-        last_error_ = wire_.why();  // else whoever hung up has said why
+        last_error_ = wire_.why();  // otherwise the code that closed it has set last_error_
       co_return StoreError::ConnectionLost;
     }
     reader_.feed({input_.data(), n});
@@ -276,7 +277,7 @@ void Store::Session::rise() {
   tried_ = true;
   if (complaint_.settle() && log_) log_(LogLevel::Info, name() + " is up");
   if (common_ != nullptr) common_->cluster.changed(*this);
-  if (own_holding_) own_holding_->renew();  // what is held may have expired, or Redis may have lost it
+  if (own_holding_) own_holding_->renew();  // permits may have expired, or Redis may have lost them
   if (!pipeline_.empty()) schedule_flush();
 }
 
@@ -298,7 +299,7 @@ void Store::Session::fall(net::ErrorCode why) {
   for (const auto caller : waiting) caller.resume();
 }
 
-// Exponential, with full jitter, so that weirs that lost one Redis together do not come back together.
+// Exponential, with full jitter, so that weirs that lost one Redis together do not reconnect together.
 net::Awaitable<void> Store::Session::pause() {
   const auto bound =
       std::min(tuning_.longest_backoff, tuning_.first_backoff * (1U << std::min(attempts_, 20U)));
@@ -309,7 +310,7 @@ net::Awaitable<void> Store::Session::pause() {
   if (!stopped_) co_await pause_timer_.async_wait(net::into(ec));
 }
 
-// "redis cache:6379", and for whom it stands.
+// Returns "redis cache:6379", with its role in a cluster or under Sentinels.
 std::string Store::Session::name() const {
   if (common_ != nullptr) return "redis " + address_.to_string() + " of the cluster";
   if (!sentinels_) return "redis " + address_.to_string();
@@ -317,7 +318,7 @@ std::string Store::Session::name() const {
   return "redis " + master + (address_.port != 0 ? " at " + address_.to_string() : "");
 }
 
-// The Sentinels say that the master is elsewhere: whatever is under way where it was is left at once.
+// The Sentinels report another master. The connection, the attempt or the pause ends at once.
 void Store::Session::move_on() {
   if (stopped_) return;
   attempts_ = 0;
@@ -331,7 +332,8 @@ void Store::Session::move_on() {
   }
 }
 
-// Of a connection that is up, whoever reads from it: what is under way on it fails, and another one is made.
+// Ends a connection that is up, on behalf of any function. All commands on it fail, and another connection
+// follows.
 void Store::Session::break_off(StoreError refusal) noexcept {
   refusal_ = refusal;
   state_.store(StoreState::Down, std::memory_order_relaxed);

@@ -1,12 +1,12 @@
-// A store's inside: its one connection, who waits on it, and the breaker.
+// A store's single connection, the calls that wait on it, and the circuit breaker.
 //
 //   Down ──pause──► Probing ──signed in, scripts loaded, a charge tried──► Up
 //     ▲                │ failed                                              │ connection lost, or
 //     └────────────────┴─────────────────────────────────────────────────────┘ N failures in a row
 //
-// The breaker is this circle: leaving Up drops the connection, and with it every command under way, so
-// half-open is the connect and the trial that the session makes by itself: the script that charges, on a key
-// of weir's own, has to answer within the time that a bill has. So whatever makes bills fail keeps it down.
+// These states are the breaker. Leaving Up drops the connection and every command on it. Probing is the
+// half-open state: the session connects and tries a charge on a key of weir's own, within the time that a
+// bill has. So whatever makes bills fail keeps the session down.
 #pragma once
 
 #include "redis/connection/backend.hpp"
@@ -37,18 +37,18 @@ namespace weir::redis {
 
 class Store::Session final : public std::enable_shared_from_this<Store::Session>, public Store::Backend {
  public:
-  // `common`: of a session that is one of a cluster's, which outlives it; null: it is alone.
+  // `common`: what the sessions of a cluster share; it must outlive this session. Null outside a cluster.
   Session(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
           LastRefunds* refunds, Common* common = nullptr);
 
   void start() override;
   void stop() override;
 
-  // Where it is alone.
+  // Only outside a cluster.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now,
                                                  limit::LineSet& unasked) override;
-  // Of any number of lines.
+  // The call may have any number of lines.
   [[nodiscard]] net::ErrorCode begin(Call& call) override;
   void refund(std::span<const Refund> refunds) override;
   [[nodiscard]] bool forget(const limit::Charge& charge) override;
@@ -59,12 +59,12 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
     return denied_.refuses(charges, outcomes, std::chrono::steady_clock::now());
   }
 
-  // Of one of a cluster's (cluster_bill.cpp). A call with a deadline and a permit, as for begin(): also while
-  // the first connection is being made.
+  // For a session of a cluster (cluster_bill.cpp). The call has a deadline and a permit. Errors are those of
+  // begin(). Also accepts calls while the first connection is being made.
   [[nodiscard]] net::ErrorCode enqueue(Call& call);
-  // Takes a command over that another node was told; false: there is no room, or nobody.
+  // Sends a command that another node passed on. Returns false if there is no room or no connection.
   [[nodiscard]] bool send(Pipeline::Entry& entry, bool asking);
-  // A line that shares no call, for its slot is moving.
+  // Sends a line in a script call of its own, because its slot is moving.
   void refund_alone(const Refund& line);
   void answer(Call& call, net::ErrorCode error) { finish(call, error); }
   [[nodiscard]] const base::Endpoint& address() const noexcept { return address_; }
@@ -80,7 +80,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
  private:
   using Counter = std::atomic<std::uint64_t>;
 
-  // The life of the connection (session.cpp). `self` keeps the session alive for the coroutine.
+  // The connection's life (session.cpp). `self` keeps the session alive for the coroutine.
   static net::Awaitable<void> run(std::shared_ptr<Session> self);
   [[nodiscard]] net::Awaitable<net::ErrorCode> attend();
   net::Awaitable<net::ErrorCode> open();
@@ -100,7 +100,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void move_on();
   [[nodiscard]] std::string name() const;
 
-  // What leaves (traffic.cpp).
+  // Sending (traffic.cpp).
   void schedule_flush();
   void pack();
   void flush();
@@ -120,7 +120,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void learn_server_time(base::TimePoint server_now) noexcept;
   [[nodiscard]] std::vector<std::coroutine_handle<>> fail_all(StoreError error);
 
-  // What comes back (replies.cpp).
+  // Replies (replies.cpp).
   [[nodiscard]] bool handle_replies();
   void handle(Pipeline::Entry entry, const Reply& reply);
   void handle_charges(Pipeline::Entry entry, const Reply& reply);
@@ -135,13 +135,13 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void open_breaker();
 
   [[nodiscard]] bool is_there() const noexcept override { return state() == StoreState::Up; }
-  // Whether bills may be gathered, and what is given back: it is up, or connecting for the first time where
-  // others send on. What fails then is lost.
+  // Returns true if bills and refunds may be gathered: the session is up, or a session of a cluster makes its
+  // first connection. If that connection fails, they are lost.
   [[nodiscard]] bool takes_bills() const noexcept {
     return state() == StoreState::Up || (common_ != nullptr && !tried_ && !stopped_);
   }
 
-  // Only the worker's thread writes: no read-modify-write is needed.
+  // Only the worker's thread writes the counters, so no read-modify-write is needed.
   static void count(Counter& counter, std::uint64_t more = 1) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
   }
@@ -152,11 +152,11 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   const StoreTuning tuning_;
 
   std::atomic<StoreState> state_{StoreState::Down};
-  StoreError refusal_ = StoreError::Away;  // what a charge is told while not Up
+  StoreError refusal_ = StoreError::Away;  // the error of charges while not Up
   bool stopped_ = false;
   unsigned failures_in_row_ = 0;
-  Pipeline::Time counts_since_{};  // a call that was asked before the last failure counted is of that one
-  unsigned attempts_ = 0;          // since the last bill that was answered; doubles the pause
+  Pipeline::Time counts_since_{};  // calls sent before the last counted failure belong to that failure
+  unsigned attempts_ = 0;          // attempts since the last answered bill; they double the pause
   std::string last_error_;
   Complaint complaint_;
   Faults faults_;
@@ -165,34 +165,34 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   StoreStats own_stats_;
   StoreStats& stats_;
 
-  base::Endpoint address_;                // of the server of the moment
-  std::shared_ptr<TlsClient> tls_;        // null: plain; shared with the wires that are made of it
-  std::shared_ptr<Sentinels> sentinels_;  // null but in their topology; shared with its coroutine under way
+  base::Endpoint address_;                // of the current server
+  std::shared_ptr<TlsClient> tls_;        // null: no TLS; shared with the wires that use it
+  std::shared_ptr<Sentinels> sentinels_;  // null without Sentinels; shared with its coroutine
   Wire wire_;
   net::Timer pause_timer_;     // bounds open(), then paces the attempts
-  std::uint64_t opening_ = 0;  // the attempt under way; 0 when none is
+  std::uint64_t opening_ = 0;  // number of the current attempt; 0: none
   std::uint64_t openings_ = 0;
   std::array<char, std::size_t{16} * 1024> input_;
   ReplyReader reader_;
 
   LastRefunds own_refunds_;
   LastRefunds& refunds_;
-  std::unique_ptr<DenyCache> own_denied_;  // null: another's is used
+  std::unique_ptr<DenyCache> own_denied_;  // null in a cluster, which shares its cache
   DenyCache& denied_;
   Pipeline pipeline_;
   net::Timer deadline_timer_;
-  bool watching_ = false;  // deadline_timer_ is set, for no later than the earliest deadline
+  bool watching_ = false;  // deadline_timer_ is set to the earliest deadline or before
   bool flush_scheduled_ = false;
-  bool blocked_ = false;         // the socket takes no more for now
+  bool blocked_ = false;         // the socket accepts no more for now
   bool loading_charge_ = false;  // SCRIPT LOAD is under way
   bool loading_refund_ = false;
-  // Redis's clock over the steady one, as far as we know: this host's until Redis says otherwise. It only
-  // chooses which windows of a calendar a bill tells of.
+  // Redis's clock minus the steady clock; this host's clock until Redis has answered. It only selects the
+  // calendar windows that a bill carries.
   base::Duration server_ahead_;
   std::string charge_sha_, refund_sha_;
   std::mt19937 random_{std::random_device{}()};
 
-  std::shared_ptr<Holding> own_holding_;  // null: another's is used
+  std::shared_ptr<Holding> own_holding_;  // null in a cluster, which shares one
   Holding& holding_;
 };
 

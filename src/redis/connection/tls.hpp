@@ -1,7 +1,8 @@
-// TLS to Redis as a codec: bytes in, bytes out, no socket. Whoever has the socket moves what is sealed.
+// TLS to Redis as a codec: bytes in, bytes out, no socket. The socket's owner sends the sealed bytes.
 //
-// Not asio::ssl::stream, whose writes have to be awaited: what a turn of the loop asks leaves in one write
-// that is tried at once. Not net::Stream, which is of the reactor that requests go by, and a server's end.
+// Why asio::ssl::stream does not fit: each of its writes must be awaited. All commands of one loop turn leave
+// in one write that is tried at once. Why net::Stream does not fit: it is the server's end and belongs to the
+// reactor of client requests.
 //
 // Belongs to one worker.
 #pragma once
@@ -23,13 +24,13 @@
 
 namespace weir::redis {
 
-// The client's side of TLS 1.2 and 1.3, as configured.
+// The client's configuration for TLS 1.2 and 1.3.
 class TlsClient {
  public:
   explicit TlsClient(TlsSettings settings) : settings_(std::move(settings)) {}
 
-  // A new connection's, of files as they are now: they are read again only where one has changed. Where they
-  // are faulty, what was read before stays in force.
+  // Returns the SSL object of a new connection. Reads the files again if one has changed. If the changed
+  // files are faulty, those read before stay in force.
   [[nodiscard]] base::Result<SSL*> begin(const std::string& host);
 
  private:
@@ -37,24 +38,25 @@ class TlsClient {
 
   const TlsSettings settings_;
   net::TlsContext context_;
-  net::FileStamps read_;  // the files' stamps when they were read last
+  net::FileStamps read_;  // stamps of the files at the last read
 };
 
 class TlsCodec {
  public:
-  explicit TlsCodec(SSL* ssl);  // takes it over
+  explicit TlsCodec(SSL* ssl);  // takes ownership
 
   enum class Shake : std::uint8_t { Done, More, Failed };
-  // Goes on as far as it can; More: feed what the peer says. Either way send what is sealed().
+  // Continues the handshake as far as possible. After More, the caller must feed the peer's bytes. In any
+  // case the caller must send sealed().
   [[nodiscard]] Shake shake();
-  // Of a shake that failed: "its certificate is not to be trusted: certificate has expired".
+  // Returns why shake() failed: "its certificate is not to be trusted: certificate has expired".
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
 
   void feed(std::string_view sealed);
-  // Opens what was fed; 0: feed more, or, where `ended` is set, there will be no more.
+  // Decrypts fed bytes into `at`. Returns 0 if it needs more bytes, or if `ended`: then no more will come.
   [[nodiscard]] std::size_t open(char* at, std::size_t size, bool& ended);
   void seal(std::string_view plain);
-  // What has to be sent; whoever sends it takes it off.
+  // Returns the bytes to send. The sender removes what it has sent.
   [[nodiscard]] std::string& sealed() noexcept { return sealed_; }
 
  private:
@@ -65,11 +67,11 @@ class TlsCodec {
   void note_fault();
 
   std::unique_ptr<SSL, Free> ssl_;
-  std::unique_ptr<net::IdleRecords> idle_;  // which ssl_ knows, so it stays where it is
+  std::unique_ptr<net::IdleRecords> idle_;  // ssl_ points to it, so its address must not change
   std::string sealed_;
   std::string why_;
   bool fed_ = false;
-  bool foreign_ = false;  // what answers has begun with no record of TLS
+  bool foreign_ = false;  // the peer's first byte was not a TLS record
 };
 
 }  // namespace weir::redis

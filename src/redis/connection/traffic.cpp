@@ -1,4 +1,4 @@
-// What leaves on the session's connection, and until when it is waited for.
+// Sending on the session's connection, and the deadlines of what was sent.
 #include "redis/cluster/cluster.hpp"
 #include "redis/connection/classify.hpp"
 #include "redis/connection/command.hpp"
@@ -20,8 +20,8 @@ namespace {
 namespace asio = net::asio;
 using Purpose = Pipeline::Purpose;
 
-// Whose states may move earlier. Of concurrency nothing is kept that could be outdated (DenyCache), and every
-// request that ends lets go of something.
+// Returns the groups of keys whose states may move earlier. Leaves out concurrency: the deny cache keeps no
+// state of it, and every request that ends releases a permit.
 LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
   LastRefunds::Groups groups;
   for (const auto& line : refunds)
@@ -29,10 +29,10 @@ LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
   return groups;
 }
 
-// How many lines a call that was sent may have charged without anybody having heard of it.
+// Returns how many lines a sent call may have charged without an answer.
 std::size_t unheard_charges(const Pipeline::Entry& entry) noexcept {
   std::size_t lines = 0;
-  if (entry.purpose != Purpose::Charge || entry.number == 0) return 0;  // of those gathered none was sent
+  if (entry.purpose != Purpose::Charge || entry.number == 0) return 0;  // gathered bills were not sent
   for (const auto& bill : entry.bills)
     if (bill.call == nullptr || !bill.call->looks)
       for (const auto& line : bill.lines()) lines += line.enforced ? 1U : 0U;
@@ -48,7 +48,7 @@ net::Task<net::ErrorCode> Store::Session::charge(Charges charges, Outcomes outco
   const auto refused = begin(call);
   if (refused) co_return refused;
   co_await Park{call};
-  // From here on the session itself may be gone: only the call is touched.
+  // The session may be gone from here on, so only the call is used.
   if (!call.error) server_now = call.server_now;
   co_return call.error;
 }
@@ -65,17 +65,17 @@ net::ErrorCode Store::Session::begin(Call& call) {
 net::ErrorCode Store::Session::enqueue(Call& call) {
   if (!takes_bills()) return refusal_;
   if (pipeline_.full()) return StoreError::Overloaded;
-  // First: where one of these throws, nothing refers to the call yet.
+  // First, because if this throws, nothing refers to the call yet.
   schedule_flush();
-  // What another node sent on is due earlier than what is asked here, and amendments have longer.
+  // A bill from another node has an earlier deadline than a new one; refunds have later ones.
   if (!watching_ || call.deadline < deadline_timer_.expiry())
     watch_until(std::min(call.deadline, pipeline_.next_deadline().value_or(call.deadline)));
   pipeline_.gather(call);
   return {};
 }
 
-// Whatever this worker gives back, settles, releases or renews leaves here, at the end of its turn; where
-// bills wait for the first connection, with them.
+// All of this worker's refunds, settlements, releases and renewals are gathered here and leave at the end of
+// the turn. If bills wait for the first connection, these wait with them.
 void Store::Session::refund(std::span<const Refund> refunds) {
   count(stats_.refunds, refunds.size());
   if (!takes_bills()) return count(stats_.refunds_lost, refunds.size());
@@ -90,8 +90,8 @@ void Store::Session::refund_alone(const Refund& line) {
   send_refunds({&line, 1});
 }
 
-// In a cluster, where they share a slot that is moving, each line may have to go by itself; and what is
-// renewed may be over by the time at which it has to be told again.
+// In a cluster, lines that share a moving slot may have to be sent one by one. A renewal may be outdated by
+// the time it must be sent again. So the lines are kept.
 void Store::Session::send_refunds(std::span<const Refund> refunds) {
   auto command = std::make_unique<std::string>();
   const CallNumber number = holding_.next_number();
@@ -131,16 +131,16 @@ void Store::Session::tell(std::unique_ptr<std::string> command, Pipeline::Entry 
   pipeline_.push(std::move(entry), now);
 }
 
-// Whatever else this turn of the loop asks leaves in the same write, and bills share calls.
+// All commands of this loop turn leave in one write, and bills share calls.
 void Store::Session::schedule_flush() {
   if (flush_scheduled_) return;
   asio::post(executor_, [self = shared_from_this()] { self->flush(); });
   flush_scheduled_ = true;
 }
 
-// What is given back first, so that what this turn asks finds it. What finds no room among the commands
-// without an answer stays for the next turn, until its deadline. A store that stops charges nobody whom it
-// tells so. Bills that await company leave with the next reply; in a cluster few could share a call.
+// Refunds leave first, so that this turn's bills find them. Bills that find no room stay for the next turn,
+// until their deadline. A store that stops sends no bills. Bills that wait for company leave with the next
+// reply; in a cluster few bills could share a call, so none wait.
 void Store::Session::pack() {
   const auto now = std::chrono::steady_clock::now();
   const bool by_slot = common_ != nullptr;
@@ -164,7 +164,7 @@ void Store::Session::flush() {
   flush_scheduled_ = false;
   if (state() != StoreState::Up || blocked_) return;
   pack();
-  if (!watching_) watch_deadlines();  // amendments alone have left
+  if (!watching_) watch_deadlines();  // only refunds have left
   net::ErrorCode ec;
   count(stats_.writes, wire_.send(pipeline_.output(), ec));
   if (ec == asio::error::would_block) return wait_for_room();
@@ -182,8 +182,8 @@ void Store::Session::wait_for_room() {
   });
 }
 
-// One timer for all calls and commands: set for the earliest deadline of the moment, and left alone while
-// that moves later.
+// One timer for all calls and commands. It is set for the earliest deadline and stays set if that deadline
+// moves later.
 void Store::Session::watch_deadlines() {
   const auto next = pipeline_.next_deadline();
   watching_ = false;
@@ -199,14 +199,13 @@ void Store::Session::watch_until(Pipeline::Time deadline) {
   watching_ = true;
 }
 
-// A connection that takes everything and answers nothing is given up before what is held through it has
-// expired.
+// A connection that accepts commands but answers none is replaced before its permits expire.
 void Store::Session::expire() {
   const auto now = std::chrono::steady_clock::now();
   std::vector<Call*> expired;
   try {
     expired = pipeline_.take_expired(now);
-  } catch (const std::bad_alloc&) {  // all of them are answered with the connection's end
+  } catch (const std::bad_alloc&) {  // the end of the connection answers all calls
     watching_ = false;
     return break_off(StoreError::Overloaded);
   }
@@ -222,10 +221,10 @@ void Store::Session::expire() {
   }
 }
 
-// Once for each bill, within the deadline it had.
+// At most once for each bill, within its deadline.
 bool Store::Session::ask_again(Call& call) {
   if (state() != StoreState::Up || std::exchange(call.resent, true)) return false;
-  schedule_flush();  // first: where that throws, the call is not there
+  schedule_flush();  // first: if it throws, the call is not gathered
   pipeline_.gather(call);
   return true;
 }
@@ -245,13 +244,14 @@ bool Store::Session::send(Pipeline::Entry& entry, bool asking) {
   return true;
 }
 
-// In a cluster its keys may have moved meanwhile.
+// In a cluster the keys may have moved since.
 void Store::Session::refund_anywhere(std::span<const Refund> refunds) {
   if (common_ != nullptr) return common_->cluster.refund(refunds);
   refund(refunds);
 }
 
-// Of a command that nothing came of: what has been given back since must not be entered again behind that.
+// Drops renewals of permits that have been released since the command was sent. Sending them again would
+// enter the permits again.
 void Store::Session::drop_outlived(Pipeline::Entry& entry) {
   if (std::erase_if(entry.lines, [&](const Refund& line) { return holding_.is_outlived(line); }) == 0) return;
   entry.amended = entry.lines.size();
@@ -261,7 +261,7 @@ void Store::Session::drop_outlived(Pipeline::Entry& entry) {
                   entry.number);
 }
 
-// Once for each.
+// At most once for each command.
 bool Store::Session::send_again(Pipeline::Entry& entry) {
   if (std::exchange(entry.resent, true) || !pipeline_.has_room()) return false;
   pipeline_.output().append(*entry.command);
@@ -284,17 +284,17 @@ void Store::Session::load_again(Purpose purpose) {
   if (!pipeline_.has_room() || std::exchange(charge ? loading_charge_ : loading_refund_, true)) return;
   append_command(pipeline_.output(), {"SCRIPT", "LOAD", charge ? charge_script() : refund_script()});
   pipeline_.push({.purpose = purpose, .command = {}}, std::chrono::steady_clock::now());
-  schedule_flush();  // also where nobody asks again
+  schedule_flush();  // needed even if nothing is sent again
   count(stats_.script_loads);
 }
 
-// Hands out how to resume whoever waits, so that the caller chooses when.
+// Returns the coroutines to resume, so that the caller chooses when.
 std::vector<std::coroutine_handle<>> Store::Session::fail_all(StoreError error) {
   std::vector<std::coroutine_handle<>> waiting;
   for (auto& entry : pipeline_.take_all()) {
     if (entry.purpose == Purpose::Refund) {
       count(stats_.refunds_lost, entry.amended);
-      refunds_.note(entry.refunded, std::chrono::steady_clock::now());  // it may have been carried out
+      refunds_.note(entry.refunded, std::chrono::steady_clock::now());  // Redis may have carried it out
     }
     count(stats_.refunds_lost, unheard_charges(entry));
     for (const auto& bill : entry.bills) {

@@ -1,6 +1,6 @@
-// A connection to a Redis or a Sentinel, plain or TLS: dialling, shaking hands, and bytes.
+// A connection to a Redis server or a Sentinel, plain or TLS: connect, handshake, and bytes.
 //
-// Belongs to one worker. At most one of its coroutines waits at a time, and lives no longer than the wire.
+// Belongs to one worker. At most one of its coroutines runs at a time, and none outlives the wire.
 #pragma once
 
 #include "redis/connection/tls.hpp"
@@ -22,37 +22,37 @@ namespace weir::redis {
 
 class Wire {
  public:
-  // `tls`: null for plain. Shared, for a store's wires are of one client and go in any order.
+  // `tls`: null for no TLS. Shared, because all wires of a store use one client and may end in any order.
   Wire(net::Executor executor, std::shared_ptr<TlsClient> tls);
   ~Wire();
 
-  // Closes what was open and connects, to the first address of the name that lets us: beginning with the one
-  // that is kept to, or the one behind the last that let us in. A silent one has its share of `patience`,
-  // which is how long whoever calls will wait. `address` outlives it. NoTls, or an error of the system's;
-  // why() says it in words.
+  // Closes the current connection and connects to the first address of the name that accepts. Begins with the
+  // address of keep_to_it(), or with the one after the last that accepted. `patience` is the caller's
+  // deadline; each address gets a share of it. `address` must outlive the coroutine. Returns NoTls or a
+  // system error; why() describes it.
   [[nodiscard]] net::Awaitable<net::ErrorCode> open(const base::Endpoint& address, base::Duration patience);
-  // The address that is open serves: the next open() begins with it.
+  // Makes the next open() begin with the current address, because it serves.
   void keep_to_it() noexcept { begin_ = opened_; }
-  // Some bytes, at least one unless there is an error.
+  // Reads at least one byte, unless there is an error.
   [[nodiscard]] net::Awaitable<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec);
-  // All of it; the bytes outlive it. After a write that failed or was cancelled the wire may owe the rest of
-  // a command, or of a TLS record: it sends nothing more until the next open().
+  // Writes all bytes, which must outlive the coroutine. After a failed or cancelled write, the wire may owe
+  // the rest of a command or of a TLS record. It then sends nothing more until the next open().
   [[nodiscard]] net::Awaitable<net::ErrorCode> write(std::string_view bytes);
 
-  // Sends what goes at once and takes it off `bytes`; would_block where the rest has to wait for room. How
-  // often the socket was asked.
+  // Sends what the socket accepts at once and removes it from `bytes`. Sets would_block if the rest must wait
+  // for room. Returns the number of send calls.
   [[nodiscard]] unsigned send(std::string& bytes, net::ErrorCode& ec);
   template <class Then>
   void wait_for_room(Then then) {
     socket_.async_wait(net::Socket::wait_write, std::move(then));
   }
 
-  // Of the last error.
+  // Describes the last error.
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
-  // Connected, and no handshake has come about yet.
+  // Returns true if the wire is connected and its TLS handshake has not finished.
   [[nodiscard]] bool is_shaking() const noexcept { return shaking_; }
 
-  void cancel() noexcept;  // ends what waits
+  void cancel() noexcept;  // ends the current wait
   void close() noexcept;
 
  private:
@@ -71,17 +71,17 @@ class Wire {
 
   net::Socket socket_;
   net::asio::ip::basic_resolver<net::asio::ip::tcp, net::Executor> resolver_;
-  net::Timer share_;  // of one address, while others are left
+  net::Timer share_;  // bounds the attempt at one address while others remain
   std::optional<Address> opened_;
-  std::optional<Address> begin_;  // with this one, the next time
+  std::optional<Address> begin_;  // the address that the next open() begins with
   const std::shared_ptr<TlsClient> client_;
   std::unique_ptr<Tls> tls_;
   std::string why_;
   bool closed_ = true;
   bool cancelled_ = false;
   bool shaking_ = false;
-  bool broken_ = false;  // a write did not end
-  bool heard_ = false;   // of TLS: something has come that was sealed
+  bool broken_ = false;  // a write did not finish
+  bool heard_ = false;   // sealed data has arrived over TLS
 };
 
 }  // namespace weir::redis

@@ -18,11 +18,11 @@ namespace {
 using Charges = std::span<const limit::Charge>;
 using Clock = std::chrono::steady_clock;
 
-// Lines that give units back at a time: a quarter of the commands that may wait for an answer, lest bills
-// find no room among them.
+// How many lines give units back at a time: a quarter of the commands that may wait, so that bills find room
+// too.
 constexpr std::size_t kAtOnce = 1024;
 
-// The lines of a bill that Redis is asked for, and where they stand in it.
+// The lines of a bill that Redis is asked for, with their indices in the bill.
 class Rest {
  public:
   void add(const limit::Charge& line, std::size_t place) noexcept {
@@ -34,10 +34,10 @@ class Rest {
   [[nodiscard]] Charges charges() const noexcept { return {charges_.data(), charges_.size()}; }
   [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
 
-  // Nothing is known of these, by their places here.
+  // Sets the lines without an answer, by their indices here.
   void set_unasked(limit::LineSet lines) noexcept { unasked_ = lines; }
   [[nodiscard]] bool was_asked(std::size_t i) const noexcept { return (unasked_ >> i & 1U) == 0; }
-  // Likewise, by their places in the bill.
+  // Returns them by their indices in the bill.
   [[nodiscard]] limit::LineSet unasked() const noexcept {
     limit::LineSet lines = 0;
     for (std::size_t i = 0; i < places_.size(); ++i)
@@ -64,7 +64,7 @@ class Rest {
   limit::LineSet unasked_ = 0;
 };
 
-// Pays what can be paid here; the rest is to be asked for.
+// Pays the lines that units held here cover, and adds the others to `rest`.
 void spend_here(UnitLeases& units, Charges charges, std::span<limit::Outcome> outcomes, Clock::time_point now,
                 Rest& rest) {
   for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -75,7 +75,7 @@ void spend_here(UnitLeases& units, Charges charges, std::span<limit::Outcome> ou
   }
 }
 
-// What is paid here counts from its lot's own reading of Redis's clock.
+// The outcome of a line that was paid here counts from its lot's own reading of Redis's clock.
 void tell_clocks(std::span<limit::Outcome> outcomes, base::TimePoint server_now) noexcept {
   for (auto& outcome : outcomes)
     if (outcome.in_advance)
@@ -98,7 +98,7 @@ void Store::Leasing::start() {
   if (!ends_) sweep_later();
 }
 
-// Whoever comes last finds all: nothing of those before is on its way any more.
+// Returns true for the last worker. It finds all units, because no other worker has a grant on its way.
 bool Store::Leasing::leave() noexcept {
   if (!is_last_) is_last_ = units_.leave();
   return *is_last_;
@@ -128,7 +128,7 @@ bool Store::Leasing::concerns(Charges charges) noexcept {
 
 net::Task<net::ErrorCode> Store::Leasing::charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked) {
-  const auto self = shared_from_this();  // the store may go while we wait
+  const auto self = shared_from_this();  // the store may be destroyed meanwhile
   const auto now = Clock::now();
   Rest rest;
   spend_here(units_, charges, outcomes, now, rest);
@@ -144,7 +144,7 @@ net::Task<net::ErrorCode> Store::Leasing::charge(Charges charges, Outcomes outco
   net::ErrorCode error;
   try {
     error = co_await backend_->charge(rest.charges(), rest.outcomes(), clock, failed);
-  } catch (...) {  // memory has run out, and nobody is admitted
+  } catch (...) {  // memory has run out, and the bill is not admitted
     put_back(charges, outcomes);
     throw;
   }
@@ -158,7 +158,7 @@ net::Task<net::ErrorCode> Store::Leasing::charge(Charges charges, Outcomes outco
   co_return error;
 }
 
-// Where memory runs out what cannot be kept here stays charged.
+// If memory runs out, units that cannot be put back stay charged.
 void Store::Leasing::put_back(Charges charges, std::span<const limit::Outcome> outcomes) noexcept {
   for (std::size_t i = 0; i < charges.size(); ++i) try {
       if (outcomes[i].in_advance) refund(charges[i], outcomes[i]);
@@ -183,7 +183,7 @@ bool Store::Leasing::holds_for(const limit::Charge& charge, limit::Outcome& outc
   return charge.lease != 0 && units_.peek(charge, Clock::now(), outcome);
 }
 
-// Where memory runs out nothing is taken: whoever asks has a bill under way, which has to be waited for.
+// If memory runs out, no units are taken. The caller's bill is under way and must still be awaited.
 void Store::Leasing::take_in_advance(Charges charges, Pipeline::Time now) noexcept {
   if (ends_ || !backend_->is_there()) return;
   for (const auto& line : charges) {
@@ -199,7 +199,7 @@ void Store::Leasing::take_in_advance(Charges charges, Pipeline::Time now) noexce
   }
 }
 
-// Shares the call with the bill that found too little, and goes behind it.
+// Shares the script call with the bill that found too few units, and follows it.
 net::Task<void> Store::Leasing::take(std::shared_ptr<Leasing> self, limit::Charge lease) {
   ++self->taking_;
   limit::Outcome outcome;
@@ -209,7 +209,7 @@ net::Task<void> Store::Leasing::take(std::shared_ptr<Leasing> self, limit::Charg
   net::ErrorCode error = StoreError::Overloaded;
   try {
     error = self->backend_->begin(call);
-  } catch (const std::bad_alloc&) {  // nobody was asked
+  } catch (const std::bad_alloc&) {  // nothing was sent
   }
   if (!error) {
     co_await Park{call};
@@ -225,7 +225,8 @@ net::Task<void> Store::Leasing::take(std::shared_ptr<Leasing> self, limit::Charg
   self->give_back(self->units_.arrived(lease, trip, outcome));
 }
 
-// The workers' stores take turns: whoever comes first finds what is idle. While Redis is away it stays here.
+// The first of the workers' stores whose timer fires finds the idle units. While Redis is away, units stay
+// here.
 void Store::Leasing::sweep_later() {
   timer_.expires_after(units_.hold() / 2);
   timer_.async_wait([self = shared_from_this()](net::ErrorCode ec) {

@@ -1,8 +1,7 @@
-// What one worker takes in advance of hot keys, and how bills are paid from it: lines of a bill that can be
-// paid here are, and the rest is asked of Redis. All or nothing over both: a unit of a bill that is refused
-// there is put back.
+// One worker's payments with units held in advance. A bill's lines are paid with such units if possible;
+// Redis is asked for the rest. If Redis refuses the rest, the units are put back.
 //
-// Belongs to the store's worker; what is taken is all workers' (redis::UnitLeases).
+// Belongs to the store's worker. The units belong to all workers (redis::UnitLeases).
 #pragma once
 
 #include "redis/connection/backend.hpp"
@@ -20,26 +19,26 @@ namespace weir::redis {
 
 class Store::Leasing final : public std::enable_shared_from_this<Store::Leasing> {
  public:
-  // `units` outlives the executor's loop.
+  // `units` must outlive the executor's loop.
   Leasing(net::Executor executor, std::shared_ptr<Backend> backend, UnitLeases& units);
 
   void start();
-  // Takes nothing in advance any more. The last of all workers' gives back whatever they hold, so much at a
-  // time as Redis answers. True: nothing of it is left here, or Redis is away; else it is to be called again.
+  // Stops taking units in advance. The last of all workers gives back what all hold, as fast as Redis
+  // answers. Returns true if no units are left here or Redis is away; otherwise it must be called again.
   [[nodiscard]] bool finish();
-  // The same at once, and without waiting. Before the backend stops.
+  // Does the same at once and without waiting. Must be called before the backend stops.
   void stop();
 
-  // Whether any of it may be paid here.
+  // Returns true if a line of the bill may be paid with units held here.
   [[nodiscard]] static bool concerns(Charges charges) noexcept;
 
-  // As Store's. After an error the lines that were paid here are not among those unasked; where memory runs
-  // out they are put back.
+  // Like Store::charge. After an error, `unasked` does not contain the lines that were paid here. If memory
+  // runs out, their units are put back.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
-  // Of a bill that can be paid here in part: the rest alone says whether it is refused.
+  // For a bill whose lines are paid here in part: only the rest decides whether it is refused.
   [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept;
-  // Of what came from here. REQUIRES outcome.in_advance.
+  // Puts back units that were spent here. REQUIRES outcome.in_advance.
   void refund(const limit::Charge& charge, const limit::Outcome& outcome) {
     give_back(units_.put_back(charge, outcome));
   }
@@ -58,10 +57,10 @@ class Store::Leasing final : public std::enable_shared_from_this<Store::Leasing>
   const std::shared_ptr<Backend> backend_;
   UnitLeases& units_;
   net::Timer timer_;
-  unsigned taking_ = 0;  // leases under way
-  bool ends_ = false;    // takes nothing any more
+  unsigned taking_ = 0;  // grants that Redis has not answered yet
+  bool ends_ = false;    // takes no more units
   bool stopped_ = false;
-  std::optional<bool> is_last_;  // of all workers', once it has left
+  std::optional<bool> is_last_;  // whether this worker was the last of all to leave; set once it has left
 };
 
 }  // namespace weir::redis

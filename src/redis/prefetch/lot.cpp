@@ -14,10 +14,10 @@ namespace {
 using limit::Cost;
 using limit::Ticks;
 
-// This host's clock may be slower than Redis's by one part in so many (NTP slews by 1 in 2000).
+// This host's clock may be slower than Redis's by one part in kPace (NTP slews by 1 in 2000).
 constexpr int kPace = 1024;
 
-// The end of the window, or mark, that an instant lies in.
+// Returns the end of the window or mark that contains an instant.
 struct WindowEnd {
   base::TimePoint at;
 
@@ -60,7 +60,7 @@ Lot::Lot(std::uint32_t number, const limit::Charge& line, const Trip& trip, base
   if (spacing_ != nullptr) end_ = trip.begin + Ticks{left_} * interval_of(*spacing_);
 }
 
-// The latest that Redis's clock can be: in ticks, of a window in microseconds.
+// Returns the latest time that Redis's clock may show: in ticks for a bucket, in microseconds for a window.
 Ticks Lot::latest(Time now) const noexcept {
   const auto passed = std::chrono::ceil<base::Duration>(std::max(now - trip_.sent, Time::duration(0)));
   const auto at = trip_.charged_at + passed + passed / kPace + base::Duration(1);
@@ -75,7 +75,7 @@ Cost Lot::ready(Time now) const noexcept {
     return at < static_cast<std::uint64_t>(until_.time_since_epoch().count()) ? left_ : 0;
   if (end_ <= at) return 0;
   const Ticks ahead = end_ - at;
-  // Where one division of 64 bits does, it is ten times as fast.
+  // A 64-bit division is ten times as fast, if the value fits.
   const bool fits = ahead <= std::numeric_limits<std::uint64_t>::max();
   const Ticks slots =
       fits ? static_cast<std::uint64_t>(ahead) / interval_of(*spacing_) : ahead / interval_of(*spacing_);
@@ -116,7 +116,7 @@ std::optional<Lot> Lot::apart(std::uint32_t number, const limit::Charge& line,
   return lot;
 }
 
-// Of the two readings of Redis's clock the older one stays, which allows for more.
+// Keeps the older reading of Redis's clock, which allows for the greater error.
 bool Lot::merge(const Lot& other) noexcept {
   if (number_ == 0 || spacing_ != nullptr || other.spacing_ != nullptr || until_ != other.until_)
     return false;
@@ -129,7 +129,7 @@ Ticks Lot::begin() const noexcept {
   return end_ - Ticks{left_} * interval_of(*spacing_);
 }
 
-// Of a bucket others may have charged all that there is.
+// In a bucket, others may have charged everything.
 base::Duration Lot::whole_after(Time now) const noexcept {
   if (spacing_ != nullptr) return spacing_->window();
   const auto passed = std::chrono::floor<base::Duration>(std::max(now - trip_.received, Time::duration(0)));

@@ -1,47 +1,50 @@
-// One lease: units of a key that Redis has debited in advance, and when each of them may be spent. Pure:
-// plain values, and time as an argument. Several weirs hold such units of one key and know nothing of each
-// other's.
+// A grant: units of one key that Redis has debited in advance, and when each unit may be spent. Pure: plain
+// values, and time as an argument. Several weirs hold units of one key without knowledge of each other.
 //
-// Why nobody is admitted beyond the limit. A unit debited at t, by Redis's clock, and spent at t' >= t has to
-// be one that a single limiter, which saw but the requests that were admitted, would have admitted at t'.
+// Why the limit holds. A unit is debited at t, by Redis's clock, and spent at t' >= t. It may be spent only
+// if one exact limiter would admit it at t'. That limiter sees only the admitted requests.
 //
-//  Windows (fixed, sliding by weight, sliding with buckets: a "window" is then one of its marks). A unit is
-//  spent in the window that it was debited in, or never. What Redis counts is within the limit at every
-//  instant: it was when it last admitted something, and as time goes on older windows weigh less. What the
-//  exact limiter has admitted of a window by t', this unit included, was debited in that window by t'; so in
-//  no window does it count more than Redis, and it admits. (The mark of a log is one microsecond, in which
-//  nothing can be spent later: a log cannot be leased.)
+// Windows (fixed, sliding by weight, sliding with buckets). For sliding with buckets, a "window" below is
+// one of the marks. A unit is spent in the window of its debit, or never.
+// * Redis's count is within the limit at every instant. It was so at the last admission, and older windows
+//   weigh less as time passes.
+// * The exact limiter counts units of a window that it admitted by t', this one included. All of them were
+//   debited in that window by t'. So it counts no more than Redis in any window, and it admits.
+// A mark of a log is one microsecond long, and no unit can be spent later in it: a log cannot be leased.
 //
-//  Buckets (token bucket, GCRA). Each unit debited takes a slot [s, s + T) of virtual time, s = max(TAT, t),
-//  and s + T <= t + B T, B being the capacity. Slots are disjoint. A unit is spent at t' <= s, or never. Take
-//  any interval [a, b]: the slots of what is admitted in it begin at a or later, and end by b + B T; so there
-//  are at most B + (b - a) / T of them. That, for all intervals, is what a bucket admits and nothing else:
-//  unrolled, TAT_j = max over i <= j of (t_i + T x (units from i to j)), and it is at most t_j + B T.
+// Buckets (token bucket, GCRA). Each debited unit takes a slot [s, s + T) of virtual time: s = max(TAT, t),
+// and s + T <= t + B T, where B is the capacity. Slots are disjoint. A unit is spent at t' <= s, or never.
+// * Take any interval [a, b]. The slots of units spent in it begin at a or later and end by b + B T. So
+//   there are at most B + (b - a) / T of them.
+// * A bucket admits exactly what keeps this bound for all intervals. Unrolled, TAT_j is the maximum of
+//   (t_i + T x (units from i to j)) over i <= j, and it is at most t_j + B T.
 //
-//      now          E - left T                E = the end of its slots: the TAT, when it was debited there
-//       |  expired      |--T--|--T--|--T--|--T--|        the stock is the last `left` slots, spent from the
-//       left
+//    now          E - left T                E
+//     |  expired      |--T--|--T--|--T--|--T--|      E: the TAT after the debit, where its slots end
 //
-//  So the units of a bucket that stands full run out as fast as it refills, and those of an empty one keep
-//  until time has come to where they stand.
+// The stock is the last `left` slots, and the first of them is spent first.
+// So units of a full bucket expire as fast as the bucket refills. Units of an empty bucket keep until time
+// reaches their slots.
 //
-//  Giving back. To a window: it is counted there no more, and nobody's slot depends on it. To a bucket: the
-//  very slots, wherever they stand. Where others are behind them they leave a gap in Redis (gaps.lua), and
-//  those others stay where they are. Whoever is charged next has its slots in the first gap that has room for
-//  them, of which time has not passed: disjoint from all others', s >= t, and s + T <= t + B T still, for
-//  they end where somebody's have ended who was charged before t. So what was said above holds of them too.
-//  Nobody gives back what others may have been charged for: slots debited before Redis's state began (it was
-//  lost), or behind its TAT, are taken back by none. (But where a replica is promoted that has not heard of a
-//  debit, and others have been charged beyond it, it is not known that they have those slots.) What is held,
-//  or in gaps that time passes before they are filled, is under-admission.
+// Giving back. A window simply counts the units no more; no other unit depends on them. A bucket gets
+// exactly the slots back.
+// * If others' slots are behind them, the slots become a gap in Redis (gaps.lua). The others' slots stay.
+// * The next charge takes its slots in the first gap with room that time has not passed. They are disjoint
+//   from all others, and s >= t. Also s + T <= t + B T, because an earlier charge's slots ended there. So
+//   the proof above holds for them too.
+// * Slots debited before Redis's state began (the state was lost), or behind its TAT, are not taken back.
+//   Others may have been charged for them. One case remains: a promoted replica has missed a debit, and
+//   others were charged beyond it. Then nobody knows that they have those slots.
+// * Units that are held, or in gaps that time passes unfilled, make weir admit less than the limit.
 //
-//  What came to nothing (the request was refused by another rule, or reached no server) goes back likewise,
-//  its own slots and no others: here, as part of a lot that they adjoin or as one of their own, while there
-//  is room, else to Redis. So does what a trip has charged. Nobody's slots ever move.
+// Refunds. If another rule refuses the request, or it reaches no server, its units return with their own
+// slots. They join a grant whose slots they adjoin, or form a grant of their own if there is room. Otherwise
+// they go back to Redis, as do units charged by a trip to Redis. No slot ever moves.
 //
-//  Clocks. All this is while Redis's clock does not go back: where it does, debits that were lost may seem to
-//  be of the state that came after them. Redis read its clock between `sent` and `received`. Units are spent
-//  only if they may be were it read at `sent`, and were this host's clock slow by one part in 1024.
+// Clocks. The proof assumes that Redis's clock never steps back. If it does, lost debits may seem to belong
+// to the state that came after them. Redis reads its clock between `sent` and `received`. Both errors are
+// allowed for: Redis may have read its clock at `sent`, and this host's clock may be slow by one part in
+// 1024.
 #pragma once
 
 #include "redis/scripts/line.hpp"
@@ -57,66 +60,67 @@
 
 namespace weir::redis {
 
-// A charge in Redis, and where that has put it.
+// A charge in Redis: when it was sent and answered, and which slots it got.
 struct Trip {
   std::chrono::steady_clock::time_point sent, received;
   base::TimePoint charged_at;
-  limit::Ticks begin = 0;  // of a bucket: where its slots begin, at charged_at or later
+  limit::Ticks begin = 0;  // of a bucket: the begin of its slots, at charged_at or later
 };
 
 class Lot {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  Lot() = default;  // of nothing
-  // `number` is not 0. `whole`: from trip.received until the key is fresh again. REQUIRES
-  // can_be_leased(*line.limiter), and that the trip has charged line.cost.
+  Lot() = default;  // an empty lot, of no key
+  // `number` is not 0. `whole`: the time from trip.received until the key is fresh again. REQUIRES
+  // can_be_leased(*line.limiter), and that the trip charged line.cost.
   Lot(std::uint32_t number, const limit::Charge& line, const Trip& trip, base::Duration whole) noexcept;
 
-  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }  // 0: of nothing
+  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }  // 0: an empty lot
   [[nodiscard]] limit::Cost left() const noexcept { return left_; }
-  [[nodiscard]] limit::Cost gone() const noexcept { return gone_; }  // ran out before something was spent
+  [[nodiscard]] limit::Cost gone() const noexcept { return gone_; }  // expired before they were spent
   [[nodiscard]] Time received() const noexcept { return trip_.received; }
 
-  // How many units may be spent now.
+  // Returns how many units may be spent at `now`.
   [[nodiscard]] limit::Cost ready(Time now) const noexcept;
-  // REQUIRES ready(now) ≥ cost. The outcome is told what put_back and a refund have to know.
+  // Spends units. Sets in `outcome` what put_back() and a refund need. REQUIRES ready(now) ≥ cost.
   void spend(limit::Cost cost, Time now, limit::Outcome& outcome) noexcept;
-  // What was spent so and came to nothing. False: it does not adjoin what is left here, or was debited before
-  // it, and so before what may have become of the key meanwhile.
+  // Takes spent units back after their request came to nothing. Returns false if their slots do not adjoin
+  // those left here, or if they were debited earlier. In that case the key may have been reset in between.
   [[nodiscard]] bool put_back(const limit::Charge& line, const limit::Outcome& outcome) noexcept;
-  // The same of a bucket, as a lot of its own that goes by this one's reading of Redis's clock. None of such
-  // that were debited before this one, nor of a window.
+  // Returns spent units of a bucket as a lot of their own, which uses this lot's reading of Redis's clock.
+  // Returns nullopt for a window, and for units debited before this lot.
   [[nodiscard]] std::optional<Lot> apart(std::uint32_t number, const limit::Charge& line,
                                          const limit::Outcome& outcome) const noexcept;
-  // Takes in another of the same window. False: it is of none, or of another one.
+  // Merges another lot of the same window. Returns false for a bucket or for another window.
   [[nodiscard]] bool merge(const Lot& other) noexcept;
 
-  // Of buckets: whether its slots end behind the other's.
+  // For buckets: returns true if this lot's slots end after the other's.
   [[nodiscard]] bool stands_behind(const Lot& other) const noexcept { return end_ > other.end_; }
 
-  // The least time from now in which the key is sure to be fresh again.
+  // Returns the time until the key is certainly fresh again.
   [[nodiscard]] base::Duration whole_after(Time now) const noexcept;
-  // Returns Redis's time now, as of the reading that whole_after goes by: the two together are one instant.
+  // Returns Redis's time at `now`, by the clock reading that whole_after() uses. So both describe one
+  // instant.
   [[nodiscard]] base::TimePoint now_there(Time now) const noexcept {
     const auto passed = std::max(now - trip_.received, Time::duration(0));
     return trip_.charged_at + std::chrono::floor<base::Duration>(passed);
   }
-  // What gives back what is left; nullopt where Redis would not have it. `line` is the key's.
+  // Returns the refund of the units left; nullopt if Redis would not accept it. `line` is the key's.
   [[nodiscard]] std::optional<Refund> return_of(const limit::Charge& line, Time now) const noexcept;
 
  private:
   [[nodiscard]] limit::Ticks latest(Time now) const noexcept;
-  [[nodiscard]] limit::Ticks begin() const noexcept;  // of a bucket: of its slots
+  [[nodiscard]] limit::Ticks begin() const noexcept;  // of a bucket: where its slots begin
 
   std::uint32_t number_ = 0;
   limit::Cost left_ = 0;
   limit::Cost gone_ = 0;
-  const limit::Spacing* spacing_ = nullptr;  // of a bucket
+  const limit::Spacing* spacing_ = nullptr;  // of a bucket; else null
   Trip trip_{};
-  base::TimePoint until_{};    // of a window
+  base::TimePoint until_{};    // of a window: its end
   limit::Ticks end_ = 0;       // of a bucket: where its slots end
-  base::TimePoint debited_{};  // the first of them
+  base::TimePoint debited_{};  // time of the first debit
   base::Duration whole_{};
 };
 

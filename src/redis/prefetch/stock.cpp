@@ -22,7 +22,7 @@ bool Stock::Place::holds() const noexcept {
   return taking || std::any_of(lots.begin(), lots.end(), [](const Lot& lot) { return lot.left() > 0; });
 }
 
-// For kFirst requests at least, and no more than the rule allows, whatever a request costs.
+// At least kFirst requests. At most the rule's `lease`, or kFirst units if that is more.
 Cost Stock::Place::bounded(Cost units) const noexcept {
   return std::min(std::max(units, kFirst * request_cost), std::max(line.lease, kFirst));
 }
@@ -34,7 +34,7 @@ Lot* Stock::Place::lot_of(Cost cost, Time now) noexcept {
   return first;
 }
 
-// One of nothing, else the oldest of those that are empty, else of those that are too small.
+// Prefers an unused lot, then the oldest empty lot, then the oldest that is too small.
 Lot* Stock::Place::room(Time now) noexcept {
   Lot* best = nullptr;
   const auto before = [](const Lot& a, const Lot& b) {
@@ -74,8 +74,8 @@ bool Stock::spend(const limit::Charge& line, Time now, limit::Outcome& outcome) 
   stats_.spent += line.cost;
   place->used = now;
   const auto whole = lot->whole_after(now);
-  outcome = {
-      .allowed = true, .reset_after = whole, .more_after = whole};  // sooner if more are taken, but who knows
+  // `whole` is a bound: both come sooner if more units are taken.
+  outcome = {.allowed = true, .reset_after = whole, .more_after = whole};
   lot->spend(line.cost, now, outcome);
   outcome.ahead = clock_ahead(lot->now_there(now), outcome.debited_at);
   outcome.remaining = place->ready(now);
@@ -151,7 +151,7 @@ Cost Stock::wanted(const limit::Charge& line, Time now) {
   return units;
 }
 
-// By how long the last lease was enough.
+// Adapts the size of the next grant to how long the last one was enough.
 void Stock::adapt(Place& place, Time now) const noexcept {
   if (place.taken == Time{}) return;
   const auto enough_for = now - place.taken;
@@ -168,20 +168,21 @@ std::uint32_t Stock::next_number() noexcept {
 
 void Stock::arrived(const limit::Charge& line, const Trip& trip, const limit::Outcome& outcome,
                     std::vector<Refund>& back) {
-  Place* place = find(line);  // nobody takes the place of one that is taking
+  Place* place = find(line);  // a key that waits for a grant is not replaced
   if (place == nullptr) return;
   place->taking = false;
   place->known = outcome.remaining;
   if (!outcome.allowed) return;
   stats_.taken += line.cost;
-  if (std::exchange(place->forgotten, false)) {  // the reset may have taken the debit with it
+  if (std::exchange(place->forgotten, false)) {  // the reset may have removed the debit
     stats_.lost += line.cost;
     return;
   }
   keep(*place, Lot(next_number(), line, trip, outcome.reset_after), trip.received, back);
 }
 
-// Units of one window are alike. An empty lot stays while there is room: something may be put back.
+// Units of one window are alike, so their lots merge. An empty lot stays while there is room, because units
+// may be put back into it.
 void Stock::keep(Place& place, const Lot& fresh, Time now, std::vector<Refund>& back) {
   for (Lot& lot : place.lots)
     if (lot.merge(fresh)) return;
@@ -194,10 +195,10 @@ void Stock::keep(Place& place, const Lot& fresh, Time now, std::vector<Refund>& 
   }
 }
 
-// Ends a lot: what is left goes back, where Redis can have it.
+// Ends a lot. Its units go back if Redis accepts them.
 void Stock::dispose(const limit::Charge& line, Lot& lot, Time now, std::vector<Refund>& back) {
   if (const auto refund = lot.return_of(line, now)) {
-    back.push_back(*refund);  // first: it may throw, and then they are here still
+    back.push_back(*refund);  // first, because if it throws, the lot still has the units
     stats_.returned += lot.left();
   } else {
     stats_.lost += lot.left();
@@ -230,7 +231,7 @@ void Stock::sweep(Time now, std::vector<Refund>& back, std::size_t most) {
     if (place.line.limiter != nullptr && back.size() < most) sweep(place, now, back);
 }
 
-// What a window has debited can always go back; the units of a bucket that is asked for keep.
+// Units of a window can go back at any time. Units of a bucket are kept while requests ask for the key.
 void Stock::sweep(Place& place, Time now, std::vector<Refund>& back) {
   const bool idle = now - place.used >= hold_;
   const bool window = limit::spacing(*place.line.limiter) == nullptr;

@@ -1,10 +1,10 @@
-// What one weir holds of keys in advance, and how much more it should take: lots (redis/prefetch/lot.hpp) by
-// key. Pure: plain values, and time as an argument.
+// The units that one weir holds in advance, and how many more it should take: lots
+// (redis/prefetch/lot.hpp) by key. Pure: plain values, and time as an argument.
 //
-// A cold key gets nothing, its requests go to Redis one by one. A hot one gets units for kFirst requests,
-// then twice as many each time that a lease is gone within a span; whole requests, never more than its rule
-// allows, nor than a kShare-th of what was left when Redis was last heard, so that near the end of a limit
-// everybody asks for single units again.
+// A cold key gets no units; its requests go to Redis one by one. A hot key gets units for kFirst requests. It
+// gets twice as many each time that a grant is used up within a span. A grant holds whole requests. It is at
+// most the rule's `lease`, and at most 1/kShare of what Redis had left at the last reply. So near the end of
+// a limit every weir asks for single units again.
 #pragma once
 
 #include "redis/prefetch/lot.hpp"
@@ -26,70 +26,72 @@ class Stock {
  public:
   using Time = Lot::Time;
 
-  // Memory is claimed once, for `keys` keys rounded up to whole sets; of those that meet in a set the one
-  // that was used longest ago gives way, unless all of them hold something.
+  // Allocates once, for `keys` keys rounded up to whole sets. In a full set, a new key replaces the least
+  // recently used key that holds nothing. If all keys of the set hold something, the new key finds no place.
   Stock(std::size_t keys, base::Duration hold);
 
-  // Takes what the line costs. True: it is admitted, and the outcome says what is left here, which is all
-  // that is sure to be left; the outcome says so (in_advance).
+  // Spends the line's cost. Returns true if the line is admitted. The outcome then has in_advance set and
+  // says what is left here, because only that is sure to be left.
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
-  // Whether it could.
+  // Returns true if spend() would.
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
-  // What was spent here with that outcome came to nothing. What has no place here any more goes to `back`.
+  // Takes back units that were spent here with `outcome`. Units that find no place here go to `back`.
   void put_back(const limit::Charge& line, const limit::Outcome& outcome, std::vector<Refund>& back);
 
-  // A request of the key goes to Redis, and what came of it.
+  // note_trip() must be called when a request of the key goes to Redis, and learn() with its outcome.
   void note_trip(const limit::Charge& line, Time now);
   void learn(const limit::Charge& line, const limit::Outcome& outcome);
 
-  // How many units to take now; 0: none. Else arrived() or failed() has to follow.
+  // Returns how many units to take now; 0 for none. After another result, arrived() or failed() must be
+  // called.
   [[nodiscard]] limit::Cost wanted(const limit::Charge& line, Time now);
-  // `line`: the lease's own charge, its cost being the units. What finds no room goes to `back`.
+  // `line`: the grant's own charge, whose cost is the units. Units that find no room go to `back`.
   void arrived(const limit::Charge& line, const Trip& trip, const limit::Outcome& outcome,
                std::vector<Refund>& back);
   void failed(const limit::Charge& line, Time now);
-  // The key is fresh in Redis: what is held of it is dropped, and it is cold again.
+  // Drops the key's units and makes the key cold, because the key is fresh in Redis.
   void forget(const limit::Charge& line) noexcept;
 
-  // What has to go back because nobody has asked for it for so long; forgets cold keys. Leaves keys for the
-  // next time once `back` has `most` lines.
+  // Gives back the units of keys that no request asked for during `hold`, and forgets cold keys. Once `back`
+  // has `most` lines, leaves the remaining keys to the next call.
   void sweep(Time now, std::vector<Refund>& back, std::size_t most);
-  // The same of everything.
+  // Gives back all units, in the same way.
   void give_up(Time now, std::vector<Refund>& back, std::size_t most);
 
   [[nodiscard]] const LeaseStats& stats() const noexcept { return stats_; }
 
-  // A key is hot once so many of its requests had to go to Redis within a span, a quarter of `hold`.
+  // A key is hot if at least kHot of its requests went to Redis within a span, which is a quarter of `hold`.
   static constexpr unsigned kHot = 4;
-  static constexpr limit::Cost kFirst = 8;  // times what a request costs
+  static constexpr limit::Cost kFirst = 8;  // in requests
   static constexpr limit::Cost kShare = 4;
-  static constexpr limit::Cost kLeast = 2;  // requests: fewer are not worth a trip
+  static constexpr limit::Cost kLeast = 2;  // in requests; fewer are not worth a trip
 
  private:
   static constexpr std::size_t kWays = 4;
-  // Few of them leases; more where requests come to nothing here and there.
+  // Most lots are grants; refunds of single requests need the others.
   static constexpr std::size_t kLots = 8;
 
   struct Place {
-    limit::Charge line{};           // its limiter is null: nobody's
+    limit::Charge line{};           // null limiter: the place is free
     std::array<Lot, kLots> lots{};  // in no order
-    limit::Cost size = 0;           // of the next lease; 0: the key is cold
-    limit::Cost request_cost = 1;   // of the last one that went to Redis
-    limit::Cost known = 0;          // what was left in Redis when it was last heard
+    limit::Cost size = 0;           // of the next grant; 0: the key is cold
+    limit::Cost request_cost = 1;   // of the last request that went to Redis
+    limit::Cost known = 0;          // what Redis had left at its last reply
     unsigned trips = 0;             // since trips_since
     bool taking = false;
-    bool forgotten = false;  // since it began to take
+    bool forgotten = false;  // the key was reset while a grant was on its way
     Time used{}, trips_since{}, taken{}, rest_until{};
 
     [[nodiscard]] limit::Cost ready(Time now) const noexcept;
     [[nodiscard]] bool holds() const noexcept;
-    [[nodiscard]] limit::Cost bounded(limit::Cost units) const noexcept;  // as a size
-    // The one to spend so much from: of several the one whose units run out first. Null: none has as many.
+    [[nodiscard]] limit::Cost bounded(limit::Cost units) const noexcept;  // bounds the size of a grant
+    // Returns the lot to spend `cost` units from: among those with enough, the one that expires first. Null
+    // if no lot has enough.
     [[nodiscard]] Lot* lot_of(limit::Cost cost, Time now) noexcept;
-    // What was spent so and came to nothing. False: there is no place for it.
+    // Takes back spent units. Returns false if there is no place for them.
     [[nodiscard]] bool put_back(const limit::Charge& units, const limit::Outcome& outcome,
                                 std::uint32_t number, LeaseStats& stats) noexcept;
-    // Where another one finds room: null while a request could be paid from each of them.
+    // Returns a lot that another may replace; null while each lot could pay for a request.
     [[nodiscard]] Lot* room(Time now) noexcept;
   };
 

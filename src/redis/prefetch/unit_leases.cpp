@@ -10,7 +10,7 @@ namespace weir::redis {
 
 namespace {
 
-// So that workers that serve different keys hardly ever wait for each other.
+// Enough stripes that workers with different keys rarely wait for each other.
 constexpr std::size_t kStripes = 16;
 
 }  // namespace

@@ -1,6 +1,6 @@
-  -- Has a key that holds a string hold instead what `command` makes of these values, with so long to live: whole, or not
-  -- at all, and then false. It is made under another name, for where a right is missing, or the slot is on its way to
-  -- another node, a key that has gone can not be made again.
+  -- Replaces a key's string by what `command` makes of `values`, with `ttl` milliseconds to live. Returns true if it
+  -- replaced all of it, and false if it changed nothing. The new value is built under another name. If a right is
+  -- missing or the slot is moving to another node, a key that was deleted first could not be made again.
   local function become(key, ttl, command, values)
     local made = key .. ':made'
     local function works(...)

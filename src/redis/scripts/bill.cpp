@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kDigestLetters = 22;
 constexpr std::int64_t kRefused = 0, kCharged = 1, kOtherTime = 2;  // charge.lua's verdicts
 constexpr double kLooks = 2;                                        // in place of a line's `enforced`
-// Where charge.lua's reply says what of a bill: behind the time the verdicts, then the lines.
+// The layout of charge.lua's reply: the time, then the verdicts of the bills, then the lines.
 constexpr std::size_t verdict_at(const BillPlace& place) noexcept {
   return 1 + place.bill;
 }
@@ -32,7 +32,7 @@ static_assert(std::endian::native == std::endian::little,
 constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 std::array<char, kDigestLetters> letters_of(const limit::Key& key) noexcept {
-  std::array<unsigned char, 18> bytes{};  // 16, and zeroes up to whole groups of three
+  std::array<unsigned char, 18> bytes{};  // 16 octets, then zeroes to make whole groups of three
   std::memcpy(bytes.data(), &key.lo, 8);
   std::memcpy(bytes.data() + 8, &key.hi, 8);
   std::array<char, 24> letters;
@@ -59,14 +59,14 @@ void append_numbers(std::string& out, const Numbers& numbers) {
   out.append(reinterpret_cast<const char*>(numbers.data()), sizeof(Numbers));
 }
 
-// The argument that has a call's number and its lines.
+// Appends the head of the argument that holds the call's number and its lines.
 template <class Numbers>
 void append_lines_head(std::string& out, std::size_t lines, CallNumber number) {
   append_bulk_head(out, sizeof(double) + lines * sizeof(Numbers));
   append_numbers(out, std::array{static_cast<double>(number)});
 }
 
-// EVALSHA sha n, of `arguments` more behind n keys.
+// Appends EVALSHA, the SHA-1 and the number of keys. The keys and `arguments` more words must follow.
 void begin_call(std::string& out, std::string_view sha, std::size_t keys, std::size_t arguments) {
   append_head(out, 3 + keys + arguments);
   append_bulk(out, "EVALSHA");
@@ -74,8 +74,8 @@ void begin_call(std::string& out, std::string_view sha, std::size_t keys, std::s
   append_bulk(out, std::to_string(keys));
 }
 
-// Whether lines of several bills have one key. There are few of either (kMostLines), and Redis's time is
-// dearer.
+// Returns true if two bills have a key in common. Compares all pairs: there are few lines (kMostLines), and
+// work here is cheaper than work in Redis.
 bool share_keys(std::span<const Demand> bills) noexcept {
   const auto meet = [](Lines some, Lines others) {
     return std::any_of(some.begin(), some.end(), [&](const limit::Charge& line) {

@@ -1,25 +1,31 @@
--- The bills of one or several requests, decided one after the other: checks all lines of a bill, then charges all
--- enforced ones, or none.
+-- Decides the bills of one or several requests in order. Checks all lines of a bill, then charges all enforced lines,
+-- or none.
 --
--- KEYS     a line's key each, bill after bill; absent while drained
--- ARGV[1]  the call's number, a little-endian double; then a line each, eight of them: kind, enforced (1; 0; 2: it is
---          only looked at, and its bill refused whatever it says; or 3: it counts what the line before it decides,
---          beyond its limit where its kind does that), and up to six numbers, which the function of that kind names
--- ARGV[2]  a byte for each bill: how many lines it has
--- ARGV[3]  there only where lines of several bills have one key
--- returns  now; then of each bill 1 charged, 0 refused, or 2: nothing was charged, because a calendar's windows came
---          for another time than ours; then of each line three numbers of its state before; then the call's number,
---          so that whoever asked knows that this is the answer to it
+-- KEYS     The key of each line, bill after bill. A drained key does not exist.
+-- ARGV[1]  The call's number, a little-endian double. Then eight doubles for each line: kind, enforced, and up to six
+--          numbers that the function of the kind names. The values of `enforced`:
+--          1: The line is enforced.
+--          0: The line is not enforced.
+--          2: The line is only looked at, and its bill is refused in any case.
+--          3: The line follows the one before it. It counts what that line admits, beyond its own limit if its kind can.
+-- ARGV[2]  A byte for each bill: its number of lines.
+-- ARGV[3]  Present only if lines of several bills have one key.
+-- returns  The time (now). Then a verdict for each bill: 1 charged, 0 refused, 2 nothing was charged, because the
+--          calendar windows do not contain now. Then three numbers for each line: its state before the call. Then the
+--          call's number, which proves to the client that this reply answers the call.
 --
--- Instants and lengths are whole microseconds. Everything stays below 2^53, so doubles are exact: lengths are at
--- most 100 years, 3.2 * 10^15, so an instant now (1.8 * 10^15 in 2027) and one of them come to less than
--- 9 * 10^15 until the year 2150. For whole 0 <= a < 2^53 and b >= 1 floor(a / b) and a % b are exact as well: a
--- quotient just below a whole number k lies at least 1 / b below it, which is more than half the gap between
--- doubles there (k * 2^-53 at most, and k * b <= 2^53). What the numbers mean to a client, the asker works out with
--- the same code as for state in its own process.
+-- Instants and lengths are whole microseconds. All numbers stay below 2^53, so doubles are exact. Lengths are at most
+-- 100 years, which is 3.2 * 10^15. An instant is 1.8 * 10^15 in 2027. So the sum of an instant and a length stays below
+-- 9 * 10^15 until the year 2150.
 --
--- State never moves backwards here, whatever the clock does. What is of another kind, as a changed configuration
--- leaves it behind, counts as lost.
+-- For whole 0 <= a < 2^53 and b >= 1, floor(a / b) and a % b are exact too. A quotient just below a whole number k is
+-- at least 1 / b below k. That is more than half the gap between doubles there, which is at most k * 2^-53, and k * b
+-- <= 2^53.
+--
+-- The client computes what the numbers mean, with the same code as for state in its own process.
+--
+-- State never moves backwards here, whatever the clock does. A state of another kind, left by a changed configuration,
+-- counts as lost.
 local call, take, pack, byte, format = redis.call, struct.unpack, struct.pack, string.byte, string.format
 local keys, lines, counts = KEYS, ARGV[1], ARGV[2]
 local number, at = take('<d', lines)
@@ -27,33 +33,33 @@ local n, bills = #keys, #counts
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local states = call('MGET', unpack(keys)) -- of what is no string nothing, where GET would be an error
--- Of a line that fits: its state to be, or what makes it so, and how long from now that takes to drain.
--- These tables begin with room for as much as most calls need: one that grows is made anew at 1, 2, 4, 8.
+local states = call('MGET', unpack(keys)) -- nil for a key that is no string, where GET would return an error
+-- For each line that fits: its next state, or a function that makes it; and the time from now until it drains. The
+-- tables are created with room for most calls, because a growing table is reallocated at 1, 2, 4 and 8.
 local nexts, aheads = { nil, nil, nil, nil }, { nil, nil, nil, nil }
-local base = bills - 1 -- line i is told of from reply[base + 3 * i] on
+local base = bills - 1 -- line i has its numbers from reply[base + 3 * i] on
 local reply = { now, 1, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
 for bill = 2, bills do
   reply[bill + 1] = 1
 end
 
--- The function of a kind from 2 on, which checks line i, answers for it, and says whether it fits; nil if that is for
--- the asker to find out. `beyond`: it is charged though it does not fit, but for a bucket. Made where a line of that kind
--- comes, from arguments alone: a function, and what it shares with the script, cost as much to make as a check by spacing,
--- so each kind makes what it needs. known: what the kinds share, `others` alone.
+-- Returns the function of a kind from 2 on. That function checks line i, sets its answer, and returns true if the line
+-- fits. It returns nil if the client must decide. `beyond`: the line is charged even if it does not fit; buckets ignore
+-- it. Each function is made when its kind first occurs, from arguments only, because making a function and its shared
+-- variables costs as much as a check by spacing. `known`: what the kinds share; only `known.others` exists.
 local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local floor, ceil, min, max, concat = math.floor, math.ceil, math.min, math.max, table.concat
-  local most_counted = 4294967295 -- 2^32 - 1, as in the asker's windows
+  local most_counted = 4294967295 -- 2^32 - 1, as in the client's windows
 
   local function answer(i, first, second, third)
     local told = base + 3 * i
     reply[told], reply[told + 1], reply[told + 2] = first, second, third or 0
   end
 
-  -- A token bucket refilled by `count` each `period`. State: the last refill accounted for, and the tokens spent.
-  -- What time has refilled may pass 2^53 (periods * count), but is then rounded to no less than 2^53, and so beyond
-  -- anything spent, as the exact product is.
+  -- A token bucket that refills `count` tokens each `period`. State: the last refill accounted for, and the tokens
+  -- spent. The refilled tokens (periods * count) may exceed 2^53. Rounding then yields at least 2^53, which exceeds
+  -- anything spent, as the exact product does.
   if kind == 2 then
     return function(i, _, period, count, burst, cost)
       local state = states[i]
@@ -83,10 +89,10 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     end
   end
 
-  -- A fixed window, of lengths that are alike or (kind 4) of a calendar: three windows end to end, first to second, to
-  -- third, to fourth, among which ours is looked for where no window is under way. State: the end of the window, what
-  -- it has admitted, and since when that is counted: what was charged before then was lost, and is not to be given back
-  -- (refund.lua).
+  -- A fixed window, with windows of equal length or (kind 4) of a calendar. For a calendar, three adjacent windows are
+  -- given: first to second, second to third, third to fourth. One of them is chosen if no window is current. State: the
+  -- end of the window, the count, and the instant since which it counts. Charges before that instant were lost and must
+  -- not be refunded (refund.lua).
   if kind == 3 or kind == 4 then
     local function counted(i, beyond, limit, cost, find)
       local finish, used, since = 0, 0, now
@@ -119,9 +125,9 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     end
   end
 
-  -- What kind 1 is of a state that has gaps, for a rule with a lease. Where one of them has room the line is charged there,
-  -- and the TAT stays. Answer: of the TAT, as of kind 1; or, charged in a gap, how far the TAT lay ahead, rounded up, then
-  -- the fraction of where the gap began, and how far that lay ahead, and one.
+  -- Kind 1 with a state that has gaps, for a rule with `lease`. If a gap has room, the line is charged there, and the
+  -- TAT stays. Answer: as in kind 1, if charged at the TAT. If charged in a gap: how far the TAT was ahead, rounded up;
+  -- the fraction of the gap's begin; and how far the begin was ahead, plus one.
   if kind == 9 then
 --#include spans.lua
 --#include gaps.lua
@@ -134,7 +140,7 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
       if tat < now then
         tat, part = now, 0
       end
-      local wait, passed = tat - now, 25 -- from where on gaps are kept
+      local wait, passed = tat - now, 25 -- the offset from which on gaps are kept
       for at = 25, #state, 32 do
         local first, first_part, last, last_part = gap_at(state, at, count)
         local rest, rest_part = plus(first, first_part, need, need_part, count)
@@ -159,7 +165,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   end
 
   if kind == 5 then
-    -- a * b as high * 2^42 + low, for a < 2^32 and b < 2^53, each product and its carry being less than 2^53.
+    -- Returns a * b as high and low, where a * b = high * 2^42 + low, for a < 2^32 and b < 2^53. Each product with its
+    -- carry is below 2^53.
     local function product(a, b)
       local limb = 2097152 -- 2^21
       local low = b % limb
@@ -170,9 +177,9 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
       return a * high + floor(middle / limb), middle % limb * limb + low % limb
     end
 
-    -- A sliding window by weight: previous * (what is left of the current window) / period + current + cost <= limit,
-    -- compared exactly, both sides times the period. State: the start of the current window, the counts of the
-    -- previous and the current one, and since when they are counted, as of a fixed window.
+    -- A sliding window by weight: previous * (rest of the current window) / period + current + cost <= limit. Both
+    -- sides are multiplied by the period and compared exactly. State: the start of the current window, the counts of
+    -- the previous and the current window, and the instant since which they count, as in a fixed window.
     local function weighted(i, beyond, period, limit, cost)
       local start, previous, current, since = 0, 0, 0, now
       local state = states[i]
@@ -202,11 +209,12 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     return weighted
   end
 
-  -- What keys need that may be no strings, made when one does: functions `ask`, and `become` of become.lua.
+  -- Returns functions for keys that may be no strings: `ask`, and `become` of become.lua. Made only if such a key
+  -- occurs.
   local function beyond_strings()
-    -- The answer of a command to a key that is no string; nil where there is none, or it is of another kind, as no error but
-    -- that one is to be passed over. Whether a list or a sorted set may be among the keys is asked once, for all of them that
-    -- are no strings (known.others).
+    -- Returns a command's answer for a key that is no string. Returns nil if the key does not exist or is of another
+    -- kind; any other error is raised. One EXISTS for all keys without a string tells whether any of them exists
+    -- (known.others).
     local function ask(...)
       if known.others == nil then
         local absent = {}
@@ -230,25 +238,25 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     return ask, become
   end
 
-  -- What is included makes a function of each kind. In scope are the arguments, `answer`, `beyond_strings`, `most_counted`
+  -- Each included file makes a function of a kind. It may use the arguments, `answer`, `beyond_strings`, `most_counted`
   -- and the names of Redis's and Lua's functions above.
   if kind == 6 then
 --#include charge_log.lua
     return logged
   end
 
-  -- Beside these `permits_in`, `string_of_permits`, `set_of_permits` and `few_permits` of the first, which needs `now`
-  -- alone.
+  -- charge_held.lua also uses `permits_in`, `string_of_permits`, `set_of_permits` and `few_permits` of held_state.lua,
+  -- which itself uses only `now`.
   local ask, become = beyond_strings()
 --#include held_state.lua
 --#include charge_held.lua
   return held
 end
 
--- Of keys that several bills may charge: the line that last did. Its state to be is what the next one finds, and only
--- the last is written.
+-- For keys that several bills may charge: the last line that charged the key. The next line finds its next state, and
+-- only the last state is written.
 local charged = ARGV[3] and {}
-local kinds, known -- made where there is a line of a kind from 2 on: by number, and what they share
+local kinds, known -- for kinds from 2 on: the functions by kind, and what they share
 local last = 0
 for bill = 1, bills do
   local first, verdict, decided = last + 1, 1, false -- whether the line before fits
@@ -266,11 +274,11 @@ for bill = 1, bills do
       kind = 9
     end
     if kind == 1 then
-      -- Token bucket, GCRA, leaky bucket. State: the TAT (theoretical arrival time), in microseconds and, beside them,
-      -- marked ', a fraction of the next in units of 1/count, where count is the line's rate. Nothing is multiplied:
-      -- need (cost * T) and room (how far ahead the TAT may lie for that cost, -1 if the cost can never fit) come
-      -- computed. Answer: how far the TAT lay ahead of now, as wait, wait'. A rule with a lease (f is 1) keeps the state of
-      -- gaps.lua; one without takes that for a plain one, and makes it one.
+      -- Token bucket, GCRA, leaky bucket. State: the TAT (theoretical arrival time) in microseconds and, marked ', a
+      -- fraction of a microsecond in units of 1/count, where count is the line's rate. Nothing is multiplied here: the
+      -- client computes need and room. Need is cost * T. Room is how far ahead the TAT may be for that cost, or -1 if
+      -- the cost can never fit. Answer: how far the TAT was ahead of now, as wait, wait'. A rule with `lease` (f is 1)
+      -- keeps the state of gaps.lua. A rule without `lease` reads that state as a plain one, and makes it plain.
       local count, room, room_part, need, need_part, since = a, b, c, d, e, f == 1 and now
       local wait, part = 0, 0
       if state and (#state == 16 or gapped) then
@@ -283,7 +291,7 @@ for bill = 1, bills do
         end
         if tat >= now then
           wait, part = tat - now, tat_part
-          if part >= count then -- the rate was configured anew: round the fraction up
+          if part >= count then -- the configured rate has changed: round the fraction up
             wait, part = wait + 1, 0
           end
         end
@@ -335,19 +343,19 @@ for bill = 1, bills do
       charged[keys[i]] = i
     end
     if ahead and verdict == 1 and type(nexts[i]) ~= 'string' then
-      -- In its list or set now, or in a string that stays one.
+      -- The state is in its list or set now, or in a string that stays a string.
       nexts[i], aheads[i] = nexts[i]((ahead - ahead % 1000) / 1000 + 2) or false, nil
     end
   end
 end
 
-local ttl, ttl_text -- those of windows are often alike
+local ttl, ttl_text -- windows often have the same one
 for i = 1, n do
   local ahead = aheads[i]
   if ahead then
-    -- Two milliseconds more than whole ones: one rounds up, one for the clock that PX counts from, which may be
-    -- that of the script's beginning. A key that lives too long costs nothing; one that died early would be a gift.
-    -- As text, for Redis writes doubles out slowly.
+    -- Whole milliseconds plus two. One rounds up. The other allows for the clock that PX counts from, which may be that
+    -- of the script's beginning. A key that lives too long costs nothing; a key that expires early would admit too
+    -- much. As text, because Redis formats doubles slowly.
     local needed = (ahead - ahead % 1000) / 1000 + 2
     if needed ~= ttl then
       ttl, ttl_text = needed, format('%d', needed)

@@ -1,4 +1,4 @@
-  -- So many at once. Answer: what is held.
+  -- A limit of concurrency. Answer: the total that permits hold.
   local function held(i, beyond, limit, cost, lease, holder, serial)
     local key, state = keys[i], states[i]
     local total, first, last, permits = permits_in(state)
@@ -21,7 +21,7 @@
         if expired[1] then
           call('ZREMRANGEBYSCORE', key, 0, now)
         end
-        if call('PTTL', key) < ttl then -- another weir's leases may be longer
+        if call('PTTL', key) < ttl then -- other weirs may have longer leases
           call('PEXPIRE', key, ttl)
         end
       end

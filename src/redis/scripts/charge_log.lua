@@ -1,26 +1,27 @@
-  -- A sliding log, and a sliding window of n buckets, which is the same with fewer instants: a period is divided into
-  -- `buckets` parts, numbered from the epoch, and what is admitted counts from the part of its instant on until as
-  -- many more have begun. An exact log has a part for each microsecond.
+  -- A sliding log, and a sliding window of n buckets, which is a log with fewer instants. A period is divided into
+  -- `buckets` parts, numbered from the epoch. A charge counts from its part on, until `buckets` more parts have begun.
+  -- An exact log has a part for each microsecond.
   --
-  -- State: pairs of instant and cost, 11 bytes each. First the instant of the newest entry and what all of them cost;
-  -- then the entries, oldest first, one for each part in which something was admitted, at the instant when it first
-  -- was. Up to `few` entries are one string behind the kind's byte, which is read with all others and written by one
-  -- command. More of them are a list, until it has drained: each entry has beside it the sum of all costs up to its own
-  -- since the list was begun, modulo 2^32, and the first the sum of all. (All of them together cost less than 2^32, so
-  -- the difference of two sums is what stands between them.) Only the ends of a list are touched, and where the one is
-  -- sought that has to go before a cost fits, its sum is found by halving. Entries that no longer count are dropped
-  -- when the next one is charged.
+  -- State: pairs of instant and cost, 11 bytes each. The first pair is the head: the instant of the newest entry and
+  -- the total cost. The entries follow, oldest first, one for each part with a charge, at the instant of its first
+  -- charge. Up to `few` entries form one string behind the kind's byte, which is read with all others and written by
+  -- one command. More entries form a list until it has drained. Each entry of a list also has the sum of all costs
+  -- since the list was begun, modulo 2^32, up to and including its own. The head has the sum of all. All entries
+  -- together cost less than 2^32, so the difference of two sums is the cost between them. Only the ends of a list are
+  -- accessed. The entry that must expire before a cost fits is found by binary search of the sums. Expired entries are
+  -- dropped at the next charge.
   --
-  -- Answer: the instant of the newest entry, what those that count cost together, and the instant of the oldest of
-  -- them; or, where the cost does not fit, of the one that has to go before it does.
+  -- Answer: the instant of the newest entry, the cost of all live entries, and the instant of the oldest live entry. If
+  -- the cost does not fit, the last is the instant of the entry that must expire first.
   --
-  -- Beyond the limit `most` units are kept, the newest ones.
+  -- Beyond the limit, the newest `most` units are kept.
   local few = 64
   local wrap = 4294967296
 
-  -- Where the part begins and ends in which an offset into a period lies that is no multiple of its parts: width * buckets +
-  -- rest. Part s begins ceil(s * period / buckets) after its period, where s * rest < buckets^2 <= 10^6. Sought from above,
-  -- for what is worked out with fractions may lie one beside it.
+  -- Returns the begin and end of the part that contains an offset into a period, if the period is no multiple of its
+  -- parts: period = width * buckets + rest. Part s begins ceil(s * period / buckets) after the period's begin, where s
+  -- * rest < buckets^2 <= 10^6. The search starts above and goes down, because the estimate by fractions may be off by
+  -- one.
   local function uneven_part(offset, period, buckets, width, rest)
     local s = floor(offset / period * buckets) + 2
     local begin, finish = s * width + ceil(s * rest / buckets), nil
@@ -31,10 +32,11 @@
     return begin, finish
   end
 
-  -- What lists need, made when there is one: a function costs as much to make as an entry to charge.
+  -- Returns functions for lists, made only if there is a list: making a function costs as much as charging an entry.
   local function of_lists()
     local _, become = beyond_strings()
-    -- Makes a list of a string that has become too long; where it cannot be, that stays one, and is returned.
+    -- Returns a function that makes a list of a string that is too long. If it cannot, the string remains, and the
+    -- function returns it.
     local function listing(key, state)
       return function(ttl)
         local entries, sum = {}, 0
@@ -54,7 +56,8 @@
       end
     end
 
-    -- Makes of a list what `logged` makes of a string; `expired` of its entries count no more. `sum`: up to the last.
+    -- Returns a function that does to a list what `logged` does to a string. `expired`: the number of expired entries.
+    -- `sum`: the sum at the last entry.
     local function list_log(key, expired, live, over, from, newest, sum, instant, cost)
       return function(ttl)
         while over > 0 and live > 0 do
@@ -71,7 +74,7 @@
         sum = (sum + cost) % wrap
         local head = pack('<I7I4I4', merges and newest or instant, live + cost, sum)
         if expired > 0 then
-          call('LTRIM', key, expired, -1) -- the last of them makes room for the head
+          call('LTRIM', key, expired, -1) -- the last expired entry makes room for the head
         end
         call('LSET', key, 0, head)
         if merges then
@@ -84,15 +87,16 @@
       end
     end
 
-    -- Of a list, of which the first `looked_at` entries do not settle it: what those that count cost together, how many
-    -- count no more, and the instant to answer. `counts`: the number of the first that does, if that is known; excess: as in
-    -- logged.
+    -- Searches a list whose first `looked_at` entries were not enough. Returns the cost of all live entries, the number
+    -- of expired entries, and the instant to answer. `counts`: the number of the first live entry, if known. `excess`:
+    -- as in logged.
     local function seek(key, total, looked_at, counts, since, excess)
       local last = call('LLEN', key) - 1
       local function entry(number)
         return take('<I7I4I4', call('LINDEX', key, number))
       end
-      -- The first from `low` on of which it holds, as it does of all behind it; one beyond the last where of none.
+      -- Returns the first entry from `low` on for which `holds` is true, as it is for all entries behind it. Returns
+      -- last + 1 if there is none.
       local function first_that(low, holds)
         local high = last + 1
         while low < high do
@@ -106,7 +110,7 @@
         return low
       end
       local _, paid, sum = entry(1)
-      local none = sum - paid -- the sum before the first
+      local none = sum - paid -- the sum before the first entry
       local first = counts or first_that(looked_at + 1, function(entered)
         return entered >= since
       end)
@@ -128,7 +132,8 @@
 
   local function logged(i, beyond, period, buckets, limit, cost, most)
     local key, state = keys[i], states[i]
-    -- Entries at hand, how they are written, and where the one begins behind the first, which is read with the head.
+    -- The entries read so far, their format and size, and the position of the second entry. The first entry is read
+    -- with the head.
     local text, form, size, next = state, '<I7I4', 11, 24
     local newest, total, sum, entered, paid = 0, 0, 0, nil, 0
     if state then
@@ -150,16 +155,16 @@
     local instant = newest > now and newest or now
     local offset, rest = instant % period, period % buckets
     local width = (period - rest) / buckets
-    local begin = offset - offset % width -- where the part of this instant begins, and ends
+    local begin = offset - offset % width -- begin and end of the part that contains this instant
     local finish = begin + width
-    if rest > 0 then -- never of an exact log
+    if rest > 0 then -- never true for an exact log
       begin, finish = uneven_part(offset, period, buckets, width, rest)
     end
     local from = instant - offset + begin
-    local since = instant - offset + finish - period -- what is older counts no more
+    local since = instant - offset + finish - period -- older entries are expired
 
-    -- Of what counts so much beyond it has to go before the cost fits; at least the first entry, also where that never does,
-    -- for each has a cost.
+    -- Live entries worth live + excess must expire before the cost fits. If the cost can never fit, `excess` selects
+    -- the first entry, because each entry has a cost.
     local excess = cost <= limit and cost - limit or -wrap
     local live, expired, speaker, going = total, 0, nil, 0
     while live > 0 do
@@ -181,7 +186,7 @@
       local _, _, seek = of_lists()
       live, expired, speaker = seek(key, total, #text / size - 1, speaker and expired + 1, since, excess)
     end
-    if live < 0 then -- the head said less than its entries: somebody else's, and lost
+    if live < 0 then -- the head has less than its entries: the state is not weir's, and lost
       live = 0
     end
     local told = base + 3 * i
@@ -197,9 +202,9 @@
       nexts[i] = list_log(key, expired, live, over, from, newest, sum, instant, cost)
       return true
     end
-    -- Of a string the entries from the byte `at` on stay, but for `over` units of them, and one of the cost comes in, or adds
-    -- to the last.
-    local at, part = 13 + 11 * expired, '' -- of an entry that goes in part
+    -- The string's entries from byte `at` on stay, except for `over` units of them. The new cost is appended as an
+    -- entry or added to the last entry.
+    local at, part = 13 + 11 * expired, '' -- an entry of which only a part remains
     while over > 0 and live > 0 do
       entered, paid = take('<I7I4', state, at)
       local gone = min(paid, over)
@@ -211,7 +216,7 @@
       log = pack('<BI7I4I7I4', 6, instant, cost, instant, cost)
     elseif newest < from then
       log = pack('<BI7I4c0I7I4', 6, instant, live + cost, part .. sub(state, at), instant, cost)
-    elseif at + 10 == #state and not beyond then -- it is the last, and was read last
+    elseif at + 10 == #state and not beyond then -- it is the last entry, and was read last
       log = pack('<BI7I4I7I4', 6, newest, live + cost, entered, paid + cost)
     else
       local kept = part .. sub(state, at)

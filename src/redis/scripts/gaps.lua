@@ -1,11 +1,11 @@
-    -- A bucket of which units are taken in advance (redis/prefetch/lot.hpp). What is given back of it leaves gaps in front of the TAT,
-    -- between the places of others, which the next charges fill.
+    -- A bucket whose units are taken in advance (redis/prefetch/lot.hpp). Units given back leave gaps before the TAT,
+    -- between the slots of others. The next charges fill the gaps.
     --
-    -- State: the kind's byte, 9; the TAT and its fraction; since when it is charged, for what was debited before then is
-    -- lost; then the gaps, the earliest first: where each begins and where it ends. A bucket's plain state has none.
+    -- State: the kind's byte, 9; the TAT and its fraction; the instant since which it counts. Earlier debits were lost.
+    -- Then come the gaps, earliest first, each with its begin and end. The plain state of a bucket has no gaps.
 
-    -- The gap at a byte: where it begins, for what time has passed of it is none any more, and where it ends. Fractions that
-    -- cannot be of this rate, which was configured anew, are rounded so that it is shorter.
+    -- Returns the begin and end of the gap at a byte. The part of a gap that time has passed is gone. If a fraction is
+    -- too large for this rate, because the configuration has changed, it is rounded so that the gap becomes shorter.
     local function gap_at(state, at, count)
       local first, first_part, last, last_part = take('<dddd', state, at)
       if first < now then

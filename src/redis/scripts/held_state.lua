@@ -1,11 +1,11 @@
-  -- What is under way, counted by permits: each says whose it is, its number there, and what it holds, 20 bytes; and
-  -- has an instant at which it expires unless it is renewed. Up to `few_permits` are one string: the kind's byte; what
-  -- all of them hold, and when the first and the last expires, 7 bytes each; then each of them behind its instant, 27
-  -- bytes. More are a sorted set by that instant, until nothing is held: of the permits and, before them, of '' with
-  -- minus what all of them hold.
+  -- A limit of concurrency, counted by permits. A permit has 20 bytes: holder, serial number and cost. It expires at an
+  -- instant unless it is renewed. Up to `few_permits` permits form one string. It has the kind's byte, then the
+  -- total cost, the first and the last expiry, 7 bytes each. The permits follow, each behind its expiry, 27 bytes
+  -- together. More permits form a sorted set, scored by expiry, until none is held. The set also has the member '', whose score is minus the
+  -- total cost.
   local few_permits = 32
 
-  -- The numbers and permits of a string without those that have expired; zeroes and '' where there are none.
+  -- Returns the numbers and the unexpired permits of a string; zeroes and '' if there are none.
   local function permits_in(state)
     if not state or string.byte(state) ~= 7 or #state % 27 ~= 22 then
       return 0, 0, 0, ''
@@ -32,7 +32,7 @@
     return struct.pack('<BI7I7I7', 7, total, first, last) .. permits
   end
 
-  -- Makes a sorted set of a string that has become too long; false where it cannot be.
+  -- Makes a sorted set of a string that is too long. Returns false if it cannot.
   local function set_of_permits(key, total, permits, ttl)
     local members = { -total, '' }
     for at = 1, #permits, 27 do

@@ -15,7 +15,7 @@ namespace {
 
 using limit::Ticks;
 
-// The functions of the scripts, by their number there.
+// The kinds of the scripts' functions, by their numbers in the scripts.
 enum class Kind : std::uint8_t {
   Spaced = 1,
   Stepped,
@@ -49,7 +49,7 @@ double number(Kind kind) noexcept {
   return static_cast<double>(kind);
 }
 
-// A length in ticks of 1/count µs as whole microseconds and the ticks left over.
+// A length in ticks of 1/count µs, as whole microseconds and the remaining ticks.
 struct Length {
   double micros, part;
   Length(Ticks ticks, std::uint64_t count) noexcept
@@ -66,7 +66,7 @@ struct ToCharge {
   double enforced;
   base::TimePoint around;
   const Hold& hold;
-  limit::Cost most;  // of a log that only counts: what it keeps
+  limit::Cost most;  // of a log that only counts: how many units it keeps
   bool leased;
 
   template <Spaced L>
@@ -109,7 +109,7 @@ struct ToCharge {
   }
 };
 
-// A debt at most as long as limit::settle lets it become; the scripts cannot count beyond 2^53.
+// Returns a debt as long as limit::settle allows, at most. The scripts cannot count beyond 2^53.
 std::uint64_t most_spent(const limit::Rate& rate) noexcept {
   const auto refills = static_cast<std::uint64_t>(limit::kLongestDebt / rate.period);
   return static_cast<std::uint64_t>(
@@ -120,17 +120,17 @@ struct ToRefund {
   limit::Cost reserved, actual;
   base::TimePoint departure;
   const Hold& hold;
-  bool leased;  // as has_slots says it of a bucket
+  bool leased;  // has_slots() of a bucket's charge
   Ticks begin;
 
   template <Spaced L>
   RefundNumbers operator()(const L& limiter) const noexcept {
     const limit::Spacing& spacing = limiter.spacing();
     const std::uint64_t count = spacing.rate().count;
-    // More than that was never charged.
+    // No more than this was ever charged.
     const Ticks held = Ticks{std::min(reserved, spacing.largest_cost())} * interval_of(spacing);
     if (leased) {
-      assert(actual == 0);  // nothing with a lease is settled (app::obstacle_to_lease)
+      assert(actual == 0);  // rules with `lease` are never settled (app::obstacle_to_lease)
       const Length from(begin, count), length(held, count);
       return {number(Kind::Gapped), number(count), number(departure), from.micros, from.part,
               length.micros,        length.part};
@@ -177,11 +177,11 @@ base::TimePoint instant(std::uint64_t us) noexcept {
   return base::TimePoint(base::Duration(static_cast<std::int64_t>(us)));
 }
 
-// A log of which is known what a limiter asks: as if all that counts had been entered at one mark.
+// A log as far as a limiter needs it: all live units stand at one mark.
 struct SpokenLog {
   std::uint64_t newest_mark;
   limit::Cost live;
-  std::uint64_t mark;  // of the oldest, or of the last that has to go
+  std::uint64_t mark;  // of the oldest entry, or of the last that must expire
 
   [[nodiscard]] std::uint64_t newest() const noexcept { return newest_mark; }
   [[nodiscard]] limit::Cost total() const noexcept { return live; }
@@ -190,7 +190,7 @@ struct SpokenLog {
   }
 };
 
-// The limiter's answer to the state that a line had.
+// Computes the limiter's outcome for the state that a line had.
 struct ToOutcome {
   base::TimePoint now;
   limit::Cost cost;
@@ -202,7 +202,7 @@ struct ToOutcome {
     return limiter.step(cell, now, cost).outcome;
   }
 
-  // The cell of all three is the TAT in ticks, low word first.
+  // The state of all three is the TAT in ticks, low word first.
   template <Spaced L>
   Answer operator()(const L& limiter) const noexcept {
     const limit::Spacing& spacing = limiter.spacing();
@@ -215,15 +215,14 @@ struct ToOutcome {
       tat += second;
       return ask();
     }
-    // Charged in a gap: as if it had been before all that stands behind. Gaps are where a TAT has been.
+    // The charge took a gap, so it precedes all slots behind the gap. A gap lies where a TAT once was.
     tat = spacing.refund(tat, cost);
     auto outcome = ask();
     outcome->allowed = true;
     outcome->retry_after = {};
     return outcome;
   }
-  // A bucket that takes longer than kMostMicros to fill is none that weir has charged; its times would
-  // overflow.
+  // weir never charges a bucket that takes longer than kMostMicros to fill; its times would overflow.
   Answer operator()(const limit::SteppedBucket& limiter) const noexcept {
     const auto& rate = limiter.rate();
     const auto refills = Ticks{second / rate.count + 1};
@@ -300,7 +299,7 @@ std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limite
                                                     base::Duration later) noexcept {
   std::array<std::int64_t, kAnswerNumbers> told;
   std::copy(answer.begin(), answer.end(), told.begin());
-  if (limit::spacing(limiter) == nullptr) return told;  // instants and counts
+  if (limit::spacing(limiter) == nullptr) return told;  // its numbers are instants and counts
   if (told[0] >= later.count())
     told[0] -= later.count();
   else

@@ -1,45 +1,50 @@
--- Amends charges: what was charged as `reserved` becomes `actual`. Nothing, where it is given back; less or more, where
--- an answer settles it (limit/settle.hpp); as much, where what is under way is told again. Numbers and states as in charge.lua.
+-- Amends charges: a charge of `reserved` becomes one of `actual`. `actual` is 0 for a refund. It is less or more than
+-- `reserved` if an answer settles the charge (limit/settle.hpp), and equal to it if a permit is renewed. Numbers and
+-- states are those of charge.lua.
 --
--- KEYS     a line's key each
--- ARGV[1]  the call's number, a little-endian double; then a line each, eight of them: kind, and up to seven numbers,
---          which the function of that kind names
--- returns  how many lines were amended, how many gaps of buckets were lost, and the call's number
+-- KEYS     The key of each line.
+-- ARGV[1]  The call's number, a little-endian double. Then eight doubles for each line: kind, and up to seven numbers
+--          that the function of the kind names.
+-- returns  The number of amended lines. Then the number of lost gaps of buckets. Then the call's number.
 --
--- A state that is not there has drained: nothing is given back, and what is owed is charged whole, as of the time of
--- the charge. One of another kind, as a changed configuration leaves it behind, stays as it is. And so does one that was
--- reset since the charge, which a key beside it tells: of a name of its own, that KEYS does not have, but in its slot.
--- Nor is anything given back to a window, or a bucket of which units are taken in advance, that was lost whole since the
--- charge (FLUSHALL) and counts others' requests by now, or to a log of that kind. Of others it is not known, and of none
--- whether a replica was promoted that had not heard of the charge.
+-- A state that does not exist has drained. Then nothing is refunded, and a debt is charged whole, as of the time of the
+-- charge. A state of another kind, left by a changed configuration, stays as it is.
+--
+-- Nothing is amended either if the key was reset since the charge. A marker key tells when: its name is not in KEYS,
+-- but it is in the same slot.
+--
+-- Nothing is refunded to a state that was lost since the charge (FLUSHALL) and now counts other requests. Windows,
+-- buckets whose units are taken in advance, and logs of that kind show this. Other states do not. No state shows that a
+-- promoted replica has missed the charge.
 local take = struct.unpack
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local lines, amended, lost = ARGV[1], 0, 0
 local number, at = take('<d', lines)
 
--- The function of a kind: amends the charge of a key, and says whether it did. `state`: of the key; of what is no string
--- nothing, where GET would be an error. Made where a line of that kind comes, as in charge.lua.
+-- Returns the function of a kind, which amends the charge of a key and returns true if it did. `state`: the key's
+-- string; nil if the key is no string, where GET would return an error. Made when its kind first occurs, as in
+-- charge.lua.
 local function kind_of(kind, now)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local max, min, ceil, format = math.max, math.min, math.ceil, string.format
-  local most_counted = 4294967295 -- 2^32 - 1: more owed than that counts as so much
+  local most_counted = 4294967295 -- 2^32 - 1: a greater debt counts as this much
 
-  -- A key is given back whole. For a day, which is longer than requests last, it is known when that was.
+  -- Resets a key. A marker keeps the time of the reset for a day, which is longer than requests last.
   if kind == 8 then
     return function(key)
       local found = call('DEL', key) == 1
-      redis.pcall('SET', key .. ':reset', now, 'PX', 86400000) -- of a slot that is moving, an error
+      redis.pcall('SET', key .. ':reset', now, 'PX', 86400000) -- an error if the slot is moving
       return found
     end
   end
 
-  -- As in charge.lua: two milliseconds more than whole ones, as text.
+  -- As in charge.lua: whole milliseconds plus two, as text.
   local function milliseconds(ahead)
     return format('%d', (ahead - ahead % 1000) / 1000 + 2)
   end
 
-  -- Keeps a state that drains so long from now.
+  -- Writes a state that drains after `ahead` microseconds, or deletes the key if it has drained.
   local function keep(key, state, ahead)
     if ahead > 0 then
       call('SET', key, state, 'PX', milliseconds(ahead))
@@ -51,8 +56,8 @@ local function kind_of(kind, now)
 
   if kind == 1 then
 --#include spans.lua
-    -- latest: how far debt may move the TAT. It is -1 for a queue: its charged_at is the microsecond that was promised, and
-    -- can only be given back while it is the last one promised, since two requests may never hold one departure.
+    -- `latest`: how far a debt may move the TAT. It is -1 for a queue. There, charged_at is the promised departure. It
+    -- can be given back only while it is the last one promised, because two requests must never have one departure.
     return function(key, state, count, charged_at, reserved, reserved_part, actual, actual_part, latest)
       local tat, part = 0, 0
       if state and #state == 16 then
@@ -91,8 +96,8 @@ local function kind_of(kind, now)
     end
   end
 
-  -- Of a bucket of which units are taken in advance: gives back places from `first` on, wherever they stand; of what time
-  -- has passed, nothing. Where that makes more gaps than are kept the shortest is lost, and counted.
+  -- For a bucket whose units are taken in advance: gives back the slots from `first` on, wherever they are, except the
+  -- part that time has passed. If there are too many gaps, the shortest is lost and counted.
   if kind == 9 then
 --#include spans.lua
 --#include gaps.lua
@@ -109,7 +114,7 @@ local function kind_of(kind, now)
       return gaps
     end
 
-    -- False: it is there already.
+    -- Returns false if the slots are in a gap already.
     local function insert(gaps, first, first_part, last, last_part)
       local n = 1
       while gaps[n] and not less(first, first_part, gaps[n][3], gaps[n][4]) do
@@ -147,7 +152,7 @@ local function kind_of(kind, now)
         return
       end
       local tat, part, since = take('<ddI7', state, 2)
-      if part >= count then -- the rate was configured anew
+      if part >= count then -- the configured rate has changed
         tat, part = tat + 1, 0
       end
       local last, last_part = plus(first, first_part, length, length_part, count)
@@ -162,7 +167,7 @@ local function kind_of(kind, now)
         return
       end
       local final = gaps[#gaps]
-      if final[3] == tat and final[4] == part then -- behind it is nobody
+      if final[3] == tat and final[4] == part then -- no slots are behind it
         tat, part = final[1], final[2]
         gaps[#gaps] = nil
       end
@@ -178,7 +183,7 @@ local function kind_of(kind, now)
     end
   end
 
-  -- The answer of a command; nil where the key is of another kind, as no error but that one is to be passed over.
+  -- Returns a command's answer; nil if the key is of another kind. Any other error is raised.
   local function ask(...)
     local answer = redis.pcall(...)
     if type(answer) == 'table' and answer.err then
@@ -187,9 +192,9 @@ local function kind_of(kind, now)
     return answer
   end
 
-  -- What is included makes a function of each kind. In scope are the arguments, `ask`, `milliseconds`, `most_counted` and
-  -- the names of Redis's and Lua's functions above; to the second of those for kind 7 also what the first has, which needs
-  -- `now` alone.
+  -- Each included file makes a function of a kind. It may use the arguments, `ask`, `milliseconds`, `most_counted` and
+  -- the names of Redis's and Lua's functions above. refund_held.lua also uses held_state.lua, which itself uses only
+  -- `now`.
   if kind == 6 then
 --#include refund_log.lua
     return logged
@@ -200,7 +205,7 @@ local function kind_of(kind, now)
     return held
   end
 
-  -- The numbers of a state of this kind, zeroes where there is no state, or nothing.
+  -- Returns the numbers of a state of this kind; zeroes if the key does not exist; nothing if it is of another kind.
   local function numbers_of(key, state, kind, form, size)
     if state and #state == size and byte(state) == kind then
       return take(form, state, 2)
@@ -210,7 +215,7 @@ local function kind_of(kind, now)
   end
 
   if kind == 2 then
-    -- most: that debt may come to.
+    -- `most`: the largest debt.
     return function(key, state, charged_at, reserved, actual, period, count, most)
       local anchor, spent = numbers_of(key, state, 2, '<dd', 17)
       if not anchor or (spent == 0 and actual < reserved) then
@@ -226,7 +231,7 @@ local function kind_of(kind, now)
     end
   end
 
-  -- What there is of the charge, where a state counts since then: nil if there is nothing to be done.
+  -- Returns how much of the charge a state that counts from `since` on contains; nil if nothing is to be done.
   local function found(charged_at, since, reserved, actual)
     if charged_at >= since then
       return reserved
@@ -235,7 +240,7 @@ local function kind_of(kind, now)
   end
 
   if kind == 3 then
-    -- finish: the end of the window in which it was charged.
+    -- `finish`: the end of the window of the charge.
     return function(key, state, finish, reserved, actual, charged_at)
       local stands, used, since = numbers_of(key, state, 3, '<ddI7', 24)
       if not stands or (used > 0 and stands > finish) then
@@ -256,7 +261,7 @@ local function kind_of(kind, now)
     end
   end
 
-  -- Where it was counted, if that window is one of the two.
+  -- Amends the count of the charge's window, if that window is one of the two.
   return function(key, state, period, charged_at, reserved, actual)
     local start, previous, current, since = numbers_of(key, state, 5, '<dI4I4I7', 24)
     if not start or (previous + current == 0 and actual < reserved) then
@@ -293,10 +298,10 @@ local function kind_of(kind, now)
   end
 end
 
--- A key's state, and when it was reset, if that was today.
+-- Returns a key's state, and the time of its reset if that was within a day.
 local function states_of(key)
   local both = redis.pcall('MGET', key, key .. ':reset')
-  if both.err then -- a slot that is moving tells of one key alone
+  if both.err then -- a moving slot answers for a single key only
     return redis.call('MGET', key)[1], false
   end
   return both[1], both[2]
@@ -307,12 +312,12 @@ for i = 1, #KEYS do
   local kind, a, b, c, d, e, f, g
   kind, a, b, c, d, e, f, g, at = take('<dddddddd', lines, at)
   local state, reset_at
-  if kind ~= 7 and kind ~= 8 then -- what is under way is never reset
+  if kind ~= 7 and kind ~= 8 then -- concurrency is never reset
     state, reset_at = states_of(KEYS[i])
   end
   local charged_at = (kind == 1 or kind == 5 or kind == 9) and b or kind == 3 and d or a
   reset_at = reset_at and tonumber(reset_at)
-  if not reset_at or charged_at > reset_at or reset_at > now then -- a clock that was set back tells nothing
+  if not reset_at or charged_at > reset_at or reset_at > now then -- a clock that was set back proves nothing
     local amend = kinds[kind] or kind_of(kind, now)
     kinds[kind] = amend
     if amend(KEYS[i], state, a, b, c, d, e, f, g) then

@@ -1,4 +1,4 @@
-  -- The same in a sorted set.
+  -- Does the same as `held`, in a sorted set.
   local function held_in_set(key, permit, cost, actual, lease)
     if actual == 0 then
       if call('ZREM', key, permit) == 0 then -- it has expired
@@ -19,8 +19,8 @@
     return true
   end
 
-  -- A permit of what is under way: given back; or, where it is still worth what it was, renewed, and entered again if
-  -- Redis has lost it. It counts then whatever the limit says, for its request is under way.
+  -- Releases a permit if `actual` is 0. Otherwise renews it, and enters it again if Redis has lost it. A renewed permit
+  -- counts whatever the limit is, because its request is in progress.
   local function held(key, _, cost, actual, lease, holder, serial)
     local permit = pack('<ddI4', holder, serial, cost)
     local state = call('MGET', key)[1]

@@ -1,9 +1,9 @@
-    -- Of a log: in the first entry from where it was charged on, and as much as that lacks in the next; it lies near the
-    -- end, for what is amended was mostly charged of late. from, expiry: where the part of its instant begins, and when
-    -- what was entered there counts no more. most: of one entry. strict: 1 where the charge's own entry is still there, if
-    -- it was not lost: what counts beyond its limit drops entries.
+    -- Amends a log: the first entry from the charge's part on, and for the remainder the next entries. That entry is
+    -- near the end, because most amended charges are recent. `from`, `expiry`: the begin of the part of the charge, and
+    -- when its entries expire. `most`: the bound of one entry. `strict`: 1 if the charge's own entry still exists
+    -- unless it was lost. It is 0 if charges beyond the limit drop entries.
 
-    -- A log's pairs by their number, the head being number 0, in a string; none is written before keep().
+    -- Accesses a log's pairs in a string by number; number 0 is the head. Nothing is written before keep().
     local function string_log(key, text)
       local log = { last = (#text - 12) / 11 }
       function log.pair(number)
@@ -29,14 +29,14 @@
       return log
     end
 
-    -- The same in a list, of which the end is read backwards by 64. The sums of all entries from the first that changes on
-    -- change with it: these are written anew.
+    -- Does the same for a list, whose end is read backwards, 64 entries at a time. If an entry changes, the sums from
+    -- it on change too, and these entries are written again.
     local function list_log(key)
       local wrap = 4294967296
       local log = { last = call('LLEN', key) - 1 }
-      local entered, paid = {}, {} -- by the entry's number
-      local begin, before = log.last + 1, nil -- the first of them, and the sum that comes before it
-      local changed -- from which one on
+      local entered, paid = {}, {} -- by number of the entry
+      local begin, before = log.last + 1, nil -- the first entry read, and the sum before it
+      local changed -- the number of the first changed entry
       local newest, total, sum = take('<I7I4I4', call('LINDEX', key, 0))
 
       function log.pair(number)
@@ -95,7 +95,7 @@
       return log
     end
 
-    -- Where there is none an empty one; nil where the key is of another kind.
+    -- Returns the log, which is empty if the key does not exist; nil if the key is of another kind.
     local function log_of(key, state)
       if state then
         return byte(state) == 6 and #state % 11 == 1 and string_log(key, state) or nil
@@ -113,7 +113,7 @@
         return false
       end
       local newest, total = log.pair(0)
-      local first = log.last + 1 -- all entries from this one on are of that part or later
+      local first = log.last + 1 -- all entries from this one on are in the charge's part or later
       while first > 1 and log.pair(first - 1) >= from do
         first = first - 1
       end
@@ -139,7 +139,8 @@
       end
 
       if actual < reserved then
-        -- An entry has the instant of its first charge: one behind this charge does not hold it.
+        -- An entry has the instant of its first charge. So an entry with a later instant than this charge does not
+        -- contain it.
         local there = first <= log.last and (strict == 0 or log.pair(first) <= charged_at)
         if there then
           give_back(reserved - actual)
@@ -155,7 +156,7 @@
         return true
       end
       local whole = min(actual, most, most_counted - total)
-      if whole > 0 then -- else it owes the most that a log can say
+      if whole > 0 then -- otherwise the log has the largest cost it can hold
         log.set(0, charged_at, total + whole)
         log.push(charged_at, whole)
         log.keep(milliseconds(expiry - now))

@@ -8,7 +8,7 @@ namespace weir::redis {
 
 namespace {
 
-// Whether a state of it moves earlier by refunds alone.
+// Returns true if only refunds move a state of this limiter earlier.
 bool lasts(const limit::Limiter& limiter) noexcept {
   return !std::holds_alternative<limit::LeakyBucket>(limiter) && !limit::holds(limiter);
 }
@@ -24,7 +24,7 @@ void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const st
     const auto told = answers.subspan(i * kAnswerNumbers, kAnswerNumbers);
     const auto set = std::span(places_).subspan(set_of(line.key), kWays);
     const auto older = [](const Place& a, const Place& b) { return a.trip.sent < b.trip.sent; };
-    if (has_slots(line) && told[2] != 0) {  // it found a gap, which says nothing of the next one
+    if (has_slots(line) && told[2] != 0) {  // it found a gap, which predicts nothing about the next charge
       forget({&line, 1});
       continue;
     }
@@ -63,7 +63,7 @@ std::optional<base::TimePoint> DenyCache::refuses(std::span<const limit::Charge>
     if (!outcome) return std::nullopt;
     outcomes[i] = *outcome;
     outcomes[i].ahead = clock_ahead(clock, first);
-    // Refused still, if Redis read its clock as soon as it was asked.
+    // The bill is still refused even if Redis read its clock at `sent`.
     const auto unsure = ceil<base::Duration>(place->trip.received - place->trip.sent + since / kPace);
     refused = refused || (line.enforced && !outcome->allowed && outcome->retry_after > unsure);
   }

@@ -11,8 +11,8 @@ Holding::Holding(net::Executor executor, base::Duration lease, Teller& teller, S
       stats_(stats),
       timer_(executor) {}
 
-// A bill was charged if no enforced line refused it. What there is no memory to renew ends with its lease;
-// its caller is answered all the same.
+// A bill was charged if no enforced line was refused. If memory runs out, a permit is not renewed and expires
+// with its lease. The caller is answered in any case.
 void Holding::keep(const Call& call) {
   if (!call.charged()) return;
   for (std::size_t i = 0; i < call.charges.size(); ++i) {
@@ -26,13 +26,13 @@ void Holding::keep(const Call& call) {
   }
 }
 
-// In this order: where memory runs out, nothing is held that nobody will release.
+// In this order, so that if memory runs out, no permit is held that nobody will release.
 void Holding::hold(const limit::Charge& charge) {
   renew_later();
   leases_.hold_unasked(charge);
 }
 
-// From destructors: where there is no memory to tell Redis with, the lease ends by itself.
+// Destructors call this. If memory runs out, the permit expires with its lease.
 void Holding::release(const limit::Charge& charge) {
   const auto line = leases_.release(charge);
   if (!line) return;
@@ -56,8 +56,8 @@ void Holding::renew_later() {
   waiting_ = true;
 }
 
-// While Redis is away there is nobody to tell: it hears of all when it is back. Where there is no memory to
-// tell it with, the next renewal is in time as well.
+// While Redis is away, nothing is sent; all permits are renewed when it is back. If memory runs out, the next
+// renewal is still in time.
 void Holding::renew() {
   if (!teller_.is_there()) return;
   try {

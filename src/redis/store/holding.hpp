@@ -1,5 +1,5 @@
-// What one worker holds of concurrency limits in Redis, and the timer that renews it: a session's, or of all
-// nodes of a cluster together, for keys move between them while they are held.
+// One worker's permits of concurrency limits in Redis, and the timer that renews them. A cluster has one
+// object for all its nodes, because keys move between nodes while permits are held.
 //
 // Belongs to one worker.
 #pragma once
@@ -16,10 +16,10 @@
 
 namespace weir::redis {
 
-// Whoever tells Redis.
+// Sends permits to Redis.
 class Teller {
  public:
-  [[nodiscard]] virtual bool is_there() const noexcept = 0;  // Redis: else there is nobody to tell
+  [[nodiscard]] virtual bool is_there() const noexcept = 0;  // false if Redis is away
   virtual void refund(std::span<const Refund> refunds) = 0;
 
  protected:
@@ -28,26 +28,26 @@ class Teller {
 
 class Holding : public std::enable_shared_from_this<Holding> {
  public:
-  // `teller` and `stats` outlive it.
+  // `teller` and `stats` must outlive this object.
   Holding(net::Executor executor, base::Duration lease, Teller& teller, StoreStats& stats);
 
   [[nodiscard]] std::uint64_t next_permit() noexcept { return leases_.next().serial; }
-  // For a call of a script: the numbers of permits are the worker's, over all nodes of a cluster, and below
-  // 2^53.
+  // Returns a number for a call of a script. Permits and calls share one sequence for the worker, over all
+  // nodes of a cluster. The numbers stay below 2^53.
   [[nodiscard]] std::uint64_t next_number() noexcept { return next_permit(); }
   [[nodiscard]] Hold of(std::uint64_t permit) const noexcept { return leases_.of(permit); }
 
-  // Of a bill that was answered: what it took.
+  // Keeps the permits that an answered bill took.
   void keep(const Call& call);
-  // Redis could not be asked, and the request goes on.
+  // Holds a permit for a request that was admitted while Redis was away.
   void hold(const limit::Charge& charge);
   void release(const limit::Charge& charge);
 
   [[nodiscard]] bool is_outlived(const Refund& line) const noexcept { return leases_.is_outlived(line); }
 
-  // Tells Redis of all that is held, if it is there.
+  // Renews all permits in Redis, if Redis is there.
   void renew();
-  // Gives all of it back, for good.
+  // Releases all permits, for good.
   void give_up();
 
  private:

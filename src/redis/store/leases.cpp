@@ -6,7 +6,7 @@ namespace weir::redis {
 
 namespace {
 
-// Lines of one call: a script of so many takes Redis less than a millisecond.
+// Lines of one call, which take Redis less than a millisecond.
 constexpr std::size_t kAtOnce = 256;
 
 }  // namespace
@@ -27,7 +27,7 @@ void Leases::put(const limit::Charge& charge, std::uint64_t serial, bool known) 
   try {
     found->second.push_back({charge, serial, known});
   } catch (...) {
-    if (is_new) places_.erase(found);  // a key without places would be visited for ever
+    if (is_new) places_.erase(found);  // so that no key without places remains
     throw;
   }
 }

@@ -1,11 +1,11 @@
-// What the exchanges of one worker hold of concurrency limits in Redis.
+// The permits of concurrency limits in Redis that one worker's exchanges hold.
 //
-// A permit there lives as long as its lease, and the worker renews all of its permits three times as often:
-// so what a weir holds when it dies comes free once the lease is over, and a request that takes longer than a
-// lease stays counted while its weir lives. What Redis has lost meanwhile a renewal enters again.
+// A permit expires one lease after its last renewal. The worker renews all its permits three times in a
+// lease. So the permits of a dead weir expire within a lease, and a request that lasts longer than a lease
+// stays counted. A renewal enters a permit again that Redis has lost.
 //
-// Permits of one key and cost are alike: whichever of them comes back first stands for the exchange that
-// ended. Pure; belongs to the session.
+// Permits of one key and cost are alike: whichever is released first stands for the exchange that ended.
+// Pure; belongs to the session.
 #pragma once
 
 #include "redis/scripts/line.hpp"
@@ -21,34 +21,35 @@
 
 namespace weir::redis {
 
-// Tells Redis that a permit is still held.
+// Returns true if the line renews a permit.
 [[nodiscard]] inline bool renews(const Refund& line) noexcept {
   return limit::holds(*line.charge.limiter) && line.actual != 0;
 }
 
 class Leases {
  public:
-  // `holder` tells the permits of this worker from all others': random, of which 53 bits count.
+  // `holder` identifies this worker's permits: random, of which 53 bits count.
   Leases(std::uint64_t holder, base::Duration lease) noexcept;
 
-  // The permits of one bill, which no other has had; and the same ones again.
+  // next() returns new permits for one bill. of() returns those of an earlier bill again.
   [[nodiscard]] Hold next() noexcept { return of(++serial_); }
   [[nodiscard]] Hold of(std::uint64_t serial) const noexcept { return {holder_, serial, lease_}; }
 
-  // Held from now on, for a charge that Redis has carried out; or, in the second case, without having been
-  // asked: it hears of it with the next renewal. Where memory runs out they throw, and nothing is held.
+  // hold() is for a charge that Redis has carried out. hold_unasked() is for one that Redis was not asked
+  // for; the next renewal enters it. If memory runs out they throw, and hold nothing.
   void hold(const limit::Charge& charge, std::uint64_t serial);
   void hold_unasked(const limit::Charge& charge);
 
-  // One that was held for such a charge is not any more: what to tell Redis, if it knows of it.
+  // Removes one permit held for such a charge. Returns the line that releases it in Redis, if Redis knows it.
   [[nodiscard]] std::optional<Refund> release(const limit::Charge& charge);
 
-  // It renews a permit that has come back since: to tell Redis now would be to enter it again.
+  // Returns true if the line renews a permit that has been released since. Sending it would enter the permit
+  // again.
   [[nodiscard]] bool is_outlived(const Refund& line) const noexcept;
 
-  // Tells of all that is held, in pieces that do not keep Redis busy for long.
+  // Calls `tell` with renewals of all permits, in pieces that do not keep Redis busy for long.
   void renew(const std::function<void(std::span<const Refund>)>& tell);
-  // The same to give all of it back.
+  // Calls `tell` with releases of all permits, likewise.
   void give_up(const std::function<void(std::span<const Refund>)>& tell);
 
   [[nodiscard]] bool empty() const noexcept { return places_.empty(); }
@@ -58,10 +59,10 @@ class Leases {
   struct Place {
     limit::Charge charge;
     std::uint64_t serial;
-    bool known;  // to Redis, as far as we know
+    bool known;  // Redis probably has it
   };
   struct KeyHash {
-    std::size_t operator()(const limit::Key& key) const noexcept { return key.lo; }  // a digest already
+    std::size_t operator()(const limit::Key& key) const noexcept { return key.lo; }  // already a digest
   };
   void put(const limit::Charge& charge, std::uint64_t serial, bool known);
   template <class Take>

@@ -1,4 +1,4 @@
-// What a store is asked without anything being charged, and what it is told to forget.
+// Functions of a store that charge nothing: looking at a key, and resetting it.
 #include "redis/connection/backend.hpp"
 #include "redis/prefetch/leasing.hpp"
 
@@ -13,7 +13,7 @@ net::Task<net::ErrorCode> Store::look(limit::Charge charge, limit::Outcome& outc
   const auto refused = backend_->begin(call);
   if (refused) co_return refused;
   co_await Park{call};
-  // From here on the store itself may be gone: only the call is touched.
+  // The store may be gone from here on, so only the call is used.
   if (!call.error) server_now = call.server_now;
   co_return call.error;
 }
