@@ -4,7 +4,8 @@
 
 namespace weir::app {
 
-// "VOICE FIRING UNSAID SINCE SEEN": 0 or 1 for yes or no, microseconds since the epoch, a count.
+// Returns "VOICE FIRING UNSAID SINCE SEEN" for each alert: 0 or 1 twice, microseconds since the epoch, and a
+// count.
 std::vector<std::string> lines_of(const std::vector<admin::AlertStanding>& alerts) {
   std::vector<std::string> lines;
   lines.reserve(alerts.size());

@@ -9,7 +9,7 @@ namespace weir::app {
 
 namespace {
 
-constexpr std::size_t kMessage = 32 << 10;  // octets
+constexpr std::size_t kMessage = 32 << 10;  // bytes
 
 }  // namespace
 
@@ -68,7 +68,8 @@ void HeldNews::tell(Tell tell) {
   send();
 }
 
-// What finds no memory is not told: it counts there as it did until this process ends.
+// Without memory the change is not reported. The other process counts the old permits until this process
+// ends.
 void HeldNews::note(const limit::HeldUnits& held) noexcept {
   try {
     const std::lock_guard lock(mutex_);

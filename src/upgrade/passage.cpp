@@ -15,10 +15,10 @@ constexpr std::string_view kWord = "connection";
 constexpr std::string_view kHeld = "held";
 constexpr std::string_view kRelayed = "relayed";
 constexpr std::string_view kRelayedPlain = "relayed plain";
-// The lines before what was read, which may hold line breaks: see lines_of().
+// The number of lines before the unread bytes, which may contain line breaks: see lines_of().
 constexpr std::size_t kLines = 4;
 
-constexpr std::size_t kMost = 60 << 10;  // octets, with whose other parts a message is not too long
+constexpr std::size_t kMost = 60 << 10;  // bytes; leaves room for the rest of the message
 
 std::string text_of(const http::Ends& ends) {
   return ends.source.to_string() + ' ' + std::to_string(ends.source_port) + ' ' +
@@ -45,8 +45,9 @@ std::optional<http::Ends> ends_of(std::string_view text) {
   return http::Ends{*source, *destination, *source_port, *destination_port};
 }
 
-// The listener, "relayed", "relayed plain" or nothing, the two ends or nothing, the subject of the
-// certificate, what was read.
+// Returns the lines of a connection: the listener, the kind of relay, the two ends, the certificate's
+// subject, and the bytes that were read. The kind is "relayed", "relayed plain" or empty; the ends may be
+// empty.
 std::vector<std::string> lines_of(std::string_view listener, const proxy::Introduction& introduction,
                                   std::string_view unread) {
   const auto how = !introduction.relayed ? std::string_view()
@@ -56,7 +57,7 @@ std::vector<std::string> lines_of(std::string_view listener, const proxy::Introd
           introduction.certificate_subject, std::string(unread)};
 }
 
-// Whoever divides lines has divided what was read as well.
+// Puts the unread bytes together again, because they were divided at line breaks.
 ArrivedConnection connection_of(UpgradeMessage& message) {
   auto& lines = message.lines;
   ArrivedConnection arrived{.socket = std::move(message.descriptors.front()),
@@ -102,7 +103,7 @@ void Arrivals::await_next() {
   });
 }
 
-// False: there will be no more.
+// Returns false if no more connections will arrive.
 bool Arrivals::read_all() {
   UpgradeMessage message;
   for (;;) {
@@ -119,7 +120,7 @@ bool Arrivals::read_all() {
   }
 }
 
-// What lies in a socket that was shut down for reading can still be read, and nobody can add to it.
+// After a shutdown for reading, the data in the socket can still be read, and no more can arrive.
 void Arrivals::end() {
   if (!channel_.is_open()) return;
   ::shutdown(channel_.native_handle(), SHUT_RD);

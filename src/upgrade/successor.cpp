@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kChannel = STDERR_FILENO + 1;  // in the new process
 
-// As the kernel keeps them, each with a NUL behind it.
+// Returns this process's arguments. The kernel ends each with NUL.
 std::vector<std::string> own_arguments() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -33,7 +33,7 @@ std::vector<std::string> own_arguments() {
   return arguments;
 }
 
-// A watchdog is meant for the process that its number names: the new one is another.
+// Omits WATCHDOG_PID, because it names this process and not the new one.
 std::vector<std::string> environment_for_successor() {
   std::vector<std::string> environment;
   const auto is_of = [](std::string_view entry, std::string_view name) {
@@ -54,7 +54,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-// Signals are held back in this process, and one is ignored: the new one begins as if it were the first.
+// Resets the blocked and ignored signals of this process, so that the new one starts as usual.
 class Attributes {
  public:
   Attributes() {
@@ -81,8 +81,8 @@ class Actions {
   explicit Actions(int channel) {
     ::posix_spawn_file_actions_init(&actions_);
     ::posix_spawn_file_actions_adddup2(&actions_, channel, kChannel);
-    // Not all others are closed on exec: accept() leaves connections open, and who closed one here would not
-    // be heard by its client as long as the new process had it.
+    // Closes all other descriptors, because accept() does not set close-on-exec. Otherwise a client would not
+    // see that its connection was closed while the new process has a copy.
     ::posix_spawn_file_actions_addclosefrom_np(&actions_, kChannel + 1);
   }
   ~Actions() { ::posix_spawn_file_actions_destroy(&actions_); }
@@ -119,7 +119,7 @@ bool has_ended(pid_t successor) noexcept {
 }
 
 std::string end_successor(pid_t successor) {
-  ::kill(successor, SIGKILL);  // one that has ended keeps its status
+  ::kill(successor, SIGKILL);  // a process that has ended keeps its status
   int status = 0;
   while (::waitpid(successor, &status, 0) < 0)
     if (errno != EINTR) return "it is gone";

@@ -1,5 +1,4 @@
-// The process that is to take over, as its parent sees it: this binary again, from the path that it was
-// started by and with the same arguments.
+// The new process, seen by its parent: the same binary, from the same path and with the same arguments.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -10,14 +9,15 @@
 
 namespace weir::app {
 
-// Starts it with `channel` as the descriptor that Takeover::kVariable names, no signal held back, and nobody
-// else's watchdog. Blocks until it runs, or could not.
+// Starts the process. Its descriptor `channel` has the number in Takeover::kVariable. No signal is blocked,
+// and WATCHDOG_PID is not passed on. Blocks until the process runs or has failed to start.
 [[nodiscard]] base::Result<pid_t> start_successor(int channel);
 
-// Whether it has, by itself. It stays there to be asked how.
+// Returns true if the process has ended by itself. Its status stays available.
 [[nodiscard]] bool has_ended(pid_t successor) noexcept;
 
-// Ends it if it has not ended yet, and waits for that. How it ended, in words: "it ended with status 2".
+// Ends the process if it still runs, and waits for its end. Returns in words how it ended: "it ended with
+// status 2".
 [[nodiscard]] std::string end_successor(pid_t successor);
 
 }  // namespace weir::app

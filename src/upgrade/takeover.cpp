@@ -26,7 +26,7 @@ bool parse(std::string_view text, Number& number) {
   return parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
 }
 
-// Of this process's parent alone: what is in the environment may be old, or somebody's mistake.
+// Returns true if the channel comes from this process's parent. Otherwise the environment is old or wrong.
 bool is_from_parent(int channel) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -132,8 +132,8 @@ void Takeover::fail(std::string_view why) noexcept {
   try {
     std::string line(why);
     std::replace(line.begin(), line.end(), '\n', ' ');
-    if (!send_message(channel_.get(), "failed", {std::move(line)})) return;  // nobody is there to be told
-  } catch (const std::bad_alloc&) {  // it is heard of when this process ends
+    if (!send_message(channel_.get(), "failed", {std::move(line)})) return;  // nobody receives it
+  } catch (const std::bad_alloc&) {  // the other process notices when this one ends
   }
 }
 

@@ -73,7 +73,7 @@ void Upgrade::start() {
   ++attempt_;
   report_ = {};
   if (::getpid() == 1) {
-    // Of a container: the kernel ends all that is left in it with its process 1.
+    // When process 1 of a container ends, the kernel ends all other processes in it.
     return note(UpgradeEvent::Failed,
                 "weir is process 1 of a container, which ends with it: start another container");
   }
@@ -125,7 +125,8 @@ void Upgrade::hear(const UpgradeMessage& message) {
     count_restored(message.lines);
     return note(UpgradeEvent::Restored);
   }
-  // One that has died since would be named to whoever supervises, and nobody would serve.
+  // Checks for an end of the new process now. Otherwise the service manager would get the number of a dead
+  // process.
   if (message.word == "serving") {
     voices_ = message.lines;
     return note(has_ended(report_.successor) ? UpgradeEvent::Failed : UpgradeEvent::Serving);
@@ -133,15 +134,15 @@ void Upgrade::hear(const UpgradeMessage& message) {
   note(UpgradeEvent::Failed, message.lines.empty() ? "it said \"" + message.word + "\"" : message.lines[0]);
 }
 
-// Of whoever tells no numbers all is taken to have gone over.
+// Reads the numbers of keys. A message without numbers means that all keys were restored.
 void Upgrade::count_restored(const std::vector<std::string>& lines) {
   std::uint64_t* const counts[] = {&report_.keys, &report_.changed, &report_.left_out};
   for (std::size_t i = 0; i < std::min(lines.size(), std::size(counts)); ++i)
     std::from_chars(lines[i].data(), lines[i].data() + lines[i].size(), *counts[i]);
 }
 
-// What it said meanwhile counts: a word that is there already is not late. A handler that was due already
-// when another bound was set is that bound's no more.
+// Lets the step fail after `bound`. Reads waiting messages first, because a message that has arrived is not
+// late. Ignores a handler that was due when a later bound was set.
 void Upgrade::be_late_after(base::Duration bound, const char* at_what) {
   deadline_.expires_after(bound);
   deadline_.async_wait([this, at_what](const net::ErrorCode& error) {
@@ -161,7 +162,7 @@ void Upgrade::send_state() {
   if (!send_message(channel_.native_handle(), "state", {}, {state->file.get()})) note(UpgradeEvent::Failed);
 }
 
-// From here on the other one is weir: "over" comes once whoever supervises has been told.
+// From here on the new process is the service. "over" is sent after the service manager was told.
 void Upgrade::hand_over() {
   deadline_.cancel();
   report_.paused = std::chrono::duration_cast<base::Duration>(Clock::now() - paused_at_);

@@ -41,7 +41,7 @@ std::vector<net::OwnedDescriptor> take_descriptors(msghdr& message) {
   return taken;
 }
 
-// The first line is the word.
+// Splits the text at line breaks. The first line is the word.
 void divide(std::string_view text, UpgradeMessage& message) {
   message.lines.clear();
   const auto end = text.find('\n');

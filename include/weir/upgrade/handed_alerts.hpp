@@ -1,4 +1,4 @@
-// Alerts on their way to the process that takes over: a line each.
+// The states of alerts as lines of text, one each, for the process that takes over.
 #pragma once
 
 #include "weir/admin/alert_settings.hpp"
@@ -9,7 +9,7 @@
 namespace weir::app {
 
 [[nodiscard]] std::vector<std::string> lines_of(const std::vector<admin::AlertStanding>& alerts);
-// Without those lines that are none of these.
+// Returns the states in the lines. Skips lines with other content.
 [[nodiscard]] std::vector<admin::AlertStanding> alerts_of(const std::vector<std::string>& lines);
 
 }  // namespace weir::app

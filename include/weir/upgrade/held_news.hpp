@@ -1,5 +1,6 @@
-// What a process that has given place still holds of limits of concurrency, told to the one that has taken
-// over, so that both together stay within them: lines "KEY KEY UNITS RULE", of so many units more, or fewer.
+// Reports changes of concurrency permits from the process that has handed over to the one that has taken
+// over. So both together stay within the limits. A line "KEY KEY UNITS RULE" says how many permits more (or
+// fewer) a key has.
 #pragma once
 
 #include "weir/limit/key_table.hpp"
@@ -19,20 +20,21 @@ namespace weir::app {
 struct HeldLine {
   limit::Key key;
   std::int64_t units = 0;
-  std::string_view rule;  // its name
+  std::string_view rule;  // name of the rule
   friend bool operator==(const HeldLine&, const HeldLine&) = default;
 };
 [[nodiscard]] std::string text_of(const HeldLine& line);
-// nullopt: it is not that. What it returns points into `text`.
+// Returns nullopt if the text has another form. The result points into `text`.
 [[nodiscard]] std::optional<HeldLine> held_line_of(std::string_view text);
 
-// Such lines in parts that are messages of some 32 KiB each.
+// Divides the lines into messages of about 32 KiB.
 [[nodiscard]] std::vector<std::vector<std::string>> in_messages(std::vector<std::string> lines);
 
-// Of the process that gives place. Belongs to the main thread; is told by all. The table outlives it.
+// Used by the process that hands over. Belongs to the main thread; any thread may change permits. The table
+// outlives this object.
 class HeldNews {
  public:
-  // Takes one message's lines.
+  // Sends the lines of one message.
   using Tell = std::function<void(const std::vector<std::string>&)>;
 
   HeldNews(net::Executor control, limit::KeyTable& table) noexcept : control_(control), table_(table) {}
@@ -40,12 +42,12 @@ class HeldNews {
   HeldNews(const HeldNews&) = delete;
   HeldNews& operator=(const HeldNews&) = delete;
 
-  // What is held now. What changes from now on is kept until somebody is told. REQUIRES as
-  // KeyTable::watch_held.
+  // Returns the permits that are held now. Later changes are kept until tell() is called. REQUIRES what
+  // KeyTable::watch_held requires.
   [[nodiscard]] std::vector<std::string> begin(std::vector<limit::SavedRule> rules);
-  // Nobody takes over.
+  // Stops watching, because no process takes over.
   void stop();
-  // Told on the main thread, soon after each change.
+  // Calls `tell` on the main thread, now and soon after each change.
   void tell(Tell tell);
 
  private:
@@ -55,11 +57,11 @@ class HeldNews {
 
   net::Executor control_;
   limit::KeyTable& table_;
-  std::vector<limit::SavedRule> rules_;  // only for their names
+  std::vector<limit::SavedRule> rules_;  // used only for the names
   Tell tell_;
   std::mutex mutex_;
-  std::vector<limit::HeldUnits> news_;  // under the mutex, as the next
-  bool sending_ = true;                 // send() will look, or nobody is there to be told
+  std::vector<limit::HeldUnits> news_;  // guarded by the mutex, as the next member
+  bool sending_ = true;                 // send() is due to run, or tell() was not called yet
 };
 
 }  // namespace weir::app

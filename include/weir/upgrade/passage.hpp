@@ -1,5 +1,5 @@
-// Connections on their way between two processes: how the one that retires sends them, and the one that has
-// taken over receives them. A message each (upgrade_channel.hpp), with the socket beside it.
+// Sends connections from the process that retires to the one that has taken over. Each connection is one
+// message (upgrade_channel.hpp) with its socket.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -15,43 +15,44 @@
 
 namespace weir::app {
 
-// Of the process that retires. Shared by its workers, and outlives them.
+// Used by the process that retires. Its workers share the object, which outlives them.
 class Departures final : public proxy::Passage {
  public:
   explicit Departures(net::OwnedDescriptor channel) noexcept : channel_(std::move(channel)) {}
   [[nodiscard]] proxy::Passed take(int fd, std::string_view listener, const proxy::Introduction& introduction,
                                    std::string_view unread) noexcept override;
-  // What is held here (held_news.hpp). Where nobody takes it, it counts there until this process has ended.
+  // Sends the changes of permits (held_news.hpp). If that fails, the other process counts the old permits
+  // until this one ends.
   void tell_held(const std::vector<std::string>& lines) noexcept;
 
  private:
   net::OwnedDescriptor channel_;
 };
 
-// A connection that has come over, and the address of its listener.
+// A connection that has arrived, and the address of its listener.
 struct ArrivedConnection {
   net::OwnedDescriptor socket;
   std::string listener;
   proxy::Introduction introduction;
-  std::string unread;  // what was read of its next request
+  std::string unread;  // bytes of its next request that were read already
 };
 
-// Of the process that has taken over; until the other one has ended. Belongs to the main thread.
+// Used by the process that has taken over, until the other one has ended. Belongs to the main thread.
 class Arrivals {
  public:
   struct House {
-    std::function<void(ArrivedConnection)> take;  // each
-    std::function<void()> lost;                   // one that came without its socket
-    // Changes of what the other process holds (held_news.hpp); and that it has ended, unless that is not
-    // waited for any more.
+    std::function<void(ArrivedConnection)> take;  // for each connection
+    std::function<void()> lost;                   // for a connection without its socket
+    // change_held: for changes of the other process's permits (held_news.hpp). ended: when the other process
+    // has ended, unless end() or close() was called before.
     std::function<void(const std::vector<std::string>& lines)> change_held;
     std::function<void()> ended;
   };
 
   Arrivals(net::Executor control, net::OwnedDescriptor channel, House house);
-  // Whether any may come yet: the other process lives, and close() was not called.
+  // Returns true if connections may still arrive: the other process lives, and close() was not called.
   [[nodiscard]] bool are_expected() const noexcept { return channel_.is_open(); }
-  // Takes those that are on their way, and none that the other process would send from now on: it keeps them.
+  // Takes the connections that are on their way. The other process keeps those that it has not sent yet.
   void end();
   void close() noexcept;
 

@@ -1,5 +1,5 @@
-// Listening sockets that systemd passed to this process (socket activation, sd_listen_fds(3)): each stays
-// here until the listener of its address takes it. Belongs to the main thread.
+// Listening sockets that systemd passed to this process (socket activation, sd_listen_fds(3)). Each socket
+// stays here until the listener of its address takes it. Belongs to the main thread.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -13,16 +13,16 @@ namespace weir::app {
 
 class PassedSockets {
  public:
-  // Takes what LISTEN_FDS announces, if LISTEN_PID is this process, and removes both from the environment, so
-  // that no other program takes the sockets for its own.
+  // Takes the sockets of LISTEN_FDS if LISTEN_PID is this process. Removes both variables from the
+  // environment, so that no child process uses the sockets.
   [[nodiscard]] static PassedSockets of_environment();
 
-  // Returns all sockets that listen where `address` says: at any of its addresses, where it is a name. "[::]"
-  // is also what "0.0.0.0" means, for systemd opens that one for a port alone.
+  // Returns all sockets that listen at `address`; for a name, at any address of the name. A socket at "[::]"
+  // also matches "0.0.0.0", because systemd opens "[::]" for a bare port.
   [[nodiscard]] std::vector<net::ListeningSocket> take(const base::Endpoint& address);
-  // Whether take() found any for such an address.
+  // Returns true if take() found a socket for the address.
   [[nodiscard]] bool took(const base::Endpoint& address) const;
-  // The addresses of those that nobody has taken.
+  // Returns the addresses of the sockets that no listener has taken.
   [[nodiscard]] std::vector<std::string> unclaimed() const;
 
  private:

@@ -1,6 +1,6 @@
-// The new process's end of an upgrade: what it is given by the weir that started it, and the words they
-// exchange until it serves. Belongs to the main thread, and waits; the other one keeps the deadlines, and
-// ends this process where it is late.
+// The new process's side of an upgrade: what it inherits from the weir that started it, and the messages
+// until it serves. Belongs to the main thread and blocks. The running weir keeps the deadlines, and ends this
+// process if it is late.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -20,56 +20,58 @@
 
 namespace weir::app {
 
-// What goes over beside sockets and counts.
+// State that is passed on besides sockets and keys.
 struct Legacy {
   base::Duration clock{};      // net::Clock::offset()
   base::SipKey table, shared;  // policy::NamingKeys
-  std::uint64_t upgraded = 0;  // times that it succeeded before, and failed
+  std::uint64_t upgraded = 0;  // earlier upgrades that succeeded; `failed`: those that failed
   std::uint64_t failed = 0;
 };
 [[nodiscard]] std::vector<std::string> lines_of(const Legacy& legacy);
-// nullopt: it is not that, or of another protocol.
+// Returns nullopt if the lines have another form or another protocol version.
 [[nodiscard]] std::optional<Legacy> legacy_of(const std::vector<std::string>& lines);
 
-// How limits stand.
+// The states of limits.
 struct InheritedState {
   net::OwnedDescriptor file;      // handed_state.hpp
   std::vector<std::string> held;  // held_news.hpp
 };
 
-// From then on it is weir.
+// The last items that the new process receives, when it becomes the service.
 struct Succession {
-  net::OwnedDescriptor channel;     // by which connections come
+  net::OwnedDescriptor channel;     // connections arrive on it
   std::vector<std::string> alerts;  // handed_alerts.hpp
 };
 
 class Takeover {
  public:
-  // Names the descriptor of the channel in the environment of the new process.
+  // The environment variable with the number of the channel's descriptor.
   static constexpr const char* kVariable = "WEIR_UPGRADE_FD";
 
-  // Null where nobody hands anything over. Before the first thread: it changes the environment. Throws
-  // CannotStart where what is handed over is not to be understood.
+  // Returns null if no process hands over. Must be called before the first thread starts, because it changes
+  // the environment. Throws CannotStart if the inherited state cannot be understood.
   [[nodiscard]] static std::unique_ptr<Takeover> of_environment();
 
   [[nodiscard]] const Legacy& legacy() const noexcept { return legacy_; }
-  // Sockets that listen on what is configured as this address; none: nobody did. Each is given once, so that
-  // what nobody asks for is closed in the end.
+  // Returns the inherited sockets of this configured address; none if the other weir did not listen there.
+  // Returns each socket once.
   [[nodiscard]] std::vector<net::ListeningSocket> take_listeners(const base::Endpoint& address);
   [[nodiscard]] std::vector<net::ListeningSocket> take_admin(const base::Endpoint& address);
-  // The unix listeners among those are the second's to remove: not before this process is weir.
+  // Closes the sockets that nobody took. remove_files_of_rest() then removes the files of unix sockets among
+  // them. It must be called only when this process is the service.
   void close_rest();
   void remove_files_of_rest() noexcept;
 
-  // Says why there will be nothing of it. Never throws.
+  // Tells the running weir why this process cannot take over. Never throws.
   void fail(std::string_view why) noexcept;
-  // Says that all is ready and waits for how limits stand. Throws CannotStart where the other gave it up.
+  // Reports that all is ready, and waits for the states of limits. Throws CannotStart if the running weir
+  // gave up.
   [[nodiscard]] InheritedState await_state();
-  // Says that it has that, and waits for the word to open. Where the other is gone meanwhile, nobody else
-  // serves.
+  // Reports that the states are restored, and waits for the message to open. Returns as well if the other
+  // process is gone, because then no process serves.
   void await_word_to_open(const limit::Restored& restored);
-  // Says that connections are taken, and which alerts there are; waits until the service manager knows whom
-  // to listen to.
+  // Reports that this process accepts connections, and which alerts it has. Waits until the service manager
+  // knows the new main process.
   [[nodiscard]] Succession await_succession(const std::vector<std::string>& voices);
 
  private:
@@ -86,7 +88,7 @@ class Takeover {
   net::OwnedDescriptor channel_;
   Legacy legacy_;
   std::vector<Inherited> inherited_;
-  std::vector<std::string> files_;  // of unix listeners that nobody asked for
+  std::vector<std::string> files_;  // of unix listeners that nobody took
 };
 
 }  // namespace weir::app

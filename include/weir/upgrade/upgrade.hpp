@@ -1,6 +1,6 @@
-// The running weir's end of an upgrade: it starts its own binary anew, hands over its listening sockets and
-// how its limits stand, and ends; or, whatever goes wrong in between, goes on as it was. The order of it all
-// is upgrade_steps.hpp's. Belongs to the main thread.
+// The running weir's side of an upgrade. It starts its own binary again, hands over its listening sockets and
+// the states of its limits, and ends. If a step fails, it continues as before. upgrade_steps.hpp has the
+// order of the steps. Belongs to the main thread.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -25,11 +25,11 @@
 namespace weir::app {
 
 struct UpgradeReport {
-  std::string fault;    // empty: the new process serves
-  pid_t successor = 0;  // its number
-  // Whose state went over, did not because their rules changed, and found no room there.
+  std::string fault;    // empty: the upgrade succeeded
+  pid_t successor = 0;  // process ID
+  // Keys whose state was restored; keys lost because their rules changed; keys lost for lack of room.
   std::uint64_t keys = 0, changed = 0, left_out = 0;
-  base::Duration paused{0};  // how long requests waited meanwhile, at most
+  base::Duration paused{0};  // the longest time that requests waited
   [[nodiscard]] bool ok() const noexcept { return fault.empty(); }
 };
 
@@ -37,41 +37,41 @@ struct UpgradeReport {
 struct Bequest {
   const char* word;          // "listener" or "admin"
   std::string address;       // as configured
-  std::vector<int> sockets;  // which stay open as long as whoever bequeaths is not asked to end
+  std::vector<int> sockets;  // open until hand_over
 };
 
 class Upgrade {
  public:
   using Done = std::function<void(const UpgradeReport&)>;
 
-  // What it asks of the program, on the main thread.
+  // Callbacks into the program, called on the main thread.
   struct House {
     std::function<Legacy()> legacy;
     std::function<std::vector<Bequest>()> bequests;
-    std::function<void(std::function<void()> done)> pause;  // of decisions; `done` from any thread
+    std::function<void(std::function<void()> done)> pause;  // pauses decisions; calls `done` on any thread
     std::function<void()> resume;
     std::function<base::Result<HandedState>()> state;
-    std::function<void(pid_t)> announce;  // to whoever supervises
-    // Retires from alerts: of which the new process has, to how those stand (handed_alerts.hpp).
+    std::function<void(pid_t)> announce;  // tells the service manager
+    // Stops this process's alerts. Returns the states of those that the new process has (handed_alerts.hpp).
     std::function<std::vector<std::string>(const std::vector<std::string>& voices)> alerts;
     std::function<void(const UpgradeReport&, net::OwnedDescriptor channel)> hand_over;
   };
   struct Bounds {
-    base::Duration start;  // from its start until the new process is ready
+    base::Duration start;  // until the new process is ready
     base::Duration pause;  // of requests
   };
 
-  // `log` and what `house` refers to outlive it.
+  // `log` and the objects that `house` uses outlive this object.
   Upgrade(net::Executor control, House house, Log& log);
   // Ends a new process that has not taken over.
   ~Upgrade();
   Upgrade(const Upgrade&) = delete;
   Upgrade& operator=(const Upgrade&) = delete;
 
-  // `done`: told on the main thread what came of it; may be empty. Whoever asks while one is under way is
-  // told of that one.
+  // Starts an upgrade. Calls `done` on the main thread with the result; it may be empty. If an upgrade is
+  // under way, `done` gets its result.
   void begin(const Bounds& bounds, Done done);
-  // Weir is to end: the one under way is given up.
+  // Gives up a present upgrade, because weir ends.
   void abandon();
   [[nodiscard]] bool is_under_way() const noexcept { return stage_ != UpgradeStage::Idle; }
 
@@ -97,13 +97,13 @@ class Upgrade {
   net::Executor control_;
   const House house_;
   Log& log_;
-  net::asio::posix::basic_stream_descriptor<net::Executor> channel_;  // open while one is under way
+  net::asio::posix::basic_stream_descriptor<net::Executor> channel_;  // open during an upgrade
   net::Timer deadline_;
   Bounds bounds_{};
   UpgradeStage stage_ = UpgradeStage::Idle;
   UpgradeReport report_;
   Clock::time_point paused_at_;
-  std::vector<std::string> voices_;  // of the new process's alerts
+  std::vector<std::string> voices_;  // names of the new process's alerts
   std::vector<Done> told_;
   std::uint64_t attempt_ = 0;
   std::uint64_t failed_ = 0;

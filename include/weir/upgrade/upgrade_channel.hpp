@@ -1,21 +1,24 @@
-// What a running weir and the new process that takes over from it tell each other: messages over a pair of
-// sockets (SOCK_SEQPACKET), a word and lines, with descriptors beside them.
+// Messages between a running weir and the new process that takes over. Each message is a word, lines and
+// descriptors on a pair of sockets (SOCK_SEQPACKET).
 //
-//   running → new   hello       the protocol, the clock, the keys that names are made under, what was counted
-//                   listener    an address as configured, and sockets that listen there
-//                   admin       likewise
-//                   inherited   that was all
-//                   held        what is under way in limits of concurrency (held_news.hpp), in as many
-//                               messages as it takes; after "over" whenever that changes
-//                   state       a file in memory: the snapshot
-//                   open        take connections
-//                   over        what systemd calls the main process is the new one; alerts that it goes on
-//                   with
-//   new → running   ready       it could take over
-//                   restored    how limits stand is known there: of how many keys it is, of how many not
-//                               for their rules changed, and of how many not for want of room
-//                   serving     it takes connections; which alerts it has
-//                   failed      why it cannot
+// The running weir sends:
+//
+// - hello: the protocol version, the clock, the keys of clients' names, and counters
+// - listener: an address as configured, with sockets that listen there
+// - admin: the same for the admin listener
+// - inherited: ends the inherited sockets
+// - held: permits of concurrency limits (held_news.hpp), in one or more messages; after "over", each change
+// - state: a file in memory with the snapshot
+// - open: asks to accept connections
+// - over: the service manager knows the new main process; states of alerts
+//
+// The new process sends:
+//
+// - ready: it can take over
+// - restored: the number of keys that it restored, lost because their rules changed, and lost for lack of
+// room
+// - serving: it accepts connections; names of its alerts
+// - failed: why it cannot take over
 #pragma once
 
 #include "weir/net/owned_descriptor.hpp"
@@ -32,23 +35,23 @@ struct UpgradeMessage {
   std::string word;
   std::vector<std::string> lines;
   std::vector<net::OwnedDescriptor> descriptors;
-  bool cut = false;  // part of it did not come: this process had no descriptors left, or it was too long
+  bool cut = false;  // incomplete: this process had no descriptors left, or the message was too long
 };
 
-// Most descriptors of a message; Linux takes 253.
+// The most descriptors in a message. Linux allows 253.
 inline constexpr std::size_t kMostDescriptors = 128;
 
-// Two ends, closed on exec; nullopt where the system has no descriptors left.
+// Returns two ends, which are closed on exec; nullopt if no file descriptor is left.
 [[nodiscard]] std::optional<std::pair<net::OwnedDescriptor, net::OwnedDescriptor>> upgrade_channel();
 
-// Waits up to a second for room. `lines`: none but the last may hold a line break, which comes as several.
-// False: nobody is there to read it, or does. REQUIRES at most kMostDescriptors.
+// Sends a message. Waits up to a second for room. Only the last of `lines` may contain a line break; it then
+// arrives as several lines. Returns false if nobody reads the other end. REQUIRES at most kMostDescriptors.
 [[nodiscard]] bool send_message(int channel, std::string_view word,
                                 const std::vector<std::string>& lines = {},
                                 const std::vector<int>& descriptors = {}) noexcept;
 
 enum class Arrival : std::uint8_t { Message, Nothing, End };
-// `wait`: until there is something; else Nothing where there is not.
+// Receives a message. With `wait`, blocks until there is one; otherwise returns Nothing if there is none.
 [[nodiscard]] Arrival receive_message(int channel, bool wait, UpgradeMessage& message);
 
 }  // namespace weir::app

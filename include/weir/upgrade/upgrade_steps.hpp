@@ -1,10 +1,11 @@
-// The order in which a running weir gives place to a new process of its binary, as the running one sees it.
-// Pure: what happened goes in, what is to be done comes out.
+// The order of steps in which a running weir hands over to a new process. Pure: takes an event and returns an
+// action.
 //
 //   Idle ─Begun→ Starting ─Ready→ Pausing ─Paused→ Restoring ─Restored→ Opening ─Serving→ Idle (handed over)
 //
-// From Pausing on nobody decides anything here, so that what limits have counted can move. Whatever fails
-// before Serving ends the new process first, and then this one goes on: never do two decide by one count.
+// From Pausing on, the running weir decides no requests, so that the counters can move. If a step before
+// Serving fails, it ends the new process first and then resumes. Two processes never decide with the same
+// counters.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +15,18 @@ namespace weir::app {
 enum class UpgradeStage : std::uint8_t {
   Idle,
   Starting,   // the new process reads its configuration and builds what it needs
-  Pausing,    // workers are told to take nothing new
-  Restoring,  // the new process reads how limits stand
-  Opening,    // it begins to take connections
+  Pausing,    // workers stop deciding
+  Restoring,  // the new process reads the states
+  Opening,    // the new process starts to accept connections
 };
 
 enum class UpgradeEvent : std::uint8_t {
   Begun,
-  Ready,     // the new process could take over
-  Paused,    // no worker decides any more
-  Restored,  // the new process has the state
+  Ready,     // the new process can take over
+  Paused,    // no worker decides requests
+  Restored,  // the new process has the states
   Serving,
-  Failed,  // it said so, it ended, it was late, it said what was not expected, or weir stops
+  Failed,  // the new process failed, ended, was late or sent an unexpected message; or weir stops
 };
 
 enum class UpgradeAct : std::uint8_t {
@@ -35,8 +36,8 @@ enum class UpgradeAct : std::uint8_t {
   SendState,
   LetOpen,
   HandOver,
-  GiveUp,           // end the new process
-  GiveUpAndResume,  // likewise, and decide again
+  GiveUp,           // ends the new process
+  GiveUpAndResume,  // the same, and decides requests again
 };
 
 struct UpgradeStep {
