@@ -20,12 +20,12 @@ namespace weir::app {
 
 namespace {
 
-// Between asking whether there is room and taking it, each other worker may take one place. So many may, and
-// still nothing that was accepted is ever overwritten.
+// The space that remains free in the queue. Each other worker may take one place between this worker's check
+// and its write. With at most this many workers, no accepted line is overwritten.
 constexpr std::size_t kMaxWriters = 256;
 
-// Writes batches, counts what is lost of them, and says so when that begins and when it is over. The file is
-// opened anew by its name when told. One thread writes.
+// Writes batches and counts lost lines. Reports when losses begin and when they end. Opens the file again on
+// request. Used by one thread.
 class LineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
   LineSink(const std::string& target, AccessLog::Say say) : file_(target), say_(std::move(say)) {}
@@ -69,7 +69,7 @@ class LineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mut
   std::atomic<bool> wanted_{false};
 };
 
-// What a replay can use.
+// Returns true if a replay can use the record.
 bool tells_decision(const observe::AccessRecord& record) noexcept {
   const auto* replay = record.replay;
   return replay != nullptr && replay->asked != base::TimePoint{} && replay->closed.empty() && !replay->cut;
@@ -84,13 +84,14 @@ struct AccessLog::Impl {
         sink(std::make_shared<LineSink>(target, std::move(say))),
         logger(std::make_shared<spdlog::async_logger>("access", sink, pool,
                                                       spdlog::async_overflow_policy::overrun_oldest)) {}
-  // The thread has written all and is joined before the file goes.
+  // The thread writes all lines and is joined before the file is closed.
   ~Impl() { pool.reset(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   const std::size_t max_batches;
-  // Shared because spdlog's queue holds the logger of each message, and the logger the pool and its sink.
+  // Shared, because spdlog's queue refers to the logger of each message, and the logger to the pool and its
+  // sink.
   std::shared_ptr<spdlog::details::thread_pool> pool;
   std::shared_ptr<LineSink> sink;
   std::shared_ptr<spdlog::async_logger> logger;
@@ -104,8 +105,7 @@ AccessLog::AccessLog(const std::string& target, Say say, observe::LogFields fiel
 
 AccessLog::~AccessLog() = default;
 
-// A file that there is not yet is made in its folder; whether it could be is asked of the folder, so that
-// none is made now.
+// For a file that does not exist, checks whether its folder allows a new file. Creates none.
 std::string AccessLog::fault_of(const std::string& target) {
   if (target == "-" || target == "off") return "";
   const int fd = ::open(target.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK);
@@ -113,7 +113,7 @@ std::string AccessLog::fault_of(const std::string& target) {
     ::close(fd);
     return "";
   }
-  if (errno == ENXIO) return "";  // a pipe that nobody reads yet
+  if (errno == ENXIO) return "";  // a pipe without a reader yet
   if (errno == ENOENT) {
     const auto folder = std::filesystem::path(target).parent_path();
     if (::faccessat(AT_FDCWD, folder.empty() ? "." : folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return "";
@@ -136,7 +136,7 @@ std::uint64_t AccessLog::lost() const noexcept {
   return impl_ ? impl_->sink->lost() : 0;
 }
 
-// An empty batch wakes the thread that writes; where the queue is full, the next one does.
+// An empty batch wakes the writing thread. If the queue is full, the next batch does.
 void AccessLog::reopen() {
   if (!impl_) return;
   impl_->sink->reopen_at_next();

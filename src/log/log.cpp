@@ -60,7 +60,7 @@ struct Log::Impl {
                                                                     spdlog::pattern_time_type::utc));
     logger->set_level(spdlog_level(level));
   }
-  // The thread has written all and is joined before what it writes to goes.
+  // The thread writes all lines and is joined before its sink is destroyed.
   ~Impl() { pool.reset(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -70,7 +70,7 @@ struct Log::Impl {
                                                   spdlog::async_overflow_policy::overrun_oldest);
   }
 
-  // Whether one more line may go out; says first how many could not since the last that did.
+  // Returns true if another line may be written. Reports first how many were dropped before.
   bool admit() {
     const std::lock_guard lock(mutex);
     const auto now = Clock::now();
@@ -85,12 +85,13 @@ struct Log::Impl {
     return false;
   }
 
-  // Shared because spdlog's queue holds the logger of each message, and the logger the pool and its sink.
+  // Shared, because spdlog's queue refers to the logger of each message, and the logger to the pool and its
+  // sink.
   std::shared_ptr<spdlog::details::thread_pool> pool;
   spdlog::sink_ptr sink;
   std::shared_ptr<spdlog::async_logger> logger;
-  std::shared_ptr<spdlog::async_logger> audit;  // at the level that it begins with
-  std::mutex mutex;                             // of what follows
+  std::shared_ptr<spdlog::async_logger> audit;  // keeps its first level
+  std::mutex mutex;                             // guards the members below
   Clock::time_point window_start{};
   unsigned in_window = 0;
   std::uint64_t left_out = 0;

@@ -1,8 +1,7 @@
-// The file that the access log is appended to, or standard output. What is written is known when a call
-// returns: nothing is kept back here.
+// The file of the access log, or standard output. No data is buffered here: a call returns after the write.
 //
-// A disk that is full takes a part of a line and no more. Such a line is ended before the next one, so that
-// it costs no other; so is one that somebody else has left behind.
+// A full disk may take only a part of a line. The next write ends that line first, so that the next line
+// stays readable. The same applies to an incomplete line that another process left.
 //
 // Belongs to one thread.
 #pragma once
@@ -17,18 +16,18 @@ namespace weir::app {
 
 class LogFile {
  public:
-  // `name`: of a file, which is made where there is none; "-": standard output. Throws std::runtime_error
-  // that names what cannot be opened.
+  // `name`: a file, which is created if it does not exist; "-": standard output. Throws std::runtime_error
+  // that names the file if it cannot be opened.
   explicit LogFile(std::string name);
 
   struct Appended {
     std::size_t lost = 0;  // lines
-    int error = 0;         // errno; 0: all is written
+    int error = 0;         // errno; 0: all lines are written
   };
-  // REQUIRES whole lines. Waits for the reader of a pipe.
+  // Appends lines. Blocks while the reader of a pipe is slow. REQUIRES whole lines.
   [[nodiscard]] Appended append(std::string_view lines) noexcept;
 
-  // Opens it anew by its name. Where it cannot be, the old one goes on: errno, else 0.
+  // Opens the file again by its name, and returns 0. On failure returns errno and keeps the old file.
   [[nodiscard]] int reopen();
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
@@ -38,7 +37,7 @@ class LogFile {
 
   const std::string name_;
   net::OwnedDescriptor file_;
-  bool torn_ = false;  // it ends within a line
+  bool torn_ = false;  // the file ends within a line
 };
 
 }  // namespace weir::app

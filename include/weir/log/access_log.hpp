@@ -1,15 +1,15 @@
-// The access log: a line of JSON for every request that ended, written by a thread of its own.
+// The access log: one line of JSON for each finished request, written by a separate thread.
 //
-//   AccessLogLines (one a worker) ──batch of lines──► AccessLog (one a process): bounded queue ─► thread ─►
+//   AccessLogLines (one a worker) ─► batch of lines ─► AccessLog (one a process): bounded queue ─► thread ─►
 //   file
 //
-// A worker formats lines into its buffer and hands the buffer on when it is full or has been waiting for
-// kMaxWait: handing over costs a lock, a copy and often a wake-up, which a single line is not worth. When the
-// disk or the reader of a pipe does not keep up, the queue fills, and batches are dropped and their lines
-// counted: logging never stops a worker. So are lines that cannot be written, on a disk that is full.
+// A worker formats lines into its buffer. It passes the buffer on when the buffer is full or kMaxWait has
+// passed, because each transfer costs a lock, a copy and often a wake-up. If the disk or the reader of a pipe
+// is too slow, the queue fills. The log then drops batches and counts their lines, so that it never blocks a
+// worker. It also counts lines that a full disk rejects.
 //
-// Rotation: the file is renamed, then weir is told (SIGUSR1). What the queue holds goes to the old file or to
-// the new one, and nothing is lost in between: the thread that writes is the one that opens.
+// For a rotation, rename the file and send SIGUSR1. The thread that writes also opens the new file. So the
+// queued lines go to the old or the new file, and no line is lost.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -30,37 +30,39 @@ class AccessLog {
  public:
   using Say = std::function<void(const std::string&)>;
 
-  // `target`: a file (appended to, its folder must exist), "-" standard output, or "off". `say`: takes what
-  // is to be known of the writing, a line each, on the thread that writes.
-  // Throws std::runtime_error that names the file when it cannot be opened.
+  // `target`: a file, which is appended to and whose folder must exist; "-" for standard output; or "off".
+  // `say` receives messages about the writing, one line each, on the thread that writes. Throws
+  // std::runtime_error that names the file if it cannot be opened.
   AccessLog(const std::string& target, Say say, observe::LogFields fields = observe::LogFields::usual(),
             std::size_t max_batches = kMaxBatches);
-  // Writes what is in the queue. Every AccessLogLines of it has gone before.
+  // Writes the queued lines. Every AccessLogLines of this log must be destroyed before.
   ~AccessLog();
   AccessLog(const AccessLog&) = delete;
   AccessLog& operator=(const AccessLog&) = delete;
 
   static constexpr std::size_t kMaxBatches = 256;
 
-  // Why such a file could not be opened by this process; empty: it could. Makes and changes nothing.
+  // Returns the reason why this process cannot open such a file; empty if it can. Creates and changes
+  // nothing.
   [[nodiscard]] static std::string fault_of(const std::string& target);
 
   [[nodiscard]] bool is_on() const noexcept { return impl_ != nullptr; }
-  // Hands whole lines to the writing thread. False, and nothing taken, when the queue is full. Any thread.
+  // Passes whole lines to the writing thread. Returns false and takes nothing if the queue is full. Any
+  // thread.
   [[nodiscard]] bool write(std::string_view lines);
-  // Likewise, of whoever keeps no count: where the queue is full they are lost.
+  // Does the same for callers without a counter. If the queue is full, the lines are lost.
   void write_or_lose(std::string_view lines);
   [[nodiscard]] const observe::LogFields& fields() const noexcept { return fields_; }
-  // The table that lines of the field "replay" tell of begins empty: the first of them is to say so.
+  // Must be called when the key table starts empty. The next line with the field "replay" then says so.
   void begin_run() noexcept { unbegun_ = true; }
-  // Whether that is to be said now; true once. Any thread.
+  // Returns true once after begin_run(): the caller's line must say that a run begins. Any thread.
   [[nodiscard]] bool begins_run() noexcept {
     return unbegun_.load(std::memory_order_relaxed) && unbegun_.exchange(false);
   }
-  // Lines that could not be written, though they were taken. Any thread.
+  // Returns the number of lines that were accepted but could not be written. Any thread.
   [[nodiscard]] std::uint64_t lost() const noexcept;
-  // The file is opened anew by its name, before what is handed over from now on is written. Where it cannot
-  // be, the old one goes on, and that is said. Any thread.
+  // Opens the file again by its name, before later lines are written. If that fails, reports it and keeps the
+  // old file. Any thread.
   void reopen();
 
  private:
@@ -70,16 +72,16 @@ class AccessLog {
   std::atomic<bool> unbegun_{false};
 };
 
-// One worker's end of the log.
+// One worker's buffer for the log.
 class AccessLogLines final : public observe::AccessSink {
  public:
   static constexpr std::size_t kBatchBytes = 32 << 10;
   static constexpr base::Duration kMaxWait{100'000};
 
-  // `log` and `counters` outlive it; it belongs to the thread of `executor`, and goes once that loop has
-  // ended.
+  // `log` and `counters` outlive this object. Belongs to the thread of `executor`. Must be destroyed after
+  // its loop has ended.
   AccessLogLines(AccessLog& log, net::Executor executor, observe::Counters& counters);
-  ~AccessLogLines() override;  // hands on what is left
+  ~AccessLogLines() override;  // passes on the remaining lines
   AccessLogLines(const AccessLogLines&) = delete;
   AccessLogLines& operator=(const AccessLogLines&) = delete;
 
@@ -94,8 +96,8 @@ class AccessLogLines final : public observe::AccessSink {
   observe::Counters& counters_;
   net::Timer timer_;
   std::string lines_;
-  std::size_t count_ = 0;  // of lines in it
-  bool waiting_ = false;   // for the timer; a batch that was handed on early leaves it running
+  std::size_t count_ = 0;  // number of lines in lines_
+  bool waiting_ = false;   // the timer runs; it keeps running after an early transfer
 };
 
 }  // namespace weir::app

@@ -1,10 +1,10 @@
-// The process log: what operators should know, one line each on standard error. Requests have a log of their
-// own (access_log.hpp).
+// The process log: messages for operators, one line each on standard error. access_log.hpp is the log of
+// requests.
 //
 //   2026-02-20T10:00:00.123Z warning redis cache:6379 is down: connection refused
 //
-// Any thread may write. Lines beyond kMaxPerSecond are left out, and counted in a line of their own: a fault
-// that repeats with every request must not become a second fault.
+// Any thread may write. The log drops lines above kMaxPerSecond and writes their number in one line. So a
+// fault that repeats with every request cannot flood the log.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@ class Log {
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  // From now on. Any thread.
+  // Sets the level from now on. Any thread.
   void set_level(LogLevel level);
 
-  // Control characters come out as \xNN, so that a message stays one line whatever it quotes.
+  // Writes a line. Replaces control characters by \xNN, so that a message stays on one line.
   void write(LogLevel level, std::string_view message);
-  // Likewise, whatever the bound of kMaxPerSecond leaves out: for what an operator did, and what came of it.
+  // Does the same without the bound of kMaxPerSecond. For actions of operators and their results.
   void write_always(LogLevel level, std::string_view message);
-  // Likewise, and whatever the level leaves out, "off" included: what somebody was let do, and who. Stands
-  // there as a warning.
+  // Does the same without the bound and at any level, even "off". Records which person was allowed to do
+  // what. The line has the level "warning".
   void audit(std::string_view message);
 
   void debug(std::string_view message) { write(LogLevel::Debug, message); }
