@@ -1,4 +1,4 @@
-// Which weir a command asks, and with what token.
+// Finds out which weir a command asks, and with which token.
 #pragma once
 
 #include "weir/cli/inspect.hpp"
@@ -11,15 +11,15 @@ namespace weir::app {
 
 inline constexpr const char* kUsualAdmin = "127.0.0.1:9900";
 
-// What was typed; empty: nothing was.
+// The options that the user typed; empty if not typed.
 struct TypedAccess {
   std::string_view address;
   std::string_view token;
 };
 
-// What is typed goes before what the file says, and that before what is usual: kUsualAdmin, and the token
-// that the environment has as WEIR_ADMIN_TOKEN. Nobody where the file (null: none is given) has no [admin]
-// and no address is typed. An error says what is wrong with the address.
+// Returns the address and token to use. Typed options have priority over the file. The file has priority over
+// kUsualAdmin and the environment variable WEIR_ADMIN_TOKEN. Returns nullopt if no address is typed and the
+// file has no [admin] listener. `file`: null without a file. The error says what is wrong with the address.
 [[nodiscard]] base::Result<std::optional<AdminAccess>> find_access(const TypedAccess& typed,
                                                                    const Settings* file);
 

@@ -1,4 +1,4 @@
-// What the admin listener answers to commands: one JSON object, whatever the status.
+// Reads the admin listener's replies to commands: one JSON object for every status.
 #pragma once
 
 #include "cli/ask_admin.hpp"
@@ -11,11 +11,11 @@
 
 namespace weir::app {
 
-// Throws std::runtime_error where it is none.
+// Returns the object. Throws std::runtime_error if the reply has none.
 [[nodiscard]] boost::json::object object_in(const AdminReply& reply);
-// What an error says in words; the whole body where it says nothing.
+// Returns the error's message; the whole body if there is none.
 [[nodiscard]] std::string message_in(const boost::json::object& said, const AdminReply& reply);
-// The texts of a list; none where there is no such list.
+// Returns the texts of a list; an empty list if the name is missing or has another type.
 [[nodiscard]] std::vector<std::string> texts_in(const boost::json::object& said, std::string_view name);
 
 }  // namespace weir::app

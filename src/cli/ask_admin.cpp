@@ -30,7 +30,7 @@ std::runtime_error failure(const char* doing) {
                             std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
 }
 
-// Waits until the socket is ready for `events`; throws when the deadline is first.
+// Waits until the socket is ready for `events`. Throws if the deadline passes first.
 void await(const net::OwnedDescriptor& socket, short events, Clock::time_point deadline) {
   pollfd waiting{socket.get(), events, 0};
   while (true) {
@@ -84,7 +84,7 @@ void send_all(const net::OwnedDescriptor& socket, std::string_view bytes, Clock:
   }
 }
 
-// Until the connection ends.
+// Reads until the connection ends.
 std::string read_all(const net::OwnedDescriptor& socket, Clock::time_point deadline) {
   std::string text;
   for (;;) {
@@ -98,7 +98,7 @@ std::string read_all(const net::OwnedDescriptor& socket, Clock::time_point deadl
   }
 }
 
-// The listener is called what it is configured as: without a token it answers to nothing else.
+// Sends the configured address as Host. Without a token, the admin listener accepts no other name.
 std::string text_of(const AdminRequest& request) {
   const auto host = request.address.is_unix() ? std::string("localhost") : request.address.to_string();
   std::string text(request.method);
@@ -110,7 +110,7 @@ std::string text_of(const AdminRequest& request) {
   return text + "\r\n" + request.body;
 }
 
-// weir answers with a length, and closes after it.
+// Parses the reply. weir closes the connection after it, so the body is the rest.
 AdminReply reply_in(const std::string& text) {
   AdminReply reply;
   const auto end = text.find("\r\n\r\n");

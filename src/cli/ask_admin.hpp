@@ -1,5 +1,4 @@
-// One question to the admin listener of a running weir, by blocking calls: for commands, which do nothing
-// else.
+// Sends one request to the admin listener of a running weir, with blocking calls.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -18,19 +17,19 @@ struct AdminReply {
 
 struct AdminRequest {
   base::Endpoint address;
-  std::string token;  // empty: none
+  std::string token;  // empty: no token
   std::string_view method = "GET";
   std::string target;
-  std::string body = {};  // JSON; empty: none
+  std::string body = {};  // JSON; empty: no body
   std::chrono::seconds patience{10};
 };
 
-// Of an answer that is not what the admin listener says to this question.
+// The reply comes from something other than weir's admin listener.
 struct NoWeir : std::runtime_error {
   NoWeir() : std::runtime_error("what answers is no admin listener of weir") {}
 };
 
-// Throws NoWeir, or std::runtime_error, in words for people, where there is no answer.
+// Returns the reply. Throws NoWeir, or std::runtime_error with a message for people if there is no reply.
 [[nodiscard]] AdminReply ask_admin(const AdminRequest& request);
 
 }  // namespace weir::app

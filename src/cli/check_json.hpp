@@ -1,4 +1,4 @@
-// What `weir check --json` prints. One line of JSON with its newline.
+// The output of `weir check --json`: one line of JSON with its newline.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -8,11 +8,11 @@
 
 namespace weir::app {
 
-// Returns what was understood of a configuration, and all that is probably not meant. `unknown`: a line for
-// each name that could not be looked up. `ok`: whether the command exits with 0.
+// Returns the description of a configuration and its warnings. `unknown`: a line for each name that could not
+// be looked up. `ok`: true if the command exits with 0.
 [[nodiscard]] std::string check_json(const Settings& settings, std::span<const Warning> warnings,
                                      std::span<const std::string> unknown, bool ok);
-// Returns what is wrong with it.
+// Returns the mistakes of a configuration.
 [[nodiscard]] std::string check_json(const ConfigError& error);
 
 }  // namespace weir::app

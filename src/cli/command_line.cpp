@@ -45,26 +45,26 @@ constexpr std::array<std::string_view, 13> kCommands = {
     "top", "replay", "echo",    "health", "schema",      "version"};
 constexpr std::array<std::string_view, 2> kCommandsOfKeys = {"show", "reset"};
 
-// Of commands that take nothing else by its place: the file alone will do, as in weir check FILE.
+// For commands with no other positional argument, the file may stand alone, as in weir check FILE.
 constexpr const char* kFileAlone = "-c,--config,FILE";
 
-// What was typed, as text: values are parsed by the house's own readers.
+// The options as text. weir's own readers parse them.
 struct Words {
   std::string config;
   std::string listen;
   std::string delay = "0ms";
-  std::string admin = kUsualAdmin;  // of health
-  std::string asked;                // of who else asks; empty: nothing was typed
+  std::string admin = kUsualAdmin;  // for health
+  std::string asked;                // address for the other commands; empty: not typed
   ExplainOptions explain;
   KeysOptions keys;
   unsigned workers = 1;
   ReplayOptions replay;
   std::string token;
-  pid_t process = 0;  // of reload
+  pid_t process = 0;  // for reload
   bool once = false;
-  bool strict = false;   // of check
-  bool json = false;     // of check, redis-check and top
-  bool resolve = false;  // of check
+  bool strict = false;   // for check
+  bool json = false;     // for check, redis-check and top
+  bool resolve = false;  // for check
   unsigned clients = 5;
 };
 
@@ -73,13 +73,13 @@ int wrong(const std::string& what) {
   return kWrong;
 }
 
-// The configuration of commands that take one: weir check FILE, or weir check --config FILE.
+// Declares the configuration of a command: weir check FILE, or weir check --config FILE.
 void declare_file(CLI::App& command, Words& words) {
   command.add_option(kFileAlone, words.config, "configuration file")->required()->type_name("FILE");
 }
 
-// Of commands that ask a running weir: what is typed, else what the file says, else the usual. `file`: the
-// option's names.
+// Declares the options of commands that ask a running weir. Typed options have priority over the file, and
+// the file over the defaults. `file`: names of the option for the file.
 void declare_access(CLI::App& command, Words& words, const char* file = "-c,--config") {
   command.add_option(file, words.config, "where its [admin] address and token are read")->type_name("FILE");
   command
@@ -208,7 +208,7 @@ int do_run(const Words& words) {
   return run(words.config);
 }
 
-// Returns all that is probably not meant, where the time and the files of this machine show it as well.
+// Returns all warnings, including those that depend on the time and the files of this machine.
 std::vector<Warning> warnings_of(const Settings& settings, const std::string& file) {
   auto warnings = settings.warnings;
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
@@ -284,7 +284,7 @@ std::string nobody_to_ask(const Words& words) {
   return words.config + " has no [admin] address: there is nobody to ask";
 }
 
-// Does it with whom it asks. Exit 2 where there is nobody.
+// Calls `use` with the admin address. Returns 2 if there is no admin listener.
 template <class Use>
 int ask_whom(const Words& words, Use use) {
   const auto file = file_of(words);
@@ -302,7 +302,7 @@ int do_top(const Words& words) {
   });
 }
 
-// A file that is wrong is not in force, whoever finds it so.
+// Reloads. A faulty file is not put into use, whether this command or weir finds the fault.
 int do_reload(const Words& words) {
   std::optional<AdminAccess> access;
   try {
@@ -329,7 +329,7 @@ int do_explain(const Words& words) {
                   [&](const AdminAccess& access, const auto&) { return run_explain(access, words.explain); });
 }
 
-// Without a file nobody knows what its own [server] allows it.
+// Without a file, the command does not know how long [server] allows an upgrade to take.
 int do_upgrade(const Words& words) {
   constexpr std::chrono::minutes kUnknown{10};
   return ask_whom(words, [&](const AdminAccess& access, const std::optional<Settings>& file) {
@@ -363,7 +363,7 @@ std::string no_command(std::string_view word, std::span<const std::string_view> 
   return "no command is called " + in_quotes(word) + suggestion(word, commands);
 }
 
-// In the words of the parser, but for a command that there is not.
+// Prints the parser's message, but a message of its own for an unknown command.
 int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (error.get_exit_code() == 0) return app.exit(error);
   const std::string_view first = argc < 2 ? "" : argv[1];

@@ -1,8 +1,8 @@
-// `weir echo`: an upstream for demos, tests and load. Says what it was asked, sends a body back as it came.
+// `weir echo`: an upstream for demos, tests and load. It reports the request, or returns the request's body.
 //
 //   /headers       the head as it arrived, as text
 //   /status/503    that status
-//   anything else  {"method":…,"target":…}, or the request's body where there is one
+//   anything else  {"method":…,"target":…}, or the request's body if there is one
 #include "weir/http/answer.hpp"
 #include "weir/http/forwarding.hpp"
 #include "weir/http/head_parser.hpp"
@@ -148,7 +148,7 @@ net::Awaitable<void> accept_all(net::Acceptor& acceptor, net::Executor executor,
     net::ErrorCode ec;
     co_await acceptor.async_accept(socket, net::into(ec));
     if (ec == net::asio::error::operation_aborted) co_return;
-    if (ec) {  // out of descriptors, mostly: some come free
+    if (ec) {  // usually no descriptor is left; some become free
       pause.expires_after(kAcceptPause);
       co_await pause.async_wait(net::into(ec));
       continue;

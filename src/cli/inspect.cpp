@@ -20,7 +20,7 @@ constexpr int kFailed = 1;
 constexpr int kWrong = 2;
 constexpr unsigned kOk = 200;
 
-// Of a weir that runs.
+// A running weir refused the request.
 struct Refusal : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -29,7 +29,7 @@ struct WrongQuestion : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// RFC 3986 §2.3: all but what is unreserved.
+// Percent-encodes all characters except the unreserved ones of RFC 3986 §2.3.
 std::string escaped(std::string_view text) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
@@ -44,7 +44,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// The answer's members, `wanted` among them; throws what it says where it is no 200.
+// Returns the reply's members, which include `wanted`. Throws the reply's message if the status is not 200.
 json::object ask(const AdminAccess& access, std::string_view method, std::string target, std::string body,
                  const char* wanted) {
   const auto reply = ask_admin({.address = access.address,
@@ -60,7 +60,7 @@ json::object ask(const AdminAccess& access, std::string_view method, std::string
   throw WrongQuestion(what);
 }
 
-// Prints what is made of the answer.
+// Prints the result of `report` and returns the exit code.
 template <class Report>
 int tell(const AdminAccess& access, Report report) {
   try {
@@ -79,7 +79,7 @@ int tell(const AdminAccess& access, Report report) {
   }
 }
 
-// "GET" and "http://host/path", or one that says what to write instead.
+// Returns "GET" and "http://host/path". Throws a message that says what to write instead.
 std::pair<std::string, std::string> method_and_url(const std::vector<std::string>& request) {
   const auto& url = request.back();
   const std::string method = request.size() > 1 ? request.front() : "GET";
@@ -106,7 +106,7 @@ json::object inquiry_of(const ExplainOptions& options) {
     inquiry["host"] = url.substr(0, end);
     url.remove_prefix(end);
   }
-  inquiry["path"] = url.starts_with('/') ? std::string(url) : "/" + std::string(url);  // of "http://host" "/"
+  inquiry["path"] = url.starts_with('/') ? std::string(url) : "/" + std::string(url);  // else "http://host"
   if (!options.ip.empty()) inquiry["ip"] = options.ip;
   if (!options.body.empty()) inquiry["body"] = options.body;
   json::object headers;

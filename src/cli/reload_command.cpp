@@ -17,7 +17,7 @@ namespace weir::app {
 
 namespace {
 
-constexpr std::chrono::seconds kSpare{5};  // for the way
+constexpr std::chrono::seconds kSpare{5};  // for the network
 constexpr int kNotKnown = 3;
 
 int taken(const std::vector<std::string>& changes, const std::vector<std::string>& warnings) {
@@ -28,8 +28,9 @@ int taken(const std::vector<std::string>& changes, const std::vector<std::string
   return 0;
 }
 
-// Of a process that neither catches nor blocks it (weir reads it by a descriptor) SIGHUP is the end, and
-// numbers of processes are given anew. One that is gone or is not to be seen: kill(2) says so.
+// Returns true if the process handles SIGHUP, or if it cannot be examined; kill(2) then reports the error.
+// The signal would end a process that neither catches nor blocks it, and process IDs are reused. weir blocks
+// it and reads it from a descriptor.
 bool awaits_hangup(pid_t process) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   if (!status) return true;

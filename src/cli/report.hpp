@@ -1,4 +1,4 @@
-// Answers of the admin listener, from JSON to lines for people. Pure.
+// Turns the admin listener's JSON replies into lines for people. Pure.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace weir::app {
 
-// Of POST /api/explain: who asks, where it goes, a line for each rule, and the verdict.
+// Returns the text for a reply of POST /api/explain: client, destination, a line for each rule, and the
+// verdict.
 [[nodiscard]] std::string explanation_report(const boost::json::object& said);
-// Of /api/keys.
+// Returns the text for a reply of /api/keys.
 [[nodiscard]] std::string keys_report(const boost::json::object& said);
 
 }  // namespace weir::app

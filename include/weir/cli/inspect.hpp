@@ -1,5 +1,5 @@
-// The commands that ask a running weir about limits, by its admin listener. Each returns the exit code of the
-// process: 0 done, 1 it could not be asked, 2 the question is wrong.
+// The commands that ask a running weir about limits, through its admin listener. Each returns the exit code
+// of the process: 0 success, 1 no answer, 2 a wrong question.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -10,19 +10,18 @@
 
 namespace weir::app {
 
-// Where the listener is, and its token; empty: none.
+// The address of the admin listener and its token; empty: no token.
 struct AdminAccess {
   base::Endpoint address;
   std::string token;
 };
 
 struct ExplainOptions {
-  std::vector<std::string>
-      request;  // METHOD, GET where there is none, and "http://host/path?query" or "/path"
+  std::vector<std::string> request;  // METHOD (default GET), and "http://host/path?query" or "/path"
   std::vector<std::string> headers;  // "Name: value"
   std::string ip;                    // empty: 127.0.0.1
   std::string body;
-  bool json = false;  // the answer as it is, for machines
+  bool json = false;  // prints the reply itself, for machines
 };
 int run_explain(const AdminAccess& access, const ExplainOptions& options);
 
@@ -30,7 +29,7 @@ struct KeysOptions {
   std::string rule;
   std::vector<std::string> key;
   bool reset = false;
-  bool json = false;  // likewise
+  bool json = false;  // prints the reply itself
 };
 int run_keys(const AdminAccess& access, const KeysOptions& options);
 

@@ -1,4 +1,4 @@
-// The command that has a running weir read its configuration anew.
+// The command `weir reload`, which makes a running weir read its configuration again.
 #pragma once
 
 #include "weir/cli/inspect.hpp"
@@ -7,12 +7,14 @@
 
 namespace weir::app {
 
-// Asks the admin listener there for it, waits, and prints what changed. The exit code of the process: 0 the
-// file is in force; 1 it is not, for the reasons on standard error, or nobody could be asked; 3 it is being
-// read still, and whether it will be in force the log says.
+// Asks the admin listener for a reload, waits, and prints the changes. Returns the exit code:
+// - 0: the file is in use.
+// - 1: the file is not in use, or weir did not answer. Standard error has the reasons.
+// - 3: the reading takes longer. The log shows the result.
 int run_reload(const AdminAccess& access);
 
-// Sends SIGHUP, where there is no admin listener to ask. 0: it was sent; what came of it the log says.
+// Sends SIGHUP instead, for a weir without admin listener. Returns 0 if the signal was sent. The log shows
+// the result.
 int signal_reload(pid_t process);
 
 }  // namespace weir::app

@@ -1,4 +1,4 @@
-// The command that has a running weir give place to a new process of its binary.
+// The command `weir upgrade`, which makes a running weir hand over to a new process of its binary.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -6,8 +6,8 @@
 
 namespace weir::app {
 
-// Asks the admin listener there for it and waits. The exit code of the process: 0 the new process serves, 1
-// the old one goes on, for the reason on standard error.
+// Asks the admin listener for an upgrade and waits. Returns the exit code: 0 if the new process serves; 1 if
+// the old process continues, with the reason on standard error.
 int run_upgrade(const AdminAccess& access, base::Duration longest);
 
 }  // namespace weir::app

@@ -48,7 +48,7 @@ void tell_server(RedisReport& report, const redis::ServerFacts& facts, bool clus
     report.faults.push_back("it is no node of a cluster, and topology is \"cluster\"");
 }
 
-// Every key of weir's has an expiry, so what volatile policies may evict is as much weir's as anybody's.
+// Warns of a policy that evicts weir's keys. All of them expire, so the volatile policies evict them too.
 std::string doubt_about(const redis::ServerFacts& facts) {
   if (facts.eviction.empty() || facts.eviction == "noeviction" || facts.max_memory == 0u) return "";
   const std::string which = facts.eviction == "volatile-ttl" ? "keys, those first that would expire first"
@@ -88,7 +88,7 @@ void tell_clock(RedisReport& report, const redis::ClockDifference& clock) {
         "in memory, logs and X-RateLimit-Reset go by this host's");
 }
 
-// Without key_secret, what stands where weirs keep the secret that they share.
+// Reports what Redis has in place of the shared secret. Used without key_secret.
 void tell_secret(RedisReport& report, const redis::SecretLook& look, const std::string& name) {
   using State = redis::SecretLook::State;
   if (look.state == State::Foreign)
@@ -120,7 +120,7 @@ std::string heading(const base::Endpoint& address, const redis::RedisSettings& r
          "\n";
 }
 
-// What it said, or why it said nothing, and which key to look at.
+// Returns the reason of a failed connection, with the key of the configuration to check.
 std::string with_advice(const std::string& unreachable, const redis::RedisSettings& redis) {
   const auto says = [&](std::string_view words) { return unreachable.find(words) != std::string::npos; };
   if (says("WRONGPASS") || says("NOAUTH"))
@@ -131,14 +131,14 @@ std::string with_advice(const std::string& unreachable, const redis::RedisSettin
     return unreachable + " (expected a database that it has: url = \"redis://…/0\" of [state.redis])";
   if (says("max number of clients"))
     return unreachable + " (expected room for one client more: a larger maxclients of that Redis)";
-  if (says("LOADING") || says("certificate")) return unreachable;  // it is there, and that says it all
+  if (says("LOADING") || says("certificate")) return unreachable;  // the message is sufficient
   const auto* key = redis.topology == redis::Topology::Cluster    ? "nodes"
                     : redis.topology == redis::Topology::Sentinel ? "sentinels"
                                                                   : "url";
   return unreachable + " (expected a Redis where " + key + " of [state.redis] says)";
 }
 
-// False: it does not answer.
+// Reports on a node. Returns false if it does not answer.
 bool tell_node(RedisReport& report, const redis::Inspection& found, const redis::RedisSettings& redis) {
   report.text += heading(found.address, redis);
   if (!found.unreachable.empty()) {
@@ -156,14 +156,14 @@ bool tell_node(RedisReport& report, const redis::Inspection& found, const redis:
   return true;
 }
 
-// "TIME: NOPERM …"
+// Returns a sentence about a command that Redis denied. `denied` has the form "TIME: NOPERM …".
 std::string not_asked(const std::string& denied) {
   const bool scripts_ask = denied.starts_with("TIME");
   return "this check could not ask " + denied +
          (scripts_ask ? " (weir's scripts ask it)" : " (weir itself need not)");
 }
 
-// What is said of it has its address in front, for there are several.
+// Reports on a further node, with its address before each message.
 void tell_other(RedisReport& report, const redis::Inspection& other, const redis::RedisSettings& redis) {
   RedisReport its;
   (void)tell_node(its, other, redis);

@@ -1,4 +1,4 @@
-// What `weir redis-check` prints, from what an inspection found. Pure.
+// The output of `weir redis-check`, made from the findings of an inspection. Pure.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -10,15 +10,15 @@
 namespace weir::app {
 
 struct RedisReport {
-  std::string text;                   // a fact a line
+  std::string text;                   // one fact a line
   std::vector<std::string> faults;    // why rules cannot keep their state there
-  std::vector<std::string> warnings;  // what works, and is probably not meant
+  std::vector<std::string> warnings;  // what works but is probably not intended
 };
 
-// REQUIRES state.redis.
+// Returns the report. REQUIRES state.redis.
 [[nodiscard]] RedisReport report_on(const redis::Inspection& found, const StateSettings& state);
 
-// Returns the same for machines: what each node says of itself, and all faults and warnings. One line.
+// Returns the same for machines as one line of JSON: the facts of each node, all faults and all warnings.
 // REQUIRES state.redis.
 [[nodiscard]] std::string redis_check_json(const redis::Inspection& found, const StateSettings& state);
 

@@ -1,4 +1,4 @@
-// `weir redis-check --json`.
+// The output of `weir redis-check --json`.
 #include "cli/redis/redis_check.hpp"
 
 #include "weir/observe/json_value.hpp"

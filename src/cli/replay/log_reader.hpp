@@ -1,4 +1,4 @@
-// The lines of a log file, plain or as gzip wrote it.
+// Reads the lines of a log file, plain or compressed by gzip.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,16 @@ namespace weir::app {
 
 class LogReader {
  public:
-  // "-" is standard input. Throws std::runtime_error that names the file where it cannot be opened or read.
+  // Opens a file; "-" is standard input. Throws std::runtime_error that names the file if it cannot be opened
+  // or read.
   explicit LogReader(const std::string& file);
   ~LogReader();
   LogReader(const LogReader&) = delete;
   LogReader& operator=(const LogReader&) = delete;
 
-  // The next line, without its newline; nullopt at the end. Lives until the next call.
+  // Returns the next line without its newline; nullopt at the end. The result is valid until the next call.
   [[nodiscard]] std::optional<std::string_view> next();
-  // Octets of the file that were read, packed where it is packed.
+  // Returns the number of bytes read from the file, in compressed form if the file is compressed.
   [[nodiscard]] std::uint64_t consumed() const noexcept;
 
  private:
@@ -29,10 +30,12 @@ class LogReader {
   std::unique_ptr<Impl> impl_;
 };
 
-// Of all of them together, as they lie there; 0 where one has no size that is known before.
+// Returns the size of all files together, in compressed form if they are compressed. Returns 0 if the size of
+// a file cannot be known before reading.
 [[nodiscard]] std::uint64_t size_of_logs(const std::vector<std::string>& files);
 
-// Two of the names that are one file on a disk, whose lines would count twice.
+// Returns two names that mean the same file on disk, whose lines would count twice. Nullopt if there are
+// none.
 [[nodiscard]] std::optional<std::pair<std::string, std::string>> find_same_log(
     const std::vector<std::string>& files);
 

@@ -17,7 +17,8 @@ namespace weir::app {
 
 namespace {
 
-// One line on standard error that says how far it is, where somebody looks: ten times a second at most.
+// Shows the progress on one line of standard error, at most ten times a second. Does nothing without a
+// terminal.
 class ProgressBar {
  public:
   ProgressBar() : shown_(::isatty(STDERR_FILENO) == 1) {}

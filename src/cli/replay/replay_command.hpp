@@ -1,4 +1,4 @@
-// `weir replay`: recorded traffic under a candidate rule set, printed for people or as JSON.
+// `weir replay`: applies other rules to recorded traffic, and prints the result for people or as JSON.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -10,12 +10,12 @@
 namespace weir::app {
 
 struct ReplayOptions {
-  std::vector<std::string> files;  // access logs; "-" standard input; those that gzip wrote are unpacked
+  std::vector<std::string> files;  // access logs; "-" is standard input; gzip files are unpacked
   bool json = false;
-  std::size_t clients = 10;  // of each rule
+  std::size_t clients = 10;  // listed for each rule
 };
 
-// 0: it was replayed; 1: a file cannot be read, or no line of them could be used; 2: one is given twice.
+// Returns 0 after a replay, 1 if a file cannot be read or has no usable line, 2 if a file is given twice.
 int run_replay(const Settings& settings, const ReplayOptions& options);
 
 }  // namespace weir::app

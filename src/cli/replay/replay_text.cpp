@@ -19,7 +19,7 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
-// "2026-02-20T10:00:00Z"
+// Returns a time such as "2026-02-20T10:00:00Z".
 std::string time_text(base::TimePoint at) {
   const std::time_t seconds = std::chrono::floor<std::chrono::seconds>(at).time_since_epoch().count();
   std::tm parts{};
@@ -47,7 +47,7 @@ std::string row(std::string_view what, std::uint64_t then, std::uint64_t now) {
   return "  " + std::string(what) + padded(number(then), 12) + " then" + padded(number(now), 12) + " now\n";
 }
 
-// What was, or would be, but for the rule's being in shadow.
+// Returns how many requests a shadow rule would have refused, then and now.
 std::string shadow_words(const replay::RuleReport& rule) {
   const auto now = rule.shadow ? rule.refused_now : 0;
   std::string text;
@@ -76,7 +76,7 @@ std::string rule_words(const replay::RuleReport& rule) {
   return text;
 }
 
-// `"name":`, with a comma before it where it is not the first.
+// Writes an object to `out`: each name with a comma before it, except for the first.
 class JsonObject {
  public:
   explicit JsonObject(std::string& out) : out_(out) { out_ += '{'; }

@@ -1,4 +1,4 @@
-// Texts of so many columns, as a screen has. Pure.
+// Fits texts into the columns of a screen. Pure.
 #pragma once
 
 #include <cstddef>
@@ -7,21 +7,21 @@
 
 namespace weir::app {
 
-// Exactly so wide: with blanks behind it, or cut and marked with a ~.
+// Returns the text in exactly this width: padded with blanks behind it, or cut and marked with a ~.
 [[nodiscard]] std::string in_columns(std::string text, std::size_t width);
-// At least so wide, with blanks before it.
+// Returns the text in at least this width, with blanks before it.
 [[nodiscard]] std::string to_the_right(const std::string& text, std::size_t width);
 
-// Four figures are enough for a glance: "12", "12.3k", "1.20M".
+// Returns a number with at most four digits: "12", "12.3k", "1.20M".
 [[nodiscard]] std::string short_number(double value);
 
-// Of a line. The higher its rank, the sooner it is left out; 0: never.
+// A part of a line. Parts with a high rank are left out first; parts with rank 0 never.
 struct Part {
   std::string text;
   unsigned rank = 0;
 };
-// The parts that there is room for, rather than all of them and the last one cut: wider than that only where
-// none may go.
+// Returns the parts for which there is room, instead of all parts and a cut end. The result is wider than
+// `width` only if the parts of rank 0 are.
 [[nodiscard]] std::string fitting(std::vector<Part> parts, std::size_t width);
 
 }  // namespace weir::app

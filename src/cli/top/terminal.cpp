@@ -14,7 +14,7 @@ namespace weir::app {
 
 namespace {
 
-// Whether the key that was pressed ends the view; so does the end of the input.
+// Returns true if a key ends the view. The end of the input also ends it.
 bool key_ends() {
   constexpr char kControlC = 3, kControlD = 4;
   char key = 0;
@@ -40,7 +40,7 @@ Terminal::Terminal() {
   if (::tcgetattr(STDIN_FILENO, &before_) != 0)
     throw std::runtime_error("no terminal here: ask --once for one frame");
   auto raw = before_;
-  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);  // Ctrl-C comes as a key as well
+  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);  // Ctrl-C arrives as a key, too
   ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
   std::cout << "\x1b[?1049h\x1b[?25l" << std::flush;
 }
@@ -70,7 +70,7 @@ Screen Terminal::screen() {
   Screen screen{.ansi = true};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     screen.width = size.ws_col;
-    screen.height = size.ws_row > 0 ? size.ws_row - std::size_t{1} : screen.height;  // the cursor has a line
+    screen.height = size.ws_row > 0 ? size.ws_row - std::size_t{1} : screen.height;  // one for the cursor
   }
   return screen;
 }

@@ -1,4 +1,4 @@
-// The terminal of a view that is shown anew each second. One thread at a time, and one such view a process.
+// The terminal of a view that is drawn again each second. For one thread, and one view in a process.
 #pragma once
 
 #include "cli/top/top_frame.hpp"
@@ -12,7 +12,8 @@
 
 namespace weir::app {
 
-// SIGTERM, SIGHUP, SIGINT and SIGQUIT wait while this lives, and do what they always do once it has gone.
+// Blocks SIGTERM, SIGHUP, SIGINT and SIGQUIT. After the destructor, signals that arrived have their usual
+// effect.
 class HeldSignals {
  public:
   HeldSignals();
@@ -20,7 +21,7 @@ class HeldSignals {
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
 
-  // Readable while one of them waits.
+  // The descriptor is readable while a signal waits.
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
 
  private:
@@ -28,21 +29,21 @@ class HeldSignals {
   net::OwnedDescriptor descriptor_;
 };
 
-// Keys come as they are pressed, on a screen of its own; given back on the way out, whatever ends the view.
+// Reads single keys and uses a separate screen. The destructor restores the terminal, however the view ends.
 class Terminal {
  public:
-  // Throws std::runtime_error where standard input is no terminal.
+  // Throws std::runtime_error if standard input is no terminal.
   Terminal();
   ~Terminal();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  // True when a key or a signal told it to end before the time is over.
+  // Waits. Returns true early if a key or a signal asks for the end.
   [[nodiscard]] bool ends_within(std::chrono::milliseconds wait) const;
   [[nodiscard]] static Screen screen();
 
  private:
-  HeldSignals signals_;  // goes last
+  HeldSignals signals_;  // is destroyed last
   termios before_{};
 };
 

@@ -47,7 +47,7 @@ Sample take(const TopOptions& options) {
   return sample;
 }
 
-// Returns the width that one frame is written for: COLUMNS, else the terminal's, else as wide as it takes.
+// Returns the width of a single frame: COLUMNS, the terminal's width, or else no bound.
 std::size_t width_of_output() {
   if (const char* const text = std::getenv("COLUMNS"); text != nullptr) {
     const std::string_view columns(text);
@@ -70,10 +70,10 @@ void show_once(const TopOptions& options) {
             << std::flush;
 }
 
-// One frame after the other: weir may go, and come back as another process that counts from 0.
+// Draws one frame after another. weir may stop and return as another process whose counters start at 0.
 class LiveView {
  public:
-  // Throws where weir does not answer at first.
+  // Throws if weir does not answer at first.
   explicit LiveView(const TopOptions& options) : options_(options), before_(take(options)) {}
 
   std::string next(const Screen& screen) {

@@ -1,4 +1,4 @@
-// `weir top`: what a running weir does at the moment, as a view that a terminal shows anew each second.
+// `weir top`: shows the present activity of a running weir, drawn again each second.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -9,14 +9,15 @@ namespace weir::app {
 
 struct TopOptions {
   base::Endpoint admin;
-  std::string token;     // empty: none
-  bool once = false;     // one frame, whatever its height, and no terminal is asked anything
-  bool json = false;     // that frame as JSON; implies `once`
-  unsigned clients = 5;  // of each list
+  std::string token;     // empty: no token
+  bool once = false;     // prints one frame of any height, and needs no terminal
+  bool json = false;     // prints that frame as JSON; implies `once`
+  unsigned clients = 5;  // lines in each list
 };
 
-// Until q or Ctrl-C; 0 then, and after one frame; 1 where weir does not answer at first, or standard input is
-// no terminal and `once` was not asked. SIGTERM and its like end the process once the terminal is as it was.
+// Runs until q or Ctrl-C, or for one frame, and returns 0. Returns 1 if weir does not answer the first
+// request. Also returns 1 if standard input is no terminal and `once` is false. Signals such as SIGTERM end
+// the process after the terminal is restored.
 int run_top(const TopOptions& options);
 
 }  // namespace weir::app

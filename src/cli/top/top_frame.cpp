@@ -15,7 +15,7 @@ constexpr std::size_t kUnbounded = Screen::kUnbounded;
 constexpr std::size_t kIndent = 2, kCost = 8, kError = 10;  // columns of a list of clients
 constexpr std::string_view kBold = "\x1b[1m", kRed = "\x1b[31m", kPlain = "\x1b[0m";
 
-// As wide as the screen at most, with its newline.
+// Returns the text cut to the screen's width, with its newline.
 std::string line_of(std::string text, const Screen& screen, std::string_view style) {
   if (screen.width != kUnbounded) text = in_columns(std::move(text), screen.width);
   text.erase(text.find_last_not_of(' ') + 1);
@@ -23,18 +23,19 @@ std::string line_of(std::string text, const Screen& screen, std::string_view sty
   return text + (screen.ansi ? "\x1b[K\n" : "\n");
 }
 
-// A name that says what was read but not what it said is one of many: its digest tells them apart.
+// Returns the name of a client. Adds a digest if the name only tells the kind of key, which many clients
+// share.
 std::string client_name(const TopClient& one) {
   const bool bare = one.client.empty() || one.client.find("api_key") != std::string::npos ||
                     one.client.find(':') != std::string::npos;
   return one.client + (bare ? " " + one.digest.substr(0, 8) : "");
 }
 
-// A rule, and what it said a second.
+// A rule and the rates of its decisions, per second.
 struct Pace {
   const TopRule* rule;
   double admitted, delayed, refused, would_refuse;
-  bool idle;  // nobody met it
+  bool idle;  // no request met the rule
 
   [[nodiscard]] bool refuses() const noexcept { return refused > 0; }
 };
@@ -66,7 +67,7 @@ class Frame {
     lines_.push_back(line_of(std::move(text), screen_, style));
   }
 
-  // Lines.
+  // Returns the number of lines that are left.
   [[nodiscard]] std::size_t room() const noexcept {
     if (screen_.height == 0) return std::numeric_limits<std::size_t>::max();
     return screen_.height - std::min(lines_.size(), screen_.height);
@@ -152,9 +153,10 @@ class Frame {
     show_briefly(std::span(next, rules.end()));
   }
 
-  // False: so many lines are not enough for a rule and a client of each list.
+  // Shows a rule with its clients in at most `most` lines. Returns false if there is no room for one client
+  // in each list.
   bool show_block(const Pace& pace, std::size_t most) {
-    constexpr std::size_t kAround = 3;  // the line before it, its own, and the lists' titles
+    constexpr std::size_t kAround = 3;  // a blank line, the rule's line, and the titles of the lists
     const auto wanted = lines_of_clients(*pace.rule);
     if (most < (wanted == 0 ? kAround - 1 : kAround + 1)) return false;
     line("");
@@ -173,7 +175,7 @@ class Frame {
     if (!all) count(rules.subspan(shown));
   }
 
-  // Those that are not shown.
+  // Adds a line about the rules that are not shown.
   void count(std::span<const Pace> rules) {
     std::size_t refuse = 0, would = 0;
     for (const auto& pace : rules) {
@@ -189,7 +191,7 @@ class Frame {
     line(text + ": make the terminal higher, or ask /api/top", refuse != 0 ? kRed : std::string_view{});
   }
 
-  // On narrow screens the numbers go first, but for the one that matters, and the name's end last.
+  // On a narrow screen, omits numbers first, except for the most important one, and cuts the name last.
   void show_pace(const Pace& pace) {
     const bool shadow = pace.rule->shadow;
     std::vector<Part> matters;
@@ -207,7 +209,8 @@ class Frame {
                                                                   : kBold);
   }
 
-  // With `rest` columns behind it: what it would refuse says that it is in shadow where no more can be said.
+  // Returns the name for a line with `rest` columns behind it. Without room for "(shadow)", the words "would
+  // refuse" show the mode.
   [[nodiscard]] std::string name_of(const TopRule& rule, std::size_t rest) const {
     auto name = rule.rule + (rule.shadow ? " (shadow)" : "");
     if (name.size() + rest <= screen_.width) return name;
@@ -216,7 +219,8 @@ class Frame {
     return name.size() <= most || most < 2 ? name : in_columns(std::move(name), most);
   }
 
-  // Beside each other, or where there is no room for that, whom it refuses, else whom it admits.
+  // Returns both lists, to show side by side. On a narrow screen, returns refused clients only, or admitted
+  // ones if none was refused.
   [[nodiscard]] std::vector<List> lists_of(const TopRule& rule) const {
     constexpr std::size_t kTwo = 50;
     List admitted{"  most admitted", &rule.admitted};
@@ -225,7 +229,7 @@ class Frame {
     return {rule.refused.empty() ? admitted : refused};
   }
 
-  // With their titles.
+  // Returns the number of lines of the lists, including their titles.
   [[nodiscard]] std::size_t lines_of_clients(const TopRule& rule) const {
     std::size_t most = 0;
     for (const auto& list : lists_of(rule)) most = std::max(most, list.clients->size());
@@ -255,7 +259,8 @@ class Frame {
     }
   }
 
-  // The client, its cost, and by how much that may be too high: these two only beside the name.
+  // Returns a client with its cost and the error of the cost. The numbers appear only if the name leaves
+  // room.
   static std::string cell(const std::vector<TopClient>& clients, std::size_t at, std::size_t width,
                           std::size_t longest) {
     constexpr std::size_t kBriefCost = 7, kAddress = 15;

@@ -1,4 +1,4 @@
-// What `weir top` shows, as text: from what the admin listener said now and a moment ago.
+// Draws the frame of `weir top` as text, from two samples of the admin listener's data.
 #pragma once
 
 #include "cli/top/top_sample.hpp"
@@ -13,18 +13,19 @@ namespace weir::app {
 
 struct Screen {
   static constexpr std::size_t kUnbounded = std::numeric_limits<std::size_t>::max();
-  std::size_t width = 80;   // columns; kUnbounded: as wide as the longest line, and nothing is cut
-  std::size_t height = 24;  // lines; 0: as many as there are
-  bool ansi = false;        // may be coloured
+  std::size_t width = 80;   // columns; kUnbounded: as wide as the longest line, without cuts
+  std::size_t height = 24;  // lines; 0: unbounded
+  bool ansi = false;        // with colours
 };
 
-// `address`: whom it is of. Each line ends in a newline and has at most `width` columns. Who refuses most
-// stands first, shadow rules behind the others, and last those that nobody met in between, each group in the
-// file's order. Where that is higher than the screen, each rule keeps its first line as long as there is
-// room, those in front their clients too, and the last line says how many rules are left out.
+// Returns the frame of the weir at `address`. Each line ends with a newline and has at most `width` columns.
+//
+// Rules with the most refusals come first, then shadow rules, then rules that no request met. Within a group
+// the order is that of the file. If the screen is too low, each rule has its first line while there is room,
+// and the first rules also their clients. The last line says how many rules are missing.
 [[nodiscard]] std::string draw(const Sample& before, const Sample& now, std::string_view address,
                                const Screen& screen);
-// The same while nobody answers, and why.
+// Returns a frame that says for how long weir has not answered, and why.
 [[nodiscard]] std::string draw_absence(std::chrono::seconds absent, std::string_view why,
                                        std::string_view address, const Screen& screen);
 

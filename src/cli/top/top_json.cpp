@@ -12,7 +12,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Counters and costs come as floating-point numbers, and are whole.
+// Returns a counter or a cost as a whole number. It arrives as a floating-point number.
 json::value whole(double number) {
   return std::llround(number);
 }

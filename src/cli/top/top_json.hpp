@@ -1,4 +1,4 @@
-// What `weir top --json` prints: one frame for machines, in the words of the admin listener's pages.
+// The output of `weir top --json`: one frame for machines, with the names of the admin listener's pages.
 #pragma once
 
 #include "cli/top/top_sample.hpp"
@@ -8,8 +8,8 @@
 
 namespace weir::app {
 
-// Returns one line of JSON with its newline. Rates are per second, between the two samples. `address`: of
-// the admin listener that was asked.
+// Returns one line of JSON with its newline. Rates are per second, between the two samples. `address`: the
+// admin listener's address.
 [[nodiscard]] std::string top_json(const Sample& before, const Sample& now, std::string_view address);
 
 }  // namespace weir::app

@@ -12,7 +12,7 @@ namespace {
 
 namespace json = boost::json;
 
-// `name{label="value",…} value`, with \\, \" and \n in values.
+// Parses the labels of `name{label="value",…} value`, with \\, \" and \n in values.
 Figures::Labels parse_labels(std::string_view& rest) {
   Figures::Labels labels;
   while (!rest.empty() && rest.front() != '}') {
@@ -44,14 +44,14 @@ std::vector<TopClient> read_clients(const json::value& list) {
   return clients;
 }
 
-// A rule's name and mode, which weirs of before did not tell on every page.
+// Returns a rule's name and mode. Earlier versions of weir do not send the mode on every page.
 TopRule read_rule(const json::value& entry, const char* name) {
   const auto* mode = entry.as_object().if_contains("mode");
   return {.rule = json::value_to<std::string>(entry.at(name)),
           .shadow = mode != nullptr && mode->as_string() == "shadow"};
 }
 
-// What `read` makes of each entry of the page's list `name`.
+// Calls `read` with each entry of the page's list `name`, and returns the results.
 template <class Read>
 std::vector<TopRule> read_list(std::string_view page, const char* name, Read read) {
   try {

@@ -1,4 +1,4 @@
-// What `weir top` asks of the admin listener, as values: pages of text and JSON, read.
+// The admin listener's pages that `weir top` reads, as values.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -12,7 +12,7 @@
 
 namespace weir::app {
 
-// A page in Prometheus' text format, as far as weir writes it: each series with its labels, and its value.
+// The series of a page in Prometheus' text format with their labels and values. Parses only what weir writes.
 class Figures {
  public:
   using Labels = std::map<std::string, std::string, std::less<>>;
@@ -26,10 +26,10 @@ class Figures {
   explicit Figures(std::string_view page);
 
   [[nodiscard]] const std::vector<Series>& all() const noexcept { return all_; }
-  // The sum of those with this name and, among others, these labels.
+  // Returns the sum of the series with this name and at least these labels.
   [[nodiscard]] double sum(std::string_view name, const Labels& labels = {}) const;
   [[nodiscard]] bool has(std::string_view name) const;
-  // How many series have this name.
+  // Returns the number of series with this name.
   [[nodiscard]] std::size_t count(std::string_view name) const;
 
  private:
@@ -42,7 +42,7 @@ struct TopClient {
 };
 struct TopRule {
   std::string rule;
-  bool shadow = false;  // it refuses nobody: `refused` are those whom it would
+  bool shadow = false;  // refuses no request; `refused` has the clients it would refuse
   double seconds = 0;
   std::vector<TopClient> admitted{}, refused{};
 };
@@ -50,13 +50,14 @@ struct TopRule {
 struct Sample {
   std::chrono::steady_clock::time_point taken;
   Figures figures;
-  std::vector<TopRule> top;  // of each rule, in the file's order; without clients where nobody counts them
-  bool top_is_on = true;     // else nobody does
+  std::vector<TopRule> top;  // for each rule, in the file's order; without clients if they are not counted
+  bool top_is_on = true;     // false: clients are not counted
 };
-// Returns by how much the sum of a counter grew a second between two samples; 0 if weir was started anew.
+// Returns the growth of a counter's sum per second between two samples; 0 if weir was restarted.
 [[nodiscard]] double rate(const Sample& before, const Sample& now, std::string_view name,
                           const Figures::Labels& labels = {});
-// Both throw std::runtime_error where it is no page of /api/top, or of /api/rules, which has the rules alone.
+// Return the rules of a page of /api/top, or of /api/rules, which has no clients. Throw std::runtime_error
+// for any other text.
 [[nodiscard]] std::vector<TopRule> read_top(std::string_view page);
 [[nodiscard]] std::vector<TopRule> read_rules(std::string_view page);
 
