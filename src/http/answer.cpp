@@ -16,7 +16,7 @@ using base::TextWriter;
 struct Status {
   unsigned code;
   std::string_view reason;
-  std::string_view error;  // the `error` word of our JSON
+  std::string_view error;  // the value of "error" in weir's JSON
 };
 
 constexpr std::array kStatuses = {
@@ -55,7 +55,7 @@ constexpr std::array kStatuses = {
 };
 constexpr Status kUnknown{0, "Unknown", "error"};
 
-// kStatuses' place of each status from 200 on; what is not registered has the end's.
+// The index in kStatuses of each status from 200 on; its size for unregistered ones.
 constexpr auto kPlaces = [] {
   std::array<std::uint8_t, 400> places{};
   places.fill(kStatuses.size());
@@ -73,10 +73,11 @@ std::uint64_t seconds(base::Duration d) noexcept {
   return static_cast<std::uint64_t>(base::ceil_seconds(d));
 }
 
-// The most that the fixed words and the numbers of one of the texts below come to.
+// The maximum size of the fixed words and numbers of each text below.
 constexpr std::size_t kFixed = 512;
 
-// The element before the first `separator`, without white space around it; both go off the front of `list`.
+// Removes the element before the first `separator` from the front of `list`, and returns it without white
+// space.
 std::string_view take_element(std::string_view& list, char separator) noexcept {
   const auto end = std::min(list.find(separator), list.size());
   auto element = list.substr(0, end);
@@ -86,7 +87,7 @@ std::string_view take_element(std::string_view& list, char separator) noexcept {
   return element;
 }
 
-// "q=0", "Q=0.000": not acceptable (RFC 9110 §12.4.2).
+// Returns true for "q=0" or "Q=0.000": not acceptable (RFC 9110 §12.4.2).
 bool is_no_weight(std::string_view parameter) noexcept {
   if (!equal_ignoring_case(parameter.substr(0, 3), "q=0")) return false;
   return parameter.find_first_not_of("0.", 3) == std::string_view::npos;

@@ -15,20 +15,20 @@ bool is_digit(char c) noexcept {
   return c >= '0' && c <= '9';
 }
 
-// reg-name of RFC 3986 §3.2.2 without '%': what an encoded name stands for servers do not agree on.
+// A character of reg-name (RFC 3986 §3.2.2) without '%', because servers disagree about encoded names.
 bool is_name_character(char c) noexcept {
   const char l = static_cast<char>(c | 0x20);
   return is_digit(c) || (l >= 'a' && l <= 'z') ||
          std::string_view("-._~!$&'()*+,;=").find(c) != std::string_view::npos;
 }
 
-// No label is empty but the root's, with which a name may end.
+// No label may be empty, except the root's at the end of a name.
 bool is_name(std::string_view text) noexcept {
   return !text.empty() && text.front() != '.' && text.find("..") == std::string_view::npos &&
          std::all_of(text.begin(), text.end(), is_name_character);
 }
 
-// Without brackets. IPvFuture (§3.2.2) nobody has.
+// Without brackets. IPvFuture (§3.2.2) is rejected; nobody uses it.
 bool is_ipv6(std::string_view text) noexcept {
   std::array<char, INET6_ADDRSTRLEN> terminated{};
   if (text.size() >= terminated.size()) return false;
@@ -37,7 +37,7 @@ bool is_ipv6(std::string_view text) noexcept {
   return ::inet_pton(AF_INET6, terminated.data(), &ignored) == 1;
 }
 
-// Behind the colon; it may be empty (§3.2.3).
+// The text after the colon, which may be empty (§3.2.3).
 bool is_port(std::string_view text) noexcept {
   std::uint16_t ignored = 0;
   const auto* end = text.data() + text.size();

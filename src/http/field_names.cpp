@@ -16,7 +16,7 @@ void FieldNames::add(std::string_view pattern) {
   std::transform(name.text.begin(), name.text.end(), name.text.begin(), detail::folded);
   for (std::size_t id = 0; id < kKnownFieldNames.size(); ++id)
     if (name.matches(kKnownFieldNames[id])) known_ |= std::uint32_t{1} << id;
-  // A prefix that ends before the third character has names in many rows.
+  // A prefix of fewer than three characters matches names in many rows.
   const bool in_all_rows = name.prefix && name.text.size() < 3;
   if (!in_all_rows) return add_to(row_of(name.text), name);
   for (std::size_t row = 0; row < kRows; ++row) add_to(row, name);
@@ -43,18 +43,18 @@ FieldNames usual_trusted_fields() {
           "CF-Connecting-IP", "CF-Connecting-IPv6", "CF-Pseudo-IPv4", "Fastly-Client-IP", "Fly-Client-IP",
           "X-Azure-ClientIP", "X-Azure-SocketIP", "X-Appengine-User-IP", "CloudFront-Viewer-Address",
           "DO-Connecting-IP",
-          // The scheme and the host that it used.
+          // The scheme and host that the client used.
           "X-Original-Host", "X-Original-Proto", "X-Host", "X-Scheme", "Front-End-Https",
-          // The target that it asked for, which some frameworks believe more than the request line.
+          // The target that the client requested. Some frameworks prefer these fields to the request line.
           "X-Original-URL", "X-Original-URI", "X-Rewrite-URL",
-          // Its certificate (RFC 9440).
+          // The client's certificate (RFC 9440).
           "X-SSL-*", "SSL-Client-*", "Client-Cert", "Client-Cert-Chain", "X-Client-Cert*", "X-ARR-ClientCert",
           "X-ARR-SSL", "X-Amzn-Mtls-*",
-          // Its user, as proxies that know it say.
+          // The client's user name, from proxies that authenticate.
           "Remote-User", "Remote-Groups", "Remote-Name", "Remote-Email", "X-Remote-User", "X-Remote-Group",
           "X-Remote-Extra-*", "X-Auth-Request-*", "X-Webauth-User", "X-Amzn-Oidc-*", "X-MS-Client-Principal*",
           "X-Goog-Authenticated-User-*", "CF-Access-Authenticated-User-Email", "Tailscale-User-*",
-          // CGI takes it for the variable HTTP_PROXY, by which programs choose their proxy.
+          // CGI turns this field into the variable HTTP_PROXY, by which programs choose their proxy.
           "Proxy"};
 }
 

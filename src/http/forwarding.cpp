@@ -12,38 +12,37 @@ namespace {
 
 using base::TextWriter;
 
-// The most that fixed words and numbers of a head come to.
+// The maximum size of the fixed words and numbers of a head.
 constexpr std::size_t kFixed = 512;
 
 const char* end_of(std::string_view text) noexcept {
   return text.data() + text.size();
 }
 
-// The most that all lines of the fields come to.
+// Returns the maximum size of all lines of the fields.
 std::size_t most_of(const Fields& fields) noexcept {
   std::size_t sum = 0;
-  for (const auto& field : fields)
-    sum += field.name.size() + field.value.size() + 4;  // ": " and the line's end
+  for (const auto& field : fields) sum += field.name.size() + field.value.size() + 4;  // ": " and CRLF
   return sum;
 }
 
-// From `begin` to the end of `last`'s line, which is written in the one way there is.
+// Copies the head from `begin` to the name of `last`, then writes the line of `last` in normal form.
 void append_piece(TextWriter& out, const char* begin, const Field& last) {
   out << std::string_view(begin, static_cast<std::size_t>(last.name.data() - begin)) << last.name << ": "
       << last.value << "\r\n";
 }
 
-// Returns true if the line of `field` stands in the head just as it is written, and the line of `next`
-// follows. The octet before `next` is always the LF of a line end; the one before that may be white space.
+// Returns true if the line of `field` is in normal form in the received head and the line of `next` follows.
+// The octet before `next` is always the LF of a line end; the octet before that may be white space.
 bool adjoins(const Field& field, const Field& next) noexcept {
   return field.value.data() == end_of(field.name) + 2 && end_of(field.name)[1] == ' ' &&
          next.name.data() == end_of(field.value) + 2 && *end_of(field.value) == '\r';
 }
 
-// The lines of the fields that go on; neighbours are copied in one piece.
+// Writes the lines of the fields to forward. Adjacent lines are copied in one piece.
 template <class GoesOn>
 void copy_lines(TextWriter& out, const Fields& fields, GoesOn goes_on) {
-  const char* run = nullptr;  // where the piece under way begins
+  const char* run = nullptr;  // where the current piece begins
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const auto& field = fields[i];
     const bool goes = goes_on(field);
@@ -56,13 +55,13 @@ void copy_lines(TextWriter& out, const Fields& fields, GoesOn goes_on) {
   if (run != nullptr) append_piece(out, run, fields.back());
 }
 
-// All values of a field as one list (RFC 9110 §5.3), each followed by ", ".
+// Writes all values of a field as a list (RFC 9110 §5.3), each followed by ", ".
 void append_list(TextWriter& out, const Fields& fields, FieldId id) {
   for (const auto& field : fields)
     if (field.id == id && !field.value.empty()) out << field.value << ", ";
 }
 
-// Fields that weir writes itself, from what it knows or from what a trusted peer said.
+// Returns true for fields that weir writes itself, from its own knowledge or that of a trusted peer.
 bool rewritten(FieldId id, bool peer_trusted) noexcept {
   switch (id) {
     case FieldId::Host:
@@ -81,12 +80,12 @@ bool rewritten(FieldId id, bool peer_trusted) noexcept {
   }
 }
 
-// No field that weir knows has an underscore in its name.
+// Fields that weir knows have no underscore.
 bool has_underscore(const Field& field) noexcept {
   return field.id == FieldId::Other && field.name.find('_') != std::string_view::npos;
 }
 
-// Asks for another answer than the whole of it, uncoded.
+// Returns true for fields that ask for a coding or for a part of the response.
 bool asks_for_form(const Field& field) noexcept {
   return field.id == FieldId::Other &&
          (equal_ignoring_case(field.name, "Accept-Encoding") || equal_ignoring_case(field.name, "Range") ||
@@ -99,7 +98,7 @@ void append_forwarded(TextWriter& out, const RequestHead& head, const ForwardedB
       << (v6 ? "]\""sv : ""sv) << ";proto=" << by.proto << ";host=\"" << head.authority << "\"\r\n";
 }
 
-// What a trusted peer said, and the peer itself; no line where there is neither.
+// Writes X-Forwarded-For: the addresses from a trusted peer, then the peer. Writes no line if there are none.
 void append_chain(TextWriter& out, const RequestHead& head, const ForwardedBy& by) {
   auto before = "X-Forwarded-For: "sv;
   const auto append = [&](std::string_view address) {
@@ -114,7 +113,7 @@ void append_chain(TextWriter& out, const RequestHead& head, const ForwardedBy& b
 
 void append_forwarding(TextWriter& out, const RequestHead& head, const ForwardedBy& by) {
   append_chain(out, head, by);
-  const auto said = [&](FieldId id) {  // and goes on: Connection may have named it
+  const auto said = [&](FieldId id) {  // the trusted peer sent it, and it is forwarded
     const auto* field = by.peer_trusted ? find_field(head.fields, id) : nullptr;
     return field != nullptr && !field->hop_by_hop;
   };
@@ -127,8 +126,8 @@ void append_forwarding(TextWriter& out, const RequestHead& head, const Forwarded
   out << (head.minor_version == 1 ? "1.1 weir\r\n"sv : "1.0 weir\r\n"sv);
 }
 
-// Of an absolute-form target the origin-form of the same resource, octet for octet; its authority becomes
-// Host (RFC 9112 §3.2.2).
+// Writes the target. An absolute-form target becomes the origin-form of the same resource, octet for octet;
+// its authority becomes Host (RFC 9112 §3.2.2).
 void append_target(TextWriter& out, const RequestHead& head) {
   auto target = head.target;
   if (head.path == "*") {
@@ -163,7 +162,7 @@ bool append_offered_protocols(TextWriter& out, const Fields& fields) {
   return any;
 }
 
-// Writes what Connection tells the client; no line where there is nothing to tell.
+// Writes the Connection field of the client. Writes no line if it would be empty.
 void append_connection(TextWriter& out, const ResponseForm& form, bool offers_upgrade) {
   const auto persistence = !form.keep_alive                 ? "close"sv
                            : form.client_minor_version == 0 ? "keep-alive"sv
@@ -187,7 +186,7 @@ void write_request_head(std::string& text, const RequestHead& head, const Forwar
   TextWriter out(text, kFixed + head.method.size() + head.target.size() + 3 * head.authority.size() +
                            by.host.size() + 2 * (by.peer.size() + by.proto.size()) + by.request_id.size() +
                            by.upgrade.size() +
-                           2 * most_of(head.fields));  // for each line, and for what a list takes of it
+                           2 * most_of(head.fields));  // once for the lines, once for the lists
   out << head.method << " ";
   append_target(out, head);
   out << " HTTP/1.1\r\nHost: " << (head.authority.empty() ? by.host : head.authority) << "\r\n";
@@ -219,12 +218,12 @@ void write_response_head(std::string& text, const ResponseHead& head, const Resp
   });
   if (!dated) out << "Date: " << date << "\r\n";
   out << extra;
-  // To a HEAD, and in a 304, Content-Length speaks of the body that a GET would have had; 1xx and 204 have
-  // none.
+  // In a response to HEAD and in a 304, Content-Length describes the body of a GET. Responses 1xx and 204
+  // have no Content-Length.
   const bool length_goes_on = head.length_known && head.status != 204 && form.framing != Framing::UntilClose;
   append_framing(out, form.framing, head.content_length, length_goes_on);
-  // A 426 has to name the protocols that the server insists on (RFC 9110 §15.5.22). With every other status
-  // Upgrade is an offer to weir, which switches only when the client asked.
+  // A 426 must name the protocols that the server requires (RFC 9110 §15.5.22). With any other status,
+  // Upgrade is an offer to weir, which switches only if the client asked.
   const bool offers_upgrade = head.status == 426 && append_offered_protocols(out, head.fields);
   append_connection(out, form, offers_upgrade);
   out << "\r\n";

@@ -1,9 +1,9 @@
-// The lines of an HTTP/1 head, taken apart character by character (RFC 9112 §3, §4, §5; RFC 9110 §5.5).
+// Splits an HTTP/1 head into lines, character by character (RFC 9112 §3, §4, §5; RFC 9110 §5.5).
 //
-// Our own, because it is most of what a proxy computes: Beast's parser costs 5,200 instructions for the head
-// of a small answer, this 600. Nothing is repaired here: a bare CR, a folded line, white space before a
-// colon or a control character is a malformed head, and so is a bare LF unless LineEnds says otherwise. Tests
-// compare it with Beast's.
+// Why not Beast's parser: this is most of the work of a proxy. Beast needs 5,200 instructions for the head of
+// a small response, this code 600. It repairs nothing. A bare CR, a folded line, white space before a colon
+// and a control character are malformed. A bare LF is malformed unless LineEnds allows it. Tests compare the
+// results with Beast's.
 #pragma once
 
 #include "weir/http/head.hpp"
@@ -16,7 +16,7 @@ namespace weir::http {
 
 class HeadLines {
  public:
-  // What may end a line. `BareToo` accepts LF alone as well as CRLF.
+  // The accepted line ends. `BareToo` accepts LF as well as CRLF.
   enum class LineEnds : unsigned char { CrlfOnly, BareToo };
 
   explicit HeadLines(std::string_view head, LineEnds line_ends = LineEnds::CrlfOnly) noexcept
@@ -32,14 +32,14 @@ class HeadLines {
     std::string_view reason;
     unsigned minor_version = 1;
   };
-  // Whether a method can begin so. REQUIRES an octet.
+  // Returns true if the head can begin with a method. REQUIRES: the head has at least one octet.
   [[nodiscard]] bool begins_with_token() const noexcept;
-  // The first line; nothing when it is malformed.
+  // Return the first line, or nullopt if it is malformed.
   [[nodiscard]] std::optional<RequestLine> request_line() noexcept;
   [[nodiscard]] std::optional<StatusLine> status_line() noexcept;
 
   enum class Result : unsigned char { Field, End, Malformed };
-  // The next field, without its id; End at the empty line, if nothing follows it.
+  // Reads the next field, without its id. Returns End at the empty line if nothing follows it.
   [[nodiscard]] Result field(Field& field) noexcept;
 
  private:
@@ -54,7 +54,8 @@ class HeadLines {
   LineEnds line_ends_;
 };
 
-// The names of the fields that weir knows, in lower case and in the order of FieldId; that of Other is empty.
+// The names of the fields that weir knows, in lower case and in the order of FieldId. The name of Other is
+// empty.
 inline constexpr std::array<std::string_view, 25> kKnownFieldNames{"",
                                                                    "accept",
                                                                    "authorization",
@@ -82,7 +83,7 @@ inline constexpr std::array<std::string_view, 25> kKnownFieldNames{"",
                                                                    "x-request-id"};
 static_assert(kKnownFieldNames.size() == static_cast<std::size_t>(FieldId::XRequestId) + 1);
 
-// What weir calls a field of this name. REQUIRES a token.
+// Returns the FieldId of a field name. REQUIRES: the name is a token.
 [[nodiscard]] FieldId field_id(std::string_view name) noexcept;
 
 }  // namespace weir::http

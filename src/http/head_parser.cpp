@@ -16,7 +16,7 @@ namespace {
 constexpr Fault kMalformed{400, "the request head is malformed"};
 constexpr Fault kNoAnswer{502, "the upstream's answer is malformed"};
 
-// Hop-by-hop by definition (RFC 9110 §7.6.1), whether Connection names it or not.
+// Returns true for fields that are always hop-by-hop (RFC 9110 §7.6.1), whether or not Connection names them.
 bool ends_here(FieldId id) noexcept {
   switch (id) {
     case FieldId::Connection:
@@ -32,7 +32,7 @@ bool ends_here(FieldId id) noexcept {
   }
 }
 
-// The fields up to the empty line.
+// Reads the fields up to the empty line.
 std::optional<Fault> read_fields(HeadLines& lines, Fields& fields, Fault malformed, Fault too_many) {
   Field field;
   for (;;) {
@@ -46,7 +46,7 @@ std::optional<Fault> read_fields(HeadLines& lines, Fields& fields, Fault malform
   }
 }
 
-// The most options that all lines of Connection may name: each is compared with every field's name.
+// The maximum number of options in all Connection fields. Each option is compared with every field name.
 constexpr std::size_t kMaxOptions = 32;
 
 struct ConnectionOptions {
@@ -55,9 +55,9 @@ struct ConnectionOptions {
   bool upgrade = false;
 };
 
-// Reads Connection and marks the fields that it names. What it says of Host and of framing fields has no
-// effect on how we read them: only on whether they go on, and the writer sets those itself.
-// nullopt: it names too many.
+// Parses Connection and marks the fields that it names as hop-by-hop. Naming Host or a framing field does not
+// change how weir reads them, and weir writes those fields itself. Returns nullopt if there are too many
+// options.
 std::optional<ConnectionOptions> read_connection(Fields& fields) {
   ConnectionOptions options;
   std::size_t count = 0;
@@ -89,9 +89,9 @@ struct FramingFields {
   bool faulty_coding = false;
 };
 
-// Content-Length and Transfer-Encoding, read strictly: one coding, exactly `chunked`;
-// lengths of digits alone, and equal if there are several (RFC 9112 §6.1, §6.3). A length above 2^63 - 1 is
-// negative to servers that count in signed numbers.
+// Parses Content-Length and Transfer-Encoding strictly (RFC 9112 §6.1, §6.3). The coding must be exactly
+// `chunked`. Lengths must consist of digits and be equal. A length above 2^63 - 1 is rejected: servers with
+// signed numbers would read it as negative.
 FramingFields read_framing(const Fields& fields) {
   FramingFields found;
   for (const auto& field : fields) {
@@ -112,13 +112,13 @@ FramingFields read_framing(const Fields& fields) {
   return found;
 }
 
-// Methods have case (RFC 9110 §9.1), and to some servers they have none: a rule that names POST would not see
-// the "post" that those take for one.
+// Methods are case-sensitive (RFC 9110 §9.1), but not for all servers. To such a server "post" is POST, and a
+// rule for POST would not match it.
 bool has_small_letters(std::string_view method) noexcept {
   return std::any_of(method.begin(), method.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
-// Splits the target by its form (RFC 9112 §3.2).
+// Parses the target by its form (RFC 9112 §3.2).
 std::optional<Fault> read_target(RequestHead& head) {
   std::string_view rest = head.target;
   if (has_small_letters(head.method)) return Fault{400, "a method is written in capitals"};
@@ -141,7 +141,7 @@ std::optional<Fault> read_target(RequestHead& head) {
     if (head.authority.empty() || !valid_authority(head.authority))
       return Fault{400, "the request target's host is invalid"};
   }
-  if (rest.empty() && head.method == "OPTIONS") {  // the whole server's (RFC 9112 §3.2.4)
+  if (rest.empty() && head.method == "OPTIONS") {  // the server as a whole (RFC 9112 §3.2.4)
     head.path = "*";
     return std::nullopt;
   }
@@ -178,13 +178,13 @@ std::optional<Fault> read_request_framing(RequestHead& head) {
   return std::nullopt;
 }
 
-// Returns true if such an answer ends with its head, whatever its fields say (RFC 9112 §6.3, rules 1 and 2).
+// Returns true if the response ends with its head, whatever its fields say (RFC 9112 §6.3, rules 1 and 2).
 bool has_no_body(unsigned status, bool to_head) noexcept {
   return to_head || status < 200 || status == 204 || status == 304;
 }
 
-// Sets framing, content_length, length_known and keep_alive. Ambiguous framing is a fault only where a body
-// follows. Elsewhere the fields say nothing about this message, so they end here.
+// Sets framing, content_length, length_known and keep_alive. Ambiguous framing is a fault only if a body
+// follows. Otherwise the framing fields do not apply to this message and are dropped.
 std::optional<Fault> read_response_framing(ResponseHead& head, bool to_head) {
   const auto framing = read_framing(head.fields);
   const bool ambiguous =
@@ -193,8 +193,9 @@ std::optional<Fault> read_response_framing(ResponseHead& head, bool to_head) {
   if (ambiguous && !bodiless) return Fault{502, "the upstream's answer is framed ambiguously"};
   head.length_known = framing.length && !ambiguous;
   head.content_length = head.length_known ? *framing.length : 0;
-  // A server that frames badly, sends chunks in HTTP/1.0 (RFC 9112 §6.1), or announces a body for a 204 may
-  // send a body after the head. The next answer cannot be told from such a body, so the connection closes.
+  // A server may send a body after such a head: it frames badly, sends chunks in HTTP/1.0 (RFC 9112 §6.1), or
+  // announces a body for a 204. Then weir could read that body as the next response, so it closes the
+  // connection.
   const bool speaks_of_body = framing.chunked || head.content_length > 0;
   if (ambiguous || (framing.chunked && head.minor_version == 0) || (head.status == 204 && speaks_of_body))
     head.keep_alive = false;
@@ -209,8 +210,9 @@ std::optional<Fault> read_response_framing(ResponseHead& head, bool to_head) {
   return std::nullopt;
 }
 
-// Expect (RFC 9110 §10.1.1): 100-continue alone, however often it is said. What HTTP/1.0 expects, or who
-// sends no body, means nothing and goes no further: a server would answer somebody who does not wait.
+// Parses Expect (RFC 9110 §10.1.1). The only valid expectation is 100-continue, perhaps repeated. weir drops
+// the field if the request is HTTP/1.0 or has no body. Then the client does not wait, so no server must
+// answer it.
 std::optional<Fault> read_expectations(RequestHead& head) {
   const bool meant = head.minor_version == 1 && head.framing != Framing::None;
   for (auto& field : head.fields) {
@@ -222,13 +224,13 @@ std::optional<Fault> read_expectations(RequestHead& head) {
     });
     if (!known || !said) return Fault{417, "only 100-continue can be expected"};
     field.hop_by_hop = field.hop_by_hop || !meant;
-    // Where Connection names it, it ends here (RFC 9110 §7.6.1), and no server will say the word.
+    // If Connection names Expect, weir drops it (RFC 9110 §7.6.1), and no server will send a 100.
     head.expects_continue = head.expects_continue || !field.hop_by_hop;
   }
   return std::nullopt;
 }
 
-// How often the request may still be passed on (RFC 9110 §7.6.2); of other methods the field means nothing.
+// Parses Max-Forwards (RFC 9110 §7.6.2), which applies to OPTIONS and TRACE only.
 std::optional<Fault> read_max_forwards(RequestHead& head) {
   if (head.method != "OPTIONS" && head.method != "TRACE") return std::nullopt;
   for (const auto& field : head.fields) {
@@ -243,7 +245,7 @@ std::optional<Fault> read_max_forwards(RequestHead& head) {
   return std::nullopt;
 }
 
-// A line that ends in LF alone, behind `from`.
+// Returns true if a line after `from` ends in LF without CR.
 bool has_bare_line_feed(std::string_view bytes, std::size_t from) noexcept {
   for (auto end = bytes.find('\n', from); end != std::string_view::npos; end = bytes.find('\n', end + 1))
     if (end == 0 || bytes[end - 1] != '\r') return true;
@@ -268,7 +270,7 @@ std::size_t find_answer_head_end(std::string_view bytes, std::size_t from) noexc
 }
 
 std::optional<Fault> find_early_fault(std::string_view begun, std::size_t from) noexcept {
-  if (begun.empty() || begun == "\r") return std::nullopt;  // it may be an empty line
+  if (begun.empty() || begun == "\r") return std::nullopt;  // perhaps an empty line
   HeadLines lines(begun);
   if (!lines.begins_with_token() || has_bare_line_feed(begun, from)) return kMalformed;
   const auto first = begun.find('\n');

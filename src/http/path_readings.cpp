@@ -16,7 +16,7 @@ namespace {
 
 using Parameters = PathStyle::Parameters;
 
-// Which encoded octets a server divides a path at. A set of bits.
+// The encoded octets at which a server splits a path, as a set of bits.
 constexpr unsigned kSlash = 1;
 constexpr unsigned kBackslash = 2;
 
@@ -25,19 +25,19 @@ unsigned slash_kind(std::optional<char> octet) noexcept {
   return octet == '\\' ? kBackslash : 0;
 }
 
-// One octet, and how many characters spell it.
+// An octet and the number of characters that encode it.
 struct SpeltOctet {
   unsigned char value;
   std::size_t size;
 };
 
-// The octet at the front of `rest`, which is not empty, encoded or not.
+// Returns the octet at the front of `rest`, encoded or not. REQUIRES: `rest` is not empty.
 SpeltOctet front_octet(std::string_view rest) noexcept {
   const auto octet = encoded_octet(rest);
   return {static_cast<unsigned char>(octet.value_or(rest.front())), octet ? 3U : 1U};
 }
 
-// The ASCII character that IIS reads in "%uXXXX".
+// Returns the ASCII character that IIS reads in "%uXXXX".
 std::optional<SpeltOctet> wide_octet(std::string_view rest) {
   if (rest.size() < 6 || (rest[1] | 0x20) != 'u') return std::nullopt;
   const auto high = encoded_octet(std::string{'%', rest[2], rest[3]});
@@ -46,7 +46,8 @@ std::optional<SpeltOctet> wide_octet(std::string_view rest) {
   return SpeltOctet{static_cast<unsigned char>(*low), 6};
 }
 
-// The ASCII character that lenient decoders read in two to four octets of UTF-8 (RFC 3629 §3 forbids it).
+// Returns the ASCII character that lenient decoders read in two to four octets of UTF-8, which RFC 3629 §3
+// forbids.
 std::optional<SpeltOctet> overlong_octet(std::string_view rest) noexcept {
   const auto lead = front_octet(rest);
   const bool two = lead.value == 0xc0 || lead.value == 0xc1;
@@ -64,14 +65,14 @@ std::optional<SpeltOctet> overlong_octet(std::string_view rest) noexcept {
   return std::nullopt;
 }
 
-// A character that is spelt in a way that strict servers do not know.
+// Returns a character in an encoding that strict servers do not know.
 std::optional<SpeltOctet> odd_octet(std::string_view rest) {
   if (rest.front() == '%')
     if (const auto wide = wide_octet(rest)) return wide;
   return overlong_octet(rest);
 }
 
-// Whether some server reads the octet at the front of `rest` as another one than the normal form does.
+// Returns true if some server reads another octet at the front of `rest` than the normal form has.
 bool is_special(std::string_view rest) {
   const char front = rest.front();
   if (front != '%') return static_cast<unsigned char>(front) >= 0xc0 && odd_octet(rest);
@@ -85,7 +86,7 @@ bool has_special(std::string_view raw) {
   return false;
 }
 
-// `text` with each odd character encoded in the usual way.
+// Returns `text` with each such character in the usual encoding.
 std::string without_odd(std::string_view text) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   std::string out;
@@ -100,7 +101,7 @@ std::string without_odd(std::string_view text) {
   return out;
 }
 
-// `text`, in the one spelling, decoded once more: what is left to decode is encoded once.
+// Returns `text` with each "%25" replaced by '%'. `text` has the one spelling, so only "%25" encodes a '%'.
 std::string decoded_once(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -110,7 +111,7 @@ std::string decoded_once(std::string_view text) {
   return out;
 }
 
-// `text` with '/' for the encoded octets of those kinds.
+// Returns `text` with '/' for the encoded octets of those kinds.
 std::string with_slashes(std::string_view text, unsigned kinds) {
   std::string out;
   while (!text.empty()) {
@@ -127,12 +128,12 @@ unsigned slash_kinds(std::string_view text) noexcept {
   return kinds;
 }
 
-// Removes the parameters of all segments but those of dots: rules compare names alone, and "..;x" is a name
+// Removes the parameters of all segments except dot segments. Rules compare names alone, but "..;x" is a name
 // to servers that know no parameters.
 void remove_parameters(std::string& path) {
   std::string names;
   for (std::string_view rest = path; !rest.empty();) {
-    const auto segment = rest.substr(0, rest.find('/', 1));  // with the slash before it
+    const auto segment = rest.substr(0, rest.find('/', 1));  // including the slash before it
     const auto name = segment.substr(0, segment.find(';'));
     names += name == "/." || name == "/.." ? segment : name;
     rest.remove_prefix(segment.size());
@@ -142,7 +143,7 @@ void remove_parameters(std::string& path) {
   path = std::move(names);
 }
 
-// Whether ';' stands in it for any decoder.
+// Returns true if some decoder may find a ';' in the text.
 bool may_have_parameters(std::string_view text) noexcept {
   return text.find(';') != std::string_view::npos || text.find("%3") != std::string_view::npos ||
          text.find("%25") != std::string_view::npos;
@@ -177,7 +178,7 @@ class Finder {
       }
   }
 
-  // What a server makes of it that decodes once more.
+  // Adds the readings of servers that decode once more.
   void read_decoded(std::string_view text, PathStyle style) {
     if (readings_.too_many) return;
     if (const auto decoded = decoded_once(text); decoded != text) read(decoded, style);

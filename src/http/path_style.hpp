@@ -1,4 +1,4 @@
-// How a server makes a path of what came. Defaults: the normal form (http/target.hpp).
+// How a server interprets a request path. The defaults give the normal form (http/target.hpp).
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@ namespace weir::http {
 
 struct PathStyle {
   enum class Parameters : std::uint8_t {
-    All,    // behind ';' and "%3B"
-    Plain,  // behind ';'
+    All,    // after ';' and "%3B"
+    Plain,  // after ';'
     None,
   };
   Parameters dropped = Parameters::All;
-  bool merge_first = true;  // slashes are merged before dot segments are removed; false: afterwards
+  bool merge_first = true;  // merge slashes before removing dot segments; false: after
 };
 
-// Writes the path in that style to `out`, in one spelling. REQUIRES that `raw` begins with '/'.
+// Writes the path to `out` in that style, with one spelling. REQUIRES: `raw` begins with '/'.
 void write_path(std::string_view raw, PathStyle style, std::string& out);
 
 }  // namespace weir::http

@@ -4,7 +4,7 @@ namespace weir::http {
 
 namespace {
 
-// Takes the octet, encoded or not, off the front of `rest`, which is not empty.
+// Removes one octet, encoded or not, from the front of `rest` and returns it. REQUIRES: `rest` is not empty.
 char take_octet(std::string_view& rest, Plus plus) noexcept {
   const auto octet = encoded_octet(rest);
   const char c = octet ? *octet : rest.front();
@@ -28,7 +28,7 @@ void append_decoded(std::string& out, std::string_view raw, Plus plus) {
 }
 
 bool decodes_to(std::string_view raw, std::string_view text, Plus plus) noexcept {
-  if (raw.size() < text.size()) return false;  // decoding makes nothing longer
+  if (raw.size() < text.size()) return false;  // decoding makes no text longer
   for (const char c : text)
     if (raw.empty() || take_octet(raw, plus) != c) return false;
   return raw.empty();

@@ -14,9 +14,9 @@ using Status = Preamble::Status;
 
 constexpr auto kSignature = "\r\n\r\n\0\r\nQUIT\n"sv;
 constexpr auto kWord = "PROXY "sv;
-constexpr std::size_t kMaxLine = 107;  // of version 1, its CRLF included
-constexpr std::size_t kFixed = 16;     // of version 2, before the addresses
-constexpr std::size_t kV4 = 12;        // two addresses and two ports
+constexpr std::size_t kMaxLine = 107;  // of version 1, with its CRLF
+constexpr std::size_t kFixed = 16;     // bytes of version 2 before the addresses
+constexpr std::size_t kV4 = 12;        // bytes of two addresses and two ports
 constexpr std::size_t kV6 = 36;
 constexpr Preamble kBad{Status::Bad, 0, std::nullopt};
 constexpr Preamble kNeedMore{};
@@ -29,7 +29,7 @@ std::uint16_t port_at(std::string_view bytes, std::size_t at) noexcept {
   return static_cast<std::uint16_t>(octet(bytes, at) << 8 | octet(bytes, at + 1));
 }
 
-// Takes the word before the next blank.
+// Removes the next word and the blank after it, and returns the word.
 std::string_view take_word(std::string_view& rest) noexcept {
   const auto word = rest.substr(0, rest.find(' '));
   rest.remove_prefix(std::min(rest.size(), word.size() + 1));
@@ -50,7 +50,7 @@ std::optional<std::uint16_t> read_port(std::string_view text) noexcept {
   return port;
 }
 
-// What stands between "PROXY " and the line's end.
+// Parses the text between "PROXY " and the end of the line.
 Preamble read_line(std::string_view rest, std::size_t size) noexcept {
   if (rest == "UNKNOWN" || rest.starts_with("UNKNOWN ")) return {Status::Whole, size, std::nullopt};
   const auto family = take_word(rest);
@@ -88,7 +88,8 @@ base::IpAddress v4_at(std::string_view bytes, std::size_t at) noexcept {
                              octet(bytes, at + 2) << 8 | octet(bytes, at + 3));
 }
 
-// `body`: the addresses and what follows them. Absent ends: of a family that is passed over; false: faulty.
+// `body` is the addresses and the rest. Leaves `ends` empty for other families. Returns false if the body is
+// invalid.
 bool read_ends(unsigned family, std::string_view body, std::optional<Ends>& ends) noexcept {
   if ((family >> 4) > 3 || (family & 15U) > 2) return false;  // reserved
   if (family == 0x11) {

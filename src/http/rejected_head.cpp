@@ -19,13 +19,13 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-// Without the version, where one has come.
+// Removes the version, if it has arrived.
 std::string_view target_in(std::string_view rest) noexcept {
   const auto version = rest.rfind(" HTTP/");
   return trimmed(version == std::string_view::npos ? rest : rest.substr(0, version));
 }
 
-// Of whole lines alone: the last one may lack its end.
+// Searches whole lines only, because the last line may be incomplete.
 std::string_view host_in(std::string_view lines) noexcept {
   constexpr std::string_view kName = "Host:";
   for (auto end = lines.find('\n'); end != std::string_view::npos; end = lines.find('\n')) {
@@ -36,7 +36,7 @@ std::string_view host_in(std::string_view lines) noexcept {
   return {};
 }
 
-// Of the URL that `target` is; empty: it is none.
+// Returns the authority of `target` if that is a URL, otherwise an empty text.
 std::string_view authority_in(std::string_view target) noexcept {
   const auto scheme = target.substr(0, target.find_first_of("/?")).ends_with(':') ? target.find("://")
                                                                                   : std::string_view::npos;

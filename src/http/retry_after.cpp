@@ -9,7 +9,7 @@ namespace weir::http {
 
 namespace {
 
-// The number that all of the text is; absent: it is none.
+// Returns the number that the whole text is, or nullopt.
 std::optional<std::int64_t> whole(std::string_view digits) noexcept {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
@@ -18,7 +18,7 @@ std::optional<std::int64_t> whole(std::string_view digits) noexcept {
   return error == std::errc{} && all ? std::optional(number) : std::nullopt;
 }
 
-// The parts of a date, as they stand in the text.
+// The parts of a date as text.
 struct DateText {
   std::string_view day, month, year, clock;  // clock: "08:49:37"
 };
@@ -103,7 +103,7 @@ std::optional<base::TimePoint> parse_http_date(std::string_view value, base::Tim
 }  // namespace
 
 std::optional<base::Duration> parse_retry_after(std::string_view value, base::TimePoint now) noexcept {
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // seconds; more is not told apart
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // seconds; larger values count as this
   if (const auto seconds = whole(value)) return std::chrono::seconds{std::min(*seconds, kMost)};
   const auto date = parse_http_date(value, now);
   if (!date) return std::nullopt;

@@ -21,7 +21,7 @@ char lower(char c) noexcept {
   return is_upper(c) ? static_cast<char>(c + ('a' - 'A')) : c;
 }
 
-// pchar of RFC 3986 §3.3 but for "%": unreserved / sub-delims / ":" / "@".
+// pchar of RFC 3986 §3.3 without "%": unreserved / sub-delims / ":" / "@".
 constexpr std::array<bool, 256> kPathCharacters = [] {
   std::array<bool, 256> characters{};
   for (const char c : std::string_view("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~"
@@ -34,7 +34,7 @@ bool is_path_character(char c) noexcept {
   return kPathCharacters[static_cast<unsigned char>(c)];
 }
 
-// Whether the path may be in need of a change. True for some that turn out to be normal ("/.well-known").
+// Returns true if the path may need a change. Also true for some normal paths ("/.well-known").
 bool is_suspicious(std::string_view path) noexcept {
   char before = '\0';
   for (const char c : path) {
@@ -45,7 +45,7 @@ bool is_suspicious(std::string_view path) noexcept {
   return false;
 }
 
-// Takes the octet, encoded or not, off the front of `rest`, which is not empty.
+// Removes one octet, encoded or not, from the front of `rest` and returns it. REQUIRES: `rest` is not empty.
 char take_octet(std::string_view& rest) noexcept {
   const auto octet = encoded_octet(rest);
   const char c = octet ? *octet : rest.front();
@@ -53,7 +53,7 @@ char take_octet(std::string_view& rest) noexcept {
   return c;
 }
 
-// The one spelling of the octet.
+// Appends the octet in its one spelling.
 void append_octet(std::string& out, char octet) {
   constexpr char kHex[] = "0123456789ABCDEF";
   const auto value = static_cast<unsigned char>(octet);
@@ -63,8 +63,8 @@ void append_octet(std::string& out, char octet) {
     out.append({'%', kHex[value >> 4], kHex[value & 15]});
 }
 
-// Takes the segment, without its slash, off the front of `rest`; its name goes to the end of `out`, and its
-// parameters as well unless the style drops them.
+// Removes a segment, without its slash, from the front of `rest`. Appends its name to `out`, and its
+// parameters unless the style drops them.
 void take_name(std::string_view& rest, std::string& out, PathStyle style) {
   using Parameters = PathStyle::Parameters;
   auto segment = rest.substr(0, rest.find('/'));
@@ -78,8 +78,8 @@ void take_name(std::string_view& rest, std::string& out, PathStyle style) {
   }
 }
 
-// Takes one segment and the slash behind it to the end of `out`, which ends with a slash before, and after as
-// well unless this was the last segment and a name. A dot segment takes back what it says.
+// Moves one segment and its slash from `rest` to `out`, and applies a dot segment. `out` ends with a slash
+// before. Afterwards it does too, unless this was the last segment and has a name.
 void take_segment(std::string_view& rest, std::string& out, PathStyle style) {
   const std::size_t begin = out.size();
   take_name(rest, out, style);
@@ -96,23 +96,23 @@ void take_segment(std::string_view& rest, std::string& out, PathStyle style) {
   }
 }
 
-// What a segment is to who removes dot segments.
+// The properties of a segment that matter to removers of dot segments.
 struct Segment {
-  std::size_t dots = 0;  // it is so many dots and nothing else, parameters aside
-  bool empty = true;     // it has no name
+  std::size_t dots = 0;  // the segment is this many dots and nothing else, except parameters
+  bool empty = true;     // the name is empty
   bool parameters = false;
-  bool encoded_slash = false;     // its name holds what is_encoded_slash() says
-  bool hides_slash = false;       // its parameters do, which are left out of what rules see
-  bool dots_and_slashes = false;  // an encoded slash leaves "." or ".." of the name
+  bool encoded_slash = false;     // the name contains one (is_encoded_slash())
+  bool hides_slash = false;       // the parameters contain one, and rules do not see parameters
+  bool dots_and_slashes = false;  // splitting the name at encoded slashes leaves "." or ".."
 };
 
-// Whether the octet, which take_octet() took out of a segment, is a slash to servers that decode before they
-// divide a path, that know backslashes, or that decode twice.
+// Returns true if an octet from take_octet() is a slash to servers that decode before they split a path, that
+// know backslashes, or that decode twice.
 bool is_encoded_slash(char octet) noexcept {
   return octet == '/' || octet == '\\' || octet == '%';
 }
 
-// What `text`, a segment's parameters, holds.
+// Returns true if `text`, the parameters of a segment, contains an encoded slash.
 bool has_encoded_slash(std::string_view text) noexcept {
   while (!text.empty())
     if (is_encoded_slash(take_octet(text))) return true;
@@ -122,7 +122,7 @@ bool has_encoded_slash(std::string_view text) noexcept {
 Segment read_segment(std::string_view text) noexcept {
   Segment segment;
   std::size_t dots = 0;  // of the part since the last encoded slash
-  bool named = false;    // that part holds something else
+  bool named = false;    // that part has other characters
   const auto end_part = [&] {
     segment.dots_and_slashes = segment.dots_and_slashes || (!named && (dots == 1 || dots == 2));
   };
@@ -150,7 +150,7 @@ Segment read_segment(std::string_view text) noexcept {
   return segment;
 }
 
-// The names that dot segments leave of those before them, one upon the other.
+// The stack of names that dot segments remove from.
 class Names {
  public:
   void add(const Segment& segment) noexcept {
@@ -158,7 +158,7 @@ class Names {
     if (segment.encoded_slash) with_slash_ = count_;
   }
 
-  // Takes the last away, at the root none; whether an encoded slash went with it.
+  // Removes the last name, if any. Returns true if it had an encoded slash.
   bool remove() noexcept {
     if (count_ == 0) return false;
     return count_-- == with_slash_;
@@ -166,7 +166,7 @@ class Names {
 
  private:
   std::size_t count_ = 0;
-  std::size_t with_slash_ = 0;  // the last that holds one is the so-manieth
+  std::size_t with_slash_ = 0;  // position of the last name with an encoded slash
 };
 
 constexpr const char* kDoubtfulDots = "what the dot segments of the path lead to is not clear";
@@ -174,12 +174,12 @@ constexpr const char* kDoubtfulSlash =
     "the path has an encoded slash, backslash or percent sign beside dots, in parameters or in what dots "
     "remove";
 
-// Whether servers that merge slashes, know parameters or decode slashes, and those that do not, come to
-// different resources of which rules would see but one.
+// Returns why servers may find different resources of which rules see only one. Servers differ in whether
+// they merge slashes, know parameters or decode slashes.
 const char* doubt_about_segments(std::string_view path) noexcept {
   Names names;
   bool named = false;  // some segment has a name
-  bool hole = false;   // one behind it has none
+  bool hole = false;   // an empty segment follows it
   while (!path.empty()) {
     path.remove_prefix(1);
     const auto text = path.substr(0, path.find('/'));
@@ -242,7 +242,7 @@ void write_path(std::string_view raw, PathStyle style, std::string& out) {
 
 namespace {
 
-// An IPv6 literal has many spellings (RFC 5952 §1); one stands for all. Empty where it is none.
+// Returns one of the many spellings of an IPv6 literal (RFC 5952 §1). Returns an empty text if it is invalid.
 std::string_view normalise_literal(std::string_view host, std::string& scratch) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   in6_addr address{};

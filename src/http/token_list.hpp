@@ -5,7 +5,7 @@
 
 namespace weir::http {
 
-// Calls `each` with every element of the list, trimmed; empty ones are left out.
+// Calls `each` with every non-empty element of the list, without white space around it.
 template <class Each>
 void for_each_token(std::string_view list, Each each) {
   while (!list.empty()) {

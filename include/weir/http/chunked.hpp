@@ -1,8 +1,8 @@
-// The chunked transfer coding (RFC 9112 §7.1), taken apart as the bytes come.
+// Decodes the chunked transfer coding (RFC 9112 §7.1) incrementally.
 //
-// Our own, although Beast has one: Beast's continues only from a head that it read itself, wants a chunk's
-// line whole in the buffer and merges trailers into the head. A relay wants a machine that eats any piece and
-// keeps no bytes. Extensions and trailers are dropped, and bounded: by 16 KiB more than the data before them.
+// Why not Beast's decoder: it needs a head that Beast parsed, it needs the whole line of a chunk in its
+// buffer, and it merges trailers into the head. A relay needs a decoder that takes any piece and stores no
+// bytes. Extensions and trailers are dropped. They may exceed the data before them by 16 KiB.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@ namespace weir::http {
 class ChunkDecoder {
  public:
   enum class Status : std::uint8_t {
-    NeedMore,  // everything was eaten
-    Data,      // `data` is a piece of the body; call again with the rest
-    Done,      // the last chunk and its trailers are over; what is left belongs to the next message
-    Bad,       // not a chunked body
+    NeedMore,  // all input was used
+    Data,      // `data` is a piece of the body; call again with the remaining input
+    Done,      // the last chunk and its trailers were read; the remaining input belongs to the next message
+    Bad,       // the body is not valid
   };
   struct Piece {
     Status status;
     std::string_view data;  // a view into the input
-    std::size_t used;       // bytes eaten, `data` included
+    std::size_t used;       // bytes used, including `data`
   };
-  // Some servers pad a chunk's size with blanks, and what they say in extensions and trailers goes no
-  // further. Of a client each is one more spelling on which readers differ, so these have to be what RFC 9112
-  // §7.1.1 and §7.1.2 say.
+  // Servers may pad a chunk's size with blanks and write anything in extensions and trailers, because weir
+  // drops both. Clients must follow RFC 9112 §7.1.1 and §7.1.2: otherwise other readers could interpret the
+  // body differently.
   enum class Sender : std::uint8_t { Client, Server };
   explicit ChunkDecoder(Sender sender = Sender::Client) noexcept : sender_(sender) {}
 
@@ -38,16 +38,16 @@ class ChunkDecoder {
     SizeStart,
     Size,
     Blank,
-    Extension,  // a server's, whatever it is
+    Extension,  // of a server, with any content
     ExtensionStart,
     ExtensionName,
-    NameOver,  // blanks behind it
+    NameOver,  // blanks after the name
     ValueStart,
     Value,
     Quoted,
     Escaped,
-    QuoteOver,  // just behind it
-    ValueOver,  // blanks behind it
+    QuoteOver,  // the octet after the closing quote
+    ValueOver,  // blanks after the value
     SizeLf,
     Data,
     DataCr,
@@ -68,11 +68,11 @@ class ChunkDecoder {
 
   Sender sender_;
   State state_ = State::SizeStart;
-  std::uint64_t left_ = 0;   // of the chunk
-  std::uint32_t spare_ = 0;  // bytes of extensions, trailers and leading zeros, less those of data
+  std::uint64_t left_ = 0;   // bytes left of the chunk
+  std::uint32_t spare_ = 0;  // bytes of extensions, trailers and leading zeros, minus bytes of data
 };
 
-// Appends the line that opens a chunk of `size` bytes; its data is to be followed by CRLF.
+// Appends the line that begins a chunk of `size` bytes. The caller writes CRLF after the data.
 void append_chunk_size(std::string& out, std::uint64_t size);
 inline constexpr std::string_view kLastChunk = "0\r\n\r\n";
 

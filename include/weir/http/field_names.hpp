@@ -1,7 +1,7 @@
-// A set of header field names, asked once for each field of each forwarded request.
+// A set of header field names. weir looks up each field of each forwarded request.
 //
-// Names are compared as CGI and its heirs compare them: without case, and with every character that is no
-// letter or digit taken for '-'. So "x_real_ip" and "X.Real.IP" are "X-Real-IP".
+// Names are compared as CGI does: without regard to case, and with '-' for every character that is not a
+// letter or a digit. So "x_real_ip" and "X.Real.IP" equal "X-Real-IP".
 #pragma once
 
 #include "weir/http/head.hpp"
@@ -39,12 +39,12 @@ class FieldNames {
     for (const auto pattern : patterns) add(pattern);
   }
 
-  // "X-Real-IP" adds one name, "X-SSL-*" every name that begins with "X-SSL-". The pattern must not be empty.
+  // Adds a name ("X-Real-IP") or a prefix ("X-SSL-*"). The pattern must not be empty.
   void add(std::string_view pattern);
   void clear() noexcept { *this = {}; }
 
-  // Returns true if the field's name is in the set. A field that weir knows costs one test of a bit, and most
-  // others one look into a table: by the first and the third character of the name, and by its length.
+  // Returns true if the field's name is in the set. A field that weir knows costs one bit test. Most other
+  // fields cost one table lookup by the name's first character, third character and length.
   [[nodiscard]] bool contains(const Field& field) const noexcept {
     if (field.id != FieldId::Other) return (known_ >> static_cast<unsigned>(field.id) & 1U) != 0;
     return contains(field.name);
@@ -64,24 +64,24 @@ class FieldNames {
     [[nodiscard]] bool matches(std::string_view name) const noexcept;
   };
   static constexpr std::size_t kRows = 64;
-  static constexpr std::size_t kLongest = 63;  // stands for all lengths from here on
+  static constexpr std::size_t kLongest = 63;  // also stands for all greater lengths
 
   [[nodiscard]] static std::size_t row_of(std::string_view name) noexcept {
     const auto first = static_cast<unsigned char>(detail::folded(name.front()));
     const auto third = static_cast<unsigned char>(name.size() > 2 ? detail::folded(name[2]) : '-');
-    return (5U * first + third) % kRows;  // names that begin alike and differ in the third have rows apart
+    return (5U * first + third) % kRows;  // names with a common prefix are in different rows
   }
   [[nodiscard]] bool is_listed(std::size_t row, std::string_view name) const noexcept;
   void add_to(std::size_t row, const Name& name);
 
   std::array<std::uint64_t, kRows> lengths_{};     // bit n: a name of n characters is in the row
-  std::array<std::uint16_t, kRows + 1> begins_{};  // where each row begins in names_
+  std::array<std::uint16_t, kRows + 1> begins_{};  // index in names_ of each row
   std::vector<Name> names_;                        // row by row
   std::uint32_t known_ = 0;                        // bit n: the field of FieldId n
 };
 
-// Returns the fields by which servers learn who their client is, and that only trusted peers may send. A
-// client that sends them itself would pass for somebody else. docs/security.md lists them.
+// Returns the fields that tell a server who its client is. Only trusted peers may send them: a client that
+// sends them could impersonate somebody else. docs/security.md lists them.
 [[nodiscard]] FieldNames usual_trusted_fields();
 
 }  // namespace weir::http

@@ -1,8 +1,8 @@
-// The frames of one side of a WebSocket (RFC 6455 §5.2), as they pass: where each begins and ends, and what
-// it is. Payloads are not looked at, so what they say, and how it is compressed, is all one.
+// Finds the frames of one direction of a WebSocket (RFC 6455 §5.2) in a stream: where each begins and ends,
+// and its kind. The scanner ignores payloads, so their content and compression do not matter.
 //
 //    0               1               2               3
-//   |F|R|R|R| opcode |M| length 7    | length 16 or 64, where 7 bits say 126 or 127 | mask, where M says so |
+//   |F|R|R|R| opcode |M| length 7   | length 16 or 64 if the 7 bits are 126 or 127 | mask if M is set |
 #pragma once
 
 #include <array>
@@ -15,35 +15,34 @@ namespace weir::http {
 
 class FrameScanner {
  public:
-  // What a client sends is masked, what a server sends is not (§5.1).
+  // Clients mask their frames, servers do not (§5.1).
   enum class Sender : std::uint8_t { Client, Server };
   explicit FrameScanner(Sender sender) noexcept : masked_(sender == Sender::Client) {}
 
   static constexpr std::size_t kMostHeader = 14;
 
   enum class Kind : std::uint8_t {
-    Payload,       // of the frame under way
+    Payload,       // of the current frame
     Message,       // the header of a message's first frame
     Continuation,  // the header of a later frame of that message
     Ping,
     Pong,
     Close,
-    NeedMore,  // a header has not come whole: no size
-    Faulty,  // not a frame that this side may send now, as none may behind Close (§5.5.1): no size, and so it
-             // stays
+    NeedMore,  // the header is incomplete; size 0
+    Faulty,  // a frame that this side may not send now, such as any after Close (§5.5.1); size 0, and final
   };
   struct Piece {
     Kind kind = Kind::NeedMore;
     std::size_t size = 0;  // octets at the front
   };
-  // The first piece of `bytes`, which follow the pieces before. A header is told once it is whole; where it
-  // is not, it has to be shown again from its beginning.
+  // Returns the first piece of `bytes`, which continue the pieces before. An incomplete header returns
+  // NeedMore; the next call must then start with the same header.
   [[nodiscard]] Piece next(std::string_view bytes) noexcept;
 
-  // No frame is under way: one of our own may come between.
+  // Returns true if no frame is in progress, so that weir may insert a frame of its own.
   [[nodiscard]] bool between_frames() const noexcept { return left_ == 0 && !faulty_; }
 
-  // The header of a Close frame has passed: this side has said all that it may.
+  // Returns true if a Close frame has begun: this side may send no further frame.
   [[nodiscard]] bool closed() const noexcept { return closed_; }
 
  private:
@@ -51,10 +50,10 @@ class FrameScanner {
   [[nodiscard]] bool fits(unsigned first, std::uint64_t length) const noexcept;
 
   bool masked_;
-  bool fragmented_ = false;  // a message has begun and not ended
+  bool fragmented_ = false;  // inside a message of several frames
   bool closed_ = false;
   bool faulty_ = false;
-  std::uint64_t left_ = 0;  // of the payload under way
+  std::uint64_t left_ = 0;  // of the current payload
 };
 
 // Status codes of a Close frame (§7.4.1).
@@ -62,7 +61,8 @@ inline constexpr std::uint16_t kGoingAway = 1001;
 inline constexpr std::uint16_t kProtocolError = 1002;
 inline constexpr std::uint16_t kPolicyViolation = 1008;
 
-// Appends a Close frame; `reason`: at most 123 octets of UTF-8. With a mask as a client sends it (§5.3).
+// Appends a Close frame. `reason` has at most 123 octets of UTF-8. The second form masks it, as clients must
+// (§5.3).
 void append_close_frame(std::string& out, std::uint16_t code, std::string_view reason);
 void append_close_frame(std::string& out, std::uint16_t code, std::string_view reason,
                         std::array<unsigned char, 4> mask);

@@ -1,5 +1,5 @@
-// The heads of HTTP/1 messages as values: views into the buffer they were read from, valid while it stands
-// still.
+// Parsed heads of HTTP/1 messages. They consist of views into the buffer of the message, valid as long as
+// that buffer does not change.
 #pragma once
 
 #include "weir/http/parameters.hpp"
@@ -12,7 +12,7 @@
 
 namespace weir::http {
 
-// The fields that weir itself looks at; everything else is passed on unread.
+// The fields that weir itself reads. It forwards all others unread.
 enum class FieldId : std::uint8_t {
   Other,
   Accept,
@@ -43,28 +43,28 @@ enum class FieldId : std::uint8_t {
 
 struct Field {
   std::string_view name;
-  std::string_view value;  // without white space around it
+  std::string_view value;  // without surrounding white space
   FieldId id = FieldId::Other;
-  bool hop_by_hop = false;  // ends here: listed in RFC 9110 §7.6.1 or named by Connection
+  bool hop_by_hop = false;  // not forwarded: listed in RFC 9110 §7.6.1 or named by Connection
 };
 
 inline constexpr std::size_t kMaxFields = 128;
 using Fields = boost::container::static_vector<Field, kMaxFields>;
 
-// How the end of a body is found (RFC 9112 §6.3).
+// How to find the end of a body (RFC 9112 §6.3).
 enum class Framing : std::uint8_t {
-  None,        // there is no body
+  None,        // no body
   Length,      // content_length bytes
   Chunked,     // until the last chunk
-  UntilClose,  // responses alone: until the connection closes
+  UntilClose,  // until the connection closes; responses only
 };
 
 struct RequestHead {
   std::string_view method;
-  std::string_view target;     // as it came
-  std::string_view authority;  // of an absolute-form target, else the Host field; with its port
-  std::string_view path;       // of the target, not decoded, without the query; "*": OPTIONS of all
-  std::string_view query;      // after '?', without it
+  std::string_view target;     // as received
+  std::string_view authority;  // with port: of an absolute-form target, otherwise the Host field
+  std::string_view path;       // of the target, not decoded, without query; "*" for OPTIONS of the server
+  std::string_view query;      // without the '?'
   Fields fields;
   unsigned minor_version = 1;  // of HTTP/1.x
   Framing framing = Framing::None;
@@ -72,21 +72,22 @@ struct RequestHead {
   bool keep_alive = true;
   bool expects_continue = false;
   bool wants_upgrade = false;                 // HTTP/1.1, and Connection names `upgrade` (RFC 9110 §7.8)
-  std::optional<std::uint64_t> max_forwards;  // of OPTIONS and TRACE alone (RFC 9110 §7.6.2)
-  ParameterBounds bounds{};  // set by whoever reads parameters, before the first is asked for
+  std::optional<std::uint64_t> max_forwards;  // for OPTIONS and TRACE only (RFC 9110 §7.6.2)
+  ParameterBounds bounds{};  // must be set before the first call of query_values or cookie_values
 
-  void clear() noexcept;  // to what a new one is, without touching the memory of fields that are not there
+  void clear() noexcept;  // resets all members, but does not touch the unused memory of fields
 
-  // The values of a query parameter or a cookie. The first call takes the query or the cookies apart.
+  // Return all values of a query parameter or a cookie. The first call parses the query or the cookies.
   [[nodiscard]] NamedValues query_values(std::string_view name) const;
   [[nodiscard]] NamedValues cookie_values(std::string_view name) const;
-  // Notes the first bound that is exceeded. Whoever decides on the request refuses it then (400).
+  // Stores the first bound that the request exceeds. The admission controller then rejects the request with a
+  // 400.
   void note_excess(const Excess& excess) const noexcept {
     if (!excess_) excess_ = excess;
   }
   [[nodiscard]] const Excess& excess() const noexcept { return excess_; }
 
-  // Filled when first asked for; a head belongs to one thread.
+  // Filled by the first lookup. A head belongs to one thread.
   mutable Parameters parameters_{};
   mutable Parameters cookies_{};
   mutable Excess excess_{};
@@ -101,16 +102,16 @@ struct ResponseHead {
   std::uint64_t content_length = 0;
   bool length_known = false;  // Content-Length is valid and no Transfer-Encoding overrides it
   bool keep_alive = true;
-  bool wants_upgrade = false;  // likewise
+  bool wants_upgrade = false;  // as in RequestHead
 
   void clear() noexcept;
 };
 
-// The first field with this name (compared without case), or null.
+// Returns the first field with this name (ignoring case), or null.
 [[nodiscard]] const Field* find_field(const Fields& fields, std::string_view name) noexcept;
 [[nodiscard]] const Field* find_field(const Fields& fields, FieldId id) noexcept;
 
-// Equal without regard to the case of ASCII letters.
+// Returns true if the texts are equal except for the case of ASCII letters.
 [[nodiscard]] bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept;
 
 }  // namespace weir::http

@@ -1,5 +1,5 @@
-// The parameters of a request's query, or its cookies, found by name. Taken apart once for each request, so
-// that many rules cost little more than one.
+// The query parameters or cookies of a request, by name. They are parsed once for each request, so many rules
+// cost little more than one.
 //
 // Pure. Belongs to one request head; allocates nothing once its memory is warm.
 #pragma once
@@ -13,61 +13,61 @@
 
 namespace weir::http {
 
-// How much of what a request says by name is read: [server] max_parameters and max_repeats.
+// Bounds on parameters and cookies: [server] max_parameters and max_repeats.
 struct ParameterBounds {
-  std::size_t parameters = 1000;  // of a query; and as many cookies
-  std::size_t repeats = 16;       // values under one name that something asks for
+  std::size_t parameters = 1000;  // of a query; the same number of cookies
+  std::size_t repeats = 16;       // values of one name that a rule reads
 };
 
-// Which bound a request exceeds.
+// The bound that a request exceeds.
 struct Excess {
   enum class Kind : std::uint8_t { None, Parameters, Cookies, Repeats };
   Kind kind = Kind::None;
-  std::string_view place;  // of Repeats: "header", "query parameter" or "cookie"; static text
-  std::string_view name;   // of Repeats: a view of the name that was asked for
+  std::string_view place;  // for Repeats: "header", "query parameter" or "cookie"; static text
+  std::string_view name;   // for Repeats: view of the name that a rule reads
 
   explicit operator bool() const noexcept { return kind != Kind::None; }
 };
 
 struct Parameter {
-  std::string_view name;     // of a query: decoded
-  std::string_view value;    // as it came
-  std::string_view decoded;  // of a query: decoded, '+' for itself; of a cookie: as it came
-  std::string_view spaced;   // likewise, '+' for a blank
-  std::uint32_t order = 0;   // of its place in the request
+  std::string_view name;     // decoded, if of a query
+  std::string_view value;    // as received
+  std::string_view decoded;  // query: decoded, '+' stays; cookie: as received
+  std::string_view spaced;   // query: decoded, '+' is a blank; cookie: as received
+  std::uint32_t order = 0;   // position in the request
 };
 
-// All values under one name, in the order of the request.
+// All values of one name, in the order of the request.
 struct NamedValues {
   std::span<const Parameter> values;
-  bool complete = true;  // false: a bound is exceeded, and `values` are some of them at most
+  bool complete = true;  // false: a bound is exceeded, and some values are missing
 };
 
 class Parameters {
  public:
   Parameters() = default;
-  // A copy shares nothing with the original and is read anew.
+  // A copy is empty and parses again.
   Parameters(const Parameters&) noexcept {}
   Parameters& operator=(const Parameters& other) noexcept {
     if (this != &other) clear();
     return *this;
   }
 
-  // Forgets what was read; keeps a moderate amount of memory.
+  // Removes all parameters; keeps a moderate amount of memory.
   void clear() noexcept;
 
-  // Reads `query` ("a=1&b=2") unless it was the last to be read. A '+' in a name stands for a blank to some
-  // servers and for itself to others, so such a parameter is found under both names.
+  // Parses `query` ("a=1&b=2") unless it was the last one parsed. Some servers read '+' in a name as a blank,
+  // others as '+'. So such a parameter is stored under both names.
   void read_query(std::string_view query, std::size_t most);
-  // Read one Cookie field ("a=1; b=2") after another: add_cookies() stands between the other two.
+  // Parse Cookie fields ("a=1; b=2"): begin_cookies(), then add_cookies() for each field, then end_cookies().
   void begin_cookies() noexcept;
   void add_cookies(std::string_view field, std::size_t most);
   void end_cookies();
 
   [[nodiscard]] bool is_read() const noexcept { return read_; }
-  // There are more than `most`; then none was read.
+  // Returns true if there are more than `most`. Then none is stored.
   [[nodiscard]] bool too_many() const noexcept { return too_many_; }
-  // The values under `name`, which is compared with case.
+  // Returns the values of `name`, which is case-sensitive.
   [[nodiscard]] std::span<const Parameter> named(std::string_view name) const noexcept;
 
  private:
@@ -75,9 +75,9 @@ class Parameters {
   void add_parameter(std::string_view piece);
   void sort();
 
-  std::vector<Parameter> parameters_;  // by name, then by order
-  std::string decoded_;                // what views of decoded text point into; never grows while it is read
-  std::string_view source_;            // the query that was read
+  std::vector<Parameter> parameters_;  // sorted by name, then by order
+  std::string decoded_;                // decoded text, to which views point; does not grow while parsing
+  std::string_view source_;            // the last parsed query
   bool read_ = false;
   bool too_many_ = false;
 };

@@ -1,7 +1,8 @@
-// The paths that servers may take one path for. Servers decode a path once or twice, divide it at encoded
-// slashes or not, know ";parameters" or not, and merge slashes before or after they remove dot segments.
+// The different paths that servers may read in one request path. Servers decode a path once or twice. Some
+// split it at encoded slashes, and some know ";parameters". Some merge slashes before they remove dot
+// segments, some after.
 //
-// Pure. Rules compare the normal form (http/target.hpp); the other readings show whether another server would
+// Pure. Rules compare the normal form (http/target.hpp). The other readings show whether another server would
 // find another path.
 #pragma once
 
@@ -12,21 +13,21 @@
 
 namespace weir::http {
 
-// The most octets that are written to find the readings of one path, and the most readings of it; `too_many`
-// beyond either. The first bounds what a client can make weir compute before a rule refuses it.
+// Bounds on the readings of one path: the octets written to find them, and their number. Beyond either,
+// `too_many` is set. The first bounds the work that a client can cause before a rule rejects its request.
 inline constexpr std::size_t kMostReadOctets = 16 << 10;
 inline constexpr std::size_t kMostReadings = 64;
 
 struct PathReadings {
-  std::vector<std::string> others;  // in normal form, each once, without the normal form of the path itself
-  // The normal form is no better guess than the others: path_doubt() says why. False: it is what most servers
-  // read, and the others are those of servers that decode slashes, or decode twice.
+  std::vector<std::string> others;  // in normal form, unique, without the path's own normal form
+  // True: the normal form is no more likely than the others (path_doubt() says why). False: most servers read
+  // the normal form. The others come from servers that split at encoded slashes or decode twice.
   bool equal = false;
-  bool too_many = false;  // `others` is empty then, and any path may be meant
+  bool too_many = false;  // `others` is then empty, and servers may read any path
 };
 
-// Finds the readings of `raw`, whose normal form is `normal`. Returns false where all servers read the same;
-// a path without ';', '%', empty segments and dot segments costs one look.
+// Finds the readings of `raw`, whose normal form is `normal`. Returns false if all servers read the same
+// path. A path without ';', '%', empty segments and dot segments costs one scan.
 [[nodiscard]] bool find_path_readings(std::string_view raw, std::string_view normal, PathReadings& readings);
 
 }  // namespace weir::http

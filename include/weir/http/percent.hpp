@@ -1,7 +1,6 @@
-// Percent-encoding (RFC 3986 §2.1): what a text of a query stands for. A '%' without two hexadecimal digits
-// behind it stands for itself.
+// Percent-decoding (RFC 3986 §2.1). A '%' that two hexadecimal digits do not follow stays as it is.
 //
-// Pure, and without an allocation where nothing is encoded.
+// Pure. Allocates nothing if nothing is encoded.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace weir::http {
 
-// The octet that "%XX" at the front of `text` stands for; nullopt when no such three characters stand there.
+// Returns the octet of the "%XX" at the start of `text`, or nullopt if there is none.
 [[nodiscard]] inline std::optional<char> encoded_octet(std::string_view text) noexcept {
   const auto value = [](char c) {
     if (c >= '0' && c <= '9') return c - '0';
@@ -25,18 +24,18 @@ namespace weir::http {
   return static_cast<char>(high * 16 + low);
 }
 
-// What '+' stands for: itself in URIs, a blank by the custom of forms.
+// The meaning of '+': itself in URIs, a blank in forms.
 enum class Plus : std::uint8_t { Itself, Blank };
 
-// A view of `raw` where nothing is encoded, else of `scratch`, whose capacity is used again; it lives as long
-// as both stand still.
+// Returns `raw` if nothing is encoded, otherwise the decoded text in `scratch`. Valid as long as both stay
+// unchanged.
 [[nodiscard]] std::string_view percent_decoded(std::string_view raw, std::string& scratch,
                                                Plus plus = Plus::Itself);
 
-// Appends `raw`, decoded, to `out`.
+// Appends the decoded `raw` to `out`.
 void append_decoded(std::string& out, std::string_view raw, Plus plus = Plus::Itself);
 
-// Whether `raw`, decoded, is `text`.
+// Returns true if the decoded `raw` equals `text`.
 [[nodiscard]] bool decodes_to(std::string_view raw, std::string_view text, Plus plus = Plus::Itself) noexcept;
 
 }  // namespace weir::http

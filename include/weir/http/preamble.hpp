@@ -1,10 +1,10 @@
-// The PROXY protocol, versions 1 and 2 (proxy-protocol.txt of HAProxy): what a proxy says of the connection
-// that it passes on, before anything else.
+// The PROXY protocol, versions 1 and 2 (proxy-protocol.txt of HAProxy). A proxy sends this preamble first. It
+// names the two ends of the connection that the proxy forwards.
 //
 //   1   PROXY TCP4 203.0.113.7 198.51.100.1 51234 443 CRLF
 //   2   | signature 12 | version, command 1 | family 1 | length 2 | addresses | TLVs |
 //
-// Pure. TLVs are passed over. Strict: what is no preamble is none, for behind it stands what a client says.
+// Pure. Ignores TLVs. Strict, so that no octets of the client can pass for a part of the preamble.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -29,17 +29,17 @@ struct Ends {
 struct Preamble {
   enum class Status : std::uint8_t { NeedMore, Whole, Bad };
   Status status = Status::NeedMore;
-  std::size_t size = 0;  // where it is whole
-  // Absent: the proxy speaks for itself (LOCAL), or does not say (UNKNOWN, or not over IP).
+  std::size_t size = 0;  // if Whole
+  // Absent if the proxy speaks for itself (LOCAL) or does not know the ends (UNKNOWN, or not over IP).
   std::optional<Ends> ends;
 };
 
-inline constexpr std::size_t kMaxPreamble = 2048;  // a longer one is bad
+inline constexpr std::size_t kMaxPreamble = 2048;  // a longer preamble is Bad
 
-// Of the bytes that a connection begins with.
+// Parses the first bytes of a connection.
 [[nodiscard]] Preamble read_preamble(std::string_view bytes) noexcept;
 
-// Version 2. Without ends: LOCAL.
+// Appends a preamble of version 2; LOCAL if there are no ends.
 void append_preamble(std::string& out, const std::optional<Ends>& ends);
 
 }  // namespace weir::http

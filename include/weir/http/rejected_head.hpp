@@ -1,4 +1,4 @@
-// The readable parts of a head that weir rejects. They are for the log, never for a decision.
+// The readable parts of a head that weir rejects. Used for the log only, never for a decision.
 #pragma once
 
 #include <string>
@@ -8,13 +8,12 @@ namespace weir::http {
 
 struct RejectedHead {
   std::string_view method;
-  std::string
-      target;  // as it came, blanks included, but "***" for what stands before the '@' of a URL's host
-  std::string_view host;  // of the URL that is the target, else the first Host line's
+  std::string target;     // as received, with blanks; a user part before the '@' of a URL becomes "***"
+  std::string_view host;  // of the target if that is a URL, otherwise of the first Host line
 };
 
-// Reads a request head that the parser rejects, or its beginning. Empty is what cannot be read. The views are
-// of `bytes`.
+// Reads what it can of a rejected request head, or of its beginning. Unreadable parts are empty. Views point
+// into `bytes`.
 [[nodiscard]] RejectedHead read_rejected_head(std::string_view bytes);
 
 }  // namespace weir::http

@@ -1,4 +1,4 @@
-// The status of an answer of which nothing else matters: a health check's, a webhook's.
+// Reads only the status of a response: of a health check or a webhook.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +8,19 @@
 
 namespace weir::http {
 
-// Is fed an answer as it comes and passes over its interim heads (RFC 9110 §15.2).
+// Takes a response piece by piece and skips its interim heads (RFC 9110 §15.2).
 class StatusReader {
  public:
-  // The heads of one answer, interim ones among them, and what comes with the last, are no more together: who
-  // sends those without end is not listened to for ever.
+  // The maximum size of all heads of a response, including interim heads and what arrives with the last one.
+  // It stops servers that send interim heads without end.
   static constexpr std::size_t kMost = 16 << 10;  // octets
 
   enum class State : std::uint8_t { Wanting, Known, Faulty };
 
-  // REQUIRES that nothing is known yet, and no fault.
+  // REQUIRES: no earlier call returned Known or Faulty.
   State feed(std::string_view piece);
 
-  // REQUIRES Known. From 200 on.
+  // Returns the status, 200 or above. REQUIRES: feed() returned Known.
   [[nodiscard]] unsigned status() const noexcept { return status_; }
 
  private:

@@ -1,5 +1,5 @@
-// Changing a connection's protocol (RFC 9110 §7.8): which change is passed on, and whether an answer agrees
-// to it.
+// Changes of a connection's protocol (RFC 9110 §7.8): which ones weir forwards, and whether a response
+// accepts one.
 #pragma once
 
 #include "weir/http/head.hpp"
@@ -10,17 +10,17 @@
 
 namespace weir::http {
 
-// The protocol to ask the upstream for: the first of the client's that is among `allowed`, as written there.
-// Empty: none; for a request with a body none ever is, since where its end and the protocol's beginning lie
-// would be for each reader to find out.
+// Returns the protocol to request from the upstream: the client's first protocol that is in `allowed`,
+// spelled as there. Returns an empty text if there is none, or if the request has a body: readers could
+// disagree where the body ends.
 [[nodiscard]] std::string_view protocol_to_ask(const RequestHead& head,
                                                std::span<const std::string> allowed) noexcept;
 
-// Whether a 101 names this protocol and no other, as it must.
+// Returns true if a 101 names this protocol and no other, as it must.
 [[nodiscard]] bool switches_to(const ResponseHead& head, std::string_view protocol) noexcept;
 
-// Whether `name` may be among what is allowed: "websocket", "name/version", but none of the protocols that
-// would carry requests past weir (HTTP, h2c, TLS).
+// Returns true if the configuration may allow protocol `name`: "websocket" or "name/version". Returns false
+// for protocols that would carry requests past weir (HTTP, h2c, TLS).
 [[nodiscard]] bool may_be_allowed(std::string_view name) noexcept;
 
 }  // namespace weir::http

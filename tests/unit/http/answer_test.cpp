@@ -54,7 +54,7 @@ TEST(WriteAnswer, OldClientsAreToldThatTheConnectionStays) {
             std::string::npos);
 }
 
-// A body after them would be taken for the next answer.
+// The client would read a body after these as the next response.
 TEST(WriteAnswer, NoContentAndNotModifiedHaveNoBody) {
   for (const unsigned status : {204U, 304U}) {
     const auto out = written({.status = status, .body = "body", .date = kDate});
@@ -190,7 +190,7 @@ TEST(AppendRefusalProblem, ToTheByte) {
                  "\n");
 }
 
-// Rule names are printable ASCII but for '"' and '\' (the configuration sees to it): they need no escaping.
+// The configuration allows only printable ASCII without '"' and '\' in rule names, so they need no escaping.
 TEST(AppendRefusal, ANameOfAllAllowedCharactersStandsAsItIs) {
   std::string name;
   for (char c = 0x20; c < 0x7f; ++c)

@@ -16,7 +16,7 @@ struct Result {
   std::size_t used = 0;
 };
 
-// Feeds one piece of input until the decoder wants no more of it.
+// Feeds one piece of input until the decoder has used all of it or stops.
 void feed(ChunkDecoder& decoder, std::string_view input, Result& result) {
   for (;;) {
     const auto piece = decoder.next(input);
@@ -36,7 +36,7 @@ Result decode(std::string_view input, ChunkDecoder::Sender sender = ChunkDecoder
   return result;
 }
 
-// The same, byte by byte.
+// Feeds the same input byte by byte.
 Result trickle(std::string_view input, ChunkDecoder::Sender sender = ChunkDecoder::Sender::Client) {
   ChunkDecoder decoder(sender);
   Result result;
@@ -126,7 +126,7 @@ TEST(ChunkDecoder, IsNeverDoneBeforeTheLastByte) {
   }
 }
 
-// Found by tests/fuzz/chunked_fuzz.cpp: a byte that was refused had moved it on all the same.
+// Found by tests/fuzz/chunked_fuzz.cpp: a rejected byte had changed the decoder's state.
 TEST(ChunkDecoder, IsNotDoneByALastByteThatMayNotStandThere) {
   ChunkDecoder decoder;
   Result result;
@@ -221,7 +221,7 @@ std::string random_text(std::mt19937& random, std::size_t size) {
   return text;
 }
 
-// However a body is cut into chunks, and those into pieces of input, it comes out the same.
+// A body decodes to the same data, however it is split into chunks and pieces of input.
 TEST(ChunkDecoder, AnySplitDecodesTheSame) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

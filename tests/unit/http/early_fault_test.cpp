@@ -1,4 +1,4 @@
-// What can be said of a head before it is whole.
+// Faults that weir finds in an incomplete head.
 #include "weir/http/head_parser.hpp"
 
 #include <string>
@@ -10,7 +10,7 @@ namespace {
 
 #define RAW(text) std::string_view(text, sizeof(text) - 1)
 
-// Each of these has no empty line, and waits for one for ever.
+// None of these heads has an empty line, so without the check weir would wait for one.
 TEST(FindEarlyFault, NeedNotWaitForTheEnd) {
   for (const auto begun :
        {RAW("GET / HTTP/1.1\nHost: a\n\n"), RAW("GET /\r\n"), RAW("GET / HTTP/2.0\r\nHost"), RAW("\n"),
@@ -19,7 +19,7 @@ TEST(FindEarlyFault, NeedNotWaitForTheEnd) {
     const auto fault = find_early_fault(begun);
     ASSERT_TRUE(fault) << begun;
     EXPECT_EQ(fault->status, 400u);
-    bool found = false;  // as it comes, octet by octet
+    bool found = false;  // fed octet by octet
     for (std::size_t size = 1; size <= begun.size() && !found; ++size)
       found = find_early_fault(begun.substr(0, size), size - 1).has_value();
     EXPECT_TRUE(found) << begun;
@@ -40,7 +40,7 @@ TEST(FindEarlyAnswerFault, NeedNotWaitForTheEnd) {
     const auto fault = find_early_answer_fault(begun);
     ASSERT_TRUE(fault) << begun;
     EXPECT_EQ(fault->status, 502u);
-    bool found = false;  // as it comes, octet by octet
+    bool found = false;  // fed octet by octet
     for (std::size_t size = 1; size <= begun.size() && !found; ++size)
       found = find_early_answer_fault(begun.substr(0, size), size - 1).has_value();
     EXPECT_TRUE(found) << begun;

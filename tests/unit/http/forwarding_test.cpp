@@ -13,7 +13,7 @@ constexpr ForwardedBy kStranger{.peer = "203.0.113.7", .proto = "https", .reques
 constexpr ForwardedBy kTrusted{
     .peer = "10.0.0.1", .proto = "https", .request_id = "id-1", .peer_trusted = true};
 
-// What the upstream gets for a request with this head (without its empty line).
+// Returns what the upstream receives for a request with this head (without its empty line).
 std::string forwarded(const std::string& bytes, const ForwardedBy& by = kStranger) {
   RequestHead head;
   const auto whole = bytes + "\r\n\r\n";
@@ -23,7 +23,7 @@ std::string forwarded(const std::string& bytes, const ForwardedBy& by = kStrange
   return out;
 }
 
-// What the client gets for a response with this head, to this request.
+// Returns what the client receives for a response with this head, to this request.
 std::string answered(const std::string& bytes, const std::string& request_bytes = "GET / HTTP/1.1\r\nHost: a",
                      bool keep_alive = true) {
   RequestHead request;
@@ -69,7 +69,7 @@ TEST(WriteRequestHead, ToTheByte) {
             "\r\n");
 }
 
-// What goes on of these lines under a list of fields that only trusted peers may send.
+// Returns which of these lines weir forwards, given the fields that only trusted peers may send.
 std::string forwarded_of(const std::string& lines, ForwardedBy by) {
   const auto names = usual_trusted_fields();
   by.trusted_fields = &names;
@@ -139,7 +139,7 @@ TEST(WriteRequestHead, ATrustedPeersAreContinued) {
             "X-Forwarded-For: 1.1.1.1, 2.2.2.2, 3.3.3.3, 10.0.0.1\r\nVia: 1.0 p, 1.1 q, 1.1 weir\r\n\r\n");
 }
 
-// A client behind a trusted proxy that passes Connection on must not be able to strip them.
+// A trusted proxy may forward the client's Connection field, which must not remove these fields.
 TEST(WriteRequestHead, ForwardingFieldsThatConnectionNamesAreWrittenAfresh) {
   EXPECT_EQ(forwarded("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\n"
                       "X-Request-ID: theirs\r\nX-Forwarded-For: 1.1.1.1\r\n"
@@ -161,7 +161,7 @@ TEST(WriteRequestHead, ForwardedWhereAskedFor) {
             std::string::npos);
 }
 
-// As of a unix socket (RFC 7239 §6.3; X-Forwarded-For has no word for it).
+// The peer of a unix socket has no address (RFC 7239 §6.3), and X-Forwarded-For cannot say that.
 TEST(WriteRequestHead, OfAPeerWithoutAnAddressNothingIsInvented) {
   auto by = kTrusted;
   by.peer = {};
@@ -174,7 +174,8 @@ TEST(WriteRequestHead, OfAPeerWithoutAnAddressNothingIsInvented) {
   EXPECT_NE(ours("\r\nX-Forwarded-For: 1.1.1.1").find("\r\nX-Forwarded-For: 1.1.1.1\r\n"), std::string::npos);
 }
 
-// CGI and WSGI read "X_API_Key" and "X-API-Key" from one variable: what weir has not read must not arrive.
+// CGI and WSGI read "X_API_Key" and "X-API-Key" from one variable. A name that weir has not read must not
+// arrive.
 TEST(WriteRequestHead, NamesWithUnderscoresGoOnOnlyWhereAskedFor) {
   const std::string twins =
       "X_API_Key: A\r\nX-Stays: 1\r\nX_Forwarded_For: 6.6.6.6\r\nTransfer_Encoding: chunked\r\n_: 1\r\n";
@@ -192,7 +193,7 @@ TEST(WriteRequestHead, ViaNamesTheVersionThatCame) {
   EXPECT_NE(forwarded("GET / HTTP/1.0\r\nHost: a").find("\r\nVia: 1.0 weir\r\n"), std::string::npos);
 }
 
-// Servers refuse HTTP/1.1 with an empty Host, and it is weir that makes it HTTP/1.1.
+// weir forwards HTTP/1.0 as HTTP/1.1, and servers refuse HTTP/1.1 with an empty Host.
 TEST(WriteRequestHead, WhereNobodyIsNamedHostIsTheServer) {
   auto by = kStranger;
   by.host = "10.0.0.9:80";
@@ -282,7 +283,7 @@ TEST(WriteResponseHead, NoContentHasNoLength) {
             "HTTP/1.1 204 No Content\r\n\r\n");
 }
 
-// RFC 9112 §6.3: Transfer-Encoding overrides Content-Length, which must not go on beside it.
+// RFC 9112 §6.3: Transfer-Encoding overrides Content-Length, so Content-Length must not be forwarded.
 TEST(WriteResponseHead, LeavesOutLengthsOfBodilessAnswersThatAreFramedAmbiguously) {
   const std::string to_head = "HEAD / HTTP/1.1\r\nHost: a";
   for (const char* fields : {"Content-Length: 3\r\nTransfer-Encoding: chunked", "Content-Length: 3x",
@@ -296,7 +297,7 @@ TEST(WriteResponseHead, LeavesOutLengthsOfBodilessAnswersThatAreFramedAmbiguousl
   }
 }
 
-// RFC 9110 §15.5.22: the client must learn which protocols the server insists on.
+// RFC 9110 §15.5.22: the client must learn which protocols the server requires.
 TEST(WriteResponseHead, PassesUpgradeOnWith426) {
   const std::string answer = "HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\nConnection: Upgrade\r\n";
   EXPECT_EQ(without_date(answered(answer + "Upgrade: websocket")),
@@ -320,7 +321,7 @@ TEST(WriteResponseHead, DropsUpgradeOfEveryOtherStatus) {
               std::string("HTTP/1.1 ") + status + "\r\nContent-Length: 0\r\n\r\n");
 }
 
-// Lines are copied in runs, so the end of each line counts: behind a value there may be white space.
+// Lines are copied in runs, so this checks line ends: white space may follow a value.
 TEST(WriteResponseHead, WritesNoBareLineFeed) {
   for (const std::string fields :
        {"A: 1\nB: 2\nC: 3", "A: 1\r\nB: 2\nC: 3", "A: 1 \nB: 2 \nC: 3", "A:1\nB:\t2\t\nC:  3",
@@ -340,9 +341,8 @@ TEST(WriteInterimHead, GoesOnWithoutWhatEndsHere) {
   EXPECT_EQ(out, "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n");
 }
 
-// What weir writes, weir reads: with the same framing, and nothing hop-by-hop left but what it set itself.
-// The room for a head is made once (text_writer.hpp): with assertions on, one that did not fit would end
-// this.
+// weir can parse each head that it writes, with the same framing and only its own hop-by-hop fields. This
+// also checks the reserved size (text_writer.hpp): with assertions enabled, a longer head aborts the test.
 TEST(WriteRequestHead, TheLongestFits) {
   for (const std::string name : {"X-Forwarded-For", "Via", "A"})
     for (const std::size_t fields : {0U, 1U, 50U, 110U})

@@ -15,7 +15,7 @@ using Sender = FrameScanner::Sender;
 
 constexpr unsigned kFinal = 0x80;
 
-// A frame as a client sends it, or as a server does.
+// Returns a frame as a client or a server sends it.
 std::string frame(unsigned first, std::size_t length, Sender sender = Sender::Client) {
   std::string out(1, static_cast<char>(first));
   const unsigned mask = sender == Sender::Client ? 0x80 : 0;
@@ -23,7 +23,7 @@ std::string frame(unsigned first, std::size_t length, Sender sender = Sender::Cl
   out += static_cast<char>(mask | (width == 0 ? length : width == 2 ? 126U : 127U));
   for (unsigned at = width; at-- > 0;) out += static_cast<char>(length >> (8 * at) & 0xffU);
   if (mask != 0) out += "mask";
-  return out + std::string(length, '\x81');  // which would begin a frame
+  return out + std::string(length, '\x81');  // could begin a frame
 }
 
 char letter(Kind kind) {
@@ -41,9 +41,9 @@ char letter(Kind kind) {
   }
 }
 
-// What is told of `bytes` that come in pieces of the sizes that `next_size` says, without payloads: m a
-// message, c a continuation, i a ping, o a pong, x a close, ! a fault and what is left unread then, ~ an
-// unfinished frame.
+// Returns the pieces that the scanner finds in `bytes`, without payloads. The input is fed in pieces of
+// `next_size` octets. Messages are m, continuations c, pings i, pongs o, closes x. A fault is "!" with the
+// unread rest, an unfinished frame "~".
 template <class NextSize>
 std::string told(std::string_view bytes, NextSize next_size, Sender sender = Sender::Client) {
   FrameScanner scanner(sender);
@@ -85,7 +85,7 @@ TEST(FrameScanner, AMessageCountsOnceInHoweverManyFrames) {
     EXPECT_EQ(told_whole(a_conversation(sender), sender), "mmmicocmx");
 }
 
-// At every place, and octet by octet.
+// Splits the input at every place, and into single octets.
 TEST(FrameScanner, WhereBytesAreSplitChangesNothing) {
   const auto bytes = frame(kFinal | 1, 3) + frame(1, 130) + frame(kFinal | 9, 2) + frame(kFinal, 65'540) +
                      frame(kFinal | 8, 0);
@@ -153,7 +153,7 @@ TEST(FrameScanner, WhatNoSideMaySendIsAFaultAndStaysOne) {
   EXPECT_EQ(told_whole(frame(kFinal | 1, 1), Sender::Server), "!7") << "masked by a server";
 }
 
-// RFC 6455 §5.5.1: who has sent Close sends no more.
+// RFC 6455 §5.5.1: after Close a peer sends no more frames.
 TEST(FrameScanner, NothingComesBehindClose) {
   const auto close = frame(kFinal | 8, 2);
   FrameScanner open(Sender::Client);

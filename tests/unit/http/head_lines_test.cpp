@@ -1,4 +1,5 @@
-// HeadLines beside Beast's parser: what ours takes, Beast's takes too, and both find the same in it.
+// Compares HeadLines with Beast's parser: Beast accepts every head that HeadLines accepts, with the same
+// contents.
 #include "http/head_lines.hpp"
 
 #include <iterator>
@@ -21,7 +22,7 @@ using BeastView = boost::beast::string_view;
 
 struct Found {
   bool taken = false;
-  std::string start;  // of the first line: method and target, or status and reason; and the version
+  std::string start;  // of the first line: method and target, or status and reason; then the version
   std::vector<std::pair<std::string, std::string>> fields;
   friend bool operator==(const Found&, const Found&) = default;
 };
@@ -37,7 +38,7 @@ class Oracle final : public beast::basic_parser<kIsRequest> {
     BeastError error;
     const auto used = oracle.put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
     oracle.found_.taken = !error && oracle.is_done() && used == bytes.size();
-    // Beast also judges what some fields mean; that is not the business of lines.
+    // Beast also checks the meaning of some fields; HeadLines does not.
     oracle.judged_ = error == beast::error::bad_content_length ||
                      error == beast::error::bad_transfer_encoding ||
                      error == beast::error::multiple_content_length;
@@ -102,7 +103,7 @@ const std::string_view kAnswers[] = {
     "HTTP/1.1 204 \r\nX:\ty\t\r\n\r\n",
 };
 
-// Changes a few octets: what stands at the seams of the grammar more often than not.
+// Changes a few octets, mostly to characters that separate parts of the grammar.
 std::string mutated(std::string text, std::mt19937& random) {
   constexpr std::string_view kSeams =
       "\r\n\t :\0/\x7f\x80\xff"
@@ -133,7 +134,7 @@ void compare(const Seeds& seeds) {
   for (int i = 0; i < 200'000; ++i) {
     const auto text = mutated(std::string(seeds[random() % std::size(seeds)]), random);
     const auto mine = ours<kIsRequest>(text);
-    const bool reason_without_space = !kIsRequest && text.substr(12, 1) == "\r";  // Beast refuses it
+    const bool reason_without_space = !kIsRequest && text.substr(12, 1) == "\r";  // Beast rejects it
     if (!mine.taken || reason_without_space) continue;
     ++taken;
     ASSERT_EQ(mine, Oracle<kIsRequest>::read(text)) << ::testing::PrintToString(text);

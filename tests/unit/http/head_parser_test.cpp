@@ -7,7 +7,7 @@
 namespace weir::http {
 namespace {
 
-// "400", or "METHOD path[?query] @authority framing keep|close [expects]".
+// Writes "400", or "METHOD path[?query] @authority framing keep|close [expects]".
 std::string verdict(std::string_view bytes) {
   RequestHead head;
   if (const auto fault = parse_request_head(bytes, head)) return std::to_string(fault->status);
@@ -24,7 +24,7 @@ struct Case {
   std::string_view verdict;
 };
 
-// The macro keeps NUL inside literals.
+// A macro, to keep NUL inside literals.
 #define RAW(text) std::string_view(text, sizeof(text) - 1)
 
 const Case kTargets[] = {
@@ -251,7 +251,7 @@ TEST(RequestHead, ConnectionNamesWhatEndsHere) {
   EXPECT_EQ(find_field(head.fields, "X_Two"), nullptr);
 }
 
-// Each is compared with the name of every field: the work of one head is bounded by both counts.
+// The parser compares each with every field name, so both counts bound its work.
 TEST(Connection, OptionsAreCountedOverAllItsLines) {
   const auto lines = [](std::size_t a, std::size_t b) {
     std::string text = "\r\nConnection: close, , ";

@@ -91,7 +91,7 @@ TEST(Parameters, ACopyIsReadAnew) {
   EXPECT_THAT(values(copy, "a"), IsEmpty());
 }
 
-// Against the plain way: every parameter compared with every name.
+// Compares with a simple implementation: every parameter against every name.
 TEST(Parameters, AgreesWithComparingEachParameter) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

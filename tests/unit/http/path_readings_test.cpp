@@ -13,7 +13,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::IsEmpty;
 
-// The other readings, or none.
+// Returns the other readings; empty if there are none.
 PathReadings readings_of(std::string_view raw) {
   std::string scratch;
   PathReadings readings;
@@ -35,7 +35,7 @@ TEST(PathReadings, AngularsParametersAreReadWithAndWithoutTheSlashInThem) {
   EXPECT_THAT(readings.others, ::testing::ElementsAre("/signin/track"));
 }
 
-// What some server makes of it is found, whoever is right.
+// Finds what some server reads, whichever server is right.
 TEST(PathReadings, HoldWhatAnyServerReads) {
   const std::pair<const char*, const char*> cases[] = {
       {"/%2fadmin", "/admin"},
@@ -105,7 +105,7 @@ TEST(PathReadings, AreBoundedHoweverLongAPathIs) {
   EXPECT_FALSE(readings_of("/x" + std::string(1000, 'a') + "/%2fadmin").too_many);
 }
 
-// Each reading is a path in normal form but for parameters, and no reading is there twice.
+// Each reading is in normal form except for parameters, and no reading is listed twice.
 TEST(PathReadings, AreInOneSpellingAndEachOnce) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -38,7 +38,7 @@ TEST(Percent, ReturnsWhatCameWhereNothingIsEncoded) {
   EXPECT_EQ(scratch, "untouched");
 }
 
-// Whatever a client chooses to encode, the text is the same.
+// The text is the same whichever octets a client encodes.
 TEST(Percent, EverySpellingOfATextIsThatText) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -39,13 +39,13 @@ std::vector<Good> good() {
           {second(kV6), kV6},
           {second(std::nullopt), std::nullopt},
           {with_tlv, kV4},
-          {kSignature + "\x21\0\0\0"s, std::nullopt},  // PROXY of no family
+          {kSignature + "\x21\0\0\0"s, std::nullopt},  // PROXY without family
           {kSignature + "\x20\x11\0\x0c\1\2\3\4\5\6\7\x8\0\1\0\2"s,
-           std::nullopt},  // LOCAL: whatever stands there
+           std::nullopt},  // LOCAL: addresses are ignored
           {kSignature + "\x21\x31\0\xd8"s + std::string(216, 'u'), std::nullopt}};  // a unix socket
 }
 
-// Wherever it is cut, it is no preamble yet, and no fault; and what follows it is not looked at.
+// A preamble that is cut anywhere needs more and is not a fault. Octets after a whole preamble are ignored.
 TEST(Preamble, IsReadWholeHoweverItComes) {
   for (const auto& [bytes, ends] : good()) {
     for (std::size_t cut = 0; cut < bytes.size(); ++cut)

@@ -1,4 +1,4 @@
-// Heads of answers: how their bodies are framed, and what is a fault.
+// Heads of responses: how their bodies are framed, and what is a fault.
 #include "unit/http/head_words.hpp"
 
 #include <string>
@@ -13,7 +13,7 @@ struct Case {
   std::string_view verdict;
 };
 
-// The macro keeps NUL inside literals.
+// A macro, to keep NUL inside literals.
 #define RAW(text) std::string_view(text, sizeof(text) - 1)
 
 const Case kResponses[] = {
@@ -71,8 +71,8 @@ TEST(ResponseHead, FramingAndFaults) {
   }
 }
 
-// RFC 9112 §6.3: these answers end with their heads, so framing fields cannot make them ambiguous. The server
-// may still send a body, so its connection is not used again.
+// RFC 9112 §6.3: these responses end with their heads, so framing fields cannot make them ambiguous. The
+// server may still send a body, so its connection is not reused.
 TEST(ResponseHead, AmbiguousFramingIsNoFaultWhereNoBodyFollows) {
   for (const char* fields :
        {"Transfer-Encoding: chunked\r\nContent-Length: 5", "Content-Length: 5\r\nTransfer-Encoding: chunked",
@@ -114,7 +114,7 @@ TEST(ResponseHead, ToHeadHasNoBodyWhateverItSays) {
   EXPECT_EQ(response_verdict("HTTP/1.1 200 OK\r\n\r\n", true), "200 none keep");
 }
 
-// RFC 9112 §2.2. Only answers: two readers could take such a request for different messages.
+// RFC 9112 §2.2. Only for responses: two readers could interpret such a request differently.
 TEST(ResponseHead, LinesMayEndInLineFeedAlone) {
   ResponseHead head;
   const std::string bytes = "HTTP/1.1 200 Fine\nX: a \nY:\tb\nContent-Length: 3\n\n";

@@ -18,7 +18,7 @@ TEST(StatusReader, ReadsTheHeadOfAnAnswer) {
   EXPECT_EQ(reader.status(), 204);
 }
 
-// All may come in one piece, and nothing after it.
+// The whole response may come in one piece.
 TEST(StatusReader, PassesOverInterimAnswersThatComeWithIt) {
   StatusReader reader;
   ASSERT_EQ(reader.feed(std::string(kHints) + std::string(kHints) + std::string(kFine)), State::Known);
@@ -35,7 +35,7 @@ TEST(StatusReader, ReadsItHoweverItIsCut) {
   }
 }
 
-// RFC 9112 §2.2: a health check judges a server as proxied requests do.
+// RFC 9112 §2.2: a health check accepts the same responses as proxied requests.
 TEST(StatusReader, AcceptsLinesThatEndInLineFeedAlone) {
   const std::string answer = "HTTP/1.1 103 Early Hints\nLink: </a>\n\nHTTP/1.0 200 OK\nServer: a\n\n";
   for (std::size_t cut = 1; cut < answer.size(); ++cut) {

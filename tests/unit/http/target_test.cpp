@@ -26,7 +26,7 @@ TEST(NormalisePath, OneResourceHasOneName) {
     EXPECT_EQ(path(way), "/a") << way;
 }
 
-// pchar but for letters and digits: an upstream decodes them before it looks for the resource.
+// pchar without letters and digits. A server decodes them before it looks up the resource.
 TEST(NormalisePath, WhatAPathMayHoldHasOneSpelling) {
   for (const char c : std::string_view("-._~!$&'()*+,=:@")) {
     char encoded[4];
@@ -61,7 +61,7 @@ TEST(NormalisePath, KeepsWhatMakesADifference) {
       {"/a%3fb%23", "/a%3Fb%23"},
       {"/%c3%a4", "/%C3%A4"},
       {"/caf\xc3\xa9", "/caf%C3%A9"},
-      {"/%C0%AF%c1%a1", "/%C0%AF%C1%A1"},  // overlong: nobody's slash, nobody's letter
+      {"/%C0%AF%c1%a1", "/%C0%AF%C1%A1"},  // overlong: neither a slash nor a letter
       {"/%252e%252e/a", "/%252e%252e/a"},  // decoded once
       {"/%256cogin", "/%256cogin"},
       {"/%zz%4", "/%25zz%254"},
@@ -87,8 +87,8 @@ TEST(PathDoubt, WhatServersReadDifferently) {
     EXPECT_EQ(path_doubt(raw), nullptr) << raw << ": " << path_doubt(raw);
 }
 
-// A server that decodes them before it removes dot segments (nginx does) reads another path than the one in
-// whose normal form they do not stand.
+// A server that decodes them before it removes dot segments (as nginx does) reads another path. The normal
+// form does not show that path.
 TEST(PathDoubt, EncodedSlashesThatRulesDoNotSee) {
   for (const std::string slash : {"%2f", "%2F", "%5c", "%5C", "%25"}) {
     for (const std::string& raw :
@@ -133,7 +133,7 @@ TEST(NormalisePath, UsesTheScratchAgain) {
   EXPECT_EQ(scratch.data(), storage);
 }
 
-// Whatever comes: normal form begins with '/', holds no dot or empty segment, and is its own normal form.
+// Every normal form begins with '/', has no dot or empty segment, and is its own normal form.
 TEST(NormalisePath, IsAFixedPointOfItself) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
