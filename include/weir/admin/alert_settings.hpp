@@ -1,4 +1,4 @@
-// What alerts watch, and whom they tell: as configured.
+// The configuration of alerts: what each alert watches, and the webhook that it posts to.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -12,39 +12,39 @@ namespace weir::admin {
 
 enum class AlertOn : std::uint8_t {
   Refusals,  // of a rule
-  Upstream,  // its servers' failures, and their answers of 5xx
-  Redis,     // calls that got no use of an answer
+  Upstream,  // failures of its servers, and their 5xx responses
+  Redis,     // calls without a usable reply
 };
 
-// Where messages go.
+// The receiver of messages.
 struct Webhook {
   base::Endpoint address;
   bool tls = false;
   std::string target;         // "/path?query"
-  std::string authorization;  // the field's value; empty: none
-  std::string ca;             // PEM: who signs its certificate; empty: whom the system trusts
+  std::string authorization;  // value of the header field; empty: no field
+  std::string ca;             // PEM file of trusted authorities; empty: the system's
   friend bool operator==(const Webhook&, const Webhook&) = default;
 };
 
 struct AlertSettings {
   std::string name;
   AlertOn on = AlertOn::Refusals;
-  std::string subject;  // the rule's or the upstream's name; "redis"
+  std::string subject;  // name of the rule or upstream; "redis"
   observe::Surge::Settings surge;
   Webhook webhook;
-  limit::Spacing posts;  // how often one may be attempted
+  limit::Spacing posts;  // limits how often posts may be attempted
   unsigned attempts = 5;
-  base::Duration timeout{5'000'000};  // of an attempt
+  base::Duration timeout{5'000'000};  // for each attempt
   friend bool operator==(const AlertSettings&, const AlertSettings&) = default;
 };
 
-// How one stands, for another process of weir to go on with.
+// The state of an alert, for another weir process that continues it.
 struct AlertStanding {
-  std::string voice;  // which: the same name and webhook make the same word
+  std::string voice;  // identifies the alert: the same name and webhook give the same text
   bool firing = false;
-  bool unsaid = false;  // its webhook has not been told yet
+  bool unsaid = false;  // the webhook does not know this state yet
   base::TimePoint since{};
-  std::uint64_t seen = 0;  // within the last period
+  std::uint64_t seen = 0;  // count within the last period
   friend bool operator==(const AlertStanding&, const AlertStanding&) = default;
 };
 

@@ -1,7 +1,8 @@
-// Alerts: tells a webhook when a rule refuses more than it should, or an upstream or Redis fails more than it
-// should, and when that is over. docs/alerts.md says what is posted.
+// Posts to a webhook when a rule refuses too many requests, or when an upstream or Redis fails too often.
+// Posts again when that is over. docs/alerts.md describes the messages.
 //
-// Lives on the control thread, which serves no request. Every bound is small: one message waits for each
+// Runs on the control thread, which serves no requests. Every bound is small: each alert has one waiting
+// message and one connection, and every attempt has a deadline. A newer message replaces the waiting one.
 // alert, over one connection, and an attempt ends with its deadline.
 #pragma once
 
@@ -19,35 +20,36 @@ namespace weir::admin {
 
 class Alerts {
  public:
-  // `say` takes lines for the log. `sources` are read once a second; the instants are theirs.
+  // `say` writes lines to the log. `sources` are read once a second; all times are in their clock.
   Alerts(net::Executor executor, std::vector<AlertSettings> settings, Sources sources,
          std::function<void(const std::string&)> say);
-  // REQUIRES that the executor's context does not run any more, or that this is its thread.
+  // REQUIRES that the executor's context no longer runs, or that this is its thread.
   ~Alerts();
   Alerts(const Alerts&) = delete;
   Alerts& operator=(const Alerts&) = delete;
 
-  // Why such alerts cannot be made, as change() would throw; none: they can.
+  // Returns the reason why such alerts cannot be made (change() would throw); nullopt if they can.
   [[nodiscard]] static std::optional<std::string> fault_of(const std::vector<AlertSettings>& settings);
 
   void start();
-  // Goes on with others, on the executor's thread: an alert whose settings stay the same goes on as it is,
-  // one that fires and is gone says that it has ended, and what was counted under a name goes on for whatever
-  // has that name.
+  // Replaces the alerts, on the executor's thread. An alert with unchanged settings keeps its state. A
+  // removed alert that is firing posts that it has ended. A new alert continues the counts of an old alert
+  // with the same name.
   void change(std::vector<AlertSettings> settings, Sources sources);
 
-  // Reads the files again that say whom webhooks believe, on the executor's thread.
+  // Reads the webhooks' authority files again, on the executor's thread.
   void read_authorities();
 
-  // For a process of weir that takes over from this one, on the executor's thread. `voices`: of which there
-  // are, as AlertStanding::voice. Who retires hears whose the other has, goes silent of those, and says how
-  // they stand; the other goes on with that, so that a webhook hears of one alert.
+  // Hand alerts over to a new weir process, on the executor's thread. voices() returns AlertStanding::voice
+  // of each alert. The old process calls retire() with the new process's voices, stops those alerts, and
+  // returns their states. The new process passes the states to go_on(), so that a webhook sees one continuous
+  // alert.
   [[nodiscard]] std::vector<std::string> voices() const;
   [[nodiscard]] std::vector<AlertStanding> retire(const std::vector<std::string>& voices);
   void go_on(const std::vector<AlertStanding>& standings);
 
   [[nodiscard]] std::vector<AlertFigures> figures() const;
-  // How often looking or posting failed by a fault of weir's own.
+  // Returns how often a check or a post failed because of a fault in weir.
   [[nodiscard]] std::uint64_t faults() const noexcept;
 
  private:

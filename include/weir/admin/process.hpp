@@ -1,4 +1,4 @@
-// Reads what the system knows of this process, from /proc/self.
+// Reads values of this process from /proc/self.
 //
 // For one thread.
 #pragma once
@@ -15,11 +15,11 @@ class ProcessReader {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // How many descriptors are open the kernel says itself (Linux 6.2 and later). Where it does not, they are
-  // counted one by one, some 12 ms for 9,000: so seldom.
+  // The period for counting open descriptors one by one, which takes about 12 ms for 9,000. Needed only if
+  // the kernel does not report the number itself (Linux before 6.2).
   static constexpr std::chrono::seconds kCountEvery{30};
 
-  // `kernel_says`: false takes it for an older one.
+  // `kernel_says`: false treats the kernel as an older one.
   explicit ProcessReader(bool kernel_says = true) noexcept : kernel_says_(kernel_says) {}
 
   [[nodiscard]] std::optional<ProcessFigures> read(Clock::time_point now = Clock::now());

@@ -1,7 +1,9 @@
-// What the dashboard shows of the time before somebody opened it: how many requests were admitted, delayed
-// and refused in each of the last minutes' steps, by all and by each rule, and since when a rule refuses.
+// Records what the dashboard shows of the time before somebody opened it. Records how many requests were
+// admitted, delayed and refused in each step of the last minutes, in total and for each rule. Also records
+// since when a rule refuses.
 //
-// Belongs to the thread of the admin listener. Memory is bounded: kKept numbers for each of 3 + 2 per rule.
+// Belongs to the thread of the admin listener. Memory is bounded: kKept numbers for each of 3 + 2 * rules
+// series.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -18,22 +20,22 @@ struct Sources;
 class Recorder {
  public:
   static constexpr base::Duration kStep{5'000'000};
-  static constexpr std::size_t kKept = 180;  // steps: a quarter of an hour
-  // A rule that has refused nobody for so long refuses anew when it does again.
+  static constexpr std::size_t kKept = 180;  // steps: 15 minutes
+  // A refusal after so long a pause starts a new period of refusals.
   static constexpr base::Duration kPause{60'000'000};
 
   Recorder();
 
-  // Once every kStep. Rules are known by their names: one that stays goes on, though its place may change.
+  // Must be called every kStep. A rule with the same name continues, even if its position changes.
   void look(const Sources& sources, base::TimePoint now);
 
-  // Series: admitted, delayed, refused; then of each rule, in the order of `rules`, what it admitted and what
-  // it refused (of a shadow rule: would have).
+  // Returns the series: admitted, delayed, refused; then admitted and refused for each rule, in the order of
+  // rules(). For a shadow rule, the second series counts requests that it would have refused.
   [[nodiscard]] const observe::History& history() const noexcept { return history_; }
   [[nodiscard]] const std::vector<std::string>& rules() const noexcept { return rules_; }
-  // When the last step ended; the epoch: none has.
+  // Returns the end of the last step; the epoch: no step has ended.
   [[nodiscard]] base::TimePoint latest() const noexcept { return latest_; }
-  // Since when each rule refuses. REQUIRES rule < rules().size().
+  // Returns since when the rule refuses. REQUIRES rule < rules().size().
   [[nodiscard]] const observe::Spell& refusals(std::size_t rule) const { return refusals_[rule]; }
 
  private:

@@ -22,7 +22,7 @@ namespace {
 namespace json = boost::json;
 using Change = observe::Surge::Change;
 
-// How often it has happened since the start; what an alert is on may be gone from the configuration.
+// Returns the count of events since the start. Returns 0 if the alert's subject is no longer configured.
 std::uint64_t total_of(const AlertSettings& alert, const Sources& sources) {
   std::uint64_t sum = 0;
   switch (alert.on) {
@@ -47,7 +47,7 @@ std::uint64_t total_of(const AlertSettings& alert, const Sources& sources) {
   return sum;
 }
 
-// "2026-02-20T10:00:00Z" (RFC 3339).
+// Returns a time such as "2026-02-20T10:00:00Z" (RFC 3339).
 std::string written(base::TimePoint at) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(at);
   std::tm parts{};
@@ -66,12 +66,12 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string();
 }
 
-// Who hears of the one hears of the other as the same alert.
+// Returns true if the receiver cannot tell the two alerts apart.
 bool sound_alike(const Alert& one, const Alert& other) {
   return one.settings.name == other.settings.name && one.settings.webhook == other.settings.webhook;
 }
 
-// Webhooks hold secrets, and are long.
+// Returns a digest, because webhooks contain secrets and are long.
 std::string voice_of(const AlertSettings& alert) {
   const auto& webhook = alert.webhook;
   const auto digest = base::siphash128({}, alert.name + (webhook.tls ? "\nhttps://" : "\nhttp://") +
@@ -189,7 +189,7 @@ void AlertBook::tell(Alert& alert, Change change, base::TimePoint now) {
   if (change != Change::GoesOn)
     say_("alert " + alert.settings.name + (change == Change::Began ? " fires: " : " has ended: ") +
          std::to_string(figures.seen) + " within the last period, the threshold is " + figures.above);
-  // What one that leaves has not got through yet is no news any more.
+  // This message makes older ones of a removed alert with the same name and webhook obsolete.
   figures.superseded += std::erase_if(
       leaving_, [&](const auto& old) { return sound_alike(*old, alert) && !old->delivery.empty(); });
   if (alert.delivery.put(message(alert, change, now), now)) ++figures.superseded;

@@ -1,8 +1,8 @@
-// Which alerts there are, what each has to say, and to whom: what of alerts needs no connection. The instants
+// The list of alerts with their states and waiting messages: the part of alerts without connections. Times
 // are arguments.
 //
-// An alert that is removed, or whose settings change while it fires, says to its own webhook that it has
-// ended: it leaves, and is here until that has got through or was given up. Belongs to one thread.
+// If an alert is removed, or its settings change while it fires, its webhook must hear that it has ended.
+// Such an alert stays here until that message was delivered or given up. Belongs to one thread.
 #pragma once
 
 #include "weir/admin/alert_settings.hpp"
@@ -22,46 +22,47 @@ namespace weir::admin {
 
 struct Alert {
   AlertSettings settings;
-  net::TlsContext tls;  // null where the webhook speaks none
+  net::TlsContext tls;  // null if the webhook does not use TLS
   observe::Surge surge;
   observe::Delivery delivery;
-  std::shared_ptr<AlertFigures> figures;  // shared by those that have had its name, one after another
+  std::shared_ptr<AlertFigures> figures;  // shared by all alerts that have had this name, one after another
   // The addresses of the webhook's host.
   std::unique_ptr<net::NameLookup> lookup = std::make_unique<net::NameLookup>();
 };
 
 class AlertBook {
  public:
-  // Shared with an attempt to post that outlives a change.
+  // Shared with a running post, which may outlive a change.
   using Alerts = std::vector<std::shared_ptr<Alert>>;
 
-  // `say` takes lines for the log. `version`: of weir, for the messages.
+  // `say` writes lines to the log. `version`: weir's version, for the messages.
   AlertBook(std::string version, std::function<void(const std::string&)> say);
 
-  // Throws where a webhook's `ca` cannot be read.
+  // Throws if the `ca` of a webhook cannot be read.
   [[nodiscard]] static std::shared_ptr<Alert> make(AlertSettings settings);
 
-  // Goes on with others: one whose settings stay the same goes on as it is. Throws as make() does, and then
+  // Replaces the alerts. An alert with unchanged settings keeps its state. Throws like make(), and then
   // nothing has changed.
   void change(std::vector<AlertSettings> settings, base::TimePoint now);
 
-  // Reads the files again that say whom webhooks believe, for messages from now on; a faulty one is left as
-  // it was read before.
+  // Reads the webhooks' authority files again for later messages. A faulty file is ignored, and the former
+  // content stays in use.
   void read_authorities();
 
-  // Of each alert, as AlertStanding::voice.
+  // Returns AlertStanding::voice of each alert.
   [[nodiscard]] std::vector<std::string> voices() const;
-  // Ends with all: another process goes on with those of `voices`, which says what is still to be said of
-  // them. What it has to know: of those that fire, or have not told yet how they stand. The others are gone.
+  // Ends all alerts. Another process continues those of `voices` and sends their waiting messages. Returns
+  // the states of those that fire or have a waiting message. Other alerts are removed as change() removes
+  // them.
   [[nodiscard]] std::vector<AlertStanding> retire(const std::vector<std::string>& voices,
                                                   base::TimePoint now);
-  // Goes on with what another process has retired from.
+  // Continues alerts from which another process has retired.
   void go_on(const std::vector<AlertStanding>& standings, base::TimePoint now);
 
-  // Once a second: what has happened since, and what is to be said of it.
+  // Must be called once a second. Counts events and creates messages.
   void look(const Sources& sources, base::TimePoint now);
 
-  // Whoever may have something to say, those that leave first; who has said its last is forgotten.
+  // Returns all alerts that may have a message, removed ones first. Forgets removed alerts without a message.
   [[nodiscard]] Alerts speakers();
 
   [[nodiscard]] std::vector<AlertFigures> figures() const;
@@ -75,7 +76,7 @@ class AlertBook {
   const std::string version_;
   const std::string host_;
   std::function<void(const std::string&)> say_;
-  Alerts alerts_;  // in the configuration's order
+  Alerts alerts_;  // in the order of the configuration
   Alerts leaving_;
 };
 

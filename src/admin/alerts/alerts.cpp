@@ -43,7 +43,7 @@ struct Alerts::Impl {
   std::mt19937_64 random{std::random_device{}()};
 };
 
-// Once a second. What fails in it, for want of memory, is tried in the next one.
+// Runs once a second. A step that fails for lack of memory is tried again in the next turn.
 void Alerts::Impl::turn() {
   try {
     book.look(sources, sources.now());
@@ -58,7 +58,7 @@ void Alerts::Impl::turn() {
   });
 }
 
-// Each over a connection of its own, so nobody waits for another one's receiver.
+// Each post has a connection of its own, so that no post waits for the receiver of another.
 void Alerts::Impl::post_what_is_due() {
   for (const auto& alert : book.speakers()) {
     const std::string* const due = alert->delivery.begin(sources.now());
@@ -74,7 +74,7 @@ void Alerts::Impl::post_what_is_due() {
 
 net::Task<void> Alerts::Impl::post(std::shared_ptr<Alert> alert, std::string body) {
   const auto& settings = alert->settings;
-  const auto tls = net::share(alert->tls.get());  // the alert may get another one meanwhile
+  const auto tls = net::share(alert->tls.get());  // the alert may get another context meanwhile
   Post::End end;
   try {
     Post attempt(executor, watchdog, *alert->lookup);
@@ -108,7 +108,7 @@ void Alerts::Impl::note_end(Alert& alert, const Post::End& end) {
 Alerts::Alerts(net::Executor executor, std::vector<AlertSettings> settings, Sources sources,
                std::function<void(const std::string&)> say)
     : impl_(std::make_unique<Impl>(executor, std::move(settings), std::move(sources), std::move(say))) {
-  (void)net::Reactor::of(executor);  // now, for it takes a descriptor, and at the end there may be none
+  (void)net::Reactor::of(executor);  // created now: it needs a descriptor, and later none may be left
 }
 
 Alerts::~Alerts() {

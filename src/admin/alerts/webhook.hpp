@@ -1,7 +1,8 @@
-// One POST to a webhook, over a connection of its own.
+// Posts one message to a webhook, over a connection of its own.
 //
-// Belongs to one thread's loop. The name is looked up for each, so a receiver may move. A look-up that takes
-// more than half of the time-out is left to itself: then the addresses count that the name had before.
+// Belongs to one thread's loop. Looks the name up for each message, so that the receiver may move. If the
+// look-up takes more than half of the time-out, it continues alone, and the post uses the name's former
+// addresses.
 #pragma once
 
 #include "weir/admin/alert_settings.hpp"
@@ -17,17 +18,17 @@ namespace weir::admin {
 
 class Post final : net::Watched {
  public:
-  // `lookup`: of the receiver's name; outlives the post.
+  // `lookup`: the receiver's name; outlives the post.
   Post(net::Executor executor, net::Watchdog& watchdog, net::NameLookup& lookup)
       : Watched(watchdog), executor_(executor), watchdog_(watchdog), lookup_(lookup), pause_(executor) {}
 
   struct End {
-    std::string fault;            // empty: the receiver took it
-    bool hopeless = false;        // another attempt would end like this one
-    bool may_have_taken = false;  // the whole message went out, and no answer says what became of it
+    std::string fault;            // empty: the receiver accepted the message
+    bool hopeless = false;        // another attempt would have the same result
+    bool may_have_taken = false;  // the whole message was sent, but no response says whether it was accepted
   };
-  // `tls`: the context that its server is believed by; null where it speaks none. One at a time. `hook` and
-  // `body` outlive the task.
+  // Posts `body`. One call at a time. `tls`: the context that verifies the server; null without TLS. `hook`
+  // and `body` outlive the task.
   [[nodiscard]] net::Task<End> send(const Webhook& hook, SSL_CTX* tls, base::Duration timeout,
                                     const std::string& body);
 
@@ -43,11 +44,11 @@ class Post final : net::Watched {
   net::Executor executor_;
   net::Watchdog& watchdog_;
   net::NameLookup& lookup_;
-  net::Timer pause_;  // between two looks at lookup_
+  net::Timer pause_;  // between two checks of lookup_
   std::unique_ptr<net::Stream> stream_;
-  net::Dial* dial_ = nullptr;  // in the frame of connect(), while it waits
+  net::Dial* dial_ = nullptr;  // in the frame of connect() while it waits
   bool late_ = false;
-  const char* late_fault_ = "";  // what the deadline would mean now
+  const char* late_fault_ = "";  // the fault to report if the deadline passes now
 };
 
 }  // namespace weir::admin

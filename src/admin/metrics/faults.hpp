@@ -1,5 +1,5 @@
-// What should not have happened on the control thread, where it is counted and said: once, until what failed
-// has worked again. Belongs to that thread.
+// Counts exceptions on the control thread. Logs the first one, and then none until the failed work has
+// succeeded. Belongs to that thread.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class Faults {
  public:
   using Say = std::function<void(std::string_view)>;
 
-  // "admin: accepting", say; `say` may be empty.
+  // `what`: the work, such as "admin: accepting". `say` may be empty.
   Faults(const char* what, const Say& say) : what_(what), say_(say) {}
 
   // REQUIRES that an exception is being handled.
@@ -29,7 +29,7 @@ class Faults {
       } catch (const std::exception& fault) {
         say_(std::string(what_) + " failed, and goes on: " + fault.what());
       }
-    } catch (...) {  // there is not even memory to say so: the next time
+    } catch (...) {  // no memory for the message: the next fault reports it
       said_ = false;
     }
   }

@@ -1,5 +1,5 @@
-// The metrics page, by prometheus-cpp's serialiser alone: its registry counts with locks and keeps what it
-// has seen, while weir's counters are read here when somebody asks.
+// Writes the metrics page. Uses only prometheus-cpp's serialiser, because its registry locks and stores
+// values, while weir reads its own counters on request.
 #include "admin/metrics/metrics_page.hpp"
 #include "admin/pages/answer.hpp"
 

@@ -1,4 +1,4 @@
-// Alerts, and whether their messages get through.
+// Metrics of alerts and their posts.
 #include "admin/metrics/metrics_page.hpp"
 
 namespace weir::admin {

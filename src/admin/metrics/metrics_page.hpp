@@ -1,6 +1,6 @@
-// The metrics page while it is written: families of prometheus-cpp, one after another, and sums over workers.
+// The metrics page under construction: metric families of prometheus-cpp, and sums over workers.
 //
-// Made for one scrape and gone with it. What there is to tell stands in metrics_*.cpp, by concern.
+// Exists for one scrape. The metrics_*.cpp files write the families, by subject.
 #pragma once
 
 #include "weir/admin/sources.hpp"
@@ -16,8 +16,8 @@ namespace weir::admin {
 
 using Labels = std::vector<prometheus::ClientMetric::Label>;
 
-// One family. Values given for equal labels are added up: two routes may bear one name, and a page that says
-// a series twice is refused as a whole.
+// One family. Adds up the values of equal labels, because two routes may have one name. Prometheus rejects a
+// whole page with a series that appears twice.
 class Family {
  public:
   Family(prometheus::MetricType type, std::string name, std::string help)
@@ -55,7 +55,7 @@ class MetricsPage {
   }
   void put(const Family& family) { families_.push_back(family.build()); }
 
-  // Of what `read` finds in the counters of each worker.
+  // Returns the sum of what `read` finds in the counters of each worker.
   template <class Read>
   [[nodiscard]] double sum(Read read) const {
     double total = 0;
@@ -63,11 +63,11 @@ class MetricsPage {
     return total;
   }
 
-  // Families of one series, and a histogram, over all workers.
+  // Put a family of one series, or a histogram, over all workers.
   void total(observe::Tally observe::Counters::*tally, std::string name, std::string help);
   void level(observe::Gauge observe::Counters::*level, std::string name, std::string help);
   void durations(const observe::Histogram observe::Counters::*histogram, std::string name, std::string help);
-  // A counter with a series for each upstream.
+  // Put a family with a series for each upstream.
   void each_upstream(observe::Tally observe::UpstreamTallies::*tally, std::string name, std::string help);
   void each_upstream(observe::Gauge observe::UpstreamTallies::*level, std::string name, std::string help);
 
@@ -79,12 +79,12 @@ class MetricsPage {
   std::vector<prometheus::MetricFamily> families_;
 };
 
-// Each concern's families. Labels come from the configuration, never from a client.
+// Write the families of one subject. Labels come from the configuration, never from a client.
 void tell_traffic(MetricsPage& page);    // requests, durations, connections
 void tell_rules(MetricsPage& page);      // decisions, what settles them, messages, load
 void tell_state(MetricsPage& page);      // the key table, Redis, leases
-void tell_upstreams(MetricsPage& page);  // and their servers
+void tell_upstreams(MetricsPage& page);  // upstreams and their servers
 void tell_alerts(MetricsPage& page);
-void tell_process(MetricsPage& page);  // certificates, and the process itself
+void tell_process(MetricsPage& page);  // certificates and the process itself
 
 }  // namespace weir::admin

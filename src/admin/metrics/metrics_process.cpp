@@ -1,4 +1,4 @@
-// Certificates, and the process itself.
+// Metrics of certificates and of the process itself.
 #include "admin/metrics/metrics_page.hpp"
 
 namespace weir::admin {
@@ -61,7 +61,7 @@ void tell_upgrades(MetricsPage& page) {
                .add({}, figures.lost));
 }
 
-// What the control thread had to give up, and went on.
+// Counts failed work of the control thread, which continued afterwards.
 void tell_faults(MetricsPage& page) {
   Family faults =
       page.counter("weir_control_faults_total",

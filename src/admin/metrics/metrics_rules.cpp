@@ -1,4 +1,4 @@
-// What each rule says, and what answers make of it.
+// Metrics of rules: decisions and settlements.
 #include "admin/metrics/metrics_page.hpp"
 
 namespace weir::admin {
@@ -7,7 +7,7 @@ namespace {
 
 using observe::Counters;
 
-// Of rules whose charges wait for answers: others would only show nothing.
+// Writes settlements only for rules that settle. All other rules would show zeros.
 void tell_settlements(MetricsPage& page) {
   Family settled =
       page.counter("weir_settlements_total", "What became of charges that their answers settle.");

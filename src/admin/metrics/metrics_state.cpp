@@ -1,4 +1,4 @@
-// Where limits are kept: the table of keys, Redis, and what is leased from it.
+// Metrics of the state: the key table, Redis, and units taken in advance.
 #include "admin/metrics/metrics_page.hpp"
 
 #include <chrono>
@@ -26,7 +26,7 @@ void tell_keys(MetricsPage& page) {
                .add({}, stats.log_merged));
 }
 
-// Calendars and hours go by a clock that was read once.
+// Reports how far the system's clock differs from weir's clock, by which calendars and times of day run.
 void tell_clock(MetricsPage& page) {
   if (!page.sources().now) return;
   const auto ahead =

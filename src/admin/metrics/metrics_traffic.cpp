@@ -1,4 +1,4 @@
-// What clients ask for and get, and how long it takes.
+// Metrics of requests, responses and their durations.
 #include "admin/metrics/metrics_page.hpp"
 
 #include <optional>
@@ -14,7 +14,7 @@ std::string code_label(unsigned status) {
   return status == Counters::kOtherStatus ? "other" : std::to_string(status);
 }
 
-// Codes that were never answered are left out: 500 lines of nothing for each route would drown the rest.
+// Omits status codes that never occurred. Otherwise each route would have 500 lines of zeros.
 void count_route(const MetricsPage& page, Family& family, std::optional<std::size_t> route,
                  const std::string& name) {
   Counters::StatusSums sums{};

@@ -1,4 +1,4 @@
-// The servers behind weir, and what it is to reach them.
+// Metrics of upstreams and their servers.
 #include "admin/metrics/metrics_page.hpp"
 
 namespace weir::admin {

@@ -17,7 +17,7 @@ double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
-// The folder's own descriptor, which is open while one looks, is left out.
+// Returns the number of open descriptors, without the one that reads the folder.
 std::optional<std::uint64_t> count_descriptors() {
   std::error_code ec;
   std::uint64_t count = 0;
@@ -29,7 +29,7 @@ std::optional<std::uint64_t> count_descriptors() {
 
 }  // namespace
 
-// proc(5): the size of the folder is how many there are, and was always 0 before.
+// The size of the folder is the number of descriptors (proc(5)). Older kernels report 0.
 std::optional<std::uint64_t> ProcessReader::open_descriptors(Clock::time_point now) {
   struct stat folder {};
   if (kernel_says_ && ::stat(kDescriptors, &folder) == 0 && folder.st_size > 0)

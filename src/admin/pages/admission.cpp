@@ -14,7 +14,7 @@ bool is_port(std::string_view text) noexcept {
          (text.starts_with(':') && text.find_first_not_of("0123456789", 1) == std::string_view::npos);
 }
 
-// Of "name:port", "[v6]:port" or either without a port; nothing of anything else.
+// Returns the host of "name:port" or "[v6]:port", with or without the port. Empty for any other text.
 std::string_view host_of(std::string_view authority) noexcept {
   const bool bracketed = authority.starts_with('[');
   if (bracketed && authority.find(']') == std::string_view::npos) return {};
@@ -49,8 +49,8 @@ Answer wrong_method(const Question& question) {
   return refusal;
 }
 
-// A form of another site can send three types of body, and none of them is this one; a script of another site
-// may send it after a preflight alone, which nobody answers here.
+// Rejects bodies that are not JSON. A form of another site can only send three other types. A script of
+// another site would need a preflight, which this listener does not answer.
 std::optional<Answer> fault_of_body(const Page& page, const Question& question) {
   if (question.has_body && page.body == Page::Body::None)
     return error_answer(413, "body_too_large", "This page takes no body.");
@@ -63,7 +63,7 @@ std::optional<Answer> fault_of_body(const Page& page, const Question& question) 
 }  // namespace
 
 bool is_own_host(std::string_view host, const base::Endpoint& address) {
-  if (host.empty() || address.is_unix()) return true;  // no browser comes by a unix socket
+  if (host.empty() || address.is_unix()) return true;  // browsers do not use unix sockets
   const auto name = host_of(host);
   return base::IpAddress::parse(name).has_value() || http::equal_ignoring_case(name, "localhost") ||
          http::equal_ignoring_case(name, address.host);
@@ -86,7 +86,7 @@ std::optional<Answer> fault_of_asker(const Admission& admission, const Question&
 
 std::variant<const Page*, Answer> admit(const Admission& admission, const Question& question) {
   const Page* const page = find_page(path_of(question), question.method);
-  // First, for whoever may not ask is not to learn what there is.
+  // First, because a client without permission must not learn which pages exist.
   if (page == nullptr || page->whom != Page::For::Anybody)
     if (auto fault = fault_of_asker(admission, question)) return std::move(*fault);
   if (page == nullptr) return error_answer(404, "not_found", "There is no such page.");

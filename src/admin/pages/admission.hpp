@@ -1,8 +1,8 @@
-// Who may ask the admin listener, and from where: everything that stands between a request and its page.
+// Decides whether a request may read an admin page.
 //
-// In this order: the token, else the Host; whether there is such a page, which takes that method; whether a
-// page of another site sent it; what body it brings. Browsers are what the second and the fourth are about:
-// they send what a stranger's page tells them to, from inside the network that they stand in.
+// The checks in order: the token, or without one the Host; the page and its method; whether another site's
+// page sent the request; the body. The Host check and the site check concern browsers. A browser
+// inside the network sends what a stranger's page tells it to send.
 #pragma once
 
 #include "admin/pages/answer.hpp"
@@ -21,25 +21,25 @@ namespace weir::admin {
 
 struct Admission {
   Token token;
-  base::Endpoint address;  // where it listens, as configured
+  base::Endpoint address;  // of the listener, as configured
 };
 
-// The page that is to answer, or the refusal. Pages that are for anybody are so under any name.
+// Returns the page, or the refusal. Pages for anybody ignore the token and the Host.
 [[nodiscard]] std::variant<const Page*, Answer> admit(const Admission& admission, const Question& question);
 
-// Why it is answered by nothing that is for operators; nullopt where it is.
+// Returns the refusal of a request that may not see data for operators; nullopt if it may.
 [[nodiscard]] std::optional<Answer> fault_of_asker(const Admission& admission, const Question& question);
 
-// Whether a Host names this listener so that no other site's name can (DNS rebinding): an IP address,
-// localhost, or what the configuration calls it. None at all is no browser's.
+// Returns true if no other site's name can be in the Host (DNS rebinding). Such a Host is an IP address,
+// localhost or the configured name. A request without Host passes, because browsers always send one.
 [[nodiscard]] bool is_own_host(std::string_view host, const base::Endpoint& address);
 
-// Whether a browser says that another site's page sent it (Origin, RFC 6454; Sec-Fetch-Site, W3C Fetch
-// Metadata).
+// Returns true if the browser says that another site's page sent the request (Origin, RFC 6454;
+// Sec-Fetch-Site, W3C Fetch Metadata).
 [[nodiscard]] bool is_of_another_site(const Question& question);
 
-// Fields of every answer: it is nothing to be framed, guessed at, or told of to others, and a page of ours
-// runs scripts and styles of ours alone.
+// Header fields of every response. Browsers must not frame it, guess its type, or reveal its address to
+// others. The dashboard's page may run only its own scripts and styles.
 inline constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kGuardingFields{
     {{"Content-Security-Policy",
       "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "

@@ -1,4 +1,4 @@
-// What is asked of the admin listener, and what it says, as values: all but the sockets and the octets.
+// Requests to the admin listener and its responses as values, without sockets.
 #pragma once
 
 #include "weir/admin/sources.hpp"
@@ -8,24 +8,24 @@
 
 namespace weir::admin {
 
-// Views into the request, which lives until its answer has been sent.
+// Views into a request, which lives until its response has been sent.
 struct Question {
   std::string_view method;
-  std::string_view target;              // as it came
-  std::string_view authorization = {};  // fields' values; empty: absent, here and below
+  std::string_view target;              // as received
+  std::string_view authorization = {};  // values of header fields; empty: absent, here and below
   std::string_view host = {};
   std::string_view origin = {};
   std::string_view fetch_site = {};  // Sec-Fetch-Site
   std::string_view content_type = {};
   std::string_view if_none_match = {};
-  bool has_body = false;       // one is announced
-  std::string_view body = {};  // whole, once a page that takes one is asked
-  std::string peer = {};       // who asks: "203.0.113.7:50000"; "unix" at a unix socket
-  bool has_token = true;       // brings the token, or none is set
-  bool is_operators = true;    // and no stranger's page can have sent it: it may be told what operators are
+  bool has_body = false;       // the head announces a body
+  std::string_view body = {};  // complete, if the page takes a body
+  std::string peer = {};       // address of the client: "203.0.113.7:50000"; "unix" at a unix socket
+  bool has_token = true;       // has the token, or no token is set
+  bool is_operators = true;    // may see data for operators: no stranger's page can have sent it
 };
 
-// The part of its target before '?', and behind it.
+// Return the part of the target before '?', and the part behind it.
 [[nodiscard]] std::string_view path_of(const Question& question) noexcept;
 [[nodiscard]] std::string_view query_of(const Question& question) noexcept;
 
@@ -33,21 +33,21 @@ struct Answer {
   unsigned status = 200;
   std::string body = {};
   std::string_view content_type = "application/json";
-  std::string allow = {};      // of a 405, the methods that would do
-  bool challenge = false;      // of a 401: names the scheme
-  std::string_view etag = {};  // in its quotes. With one it may be kept, and asked for anew; else never
+  std::string allow = {};      // for 405: the methods that the page has
+  bool challenge = false;      // for 401: adds WWW-Authenticate
+  std::string_view etag = {};  // with its quotes; allows caching with revalidation. Empty: no caching
 };
 
-// An error in the shape of all of weir's: {"error": CODE, "message": …}.
+// Returns an error in the form of all of weir's errors: {"error": CODE, "message": …}.
 [[nodiscard]] Answer error_answer(unsigned status, std::string_view code, std::string_view message);
 
-// 304 in place of an answer whose etag the question names.
+// Returns 304 if the request has the answer's etag; otherwise the answer.
 [[nodiscard]] Answer unless_known(Answer answer, const Question& question);
 
-// The parts that have a file of their own.
+// Return the texts of pages that have a file of their own.
 [[nodiscard]] std::string metrics_text(const Sources& sources);  // Prometheus text exposition format 0.0.4
 [[nodiscard]] std::string rules_json(const Sources& sources);
-[[nodiscard]] std::string overview_json(const Sources& sources);  // what the dashboard shows now
-[[nodiscard]] std::string history_json(const Sources& sources);   // and what it shows of the last minutes
+[[nodiscard]] std::string overview_json(const Sources& sources);  // the dashboard's present data
+[[nodiscard]] std::string history_json(const Sources& sources);   // the dashboard's data of the last minutes
 
 }  // namespace weir::admin

@@ -1,4 +1,4 @@
-// POST /api/explain: from a described request to what would become of it, both in JSON.
+// POST /api/explain: reads a described request and returns the decision for it, both as JSON.
 #include "admin/pages/inquiry_reader.hpp"
 #include "admin/pages/limit_json.hpp"
 #include "admin/pages/pages.hpp"

@@ -18,7 +18,8 @@ Fault take_text(const json::value& value, std::string_view name, std::string& te
   return std::nullopt;
 }
 
-// {"X-Tenant": "acme", "Cookie": ["a=1", "b=2"]}: a list for a field of several lines.
+// Reads an object such as {"X-Tenant": "acme", "Cookie": ["a=1", "b=2"]}. A list gives a field of several
+// lines.
 Fault take_headers(const json::value& value, policy::Inquiry& inquiry) {
   if (!value.is_object()) return "\"headers\" is not an object of names and values";
   for (const auto& member : value.as_object()) {

@@ -1,4 +1,4 @@
-// The JSON of POST /api/explain: a request that somebody describes. Pure.
+// Reads the JSON of POST /api/explain, which describes a request. Pure.
 #pragma once
 
 #include "weir/policy/inquiry.hpp"
@@ -9,11 +9,11 @@
 
 namespace weir::admin {
 
-// What is wrong with such a text, as a sentence.
+// A sentence about what is wrong with the text; nullopt if nothing is.
 using InquiryFault = std::optional<std::string>;
 
-// Fills `inquiry` with what a JSON object says, and what it leaves out with a GET of "/" from 127.0.0.1.
-// Where there is a fault `inquiry` means nothing.
+// Fills `inquiry` from a JSON object. Missing members have the values of a GET of "/" from 127.0.0.1. After a
+// fault `inquiry` is undefined.
 [[nodiscard]] InquiryFault read_inquiry(std::string_view text, policy::Inquiry& inquiry);
 
 }  // namespace weir::admin

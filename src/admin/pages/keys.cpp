@@ -1,4 +1,4 @@
-// GET and DELETE /api/keys?rule=R&key=A&key=B: the state of one key, and giving all of it back.
+// GET and DELETE /api/keys?rule=R&key=A&key=B: the state of one key, and its reset.
 #include "admin/pages/limit_json.hpp"
 #include "admin/pages/pages.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-// The name and the value of the first parameter, decoded and taken off the front.
+// Returns the decoded name and value of the first parameter, and removes it from the query.
 std::pair<std::string, std::string> take_parameter(std::string_view& query) {
   const auto parameter = query.substr(0, query.find('&'));
   query.remove_prefix(std::min(parameter.size() + 1, query.size()));
@@ -28,7 +28,7 @@ std::pair<std::string, std::string> take_parameter(std::string_view& query) {
   return {decoded(name), decoded(value)};
 }
 
-// What is wrong with it, as a sentence; empty: nothing.
+// Returns a sentence about what is wrong with the query; empty if nothing is.
 std::string read_question(std::string_view query, KeyQuestion& question) {
   while (!query.empty()) {
     auto [name, value] = take_parameter(query);

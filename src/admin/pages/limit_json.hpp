@@ -1,4 +1,4 @@
-// What limiters say, in JSON.
+// The states of limiters as JSON.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -8,7 +8,7 @@
 
 namespace weir::admin {
 
-// Seconds with their fractions; null for never.
+// Returns seconds with fractions; null for never.
 [[nodiscard]] boost::json::value seconds_json(base::Duration duration);
 
 [[nodiscard]] boost::json::object limit_json(const policy::LimitState& state);

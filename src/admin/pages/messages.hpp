@@ -1,4 +1,4 @@
-// Messages of the admin listener: Beast's, and what the pages read and say.
+// Converts between Beast's messages and the pages' requests and responses.
 #pragma once
 
 #include "admin/pages/admission.hpp"
@@ -15,16 +15,16 @@ namespace weir::admin {
 using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
 using Response = boost::beast::http::response<boost::beast::http::string_body>;
 
-// `request`: what it answers; null: it is the connection's last.
+// `request`: the request of this response; null: the connection ends after it.
 [[nodiscard]] Response to_response(Answer answer, const Parser* request);
-// REQUIRES that the head is there. Refers to the parser.
+// Returns views into the parser. REQUIRES a complete head.
 [[nodiscard]] Question question_of(const Parser& parser, const net::Socket& socket);
 
-// What to say to bytes that are no request; nullopt when there is nobody left to say it to.
+// Returns the response to bytes that are no request; nullopt if the client is gone.
 [[nodiscard]] std::optional<Answer> fault_answer(const net::ErrorCode& ec);
-// The same of a body, which may be `late`.
+// Returns the response to a faulty body. `late`: the body took too long.
 [[nodiscard]] std::optional<Answer> fault_of_body(const net::ErrorCode& ec, bool late);
-// RFC 9112 §3.2: whoever stands between may go by the other one of two.
+// Rejects several Host fields (RFC 9112 §3.2), because a proxy in between may use another one.
 [[nodiscard]] std::optional<Answer> fault_of_host(const Parser& parser);
 
 }  // namespace weir::admin

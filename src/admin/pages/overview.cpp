@@ -1,5 +1,6 @@
-// What the dashboard asks for every few seconds. Counters are totals since weir began, of which the page
-// makes rates; instants are milliseconds since the Unix epoch. docs/dashboard.md says what each member is.
+// The data that the dashboard requests every few seconds. Counters are totals since weir started; the page
+// computes rates from them. Times are in milliseconds since the Unix epoch. docs/dashboard.md describes each
+// member.
 #include "admin/metrics/totals.hpp"
 #include "admin/pages/answer.hpp"
 #include "admin/pages/rules.hpp"
@@ -50,7 +51,7 @@ json::object traffic(const Sources& sources) {
   return out;
 }
 
-// By the first digit, and what was never answered.
+// Returns the number of responses by first digit of the status, and of requests without a response.
 json::object answers(const Sources& sources) {
   constexpr std::array<const char*, 6> kNames{"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
   std::array<std::uint64_t, kNames.size()> sums{};
@@ -75,7 +76,8 @@ json::object latency(const Sources& sources) {
           {"counts", json::array(reading.counts.begin(), reading.counts.end())}};
 }
 
-// Of the rule in what is recorded, which a reload may have ordered otherwise since. Nullopt: not recorded.
+// Returns the rule's position in the record, which may differ from its present one after a reload. Nullopt if
+// it is not recorded.
 std::optional<std::size_t> place_of(const std::string& rule, const Recorder* recorder) {
   if (recorder == nullptr) return std::nullopt;
   const auto found = std::find(recorder->rules().begin(), recorder->rules().end(), rule);
@@ -101,7 +103,7 @@ json::array upstreams(const Sources& sources) {
   const auto figures = sources.servers ? sources.servers() : std::vector<ServerFigures>{};
   json::array out;
   for (std::size_t i = 0; i < sources.upstreams.size(); ++i) {
-    if (sources.upstreams[i].empty()) continue;  // a label that nobody has
+    if (sources.upstreams[i].empty()) continue;  // an unused label
     const auto sum = [&](observe::Tally observe::UpstreamTallies::*tally) {
       return total(sources, [&](const Counters& counters) { return (counters.upstream(i).*tally).value(); });
     };
@@ -120,7 +122,7 @@ json::array upstreams(const Sources& sources) {
   return out;
 }
 
-// One object for all workers' connections.
+// Returns one object with the sums of all workers' connections.
 json::object redis(const std::vector<RedisFigures>& workers) {
   RedisFigures sum;
   std::uint64_t up = 0;

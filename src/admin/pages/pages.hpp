@@ -1,5 +1,5 @@
-// The pages of the admin listener: which path and method is answered by whom. A page is a line of the table
-// in pages.cpp and a function in a file of its own.
+// The pages of the admin listener by path and method. Each page is a line of the table in pages.cpp and a
+// function in a file of its own.
 #pragma once
 
 #include "admin/pages/answer.hpp"
@@ -15,30 +15,30 @@
 namespace weir::admin {
 
 struct Page {
-  // On the server's thread. The question and the sources outlive the answer; who waits does so on that
-  // thread, for less than ServerOptions::deadline.
+  // Handlers run on the server's thread. The request and the sources outlive the response. A coroutine must
+  // finish within ServerOptions::deadline.
   using Say = Answer (*)(const Sources&, const Question&);
   using Ask = net::Awaitable<Answer> (*)(const Sources&, const Question&);
 
   enum class For : std::uint8_t {
-    Anybody,   // asks for no token: probes, which carry none, and what holds no data
-    Operator,  // asks for the token where one is set
+    Anybody,   // needs no token: for probes, which have none, and for pages without data
+    Operator,  // needs the token if one is set
   };
-  enum class Body : std::uint8_t { None, Json };  // what a request may bring
+  enum class Body : std::uint8_t { None, Json };  // the body that a request may have
 
   std::string_view path;
-  std::string_view method;  // GET, which is HEAD as well; POST, PUT or DELETE may change something, GET never
+  std::string_view method;  // GET includes HEAD. POST, PUT and DELETE may change state; GET never does
   For whom;
   std::variant<Say, Ask> handler;
   Body body = Body::None;
-  // How long its answer may take beyond ServerOptions::deadline; null: no longer.
+  // The time that the response may take beyond ServerOptions::deadline; null: none.
   base::Duration Sources::*patience = nullptr;
 };
 
-// Null where there is no such path; of its methods the one that was asked for, or the first.
+// Returns the page with this path and method. If only the path exists, returns its first page; else null.
 [[nodiscard]] const Page* find_page(std::string_view path, std::string_view method) noexcept;
 [[nodiscard]] bool answers(const Page& page, std::string_view method) noexcept;
-// "GET, HEAD, DELETE"
+// Returns a list such as "GET, HEAD, DELETE".
 [[nodiscard]] std::string methods_of(std::string_view path);
 
 // Handlers that have a file of their own.

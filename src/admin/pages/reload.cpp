@@ -1,4 +1,4 @@
-// POST /api/reload: the configuration is read anew, and what came of it.
+// POST /api/reload: reads the configuration again and returns the result.
 #include "admin/pages/pages.hpp"
 
 #include "weir/observe/json_value.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Shared with whoever tells: it may come after nobody waits any more.
+// Shared with the callback, which may run after the request has ended.
 struct Told {
   explicit Told(const net::Executor& executor) : timer(executor) {}
   net::Timer timer;

@@ -1,4 +1,4 @@
-// A rule with its counters, in JSON.
+// A rule with its counters as JSON.
 #pragma once
 
 #include "weir/admin/sources.hpp"

@@ -1,4 +1,4 @@
-// The dashboard's files, embedded when weir was built.
+// The dashboard's files, which the build embeds.
 #pragma once
 
 #include <array>
@@ -10,12 +10,12 @@ struct StaticFile {
   std::string_view path;
   std::string_view content_type;
   std::string_view content;
-  std::array<char, 18> tag;  // of the content
+  std::array<char, 18> tag;  // hash of the content
 
   [[nodiscard]] std::string_view etag() const noexcept { return {tag.data(), tag.size()}; }
 };
 
-// For as long as the process lives; null where there is none.
+// Returns a file that lives as long as the process; null if there is no such file.
 [[nodiscard]] const StaticFile* find_static(std::string_view path) noexcept;
 
 }  // namespace weir::admin

@@ -10,7 +10,7 @@ namespace weir::admin {
 
 namespace {
 
-// `scheme` in lower case; a scheme's letters may come in any (RFC 9110 §11.1).
+// `scheme` is in lower case; the header may have it in any case (RFC 9110 §11.1).
 bool begins_with_scheme(std::string_view authorization, std::string_view scheme) {
   const auto same = [](char came, char wanted) {
     return (came >= 'A' && came <= 'Z' ? static_cast<char>(came - 'A' + 'a') : came) == wanted;

@@ -1,4 +1,4 @@
-// The admin token, kept and compared as a digest.
+// The admin token, stored and compared as a digest.
 #pragma once
 
 #include <array>
@@ -8,11 +8,11 @@ namespace weir::admin {
 
 class Token {
  public:
-  // Empty: everybody is admitted.
+  // An empty token admits every request.
   explicit Token(std::string_view token);
 
-  // `authorization`: the field's value, "Bearer TOKEN" (RFC 6750 §2.1). How long this takes tells nothing of
-  // the token: digests of equal length are compared, all of both.
+  // Returns true if the token is right. `authorization`: the field's value, "Bearer TOKEN" (RFC 6750 §2.1).
+  // The duration reveals nothing about the token, because whole digests of equal length are compared.
   [[nodiscard]] bool admits(std::string_view authorization) const;
   [[nodiscard]] bool asked() const noexcept { return asked_; }
 

@@ -1,11 +1,11 @@
-// GET /api/top: who spends most of each rule, and who is refused most.
+// GET /api/top: for each rule, the clients with most admitted and most refused units.
 #pragma once
 
 #include "admin/pages/answer.hpp"
 
 namespace weir::admin {
 
-// `?rule=NAME` for one rule, `n=COUNT` for so many clients of each.
+// Parameters: `rule=NAME` for one rule, `n=COUNT` for the number of clients in each list.
 [[nodiscard]] Answer say_top(const Sources& sources, const Question& question);
 
 }  // namespace weir::admin

@@ -1,4 +1,4 @@
-// POST /api/upgrade: a new process of weir's binary takes over, and what came of it.
+// POST /api/upgrade: starts a new process that takes over, and returns the result.
 #include "admin/pages/pages.hpp"
 
 #include "weir/observe/json_value.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Shared with whoever tells: it may come after nobody waits any more.
+// Shared with the callback, which may run after the request has ended.
 struct Told {
   explicit Told(const net::Executor& executor) : timer(executor) {}
   net::Timer timer;

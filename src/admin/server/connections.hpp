@@ -1,5 +1,5 @@
-// The connections of the admin listener: until when each may wait for what it waits for, and which gives way
-// where there are too many. They belong to one thread.
+// The connections of the admin listener with their deadlines. If there are too many, one of them must give
+// way. All belong to one thread.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -16,13 +16,13 @@ class Connection;
 
 class Connections {
  public:
-  // Where there are so many, closes the one that has got nowhere for longest: a health check is never kept
-  // out by connections that stay silent, whatever they were silent about.
+  // If there are `most` connections, closes the one without progress for the longest time. So idle
+  // connections never keep a health check out.
   void make_room(std::size_t most);
-  // Ends the wait of whoever has outlived its deadline.
+  // Ends the wait of each connection whose deadline has passed.
   void end_late();
   void close_all();
-  // Somebody has asked and has not been told yet.
+  // Returns true if a request waits for its response.
   [[nodiscard]] bool is_answering() const;
 
  private:
@@ -30,7 +30,7 @@ class Connections {
   std::set<Connection*> all_;
 };
 
-// Lives in the frame of its coroutine, and is among `all`, which outlive it, while it does.
+// Lives in the frame of its coroutine, and registers itself in `all`, which outlives it.
 class Connection {
  public:
   using Clock = std::chrono::steady_clock;
@@ -42,22 +42,23 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // What it is about to do began now and may take so long.
+  // Starts a step that may take so long.
   void begin(base::Duration allowance) {
     since = Clock::now();
     deadline = since + allowance;
   }
 
-  // It does not get on. While it sends a body it is told so; else it is closed.
+  // Ends the wait. A first time-out while reading a body only cancels the read; otherwise the socket is
+  // closed.
   void end_wait();
   void close();
 
   net::Socket socket;
-  Clock::time_point since;  // when it began to wait: for a head, for its answer to be read, for the end
+  Clock::time_point since;  // start of the present step
   Clock::time_point deadline;
   bool reads_body = false;
-  bool answers = false;  // from a request's head to the last byte of its answer
-  bool late = false;     // with its body
+  bool answers = false;  // between a request's head and the last byte of its response
+  bool late = false;     // the body took too long
 
  private:
   Connections& all_;

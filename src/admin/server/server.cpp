@@ -35,19 +35,19 @@ using net::into;
 constexpr std::size_t kMaxHead = 8 << 10;   // bytes
 constexpr std::size_t kMaxBody = 64 << 10;  // bytes
 constexpr std::size_t kMaxDiscarded =
-    64 << 10;  // bytes read after the last answer, so that it is not lost to a reset
-constexpr base::Duration kAcceptPause{100'000};  // after an accept that failed: out of descriptors, mostly
+    64 << 10;  // bytes read after the last response; otherwise a reset could destroy the response
+constexpr base::Duration kAcceptPause{100'000};  // after a failed accept, usually for lack of descriptors
 
 }  // namespace
 
 namespace {
 
-// Where connections come in: one for each address of the listener.
+// An acceptor with its timer: one for each address of the listener.
 struct Door {
   explicit Door(net::ListeningSocket listening, net::Executor executor)
       : acceptor(std::move(listening).into_acceptor(executor)), vacancy(executor) {}
   Acceptor acceptor;
-  net::Timer vacancy;  // after an accept that failed; cancelled when a connection ends
+  net::Timer vacancy;  // runs after a failed accept; cancelled when a connection ends
 };
 
 }  // namespace
@@ -92,11 +92,11 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   void spawn(Awaitable<void> task);
 
   ServerOptions options;
-  // Shared with the answers under way, which may wait while there are newer ones.
+  // Shared with running responses, which may wait after newer sources arrived.
   std::shared_ptr<const Sources> sources;
   Admission admission;
   base::Endpoint bound;
-  std::vector<base::Endpoint> places;  // of each door
+  std::vector<base::Endpoint> places;  // the address of each door
   net::Executor executor;
   std::deque<Door> doors;
   net::Timer sweep_timer;
@@ -109,7 +109,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   Connections connections;
   bool stopped = false;
   bool retired = false;
-  bool owns_file = true;  // a unix socket's; not one that another process listens on
+  bool owns_file = true;  // of a unix socket's file; false if another process listens on it
 };
 
 void Server::Impl::stop() {
@@ -140,7 +140,7 @@ void Server::Impl::spawn(Awaitable<void> task) {
   });
 }
 
-// Where there is no memory for a connection it is closed, and others are taken after a pause.
+// Accepts connections. Without memory for a connection, closes it and pauses.
 Awaitable<void> Server::Impl::accept(Door& door) {
   const auto self = shared_from_this();
   ErrorCode ec;
@@ -162,7 +162,7 @@ Awaitable<void> Server::Impl::accept(Door& door) {
   }
 }
 
-// One step after another until stop(), whatever becomes of each.
+// Repeats a step until stop(), even if the step throws.
 Awaitable<void> Server::Impl::repeat(net::Timer& timer, base::Duration pause, Faults& faults,
                                      void (Impl::*step)()) {
   const auto self = shared_from_this();
@@ -179,12 +179,12 @@ Awaitable<void> Server::Impl::repeat(net::Timer& timer, base::Duration pause, Fa
   }
 }
 
-// Closes what has outlived its deadline; whoever waits on that socket then ends.
+// Closes connections whose deadline has passed, which ends their waits.
 void Server::Impl::sweep() {
   connections.end_late();
 }
 
-// For who opens the dashboard later.
+// Records data for a dashboard that is opened later.
 void Server::Impl::record() {
   if (sources->now) recorder.look(*sources, sources->now());
 }
@@ -207,7 +207,7 @@ Awaitable<void> Server::Impl::serve(net::Socket socket) {
   }
 }
 
-// One request and its answer. False when it was the connection's last.
+// Serves one request. Returns false if it was the connection's last.
 Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::flat_buffer& buffer) {
   Parser parser;
   parser.header_limit(kMaxHead);
@@ -223,7 +223,7 @@ Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::fl
     said = co_await answer(connection, buffer, parser);
   if (!said || stopped) co_return false;
   connection.begin(options.deadline);
-  // What of a body was not read would be taken for the next request.
+  // Unread bytes of a body would be read as the next request, so the connection then ends.
   const bool whole = !ec && parser.is_done();
   auto response = to_response(std::move(*said), whole ? &parser : nullptr);
   if (retired) response.keep_alive(false);
@@ -258,7 +258,7 @@ Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::fla
   co_return unless_known(std::move(said), question);
 }
 
-// What is wrong with it; nullopt when it is there.
+// Reads the body. Returns the error response; nullopt if the body is complete.
 Awaitable<std::optional<Answer>> Server::Impl::read_body(Connection& connection,
                                                          boost::beast::flat_buffer& buffer, Parser& parser) {
   ErrorCode ec;
@@ -267,13 +267,13 @@ Awaitable<std::optional<Answer>> Server::Impl::read_body(Connection& connection,
     const auto bytes = asio::buffer(kContinue);
     co_await asio::async_write(connection.socket, bytes, into(ec));
   }
-  connection.reads_body = true;  // before, a late client is cut off: a 408 would follow a part of the 100
+  connection.reads_body = true;  // a time-out before this closes: a 408 could follow part of the 100
   if (!ec) co_await http::async_read(connection.socket, buffer, parser, into(ec));
   connection.reads_body = false;
   co_return fault_of_body(ec, std::exchange(connection.late, false));
 }
 
-// False when the connection is not to be used again.
+// Sends a response. Returns false if the connection must not be used again.
 Awaitable<bool> Server::Impl::send(Connection& connection, Response response) {
   ErrorCode ec;
   co_await http::async_write(connection.socket, response, into(ec));
@@ -283,8 +283,8 @@ Awaitable<bool> Server::Impl::send(Connection& connection, Response response) {
   co_return false;
 }
 
-// Closing with unread bytes would reset the connection and take the answer with it (RFC 9112 §9.6): read them
-// first.
+// Reads the rest of the input first, because closing with unread bytes would reset the connection and lose
+// the response (RFC 9112 §9.6).
 Awaitable<void> Server::Impl::discard(Connection& connection) {
   ErrorCode ec;
   connection.socket.shutdown(asio::socket_base::shutdown_send, ec);
