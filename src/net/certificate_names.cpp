@@ -23,7 +23,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// The subject's common name is a host's where no alternative name is (RFC 6125 §6.4.4).
+// Returns the subject's common name. It is a host name if there is no alternative name (RFC 6125 §6.4.4).
 std::string common_name(const X509* certificate) {
   X509_NAME* subject = X509_get_subject_name(certificate);
   const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
@@ -44,7 +44,8 @@ bool share_a_name(const CertificateNames& one, const CertificateNames& other) no
          std::any_of(one.addresses.begin(), one.addresses.end(), is_address_of_other);
 }
 
-// The first certificate with a key of the same type that clients get for `name` in place of number `at`.
+// Returns the first certificate with the same key type that clients get for `name` instead of certificate
+// `at`.
 std::optional<std::size_t> earlier_for(const std::vector<CertificateNames>& all, std::size_t at,
                                        std::string_view name) noexcept {
   for (std::size_t i = 0; i < at; ++i)
@@ -82,7 +83,7 @@ CertificateNames names_of(SSL_CTX* context) {
 
 bool covers(std::string_view pattern, std::string_view name) noexcept {
   if (pattern == name) return true;
-  // OpenSSL lets nobody have all names of a top-level domain.
+  // OpenSSL matches no wildcard directly below a top-level domain.
   if (!pattern.starts_with("*.") || pattern.find('.', 2) == std::string_view::npos) return false;
   const auto dot = name.find('.');
   return dot != std::string_view::npos && dot != 0 && name.substr(0, dot) != "*" &&

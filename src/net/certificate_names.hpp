@@ -1,7 +1,7 @@
-// Which certificates of a listener stand in for each other, and which of them no client can ever get.
+// Which certificates of a listener replace each other, and which of them no client can get.
 //
-// A client names a host (SNI) and says which signatures it can verify. It gets the first certificate for that
-// host of each key type that the listener has; OpenSSL shows the one that the client can verify.
+// A client names a host (SNI) and says which signatures it can verify. For each key type, the first
+// certificate for that host is offered. OpenSSL shows the one that the client can verify.
 #pragma once
 
 #include "weir/net/tls_context.hpp"
@@ -17,19 +17,21 @@
 namespace weir::net {
 
 struct CertificateNames {
-  int key_type = 0;                      // as EVP_PKEY_get_base_id(3): RSA, EC, Ed25519, …
-  std::vector<std::string> hosts{};      // in lower case; "*.example.com" for all names one label below
-  std::vector<std::string> addresses{};  // as octets; no client asks for one by SNI
+  int key_type = 0;                      // as of EVP_PKEY_get_base_id(3): RSA, EC, Ed25519, …
+  std::vector<std::string> hosts{};      // in lower case; "*.example.com" means all names one label below
+  std::vector<std::string> addresses{};  // as octets; no client asks for an address by SNI
 };
 
-// Of the first certificate that a context has.
+// Returns the names of a context's first certificate.
 [[nodiscard]] CertificateNames names_of(SSL_CTX* context);
 
-// Returns true if a certificate for `pattern` is good for all that `name` stands for. Both in lower case.
+// Returns true if a certificate for `pattern` is valid for every host that `name` matches. Both must be in
+// lower case.
 [[nodiscard]] bool covers(std::string_view pattern, std::string_view name) noexcept;
 
-// Returns the certificates that stand in for the first, which is shown where none is for the name that the
-// client asks for: of each other key type, the first with a name or an address in common with it.
+// Returns the indices of the certificates that accompany the first. The first is shown if no certificate is
+// for the requested name. For each other key type, the result has the first certificate that shares a name or
+// address with it.
 [[nodiscard]] std::vector<std::size_t> stand_ins(const std::vector<CertificateNames>& all);
 
 // Returns for each certificate why it can never be shown; nullopt if it can.

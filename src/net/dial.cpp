@@ -13,13 +13,13 @@ namespace weir::net {
 
 namespace {
 
-// Half of the time is left to the last one alone.
+// Returns the head start of each address. Half of `patience` is left to the last address.
 base::Duration share_of(base::Duration patience, std::size_t addresses) noexcept {
   const auto shares = 2 * std::max<std::size_t>(addresses, 1);
   return std::min(Dial::kHeadStart, patience / static_cast<base::Duration::rep>(shares));
 }
 
-// The descriptor of a socket to be connected there; below 0: errno says why not.
+// Opens a socket for the address. Returns a negative value on error, with errno set.
 int open_socket(const RawEndpoint& address) noexcept {
   const auto family = address.protocol().family();
   const int fd = ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -30,7 +30,7 @@ int open_socket(const RawEndpoint& address) noexcept {
 
 }  // namespace
 
-// Waits until any of those under way can go on, or wake() is called.
+// Waits until any running attempt can continue, or wake() is called.
 class Dial::AnyOf : public Suspended {
  public:
   explicit AnyOf(Dial& dial) noexcept : dial_(dial) {}
@@ -45,7 +45,7 @@ class Dial::AnyOf : public Suspended {
     for (auto& one : dial_.tries_) {
       if (!one.stream) continue;
       one.wait.emplace(Readiness{one});
-      // More of it is there already: it goes on when others have had their turn.
+      // input is available already: the attempt continues after others had their turn
       if (one.wait->await_ready()) return dial_.wake();
       one.wait->await_suspend(caller);
     }
@@ -53,7 +53,7 @@ class Dial::AnyOf : public Suspended {
   void await_resume() const noexcept {}
 
  private:
-  // A Wait cannot be moved: emplace() makes it in its place of this.
+  // A Wait cannot be moved, so emplace() constructs it in place from this.
   struct Readiness {
     const Try& one;
     operator Port::Wait() const noexcept { return one.readiness(); }
@@ -99,7 +99,8 @@ Task<ErrorCode> Dial::connect() {
   co_return asio::error::operation_aborted;
 }
 
-// Where the next one goes: what is free, or where the oldest of the silent ones is. Null: all speak TLS.
+// Returns the place for the next attempt: a free one, or that of the oldest silent attempt. Null if all
+// attempts are in TLS.
 Dial::Try* Dial::place() noexcept {
   Try* best = nullptr;
   for (auto& one : tries_) {
@@ -122,23 +123,24 @@ void Dial::begin() {
   one.wants_room = true;
   const auto& address = target_.addresses[address_of(one)];
   const int fd = open_socket(address);
-  // Out of descriptors, or a family that this host lacks.
+  // out of descriptors, or an address family that this host lacks
   if (fd < 0) return drop(one, {errno, boost::system::system_category()});
-  Stream stream = target_.tls ? Stream(executor_, fd, *target_.tls) : Stream(executor_, fd);  // owns it
+  Stream stream = target_.tls ? Stream(executor_, fd, *target_.tls) : Stream(executor_, fd);  // owns fd
   one.stream = std::make_unique<Stream>(std::move(stream));
   const auto ec = one.stream->begin_connect(address.data(), address.size());
   if (ec && ec != asio::error::in_progress) return drop(one, ec);
-  // Deadlines are up to two ticks late: where patience is short, that is taken off.
+  // Deadlines are up to two ticks late, which matters if `patience` is short. So one tick is subtracted.
   if (begun_ < target_.addresses.size()) arm(std::max(base::Duration::zero(), head_start_ - Watchdog::kTick));
 }
 
-// What it waited for: would_block where that has not come about. (A Wait must not outlive its stream.)
+// Returns the result of what the attempt waited for; would_block if that has not happened. (A Wait must not
+// outlive its stream.)
 ErrorCode Dial::outcome_of(const Try& one) noexcept {
   const auto ready = one.readiness();
   return ready.await_ready() ? ready.await_resume() : ErrorCode(asio::error::would_block);
 }
 
-// Whether one of them stands now.
+// Advances all attempts. Returns true if one of them has succeeded.
 bool Dial::advance() {
   for (auto& one : tries_) {
     if (!one.stream) continue;
@@ -163,7 +165,7 @@ ErrorCode Dial::step(Try& one) {
     if (ec || !target_.tls) return ec;
     one.shaking = true;
   }
-  // What has come is read to its end, however much it is, for nothing will tell of it once more.
+  // All available input must be processed, because readiness is reported only once.
   constexpr unsigned kMostPieces = 64;
   ec = one.stream->try_handshake(one.wants_room);
   for (unsigned pieces = 1; ec == asio::error::in_progress && pieces < kMostPieces; ++pieces)

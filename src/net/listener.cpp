@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kBacklog = 4096;
 
-// What to do about what the system says of an address.
+// Returns advice for a system error about an address.
 const char* advice_for(int error, const base::Endpoint& address) noexcept {
   constexpr std::uint16_t kFirstFree = 1024;
   if (error == EADDRNOTAVAIL)
@@ -41,14 +41,14 @@ void set(int fd, int level, int option) {
   ::setsockopt(fd, level, option, &on, sizeof on);
 }
 
-// So that [::] is everybody, whatever the host's bindv6only says.
+// Makes [::] accept IPv4 too, whatever the host's bindv6only is.
 void take_ipv4_too(int fd) {
   const int off = 0;
   ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
 }
 
-// A socket's file outlives it and would be in the way. One that somebody still listens on is not ours to
-// take, and neither is a file that is no socket: bind() then says that the address is in use.
+// Removes the leftover file of a unix socket, which would prevent bind(). Keeps a socket on which a process
+// listens, and a file that is no socket. bind() then reports that the address is in use.
 void remove_stale(const std::string& path, const RawEndpoint& endpoint) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return;
@@ -102,14 +102,14 @@ base::Result<ListeningSocket> ListeningSocket::open(const base::Endpoint& addres
     set(socket.fd_, IPPROTO_TCP, TCP_NODELAY);  // accepted sockets inherit it
     if (family == AF_INET6) take_ipv4_too(socket.fd_);
   }
-  // SO_REUSEPORT would let a second weir share the port silently; so the first socket binds and listens
-  // without it (Linux looks for conflicts at both) ...
+  // SO_REUSEPORT would let a second weir share the port unnoticed. So the first socket binds and listens
+  // without it (Linux checks for conflicts at both calls).
   if (::bind(socket.fd_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0)
     return system_error(address, "listen on");
   socket.owns_file_ = family == AF_UNIX;
   if (::listen(socket.fd_, kBacklog) != 0) return system_error(address, "listen on");
   if (family == AF_UNIX) return socket;
-  // ... and only then is opened to our own further sockets (they must belong to the same user).
+  // Afterwards SO_REUSEPORT admits weir's further sockets, which must belong to the same user.
   set(socket.fd_, SOL_SOCKET, SO_REUSEPORT);
   socket.address_.port = bound_port(socket.fd_);
   return socket;
@@ -117,7 +117,7 @@ base::Result<ListeningSocket> ListeningSocket::open(const base::Endpoint& addres
 
 namespace {
 
-// Whether this host has the address, as far as a socket can be bound to it.
+// Returns true if this host has the address, so that a socket can be bound to it.
 bool is_here(RawEndpoint endpoint) {
   const int fd = ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return errno != EAFNOSUPPORT;
@@ -227,7 +227,7 @@ Acceptor ListeningSocket::into_acceptor(Executor executor) && {
 void close_acceptor(Acceptor& acceptor) noexcept {
   if (!acceptor.is_open()) return;
   ErrorCode ec;
-  const int fd = acceptor.release(ec);  // which takes it out of epoll, as close() does not
+  const int fd = acceptor.release(ec);  // removes it from epoll, which close() does not
   if (!ec) ::close(fd);
 }
 

@@ -26,7 +26,7 @@ struct NameLookup::Query {
 
 NameLookup::NameLookup() noexcept = default;
 
-// What is under way cannot be cancelled, and writes to its query when it ends: so that is never freed.
+// A running look-up cannot be cancelled and writes to its query when it ends. So that query is never freed.
 NameLookup::~NameLookup() {
   if (query_ && ::gai_cancel(&query_->block) == EAI_NOTCANCELED) (void)query_.release();
 }

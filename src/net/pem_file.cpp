@@ -16,7 +16,7 @@ namespace weir::net {
 
 namespace {
 
-// The first of what OpenSSL has noted is the nearest to the cause.
+// OpenSSL's first error is the nearest to the cause.
 std::string first_reason() {
   const char* reason = ERR_reason_error_string(ERR_peek_error());
   std::string text = reason != nullptr ? reason : "an error without a name";
@@ -24,7 +24,7 @@ std::string first_reason() {
   return text;
 }
 
-// The system's reason, or nothing.
+// Reads a file. Returns the system's reason for a failure, or an empty string.
 std::string read(const std::string& file, std::string& content) {
   std::error_code error;
   if (std::filesystem::is_directory(file, error)) return std::generic_category().message(EISDIR);
@@ -35,7 +35,7 @@ std::string read(const std::string& file, std::string& content) {
   return {};
 }
 
-// RFC 7468 §2: "-----BEGIN CERTIFICATE-----".
+// Returns the labels of a PEM text (RFC 7468 §2): "-----BEGIN CERTIFICATE-----".
 std::vector<std::string_view> labels_in(std::string_view text) {
   constexpr std::string_view kBegin = "-----BEGIN ", kEnd = "-----";
   std::vector<std::string_view> labels;
@@ -47,9 +47,9 @@ std::vector<std::string_view> labels_in(std::string_view text) {
 }
 
 struct Words {
-  std::string_view label;   // as the labels of the kind end
-  std::string_view marker;  // what such a file has in it
-  std::string_view tool;    // of openssl, that converts it
+  std::string_view label;   // the end of the labels of this kind
+  std::string_view marker;  // what such a file must contain
+  std::string_view tool;    // the openssl command that converts such a file
   std::string_view swapped;
 };
 
@@ -80,9 +80,9 @@ const Words& words_of(PemKind kind) noexcept {
   return kCertificate;
 }
 
-// What is wrong with one that cannot be taken, behind its name.
+// Returns what is wrong with an unusable file, as the text after its name.
 std::string fault_of_content(const std::string& file, std::string_view content, PemKind wanted) {
-  constexpr char kSequence = 0x30;  // DER begins with it
+  constexpr char kSequence = 0x30;  // the first octet of DER
   const auto& words = words_of(wanted);
   const auto& others = words_of(wanted == PemKind::PrivateKey ? PemKind::Certificate : PemKind::PrivateKey);
   const auto labels = labels_in(content);

@@ -1,4 +1,4 @@
-// Why a PEM file is of no use, in words.
+// Explains why a PEM file is unusable.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -10,8 +10,8 @@ namespace weir::net {
 
 enum class PemKind : std::uint8_t { Certificate, PrivateKey, Authorities };
 
-// Of a file of which OpenSSL has taken nothing of that kind, right after it said so: its queue of errors is
-// used up. `what`: how the error calls it, as "the certificate".
+// Returns the error for a file in which OpenSSL found nothing usable. Must be called right after OpenSSL
+// failed; uses up its error queue. `what`: the name in the error, such as "the certificate".
 [[nodiscard]] base::Error pem_error(const std::string& what, const std::string& file, PemKind wanted);
 
 }  // namespace weir::net

@@ -24,8 +24,8 @@ int new_epoll() {
 
 Reactor::Reactor(asio::execution_context& context)
     : service(context),
-      // Our executor type has no other context.
-      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-static-cast-downcast)
+      // weir's executor type has no other context.
+      //  NOLINTNEXTLINE(cppcoreguidelines-pro-type-static-cast-downcast)
       executor_(static_cast<asio::io_context&>(context).get_executor()),
       epoll_(executor_, new_epoll()) {}
 
@@ -39,7 +39,7 @@ void Reactor::end_tasks() noexcept {
   while (!roots_.empty()) roots_.front().frame.destroy();
 }
 
-// What still waits when the io_context ends is destroyed; destroying one may end others.
+// Destroys all waiting tasks when the io_context ends. Destroying one may end others.
 void Reactor::shutdown() {
   end_tasks();
   ErrorCode ignored;
@@ -71,7 +71,7 @@ void Reactor::forget(Port& port) noexcept {
   }
 }
 
-// While there are ports, and only then: an io_context without work ends.
+// Watches only while there are ports, because an io_context ends when it has no work.
 void Reactor::watch() {
   watching_ = true;
   epoll_.async_wait(asio::posix::descriptor_base::wait_read, [this](const ErrorCode& ec) {
@@ -81,8 +81,8 @@ void Reactor::watch() {
   });
 }
 
-// Under load what was handled has brought new events: looking again costs one system call, the way through
-// Asio's loop three. But not for long: its timers wait meanwhile.
+// Under load, handling events has caused new ones. Another epoll_wait costs one system call; a pass through
+// Asio's loop costs three. The number of passes is bounded, because Asio's timers wait meanwhile.
 void Reactor::turn() {
   const auto room = static_cast<int>(events_.size());
   for (int look = 0; look < kLooks; ++look) {
@@ -93,7 +93,8 @@ void Reactor::turn() {
   }
 }
 
-// What is resumed here may destroy any port, this one too: forget() leaves null in its place.
+// A resumed coroutine may destroy any port, including this one. forget() then sets the event's pointer to
+// null.
 void Reactor::dispatch(const epoll_event& event) {
   auto* const port = static_cast<Port*>(event.data.ptr);
   if (port == nullptr) return;
@@ -122,7 +123,7 @@ void Reactor::run_ready() {
 }
 
 Port::Port(Reactor& reactor, int fd) : reactor_(reactor), fd_(fd), unable_(reactor.add(*this)) {
-  if (unable_) readable_ = true;  // what a call makes of it is tried all the same
+  if (unable_) readable_ = true;  // reads are tried all the same
 }
 
 Port::~Port() {

@@ -30,7 +30,8 @@ Seconds to_seconds(const ASN1_TIME* time) {
   return Seconds(std::chrono::seconds(::timegm(&parts)));
 }
 
-// When what is said of the certificate wants to be asked anew; nullopt where nothing is said of it.
+// Returns when the response about the certificate must be replaced; nullopt if it says nothing about the
+// certificate.
 std::optional<Seconds> next_update(OCSP_BASICRESP* said, X509* certificate) {
   for (int i = 0; i < OCSP_resp_count(said); ++i) {
     OCSP_SINGLERESP* one = OCSP_resp_get0(said, i);

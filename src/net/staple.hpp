@@ -1,5 +1,4 @@
-// The authority's word on a certificate, sent with it so that clients need not ask (OCSP stapling: RFC 6066
-// §8).
+// OCSP responses, sent with a certificate so that clients need not ask the authority (RFC 6066 §8).
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -14,12 +13,12 @@ namespace weir::net {
 
 struct Staple {
   std::string der;                 // an OCSPResponse (RFC 6960 §4.2.1)
-  std::chrono::sys_seconds until;  // its nextUpdate: later it is worth nothing, and not sent
+  std::chrono::sys_seconds until;  // its nextUpdate; after that, weir does not send it
 };
 
-// Reads the file; an error where it is none. Null where it speaks of another certificate: one that is renewed
-// has no response yet. That, or one that is out of date, is for whoever fetches it to mend, and weir serves
-// without.
+// Reads the file. Returns an error if it has no OCSP response, and null if the response is for another
+// certificate. A renewed certificate has no response yet. A wrong or outdated response is for the operator to
+// replace; weir serves without it.
 [[nodiscard]] base::Result<std::optional<Staple>> read_staple(const std::string& file, X509* certificate);
 
 }  // namespace weir::net

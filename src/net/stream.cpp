@@ -27,11 +27,11 @@ ErrorCode last_error() noexcept {
   return {errno, boost::system::system_category()};
 }
 
-// Pieces of ciphertext (16 KiB) that a handshake takes in a row. An honest one needs one a flight, or a few
-// where chains are long; its messages may come in records of an octet each.
+// Pieces of ciphertext (16 KiB) that a handshake handles in a row. An honest handshake needs one for each
+// flight, or a few for long chains. Its messages may come in records of one octet.
 constexpr unsigned kPiecesOfHandshake = 4;
 
-// The count that send(2) told; a full socket is no error, and 0.
+// Returns the number of octets that send(2) accepted. A full socket is no error; the result is then 0.
 template <class Send>
 std::size_t sent_by(Send send, ErrorCode& ec) noexcept {
   for (;;) {
@@ -99,7 +99,7 @@ ErrorCode Stream::end_connect() noexcept {
   return {failure, boost::system::system_category()};
 }
 
-// Reads from the socket what is there. 0: an error, eof, or would_block.
+// Reads available bytes from the socket. Returns 0 with an error: eof, would_block or another.
 std::size_t Stream::receive(char* at, std::size_t size, ErrorCode& ec) noexcept {
   ec = {};
   if (!port_) ec = asio::error::bad_descriptor;
@@ -126,7 +126,7 @@ std::size_t Stream::receive(char* at, std::size_t size, ErrorCode& ec) noexcept 
 ErrorCode Stream::feed() {
   auto& tls = *tls_;
   if (tls.buffer.empty()) tls.buffer.resize(Tls::kBuffer);
-  // What OpenSSL has not taken yet (it wants to write first) stays in front.
+  // Ciphertext that OpenSSL has not taken yet stays in front; OpenSSL may have to write first.
   const auto kept = tls.incoming.size();
   if (kept > 0) std::memmove(tls.buffer.data(), tls.incoming.data(), kept);
   if (kept == tls.buffer.size()) return asio::error::no_buffer_space;
@@ -140,7 +140,7 @@ ErrorCode Stream::feed() {
   return ec;
 }
 
-// would_block while the client has sent nothing.
+// Returns would_block while the client has sent nothing.
 ErrorCode Stream::begin_tls() {
   char first = 0;
   ErrorCode ec = port_ ? ErrorCode() : asio::error::bad_descriptor;
@@ -148,7 +148,7 @@ ErrorCode Stream::begin_tls() {
   if (!ec && peek(&first, 1, ec) == 0 && ec == asio::error::would_block) port_->drained();
   if (ec) return ec;
   tls_ = std::make_unique<Tls>(context_.get(), fd_);
-  context_.reset();  // the SSL object has its own
+  context_.reset();  // the SSL object has its own reference
   return {};
 }
 
@@ -196,7 +196,7 @@ std::size_t Stream::peek(char* at, std::size_t size, ErrorCode& ec) noexcept {
 }
 
 Port::Wait Stream::wait_for_more() noexcept {
-  if (port_) port_->drained();  // what is there was looked at
+  if (port_) port_->drained();  // the available bytes were examined
   return wait_readable();
 }
 
@@ -215,7 +215,7 @@ std::string Stream::peer_subject() const {
   const X509* certificate = tls_ ? SSL_get0_peer_certificate(tls_->ssl) : nullptr;
   if (certificate == nullptr || SSL_get_verify_result(tls_->ssl) != X509_V_OK) return {};
   const std::unique_ptr<BIO, decltype(&BIO_free)> text(BIO_new(BIO_s_mem()), BIO_free);
-  // RFC 2253, whose escapes RFC 4514 §2.4 allows.
+  // The form is RFC 2253, whose escapes RFC 4514 §2.4 allows.
   if (X509_NAME_print_ex(text.get(), X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253) < 0) return {};
   char* bytes = nullptr;
   const auto size = BIO_get_mem_data(text.get(), &bytes);
@@ -227,12 +227,12 @@ std::string_view Stream::distrust(const ErrorCode& ended) const noexcept {
   const auto code = static_cast<unsigned long>(ended.value());
   if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
     return "it shows no certificate";
-  // Of a signature that is not its authority's the first error is of another part of OpenSSL.
+  // For a signature that is not the authority's, the first error comes from another part of OpenSSL.
   const auto verdict = SSL_get_verify_result(tls_->ssl);
   return verdict == X509_V_OK ? std::string_view{} : X509_verify_cert_error_string(verdict);
 }
 
-// OpenSSL gives what an alert says by its number, beyond all reasons of its own.
+// OpenSSL numbers alerts above all its own reasons.
 bool Stream::was_alerted(const ErrorCode& ended) noexcept {
   if (ended.category() != asio::error::get_ssl_category()) return false;
   const auto code = static_cast<unsigned long>(ended.value());
@@ -258,13 +258,13 @@ TlsSession Stream::session() const noexcept {
 
 std::size_t Stream::try_read(char* at, std::size_t size, ErrorCode& ec) {
   assert(size != 0);
-  if (size == 0) {  // which recv(2) would answer as it does at the end
+  if (size == 0) {  // recv(2) would return 0, as at the end
     ec = asio::error::no_buffer_space;
     return 0;
   }
   if (!tls_) return receive(at, size, ec);
   ec = {};
-  if (!has_pending() && !tls_->ended) ec = feed();  // OpenSSL would only say that it has nothing
+  if (!has_pending() && !tls_->ended) ec = feed();  // otherwise OpenSSL would only report that it has no data
   if (ec) return 0;
   for (;;) {
     Tls::forget_errors();
@@ -318,7 +318,8 @@ std::size_t Stream::try_rest(std::string_view first, std::string_view second, Er
   if (size < owed_) ec = StreamError::WriteOwed;  // this is another text
   if (ec) return 0;
   const auto sent = tls_ ? send_tls(first, second, ec) : send_plain(first, second, ec);
-  // A plain socket that took nothing has nothing. Of TLS that is not known, so the text counts as begun.
+  // A plain socket that accepted nothing holds nothing. With TLS that is unknown, so the text counts as
+  // begun.
   if (sent > 0 || owes_write() || tls_) owed_ = size - sent;
   return sent;
 }

@@ -20,7 +20,7 @@ ErrorCode tls_error(int reason) noexcept {
   return {static_cast<int>(ERR_PACK(ERR_LIB_SSL, 0, reason)), asio::error::get_ssl_category()};
 }
 
-// What the BIO under each SSL object works on; owned by it.
+// The state of the BIO of an SSL object, which owns it.
 struct BioView {
   int fd;
   std::string_view* incoming;
@@ -89,12 +89,12 @@ Stream::Tls::Tls(SSL_CTX* context, int socket) {
   SSL_set_accept_state(ssl);
 }
 
-// RFC 6066 §3: an address is no name to ask for.
+// RFC 6066 §3: an IP address is not sent as SNI.
 Stream::Tls::Tls(const TlsTarget& target, int socket) : Tls(target.context, socket) {
   SSL_set_connect_state(ssl);
   if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), target.name.c_str()) != 1) {
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-    // Without its name any certificate of a known authority would do.
+    // Without the name, any certificate of a trusted authority would be accepted.
     if (SSL_set1_host(ssl, target.name.c_str()) != 1 ||
         SSL_set_tlsext_host_name(ssl, target.name.c_str()) != 1)
       throw std::bad_alloc();
@@ -129,7 +129,7 @@ std::size_t Stream::Tls::seal(std::string_view bytes, bool& full, ErrorCode& ec)
 }
 
 ErrorCode Stream::Tls::meaning(int result) const noexcept {
-  if (idle.too_many()) return asio::error::connection_aborted;  // no eof, which may end an answer
+  if (idle.too_many()) return asio::error::connection_aborted;  // not eof, which may end an answer
   switch (SSL_get_error(ssl, result)) {
     case SSL_ERROR_WANT_READ:
     case SSL_ERROR_WANT_WRITE:
@@ -146,13 +146,13 @@ ErrorCode Stream::Tls::meaning(int result) const noexcept {
   }
 }
 
-// A session is resumed without a certificate; one that began where none was required may have none.
+// A resumed session shows no certificate. A session may have none if it began when none was required.
 bool Stream::Tls::lacks_certificate() const noexcept {
   return (SSL_get_verify_mode(ssl) & SSL_VERIFY_FAIL_IF_NO_PEER_CERT) != 0 &&
          SSL_get0_peer_certificate(ssl) == nullptr;
 }
 
-// A ticket can be renewed for ever, while OpenSSL looks at a certificate only when it is shown.
+// A ticket can be renewed forever, but OpenSSL checks a certificate only when it is shown.
 bool Stream::Tls::outlived_certificate() const noexcept {
   if (SSL_session_reused(ssl) == 0 || SSL_get_verify_mode(ssl) == SSL_VERIFY_NONE) return false;
   const X509* certificate = SSL_get0_peer_certificate(ssl);

@@ -1,4 +1,4 @@
-// The TLS of a Stream. Belongs to it.
+// The TLS part of a Stream. Belongs to the Stream.
 #pragma once
 
 #include "weir/net/idle_records.hpp"
@@ -11,12 +11,13 @@
 
 namespace weir::net {
 
-// TLS driven by hand: OpenSSL takes ciphertext from `incoming`, which one asynchronous read fills, and sends
-// its own straight to the socket. That is one copy and no memory BIO pair less than asio::ssl::stream.
+// Drives OpenSSL by hand. OpenSSL takes ciphertext from `incoming`, which one read of the socket fills. It
+// sends its own ciphertext straight to the socket. Compared with asio::ssl::stream, this saves one copy and a
+// pair of memory BIOs.
 struct Stream::Tls {
   SSL* ssl = nullptr;
-  std::vector<char> buffer;   // ciphertext; given back by trim()
-  std::string_view incoming;  // what of it OpenSSL has not taken yet
+  std::vector<char> buffer;   // ciphertext; freed by trim()
+  std::string_view incoming;  // the part of it that OpenSSL has not taken yet
   bool ended = false;
   IdleRecords idle;
 
@@ -24,7 +25,8 @@ struct Stream::Tls {
 
   Tls(SSL_CTX* context, int socket);
   Tls(const TlsTarget& target, int socket);
-  // A client's session is to be resumed, however its connection ends: a truncation is told by other means.
+  // Marks a client's session as shut down, so that it can be resumed however the connection ends. Truncation
+  // is detected by other means.
   ~Tls() {
     if (SSL_is_server(ssl) == 0) SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     SSL_free(ssl);
@@ -32,19 +34,21 @@ struct Stream::Tls {
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
 
-  // Seals `bytes` and sends them, and returns how many octets the socket has taken. Sets `full` if the socket
-  // is full: OpenSSL may then hold a sealed record of what follows, and the next call must begin with the
-  // same octets.
+  // Seals and sends `bytes`. Returns how many octets were accepted. Sets `full` if the socket is full.
+  // OpenSSL may then hold a sealed record of the following bytes, and the next call must begin with the same
+  // octets.
   [[nodiscard]] std::size_t seal(std::string_view bytes, bool& full, ErrorCode& ec) noexcept;
 
-  // An operation reports the first entry of the error queue. To look is cheaper than to clear the queue.
+  // Clears OpenSSL's error queue if it is not empty, because an operation reports the queue's first entry.
+  // Checking is cheaper than clearing.
   static void forget_errors() noexcept;
 
-  // What an SSL_… call that did not succeed means: would_block (feed or wait), eof, or an error.
+  // Returns the meaning of a failed SSL_… call: would_block (feed or wait), eof, or an error.
   [[nodiscard]] ErrorCode meaning(int result) const noexcept;
-  // After the handshake: whether what the session rests on is enough now. Records are counted from then on.
+  // Checks after the handshake whether a resumed session still satisfies the settings. Starts to count
+  // records.
   [[nodiscard]] ErrorCode admit() noexcept;
-  // Of the socket, whose number may soon be another connection's.
+  // Forgets the socket, whose number may soon belong to another connection.
   void let_go() noexcept;
 
  private:

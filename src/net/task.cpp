@@ -7,7 +7,7 @@ namespace weir::net {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
-// A frame used after its end is found only where its memory is not handed out again.
+// Sanitizers find a use of a freed frame only if its memory is not reused.
 void* take_frame(std::size_t size) {
   return ::operator new(size);
 }
@@ -19,10 +19,10 @@ void give_back_frame(void* frame, std::size_t size) noexcept {
 
 namespace {
 
-constexpr std::size_t kStep = 64;  // bytes; frames are rounded up to a multiple
+constexpr std::size_t kStep = 64;  // in bytes; frame sizes are rounded up to a multiple
 constexpr std::size_t kClasses = 64;
 
-// A free frame holds the address of the next one.
+// Free lists of frames, one for each size. A free frame holds the address of the next one.
 class FreeFrames {
  public:
   ~FreeFrames() {

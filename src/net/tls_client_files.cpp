@@ -10,7 +10,7 @@ namespace weir::net {
 
 namespace {
 
-// As SSL_CTX_set_default_verify_paths(3) finds it.
+// Returns the file that SSL_CTX_set_default_verify_paths(3) uses.
 std::string file_of_system_authorities() {
   const char* named = ::secure_getenv(X509_get_default_cert_file_env());
   return named != nullptr ? named : X509_get_default_cert_file();

@@ -31,8 +31,8 @@ namespace weir::net {
 
 namespace {
 
-// RFC 7301 §3.2: picks http/1.1, or else http/1.0, and refuses who offers others alone. Who offers none
-// speaks one of them as well.
+// RFC 7301 §3.2: chooses http/1.1, or else http/1.0. Rejects clients that offer only other protocols. A
+// client that offers none is assumed to speak one of the two.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
                     unsigned offered_size, void*) {
   static constexpr std::string_view kOurs = "\x08http/1.1\x08http/1.0";
@@ -43,14 +43,15 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const 
   return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-// What a context needs beside what OpenSSL keeps for it, and goes with it.
+// Data of a context beyond what OpenSSL keeps; freed with the context.
 struct Extras {
   CertificateNames names;
   std::shared_ptr<TicketKeys> tickets;
-  // The first context's alone.
-  std::vector<TlsContext> others;        // of the listener's further certificates
-  std::vector<std::size_t> stand_ins{};  // where no certificate is for the name: numbers of these, from 1
-  std::size_t key_types = 1;             // of all
+  // Only for the first context of a listener:
+  std::vector<TlsContext> others;  // of the listener's other certificates
+  std::vector<std::size_t>
+      stand_ins{};            // indices of `others`, from 1, to offer if no certificate is for the name
+  std::size_t key_types = 1;  // of all certificates
 };
 
 int extras_slot() {
@@ -60,7 +61,7 @@ int extras_slot() {
   return slot;
 }
 
-// Null where memory ran out when the context was made.
+// Returns null if memory ran out when the context was made.
 Extras* extras_of(SSL_CTX* context) noexcept {
   return static_cast<Extras*>(SSL_CTX_get_ex_data(context, extras_slot()));
 }
@@ -68,7 +69,7 @@ Extras* extras_of(SSL_CTX* context) noexcept {
 bool give_extras(SSL_CTX* context) {
   auto extras = std::make_unique<Extras>();
   if (SSL_CTX_set_ex_data(context, extras_slot(), extras.get()) != 1) return false;
-  static_cast<void>(extras.release());  // the context's now
+  static_cast<void>(extras.release());  // the context owns it now
   return true;
 }
 
@@ -76,14 +77,14 @@ bool is_for(SSL_CTX* context, const char* name) noexcept {
   return X509_check_host(SSL_CTX_get0_certificate(context), name, 0, 0, nullptr) == 1;
 }
 
-// The certificates that one client may be shown. OpenSSL holds one of each key type for a connection, and
-// shows the one that the client can verify: by its signature algorithms, in TLS 1.2 by its ciphers as well.
+// The certificates that a client may be shown. OpenSSL holds one for each key type of a connection. It shows
+// the one that the client can verify, by its signature algorithms and in TLS 1.2 also by its ciphers.
 class Offer {
  public:
   explicit Offer(SSL* ssl) noexcept : ssl_(ssl) {}
   [[nodiscard]] std::size_t size() const noexcept { return shown_.size(); }
 
-  // Adds the certificate of a context, unless there is one of its key type.
+  // Adds a context's certificate, unless one of its key type was added already.
   void add(SSL_CTX* context) {
     const auto type = extras_of(context)->names.key_type;
     const auto has_type = [&](SSL_CTX* other) { return extras_of(other)->names.key_type == type; };
@@ -101,15 +102,15 @@ class Offer {
     SSL_CTX_get0_chain_certs(context, &chain);
     if (SSL_use_cert_and_key(ssl_, SSL_CTX_get0_certificate(context), SSL_CTX_get0_privatekey(context), chain,
                              1) != 1)
-      ERR_clear_error();  // memory: the client has those before it to choose from
+      ERR_clear_error();  // out of memory: the client can choose among the earlier ones
   }
 
   SSL* const ssl_;
   std::vector<SSL_CTX*> shown_;
 };
 
-// RFC 6066 §3: offers the certificates that are for the name asked for, the first of each key type. Where
-// none is, or no name came, offers the first one and those that stand in for it.
+// RFC 6066 §3: offers the certificates for the requested name, the first of each key type. If there is none,
+// or the client sent no name, offers the first certificate and its stand-ins.
 void offer_certificates(SSL* ssl, SSL_CTX* first) {
   const auto& all = *extras_of(first);
   if (all.others.empty()) return;
@@ -133,7 +134,7 @@ int choose_certificate(SSL* ssl, int*, void* first) noexcept {
   return SSL_TLSEXT_ERR_OK;
 }
 
-// A staple goes with its certificate, whichever context or connection shows that.
+// A staple belongs to its certificate, whichever context or connection shows the certificate.
 int staple_slot() {
   static const int slot = X509_get_ex_new_index(
       0, nullptr, nullptr, nullptr,
@@ -141,12 +142,12 @@ int staple_slot() {
   return slot;
 }
 
-// Null for none.
+// Returns null if there is none.
 const Staple* staple_of(const X509* certificate) noexcept {
   return static_cast<const Staple*>(X509_get_ex_data(certificate, staple_slot()));
 }
 
-// SSL_CTX_set_tlsext_status_cb(3): what is stapled belongs to OpenSSL afterwards.
+// The callback of SSL_CTX_set_tlsext_status_cb(3). OpenSSL takes ownership of the response.
 int staple_response(SSL* ssl, void*) {
   const auto* staple = staple_of(SSL_get_certificate(ssl));
   if (staple == nullptr ||
@@ -171,8 +172,8 @@ bool arm(const TicketKey& key, unsigned char* iv, EVP_CIPHER_CTX* cipher, EVP_MA
   return armed;
 }
 
-// SSL_CTX_set_tlsext_ticket_key_evp_cb(3): 0 makes no ticket of it, or a whole handshake; 2 asks for a new
-// one.
+// The callback of SSL_CTX_set_tlsext_ticket_key_evp_cb(3). Returns 0 for no ticket or a full handshake, and 2
+// if the client needs a new ticket.
 int choose_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
                       EVP_MAC_CTX* mac, int sealing) {
   auto& keys = *extras_of(SSL_get_SSL_CTX(ssl))->tickets;
@@ -193,8 +194,8 @@ using Names = std::unique_ptr<STACK_OF(X509_NAME), decltype([](STACK_OF(X509_NAM
                                 sk_X509_NAME_pop_free(names, X509_NAME_free);
                               })>;
 
-// The subjects of the authorities, which clients are told to choose by. OpenSSL reads what it can: a file
-// without a certificate gives null, one that is faulty further on what stands before.
+// Reads the authorities' subjects, by which clients choose a certificate. OpenSSL reads what it can. It
+// returns null for a file without a certificate; in a faulty file, it stops at the fault.
 Names read_authorities(const std::string& file) {
   return Names(SSL_load_client_CA_file(file.c_str()));
 }
@@ -203,9 +204,9 @@ bool requires_certificate(const TlsSettings& settings) noexcept {
   return settings.client_auth == ClientAuth::Require;
 }
 
-// Who was let in by one set of authorities must show its certificate anew to another, and who needed none
-// where one is required, for a resumed session is not verified: so the sessions' context
-// (SSL_CTX_set_session_id_context(3)) is the digest of what is asked and of what the file holds.
+// A resumed session is not verified. So a client that one set of authorities admitted must show its
+// certificate again to another set. The same holds if a certificate becomes required. Therefore the sessions'
+// context (SSL_CTX_set_session_id_context(3)) is a digest of the requirement and of the file's content.
 bool bind_sessions(SSL_CTX* context, const TlsSettings& settings) {
   std::string authorities = "weir ";
   if (!settings.client_ca.empty()) {
@@ -236,7 +237,7 @@ std::optional<base::Error> ask_clients(SSL_CTX* context, const TlsSettings& sett
   return std::nullopt;
 }
 
-// What all contexts of a listener have alike.
+// Sets what all contexts of a listener have in common.
 bool set_up(SSL_CTX* c, const TlsSettings& settings) {
   SSL_CTX_set_min_proto_version(c,
                                 settings.min_version == TlsVersion::Tls13 ? TLS1_3_VERSION : TLS1_2_VERSION);
@@ -244,8 +245,8 @@ bool set_up(SSL_CTX* c, const TlsSettings& settings) {
                              SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(
       c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
-  // Tickets are what is resumed. Of clients that take none, by TLS 1.2, OpenSSL would keep 20,480 sessions of
-  // its own, behind one lock for all workers.
+  // Sessions are resumed by ticket only. For TLS 1.2 clients without tickets, OpenSSL would keep 20,480
+  // sessions, behind one lock for all workers.
   SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_alpn_select_cb(c, choose_protocol, nullptr);
   return give_extras(c) && bind_sessions(c, settings) && SSL_CTX_set_cipher_list(c, kCiphers12) == 1;
@@ -254,10 +255,10 @@ bool set_up(SSL_CTX* c, const TlsSettings& settings) {
 std::optional<base::Error> add_staple(X509* certificate, const std::string& file) {
   auto read = read_staple(file, certificate);
   if (!read) return read.error();
-  if (!*read) return std::nullopt;  // it speaks of another certificate
+  if (!*read) return std::nullopt;  // it is for another certificate
   auto staple = std::make_unique<Staple>(std::move(**read));
   if (X509_set_ex_data(certificate, staple_slot(), staple.get()) != 1) return last_tls_error("OpenSSL");
-  static_cast<void>(staple.release());  // the certificate's now
+  static_cast<void>(staple.release());  // the certificate owns it now
   return std::nullopt;
 }
 
@@ -292,7 +293,7 @@ CertificateState state_of(SSL_CTX* context) {
   return state;
 }
 
-// The names of all certificates of a listener, in the order of the settings.
+// Returns the names of all certificates of a listener, in the order of the settings.
 std::vector<CertificateNames> all_names(SSL_CTX* first) {
   std::vector<CertificateNames> names{extras_of(first)->names};
   for (const auto& other : extras_of(first)->others) names.push_back(extras_of(other.get())->names);

@@ -19,7 +19,7 @@ using Source = std::unique_ptr<BIO, decltype([](BIO* bio) { BIO_free(bio); })>;
 using Certificate = std::unique_ptr<X509, decltype([](X509* certificate) { X509_free(certificate); })>;
 using Key = std::unique_ptr<EVP_PKEY, decltype([](EVP_PKEY* key) { EVP_PKEY_free(key); })>;
 
-// Nobody is asked for a pass phrase; that one was wanted is noted.
+// Answers no prompt for a pass phrase, and notes that there was one.
 int note_question(char*, int, int, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;
@@ -30,7 +30,7 @@ Key read_key(const std::string& file, bool& encrypted) {
   return Key(source ? PEM_read_bio_PrivateKey(source.get(), nullptr, note_question, &encrypted) : nullptr);
 }
 
-// Whose key it is of the certificates in a file, counted from 1; 0: of none.
+// Returns which certificate of a file the key belongs to, counted from 1; 0 for none.
 int place_of(const EVP_PKEY* key, const std::string& file) {
   const Source source(BIO_new_file(file.c_str(), "r"));
   for (int place = 1; source; ++place) {

@@ -1,4 +1,4 @@
-// What both sides of TLS share.
+// Definitions that both sides of TLS share.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -11,12 +11,12 @@
 
 namespace weir::net {
 
-// RFC 9325 §4.2; of TLS 1.3 OpenSSL's own are good.
+// From RFC 9325 §4.2. For TLS 1.3, OpenSSL's defaults are good.
 inline constexpr auto kCiphers12 =
     "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:"
     "ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
 
-// `what`, and what OpenSSL says of it last.
+// Returns an error of `what` and OpenSSL's last error.
 inline base::Error last_tls_error(const std::string& what) {
   std::array<char, 256> text{};
   ERR_error_string_n(ERR_peek_last_error(), text.data(), text.size());

@@ -42,8 +42,8 @@ void Watchdog::stop() {
   timer_.cancel();
 }
 
-// A whole tick after the one before began, not after it was due: a worker that was held up must not catch up
-// on ticks, because what was armed meanwhile counts from the last one that it saw.
+// The next tick comes a whole tick after the last one began, not after it was due. A delayed worker must not
+// catch up on ticks, because deadlines armed meanwhile count from the last tick it saw.
 void Watchdog::schedule(Timer::time_point at) {
   timer_.expires_at(at);
   timer_.async_wait([this](const ErrorCode& error) {
@@ -53,15 +53,16 @@ void Watchdog::schedule(Timer::time_point at) {
   });
 }
 
-// During a tick they have it with those that are still to come; it may be the first of them who wakes them.
+// During a tick, woken objects join those that the tick has yet to reach. The first of those may be what
+// wakes them.
 void Watchdog::wake_all() noexcept {
   auto& awake = under_way_ ? due_ : watched_;
   for (auto& dozing : dozing_) awake.splice(awake.end(), dozing);
 }
 
-// Who comes meanwhile, or ends a doze, is looked at from the next tick on, who goes is in no list, and who
-// never dozes keeps its place among the others. Where the turns of others are so long that the next tick
-// would be held up, which makes all deadlines longer, the rest is done in one.
+// Objects that arrive or wake during a tick are checked from the next tick on. Destroyed objects leave their
+// list. Objects that never doze keep their order. If long loop turns would delay the next tick, the rest is
+// done at once, because a late tick lengthens all deadlines.
 void Watchdog::tick() noexcept {
   const auto now = Timer::clock_type::now();
   if (!under_way_) {

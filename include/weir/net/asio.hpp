@@ -1,7 +1,7 @@
-// The Asio that weir speaks: one executor type, no type erasure, one io_context a worker.
+// The Asio types that weir uses: one executor type, no type erasure, one io_context for each worker.
 //
-// Everything made from these belongs to the worker whose io_context it runs on and is touched by that thread
-// alone.
+// An object made from these types belongs to the worker whose io_context it runs on. Only that worker's
+// thread may use it.
 #pragma once
 
 #include <boost/asio/associated_executor.hpp>
@@ -25,14 +25,14 @@ using Executor = asio::io_context::executor_type;
 template <class T>
 using Awaitable = asio::awaitable<T, Executor>;
 
-// A connected stream socket, TCP or unix alike.
+// A connected stream socket, TCP or unix.
 using Socket = asio::basic_stream_socket<asio::generic::stream_protocol, Executor>;
 using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
                                          asio::wait_traits<std::chrono::steady_clock>, Executor>;
 
 inline constexpr asio::use_awaitable_t<Executor> kAwait{};
 
-// co_await socket.async_…(…, into(ec)): the error lands in `ec` instead of being thrown.
+// Makes co_await socket.async_…(…, into(ec)) store the error in `ec` instead of throwing it.
 [[nodiscard]] inline auto into(ErrorCode& ec) {
   return asio::redirect_error(kAwait, ec);
 }

@@ -1,8 +1,9 @@
-// How far the machine's clock was set away from weir's own (weir/net/clock.hpp) since weir started.
+// The distance by which the machine's clock was set away from weir's own (weir/net/clock.hpp) since the
+// start.
 //
-// The main thread looks several times a second. The step is zero while the clocks agree, and a whole number
-// of seconds otherwise. So what is told with it (X-RateLimit-Reset, the dashboard's times) does not flicker
-// with each reading of two clocks. It is at most kTolerance off.
+// The main thread calls look() several times a second. The step is zero while the clocks agree; otherwise it
+// is a whole number of seconds. So values computed with it (X-RateLimit-Reset, the dashboard's times) do not
+// vary with each reading of the two clocks. The step is wrong by kTolerance at most.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -16,11 +17,12 @@ class ClockStep {
   static constexpr base::Duration kTolerance{2'000'000};
   enum class Change {
     None,
-    Apart,  // they no longer agree, or differ the other way, or twice or half as much as at the last Apart
-    Agree,  // they agree again
+    Apart,  // the clocks disagree now, or the difference has changed sign, doubled or halved since the last
+            // Apart
+    Agree,  // the clocks agree again
   };
 
-  // Takes what the machine's clock is ahead now. Must be called by one thread alone.
+  // Updates the step. `ahead`: how far the machine's clock is ahead now. Only one thread may call it.
   Change look(base::Duration ahead) noexcept {
     const auto before = seconds();
     const auto after = next(before, ahead);
@@ -35,19 +37,19 @@ class ClockStep {
     return Change::Apart;
   }
 
-  // Returns how far the machine's clock was ahead at the last look. Any thread may call it.
+  // Returns how far the machine's clock was ahead at the last look. Thread-safe.
   [[nodiscard]] std::chrono::seconds seconds() const noexcept {
     return std::chrono::seconds(seconds_.load(std::memory_order_relaxed));
   }
 
  private:
-  // A clock that runs a little too fast or too slow is news again only when it is twice as far away.
+  // A clock that runs slightly too fast or slow is reported again only when the difference has doubled.
   [[nodiscard]] bool is_news(std::chrono::seconds step) const noexcept {
     const bool same_side = (step < step.zero()) == (told_ < told_.zero());
     const auto now = std::chrono::abs(step), then = std::chrono::abs(told_);
     return !same_side || now >= 2 * then || 2 * now <= then;
   }
-  // Clocks that were apart agree again only well within the tolerance, unless they came close in one step.
+  // Clocks that differed agree again only within half of the tolerance, unless one step brought them close.
   [[nodiscard]] static std::chrono::seconds next(std::chrono::seconds step, base::Duration ahead) noexcept {
     const bool moved = std::chrono::abs(ahead - step) > kTolerance;
     const bool near = std::chrono::abs(ahead) <= kTolerance;
@@ -56,7 +58,7 @@ class ClockStep {
   }
 
   std::atomic<std::chrono::seconds::rep> seconds_{0};
-  std::chrono::seconds told_{0};  // at the last Apart, if none was followed by Agree
+  std::chrono::seconds told_{0};  // at the last Apart; zero after Agree
 };
 
 }  // namespace weir::net

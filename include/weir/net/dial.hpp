@@ -1,8 +1,8 @@
-// A connection of weir's own making, to a server that may have several addresses.
+// An outgoing connection to a server that may have several addresses.
 //
-// They are tried in turn, but a silent one holds up the next for a moment alone: then both are under way, and
-// the first that stands is the connection (RFC 8305 §5, with TLS as a part of standing). One that fails makes
-// way at once.
+// The addresses are tried in turn. A silent address delays the next one only briefly; then both attempts run,
+// and the first to succeed becomes the connection (RFC 8305 §5). With TLS, success includes the handshake. If
+// an attempt fails, the next one starts at once.
 //
 // Belongs to the worker that waits for it.
 #pragma once
@@ -23,27 +23,28 @@ namespace weir::net {
 
 class Dial final : Watched {
  public:
-  // Whom to connect, and how. What it refers to outlives the Dial.
+  // The server to connect to, and how. The referenced objects must outlive the Dial.
   struct Target {
     const std::vector<RawEndpoint>& addresses;  // empty: connect() fails at once (host_unreachable)
-    std::size_t first = 0;                      // of them, to begin with
-    std::string_view preamble{};                // what stands ahead of all, TLS too
+    std::size_t first = 0;                      // index of the address to begin with
+    std::string_view preamble{};                // sent first, before TLS
     std::optional<TlsTarget> tls{};
   };
-  // So many addresses are under way at once; where more are silent the oldest makes way, but for those with
-  // which TLS is being spoken.
+  // At most so many attempts run at once. If all are silent, a new attempt replaces the oldest that has not
+  // begun TLS.
   static constexpr std::size_t kAbreast = 4;
-  // The longest that the next address waits for one that is silent.
+  // The longest time that a silent address delays the next one.
   static constexpr base::Duration kHeadStart{250'000};
 
-  // `patience`: how long whoever waits will wait, which is theirs to see to; addresses share it.
+  // `patience`: the caller's deadline, which the addresses share. The caller must enforce it.
   Dial(const Executor& executor, Watchdog& watchdog, const Target& target, base::Duration patience);
 
-  // Once. An error is that of the address that failed last; operation_aborted: cancel() was called.
+  // Must be called once. Returns the error of the address that failed last, or operation_aborted after
+  // cancel().
   [[nodiscard]] Task<ErrorCode> connect();
   void cancel() noexcept;
 
-  // Lets another hand cancel it: `hand` points at the Dial for as long as this lives.
+  // Lets other code cancel the Dial: `hand` points to the Dial while this object lives.
   class InHand {
    public:
     InHand(Dial*& hand, Dial& dial) noexcept : hand_(hand) { hand_ = &dial; }
@@ -55,22 +56,22 @@ class Dial final : Watched {
     Dial*& hand_;
   };
 
-  // The connection that stands, after connect(), and the number of its address.
+  // Return the connection after connect(), and the index of its address.
   [[nodiscard]] std::unique_ptr<Stream> take() noexcept { return std::move(made_); }
   [[nodiscard]] std::size_t address() const noexcept { return address_; }
-  // With which address to begin the next time: the one that stood. Where none did, and time ran out before
-  // all had begun, with the first of the others.
+  // Returns the index of the address to begin with the next time: the one that connected. If none did and
+  // time ran out first, it is the first address that was not tried.
   [[nodiscard]] std::size_t next() const noexcept;
-  // Where a TLS handshake failed, why: of the last. Else empty.
+  // Returns why the last failed TLS handshake failed. Empty if none failed.
   [[nodiscard]] std::string& fault() noexcept { return fault_; }
 
  private:
   class AnyOf;
   struct Try {
-    std::unique_ptr<Stream> stream;  // null: nothing is under way here
-    std::size_t number = 0;          // the how many-th to begin
-    bool shaking = false;            // connected, and TLS is under way
-    bool wants_room = true;          // it waits until it is writable, else readable
+    std::unique_ptr<Stream> stream;  // null: no attempt is running here
+    std::size_t number = 0;          // 0 for the first attempt, and so on
+    bool shaking = false;            // connected, and the TLS handshake is running
+    bool wants_room = true;          // waits until writable; otherwise until readable
     std::optional<Port::Wait> wait;
 
     [[nodiscard]] Port::Wait readiness() const noexcept {
@@ -96,9 +97,9 @@ class Dial final : Watched {
   const base::Duration head_start_;
   std::array<Try, kAbreast> tries_;
   std::size_t begun_ = 0;
-  bool due_ = true;  // the next address
+  bool due_ = true;  // the next address should begin
   bool cancelled_ = false;
-  Suspended* waiting_ = nullptr;  // for any of them, or a word
+  Suspended* waiting_ = nullptr;  // waits for any attempt or for wake()
   ErrorCode failure_ = asio::error::host_unreachable;
   std::unique_ptr<Stream> made_;
   std::size_t address_;

@@ -1,4 +1,4 @@
-// Tells whether a file was written, replaced or made readable since it was read.
+// Detects whether a file was written, replaced or made readable since it was read.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace weir::net {
 
-// Differs after a file was written or replaced, or its owner or rights changed, also by way of a symbolic
-// link. All zero: there is no regular file of that name.
+// Changes when a file is written or replaced, or when its owner or rights change, also if the name is a
+// symbolic link. All zero if there is no regular file of that name.
 struct FileStamp {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -21,7 +21,7 @@ struct FileStamp {
 };
 using FileStamps = std::vector<FileStamp>;
 
-// Returns the stamp of a file as it is now. Opens nothing: to open a pipe waits until somebody writes to it.
+// Returns a file's present stamp. Opens nothing, because opening a pipe waits for a writer.
 [[nodiscard]] FileStamp stamp_of(const std::string& path);
 
 }  // namespace weir::net

@@ -1,8 +1,8 @@
-// How many of a peer's TLS records carry no data: KeyUpdates, tickets, alerts, offers to negotiate anew,
-// empty ones. OpenSSL reads on through all that is there before it returns, and a KeyUpdate of 27 octets
-// costs it as much as a whole request: who sends nothing else would have the worker to itself.
+// Counts a peer's TLS records without data: KeyUpdates, tickets, alerts, renegotiation requests, empty
+// records. OpenSSL reads all available records before it returns. A KeyUpdate of 27 octets costs it as much
+// as a whole request, so a peer that sends nothing else would occupy the worker.
 //
-// Belongs to one connection, and stays where it was made.
+// Belongs to one connection. Its address must not change.
 #pragma once
 
 #include <algorithm>
@@ -13,29 +13,29 @@ namespace weir::net {
 
 class IdleRecords {
  public:
-  // So many more of them than of records with data are heard out. OpenSSL takes as many empty ones in a row.
+  // The most records without data, in excess of those with data. OpenSSL accepts as many empty records in a
+  // row.
   static constexpr unsigned kMost = 32;
 
   IdleRecords() = default;
   IdleRecords(const IdleRecords&) = delete;
   IdleRecords& operator=(const IdleRecords&) = delete;
 
-  // Counts what `ssl` receives from now on, the handshake being over, for as long as it is read. Of one that
-  // passes the bound no record is looked at any more: what SSL_read() says of it is no end that the peer has
-  // told of.
+  // Counts the records that `ssl` receives from now on. Must be called after the handshake. Beyond the bound,
+  // no further record is read. SSL_read() then reports an end, which the peer has not sent.
   void watch(SSL* ssl) noexcept {
     SSL_set_msg_callback_arg(ssl, this);
     SSL_set_msg_callback(ssl, note_record);
   }
-  // A read has brought data.
+  // Must be called after a read that returned data.
   void note_data() noexcept { surplus_ -= std::min(surplus_, 2U); }
 
   [[nodiscard]] bool too_many() const noexcept {
     return surplus_ > kMost + 1;
-  }  // the last one may bring data
+  }  // the last record may have data
 
  private:
-  // SSL_CTX_set_msg_callback(3).
+  // The callback of SSL_CTX_set_msg_callback(3).
   static void note_record(int sent, int, int type, const void*, std::size_t, SSL* ssl,
                           void* records) noexcept {
     auto& self = *static_cast<IdleRecords*>(records);
@@ -45,7 +45,7 @@ class IdleRecords {
   }
 
   unsigned surplus_ =
-      0;  // records, less two for each read of data: one for its own, one to make up for another
+      0;  // records, minus two for each read of data: one for its own record, one in compensation for another
 };
 
 }  // namespace weir::net

@@ -1,4 +1,4 @@
-// Listening sockets: one a worker and address (SO_REUSEPORT), all opened before anything is served.
+// Listening sockets: one for each worker and address (SO_REUSEPORT), all opened before weir serves.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -16,35 +16,35 @@ namespace weir::net {
 using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol, Executor>;
 using RawEndpoint = asio::generic::stream_protocol::endpoint;
 
-// Closes so that nothing is heard of it any more although others share the socket: epoll keeps what is not
-// taken out as long as any copy of it is open.
+// Closes an acceptor so that its socket reports nothing more, even if others share it. epoll keeps a socket
+// that was not removed while any copy of it is open.
 void close_acceptor(Acceptor& acceptor) noexcept;
 
-// A file descriptor that listens; closed when destroyed unless released. A unix socket's file goes with it
-// then; once connections are accepted it is somebody else's to remove.
+// A listening file descriptor, closed by the destructor unless released. The destructor then removes a unix
+// socket's file as well. After into_acceptor() other code must remove the file.
 class ListeningSocket {
  public:
-  // Binds and listens. An error names the address and what the system says. What another process listens on
-  // is never shared; a unix socket's file that nobody listens on any more is replaced.
+  // Binds and listens. An error names the address and the system's reason. Never shares an address with
+  // another process. Replaces the file of a unix socket on which no process listens.
   [[nodiscard]] static base::Result<ListeningSocket> open(const base::Endpoint& address);
-  // The same for a listener's address, which may be a name: one socket for each address of this host that the
-  // name stands for, all with one port. Addresses that this host does not have are left out.
+  // Opens a listener's address, which may be a name: one socket for each of the name's addresses, all with
+  // one port. Skips addresses that this host does not have.
   [[nodiscard]] static base::Result<std::vector<ListeningSocket>> open_all(const base::Endpoint& address);
-  // Another one on the same address: for TCP a socket of its own, for unix the same socket again.
+  // Opens another socket on the same address. For TCP it is a separate socket, for unix the same one.
   [[nodiscard]] base::Result<ListeningSocket> again() const;
-  // Takes a descriptor over that another process listened on, as what is configured as `address`. An error:
-  // it is no listening socket.
+  // Takes over a descriptor on which another process listened. `address`: the configured address. Returns an
+  // error if the descriptor is no listening socket.
   [[nodiscard]] static base::Result<ListeningSocket> inherit(int fd, const base::Endpoint& address);
-  // The same socket once more: who listens there is heard of by whoever accepts first.
+  // Returns another descriptor of the same socket. Each connection goes to the first that accepts it.
   [[nodiscard]] base::Result<ListeningSocket> share() const;
 
   ListeningSocket(ListeningSocket&& other) noexcept;
   ListeningSocket& operator=(ListeningSocket&& other) noexcept;
   ~ListeningSocket();
 
-  // Where it listens, with the port that the system chose where 0 was asked.
+  // Returns the address, with the port that the system chose if the configured port was 0.
   [[nodiscard]] const base::Endpoint& address() const noexcept { return address_; }
-  // The same as the system tells it: never a name.
+  // Returns the address as the system reports it, never a name.
   [[nodiscard]] base::Endpoint bound() const;
   [[nodiscard]] int native_handle() const noexcept { return fd_; }
   [[nodiscard]] Acceptor into_acceptor(Executor executor) &&;
@@ -53,21 +53,20 @@ class ListeningSocket {
   ListeningSocket(int fd, base::Endpoint address) noexcept : fd_(fd), address_(std::move(address)) {}
   int fd_ = -1;
   base::Endpoint address_;
-  bool owns_file_ = false;  // it has made the unix socket's file
+  bool owns_file_ = false;  // this object has created the unix socket's file
 };
 
-// The addresses that a name stands for. Blocks for as long as the system's resolver does, which nobody can
-// cancel.
+// Resolves a name to its addresses. Blocks as long as the system's resolver does; cannot be cancelled.
 [[nodiscard]] base::Result<std::vector<RawEndpoint>> resolve(const base::Endpoint& address);
-// Whether there is anything to look up: a host that is neither an address nor a unix socket.
+// Returns true if the host is a name, so neither an IP address nor a unix socket.
 [[nodiscard]] bool is_name(const base::Endpoint& address);
 
-// The IP address of a peer; the unspecified address for a unix socket. Its port; 0 for a unix socket.
+// Return a peer's IP address and port. For a unix socket: the unspecified address and 0.
 [[nodiscard]] base::IpAddress peer_address(const RawEndpoint& peer) noexcept;
 [[nodiscard]] std::uint16_t peer_port(const RawEndpoint& peer) noexcept;
-// Where a connected socket ends on this side; unspecified where it cannot be told.
+// Returns the local address of a connected socket; unspecified if it is unknown.
 [[nodiscard]] RawEndpoint local_endpoint(int fd) noexcept;
-// Where it leads to; unspecified where it cannot be told.
+// Returns the peer's address of a connected socket; unspecified if it is unknown.
 [[nodiscard]] RawEndpoint remote_endpoint(int fd) noexcept;
 
 }  // namespace weir::net

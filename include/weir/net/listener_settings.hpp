@@ -1,4 +1,4 @@
-// What the configuration says of a listening socket.
+// The settings of a listening socket.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -12,34 +12,35 @@
 namespace weir::net {
 
 struct CertificateFiles {
-  std::string cert;    // PEM: the certificate, then its chain
-  std::string key;     // PEM
-  std::string ocsp{};  // DER: the authority's word on the certificate (RFC 6960), stapled; empty: none
+  std::string cert;  // PEM: the certificate, then its chain
+  std::string key;   // PEM
+  std::string
+      ocsp{};  // DER: the OCSP response for the certificate (RFC 6960), which weir staples; empty: none
   friend bool operator==(const CertificateFiles&, const CertificateFiles&) = default;
 };
 
 enum class TlsVersion : std::uint8_t { Tls12, Tls13 };
 
-// Who shows no certificate. A wrong one is refused either way.
+// How weir treats a client without a certificate. A client with an invalid certificate is always refused.
 enum class ClientAuth : std::uint8_t {
-  Require,   // is refused
-  Optional,  // is served, without a subject
+  Require,   // refuses the client
+  Optional,  // serves the client, without a subject
 };
 
 struct TlsSettings {
   std::vector<CertificateFiles> certificates;  // at least one
   TlsVersion min_version = TlsVersion::Tls12;
-  std::string client_ca{};  // PEM: the authorities of clients' certificates; empty: clients are not asked
-  ClientAuth client_auth = ClientAuth::Require;  // where they are
+  std::string client_ca{};  // PEM: authorities that sign clients' certificates; empty: weir requests none
+  ClientAuth client_auth = ClientAuth::Require;  // used if `client_ca` is set
   base::Duration ticket_rotation{
-      14'400'000'000};  // a key of session tickets is used so long, and good twice as long
+      14'400'000'000};  // time in use of a key of session tickets; it opens tickets for twice as long
   friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
 struct ListenerSettings {
   base::Endpoint address;
   std::optional<TlsSettings> tls;
-  bool proxy_protocol = false;  // what connects says first for whom
+  bool proxy_protocol = false;  // connections begin with a PROXY header
   friend bool operator==(const ListenerSettings&, const ListenerSettings&) = default;
 };
 

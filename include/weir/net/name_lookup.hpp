@@ -1,8 +1,8 @@
-// Looks up the addresses of one name while its owner goes on. The system's resolver blocks, and nobody can
-// cancel it; each look-up is on a thread of the C library's own (getaddrinfo_a), so a slow name delays no
-// other.
+// Looks up the addresses of one name without blocking its owner. The system's resolver blocks and cannot be
+// cancelled. So each look-up runs on a thread of the C library (getaddrinfo_a), and a slow name delays no
+// other name.
 //
-// Belongs to one thread, which asks from time to time whether the look-up has ended.
+// Belongs to one thread, which polls whether the look-up has ended.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -21,20 +21,20 @@ class NameLookup {
   NameLookup(const NameLookup&) = delete;
   NameLookup& operator=(const NameLookup&) = delete;
 
-  // Begins a look-up, unless one is under way.
+  // Starts a look-up, unless one is running.
   void begin(const base::Endpoint& address);
-  // Returns false once the look-up has ended, and takes its answer in.
+  // Returns true while a look-up is running. Stores the result when it has ended.
   [[nodiscard]] bool is_under_way();
-  // Why the look-up that ended last found nothing; empty: it found addresses.
+  // Returns why the last look-up found nothing; empty if it found addresses.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
-  // The addresses of the last look-up that found any.
+  // Returns the addresses of the last look-up that found any.
   [[nodiscard]] const std::vector<RawEndpoint>& known() const noexcept { return known_; }
 
  private:
   struct Query;
   void take(Query& query, int outcome);
 
-  std::unique_ptr<Query> query_;  // null: none is under way
+  std::unique_ptr<Query> query_;  // null: no look-up is running
   std::string fault_;
   std::vector<RawEndpoint> known_;
 };

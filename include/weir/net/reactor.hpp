@@ -1,11 +1,11 @@
 // The readiness of one worker's sockets, and the coroutines that wait for it.
 //
-// Asio tries each read before it waits, so a proxy pays one system call in vain per message. Here a socket is
-// registered once, edge-triggered, and its Port remembers what epoll(7) said: a read that came back short
-// means that the next one waits, unless the peer has closed its end (EPOLLRDHUP). Asio's loop stays the only
-// loop: the reactor's own epoll descriptor is one of the things that it waits for.
+// Asio tries each read before it waits, which wastes one system call for each message. Here a socket is
+// registered once, edge-triggered, and its Port remembers what epoll(7) reported. After a short read, the
+// next read waits, unless the peer has closed its end (EPOLLRDHUP). Asio's loop remains the only loop; it
+// waits for the reactor's epoll descriptor too.
 //
-// Belongs to the thread that runs the io_context, and lives as long as that.
+// Belongs to the thread that runs the io_context, and lives as long as the io_context.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -34,7 +34,7 @@ using AutoList = boost::intrusive::list<T, boost::intrusive::constant_time_size<
 
 class Port;
 
-// A coroutine at rest, in the frame of which this lives.
+// A suspended coroutine. This object lives in the coroutine's frame.
 class Suspended : public detail::AutoUnlink {
  public:
   Suspended() = default;
@@ -57,14 +57,14 @@ class Reactor final : public asio::execution_context::service {
 
   explicit Reactor(asio::execution_context& context);
   ~Reactor() override;
-  // The one of the executor's io_context, made when first asked for. Throws when the process is out of
-  // descriptors.
+  // Returns the reactor of the executor's io_context. The first call creates it, and throws if the process
+  // has no descriptor left.
   [[nodiscard]] static Reactor& of(const Executor& executor);
 
-  // Destroys every task that still waits: for an owner of things that tasks refer to, before those go.
+  // Destroys all waiting tasks. An owner of objects that tasks refer to must call it before it destroys them.
   void end_tasks() noexcept;
 
-  // Resumes a coroutine in a moment, from the loop.
+  // Resumes a coroutine later, from the loop.
   void resume_soon(Suspended& waiter) noexcept;
 
  private:
@@ -93,12 +93,12 @@ class Reactor final : public asio::execution_context::service {
   detail::AutoList<Suspended> ready_;
   detail::AutoList<RootHook> roots_;
   std::array<epoll_event, 256> events_{};
-  int dispatched_ = 0;  // of events_, the first that was not looked at yet
+  int dispatched_ = 0;  // index of the next entry of events_ to handle
   int fetched_ = 0;
 };
 
-// One socket in the reactor. Does not own the descriptor, which must be closed after the port is gone. Where
-// the kernel could not register it, every wait answers at once with why.
+// One socket in the reactor. Does not own the descriptor, which must be closed after the port is destroyed.
+// If the kernel could not register the socket, every wait returns that error at once.
 class Port {
  public:
   Port(Reactor& reactor, int fd);
@@ -127,19 +127,20 @@ class Port {
       place_ = nullptr;
     }
     const bool ready_;
-    Wait** place_;  // in the port; null once this was chosen to go on
+    Wait** place_;  // in the port; null once this waiter was released
   };
-  // Waits until a read or a write is worth trying; operation_aborted after cancel(). One of each at a time.
+  // Wait until a read or write is worth trying. Return operation_aborted after cancel(). At most one wait of
+  // each kind at a time.
   Wait readable() noexcept { return {readable_, reader_, unable_}; }
   Wait writable() noexcept { return {writable_, writer_, unable_}; }
   void cancel() noexcept;
 
   [[nodiscard]] bool may_read() const noexcept { return readable_; }
-  // A read took all there was, or found nothing.
+  // Must be called after a read that was short or found nothing.
   void drained() noexcept { readable_ = hung_up_; }
-  // A write was not taken whole.
+  // Must be called after a write that was not complete.
   void filled() noexcept { writable_ = broken_; }
-  // The peer has closed its end or the connection broke, as far as the loop has heard.
+  // Returns true if the loop has seen that the peer closed its end or the connection broke.
   [[nodiscard]] bool hung_up() const noexcept { return hung_up_; }
   // Returns true if the connection is over in both directions (EPOLLHUP, EPOLLERR).
   [[nodiscard]] bool broken() const noexcept { return broken_; }
@@ -148,7 +149,7 @@ class Port {
   friend class Reactor;
   void note(std::uint32_t events) noexcept;
   void abort(Wait* waiter) noexcept;
-  // The coroutine to be resumed, which waits no longer; null when there is none.
+  // Returns the coroutine to resume, which no longer waits; null if none waits.
   [[nodiscard]] static std::coroutine_handle<> release(bool ready, Wait* waiter) noexcept;
 
   Reactor& reactor_;
@@ -162,7 +163,7 @@ class Port {
   Wait* writer_ = nullptr;
 };
 
-// A coroutine that nobody waits for; destroyed with its io_context if it still waits then.
+// A top-level coroutine. The io_context destroys it if it still waits at the end.
 template <class Done>
 struct Root {
   struct promise_type : RecycledFrame {
@@ -188,7 +189,7 @@ struct Root {
   }
 };
 
-// Begins a task at once, on this stack; `done(std::exception_ptr)` is told its end and must not throw.
+// Starts a task at once, on this stack. Calls `done(std::exception_ptr)` at its end, which must not throw.
 template <class Done>
 void spawn(const Executor& executor, Task<void> task, Done done) {
   Root<Done>::run(Reactor::of(executor), std::move(task), std::move(done));

@@ -1,6 +1,6 @@
-// What a task waits for beside sockets: another task's word, a timer, and its turn.
+// Awaitables besides sockets: another task's signal, a timer, and a pause.
 //
-// Belong to the worker that they were made on.
+// The objects belong to the worker that they were made on.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -10,7 +10,7 @@
 
 namespace weir::net {
 
-// Something that one coroutine waits for and another brings about. Stays raised.
+// An event that one coroutine waits for and another raises. It stays raised.
 class Signal {
  public:
   explicit Signal(const Executor& executor) : reactor_(Reactor::of(executor)) {}
@@ -40,8 +40,8 @@ class Signal {
   bool raised_ = false;
 };
 
-// Lets the loop see to everything else that is ready, and then goes on: for a task that might never have to
-// wait. What is cancelled meanwhile is not heard of here: whoever pauses looks at why it might have been.
+// Lets the loop handle everything else that is ready, then resumes. For a task that might never have to wait.
+// A cancellation during the pause is not reported here, so the task must check for it afterwards.
 class [[nodiscard]] Pause : public Suspended {
  public:
   explicit Pause(const Executor& executor) : reactor_(Reactor::of(executor)) {}
@@ -56,7 +56,7 @@ class [[nodiscard]] Pause : public Suspended {
   Reactor& reactor_;
 };
 
-// Waits for a timer within a task; operation_aborted when it is cancelled.
+// Waits for a timer within a task. Returns operation_aborted if the timer is cancelled.
 class [[nodiscard]] Expiry {
  public:
   explicit Expiry(Timer& timer) noexcept : timer_(timer) {}

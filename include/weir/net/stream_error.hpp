@@ -1,4 +1,4 @@
-// Why a Stream refused an operation, where it was no fault of the peer or of the system.
+// Reasons of a Stream to refuse an operation, apart from errors of the peer and the system.
 #pragma once
 
 #include <type_traits>

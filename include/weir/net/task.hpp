@@ -1,8 +1,8 @@
-// A coroutine that its caller waits for: `co_await` runs it on the caller's stack, and only where it has to
-// wait for something is the caller suspended too. What completes at once costs a call and a recycled frame.
+// A coroutine that its caller awaits. `co_await` runs it on the caller's stack. The caller is suspended only
+// if the task has to wait. A task that completes at once costs a call and a recycled frame.
 //
-// A task belongs to the worker that began it and is resumed by that thread alone. Destroying a task that
-// waits destroys what it holds, innermost first.
+// A task belongs to the worker that started it; only that thread resumes it. Destroying a waiting task
+// destroys what it holds, innermost first.
 #pragma once
 
 #include <coroutine>
@@ -15,7 +15,7 @@
 
 namespace weir::net {
 
-// Memory of coroutine frames, kept by each thread for its next ones: no allocation once a path is warm.
+// Memory of coroutine frames. Each thread keeps freed frames for reuse, so a warm path allocates nothing.
 [[nodiscard]] void* take_frame(std::size_t size);
 void give_back_frame(void* frame, std::size_t size) noexcept;
 
@@ -34,7 +34,7 @@ class TaskPromise : public RecycledFrame {
   std::suspend_always initial_suspend() noexcept { return {}; }
   auto final_suspend() noexcept {
     struct Return {
-      std::coroutine_handle<> caller;  // none while the task still runs on its caller's stack
+      std::coroutine_handle<> caller;  // null while the task runs on its caller's stack
       bool await_ready() noexcept { return false; }
       std::coroutine_handle<> await_suspend(std::coroutine_handle<>) noexcept {
         return caller ? caller : std::noop_coroutine();
@@ -89,7 +89,7 @@ class [[nodiscard]] Task {
   using Value = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
   explicit Task(std::coroutine_handle<promise_type> frame) noexcept : frame_(frame) {}
-  // A task that has ended already: what a function that need not wait after all returns. Costs no frame.
+  // Returns a task that has ended, for a function that need not wait. Costs no frame.
   static Task ended(Value value) noexcept { return Task(std::move(value)); }
   Task(Task&& other) noexcept
       : frame_(std::exchange(other.frame_, nullptr)), value_(std::move(other.value_)) {}
@@ -98,7 +98,7 @@ class [[nodiscard]] Task {
     if (frame_) frame_.destroy();
   }
 
-  // What co_await calls. The task runs here, on the caller's stack, to its end or to its first wait.
+  // Called by co_await. Runs the task on the caller's stack until its end or its first wait.
   bool await_ready() {
     if (!frame_) return true;
     frame_.resume();
@@ -113,7 +113,7 @@ class [[nodiscard]] Task {
  private:
   explicit Task(Value&& value) noexcept : value_(std::move(value)) {}
 
-  std::coroutine_handle<promise_type> frame_;  // null: ended, with value_
+  std::coroutine_handle<promise_type> frame_;  // null: the task has ended with value_
   std::optional<Value> value_;
 };
 

@@ -1,6 +1,6 @@
-// The keys under which a listener's session tickets are sealed (RFC 5077 §4, RFC 8446 §4.6.1). Whoever learns
-// one can read the sessions of its time, so each is used for one period, opens tickets for one more, and is
-// then wiped.
+// The keys that seal a listener's session tickets (RFC 5077 §4, RFC 8446 §4.6.1). A leaked key reveals the
+// sessions of its time. So each key seals tickets for one period, opens tickets for one more, and is then
+// wiped.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct TicketKey {
   std::array<unsigned char, 32> mac{};     // HMAC-SHA-256
 };
 
-// Any thread may call: all workers, and the contexts of all certificates of a listener, share one.
+// Thread-safe: shared by all workers and by the contexts of all certificates of a listener.
 class TicketKeys {
  public:
   using Instant = std::chrono::steady_clock::time_point;
@@ -29,14 +29,14 @@ class TicketKeys {
   TicketKeys(const TicketKeys&) = delete;
   TicketKeys& operator=(const TicketKeys&) = delete;
 
-  // The key of tickets issued at `now`; nullopt where the system gives no random numbers.
+  // Returns the key for tickets issued at `now`; nullopt if the system gives no random numbers.
   [[nodiscard]] std::optional<TicketKey> current(Instant now);
 
   struct Found {
     TicketKey key;
-    bool current = false;  // else the client should have a new ticket
+    bool current = false;  // false: the client should get a new ticket
   };
-  // The key that a ticket names, while it is good.
+  // Returns the key that a ticket names; nullopt if it is unknown or too old.
   [[nodiscard]] std::optional<Found> find(std::span<const unsigned char, TicketKey::kNameSize> name,
                                           Instant now);
 

@@ -1,5 +1,5 @@
-// The client side of TLS as configured: whom weir believes to be the server that it means to reach. Shared by
-// all workers (OpenSSL counts references to contexts and sessions atomically).
+// The client side of TLS: which certificates prove to weir that a server is the right one. Contexts and
+// sessions are shared by all workers (OpenSSL counts their references atomically).
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -13,31 +13,30 @@
 namespace weir::net {
 
 struct TlsClientSettings {
-  std::string ca{};  // PEM: the authorities of servers' certificates; empty: the system's
-  std::string
-      cert{};  // PEM: the certificate that weir shows where it is asked for one, then its chain; empty: none
-  std::string key{};   // PEM, of cert
-  bool verify = true;  // false: any certificate will do
+  std::string ca{};    // PEM: authorities that sign servers' certificates; empty: the system's
+  std::string cert{};  // PEM: the certificate that weir shows if asked, then its chain; empty: none
+  std::string key{};   // PEM: private key of `cert`
+  bool verify = true;  // false: any certificate is accepted
   friend bool operator==(const TlsClientSettings&, const TlsClientSettings&) = default;
 };
 
-// TLS 1.2 and 1.3, ECDHE with AEAD alone, ALPN "http/1.1". A connection that ends without a word is a broken
-// one. An error names the file and what OpenSSL says of it.
+// Makes a context: TLS 1.2 and 1.3, ECDHE with AEAD only, ALPN "http/1.1". A connection that ends without
+// close_notify counts as broken. An error names the file and OpenSSL's reason.
 [[nodiscard]] base::Result<TlsContext> make_tls_client_context(const TlsClientSettings& settings);
 
 struct FreeSession {
   void operator()(SSL_SESSION* session) const noexcept { SSL_SESSION_free(session); }
 };
 using TlsSession = std::unique_ptr<SSL_SESSION, FreeSession>;
-// One more reference; null of null.
+// Returns one more reference; null for null.
 [[nodiscard]] TlsSession share(SSL_SESSION* session) noexcept;
 
-// What a stream needs to become a client's.
+// The parameters of a client's TLS connection.
 struct TlsTarget {
   SSL_CTX* context;
-  // The host name, or the address, that the certificate has to be for; the name is asked for by SNI as well.
+  // The host name or IP address that the certificate must be for. A name is sent as SNI too.
   const std::string& name;
-  SSL_SESSION* session = nullptr;  // to be resumed, if the server still has it
+  SSL_SESSION* session = nullptr;  // resumed if the server still has it; may be null
 };
 
 }  // namespace weir::net

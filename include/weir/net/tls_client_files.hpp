@@ -1,4 +1,4 @@
-// The files of a TLS client's settings: whether they changed, and what is wrong with them.
+// The files of a TLS client's settings: whether they have changed, and whether they are valid.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -10,16 +10,16 @@
 
 namespace weir::net {
 
-// Returns the stamps of all files that a context of these settings is made from, as they are now. Without
-// `ca` the file of the system's authorities is one of them, where the system has it.
+// Returns the present stamps of all files that a context of these settings needs. Without `ca`, the file of
+// the system's authorities is one of them, if the system has it.
 [[nodiscard]] FileStamps stamps_of(const TlsClientSettings& settings);
 
 // The certificate that weir shows to servers.
 struct OwnCertificate {
-  std::optional<std::chrono::sys_seconds> not_after{};  // absent: the settings have none
+  std::optional<std::chrono::sys_seconds> not_after{};  // absent: the settings have no certificate
 };
-// Reads the files and forgets them again. An error names the file and says what is wrong with it. Opens
-// nothing but regular files.
+// Reads and checks the files, and keeps nothing. An error names the file and its fault. Opens only regular
+// files.
 [[nodiscard]] base::Result<OwnCertificate> try_files(const TlsClientSettings& settings);
 
 }  // namespace weir::net

@@ -1,5 +1,5 @@
-// What TLS contexts take from PEM files. Errors say in words what is wrong with which file and what to do
-// about it, for whoever wrote its name into the configuration.
+// Loads PEM files into TLS contexts. An error says which file is wrong, how, and what to do, for the person
+// who configured it.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -11,20 +11,19 @@
 
 namespace weir::net {
 
-// The certificate, then its chain.
+// Loads the certificate, then its chain.
 [[nodiscard]] std::optional<base::Error> take_certificate(SSL_CTX* context, const std::string& file);
 
-// The key of the certificate that the context has, which came from `certificate`. One that is encrypted is an
-// error: OpenSSL would ask whoever sits at the terminal for its pass phrase, and all that this thread does
-// would wait for the answer.
+// Loads the private key of the context's certificate, which came from `certificate`. An encrypted key is an
+// error: OpenSSL would prompt for a pass phrase at the terminal and block the thread.
 [[nodiscard]] std::optional<base::Error> take_private_key(SSL_CTX* context, const std::string& file,
                                                           const std::string& certificate);
 
-// Those whose certificates are believed. `whose`: how errors call them, as "the servers' authorities".
+// Loads the authorities to trust. `whose`: their name in errors, such as "the servers' authorities".
 [[nodiscard]] std::optional<base::Error> take_authorities(SSL_CTX* context, const std::string& whose,
                                                           const std::string& file);
 
-// What take_certificate() would say, without a context.
+// Returns the error of take_certificate() without a context.
 [[nodiscard]] std::optional<base::Error> fault_of_certificate(const std::string& file);
 
 }  // namespace weir::net

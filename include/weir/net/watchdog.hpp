@@ -1,9 +1,9 @@
-// Deadlines for every wait, without a timer a wait: each watched object keeps the tick at which it is late,
-// and one coarse timer a worker walks over them all; over kAtOnce of them in one go, so that however many
-// wait, nobody who is served waits for that. Who has nothing to do at ticks dozes, and costs next to nothing.
+// Deadlines for every wait, without a timer for each. A watched object keeps the tick of its deadline, and
+// one coarse timer for each worker checks all objects. If there are more than kAtOnce, a tick is split, so
+// that waiting objects never delay served ones. An object that needs no ticks dozes and costs almost nothing.
 //
-// Belongs to one worker. A deadline is never early; it is late by up to two ticks (kTick), and by what holds
-// the worker up.
+// Belongs to one worker. A deadline is never early. It is late by up to two ticks (kTick), plus any delay of
+// the worker.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -20,7 +20,7 @@ namespace weir::net {
 
 class Watchdog;
 
-// Something that waits. Derive, and arm the deadline before each wait.
+// An object that waits. Derived classes must arm the deadline before each wait.
 class Watched
     : public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
  public:
@@ -31,17 +31,17 @@ class Watched
   explicit Watched(Watchdog& watchdog);
   ~Watched() = default;
 
-  // Late after `wait` from now; replaces an earlier deadline. Ends a doze.
+  // Sets the deadline to `wait` from now, in place of an earlier one. Ends a doze.
   void arm(base::Duration wait) noexcept;
   void disarm() noexcept { late_at_ = kNever; }
 
-  // From on_tick(), at its end: it needs the next tick in a second only (kDoze), unless its deadline comes
-  // before.
+  // Skips ticks for a second (kDoze), or until the deadline if that is earlier. May be called only from
+  // on_tick(), at its end.
   void doze() noexcept;
   void wake() noexcept {
     if (dozes_) end_doze();
   }
-  // As the watchdog's.
+  // Like Watchdog::wake_all().
   void wake_all() noexcept;
 
  private:
@@ -49,9 +49,9 @@ class Watched
   void end_doze() noexcept;
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
-  // The deadline passed; it is disarmed already. Must not destroy any watched object.
+  // Called after the deadline, which is already disarmed. Must not destroy any watched object.
   virtual void on_late() noexcept = 0;
-  // Once a tick, late or not, but for dozes.
+  // Called once in each tick unless the object dozes, whether it is late or not.
   virtual void on_tick() noexcept {}
 
   Watchdog& watchdog_;
@@ -63,15 +63,16 @@ class Watchdog {
  public:
   static constexpr base::Duration kTick{50'000};
   static constexpr std::uint64_t kDoze = 20;  // ticks
-  // Some 0.1 ms; the rest of a tick comes in turns of its own, unless it would take longer than half a tick.
+  // About 0.1 ms of work. The rest of a tick follows in later loop turns, unless it would take longer than
+  // half a tick.
   static constexpr std::size_t kAtOnce = 256;
 
   explicit Watchdog(Executor executor) : timer_(executor) {}
 
-  // Begins to tick; goes on until stop().
+  // Ticks from now on until stop().
   void start();
   void stop();
-  // Whoever dozes has a tick with all others.
+  // Ends all dozes, so that every object has a tick.
   void wake_all() noexcept;
 
  private:
@@ -82,13 +83,13 @@ class Watchdog {
   void tick() noexcept;
 
   Timer timer_;
-  List watched_;                    // those that are awake, but for due_
-  List due_;                        // to whom the tick under way has still to come
-  std::array<List, kDoze> dozing_;  // those that doze, by the number of the tick that ends it, modulo kDoze
+  List watched_;                    // awake objects that are not in due_
+  List due_;                        // objects that the current tick has not reached
+  std::array<List, kDoze> dozing_;  // dozing objects, by the tick that ends the doze, modulo kDoze
   std::uint64_t now_ = 0;           // in ticks
-  Timer::time_point began_{};       // when this one did
+  Timer::time_point began_{};       // when the current tick began
   bool ticking_ = false;
-  bool under_way_ = false;  // a tick
+  bool under_way_ = false;  // a tick is in progress
 };
 
 }  // namespace weir::net
