@@ -28,12 +28,12 @@ std::uint64_t sum_of_weights(std::uint64_t candidates, std::span<const Load> loa
   return sum;
 }
 
-// in_flight ÷ weight, compared exactly.
+// Compares in_flight ÷ weight exactly.
 bool less_busy(const Load& a, const Load& b) noexcept {
   return std::uint64_t{a.in_flight} * b.weight < std::uint64_t{b.in_flight} * a.weight;
 }
 
-// Those with the smallest in_flight ÷ weight.
+// Returns the candidates with the smallest in_flight ÷ weight.
 std::uint64_t least_busy(std::uint64_t candidates, std::span<const Load> loads) noexcept {
   std::uint64_t least = 0;
   std::size_t best = 0;
@@ -48,7 +48,7 @@ std::uint64_t least_busy(std::uint64_t candidates, std::span<const Load> loads) 
   return least;
 }
 
-// One by weight: `random` of 2^32 falls into its part of the whole.
+// Draws a candidate by weight. `random` is a position in a range of 2^32.
 std::size_t draw(std::uint64_t candidates, std::span<const Load> loads, std::uint32_t random) noexcept {
   auto left = (sum_of_weights(candidates, loads) * random) >> 32U;
   for (;; candidates &= candidates - 1) {
@@ -65,8 +65,8 @@ std::size_t less_busy_of_two(std::uint64_t candidates, std::span<const Load> loa
   return less_busy(loads[other], loads[one]) ? other : one;
 }
 
-// Those that have no more than 5/4 of their share of what is in flight, with the request that is to come. Not
-// all can have more than that, so one is left.
+// Returns the candidates with at most 5/4 of their share of the requests in flight, including the coming one.
+// Not all can exceed that, so the result is never empty.
 std::uint64_t within_bounds(std::uint64_t candidates, std::span<const Load> loads) noexcept {
   std::uint64_t in_flight = 1;
   each(candidates, [&](std::size_t at) { in_flight += loads[at].in_flight; });
@@ -80,7 +80,7 @@ std::uint64_t within_bounds(std::uint64_t candidates, std::span<const Load> load
   return within;
 }
 
-// A finaliser: every bit of the result depends on every bit of the word.
+// Mixes the bits of `word`: every bit of the result depends on every bit of the word.
 std::uint64_t mix(std::uint64_t word) noexcept {
   word = (word ^ (word >> 32U)) * 0xD6E8FEB86659FD93ULL;
   word = (word ^ (word >> 32U)) * 0xD6E8FEB86659FD93ULL;
@@ -121,10 +121,10 @@ std::size_t Balancer::in_turn(std::uint64_t candidates, std::span<const Load> lo
   return best;
 }
 
-// Weighted rendezvous hashing: each server draws a number for the word, and the least ln(1/u) ÷ weight has
-// it. No server's number depends on who else is there, so nothing moves between two that stay. (Thaler and
-// Ravishankar 1998; the weights as in Schindelhauer and Schomaker 2005; the bound as in Mirrokni, Thorup and
-// Zadimoghaddam 2018.)
+// Weighted rendezvous hashing. Each server draws a number u for the word, and the server with the least
+// ln(1/u) ÷ weight is chosen. A server's number does not depend on the other servers, so nothing moves
+// between two that stay. (Thaler and Ravishankar 1998; weights as in Schindelhauer and Schomaker 2005; the
+// bound as in Mirrokni, Thorup and Zadimoghaddam 2018.)
 std::size_t Balancer::by_hash(std::uint64_t candidates, std::span<const Load> loads,
                               std::uint64_t word) const noexcept {
   auto best = static_cast<std::size_t>(std::countr_zero(candidates));
@@ -141,7 +141,7 @@ std::size_t Balancer::by_hash(std::uint64_t candidates, std::span<const Load> lo
 }
 
 std::uint64_t Balancer::identity(std::string_view address, std::size_t occurrence) noexcept {
-  base::SipHash128 hash(base::SipKey{});  // no secret: every weir has to come to the same
+  base::SipHash128 hash(base::SipKey{});  // not secret: every weir must compute the same hash
   hash.part(address);
   hash.part(std::uint64_t{occurrence});
   return hash.digest().lo;

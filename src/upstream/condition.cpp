@@ -6,7 +6,8 @@ namespace weir::upstream {
 
 namespace {
 
-// From half the time to all of it, so that servers that went out together do not come back together.
+// Returns between half of `time` and all of it, so that servers ejected together are not all readmitted
+// together.
 base::Duration shortened(base::Duration time, std::uint64_t random) noexcept {
   const auto half = static_cast<std::uint64_t>(time.count() / 2);
   return time - base::Duration{static_cast<base::Duration::rep>(random % (half + 1))};
@@ -14,7 +15,7 @@ base::Duration shortened(base::Duration time, std::uint64_t random) noexcept {
 
 }  // namespace
 
-// What was under way when it went out tells nothing new, until its time is over.
+// Failures of connects that were in progress at the ejection prove nothing new until the time is over.
 Condition::Change Condition::unreachable(const Ejection& settings, base::TimePoint now,
                                          std::uint64_t random) noexcept {
   if (out() && trial_ == Trial::None && now < out_until_) return Change::None;
@@ -24,7 +25,7 @@ Condition::Change Condition::unreachable(const Ejection& settings, base::TimePoi
 
 Condition::Change Condition::failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                                     std::uint64_t random) noexcept {
-  // Where no server serves, requests go to all of them without a trial.
+  // If no server serves, requests go to all of them without a trial.
   const auto tried_from = trial_ == Trial::None ? out_until_ : trial_since_;
   const bool enough = out() ? sent >= tried_from : ++failures_ >= settings.failures;
   if (!enough) return Change::None;

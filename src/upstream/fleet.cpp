@@ -11,7 +11,8 @@ namespace weir::upstream {
 
 namespace {
 
-// Of what is in flight nobody knows how long it lasts: the hint that concurrency gives as well.
+// The wait if `max_in_flight` is reached. Nobody knows when a request in flight ends, so it is the same hint
+// as for concurrency limits.
 constexpr base::Duration kPerhaps{1'000'000};
 
 std::uint64_t seed() {
@@ -19,7 +20,7 @@ std::uint64_t seed() {
   return (std::uint64_t{device()} << 32U | device()) | 1U;
 }
 
-// xorshift64*: to spread instants needs no better.
+// xorshift64*, which is good enough to spread instants.
 std::uint64_t next(std::uint64_t& random) noexcept {
   random ^= random >> 12U;
   random ^= random << 25U;
@@ -60,10 +61,12 @@ Fleet::Fleet(UpstreamSettings settings, std::vector<Server> servers, Report repo
       tls_(make_tls(settings_)),
       queue_(older != nullptr ? older->queue_ : std::make_shared<ServerQueue>()) {
   assert(servers.size() == settings_.servers.size());
-  // One that is down waits for a probe that says otherwise.
+  // A server that is down waits for a good probe. If probes are added or removed, its state is not carried
+  // over.
   if (older != nullptr && older->settings_.health.has_value() != settings_.health.has_value())
     older = nullptr;
-  std::uint64_t taken = 0;  // of the older ones, for two may bear one name
+  std::uint64_t taken =
+      0;  // bits of the older members already matched, because two servers may have the same name
   for (std::size_t at = 0; at < servers.size(); ++at) {
     const Member* before = nullptr;
     for (std::size_t i = 0; older != nullptr && before == nullptr && i < older->size(); ++i) {
@@ -75,7 +78,8 @@ Fleet::Fleet(UpstreamSettings settings, std::vector<Server> servers, Report repo
   }
 }
 
-// Places are counted together only where both count, or somebody would leave who never entered.
+// Places are shared with the older member only if both count them. Otherwise a request could leave that never
+// entered.
 Fleet::Member::Member(const Fleet& fleet, Server server, const ServerSettings& settings, const Member* older)
     : fleet_(fleet),
       name_(std::move(server.name)),
@@ -163,7 +167,7 @@ void Fleet::Member::probed(bool good, std::string_view fault, base::TimePoint no
 
 std::optional<base::Duration> Fleet::Member::enter(base::TimePoint now) noexcept {
   if (settings_.max_in_flight != 0) {
-    // Never more than there are, if only for a moment: somebody else would find a place taken that is free.
+    // The count never exceeds the bound, even briefly, because another request would then find no place.
     auto others = known_->in_flight.load();
     do {
       if (others >= settings_.max_in_flight) return kPerhaps;
@@ -229,7 +233,7 @@ void Fleet::Member::publish(Condition::Change change, base::TimePoint now, std::
   if (!fleet_.report_ || !is_logged(change, now)) return;
   try {
     fleet_.report_(line_of(change, now, why));
-  } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory, and a line less is the least of it
+  } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory; losing the line is acceptable
   }
 }
 

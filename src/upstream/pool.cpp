@@ -40,8 +40,8 @@ std::vector<std::uint64_t> identities(const Fleet& fleet) {
   return identities;
 }
 
-// Whether a connection that waited was closed meanwhile, or has bytes that nobody asked for, which would be
-// taken for the next answer. Costs a system call.
+// Returns true if an idle connection was closed, or has unexpected bytes, which would be taken for the next
+// answer. Costs a system call.
 bool went_stale(net::Stream& stream) noexcept {
   if (!stream.is_quiet()) return true;
   char byte = 0;
@@ -112,8 +112,8 @@ net::Task<net::ErrorCode> Lease::connect(std::string_view preamble, base::Durati
   stream_.reset();
   const auto place = member().place();
   moves_ = place.moves;
-  const auto session =
-      net::share(pool_->sessions_[server_].get());  // another connection may bring a newer one
+  const auto session = net::share(
+      pool_->sessions_[server_].get());  // held here, because another connection may store a newer one
   const net::Dial::Target target{*place.addresses, place.first, preamble, member().tls(session.get())};
   net::Dial dial(pool_->executor_, pool_->watchdog_, target, patience);
   const net::Dial::InHand held(dial_, dial);
@@ -146,11 +146,11 @@ Pool::Pool(net::Executor executor, net::Watchdog& watchdog, Fleet& fleet)
   for (std::size_t at = 0; at < moves_.size(); ++at) moves_[at] = fleet.member(at).moves();
 }
 
-// The servers to choose from: those that serve or, where none does, any that was not tried.
+// Returns the candidates: servers that serve, or all untried servers if none serves.
 Pool::Choice Pool::look(const Wanted& wanted) noexcept {
   Choice choice;
   std::uint64_t untried = 0;
-  // Who failed once shall not fail for a trial, nor anybody where probes find out.
+  // A request that failed once must not be used for a trial. If there are probes, no request is.
   const bool may_try = wanted.tried == 0 && !settings().health;
   for (std::size_t at = 0; at < loads_.size(); ++at) {
     if ((wanted.tried & bit(at)) != 0) continue;
@@ -162,11 +162,12 @@ Pool::Choice Pool::look(const Wanted& wanted) noexcept {
       choice.due |= bit(at);
     loads_[at].weight = member.weight(wanted.now);
   }
-  if (choice.from == 0) choice = {untried, 0};  // better one that failed than none
+  if (choice.from == 0) choice = {untried, 0};  // a server that failed is better than none
   return choice;
 }
 
-// The next request tries a server whose time is over; of clients that have their own server, one of its own.
+// Chooses a server whose time out is over, for the next request to try. Under Balance::Hash only requests of
+// that server's clients try it.
 std::optional<std::size_t> Pool::take_trial(const Choice& choice, const Wanted& wanted) noexcept {
   auto due = choice.due;
   if (settings().balance == Balance::Hash)
@@ -176,7 +177,7 @@ std::optional<std::size_t> Pool::take_trial(const Choice& choice, const Wanted& 
     auto& member = fleet_.member(chosen);
     if (member.enter(wanted.now)) continue;
     if (member.begin_trial(wanted.now, wanted.owed)) return chosen;
-    member.give_back_unit(wanted.now);  // somebody else was first
+    member.give_back_unit(wanted.now);  // another request was first
     member.leave();
   }
   return std::nullopt;
@@ -189,7 +190,7 @@ bool Pool::others_serve(std::uint64_t tried, base::TimePoint now) const noexcept
   return false;
 }
 
-// xorshift64*: to draw servers needs no better.
+// xorshift64*, which is good enough to draw servers.
 std::uint64_t Pool::random() noexcept {
   random_ ^= random_ >> 12U;
   random_ ^= random_ << 25U;
@@ -202,7 +203,7 @@ std::uint64_t Pool::word(const Wanted& wanted) noexcept {
 }
 
 Lease Pool::lease(const Wanted& wanted) {
-  // Where there is one server alone it gets what comes, whether it serves or not.
+  // A single server gets all requests, whether it serves or not.
   const auto choice = loads_.size() == 1 ? Choice{.from = ~wanted.tried & 1U} : look(wanted);
   if (choice.due != 0)
     if (const auto server = take_trial(choice, wanted)) return lend(*server, true);
@@ -236,7 +237,7 @@ Lease Pool::lend(std::size_t server, bool fresh) {
   return lease;
 }
 
-// What waits leads to where the server is, or goes.
+// Drops idle connections to addresses that the server no longer has.
 void Pool::follow(std::size_t server) noexcept {
   const auto& member = fleet_.member(server);
   if (moves_[server] == member.moves()) return;

@@ -19,7 +19,7 @@ namespace weir::upstream {
 
 namespace {
 
-// It speaks for itself.
+// Returns a PROXY header that names no client, if the upstream expects one.
 std::string preamble_of(const UpstreamSettings& settings) {
   std::string preamble;
   if (settings.proxy_protocol) http::append_preamble(preamble, std::nullopt);
@@ -33,7 +33,7 @@ std::string request_for(const HealthCheck& check, const std::string& host) {
 
 }  // namespace
 
-// One server.
+// The probe of one server.
 class Prober::Probe final : net::Watched {
  public:
   // REQUIRES that the upstream has `health`.
@@ -53,7 +53,7 @@ class Prober::Probe final : net::Watched {
 
   [[nodiscard]] const std::shared_ptr<Fleet>& fleet() const noexcept { return fleet_; }
   [[nodiscard]] bool stopped() const noexcept { return stopped_; }
-  // Ends its run.
+  // Makes run() end.
   void stop() {
     stopped_ = true;
     pause_.cancel();
@@ -68,12 +68,13 @@ class Prober::Probe final : net::Watched {
       std::string fault;
       try {
         fault = co_await ask(place);
-      } catch (const std::bad_alloc&) {  // the next time there may be some
+      } catch (const std::bad_alloc&) {  // memory may be available the next time
         short_here_ = true;
       }
       disarm();
       stream_.reset();
-      const bool moved = member_.moves() != place.moves;  // and says nothing of where it is now
+      const bool moved =
+          member_.moves() != place.moves;  // then the result proves nothing about the present addresses
       if (!short_here_ && !stopped_ && !moved) member_.probed(fault.empty(), fault, clock_.now());
       if (stopped_) co_return;
       pause_.expires_after(spread(check_.interval));
@@ -103,7 +104,7 @@ class Prober::Probe final : net::Watched {
     co_return ec;
   }
 
-  // What is wrong; empty: nothing.
+  // Probes the server. Returns what is wrong; empty if nothing is.
   net::Task<std::string> ask(const Fleet::Member::Place& place) {
     std::string fault;
     auto ec = co_await connect(place, fault);
@@ -130,7 +131,7 @@ class Prober::Probe final : net::Watched {
     return "it answers " + std::to_string(status);
   }
 
-  // A tenth more or less, so that many weirs do not ask together for ever.
+  // Varies the interval by a tenth, so that many weirs do not ask together.
   [[nodiscard]] base::Duration spread(base::Duration interval) {
     const auto tenth = interval.count() / 10;
     return interval + base::Duration{std::uniform_int_distribution<std::int64_t>{-tenth, tenth}(random_)};
@@ -139,18 +140,18 @@ class Prober::Probe final : net::Watched {
   net::Executor executor_;
   net::Watchdog& watchdog_;
   const net::Clock& clock_;
-  const std::shared_ptr<Fleet> fleet_;  // shared by editions of the configuration, and us
+  const std::shared_ptr<Fleet> fleet_;  // shared with the configuration's snapshots
   const HealthCheck& check_;
   Fleet::Member& member_;
   const std::string preamble_;
   const std::string request_;
   net::Timer pause_;
   std::unique_ptr<net::Stream> stream_;
-  net::Dial* dial_ = nullptr;  // in the frame of connect(), while it waits
+  net::Dial* dial_ = nullptr;  // in the frame of connect() while it waits
   bool stopped_ = false;
   bool late_ = false;
   bool short_here_ =
-      false;  // weir itself lacks descriptors, ports or memory, which says nothing of the server
+      false;  // weir itself lacks descriptors, ports or memory, which proves nothing about the server
   std::minstd_rand random_;
 };
 
@@ -176,7 +177,7 @@ void Prober::add(const std::shared_ptr<Fleet>& fleet) {
   std::random_device seed;
   for (std::size_t at = 0; at < fleet->size(); ++at) {
     auto& probe = probes_.emplace_back(executor_, watchdog_, clock_, fleet, at, seed());
-    // One that ends otherwise than by stop() or with its timer has thrown, and is asked no more.
+    // A probe that ends without stop() has thrown, and does not run again.
     net::spawn(executor_, probe.run(), [this, &probe](const std::exception_ptr&) {
       if (!probe.stopped()) return;
       net::asio::post(executor_, [this, &probe] {

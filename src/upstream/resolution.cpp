@@ -7,7 +7,7 @@ namespace weir::upstream {
 
 namespace {
 
-// Name servers tell addresses in turns, so an order means nothing: what stays keeps its own.
+// Name servers rotate addresses, so their order means nothing. Known addresses keep their order.
 Addresses merged(const Addresses& known, const Addresses& told) {
   Addresses next;
   const auto within = [](const Addresses& some, const net::RawEndpoint& one) {

@@ -12,7 +12,7 @@ namespace weir::upstream {
 
 namespace {
 
-// Of a long list the beginning.
+// Returns the addresses as text; of a long list the first ones.
 std::string list(const Addresses& addresses) {
   constexpr std::size_t kMost = 8;
   std::string text;
@@ -24,7 +24,7 @@ std::string list(const Addresses& addresses) {
 
 }  // namespace
 
-// Where the loop lays its question and the thread finds it. Whoever leaves last frees it.
+// Where the loop puts its question and the thread finds it. The last of the two to leave frees it.
 struct Resolver::Desk {
   Desk(Resolver& resolver, LookUp how) : look_up(std::move(how)), owner(&resolver) {}
 
@@ -35,8 +35,9 @@ struct Resolver::Desk {
   std::mutex mutex;
   std::condition_variable news;
   std::optional<base::Endpoint> question;  // under the mutex
-  bool busy = false;                       // likewise: a look-up is under way
-  Resolver* owner;  // likewise, but for its own thread, which alone sets it; null: it is gone
+  bool busy = false;                       // under the mutex: a look-up is running
+  Resolver* owner;  // under the mutex, except for the loop's thread, which alone sets it; null: the resolver
+                    // is destroyed
 };
 
 void Resolver::Desk::put(const base::Endpoint& address) {
@@ -64,7 +65,7 @@ void Resolver::Desk::serve(const std::shared_ptr<Desk>& desk) {
 
 // One server whose address is a name.
 struct Resolver::Name {
-  std::shared_ptr<Fleet> fleet;  // shared by editions of the configuration, and us
+  std::shared_ptr<Fleet> fleet;  // shared with the configuration's snapshots
   std::size_t server;
   Resolution resolution;
 };
@@ -117,7 +118,7 @@ void Resolver::add(const std::shared_ptr<Fleet>& fleet) {
   }
 }
 
-// A name that is to be looked up at start alone is done with once it has been.
+// Drops names that are looked up only until an address is known.
 void Resolver::drop_known() {
   std::erase_if(names_, [](const std::shared_ptr<Name>& name) {
     return name->fleet->settings().resolve == base::Duration{0} &&
@@ -125,7 +126,7 @@ void Resolver::drop_known() {
   });
 }
 
-// Waits for the name that is due next.
+// Sets the timer for the name that is due next.
 void Resolver::arm() {
   if (asking_ || names_.empty()) return;
   const auto next = std::min_element(names_.begin(), names_.end(), [](const auto& left, const auto& right) {
@@ -139,7 +140,7 @@ void Resolver::arm() {
 }
 
 void Resolver::ask() {
-  if (asking_) return;  // a timer that was set anew may have rung twice
+  if (asking_) return;  // a timer that was set again may fire twice
   const auto name = asked_.lock();
   if (!name) return arm();
   asking_ = true;

@@ -49,7 +49,7 @@ void ServerQueue::freed() noexcept {
   wake(places_.begin());
 }
 
-// Where there is no memory to say so, it is not said: who waits looks once a second anyway.
+// If memory runs out, no wake-up is sent. Waiting requests look once a second anyway.
 void ServerQueue::wake(const List::const_iterator& at) const noexcept {
   if (at == places_.end()) return;
   try {

@@ -45,9 +45,9 @@ class Stream {
   // writable (if `wants_room`) or readable.
   [[nodiscard]] ErrorCode try_handshake(bool& wants_room);
 
-  // These functions read what precedes TLS, before handshake(). The first, peek(), copies available bytes without
-  // consuming them; otherwise it is like try_read(). wait_for_more() waits until more bytes are available.
-  // skip() consumes `size` bytes that peek() has returned, at most 2048.
+  // Three functions read what precedes TLS, before handshake(). The first, peek(), copies available bytes
+  // without consuming them. Otherwise it is like try_read(). The second, wait_for_more(), waits until more
+  // bytes are available. The third, skip(), consumes `size` bytes that peek() has returned, at most 2048.
   [[nodiscard]] std::size_t peek(char* at, std::size_t size, ErrorCode& ec) noexcept;
   [[nodiscard]] Port::Wait wait_for_more() noexcept;
   [[nodiscard]] bool skip(std::size_t size) noexcept;

@@ -1,4 +1,4 @@
-// Which server is next: arithmetic over plain values. What is random about it comes as an argument.
+// Chooses the next server: arithmetic over plain values. Random numbers are arguments.
 //
 // Belongs to one worker.
 #pragma once
@@ -13,33 +13,34 @@
 
 namespace weir::upstream {
 
-// What a choice looks at of one server.
+// The facts of one server that a choice uses.
 struct Load {
-  std::uint32_t weight = 1;  // its share of what there is to do; at least 1, below 2^16
+  std::uint32_t weight = 1;  // its share of the requests; at least 1, below 2^16
   std::uint32_t in_flight = 0;
 };
 
 class Balancer {
  public:
-  // Under Balance::Hash a server may always have so many in flight, before the bound on its share begins.
+  // Under Balance::Hash, the bound on a server's share applies only from this number of requests in flight.
   static constexpr std::uint32_t kUnbounded = 8;
 
-  // `identities`: of each server, see identity().
+  // `identities`: of each server, from identity().
   Balancer(Balance balance, std::vector<std::uint64_t> identities);
 
-  // One of `candidates`: a bit for each of `loads`, at least one set. `word`: under Balance::Hash the name of
-  // the client, under RandomTwo a random number; else not looked at.
+  // Returns one of `candidates`, which has a bit for each of `loads`, at least one set. `word` is the
+  // client's name under Balance::Hash and a random number under RandomTwo. The others ignore it.
   //
-  //   RoundRobin     each in proportion to its weight, evenly spread (smooth)
-  //   LeastInFlight  the smallest in_flight ÷ weight; among equals as RoundRobin
-  //   RandomTwo      of two drawn by weight the one with the smaller in_flight ÷ weight
-  //   Hash           always the same for the same word; when candidates come or go, only their own words
-  //                  move. One that has more than 5/4 of its share of what is in flight is passed over.
+  //   RoundRobin     Each in proportion to its weight, evenly spread (smooth).
+  //   LeastInFlight  The smallest in_flight ÷ weight; RoundRobin among equals.
+  //   RandomTwo      Draws two by weight; takes the one with the smaller in_flight ÷ weight.
+  //   Hash           Always the same server for the same word. If a candidate comes or goes, only its
+  //                  own words move. Skips a server with more than 5/4 of its share of the requests in
+  //                  flight.
   [[nodiscard]] std::size_t choose(std::uint64_t candidates, std::span<const Load> loads,
                                    std::uint64_t word) noexcept;
 
-  // What stands for a server under Balance::Hash, on every weir the same: made of its address as written, and
-  // of how many before it are written likewise.
+  // Returns a server's number under Balance::Hash, which is equal on every weir. It depends on the address as
+  // written and on how many earlier servers have the same address.
   [[nodiscard]] static std::uint64_t identity(std::string_view address, std::size_t occurrence) noexcept;
 
  private:
@@ -49,8 +50,8 @@ class Balancer {
 
   Balance balance_;
   std::vector<std::uint64_t> identities_;
-  // Smooth weighted round robin. What each server has to its credit: the turns that were its due by its
-  // weight, less those that it had, both times the sum of the weights.
+  // For smooth weighted round robin: the credit of each server. It is the turns due to its weight minus the
+  // turns it had, both times the sum of the weights.
   std::vector<std::int64_t> credit_;
 };
 

@@ -1,11 +1,9 @@
-// Whether a server gets requests, as far as its answers tell: plain values, time and randomness are
-// arguments.
+// Decides from a server's answers whether it gets requests. Plain values; time and randomness are arguments.
 //
-//   serves ──── enough failures ───► out for a time that doubles ──── the time is over ───► one request may
-//   try
-//     ▲                                     ▲                                                     │
-//     │                                     └───────────────────── it fails ──────────────────────┤
-//     └──── little by little (slow start) ◄─────────────────────── it answers ───────────────────-┘
+//   serves ──── enough failures ───► out, each time twice as long ──── time over ──► one request may try it
+//     ▲                                  ▲                                                    │
+//     │                                  └───────────────────── it fails ─────────────────────┤
+//     └──── little by little (slow start) ◄──────────────────── it answers ───────────────────┘
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -17,59 +15,67 @@ namespace weir::upstream {
 
 class Condition {
  public:
-  // OutAgain: a request that tried a server which is out failed, so it is out for longer. StillDown: another
-  // probe of a server which is down failed.
+  // OutAgain: a request tried a server that is out and failed, so the server is out for longer. StillDown:
+  // another probe of a server that is down failed.
   enum class Change : std::uint8_t { None, Out, OutAgain, Down, StillDown, Back };
 
-  // Each says what changed. `random`: any 64 bits.
+  // The functions below return what changed. `random`: any 64 bits.
   //
-  // A connection to it could not be opened: that is enough. Of one that is out it counts again once its time
-  // is over, or in a trial.
+  // Notes that no connection could be opened. One such failure ejects the server. If the server is out, the
+  // failure counts after its time is over, or in a trial.
   Change unreachable(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
-  // It got a request and gave no answer, none that is HTTP, or one that broke off: enough when it happens
-  // several times in a row, to the one request that was to try it, or to any that was sent once its time was
-  // over: where no server serves all are asked. What was sent before says nothing of that.
+  // Notes a failed request: no answer, no HTTP, or an answer that broke off. The server is ejected after
+  // several in a row. If the server is out, one failure is enough: that of the trial, or of any request sent
+  // after its time was over. (If no server serves, all servers get requests.) Requests sent earlier prove
+  // nothing.
   Change failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                 std::uint64_t random) noexcept;
-  // It answered a request, whatever the status, as far as the answer was wanted. One that was sent before it
-  // went out brings it not back.
+  // Notes an answer, whatever its status, as far as weir wanted to read it. An answer to a request sent
+  // before the ejection does not readmit the server.
   Change answered(base::TimePoint sent, base::TimePoint now) noexcept;
 
-  // It was asked how it is. So many faults in a row and it is down: out until as many good answers as are
-  // asked for have come in a row. These bring back one that is out because of requests, too.
+  // Notes a probe. Enough faults in a row put the server down. Enough good answers in a row readmit it, also
+  // if requests ejected it.
   Change probed(const HealthCheck& check, bool good, base::TimePoint now) noexcept;
 
-  // Its name stands for no address that is known: it is down until moved().
+  // Notes that the server's name has no known address. The server is down until moved().
   Change absent() noexcept;
 
-  // Its name stands for other addresses. `anew`: for none of those that it had, so it is another machine: it
-  // serves, as one that is back does. Else it may have one that works: where it is out it may be tried at
-  // once.
+  // Notes that the name has other addresses. `anew`: none of the old addresses remains, so it is another
+  // machine, which serves as if readmitted. Otherwise one of the addresses may work, so a server that is out
+  // may be tried at once.
   Change moved(bool anew, base::TimePoint now) noexcept;
 
-  // Its time is over and nobody else tries it: whoever is told so may, and shall say what came of it. Should
-  // nobody, another may after as long again, the next after twice as long, and so on as if it had failed.
-  // `owed`: it is a request whose client still owes its body, and may keep it back. So it holds off none but
-  // its like, for as long as the server was out.
+  // Returns true if the server's time is over and no other request tries it. The caller may then try the
+  // server, and should report the result. Without a report, another request may try it after the same time,
+  // the next after twice that time, and so on, as if it had failed. `owed`: the client has not sent all of
+  // its body, and may keep it back. A request of this kind holds off only others of its kind, for as long as
+  // the server was out.
   [[nodiscard]] bool begin_trial(const Ejection& settings, base::TimePoint now, bool owed = false) noexcept;
 
-  // Until when it is out, or nobody else may try it; the epoch: it serves.
+  // Returns until when the server is out, or until when no other request may try it. The epoch means that it
+  // serves.
   [[nodiscard]] base::TimePoint out_until() const noexcept { return out_until_; }
-  // From when on a request that cannot be sent again may try it as well. Where no connection could be opened
-  // that is out_until(): it loses nothing if none can be now. A server that had requests and gave no answer
-  // is for `most` longer left to those that another server can have after it.
+  // Returns the time from which on a request that cannot be sent again may also try the server. If no
+  // connection could be opened, it is out_until(), because a failed connect loses nothing. A server that
+  // accepted requests without an answer is left for `most` longer to requests that another server can take
+  // over.
   [[nodiscard]] base::TimePoint open_to_all_from(const Ejection& settings) const noexcept {
     return silent_ && !down() ? out_until_ + settings.most : out_until_;
   }
-  // Since when it serves again; the epoch: it was never out.
+  // Returns since when the server serves again; the epoch: it was never out.
   [[nodiscard]] base::TimePoint back_since() const noexcept { return back_since_; }
-  // Whether answered() would change anything.
+  // Returns true if answered() would change anything.
   [[nodiscard]] bool suspect() const noexcept { return failures_ != 0 || (out() && !down()); }
-  // Returns how often it was put out, by requests that tried it while it was out as well.
+  // Returns how often the server was ejected, including failed trials.
   [[nodiscard]] std::uint64_t ejections() const noexcept { return ejections_; }
 
  private:
-  enum class Trial : std::uint8_t { None, Owed, Whole };  // who tries it, as begin_trial() says
+  enum class Trial : std::uint8_t {
+    None,
+    Owed,
+    Whole
+  };  // the kind of request that tries the server, as in begin_trial()
 
   static constexpr base::TimePoint kServes{};
   static constexpr base::TimePoint kDown = base::TimePoint::max();
@@ -81,20 +87,20 @@ class Condition {
 
   unsigned failures_ = 0;  // in a row, while it serves
   Trial trial_ = Trial::None;
-  bool silent_ = false;            // it is out because requests had no answer
-  base::TimePoint out_since_{};    // it went out, or a trial failed
-  base::TimePoint trial_since_{};  // the first began of which nobody said what came of it
-  base::TimePoint owed_from_{};    // when the next may whose client owes its body
-  unsigned good_ = 0;              // probes in a row, since it went out
+  bool silent_ = false;            // out because requests had no answer
+  base::TimePoint out_since_{};    // time of the ejection or of the last failed trial
+  base::TimePoint trial_since_{};  // begin of the first trial without a reported result
+  base::TimePoint owed_from_{};    // from when on the next request with an incomplete body may try
+  unsigned good_ = 0;              // good probes in a row since the ejection; `bad_`: failed probes in a row
   unsigned bad_ = 0;
   base::TimePoint out_until_ = kServes;
   base::TimePoint back_since_{};
-  base::Duration longest_{0};  // the time it was out last, before chance made it shorter
+  base::Duration longest_{0};  // the last ejection time, before the random reduction
   std::uint64_t ejections_ = 0;
 };
 
-// The weight of a server that serves again since `back_since` (the epoch: it was never out), in units of
-// 1/kFullWeight: a tenth at first, all of it when the slow start is over.
+// Returns the weight of a server in units of 1/kFullWeight. The server serves again since `back_since` (the
+// epoch: it was never out). The weight is a tenth at first and all of it after the slow start.
 inline constexpr std::uint32_t kFullWeight = 256;
 [[nodiscard]] std::uint32_t weight_at(std::uint32_t weight, base::Duration slow_start,
                                       base::TimePoint back_since, base::TimePoint now) noexcept;

@@ -1,7 +1,7 @@
-// The servers of an upstream, and what all workers know of them together.
+// The servers of an upstream, and what all workers know about them.
 //
-// Made once for all workers and outlives them. Any thread may ask and tell: what every request asks is one
-// read of an atomic that hardly ever changes, and only what goes wrong takes a lock.
+// Made once for all workers and outlives them. Thread-safe. Each request only reads an atomic that rarely
+// changes; only failures take a lock.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -24,23 +24,23 @@
 
 namespace weir::upstream {
 
-// Of one server, to be tried in turn; empty: its name could not be looked up yet.
+// The addresses of one server, to be tried in turn; empty: its name could not be looked up yet.
 using Addresses = std::vector<net::RawEndpoint>;
 
-// A server with the addresses that its name stood for when it was looked up.
+// A server with the addresses that its name had at the last look-up.
 struct Server {
   std::string name;
   Addresses addresses;
   friend bool operator==(const Server&, const Server&) = default;
 };
 
-// The servers of an upstream, resolved. Blocks; for start-up. An error names the upstream and the server.
+// Looks up the servers of an upstream. Blocks; for the start. An error names the upstream and the server.
 [[nodiscard]] base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settings);
 
 class Fleet {
  public:
-  // Gets a line for each change that OutageLog lets through, in the order in which they came about; from any
-  // thread.
+  // Called with a line for each change that OutageLog logs, in the order of the changes. Any thread may call
+  // it.
   using Report = std::function<void(const std::string&)>;
 
   // One server.
@@ -49,14 +49,14 @@ class Fleet {
     Member(const Fleet& fleet, Server server, const ServerSettings& settings, const Member* older);
 
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
-    // As Host names it.
+    // Returns the server's name for the Host field.
     [[nodiscard]] std::string host() const;
-    // With the addresses that its name stands for now.
+    // Returns the server with its present addresses.
     [[nodiscard]] Server server() const { return {name_, *place().addresses}; }
     [[nodiscard]] const ServerSettings& settings() const noexcept { return settings_; }
 
-    // Whether it gets requests. `due`: it does not, but somebody should try it again now; `once`: by a
-    // request that cannot be sent again.
+    // serves() returns true if the server gets requests. due() returns true if it does not, but should be
+    // tried now. `once`: by a request that cannot be sent again.
     [[nodiscard]] bool serves() const noexcept {
       return known_->out_until.load(std::memory_order_relaxed) == 0;
     }
@@ -65,44 +65,45 @@ class Fleet {
       return from.load(std::memory_order_relaxed) <= now.time_since_epoch().count();
     }
     [[nodiscard]] bool begin_trial(base::TimePoint now, bool owed = false) noexcept;
-    // Its share, in units of 1/kFullWeight.
+    // Returns its share, in units of 1/kFullWeight.
     [[nodiscard]] std::uint32_t weight(base::TimePoint now) const noexcept;
 
-    // How to speak TLS with it, beginning with `session`; nullopt: it speaks none.
+    // Returns the parameters of TLS to the server, to resume `session`; nullopt if it uses no TLS.
     [[nodiscard]] std::optional<net::TlsTarget> tls(SSL_SESSION* session) const noexcept;
 
-    // What came of a request; see Condition. `fault`: in words for the log; empty: nothing is known.
+    // Note the result of a request; see Condition. `fault`: a text for the log; empty if nothing is known.
     void unreachable(base::TimePoint now, std::string_view fault = {}) noexcept;
     void failed(base::TimePoint sent, base::TimePoint now) noexcept;
     void answered(base::TimePoint sent, base::TimePoint now) noexcept {
       if (suspect()) note_answer(sent, now);
     }
-    // Whether an answer would change anything.
+    // Returns true if an answer would change anything.
     [[nodiscard]] bool suspect() const noexcept { return known_->suspect.load(std::memory_order_relaxed); }
 
-    // Where it is now. Shared, for a connect that is under way goes on with those that it began with.
+    // The server's present addresses. Shared, because a running connect keeps the addresses it began with.
     struct Place {
       std::shared_ptr<const Addresses> addresses;
-      std::size_t first;    // of them, to begin with
-      std::uint32_t moves;  // how often it had moved
+      std::size_t first;    // index of the address to begin with
+      std::uint32_t moves;  // number of changes of the addresses so far
     };
     [[nodiscard]] Place place() const;
-    // The next connect is to begin with the address of that number (net::Dial::next()); `then`: where it was
-    // when this one began. Nothing where it has moved since.
+    // Makes the next connect begin with the address of index `first` (net::Dial::next()). `then`: the place
+    // when the present connect began. Does nothing if the addresses have changed since.
     void begin_with(std::size_t first, const Place& then) noexcept;
     [[nodiscard]] std::uint32_t moves() const noexcept {
       return known_->moves.load(std::memory_order_relaxed);
     }
-    // Its name stands for these from now on; at least one. What is under way ends where it began.
+    // Replaces the addresses of the server's name; at least one is required. Running connects keep the old
+    // ones.
     void move_to(Addresses addresses, base::TimePoint now);
 
-    // It was asked how it is; `fault`: what is wrong, in words for the log.
+    // Notes the result of a probe. `fault`: what is wrong, as text for the log.
     void probed(bool good, std::string_view fault, base::TimePoint now) noexcept;
 
-    // Takes one of the places that `max_in_flight` allows, and a unit of `limit`. Where there is none: how
-    // long to stay away.
+    // Takes one of `max_in_flight` places and a unit of `limit`. Returns nullopt if it did, or else how long
+    // to wait.
     [[nodiscard]] std::optional<base::Duration> enter(base::TimePoint now) noexcept;
-    // Of a request that did not reach it: the unit of `limit` that it took when it came in.
+    // Returns the unit of `limit` of a request that did not reach the server.
     void give_back_unit(base::TimePoint now) noexcept;
     void leave() noexcept {
       if (settings_.max_in_flight == 0) return;
@@ -110,9 +111,9 @@ class Fleet {
       fleet_.queue_->freed();
     }
 
-    // Whether enter() would let one in; nothing is taken.
+    // Returns true if enter() would succeed. Takes nothing.
     [[nodiscard]] bool would_enter(base::TimePoint now) const noexcept;
-    // Likewise, as far as `max_in_flight` goes.
+    // Like would_enter(), but checks `max_in_flight` only.
     [[nodiscard]] bool has_room() const noexcept {
       return settings_.max_in_flight == 0 ||
              known_->in_flight.load(std::memory_order_relaxed) < settings_.max_in_flight;
@@ -130,31 +131,31 @@ class Fleet {
     const Fleet& fleet_;
     const std::string name_;
     const ServerSettings settings_;
-    // What all fleets know of it that it was in, one after another.
+    // The facts that successive fleets with this server share.
     struct Known {
       explicit Known(Addresses at_first);
 
-      // Of condition, for those who do not lock. In microseconds since the epoch.
+      // Copies of values of `condition` for readers without the lock. In microseconds since the epoch.
       alignas(64) std::atomic<base::Duration::rep> out_until{0};
       std::atomic<base::Duration::rep> open_to_all_from{0};
       std::atomic<base::Duration::rep> back_since{0};
       std::atomic<bool> suspect{false};
-      std::atomic<std::uint32_t> moves{0};                  // changes of `addresses`
-      alignas(64) std::atomic<std::uint32_t> in_flight{0};  // counted where it is bounded
+      std::atomic<std::uint32_t> moves{0};                  // number of changes of `addresses`
+      alignas(64) std::atomic<std::uint32_t> in_flight{0};  // counted only if bounded
       std::mutex mutex;
       Condition condition;                         // under the mutex
-      OutageLog outages;                           // likewise
-      std::uint64_t random;                        // likewise
-      limit::Cell spent;                           // of settings_.limit, likewise
-      std::shared_ptr<const Addresses> addresses;  // likewise
-      std::size_t first = 0;                       // likewise, of those
+      OutageLog outages;                           // under the mutex
+      std::uint64_t random;                        // under the mutex
+      limit::Cell spent;                           // of settings_.limit, under the mutex
+      std::shared_ptr<const Addresses> addresses;  // under the mutex
+      std::size_t first = 0;                       // index into `addresses`, under the mutex
     };
-    const std::shared_ptr<Known> known_;  // shared by those fleets: requests of an older one may be under way
+    const std::shared_ptr<Known> known_;  // shared with older fleets, which may still have requests
   };
 
-  // REQUIRES as many servers as the settings have. `older`: the same upstream as it was before a reload; what
-  // is known of servers that stay goes on, and their places are counted together. Throws where TLS cannot be
-  // spoken as they say.
+  // REQUIRES as many servers as the settings have. `older`: the same upstream before a reload. Servers that
+  // remain keep their state, and their places are counted together. Throws if TLS cannot be set up as
+  // configured.
   Fleet(UpstreamSettings settings, std::vector<Server> servers, Report report = {},
         const Fleet* older = nullptr);
   Fleet(const Fleet&) = delete;
@@ -165,13 +166,14 @@ class Fleet {
   [[nodiscard]] Member& member(std::size_t at) noexcept { return members_[at]; }
   [[nodiscard]] const Member& member(std::size_t at) const noexcept { return members_[at]; }
 
-  // As they are now.
+  // Returns the servers with their present addresses.
   [[nodiscard]] std::vector<Server> servers() const;
 
-  // Of requests that find no server with room; one with that of an older fleet.
+  // Returns the queue of requests that found no server with room. Shared with older fleets.
   [[nodiscard]] ServerQueue& queue() const noexcept { return *queue_; }
 
-  // The upstream asked to be left alone until then; the latest instant counts. For those who honour that.
+  // Stops requests until `at`, because the upstream asked for a pause. The latest instant counts. Only
+  // callers that honour pauses check it.
   void pause_until(base::TimePoint at) noexcept;
   [[nodiscard]] base::TimePoint paused_until() const noexcept {
     return base::TimePoint{base::Duration{paused_until_.load(std::memory_order_relaxed)}};
@@ -180,9 +182,9 @@ class Fleet {
  private:
   const UpstreamSettings settings_;
   const Report report_;
-  const net::TlsContext tls_;  // null where no server speaks it
+  const net::TlsContext tls_;  // null if no server uses TLS
   const std::shared_ptr<ServerQueue> queue_;
-  std::deque<Member> members_;                        // which cannot be moved
+  std::deque<Member> members_;                        // a deque, because members cannot be moved
   std::atomic<base::Duration::rep> paused_until_{0};  // in microseconds since the epoch
 };
 

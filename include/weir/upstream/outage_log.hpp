@@ -1,8 +1,8 @@
-// Decides which changes of a server are logged, so that one that stays away or comes and goes does not fill
-// the log. Pure: time is an argument.
+// Decides which changes of a server are logged, so that long or frequent outages do not fill the log. Pure:
+// time is an argument.
 //
-// The first outages of a minute are logged, each with its end. While an outage lasts, one line a minute says
-// so. What is left out is counted and told with the next line.
+// The first outages of a minute are logged, each with its end. During an outage, one line a minute is logged.
+// Omitted ejections are counted, and the next line reports their number.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -16,7 +16,7 @@ class OutageLog {
   static constexpr base::Duration kPause{60'000'000};
   static constexpr unsigned kMostOutages = 5;  // in a minute
 
-  // Returns true if the outage that begins at `now` is to be logged.
+  // Returns true if the outage that begins at `now` should be logged.
   [[nodiscard]] bool begins(base::TimePoint now) noexcept {
     if (now >= minute_ends_) {
       minute_ends_ = now + kPause;
@@ -26,15 +26,15 @@ class OutageLog {
     ++outages_;
     return says(now);
   }
-  // Returns true if it is to be logged that the outage lasts: the server was ejected again, or a probe
-  // failed.
+  // Returns true if a line about the continuing outage should be logged. `ejected`: the server was ejected
+  // again; otherwise a probe failed.
   [[nodiscard]] bool goes_on(base::TimePoint now, bool ejected) noexcept {
     if (now >= last_ + kPause) return says(now);
     return ejected && leaves_out();
   }
-  // Returns true if the end of the outage is to be logged: something was logged of the outage.
+  // Returns true if the end of the outage should be logged, because the outage was.
   [[nodiscard]] bool ends() noexcept { return std::exchange(said_, false); }
-  // Returns how many ejections were left out since this was asked last.
+  // Returns how many ejections were omitted since the last call.
   [[nodiscard]] unsigned left_out() noexcept { return std::exchange(left_out_, 0); }
 
  private:
@@ -47,11 +47,11 @@ class OutageLog {
     return false;
   }
 
-  base::TimePoint last_{};         // the last line about an outage
-  base::TimePoint minute_ends_{};  // in which `outages_` are counted
+  base::TimePoint last_{};         // time of the last line about an outage
+  base::TimePoint minute_ends_{};  // end of the minute that `outages_` counts
   unsigned outages_ = 0;
   unsigned left_out_ = 0;
-  bool said_ = false;  // something was logged of the outage
+  bool said_ = false;  // the outage was logged
 };
 
 }  // namespace weir::upstream

@@ -1,6 +1,6 @@
 // Connections to the servers of one upstream, kept and chosen by one worker.
 //
-// A Pool belongs to its worker and outlives every Lease of it.
+// A Pool belongs to its worker and outlives all its Leases.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -25,22 +25,22 @@ namespace weir::upstream {
 
 class Pool;
 
-// Whether a connection failed because this host lacks what it takes (descriptors, ports, memory, a place in
-// the queue of a unix socket): that does not say that the server is away.
+// Returns true if a connection failed because this host lacks something: descriptors, ports, memory, or room
+// in the queue of a unix socket. The server need not be away then.
 [[nodiscard]] bool is_shortage(const net::ErrorCode& ec) noexcept;
 
-// What a request asks for.
+// The requirements of a request.
 struct Wanted {
   base::TimePoint now{};
-  std::uint64_t tried = 0;  // servers to be passed over, a bit for each
-  bool fresh = false;       // no connection that waits
-  bool once = false;        // it cannot be sent again: not to be spent on a server that says nothing
-  bool owed = false;        // its client still owes some of its body
-  std::uint64_t word = 0;   // under Balance::Hash: the name of the client
+  std::uint64_t tried = 0;  // servers to skip, a bit for each
+  bool fresh = false;       // requires a new connection
+  bool once = false;        // cannot be sent again, so it must not go to a server that may not answer
+  bool owed = false;        // the client has not sent all of its body
+  std::uint64_t word = 0;   // under Balance::Hash: the client's name
 };
 
-// A connection while one exchange uses it. Destroying the lease gives the server's place back; the connection
-// goes back to the pool only after keep().
+// A server's place and connection while one exchange uses them. The destructor frees the place. The
+// connection returns to the pool only after keep().
 class Lease {
  public:
   Lease() = default;
@@ -48,34 +48,35 @@ class Lease {
   Lease& operator=(Lease&& other) noexcept;
   ~Lease();
 
-  // A server was chosen.
+  // Returns true if a server was chosen.
   [[nodiscard]] explicit operator bool() const noexcept { return pool_ != nullptr; }
-  // Of a lease without one: how long to stay away, because those that are left have no room. Absent: none is
-  // left.
+  // For a lease without a server: how long to wait, because the remaining servers have no room. Absent: no
+  // server remains.
   [[nodiscard]] const std::optional<base::Duration>& room_after() const noexcept { return room_after_; }
-  // Likewise: it may be sooner, whenever a request in flight ends.
+  // For a lease without a server: room may become free earlier, when any request in flight ends.
   [[nodiscard]] bool room_at_any_time() const noexcept { return room_at_any_time_; }
   [[nodiscard]] bool connected() const noexcept { return stream_ != nullptr && stream_->is_open(); }
-  // The connection had served another request before.
+  // Returns true if the connection has served another request before.
   [[nodiscard]] bool reused() const noexcept { return reused_; }
   [[nodiscard]] const std::string& server_name() const noexcept;
   [[nodiscard]] std::size_t server() const noexcept { return server_; }
   // REQUIRES connected().
   [[nodiscard]] net::Stream& stream() noexcept { return *stream_; }
-  // Since the connection was lent or begun, the server's name has come to stand for other addresses: what
-  // became of it says nothing of the server as it is now.
+  // Returns true if the server's addresses have changed since the connection was lent or begun. The
+  // connection's fate then proves nothing about the server's present state.
   [[nodiscard]] bool moved() const noexcept { return moves_ != member().moves(); }
-  // Whom to tell what came of the request. REQUIRES a server.
+  // Returns the member to report results to. REQUIRES a server.
   [[nodiscard]] Fleet::Member& member() const noexcept;
 
-  // Opens a connection to the chosen server, at any of its addresses; it begins with `preamble`. `patience`:
-  // after which whoever waits cancels it.
-  // `fault`: what failed beyond the connection itself, in words. It and `preamble` outlive the task.
+  // Opens a connection to the chosen server, at any of its addresses. The connection begins with `preamble`.
+  // `patience`: the time after which the caller cancels. `fault`: set to a text if something beyond the
+  // connection failed. `fault` and `preamble` must outlive the task.
   [[nodiscard]] net::Task<net::ErrorCode> connect(std::string_view preamble, base::Duration patience,
                                                   std::string& fault);
-  // The exchange is over and both sides are in step: the connection can serve another.
+  // Returns the connection to the pool at the end. Must be called only if the exchange is complete and both
+  // sides are in step.
   void keep() noexcept { keep_ = true; }
-  // Ends whatever waits on the connection.
+  // Ends all waits on the connection.
   void cancel() noexcept;
 
  private:
@@ -85,9 +86,9 @@ class Lease {
 
   Pool* pool_ = nullptr;
   std::size_t server_ = 0;
-  std::uint32_t moves_ = 0;  // of the server, until then
+  std::uint32_t moves_ = 0;  // number of the server's address changes when the connection was lent or begun
   std::unique_ptr<net::Stream> stream_;
-  net::Dial* dial_ = nullptr;  // in the frame of connect(), while it waits
+  net::Dial* dial_ = nullptr;  // in the frame of connect() while it waits
   std::optional<base::Duration> room_after_;
   bool room_at_any_time_ = false;
   bool reused_ = false;
@@ -96,17 +97,16 @@ class Lease {
 
 class Pool final : private net::Watched {
  public:
-  // REQUIRES at most kMaxServers of them. `fleet` outlives the pool.
+  // REQUIRES at most kMaxServers servers. `fleet` must outlive the pool.
   Pool(net::Executor executor, net::Watchdog& watchdog, Fleet& fleet);
 
-  // Whether any but `tried` (a bit for each) serves and would let a request in, by `max_in_flight` and
+  // Returns true if a server outside `tried` (a bit for each) serves and has room, by `max_in_flight` and
   // `limit`.
   [[nodiscard]] bool others_serve(std::uint64_t tried, base::TimePoint now) const noexcept;
-  // Chooses a server by the upstream's balance among those that serve, were not tried, and have room; where
-  // none serves, among all that were not tried. One that was out and whose time is over is tried at once, by
-  // whoever risks nothing with it; where the upstream has `health`, by that alone.
-  // With an idle connection where the server has one that is neither closed nor has spoken unasked, unless a
-  // fresh one is wanted.
+  // Chooses a server by the upstream's balance. Candidates serve, were not tried, and have room. If none
+  // serves, all servers that were not tried are candidates. A server whose time out is over is tried first,
+  // by a request that risks nothing. If the upstream has `health`, only probes try it. The lease has an idle
+  // connection if the server has one that is still open and silent, and the request allows it.
   [[nodiscard]] Lease lease(const Wanted& wanted);
 
   [[nodiscard]] const UpstreamSettings& settings() const noexcept { return fleet_.settings(); }
@@ -119,14 +119,14 @@ class Pool final : private net::Watched {
   friend class Lease;
   struct Idle {
     std::unique_ptr<net::Stream> stream;
-    std::uint64_t since;  // in ticks
+    std::uint64_t since;  // in watchdog ticks
   };
 
   void on_late() noexcept override {}
   void on_tick() noexcept override;
   struct Choice {            // a bit for each server
-    std::uint64_t from = 0;  // those to choose among
-    std::uint64_t due = 0;   // those that are out and should be tried
+    std::uint64_t from = 0;  // the candidates
+    std::uint64_t due = 0;   // servers that are out and should be tried
   };
   [[nodiscard]] Choice look(const Wanted& wanted) noexcept;
   [[nodiscard]] std::optional<std::size_t> take_trial(const Choice& choice, const Wanted& wanted) noexcept;
@@ -138,11 +138,11 @@ class Pool final : private net::Watched {
   net::Watchdog& watchdog_;
   Fleet& fleet_;
   Balancer balancer_;
-  std::vector<Load> loads_;                // of each server; in_flight: of this worker
-  std::vector<std::vector<Idle>> idle_;    // likewise; the most recently used last
-  std::vector<std::uint32_t> moves_;       // likewise: what waits there leads where it is after so many
-  std::vector<net::TlsSession> sessions_;  // likewise, of the last that was told of; null: none
-  std::uint64_t now_ = 0;                  // in ticks
+  std::vector<Load> loads_;                // of each server; in_flight counts this worker's requests
+  std::vector<std::vector<Idle>> idle_;    // of each server; the most recently used last
+  std::vector<std::uint32_t> moves_;       // of each server: number of address changes that idle_ reflects
+  std::vector<net::TlsSession> sessions_;  // of each server: the newest session; null: none
+  std::uint64_t now_ = 0;                  // in watchdog ticks
   std::uint64_t random_;
   RetryBudget retries_;
 };

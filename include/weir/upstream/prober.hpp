@@ -1,7 +1,8 @@
-// Asks servers how they are, where an upstream has `health`: one request each interval, on a connection of
-// its own. What they say goes to their Fleet::Member.
+// Probes the servers of upstreams with `health`: one request in each interval, on a separate connection.
+// Reports the results to their Fleet::Member.
 //
-// Belongs to the thread that runs the executor, whose tasks (net/task.hpp) are all its own.
+// Belongs to the thread that runs the executor. All tasks (net/task.hpp) of that executor must belong to the
+// prober.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -17,14 +18,14 @@ namespace weir::upstream {
 
 class Prober {
  public:
-  // `clock` outlives it.
+  // `clock` must outlive the prober.
   Prober(net::Executor executor, const net::Clock& clock);
   ~Prober();
   Prober(const Prober&) = delete;
   Prober& operator=(const Prober&) = delete;
 
-  // Asks these from now on: those that it did not ask yet at once, then each at its intervals. Others that it
-  // asked are left alone.
+  // Probes the servers of these fleets from now on, and no others. New servers are probed at once, then all
+  // at their intervals.
   void watch(const std::vector<std::shared_ptr<Fleet>>& fleets);
 
  private:

@@ -1,4 +1,4 @@
-// What look-ups of one server's name come to, one after another: plain values, time and chance are arguments.
+// The successive look-ups of one server's name: plain values; time and randomness are arguments.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -12,25 +12,25 @@ namespace weir::upstream {
 
 class Resolution {
  public:
-  // Of a name; one that stands for more has the others left out.
+  // Only the first kMostAddresses addresses of a name are used.
   static constexpr std::size_t kMostAddresses = 64;
 
   enum class Outcome : std::uint8_t {
-    Same,     // the addresses that were known, in whatever order
-    Changed,  // others
-    Failed,   // there was no answer, or an empty one: what was known stays
+    Same,     // the known addresses, in any order
+    Changed,  // other addresses
+    Failed,   // no answer, or an empty one; the known addresses stay
   };
   struct Step {
     Outcome outcome = Outcome::Same;
-    bool turned = false;    // the first that failed, or the first that did not after that
-    Addresses addresses{};  // Changed: what the name stands for. Those that stay keep their order.
+    bool turned = false;    // the first failure, or the first success after failures
+    Addresses addresses{};  // if Changed: the name's addresses. Those that were known keep their order.
   };
 
-  // While no address is known, look-ups are as frequent as this, or as the period where that is shorter.
+  // While no address is known, look-ups are as frequent as this, or as `period` if that is shorter.
   static constexpr base::Duration kWhileUnknown{2'000'000};
 
-  // The first look-up is due a period from now, each next one a period after an answer; a tenth more or less,
-  // so that many weirs do not ask together for ever. `random`: any 64 bits. `unknown`: a look-up has failed
+  // The first look-up is due a period from now, each later one a period after an answer. The period varies by
+  // a tenth, so that many weirs do not ask together. `random`: any 64 bits. `unknown`: a look-up has failed
   // already, and no address is known.
   Resolution(base::Duration period, base::TimePoint now, std::uint64_t random, bool unknown = false) noexcept;
 

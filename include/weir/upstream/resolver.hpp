@@ -1,9 +1,9 @@
-// Looks the names of servers up again, each every `resolve` of its upstream, and tells their Fleet::Member
-// where they are.
+// Looks up the names of servers, each every `resolve` of its upstream, and passes the addresses to their
+// Fleet::Member.
 //
-// Belongs to the thread that runs `control`. The look-ups have a thread of their own, one after another, for
-// the system's resolver blocks and nobody can cancel it: silent name servers delay other names, and neither
-// requests nor the end.
+// Belongs to the thread that runs `control`. Look-ups run one after another on a separate thread, because the
+// system's resolver blocks and cannot be cancelled. Silent name servers delay other names, but neither
+// requests nor the shutdown.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -24,29 +24,29 @@ namespace weir::upstream {
 
 class Resolver {
  public:
-  // Told of what changed, one line each.
+  // Called with one line for each change.
   using Report = std::function<void(const std::string&)>;
-  // Called on the look-ups' thread, and may outlive the resolver there.
+  // Called on the look-ups' thread, and may run there after the resolver is destroyed.
   using LookUp = std::function<base::Result<Addresses>(const base::Endpoint&)>;
 
-  // Look-ups since their upstream came.
+  // Counts of look-ups since the upstream was added.
   struct Figures {
     std::string upstream{};
     std::uint64_t same = 0, changed = 0, failed = 0;
   };
 
-  // `control` and `clock` outlive it.
+  // `control` and `clock` must outlive the resolver.
   Resolver(net::asio::io_context& control, const net::Clock& clock, Report report,
            LookUp look_up = net::resolve);
-  // Does not wait for a look-up that is under way.
+  // Does not wait for a running look-up.
   ~Resolver();
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
 
-  // Looks up the names of these from now on. Throws std::system_error where there is no thread for it.
+  // Looks up the names of these fleets from now on. Throws std::system_error if no thread can be started.
   void watch(const std::vector<std::shared_ptr<Fleet>>& fleets);
 
-  // Of each upstream that has names to be looked up again.
+  // Returns the counts of each upstream whose names are looked up repeatedly.
   [[nodiscard]] std::vector<Figures> figures() const;
 
  private:
@@ -63,9 +63,10 @@ class Resolver {
   const net::Clock& clock_;
   const Report report_;
   net::Timer timer_;
-  const std::shared_ptr<Desk> desk_;          // shared with the thread, which may outlive this
-  std::thread thread_;                        // begins with the first name
-  std::vector<std::shared_ptr<Name>> names_;  // shared with nobody: what is asked about may go meanwhile
+  const std::shared_ptr<Desk> desk_;  // shared with the thread, which may outlive this object
+  std::thread thread_;                // starts with the first name
+  std::vector<std::shared_ptr<Name>>
+      names_;  // shared_ptr, so that asked_ notices if a name is removed during its look-up
   std::weak_ptr<Name> asked_;
   bool asking_ = false;
   std::map<std::string, Figures> figures_;  // by upstream

@@ -1,4 +1,5 @@
-// When a request may be sent again: how many in all, and after how long. Plain values; chance is an argument.
+// When a request may be sent again: how many in all, and after how long. Plain values; randomness is an
+// argument.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -7,11 +8,11 @@
 
 namespace weir::upstream {
 
-// Keeps requests that are sent again to a share of all, so that servers in trouble are not given more to do:
-// each request pays in its share, each repetition takes a whole one. Belongs to one worker.
+// Bounds the share of requests that are sent again, so that servers in trouble do not get more work. Each
+// request adds its share to the budget; each repetition takes a whole unit. Belongs to one worker.
 class RetryBudget {
  public:
-  // What is there at first and gathers at most: repetitions that a quiet time allows at once.
+  // The initial and the largest content of the budget, in repetitions.
   static constexpr std::uint64_t kReserve = 10;
 
   explicit RetryBudget(unsigned percent) noexcept : percent_(percent) {}
@@ -32,8 +33,8 @@ class RetryBudget {
   std::uint64_t hundredths_ = kReserve * kWhole;
 };
 
-// How long to wait before the n-th repetition, n ≥ 1: anything from nothing to the longest, which doubles
-// from `first` on, up to kLongestBackoff (exponential backoff with full jitter). `random`: any 64 bits.
+// Returns the wait before repetition number `repetition`, counted from 1: exponential backoff with full
+// jitter. The upper bound starts at `first` and doubles up to kLongestBackoff. `random`: any 64 bits.
 inline constexpr base::Duration kLongestBackoff{1'000'000};
 [[nodiscard]] base::Duration backoff(base::Duration first, unsigned repetition,
                                      std::uint64_t random) noexcept;

@@ -1,8 +1,8 @@
-// Requests that wait for a server of an upstream to have room, those of all workers in one order: the higher
-// priority first, and among equals who came first.
+// Requests of all workers that wait for a server of an upstream to have room. Higher priorities come first,
+// then earlier requests.
 //
-// Any thread may ask and tell. Room is not handed over but told of: whoever is next is woken and looks for
-// itself, so that a wake-up which comes to nobody costs a look and no place.
+// Thread-safe. Room is announced, not handed over: the first request in the queue wakes and looks for itself.
+// So a wasted wake-up costs a look and no place.
 #pragma once
 
 #include "weir/policy/route.hpp"
@@ -19,20 +19,21 @@ namespace weir::upstream {
 
 class ServerQueue {
  public:
-  // Tells one that waits to look whether there is room. From any thread and under a lock: it may only post.
+  // Tells a waiting request to look for room. May be called from any thread and under a lock, so it may only
+  // post.
   using Wake = std::function<void()>;
 
-  // One that waits, until it is destroyed. Then whoever is first is woken: there may be more room, and what
-  // this one was told of may be left. The queue outlives it.
+  // A waiting request's place in the queue, until it is destroyed. Then the first request is woken, because
+  // there may be more room. The queue must outlive the place.
   class Place : public boost::intrusive::list_base_hook<> {
    public:
     ~Place();
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
 
-    // Nobody stands before it who would take any room that it could take.
+    // Returns true if no request before this one would take any room that this one could take.
     [[nodiscard]] bool is_next() const;
-    // There is room perhaps that is none for this one: who stands behind it may look.
+    // Wakes the next request, because the announced room does not suit this one.
     void pass_on();
 
    private:
@@ -45,17 +46,17 @@ class ServerQueue {
     const Wake wake_;
   };
 
-  // `most`: that may wait, this one among them. `choosy`: some servers are none for it, so it holds nobody
-  // up. Null: it is full.
+  // Joins the queue. `most`: the most requests that may wait, including this one. `choosy`: some servers do
+  // not suit the request, so it does not hold up others. Returns null if the queue is full.
   [[nodiscard]] std::unique_ptr<Place> join(std::size_t most, policy::Priority priority, bool choosy,
                                             Wake wake);
 
-  // Whether somebody waits who would be overtaken by whoever took room now.
+  // Returns true if a request that took room now would overtake a waiting one.
   [[nodiscard]] bool is_awaited() const noexcept { return waiting_ != choosy_; }
   [[nodiscard]] std::size_t size() const noexcept { return waiting_; }
 
-  // There is room, or may be. After it has been made: of two, one who joins and finds none and one who makes
-  // it and finds nobody waiting, there is at most one.
+  // Announces room. Must be called after the room was made. Otherwise one request could find no room and join
+  // the queue while this call finds the queue empty.
   void freed() noexcept;
 
  private:
@@ -66,8 +67,8 @@ class ServerQueue {
 
   mutable std::mutex mutex_;
   List places_;                          // under the mutex
-  std::atomic<std::size_t> waiting_{0};  // written under it
-  std::atomic<std::size_t> choosy_{0};   // likewise
+  std::atomic<std::size_t> waiting_{0};  // written under the mutex
+  std::atomic<std::size_t> choosy_{0};   // written under the mutex
 };
 
 }  // namespace weir::upstream
