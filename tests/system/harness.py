@@ -155,13 +155,13 @@ def rule(name="per-ip", limit="1/day", **more):
     return "\n".join(lines) + "\n"
 
 
-def make_certificate(folder, name="edge", host="localhost", address=None):
+def make_certificate(folder, name="edge", host="localhost", address=None, days=2):
     """NAME.crt and NAME.key, self-signed for a name and maybe an address; their text by file name. A bare system may not know
     the name: who looks names up goes to the address."""
     folder = pathlib.Path(folder)
     names = f"DNS:{host}" + (f",IP:{address}" if address else "")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                    "-days", "2", "-subj", f"/CN={host}", "-addext", f"subjectAltName={names}",
+                    "-days", str(days), "-subj", f"/CN={host}", "-addext", f"subjectAltName={names}",
                     "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.crt"], check=True, capture_output=True)
     return {file: (folder / file).read_text() for file in (f"{name}.crt", f"{name}.key")}
 

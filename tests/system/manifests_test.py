@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""The Kubernetes manifests and Compose files that the documents show are what Kubernetes and Compose take, and the configurations
+in them are what weir takes.
+
+The schemas are packages of the npm registry (tests/schemas), which `./dev test` installs into build/schemas. Without npm the
+tests that need them are skipped."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+import jsonschema
+import yaml
+
+from documents import PAGES, SECRETS, TREE, blocks, place
+from harness import PATIENCE, WEIR, TestCase, main
+
+PACKAGES = TREE / "build/schemas/node_modules"
+needs_schemas = unittest.skipUnless(PACKAGES.is_dir(), f"{PACKAGES} is not there: ./dev test installs it if npm is found")
+
+
+def files():
+    """(place, documents) of each YAML that is shown or shipped."""
+    found = [(place(block), block.text) for page in PAGES for block in blocks(page, "yaml")]
+    found.append(("docker/compose.yaml", (TREE / "docker/compose.yaml").read_text()))
+    return [(name, [document for document in yaml.safe_load_all(text) if document]) for name, text in found]
+
+
+def manifests():
+    return [(name, document) for name, documents in files() for document in documents if "apiVersion" in document]
+
+
+def compose_files():
+    return [(name, document) for name, documents in files() for document in documents if "services" in document]
+
+
+def seconds(text):
+    return int(re.fullmatch(r"(\d+)s", text)[1])
+
+
+class Kubernetes(TestCase):
+    def test_there_are_manifests(self):
+        self.assertGreaterEqual({document["kind"] for _, document in manifests()}, {"ConfigMap", "Deployment", "Service"})
+
+    @needs_schemas
+    def test_each_manifest_has_the_fields_of_its_kind_and_no_others(self):
+        for name, document in manifests():
+            with self.subTest(f"{name} {document['kind']}"):
+                self.assertEqual(self.faults(document), "")
+
+    @needs_schemas
+    def test_a_misspelt_field_is_a_fault(self):
+        deployment, container = self.weir_container()
+        container["livenessProb"] = container.pop("livenessProbe")
+        self.assertRegex(self.faults(deployment), "livenessProb.* does not exist")
+
+    @needs_schemas
+    def test_a_value_of_a_wrong_type_is_a_fault(self):
+        deployment, container = self.weir_container()
+        container["ports"][0]["containerPort"] = "8080"
+        self.assertIn("Type 'string' is not assignable to type 'number'", self.faults(deployment))
+
+    @staticmethod
+    def weir_container():
+        deployment = next(document for _, document in manifests() if document["kind"] == "Deployment")
+        return deployment, deployment["spec"]["template"]["spec"]["containers"][1]
+
+    def faults(self, document):
+        """What TypeScript says of the manifest as a value of its kind's type: fields that the kind lacks, wrong types, and
+        required fields that are absent."""
+        kind, module = document["kind"], f"{document['apiVersion']}/{document['kind']}"
+        with tempfile.TemporaryDirectory(dir=PACKAGES.parent) as folder:
+            source = pathlib.Path(folder, "manifest.ts")
+            source.write_text(f'import {{ I{kind} }} from "kubernetes-models/{module}";\n'
+                              f"export const manifest: I{kind} = {json.dumps(document, indent=1)};\n")
+            done = subprocess.run(["node", PACKAGES / "typescript/bin/tsc", "--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext",
+                                   "--moduleResolution", "nodenext", "--target", "es2022", source],
+                                  capture_output=True, text=True, timeout=4 * PATIENCE)
+        return done.stdout + done.stderr
+
+    def test_configurations_in_manifests_are_accepted(self):
+        texts = [text for _, document in manifests() if document["kind"] == "ConfigMap" for text in document["data"].values()]
+        self.assertGreater(len(texts), 0)
+        for text in texts:
+            with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+                file.write(text)
+                file.flush()
+                done = subprocess.run([WEIR, "check", "--strict", file.name], capture_output=True, text=True, timeout=2 * PATIENCE,
+                                      env={**os.environ, **SECRETS})
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_a_pod_has_time_to_drain(self):
+        """The service outlives weir's hook and drain, and the pod's grace period outlives both."""
+        drain = seconds(re.search(r'^drain = "(.*?)"', next(document["data"]["weir.toml"] for _, document in manifests()
+                                                            if document["kind"] == "ConfigMap"), re.M)[1])
+        for _, document in manifests():
+            if document["kind"] == "Deployment":
+                pod = document["spec"]["template"]["spec"]
+                hooks = {one["name"]: int(one["lifecycle"]["preStop"]["exec"]["command"][1]) for one in pod["containers"]}
+                self.assertGreater(hooks["app"], hooks["weir"] + drain)
+                self.assertGreater(pod["terminationGracePeriodSeconds"], max(hooks.values()))
+
+
+class Compose(TestCase):
+    @needs_schemas
+    def test_each_file_is_valid(self):
+        self.assertGreaterEqual(len(compose_files()), 2)
+        for name, document in compose_files():
+            with self.subTest(name):
+                self.assertEqual(self.faults(document), [])
+
+    @needs_schemas
+    def test_a_misspelt_field_is_a_fault(self):
+        document = dict(compose_files()[0][1])
+        document["services"]["weir"]["stop_grace"] = "35s"
+        self.assertNotEqual(self.faults(document), [])
+
+    @staticmethod
+    def faults(document):
+        schema = json.loads((PACKAGES / "dclint/schemas/compose.schema.json").read_text())
+        validator = jsonschema.Draft7Validator(schema)
+        return [f"{fault.json_path}: {fault.message}" for fault in validator.iter_errors(document)]
+
+
+if __name__ == "__main__":
+    main()
