@@ -29,12 +29,13 @@ class AlertBookTest : public LoginAlerts {
     counters_.decisions(0, RuleOutcome::Refused).add(static_cast<std::uint64_t>(count));
     speaker_->look(sources_, at(second));
   }
-  // Makes them fire, in the second 1.
+  // Makes the alerts fire in second 1.
   void fire() {
     refuse(0, 0);
     refuse(6, 1);
   }
-  // What is posted by now: "ended login to /hook". Where nobody takes it, it is tried again.
+  // Returns the messages that are posted by now, such as "ended login to /hook". If `taken` is false, the
+  // receiver rejects them and they are tried again.
   std::vector<std::string> posted(int second, bool taken = true) {
     std::vector<std::string> told;
     for (const auto& alert : speaker_->speakers()) {
@@ -97,7 +98,7 @@ TEST_F(AlertBookTest, OneThatIsRenamedEndsUnderItsNameAndBeginsAnewUnderTheOther
   book_.change({alert("b")}, at(2));
   EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));
   refuse(6, 3);
-  EXPECT_THAT(posted(3), IsEmpty());  // where it begins to count
+  EXPECT_THAT(posted(3), IsEmpty());  // counting starts here
   refuse(6, 4);
   EXPECT_THAT(posted(4), ElementsAre("firing b to /hook"));
 }
@@ -108,7 +109,7 @@ TEST_F(AlertBookTest, ItsEndGoesToTheWebhookThatHeardOfItsBeginning) {
   (void)posted(1);
   book_.change({alert("a", 3, "/other")}, at(2));
   EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));
-  EXPECT_EQ(book_.figures()[0].fired, 1);  // figures are the name's
+  EXPECT_EQ(book_.figures()[0].fired, 1);  // the figures belong to the name
   EXPECT_EQ(book_.figures()[0].ended, 1);
 }
 
@@ -136,7 +137,7 @@ TEST_F(AlertBookTest, OneThatHasEndedAlreadyIsHeardOfAllTheSame) {
   EXPECT_THAT(posted(5), ElementsAre("ended a to /hook"));
   book_.change({alert("a")}, at(6));
   book_.change({}, at(7));
-  EXPECT_THAT(book_.speakers(), IsEmpty());  // nothing was to be said
+  EXPECT_THAT(book_.speakers(), IsEmpty());  // there was no message to send
 }
 
 TEST_F(AlertBookTest, OneThatAnotherProcessGoesOnWithIsToldOfOnce) {
@@ -149,7 +150,8 @@ TEST_F(AlertBookTest, OneThatAnotherProcessGoesOnWithIsToldOfOnce) {
   EXPECT_EQ(standings[0].since, at(1));
   EXPECT_EQ(standings[0].seen, 6U);
   EXPECT_THAT(book_.figures(), IsEmpty());
-  EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));  // the other one would tell somebody else
+  EXPECT_THAT(posted(2),
+              ElementsAre("ended a to /hook"));  // the other process posts elsewhere
   speaker_ = &other_;
   other_.go_on(standings, at(2));
   EXPECT_TRUE(other_.figures()[0].firing);

@@ -1,4 +1,4 @@
-// Alerts over real sockets, where what they read throws.
+// Alerts over real sockets whose sources throw.
 #include "weir/admin/alerts.hpp"
 
 #include "unit/admin/login_alerts.hpp"
@@ -24,7 +24,7 @@ net::ListeningSocket listen() {
   return net::ListeningSocket::open({.host = "127.0.0.1", .port = 0, .unix_path = {}}).value();
 }
 
-// A webhook that takes everything.
+// A webhook that accepts every message.
 class Receiver {
  public:
   ~Receiver() { ::shutdown(socket_.native_handle(), SHUT_RDWR); }
@@ -59,7 +59,7 @@ class Receiver {
 class AlertsTest : public LoginAlerts {
  protected:
   AlertsTest() {
-    // Pauses between attempts are over sooner so.
+    // A faster clock shortens the pauses between attempts.
     sources_.now = [began = std::chrono::steady_clock::now()] {
       const auto passed = std::chrono::steady_clock::now() - began;
       return base::TimePoint{1'000'000s + 20 * std::chrono::duration_cast<base::Duration>(passed)};

@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 class ExplainTest : public ::testing::Test {
  protected:
-  // Of a page that may wait: nothing here does.
+  // Runs a page's coroutine. In these tests no page waits.
   Answer ask(const Question& question) {
     const auto admitted = admit({Token(""), {.host = "127.0.0.1", .port = 9900, .unix_path = {}}}, question);
     if (const auto* refusal = std::get_if<Answer>(&admitted)) return *refusal;
@@ -90,7 +90,7 @@ TEST_F(ExplainTest, SaysWhatIsWrongWithAQuestion) {
   }
 }
 
-// Of three types that a form of another site can send none will do, whatever the browser says of its origin.
+// The three types that a form of another site can send are all rejected, whatever Origin the browser sends.
 TEST_F(ExplainTest, NoFormOfAnotherSiteCanAsk) {
   for (const char* type :
        {"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"})

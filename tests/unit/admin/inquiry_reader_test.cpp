@@ -1,4 +1,4 @@
-// The JSON of /api/explain by itself; what the page says of its faults: explain_test.
+// Reads the JSON of /api/explain. explain_test has the page's responses to faulty JSON.
 #include "admin/pages/inquiry_reader.hpp"
 
 #include <gmock/gmock.h>

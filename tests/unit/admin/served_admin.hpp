@@ -1,4 +1,4 @@
-// An admin server on a port of its own, and a client that says raw bytes.
+// An admin server on a free port, and a client that sends raw bytes.
 #pragma once
 
 #include "admin/pages/admission.hpp"
@@ -19,7 +19,7 @@
 
 namespace weir::admin {
 
-// A blocking client that says raw bytes. Gives up after ten seconds.
+// A blocking client that sends raw bytes. Gives up after ten seconds.
 class Client {
  public:
   explicit Client(std::uint16_t port) {
@@ -28,10 +28,10 @@ class Client {
     ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   }
   void say(std::string_view bytes) {
-    net::ErrorCode ignored;  // a server may have hung up; what it said before is what counts
+    net::ErrorCode ignored;  // the server may have closed; its earlier response is what counts
     net::asio::write(socket_, net::asio::buffer(bytes), ignored);
   }
-  // Everything until the server closes in good order; "(reset)" at its end when it breaks off or never ends.
+  // Reads until the server closes. Appends "(reset)" if the server resets the connection or never closes.
   std::string hear_all() {
     std::string text;
     while (const auto n = hear_some(text)) {
@@ -39,7 +39,7 @@ class Client {
     }
     return text;
   }
-  // At least until `end` has come.
+  // Reads at least until `end` has arrived.
   std::string hear_until(std::string_view end) {
     std::string text;
     while (text.find(end) == std::string::npos && hear_some(text) > 0) {
@@ -73,7 +73,7 @@ class ServerTest : public ::testing::Test {
     server_->start();
     loop_ = std::jthread([this] { io_.run(); });
   }
-  // Full with so many connections, which no deadline ends while the test lasts.
+  // Returns options with room for so many connections, and deadlines that never pass during the test.
   static ServerOptions crowded(std::size_t connections) {
     ServerOptions options;
     options.max_connections = connections;
@@ -83,7 +83,7 @@ class ServerTest : public ::testing::Test {
   void end() {
     if (!server_) return;
     net::asio::post(io_, [this] { server_->stop(); });
-    loop_.join();  // returns only when nothing is left to do
+    loop_.join();  // returns when the loop has nothing left to do
     server_.reset();
   }
   [[nodiscard]] Client client() const { return Client(server_->bound().port); }

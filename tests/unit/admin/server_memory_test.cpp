@@ -1,6 +1,6 @@
-// Memory that runs out while a client comes in costs that client, and not the admin listener.
+// A lack of memory while a client connects costs only that client its connection, not the admin listener.
 //
-// Asio takes the frames of its coroutines by aligned_alloc, which a sanitizer wants for itself.
+// Asio allocates the frames of its coroutines by aligned_alloc, which sanitizers replace.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 #include "weir/admin/server.hpp"
@@ -22,7 +22,7 @@
 
 namespace {
 
-// On the thread that says so. Of a loop that accepts, what comes next is the frame of a connection.
+// Makes the next allocation on this thread fail. In a loop that accepts, that is the frame of a connection.
 thread_local bool next_fails = false;
 
 }  // namespace

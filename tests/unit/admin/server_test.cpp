@@ -62,7 +62,7 @@ TEST_F(ServerTest, ChallengesWhoeverHasNoToken) {
   EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
 }
 
-// DNS rebinding: a browser shows a stranger's page under a name that now leads here.
+// DNS rebinding: a browser loads a stranger's page by a name that now leads to this listener.
 TEST_F(ServerTest, AnotherSitesNameIsRefusedWhereNoTokenIs) {
   begin();
   EXPECT_THAT(ask("GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"),
@@ -81,7 +81,7 @@ TEST_F(ServerTest, SaysWhichMethodsWouldDo) {
 TEST_F(ServerTest, RefusesWhatIsTooLargeOrNoHttp) {
   begin();
   const std::string large = "GET /healthz HTTP/1.1\r\nHost: a\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n";
-  // Half of it is never read, and yet the answer must not be lost to a reset.
+  // The server does not read half of it, and still its response must not be lost to a reset.
   EXPECT_THAT(ask(large), AllOf(StartsWith("HTTP/1.1 431 "), EndsWith("}")));
   EXPECT_THAT(ask("rubbish\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(ask("POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody"),
@@ -93,8 +93,7 @@ TEST_F(ServerTest, RefusesWhatIsTooLargeOrNoHttp) {
   EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
 }
 
-// A request that names no host passed the check of its name, and of one that named two the first alone
-// counted.
+// A request without Host passed the check. If it had two, only the first was checked.
 TEST_F(ServerTest, ARequestHasOneHost) {
   begin();
   const auto status_of = [&](std::string_view version, std::string_view hosts) {
@@ -154,7 +153,7 @@ TEST_F(ServerTest, ClosesWhoStaysSilentBetweenTwoRequests) {
   EXPECT_THAT(idle.hear_all(), EndsWith("ok\n"));
 }
 
-// Silent connections filled the listener, and the health check failed until their deadline.
+// Silent connections filled the listener, and health checks failed until the deadline.
 TEST_F(ServerTest, ANewcomerTakesThePlaceOfWhoHasGotNowhereForLongest) {
   begin(crowded(3));
   auto silent = client();
@@ -228,7 +227,7 @@ TEST_F(ServerTest, APortInUseIsNamed) {
   EXPECT_THAT(second.error().message, HasSubstr("in use"));
 }
 
-// As after a kill -9: nobody listens on it any more.
+// After a kill -9, no process listens on the socket's file.
 TEST_F(ServerTest, AUnixSocketThatWasLeftBehindIsReplaced) {
   std::string folder = (std::filesystem::temp_directory_path() / "weir-admin-XXXXXX").string();
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);

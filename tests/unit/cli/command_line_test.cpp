@@ -182,7 +182,7 @@ TEST(CommandLine, CheckPrintsEveryMistakeAndExitsWithTwo) {
   }
 }
 
-// A server on a free port of loopback that reads one request and gives the answer, or none and waits.
+// A server on a free port of loopback. It reads one request and sends the answer; without an answer it waits.
 class OneAnswer {
  public:
   explicit OneAnswer(std::string answer) : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -204,7 +204,7 @@ class OneAnswer {
   OneAnswer& operator=(const OneAnswer&) = delete;
 
   [[nodiscard]] base::Endpoint address() const { return {"127.0.0.1", port_, ""}; }
-  [[nodiscard]] const std::string& request() {  // once it was answered
+  [[nodiscard]] const std::string& request() {  // returns after the answer
     thread_.join();
     return request_;
   }

@@ -1,4 +1,4 @@
-// What weir reload says where the running weir does not know yet.
+// The message of `weir reload` if the running weir still reads the configuration.
 #include "weir/cli/reload_command.hpp"
 
 #include "unit/admin/served_admin.hpp"

@@ -49,7 +49,7 @@ TEST(TopFrame, ShowsRatesOfTheLastMomentAndWhoItIs) {
   now.top = read_top(R"({"top":[{"rule":"login","seconds":74,"capacity":64,"admitted":
       [{"client":"203.0.113.7","digest":"83a5","cost":12345,"error":4},{"client":"api_key","digest":"0123456789","cost":1,"error":0}],
       "refused":[]}]})");
-  EXPECT_FALSE(now.top.front().shadow);  // as weirs of before did not say
+  EXPECT_FALSE(now.top.front().shadow);  // earlier versions of weir did not send the mode
   const auto frame = draw(before, now, "here", {.width = 80, .height = 0});
   EXPECT_THAT(frame, HasSubstr("login   admitted 10/s   delayed 0/s   refused 0/s"));
   EXPECT_THAT(frame, HasSubstr("api 10.0.0.1:80 DOWN"));
@@ -97,7 +97,7 @@ std::vector<std::string> lines_of(std::string_view frame) {
   return lines;
 }
 
-// Rules, and what each has said within a second.
+// A sample with rules and the counts of their decisions within a second.
 class Busy {
  public:
   Busy& rule(const char* name, unsigned admitted, unsigned refused, bool shadow = false, int clients = 5) {
@@ -141,7 +141,7 @@ TEST(TopFrame, TheRuleThatRefusesIsNotHiddenBehindThoseThatDoNot) {
   EXPECT_THAT(lines[4], MatchesRegex("  203\\.0\\.113\\.100 +12 +198\\.51\\.100\\.100 +3000 -20"));
   EXPECT_EQ(lines[10], "per-client   admitted 900/s   delayed 0/s   refused 0/s");
   EXPECT_EQ(lines[18], "try (shadow)   admitted 20/s   delayed 0/s   would refuse 132/s");
-  EXPECT_EQ(lines.back(), "login   admitted 0/s   delayed 0/s   refused 0/s");  // idle: one line
+  EXPECT_EQ(lines.back(), "login   admitted 0/s   delayed 0/s   refused 0/s");  // an idle rule has one line
 }
 
 TEST(TopFrame, EqualsStandInTheFilesOrder) {

@@ -1,4 +1,4 @@
-// What a message says to write is taken: each advised line, put in place of the faulty one, is accepted.
+// Replaces each faulty line by the line that its message advises, and checks that weir accepts it.
 #include "unit/config/configuration.hpp"
 
 #include <gmock/gmock.h>
@@ -10,12 +10,12 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 struct Faulty {
-  std::string before;  // the lines above it
-  std::string lines;   // the faulty ones
-  std::string advice;  // what is to be written in their place
+  std::string before;  // the lines above the faulty ones
+  std::string lines;   // the faulty lines
+  std::string advice;  // the lines to write instead
 };
 
-// The line that a message says to write.
+// Returns the line that a message advises.
 std::string advised_by(const std::string& message) {
   const auto at = message.rfind("write ");
   if (at == std::string::npos) return "no advice in: " + message;
@@ -27,7 +27,7 @@ void expect_taken(const std::vector<Faulty>& all) {
   for (const auto& [before, lines, advice] : all) {
     const auto messages = mistakes_in(before + lines);
     EXPECT_FALSE(messages.empty()) << lines;
-    for (const auto& message : messages)  // what another key of another proxy says is missing as well
+    for (const auto& message : messages)  // ignores keys that are missing because of a faulty one
       if (message.find(": missing; ") == std::string::npos) {
         EXPECT_EQ(advised_by(message), advice) << message;
       }

@@ -1,4 +1,4 @@
-// [[alert]]: what is read, and what is said of wrong ones, to the letter.
+// [[alert]]: reads good alerts, and compares the exact messages for faulty ones.
 #include "unit/config/configuration.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Calendars against the C library, which reads the same zones by other code, and against days that history
-// made odd.
+// Compares calendars with the C library, which reads the same zones with other code, and with unusual days of
+// history.
 #include "config/read/calendar.hpp"
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ TimePoint utc(int year, unsigned month, unsigned day, int hour = 0, int minute =
   return sys_days(std::chrono::year(year) / month / day) + hours(hour) + minutes(minute);
 }
 
-// The C library's zone, for this thread's tests alone: no other runs.
+// Sets the time zone of the C library. No other thread runs meanwhile.
 class Zone {
  public:
   explicit Zone(const char* name) {
@@ -52,7 +52,7 @@ TEST(Calendars, DaysAndMonthsAreTheCLibrarys) {
     const Zone zone(name);
     const auto days = calendar(name);
     for (int i = 0; i < 3'000; ++i) {
-      // From 1970 to 2037, where both have every change written down.
+      // From 1970 to 2037, because both have all changes of these years.
       const auto at = TimePoint(microseconds(random() % 2'114'000'000'000'000));
       const auto day = days->day(at);
       ASSERT_TRUE(day.start <= at && at < day.end) << "seed " << seed;
@@ -96,7 +96,7 @@ TEST(Calendars, WhereMidnightComesTwiceTheDayBeginsWithTheFirst) {
 }
 
 TEST(Calendars, ADayThatWasSkippedIsNeverToday) {
-  const auto samoa = calendar("Pacific/Apia");  // went from 29 to 31 December 2011 over the date line
+  const auto samoa = calendar("Pacific/Apia");  // skipped from 29 to 31 December 2011 at the date line
   const auto jump = utc(2011, 12, 30, 10);
   EXPECT_EQ(samoa->day(jump - 1us), (limit::Interval{jump - 24h, jump}));
   EXPECT_EQ(samoa->day(jump), (limit::Interval{jump, jump + 24h}));

@@ -1,4 +1,4 @@
-// Rules that could never admit a request are mistakes.
+// Rules that can never admit a request are mistakes.
 #include "unit/config/wrong_configuration.hpp"
 
 #include <chrono>
@@ -47,7 +47,7 @@ TEST(Capacity, TakesACostThatSomeLimitOfTheRuleAdmits) {
     EXPECT_THAT(mistakes_in(with_rule(more)), ::testing::IsEmpty()) << more;
 }
 
-// Its places count requests.
+// A queue counts requests, whatever they cost.
 TEST(Capacity, OfAQueueIsAnyCost) {
   for (unsigned queue = 0; queue < 4; ++queue)
     for (unsigned cost = 1; cost < 6; ++cost) {

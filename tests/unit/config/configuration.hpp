@@ -1,4 +1,4 @@
-// Small configurations and what comes of them, for the tests of this room.
+// Small configurations for the tests of this folder.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -13,7 +13,7 @@ namespace weir::app::test {
 
 inline const std::string kFile = "weir.toml";
 
-// The least that serves. Ten lines: what is added stands from line 11 on.
+// The smallest configuration that serves. It has ten lines, so an addition begins on line 11.
 inline const std::string kLeast = R"([[listener]]
 address = "127.0.0.1:8080"
 [[upstream]]
@@ -30,12 +30,12 @@ inline std::string with(const std::string& more) {
   return kLeast + more;
 }
 
-// A rule "x" on line 11 with a limit on line 13, so that what is added stands from line 14 on.
+// Returns a rule "x" on line 11 with its limit on line 13. `more` begins on line 14.
 inline std::string with_rule(const std::string& more) {
   return with("[[rule]]\nname = \"x\"\nlimit = \"10/s\"\n" + more);
 }
 
-// A rule "y" on line 13 whose state is in Redis, so that what is added stands from line 16 on.
+// Returns a rule "y" on line 13 with its state in Redis. `more` begins on line 16.
 inline std::string leased(const std::string& more) {
   return with("[state]\nredis = { url = \"redis://a\" }\n[[rule]]\nname = \"y\"\nstore = \"redis\"\n" + more);
 }
@@ -49,7 +49,7 @@ inline std::vector<std::string> mistakes_in(const std::string& text, const std::
   return {};
 }
 
-// A folder of its own that goes with its owner.
+// A temporary folder, which the destructor removes.
 class Folder {
  public:
   Folder() {
@@ -71,7 +71,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-// A variable of the environment for as long as it lives.
+// Sets an environment variable for its own lifetime.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
@@ -83,7 +83,7 @@ class Variable {
   const char* name_;
 };
 
-// The configurations that come with weir.
+// Returns the path of a configuration that is shipped with weir.
 inline std::string shipped(const std::string& name) {
   return (std::filesystem::path(WEIR_TREE) / "config" / name).string();
 }

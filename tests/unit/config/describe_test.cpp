@@ -11,7 +11,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// What stands below the route of that path, up to the next one.
+// Returns the lines below the route up to the next route.
 std::string rules_below(const std::string& route, const std::string& rule) {
   const auto text = describe(parse_settings(
       "[[listener]]\naddress = \"127.0.0.1:1\"\n[[route]]\nname = \"r\"\nmatch = " + route +

@@ -33,7 +33,7 @@ TEST(Differences, AreToldWithWhatTheyStandUnder) {
               ElementsAre("no longer: upstream \"a\": connect 1s", "now: upstream \"a\": connect 2s"));
 }
 
-// Both texts have the same lines.
+// Both texts have the same lines, but under different rules.
 TEST(Differences, LieInTheRuleThatALineIsOf) {
   const auto text = [](const std::string& login, const std::string& api) {
     return "route \"all\": everything\n    rule \"login\": 5/day\n      where path " + login +
@@ -68,7 +68,7 @@ TEST(Differences, LieInTheOrderWhereTheFirstThatMatchesDecides) {
       ElementsAre("now in this order: rule \"a\": override c: 2/s; rule \"a\": override b: 1/s"));
 }
 
-// All lines differ, and many say the same: as with thousands of routes that all have the same rules.
+// All lines differ and many are equal, as with thousands of routes that have the same rules.
 TEST(Differences, OfVeryManyLinesAreFoundAllTheSame) {
   constexpr int kRoutes = 4'000, kRules = 30;
   const auto text = [](const std::string& word) {

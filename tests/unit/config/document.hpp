@@ -1,4 +1,4 @@
-// Documents taken apart, for the tests that hold them to their word.
+// Parses documents into tables and code blocks, for tests that compare them with weir.
 #pragma once
 
 #include "unit/config/configuration.hpp"
@@ -12,23 +12,23 @@ namespace weir::app::test {
 
 using Cells = std::vector<std::string>;
 
-// A table of Markdown: `| at | left |`, a line of dashes, rows.
+// A table in Markdown: `| at | left |`, a line of dashes, and rows.
 struct DocumentTable {
-  int line = 0;  // of its header
+  int line = 0;  // of the header
   Cells header;
   std::vector<Cells> rows;
 
-  // The cell of a row under a heading; empty where the table has no such column.
+  // Returns the row's cell below the heading; empty if the table has no such column.
   [[nodiscard]] std::string cell(const Cells& row, std::string_view heading) const {
     const auto at = std::ranges::find(header, heading) - header.begin();
     return static_cast<std::size_t>(at) < row.size() ? row[static_cast<std::size_t>(at)] : "";
   }
 };
 
-// What stands between two headings.
+// The part of a document between two headings.
 struct Section {
   std::string heading;  // without its #
-  std::string toml;     // of its code blocks, one after another
+  std::string toml;     // its code blocks, one after another
   std::vector<DocumentTable> tables;
 };
 
@@ -38,7 +38,7 @@ inline std::string stripped(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(' ') - first + 1));
 }
 
-// Of a row that begins and ends with '|'; "\\|" within a cell is a plain one.
+// Returns the cells of a row that begins and ends with '|'. "\\|" inside a cell means '|'.
 inline Cells cells_of(std::string_view line) {
   Cells cells;
   std::string cell;

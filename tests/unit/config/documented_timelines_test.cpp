@@ -1,10 +1,10 @@
-// Every timeline of docs/limiters.md, played: a table whose first column is `at`, of the rule in the same
+// Plays every timeline of docs/limiters.md: a table whose first column is `at`, for the rule in the same
 // section.
 //
-//   at           "12:00:30", "12:00:00.250" on Monday 2026-03-02 UTC, or with its date before it
-//   comes        "5 requests", "1 request of 30", "1 ends", "20 end after 50 ms"
-//   answer       "admitted", "refused", "18 admitted, 2 refused"
-//   left, retry after, leaves after, fresh after, limit: of the last of them; empty: not said
+// - at: "12:00:30" or "12:00:00.250" on Monday 2026-03-02 UTC, or with another date before it
+// - comes: "5 requests", "1 request of 30", "1 ends", "20 end after 50 ms"
+// - answer: "admitted", "refused", "18 admitted, 2 refused"
+// - left, retry after, leaves after, fresh after, limit: for the last request; empty cells are not checked
 #include "unit/config/document.hpp"
 
 #include "weir/base/units.hpp"
@@ -24,7 +24,7 @@ namespace {
 using base::Duration;
 using base::TimePoint;
 
-// "6 h", "1 h 30 min", "never".
+// Parses a duration such as "6 h", "1 h 30 min" or "never".
 Duration duration_of(const std::string& text) {
   if (text == "never") return base::kForever;
   static const std::map<std::string, std::int64_t> kMicros = {
@@ -37,7 +37,7 @@ Duration duration_of(const std::string& text) {
   return sum;
 }
 
-// "12:00", "12:00:30", "12:00:00.250", with "2026-03-29 " before it where the day matters.
+// Parses a time such as "12:00", "12:00:30" or "12:00:00.250", with an optional date "2026-03-29 " before it.
 TimePoint instant_of(const std::string& text) {
   static const RE2 kForm(R"((?:(\d{4})-(\d\d)-(\d\d) )?(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{3}))?)?)");
   std::array<std::string, 7> part;
@@ -53,7 +53,7 @@ TimePoint instant_of(const std::string& text) {
          std::chrono::seconds(number(5, 0)) + std::chrono::milliseconds(number(6, 0));
 }
 
-// One rule's one key, as time goes on.
+// The state of one key of a rule over time.
 class Timeline {
  public:
   explicit Timeline(const limit::Limiter& limiter) : limiter_(limiter) {}
@@ -64,7 +64,7 @@ class Timeline {
     const auto comes = table.cell(row, "comes");
     now_ = instant_of(table.cell(row, "at"));
     int count = 0;
-    std::string more;  // empty: not said
+    std::string more;  // empty: not stated
     if (RE2::FullMatch(comes, kRequests, &count, &more)) {
       request(count, more.empty() ? 1 : std::stoull(more));
       check(table, row);
@@ -111,7 +111,7 @@ class Timeline {
     check_promise();
   }
 
-  // Refused until just before, admitted then.
+  // Checks retry_after: the request is refused just before that time and admitted at it.
   void check_promise() const {
     if (limit::holds(limiter_) || last_.retry_after == base::kForever) return;
     EXPECT_FALSE(table_.peek(line(), now_ + last_.retry_after - Duration(1)).allowed);

@@ -1,4 +1,4 @@
-// What `weir check` warns of in keys and tiers: clients that escape a rule, tiers that no rule names.
+// Warnings of `weir check` about keys and tiers: clients that escape a rule, and tiers that no rule names.
 #include "unit/config/warnings.hpp"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A rule "x", and beside it one that limits each address.
+// Returns a rule "x" and another rule that limits each address.
 std::string beside_ip(const std::string& more, const std::string& of_ip = "") {
   return with_rule(more + "[[rule]]\nname = \"ip\"\nlimit = \"9/s\"\nkey = [\"ip\"]\n" + of_ip);
 }
@@ -72,7 +72,7 @@ TEST(EscapeWarnings, OfNoKeyLeftOutWhereTheMatchAsksForIt) {
 
 enum : unsigned { kNone = 0, kLeftOut = 1, kMadeUp = 2, kInvented = 4, kUnread = 8 };
 
-// The kinds of warnings of escapes for a rule with that key.
+// Returns the kinds of escape warnings for a rule with that key.
 unsigned escapes_of(const std::string& key, const std::string& more = "") {
   constexpr std::pair<const char*, unsigned> kKinds[] = {{"a client that leaves it out escapes", kLeftOut},
                                                          {"which clients write as they like", kMadeUp},
@@ -144,7 +144,7 @@ TEST(EscapeWarnings, OfNoValueMadeUpWhereTheMatchLeavesOnlySoMany) {
   }
 }
 
-// Whoever follows the advice gets no warning of that kind any more.
+// A configuration that follows the advice gets no warning of that kind.
 TEST(EscapeWarnings, OfAHostAdviseNothingThatAClientEscapesAgain) {
   const auto warned = located_warnings_of(with_rule("key = [\"ip\", \"host\"]\n"));
   EXPECT_THAT(
@@ -156,7 +156,7 @@ TEST(EscapeWarnings, OfAHostAdviseNothingThatAClientEscapesAgain) {
   EXPECT_THAT(warnings_of(beside_ip("key = [\"ip\", \"host\"]\n")), Not(Contains(HasSubstr("is keyed by"))));
 }
 
-// `tiers`: of a key each, in a keys file of three lines a key.
+// Writes one key for each tier. Each key takes three lines of the keys file.
 std::vector<std::string> warnings_of_keys(const std::vector<std::string>& tiers, const std::string& more) {
   const Folder folder;
   std::string keys;

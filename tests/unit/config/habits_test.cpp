@@ -1,4 +1,4 @@
-// What is said to those who write as other proxies have it: each message ends in the line to write.
+// Settings in the spelling of other proxies: each message ends with the line to write.
 #include "config/mistakes/other_spellings.hpp"
 #include "unit/config/configuration.hpp"
 
@@ -11,7 +11,7 @@ using ::testing::Contains;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
-// A rule "x" without a limit.
+// Returns a rule "x" without a limit.
 std::string rule(const std::string& more) {
   return with("[[rule]]\nname = \"x\"\n" + more);
 }
@@ -98,7 +98,7 @@ TEST(Habits, SingleAndDoubleBracketsAreToldApart) {
   }
 }
 
-// What is advised is taken.
+// The reader accepts the suggested texts.
 TEST(Habits, NearestRatesAndDurationsAreGood) {
   for (const char* text :
        {"10r/s", "10 requests per second", "5/minute", "1/hours", "3/2weeks", "20 / 10 secs"}) {

@@ -1,4 +1,4 @@
-// What is read of a keys file.
+// Reads keys files.
 #include "config/read/keys_file.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Every algorithm as the configuration writes it, what it becomes, and what is said where it is wrong.
+// Reads every algorithm from a configuration, and compares the limiter and the messages for faulty ones.
 #include "unit/config/configuration.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A rule "x" on line 11 that says so from line 13 on.
+// Returns a rule "x" on line 11. `more` begins on line 13.
 std::string rule(const std::string& more) {
   return with("[[rule]]\nname = \"x\"\n" + more);
 }
@@ -134,7 +134,7 @@ TEST(LimiterReader, WhatIsInFlightIsANumber) {
 
 const std::string kRedis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\nreplicas = 2\n";
 
-// While there was room it refused what the rule itself would have admitted.
+// At low load, the elastic limit refused requests that the rule itself would have admitted.
 TEST(LimiterReader, AnElasticLimitWithLessOfAnythingThanItsRuleWasTaken) {
   const auto of = [](const std::string& own, const std::string& elastic) {
     return mistakes(own + "elastic = { " + elastic + ", while_load_below = 0.7 }\n");

@@ -1,4 +1,4 @@
-// What is wrong with an element of a list is told at the element's own line.
+// A mistake in an element of a list is reported at the line of the element.
 #include "unit/config/configuration.hpp"
 
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::StartsWith;
 
-// `key` with two elements, a good one on the line after it and a bad one on the line after that.
+// Returns `key` with a good element on the next line and a bad one on the line after it.
 std::string list(const std::string& key, const std::string& good, const std::string& bad) {
   return key + " = [\n  " + good + ",\n  " + bad + ",\n]\n";
 }

@@ -1,4 +1,4 @@
-// Wrong configurations and what is said of each, to the letter: conditions.
+// The exact messages for faulty conditions.
 #include "unit/config/wrong_configuration.hpp"
 
 #include <gmock/gmock.h>

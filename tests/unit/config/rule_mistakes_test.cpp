@@ -1,4 +1,4 @@
-// Wrong configurations and what is said of each, to the letter: rules.
+// The exact messages for faulty rules.
 #include "unit/config/wrong_configuration.hpp"
 
 #include <gmock/gmock.h>
@@ -379,7 +379,7 @@ TEST_P(RuleMistakes, NamesFileLineKeyAndWhatWasExpected) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
-// Their numbers are 16 bits: one more shared the counts of the first.
+// A variant's number has 16 bits. One variant more shared the counts of the first one.
 TEST(Variants, AreAsManyAsHaveANumber) {
   const auto with_overrides = [](std::size_t count) {
     std::string text = "overrides = [";

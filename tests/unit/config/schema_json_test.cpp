@@ -1,4 +1,4 @@
-// The schema's patterns say of a text what the functions say that the loader reads it with.
+// Compares the schema's patterns with the functions by which the loader parses the same texts.
 #include "weir/config/schema_json.hpp"
 
 #include "config/read/settings_sections.hpp"
@@ -27,8 +27,8 @@ using ::testing::Not;
 struct Read {
   std::string_view pattern;
   bool (*takes)(const std::string&);
-  std::vector<std::string> pieces;  // of which texts are made
-  bool exactly = true;              // else the pattern may let pass what the function refuses
+  std::vector<std::string> pieces;  // parts of the tested texts
+  bool exactly = true;              // false: the pattern may accept texts that the function rejects
 };
 
 const std::vector<Read>& reads() {
@@ -101,7 +101,7 @@ TEST(SchemaPatterns, TakeWhatTheLoaderTakes) {
       }
       seen.insert(taken);
     }
-    EXPECT_EQ(seen.size(), 2u);  // both were there
+    EXPECT_EQ(seen.size(), 2u);  // some texts were good, some bad
   }
 }
 

@@ -1,4 +1,4 @@
-// Laws over every key that the schema declares, wherever it stands.
+// Rules that hold for every key of the schema in every table.
 #include "config/schema/schema.hpp"
 
 #include "unit/config/configuration.hpp"
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// How to open each table, so that a key may follow, and how messages call it.
+// How to open a table so that a key may follow, and the table's name in messages.
 struct Door {
   const TableSpec* spec;
   std::string path;
@@ -122,7 +122,7 @@ TEST(Schema, RefusesADateForEveryKey) {
     for (const auto& key : door.spec->keys) {
       if (!key.instead.empty()) continue;
       const auto path = door.path + std::string(key.name) + ": ";
-      // The name of an element is what messages call it, unless it is no string.
+      // Messages name an element by its `name`, unless that is no string.
       EXPECT_THAT(
           mistakes_behind(door, std::string(key.name), "1979-05-27"),
           Contains(AllOf(HasSubstr(path), HasSubstr("found a date or time"), HasSubstr("; expected "))));
@@ -167,8 +167,7 @@ TEST(Schema, RefusesAtTheTopAndInTheKeysFile) {
               ::testing::ElementsAre(keys + ":3: key[#1].teir: unknown key; did you mean \"tier\"?"));
 }
 
-// config/weir.toml is the reference that people copy from: it shows every key of this version, with its
-// default.
+// People copy from config/weir.toml, so it must show every key with its default.
 TEST(Schema, IsShownWholeInTheReferenceConfiguration) {
   const auto text = contents(shipped("weir.toml"));
   ASSERT_THAT(text, Not(IsEmpty()));

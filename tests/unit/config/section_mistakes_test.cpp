@@ -1,4 +1,4 @@
-// Wrong configurations and what is said of each, to the letter: the server, its clients and its state.
+// The exact messages for faulty settings of the server, its clients and its state.
 #include "unit/config/wrong_configuration.hpp"
 
 #include <gmock/gmock.h>

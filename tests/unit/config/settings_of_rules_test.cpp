@@ -1,5 +1,4 @@
-// What the configuration says of rules beyond their limiters: bodies, tokens, soft and elastic limits,
-// settlements.
+// Reads settings of rules other than limiters: bodies, tokens, soft and elastic limits, settlements.
 #include "unit/config/configuration.hpp"
 #include "unit/net/tls.hpp"
 #include "unit/policy/country_file.hpp"
@@ -39,7 +38,7 @@ TEST(Settings, BodiesAreReadUpToTheLargestBoundOfARule) {
   EXPECT_EQ(cost.cost_from.scale, 100u);
 }
 
-// What nobody asks for is not looked up: requests would pay for it.
+// Facts that no rule needs are not looked up, because every request would pay for them.
 TEST(Settings, TokensAndCountriesAreKeptWhereTheyAreAskedFor) {
   const Folder folder;
   policy::CountryFile countries;
@@ -93,7 +92,7 @@ TEST(Settings, ASoftLimitIsTheSameWithMoreRoom) {
       parse(with_rule("soft = \"50%\"\ntiers = { free = { limit = \"2/s\" }, pro = { limit = "
                       "\"4/s\", soft = \"25%\" } }\n"));
   const auto& tiers = tiered.rules[1].tiers;
-  EXPECT_FALSE(tiers.at(0).soft);  // stands alone
+  EXPECT_FALSE(tiers.at(0).soft);  // has no soft limit of its own
   EXPECT_EQ(limit::describe(tiers.at(1).soft.value()), "token_bucket 4/s, burst 5");
   const auto shared =
       parse(with_rule("store = \"redis\"\nburst = 20\nsoft = \"50%\"\n[state]\nreplicas = 2\nredis = { url = "
@@ -114,7 +113,7 @@ TEST(Settings, AnElasticLimit) {
   EXPECT_EQ(limit::describe(rule.limiter), "token_bucket 10/s, burst 10");
 }
 
-// A request that meets all rules has one line for each, and two for one with an elastic limit.
+// A request that matches all rules has one bill entry for each rule, and two for an elastic rule.
 TEST(Settings, ElasticRulesCountTwice) {
   std::string text = kLeast;
   for (int i = 0; i < 15; ++i)

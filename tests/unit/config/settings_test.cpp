@@ -42,7 +42,7 @@ TEST(Settings, TheLeastThatServesTakesEveryDefault) {
   EXPECT_EQ(settings.listeners.at(0).address.port, 8080);
 }
 
-// The schema's defaults and those of the types that others use in their tests are one.
+// The schema's defaults are the same as the types' defaults, which other tests use.
 TEST(Settings, DefaultsAreThoseOfTheTypes) {
   const auto settings = parse(kLeast);
   const proxy::ServerSettings server;
@@ -188,7 +188,7 @@ TEST(Settings, MoreRulesThanARequestMayMeetAreRefused) {
               ElementsAre("weir.toml:104: rule[last]: found rule number 33; expected at most 32 rules"));
 }
 
-// Which of them a request has tried is kept in a word: the 65th had no bit.
+// A request keeps the servers that it has tried in a word of 64 bits. The 65th server had no bit.
 TEST(Settings, MoreServersThanOneUpstreamMayHaveAreRefused) {
   const auto of = [](std::size_t count) {
     std::string servers;
@@ -229,7 +229,7 @@ TEST(Settings, KeysFileGivesHoldersAndKeepsNoKey) {
   const Folder folder;
   folder.write("keys.toml",
                "[[key]]\nkey = \"secret-1\"\nuser = \"ann\"\ntier = \"free\"\n"
-               // of "abc", FIPS 180-2 appendix B.1
+               // Digest of "abc", FIPS 180-2 appendix B.1.
                "[[key]]\nsha256 = \"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"\norg "
                "= \"acme\"\n");
   const auto settings =
@@ -257,7 +257,7 @@ TEST(Settings, MistakesOfAKeysFileNeverShowAKey) {
                   keys + ":13: key[#6].key: found nothing; expected an API key"));
 }
 
-// An unset environment variable would otherwise turn the check of a token's claim off.
+// An unset environment variable would otherwise turn the check of a claim off.
 TEST(Settings, AnEmptyIssuerAudienceOrPublicKeyIsAMistake) {
   const std::string jwt =
       "[client]\njwt = { algorithm = \"HS256\", secret = \"" + std::string(32, 's') + "\", ";
@@ -339,7 +339,7 @@ TEST(Settings, AnAdminListenerOffLoopbackRefusesAShortTokenAndDoesNotTellIt) {
     EXPECT_THAT(of(address), IsEmpty());
 }
 
-// `weir check` passed what could not be bound: only two equal listeners were noticed.
+// `weir check` accepted addresses that cannot both be bound, unless they were equal.
 TEST(Settings, AddressesThatCollideAreRefused) {
   const auto beside = [](const std::string& one, const std::string& other) {
     return mistakes_in(with("[[listener]]\naddress = \"" + one +

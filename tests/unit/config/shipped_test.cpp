@@ -1,4 +1,4 @@
-// The configurations that come with weir: that they are good, and all that they show as well.
+// The configurations that are shipped with weir are good, including their commented lines.
 #include "unit/config/configuration.hpp"
 #include "unit/net/tls.hpp"
 #include "unit/policy/country_file.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::IsEmpty;
 
-// The files that the shipped configurations name.
+// Writes the files that the shipped configurations name.
 void write_what_is_named(const Folder& folder) {
   const net::Certificates made;
   folder.write("edge.crt", contents(made.cert()));
@@ -39,11 +39,11 @@ TEST(Shipped, TheConfigurationsAreGood) {
   EXPECT_TRUE(settings.state.redis);
 }
 
-// The lines of weir.toml, and which of them belong together: those that "#:" comments out after a table that
-// it comments out too. Every other line is alone.
+// The lines of weir.toml, and the groups that must be uncommented together. A table that "#:" comments out
+// forms a group with the commented lines below it. Every other line is alone.
 struct Parts {
   std::vector<std::string> lines;
-  std::vector<std::vector<std::size_t>> parts;  // that are commented out
+  std::vector<std::vector<std::size_t>> parts;  // the groups that are commented out
 
   explicit Parts(const std::string& text) {
     std::istringstream stream(text);
@@ -57,7 +57,7 @@ struct Parts {
       if (line.starts_with("#: ")) parts.back().push_back(lines.size());
     }
   }
-  // The whole with those parts uncommented that hold one of `words`.
+  // Returns the text with those chosen groups uncommented that contain one of `words`.
   [[nodiscard]] std::string with(const std::vector<std::size_t>& chosen,
                                  const std::vector<std::string>& words) const {
     auto all = lines;

@@ -1,4 +1,4 @@
-// What is said of a line that is not TOML: never the parser's words, where people often write so.
+// Messages for lines that are not TOML. For common mistakes they must not use the parser's words.
 #include "config/mistakes/toml_fault.hpp"
 
 #include "unit/config/configuration.hpp"
@@ -101,8 +101,7 @@ TEST(TomlFault, NamesHeadersThatDoNotMatchOrStandTwice) {
             "weir.toml:2: found a list above that nothing closes; write ] before this line");
 }
 
-// What the parser stops at, wherever a good line is broken: a sentence of ours, and never the value of a
-// secret.
+// Cuts a good line at every position. The message must be weir's own, and must never show a secret.
 TEST(TomlFault, SaysNothingInTheParsersWordsOfAnyCutLine) {
   const std::string line = "limit = \"10/s\" # ten\n";
   for (std::size_t cut = 0; cut + 1 < line.size(); ++cut)

@@ -1,4 +1,4 @@
-// Wrong configurations and what is said of each, to the letter: upstreams and routes.
+// The exact messages for faulty upstreams and routes.
 #include "unit/config/wrong_configuration.hpp"
 
 #include <gmock/gmock.h>

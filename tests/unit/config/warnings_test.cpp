@@ -1,4 +1,4 @@
-// What `weir check` warns of: what may be configured, and is probably not meant.
+// Warnings of `weir check`: settings that are allowed but probably not intended.
 #include "unit/config/warnings.hpp"
 
 #include "unit/policy/country_file.hpp"
@@ -86,7 +86,7 @@ TEST(Warnings, OfRoutesBehindOneThatTakesAll) {
                        "takes every request; the narrower one has to come first"));
 }
 
-// Two routes by their conditions, the second on line 7.
+// Returns the warnings about two routes with these conditions. The second route is on line 7.
 std::vector<std::string> warnings_of_routes(const std::string& first, const std::string& second) {
   return located_warnings_of(
       "[[listener]]\naddress = \"127.0.0.1:1\"\n[[route]]\nname = \"first\"\nmatch = " + first +

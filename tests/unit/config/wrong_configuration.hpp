@@ -1,4 +1,4 @@
-// A wrong configuration and what is said of it, for the tests that hold messages to the letter.
+// A faulty configuration and its exact messages.
 #pragma once
 
 #include "unit/config/configuration.hpp"

@@ -34,7 +34,7 @@ class AccessLogTest : public ::testing::Test {
     return lines;
   }
 
-  // What the log says of its writing; read once it has gone.
+  // Receives the log's messages. Must be read after the log was destroyed.
   [[nodiscard]] AccessLog::Say say() {
     return [this](const std::string& line) { said_.push_back(line); };
   }
@@ -53,7 +53,7 @@ observe::AccessRecord record_of(std::string_view target) {
   return record;
 }
 
-// REQUIRES that the writing end is open or has been. Returns when it is closed.
+// Reads until the writing end is closed. REQUIRES that the writing end is or was open.
 std::string read_to_end(int pipe) {
   std::string text;
   std::array<char, 65536> buffer;
@@ -116,7 +116,7 @@ TEST_F(AccessLogTest, AReaderThatStopsCostsLinesAndCountsThemButStopsNobody) {
   auto log = std::make_unique<AccessLog>(file(), say(), observe::LogFields::usual(), kBatches);
   {
     AccessLogLines lines(*log, io_.get_executor(), counters_);
-    // Nobody reads: the pipe fills, then the queue. Ends because `record` never blocks.
+    // Nobody reads, so the pipe fills and then the queue. The loop ends, because `record` never blocks.
     while (counters_.access_log_dropped.value() == 0) {
       lines.record(record_of("/full"));
       ++recorded;
@@ -124,7 +124,7 @@ TEST_F(AccessLogTest, AReaderThatStopsCostsLinesAndCountsThemButStopsNobody) {
   }
   std::string read;
   std::jthread draining([&] { read = read_to_end(reader); });
-  log.reset();  // writes what is queued and closes its end, whereupon the reader's loop ends
+  log.reset();  // writes the queue and closes its end, which ends the reader's loop
   draining.join();
   ::close(reader);
   const auto written = static_cast<std::uint64_t>(std::count(read.begin(), read.end(), '\n'));

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-// What `use` writes to a log of this level, the log's end included.
+// Returns what `use` writes to a log of this level, including the log's last lines.
 template <class Use>
 std::string logged(LogLevel level, Use use) {
   ::testing::internal::CaptureStderr();

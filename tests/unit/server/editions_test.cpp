@@ -1,4 +1,4 @@
-// Which numbers, limiters and fleets a reload leaves as they are, and when what nobody uses any more is free.
+// The numbers, limiters and server groups that a reload keeps, and the time at which unused ones become free.
 #include "server/editions.hpp"
 
 #include "unit/config/configuration.hpp"
@@ -18,7 +18,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-using Held = std::shared_ptr<const proxy::Edition>;  // by a request, and by those that are in force
+using Held = std::shared_ptr<const proxy::Edition>;  // held by a request, or by the workers
 
 std::string rule(const std::string& name, const std::string& numbers) {
   return "[[rule]]\nname = \"" + name + "\"\nkey = [\"ip\"]\n" + numbers + "\n";
@@ -49,7 +49,7 @@ class EditionsTest : public testing::Test {
     table_.put_in_order(clock_.now());
     return held;
   }
-  // Its last request has left.
+  // Ends the last request of a configuration snapshot.
   void end(Held& held) {
     held.reset();
     control_.restart();
@@ -57,7 +57,7 @@ class EditionsTest : public testing::Test {
     editions_.tidy({}, elsewhere_.rules());
   }
   static const policy::Rule& only(const Held& held) { return held->config.rules.front(); }
-  // Somebody is charged, and stays in the table.
+  // Charges a client, whose key stays in the table.
   bool charge(const Held& held, std::uint64_t client = 1) {
     const limit::Charge line{{client, client}, only(held).limiter.get(), 1, only(held).cells};
     limit::Outcome outcome;
@@ -102,7 +102,7 @@ TEST_F(EditionsTest, NumbersThatComeBackAreTheirOldOnes) {
   EXPECT_EQ(only(reload(rule("a", kFive))).cells, only(first).cells);
 }
 
-// Its keys have begun anew meanwhile: what its requests are charged is not what the first one's were.
+// The keys of the rule have started afresh meanwhile, so refunds for the first rule must not reach them.
 TEST_F(EditionsTest, AnAlgorithmThatComesBackIsAnother) {
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("a", kLog));
@@ -148,7 +148,7 @@ TEST_F(EditionsTest, ARuleThatComesBackWhileARequestIsUnderWayGoesOn) {
   EXPECT_EQ(table_.stats().keys, 1);
 }
 
-// The process before this one may give places back: not those of a rule that came later.
+// The previous process may still release permits. They must not reach a rule that came later.
 TEST_F(EditionsTest, ARuleIsNotForgottenWhileAnotherProcessHoldsPlacesOfIt) {
   auto first = reload(rule("a", kTwoAtOnce));
   elsewhere_.change({.key = {1, 1}, .limiter = only(first).limiter.get(), .rule = only(first).cells}, 2,
@@ -181,7 +181,7 @@ TEST_F(EditionsTest, KeysThatBeginAnewAreForgottenAtOnce) {
   EXPECT_EQ(table_.stats().keys, 0) << "whatever was under way";
 }
 
-// A request that lasts keeps its configuration, and each change of the algorithm takes a number.
+// A long request keeps its configuration snapshot, and each change of the algorithm takes a number.
 TEST_F(EditionsTest, WhereAllNumbersAreTakenItSaysSo) {
   std::vector<Held> under_way;
   const auto settings = [](const std::string& numbers) {

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A control loop and two workers' loops, turned by hand: what runs when is the test's choice.
+// A control loop and two workers' loops, which the test runs by hand in any order.
 class HeartbeatOf : public ::testing::Test {
  protected:
   void start() { heart_.start({one_.get_executor(), other_.get_executor()}, kNever); }
@@ -41,7 +41,7 @@ TEST_F(HeartbeatOf, ALoopThatStandsStillIsSilent) {
     turn(control_);
   }
   EXPECT_EQ(beats_, 0);
-  // It goes on: that is heard, once for the one round that stood open.
+  // The loop continues. That gives one heartbeat for the one open round.
   turn(other_);
   turn(control_);
   EXPECT_EQ(beats_, 1);
@@ -64,7 +64,7 @@ TEST_F(HeartbeatOf, LoopsThatEndBeatsAlone) {
   turn(one_);
   turn(other_);
   turn(control_);
-  EXPECT_EQ(beats_, 0);  // answers to a round that is over
+  EXPECT_EQ(beats_, 0);  // the answers belong to a round that has ended
   heart_.start({}, kNever);
   EXPECT_EQ(beats_, 1);
 }

@@ -1,4 +1,4 @@
-// What a service manager hears, at sockets like its own.
+// Receives the messages to a service manager on a socket like the manager's.
 #include "server/process/notify.hpp"
 
 #include "unit/config/configuration.hpp"
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 
-// The manager's end. `name` as NOTIFY_SOCKET has it.
+// The manager's end. `name` has the form of NOTIFY_SOCKET.
 class Manager {
  public:
   explicit Manager(const std::string& name) : name_(name), fd_(::socket(AF_UNIX, SOCK_DGRAM, 0)) {
@@ -34,7 +34,7 @@ class Manager {
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
 
-  // What has come; nothing waits, for a datagram is there when it has been sent.
+  // Returns the message that has arrived. Does not wait, because a sent datagram is there at once.
   std::string heard() {
     char text[4096];
     const auto got = ::recv(fd_, text, sizeof text, MSG_DONTWAIT);

@@ -1,4 +1,4 @@
-// The snapshot's file: whole or not there, its owner's alone, and set aside when it is of no use.
+// The snapshot file is complete or missing, belongs to its owner alone, and is set aside if it is unusable.
 #include "server/process/snapshot_file.hpp"
 
 #include "unit/config/configuration.hpp"
@@ -66,7 +66,7 @@ TEST_F(SnapshotFileTest, WhatIsNoFileIsSetAsideToo) {
   EXPECT_TRUE(is_set_aside());
 }
 
-// Its instants are moved to this machine's clock, however far that was set since.
+// The times in the snapshot are moved to this machine's clock, however far that was set since.
 TEST_F(SnapshotFileTest, ASnapshotOfAnotherTimeIsRead) {
   save(kSaved + 10'000h);
   EXPECT_TRUE(is_found());

@@ -1,4 +1,4 @@
-// A worker's loop on its own thread: what it leaves behind when it ends.
+// The end of a worker's loop on its own thread, and what remains after it.
 #include "server/process/worker_thread.hpp"
 
 #include <memory>
@@ -40,8 +40,7 @@ struct House {
                        .top = 0}};
 };
 
-// Otherwise the client waits until the process has gone, which others' requests may put off as long as
-// `drain`.
+// Otherwise the client would wait until the process ends, which other requests may delay by `drain`.
 TEST(WorkerThread, WhoComesInAsTheDrainBeginsIsLetGoWithTheLoop) {
   House house;
   auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));
@@ -51,7 +50,7 @@ TEST(WorkerThread, WhoComesInAsTheDrainBeginsIsLetGoWithTheLoop) {
   Tcp::socket client(context);
   client.connect({net::asio::ip::address_v4::loopback(), port});
 
-  // The loop finds the client waiting as it opens, and is told of it after the drain.
+  // The loop finds the waiting client when it opens, and handles it after the drain has begun.
   house.worker.listen_on(0, std::move(*listening), {.tls = {}, .most_sessions = 100});
   house.worker.drain();
   house.worker.start();
@@ -64,7 +63,7 @@ TEST(WorkerThread, WhoComesInAsTheDrainBeginsIsLetGoWithTheLoop) {
   EXPECT_TRUE(ec == net::asio::error::eof || ec == net::asio::error::connection_reset) << ec.message();
 }
 
-// As long as this lives, and what is open stays open.
+// Allows no further descriptors during its own lifetime. Open ones stay open.
 class NoDescriptorsLeft {
  public:
   NoDescriptorsLeft() {
@@ -80,7 +79,7 @@ class NoDescriptorsLeft {
   rlimit before_{};
 };
 
-// One that never had a client.
+// A worker that never had a client.
 TEST(WorkerThread, EndsInOrderWhereTheSystemHasNoDescriptorsLeft) {
   auto house = std::make_unique<House>();
   const NoDescriptorsLeft none;

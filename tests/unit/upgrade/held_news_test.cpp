@@ -1,4 +1,4 @@
-// What is held, on its way to the process that takes over.
+// Reports of concurrency permits to the process that takes over.
 #include "weir/upgrade/held_news.hpp"
 
 #include <limits>

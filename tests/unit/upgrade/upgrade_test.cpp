@@ -1,4 +1,4 @@
-// The order of an upgrade, and what the two processes tell each other.
+// The order of an upgrade's steps, and the messages between the two processes.
 #include "weir/upgrade/handed_alerts.hpp"
 #include "weir/upgrade/handed_state.hpp"
 #include "weir/upgrade/passage.hpp"
@@ -124,7 +124,7 @@ TEST(UpgradeChannel, EndsWithTheOtherEnd) {
   EXPECT_FALSE(send_message(ends->second.get(), "ready"));
 }
 
-// Sends it with the first one's standard input, and returns what arrived.
+// Sends a connection, with standard input as its socket, and returns what arrived.
 std::vector<ArrivedConnection> passed(const proxy::Introduction& introduction, const std::string& unread) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
@@ -193,12 +193,12 @@ TEST(Passage, WhoEndsTakesWhatIsOnItsWayAndNothingMore) {
   EXPECT_EQ(arrived, 3u);
   EXPECT_FALSE(arrivals.are_expected());
   EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Gone);
-  arrivals.end();  // again
+  arrivals.end();  // a second call does nothing
   context.run();
   EXPECT_EQ(arrived, 3u);
 }
 
-// Lets this process have no more descriptors than it has, and more again at the end.
+// Allows no further descriptors during its own lifetime.
 class NoDescriptorLeft {
  public:
   NoDescriptorLeft() {
