@@ -48,10 +48,9 @@ struct Extras {
   CertificateNames names;
   std::shared_ptr<TicketKeys> tickets;
   // Only for the first context of a listener:
-  std::vector<TlsContext> others;  // of the listener's other certificates
-  std::vector<std::size_t>
-      stand_ins{};            // indices of `others`, from 1, to offer if no certificate is for the name
-  std::size_t key_types = 1;  // of all certificates
+  std::vector<TlsContext> others;        // of the listener's other certificates
+  std::vector<std::size_t> stand_ins{};  // indices from 1, offered if no certificate is for the name
+  std::size_t key_types = 1;             // of all certificates
 };
 
 int extras_slot() {

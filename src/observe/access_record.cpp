@@ -16,7 +16,7 @@ namespace {
 
 using base::TextWriter;
 
-// "2026-02-20T10:00:00.123456Z" (RFC 3339).
+// Appends "2026-02-20T10:00:00.123456Z" (RFC 3339).
 void write_time(TextWriter& out, base::TimePoint time) {
   const auto day = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day date{day};
@@ -43,7 +43,7 @@ void write_address(TextWriter& out, const base::IpAddress& ip) {
   }
 }
 
-// A member of the line up to its value: `,"name":`.
+// The begin of a member of the line: `,"name":`.
 struct Beginning {
   std::array<char, 16> text{};
   std::size_t size = 0;
@@ -68,7 +68,7 @@ constexpr std::string_view beginning_of(LogField field) noexcept {
   return {beginning.text.data(), beginning.size};
 }
 
-// What of a record is wanted, written in order.
+// Writes the wanted fields of a record in order.
 class Line {
  public:
   Line(TextWriter& out, LogFields fields) noexcept : out_(out), fields_(fields) {}
@@ -116,7 +116,7 @@ void write_answer(Line& line, const AccessRecord& record) {
   line.text(LogField::Error, record.error);
 }
 
-// Not among the usual.
+// Writes fields that are not among the usual ones.
 void write_client(Line& line, const AccessRecord& record) {
   line.digest(LogField::ApiKey, record.api_key);
   line.text(LogField::User, record.user);
@@ -127,7 +127,7 @@ void write_client(Line& line, const AccessRecord& record) {
   line.text(LogField::Country, record.country);
 }
 
-// The most that the line takes, with every octet of its texts escaped.
+// Returns the upper bound of the line's size, with every octet of its texts escaped.
 std::size_t most(const AccessRecord& record) noexcept {
   constexpr std::size_t kFixed = 1024;
   std::size_t texts = 0;
@@ -179,8 +179,8 @@ void append_json(std::string& text, const ResetRecord& record) {
   out << "}\n";
 }
 
-// version "-" trace-id "-" parent-id "-" flags; a later version may have more behind a further "-", version
-// ff is none, and ids of zeros are none either.
+// The format is version "-" trace-id "-" parent-id "-" flags. A later version may have more after another
+// "-". Version ff and ids of zeros are invalid.
 std::string_view trace_id_of(std::string_view traceparent) noexcept {
   constexpr std::size_t kSize = 55, kTrace = 3, kTraceSize = 32, kParent = 36, kParentSize = 16, kFlags = 53;
   if (traceparent.size() < kSize || traceparent[2] != '-' || traceparent[35] != '-' || traceparent[52] != '-')

@@ -34,7 +34,7 @@ Delivery::End Delivery::sent() noexcept {
   return End::Sent;
 }
 
-// Full jitter: anything from nothing to the pause, so that many weirs do not come back together.
+// Full jitter: any duration up to the pause, so that many weirs do not retry together.
 Delivery::End Delivery::failed(bool hopeless, base::TimePoint now, std::uint64_t random) noexcept {
   under_way_ = false;
   if (std::exchange(replaced_, false)) return End::Again;

@@ -10,7 +10,7 @@ namespace weir::observe {
 
 namespace {
 
-// Bytes that stand for themselves inside a JSON string.
+// Returns which bytes need no escape inside a JSON string.
 constexpr std::array<bool, 256> plain_bytes() {
   std::array<bool, 256> plain{};
   for (unsigned byte = 0x20; byte < 0x7f; ++byte) plain[byte] = byte != '"' && byte != '\\';
@@ -55,7 +55,7 @@ bool steers(char32_t code) {
   return code < 0xa0 || code == 0x2028 || code == 0x2029;
 }
 
-// Appends what stands at the start of `text`, which is not a plain byte. Returns how many bytes that was.
+// Appends the character at the start of `text`, which is not a plain byte. Returns its number of bytes.
 std::size_t append_special(std::string& out, std::string_view text) {
   if (static_cast<unsigned char>(text.front()) < 0x80) {
     append_ascii(out, text.front());

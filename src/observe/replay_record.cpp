@@ -12,11 +12,11 @@ namespace {
 
 using base::TextWriter;
 
-// Of what a line takes at most.
+// Upper bounds of parts of a line, in octets: the fixed part and one entry.
 constexpr std::size_t kFixed = 544;
-constexpr std::size_t kEntry = 384;  // a name of a rule takes up to 128 of it
+constexpr std::size_t kEntry = 384;  // up to 128 of it for a rule's name
 
-// Of a word of `N` hex digits, the low ones.
+// Appends the low `N` hex digits of a word.
 template <std::size_t N>
 void write_hex(TextWriter& out, std::string_view name, std::uint64_t word) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -43,13 +43,13 @@ std::uint64_t since(base::TimePoint start, base::TimePoint at) noexcept {
   return static_cast<std::uint64_t>(std::max<std::int64_t>((at - start).count(), 0));
 }
 
-// What the turn has beyond the first one of `at`.
+// Returns the turn's distance from the first turn of `at`.
 std::uint64_t beyond(limit::Turn turn, base::TimePoint at) noexcept {
   return turn > limit::turn_at(at) ? turn - limit::turn_at(at) : 0;
 }
 
-// So that reading gives the same number again. What is below any threshold counts as 0: else it would have
-// more digits than there is room for.
+// Writes a number so that reading it gives the same number. Values below any threshold count as 0, because
+// they would have more digits than there is room for.
 void write_number(TextWriter& out, std::string_view name, double value) {
   constexpr double kLeast = 1e-9;
   std::array<char, 32> text;

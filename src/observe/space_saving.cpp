@@ -8,8 +8,8 @@ namespace weir::observe {
 
 namespace {
 
-// So many that a search mostly ends where it begins: of newcomers nothing is foreseen, and each further step
-// is a branch that is guessed wrongly.
+// Returns the size of the index. With this many places, a search mostly ends where it begins. New clients
+// cannot be predicted, and each further step is a mispredicted branch.
 std::size_t places(std::size_t capacity) noexcept {
   return std::bit_ceil(4 * capacity);
 }
@@ -42,7 +42,7 @@ std::uint64_t SpaceSaving::floor() const noexcept {
       ->count;
 }
 
-// A counter of its own while there is room, else the smallest.
+// Takes an unused counter if there is one, else the smallest.
 auto SpaceSaving::take_over(const base::Digest128& client) -> Counter& {
   if (counters_.size() < capacity_) {
     counters_.push_back({.client = client});
@@ -58,7 +58,7 @@ auto SpaceSaving::take_over(const base::Digest128& client) -> Counter& {
   return counter;
 }
 
-// Counts only grow, so those that were gathered are the smallest as long as they have not grown.
+// Counts only grow, so collected counters remain the smallest until they grow.
 auto SpaceSaving::smallest() noexcept -> Place {
   while (!smallest_.empty()) {
     const auto place = smallest_.back();
@@ -84,7 +84,7 @@ void SpaceSaving::enter(Place place) noexcept {
   index_[at] = place;
 }
 
-// Those behind move up, so that no search ends before what it looks for (Knuth, volume 3, §6.4, algorithm R).
+// Moves later entries up, so that no search ends too early (Knuth, volume 3, §6.4, algorithm R).
 void SpaceSaving::remove(Place place) noexcept {
   auto hole = counters_[place].client.lo & mask_;
   while (index_[hole] != place) hole = (hole + 1) & mask_;
@@ -103,7 +103,7 @@ void SpaceSaving::reindex() noexcept {
   smallest_.clear();
 }
 
-// Who is only in one of the two may have spent as much as the other's smallest counter there, unseen.
+// A client that has a counter in only one summary may have spent as much as the other's smallest counter.
 void SpaceSaving::merge(const SpaceSaving& other) {
   const auto here = floor(), there = other.floor();
   std::vector<Counter> all = counters_;

@@ -4,7 +4,8 @@
 
 namespace weir::observe {
 
-// An end that is said too soon is a beginning the next moment. A day's limit need not be kept for a day.
+// Returns how long an end must last, because an early end would be followed by a new beginning. The time is
+// bounded, because a limit per day need not wait for a day.
 base::Duration Surge::calm() const noexcept {
   constexpr base::Duration kMost{60'000'000};
   return std::max(settings_.lasting, std::min(settings_.above.period, kMost));

@@ -1,4 +1,4 @@
-// What rules ask of a request that a log does not tell.
+// Facts of a request that rules need and that a log lacks.
 #pragma once
 
 #include "weir/policy/match.hpp"
@@ -9,12 +9,12 @@
 
 namespace weir::replay {
 
-// "the header X-Tenant", "the body"; empty where the log tells all that is asked.
+// Returns "the header X-Tenant", "the body"; empty if the log has all that is needed.
 [[nodiscard]] std::string beyond_log(const policy::Match& match);
 [[nodiscard]] std::string beyond_log(const policy::Rule& rule);
 
-// The names of the query parameters that are asked for. A log tells them, but for those that the weir which
-// wrote it took for secrets, and those its lines show (policy::hides_value).
+// Returns the names of the query parameters that are needed. A log has them, unless the weir that wrote it
+// hid them as secrets. Its lines show which are hidden (policy::hides_value).
 [[nodiscard]] std::vector<std::string> asked_parameters(const policy::Match& match);
 [[nodiscard]] std::vector<std::string> asked_parameters(const policy::Rule& rule);
 

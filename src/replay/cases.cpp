@@ -20,7 +20,7 @@ using observe::Amendment;
 using observe::RuleOutcome;
 
 constexpr std::string_view kWon = "won";
-// Stands for a token that was not verified, so rules that need its claims are left out, as they were then.
+// Replaces a token that was not verified. So rules that need its claims are left out, as they were then.
 constexpr std::string_view kUnverified = "?";
 
 const SaidRule* said_of(const Line& line, const policy::Rule& rule) noexcept {
@@ -35,14 +35,14 @@ RuleOutcome outcome_of(std::string_view word) noexcept {
   return found == words.end() ? RuleOutcome::Admitted : static_cast<RuleOutcome>(found - words.begin());
 }
 
-// The target by its form, which weir has found good before (RFC 9112 §3.2).
+// Splits the target by its form (RFC 9112 §3.2). weir has validated the target before.
 void split_target(http::RequestHead& head, std::string_view rest) {
   if (const auto scheme = rest.find("://"); !rest.starts_with('/') && scheme != std::string_view::npos) {
     rest.remove_prefix(scheme + 3);
     rest.remove_prefix(std::min(rest.find_first_of("/?"), rest.size()));
   }
   const auto question = std::min(rest.find('?'), rest.size());
-  const bool of_all = rest.empty() && head.method == "OPTIONS";  // likewise (§3.2.4)
+  const bool of_all = rest.empty() && head.method == "OPTIONS";  // a target without a path means "*" (§3.2.4)
   head.path = of_all          ? std::string_view("*")
               : question == 0 ? std::string_view("/")
                               : rest.substr(0, question);
@@ -68,7 +68,7 @@ Cases::Cases(const Candidate& candidate) : facts(candidate.rules.size()), candid
   }
 }
 
-// From the first line on that hides what a rule asks for, the log's word is taken of it.
+// From the first line that hides a needed parameter on, the logged decision of the rule is used.
 void Cases::find_hidden() {
   if (head_.query.find(policy::kHiddenValue) == std::string_view::npos) return;
   const auto hidden = [&](const std::string& name) { return policy::hides_value(head_.query, name); };
@@ -162,8 +162,8 @@ void Cases::add(const Reset& reset) {
   ++resets;
 }
 
-// The log's names are made under a secret key, so they are known by the requests that bear them: one that no
-// request bears is charged nothing.
+// The log's names are made under a secret key, so a reset key is known only if a request has it. A key
+// without requests is charged nothing.
 std::vector<Forgotten> Cases::find_forgotten() const {
   std::vector<Forgotten> found;
   if (forgotten_.empty()) return found;
@@ -176,7 +176,7 @@ std::vector<Forgotten> Cases::find_forgotten() const {
   return found;
 }
 
-// What a rule in memory counts ends with the process that wrote the line; what is in Redis goes on.
+// A rule in memory counts within the process that wrote the line; state in Redis outlives it.
 void Cases::collect(const Line& line, Case& made) {
   const policy::NamingKeys keys{.table = {line.run, 1}, .shared = {0, 2}};
   const auto objection = line.unverified ? evaluation_.collect_unverified(plain_, request_, keys)
@@ -192,7 +192,7 @@ void Cases::collect(const Line& line, Case& made) {
     add_entries(line, *bill, made);
 }
 
-// By the log's word: the rule applied where it says so, to whom and at what cost it says.
+// Adds the rule as logged: if it applied, with the logged key and cost.
 void Cases::add_told(const policy::Rule& rule, const Line& line, policy::Bill& bill) {
   const auto* said = said_of(line, rule);
   if (said == nullptr) return;
@@ -236,7 +236,7 @@ void Cases::add_entries(const Line& line, const policy::Bill& bill, Case& made) 
   }
 }
 
-// So that of a rule which is no more, too, it can be said whom it refused.
+// Needed to report the refusals of rules that no longer exist.
 void Cases::add_refusals(const Line& line, Case& made) {
   for (const auto& said : line.rules) {
     if (said.says != observe::kRuleOutcomeNames[static_cast<std::size_t>(RuleOutcome::Refused)]) continue;
@@ -266,8 +266,8 @@ void Cases::settle_by_status(const Line& line, const policy::Rule& rule, Event e
   events.push_back(event);
 }
 
-// What the log says was done to the charges of a rule; where it knows no such rule, or one that asked
-// something else, what would have been done at the end of the request.
+// Adds the logged changes of a rule's charges. If the log has no such rule, or one that asked something else,
+// adds the changes that the end of the request would cause.
 void Cases::add_events(const Line& line, const Case& made) {
   const auto end = line.start + line.total;
   const auto number = static_cast<std::uint32_t>(cases.size() - 1);

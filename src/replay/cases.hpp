@@ -1,5 +1,5 @@
-// What is kept of a recorded request until all are known and can be put in order: its bill under the
-// candidate's rules, and what is to become of each line.
+// A recorded request, kept until all lines are read and can be put in order. It has the bill under the
+// candidate's rules and the later changes of each line.
 #pragma once
 
 #include "replay/names.hpp"
@@ -26,38 +26,38 @@ struct Case {
   std::uint8_t entries = 0;
   std::uint8_t refusals = 0;
   bool admitted_then = false;
-  bool unmet_now = false;  // the candidate's rules lack what they ask for
-  bool by_queue = false;   // it took somebody's place: not a limiter's decision
+  bool unmet_now = false;  // the request lacks what the candidate's rules need
+  bool by_queue = false;   // it took another request's place in a queue: not a limiter's decision
   bool admitted_now = false;
 };
 
-// A line of its bill.
+// A line of the bill.
 struct Entry {
   limit::Charge charge;
   ClientId client = 0;
   bool counted = false;         // policy::AppliedLimiter::counted
-  observe::RuleOutcome said{};  // then, where `met_then`
+  observe::RuleOutcome said{};  // the logged outcome, if `met_then`
   bool met_then = false;
-  bool allowed = false;  // now
+  bool allowed = false;  // in the replay
   bool overflow = false;
-  std::int64_t delay = 0;  // µs, now
+  std::int64_t delay = 0;  // in µs, in the replay
 };
 
-// A rule that refused it then.
+// A rule that refused the request according to the log.
 struct Refusal {
   NameId rule = 0;
   ClientId client = 0;
 };
 
-// What was done to an entry later.
+// A later change of an entry.
 struct Event {
   observe::Amendment what;
   std::uint32_t of_case = 0;
   std::uint32_t entry = 0;
-  bool departs_now = false;  // a refund of what the replay promised, not of what the log says
+  bool departs_now = false;  // the departure comes from the replay, not from the log
 };
 
-// A key that was given back: as the log names it, then as the candidate's rules do.
+// A reset key: as the log names it, or as the candidate's rules do.
 struct Forgotten {
   limit::Turn turn = 0;
   limit::Key key;
@@ -67,15 +67,15 @@ class Cases {
  public:
   explicit Cases(const Candidate& candidate);
 
-  // Of a request.
+  // Add a request, or a reset.
   void add(const Line& line);
   void add(const Reset& reset);
 
-  // Of what was refused then and holds a place: it leaves after the time that admitted requests took on
-  // average.
+  // Adds releases for requests that were refused and would hold a place now. Each leaves after the average
+  // time of admitted requests.
   void add_guesses();
 
-  // Once all lines are known: what was given back, under the names that the candidate's rules have for it.
+  // Returns the reset keys under the candidate's names. Must be called after all lines.
   [[nodiscard]] std::vector<Forgotten> find_forgotten() const;
 
   std::vector<Case> cases;
@@ -85,17 +85,17 @@ class Cases {
   Names names;
 
   struct RuleFacts {
-    std::string beyond;                   // beyond_log, or a parameter that the log hides
-    std::vector<std::string> parameters;  // asked_parameters
-    std::uint64_t told = 0;               // lines whose log says of it what the rule asks now
-    std::uint64_t told_otherwise = 0;     // lines that tell of a rule of its name that asked something else
-    std::uint64_t reset_otherwise = 0;    // keys that were given back of one that this one is not
+    std::string beyond;                   // from beyond_log(), or a parameter that the log hides
+    std::vector<std::string> parameters;  // from asked_parameters()
+    std::uint64_t told = 0;               // lines whose log has a rule of this name that asked the same
+    std::uint64_t told_otherwise = 0;     // lines whose log has a rule of this name that asked something else
+    std::uint64_t reset_otherwise = 0;    // resets of a rule of this name that asked something else
   };
-  std::vector<RuleFacts> facts;  // by rule of the candidate
+  std::vector<RuleFacts> facts;  // by index of the candidate's rule
   std::array<bool, 7> seen{};    // whether any line had an api_key, user, org, service, device, tier, country
   bool loads = false;            // whether any line had a load
-  bool routes_beyond = false;    // which route it is, only the log can say
-  std::uint64_t guessed = 0;     // releases
+  bool routes_beyond = false;    // the route depends on facts that only the log has
+  std::uint64_t guessed = 0;     // releases that were guessed
   std::uint64_t resets = 0;
 
  private:
@@ -110,16 +110,16 @@ class Cases {
   void settle_by_status(const Line& line, const policy::Rule& rule, Event event);
 
   Candidate candidate_;
-  std::vector<Forgotten> forgotten_;       // by the names of the log
-  std::vector<policy::Rule> plain_;        // those that the log tells all of
-  std::vector<const policy::Rule*> told_;  // those that are taken from what it says
+  std::vector<Forgotten> forgotten_;       // under the names of the log
+  std::vector<policy::Rule> plain_;        // rules for which the log has all facts
+  std::vector<const policy::Rule*> told_;  // rules whose decisions are taken from the log
   std::vector<std::string> route_parameters_;
   policy::Evaluation evaluation_;
   policy::Bill told_bill_;
   http::RequestHead head_;
   policy::Request request_;
   std::string path_, host_;
-  base::Duration admitted_for_{};  // all together
+  base::Duration admitted_for_{};  // sum over all admitted requests
   std::uint64_t admitted_ = 0;
 };
 

@@ -22,7 +22,7 @@ struct ClientName {
 
 class Names {
  public:
-  // The number of a rule; the candidate's come first, in their order.
+  // Returns the number of a rule. The candidate's rules come first, in order.
   NameId rule(std::string_view name) {
     for (std::size_t i = 0; i < rules.size(); ++i)
       if (rules[i] == name) return static_cast<NameId>(i);
@@ -31,7 +31,7 @@ class Names {
     return static_cast<NameId>(rules.size() - 1);
   }
 
-  // The number of a client; `make`: its name, where it is new.
+  // Returns the number of a client. `make`: returns the name of a new client.
   template <class Make>
   ClientId client(const base::Digest128& key, Make make) {
     const auto [found, fresh] = ids_.try_emplace(key, static_cast<ClientId>(clients.size()));
@@ -39,7 +39,7 @@ class Names {
     return found->second;
   }
 
-  // Calls back with the key and the name of each client.
+  // Calls `visit` with the key and the name of each client.
   template <class Visit>
   void for_each_client(Visit visit) const {
     for (const auto& [key, id] : ids_) visit(key, clients[id]);

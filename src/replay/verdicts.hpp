@@ -1,4 +1,4 @@
-// What the log says against what the replay says.
+// Compares the verdicts of the log with those of the replay.
 #pragma once
 
 #include "replay/cases.hpp"
@@ -9,7 +9,7 @@
 
 namespace weir::replay {
 
-// All of a report but what it says of lines. REQUIRES that all cases have been charged.
+// Returns the report, except for its counts of lines. REQUIRES that all cases were charged.
 [[nodiscard]] Report compare(const Cases& all, const Candidate& candidate, std::size_t most_clients);
 
 }  // namespace weir::replay

@@ -12,10 +12,9 @@
 namespace weir::net {
 
 struct CertificateFiles {
-  std::string cert;  // PEM: the certificate, then its chain
-  std::string key;   // PEM
-  std::string
-      ocsp{};  // DER: the OCSP response for the certificate (RFC 6960), which weir staples; empty: none
+  std::string cert;    // PEM: the certificate, then its chain
+  std::string key;     // PEM
+  std::string ocsp{};  // DER: the OCSP response to staple (RFC 6960); empty: none
   friend bool operator==(const CertificateFiles&, const CertificateFiles&) = default;
 };
 

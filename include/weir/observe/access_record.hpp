@@ -1,5 +1,4 @@
-// What there is to say of one request once it has ended, however it ended; and the line of the access log
-// that says it.
+// The facts of one ended request, however it ended, and its line in the access log.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -15,7 +14,7 @@
 
 namespace weir::observe {
 
-// What a line may hold beside its time, in the order in which it stands there.
+// The fields that a line may have beside its time, in the order of the line.
 enum class LogField : std::uint8_t {
   Client,
   Method,
@@ -52,7 +51,7 @@ inline constexpr std::array<std::string_view, kLogFields> kLogFieldNames{
     "verdict", "rule",    "key",      "server",    "error",      "api_key",    "user",
     "org",     "service", "device",   "tier",      "country",    "replay"};
 
-// A set of them.
+// A set of fields.
 class LogFields {
  public:
   constexpr LogFields() = default;
@@ -67,14 +66,14 @@ class LogFields {
     bits_ |= others.bits_;
     return *this;
   }
-  // All up to `error`.
+  // Returns all fields up to `error`.
   [[nodiscard]] static constexpr LogFields usual() noexcept {
     LogFields fields;
     for (unsigned i = 0; i <= static_cast<unsigned>(LogField::Error); ++i)
       fields.add(static_cast<LogField>(i));
     return fields;
   }
-  // What `weir replay` reads.
+  // Returns the fields that `weir replay` reads.
   [[nodiscard]] static constexpr LogFields for_replay() noexcept {
     LogFields fields;
     for (const auto field :
@@ -93,53 +92,52 @@ class LogFields {
 };
 static_assert(kLogFields <= 32);
 
-// Views: valid during the call that the record is given to, and no longer. What is empty or absent is left
-// out of the line; raw credentials have no field here.
+// Views, valid only during the call that gets the record. Empty or absent fields are left out of the line.
+// Raw credentials have no field here.
 struct AccessRecord {
   base::TimePoint start{};     // when the head was complete, by the machine's clock
-  base::Duration total{0};     // from there to the end
-  base::Duration queued{0};    // of it, waiting for the departure
-  base::Duration upstream{0};  // of it, from the request sent to the head of the answer
-  base::IpAddress client;      // who asked, behind trusted proxies
+  base::Duration total{0};     // from `start` to the end
+  base::Duration queued{0};    // part of `total`: waiting for the departure
+  base::Duration upstream{0};  // part of `total`: from the end of the request sent to the head of the answer
+  base::IpAddress client;      // the client's address, behind trusted proxies
   std::string_view method;
-  std::string_view target;  // as it came, query included
+  std::string_view target;  // as received, with the query
   std::string_view host;
-  std::string_view route;       // its name; empty: none matched
-  unsigned status = 0;          // 0: no answer was begun
-  std::uint64_t bytes_in = 0;   // of the body
-  std::uint64_t bytes_out = 0;  // of the body
-  std::string_view verdict;     // "forward", "delay", "reject"; empty: it never came to a decision
-  std::string_view rule;        // the one the decision names
-  std::optional<base::Digest128>
-      key;                  // the client's name in that rule: a keyed digest, never what it was made of
-  std::string_view server;  // of the upstream that answered
+  std::string_view route;              // name of the route; empty: no route matched
+  unsigned status = 0;                 // 0: no answer was begun
+  std::uint64_t bytes_in = 0;          // of the body
+  std::uint64_t bytes_out = 0;         // of the body
+  std::string_view verdict;            // "forward", "delay", "reject"; empty: nothing was decided
+  std::string_view rule;               // the rule that the decision names
+  std::optional<base::Digest128> key;  // the client's name in that rule: a keyed digest
+  std::string_view server;             // name of the server that answered
   std::string_view request_id;
   std::string_view trace_id;  // 32 hex digits (trace_id_of)
   std::string_view user_agent;
-  std::string_view error;  // how it failed, in a word of ours: "client_left", "connect_failed"
-  // Who it was; the API key as a digest.
+  std::string_view error;  // how it failed, as one of weir's words: "client_left", "connect_failed"
+  // The identity of the client. The API key is a digest.
   std::optional<base::Digest128> api_key{};
   std::string_view user{}, org{}, service{}, device{}, tier{}, country{};
   const ReplayRecord* replay = nullptr;  // null: not wanted
 };
 
-// Appends one line of JSON, its newline included: the time, and of `fields` what there is. Allocates only
-// when `out` has to grow.
+// Appends one line of JSON with its newline: the time, and those of `fields` that are present. Allocates only
+// if `out` must grow.
 void append_json(std::string& out, const AccessRecord& record, LogFields fields = LogFields::usual());
 
-// Likewise a line that tells of a key that was given back: its time, and what a replay needs.
+// Appends a line about a key that was reset: its time, and what a replay needs.
 void append_json(std::string& out, const ResetRecord& record);
 
-// Of a traceparent (W3C Trace Context §3.2.2) the trace-id; empty where it is none that others would go by.
-// Weir takes no part in traces: the field goes on as it came.
+// Returns the trace-id of a traceparent (W3C Trace Context §3.2.2); empty if the field is invalid. weir takes
+// no part in traces and forwards the field unchanged.
 [[nodiscard]] std::string_view trace_id_of(std::string_view traceparent) noexcept;
 
-// Who takes the records of one worker. Called on that worker's thread, on every ending of every request.
+// Receives the records of one worker. Called on that worker's thread at the end of every request.
 class AccessSink {
  public:
   virtual ~AccessSink() = default;
   virtual void record(const AccessRecord& record) = 0;
-  // What it writes of them: nothing else need be gathered.
+  // Returns the fields that the sink writes. No other fields need be gathered.
   [[nodiscard]] virtual LogFields fields() const noexcept { return LogFields::usual(); }
 };
 

@@ -1,10 +1,9 @@
-// What one worker has seen, in numbers.
+// The counters of one worker.
 //
-// One object a worker, written by that worker's thread alone; the admin page reads all of them at any time
-// and adds them up (see tally.hpp). Sized from the configuration: what a client sends can choose a cell,
-// never make one. Routes, rules and upstreams are known by labels, numbers that a reload gives to names: a
-// name that stays keeps its label and so its counts. A label that no configuration has any more is cleared
-// before another name gets it.
+// Each worker has one object, which only its thread writes. The admin page may read all of them at any time
+// and adds them up (tally.hpp). The size comes from the configuration: a client's request can choose a cell,
+// but never create one. Routes, rules and upstreams have labels, numbers that a reload assigns to names. A
+// name that stays keeps its label and its counts. A label is cleared before another name gets it.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -28,16 +27,16 @@ namespace weir::observe {
 struct UpstreamTallies {
   Tally connects;   // connections opened
   Tally failures;   // connects refused or timed out, and exchanges that broke off
-  Tally errors;     // answers with a status of 5xx
-  Tally oversized;  // answers whose head was too large to be passed on
-  Tally reused;     // requests that found a connection waiting
-  Tally prompted;   // clients that weir asked for their body, because the server had not said a word
-  Tally retries;    // times that requests were sent again
-  Gauge waiting;    // requests that wait for a server with room
-  Tally queued;     // requests that did
-  Tally crowded;    // requests that found none
-  Tally denied;     // requests that were not sent again, for the budget of that was spent
-  Tally paused;     // requests answered here, because the upstream had asked to be left alone
+  Tally errors;     // answers with status 5xx
+  Tally oversized;  // answers whose head was too large to forward
+  Tally reused;     // requests that used an idle connection
+  Tally prompted;   // clients that weir asked for the body because the server sent no 100 Continue
+  Tally retries;    // repetitions of requests
+  Gauge waiting;    // requests that wait for a server with room now
+  Tally queued;     // requests that have waited for room
+  Tally crowded;    // requests that got no room
+  Tally denied;     // requests not sent again because the retry budget was used up
+  Tally paused;     // requests that weir answered because the upstream had asked for a pause
 };
 
 class alignas(64) Counters {
@@ -47,7 +46,7 @@ class alignas(64) Counters {
     std::size_t rules = 0;
     std::size_t upstreams = 0;
   };
-  // Most that there may be in a process, those of configurations included that requests have not left yet.
+  // Bounds for a process, including configurations that still have requests.
   static constexpr std::size_t kMostRoutes = 4096;
   static constexpr std::size_t kMostUpstreams = 1024;
 
@@ -55,23 +54,22 @@ class alignas(64) Counters {
   Counters(const Counters&) = delete;
   Counters& operator=(const Counters&) = delete;
 
-  // Requests that have ended. `route`: nullopt when none matched. `status`: 0 when the client got no answer.
+  // Counts ended requests. `route`: nullopt if none matched. `status`: 0 if the client got no answer.
   [[nodiscard]] Tally& requests(std::optional<std::size_t> route, unsigned status) noexcept {
     return row_of(route)[status_slot(status)];
   }
   [[nodiscard]] const Tally& requests(std::optional<std::size_t> route, unsigned status) const noexcept {
     return row_of(route)[status_slot(status)];
   }
-  // The same of a route's statuses at once, added to what stands there: a page reads all of them, of every
-  // route.
+  // Adds a route's counts of all statuses to `sums`. A page reads all statuses of every route.
   static constexpr std::size_t kStatusSlots = 502;
   using StatusSums = std::array<std::uint64_t, kStatusSlots>;
   void add_requests(std::optional<std::size_t> route, StatusSums& sums) const noexcept;
-  // Whose sum stands at `slot`. REQUIRES slot < kStatusSlots.
+  // Returns the status whose sum is at `slot`. REQUIRES slot < kStatusSlots.
   [[nodiscard]] static constexpr unsigned status_at(std::size_t slot) noexcept {
     return slot == 0 ? kNoStatus : kFirstStatus + static_cast<unsigned>(slot) - 1;
   }
-  // Requests that have ended and had been decided; those that no rule had a say in count as admitted.
+  // Counts ended requests that were decided. Requests to which no rule applied count as admitted.
   [[nodiscard]] Tally& verdicts(Verdict verdict) noexcept {
     return verdicts_[static_cast<std::size_t>(verdict)];
   }
@@ -84,7 +82,7 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& decisions(limit::RuleIndex rule, RuleOutcome outcome) const noexcept {
     return rules_[rule].decisions[static_cast<std::size_t>(outcome)];
   }
-  // Refusals of the rule that Redis was not asked for, because they were known.
+  // Refusals of the rule by the deny cache, without asking Redis.
   [[nodiscard]] Tally& denied_here(limit::RuleIndex rule) noexcept { return rules_[rule].denied_here; }
   [[nodiscard]] const Tally& denied_here(limit::RuleIndex rule) const noexcept {
     return rules_[rule].denied_here;
@@ -131,18 +129,18 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& token_faults(policy::TokenFault fault) const noexcept {
     return token_faults_[static_cast<std::size_t>(fault)];
   }
-  // Answers that were read on after their client had left, by whether all of it came.
+  // Answers that weir read on after the client had left. `whole`: the answer came whole.
   [[nodiscard]] Tally& abandoned(bool whole) noexcept { return abandoned_[whole ? 1 : 0]; }
   [[nodiscard]] const Tally& abandoned(bool whole) const noexcept { return abandoned_[whole ? 1 : 0]; }
-  // Of the thread that reloads, before the worker hears of the labels: room for as many, and those that are
-  // to be used again. REQUIRES at most kMostRoutes, limit::kMaxRules and kMostUpstreams; that nobody counts
-  // under a label which is cleared.
+  // For the thread that reloads, before the worker gets the labels. make_room() adds rows; the others clear
+  // labels for reuse. REQUIRES at most kMostRoutes, limit::kMaxRules and kMostUpstreams, and that nothing is
+  // counted under a cleared label.
   void make_room(const Shape& shape);
   void clear_route(std::size_t route) noexcept;
   void clear_rule(limit::RuleIndex rule) noexcept;
   void clear_upstream(std::size_t upstream) noexcept;
 
-  // Statuses have a cell each from 100 to 599. All others share one, read under kOtherStatus.
+  // Statuses from 100 to 599 have a cell each. All others share one, read as kOtherStatus.
   static constexpr unsigned kNoStatus = 0;
   static constexpr unsigned kFirstStatus = 100;
   static constexpr unsigned kLastStatus = 599;
@@ -151,25 +149,25 @@ class alignas(64) Counters {
   Tally connections_accepted;  // from clients
   Gauge connections_open;
   Gauge tunnels_open;         // connections that changed their protocol
-  Tally bytes_in;             // from clients, heads included, after TLS
+  Tally bytes_in;             // from clients, including heads, after TLS
   Tally bytes_out;            // to clients
   Gauge queue_depth;          // requests that wait for their departure
-  Tally connections_crowded;  // closed at once: their address had as many as it may
-  Tally accept_failures;      // the system gave no connection: descriptors or memory have run out
+  Tally connections_crowded;  // closed at once: their address had the most connections allowed
+  Tally accept_failures;      // the system returned no connection: out of descriptors or memory
   std::array<Tally, policy::kPriorities> shed;  // by priority: answered 503 because of load
-  Gauge body_memory;                            // bytes taken for bodies that rules read
-  Tally body_memory_refused;                    // bodies that found no room there
-  Tally queue_crowded;                          // refused: their client had all the places that one may have
-  Tally queue_displaced;                        // refused: others of a better priority took their places
-  Tally queue_levelled;                         // refused: others whose clients had fewer places took theirs
+  Gauge body_memory;                            // bytes in use for bodies that rules read
+  Tally body_memory_refused;                    // bodies that got no memory
+  Tally queue_crowded;       // refused: their client had the most places that one client may have
+  Tally queue_displaced;     // refused: requests of better priority took their places
+  Tally queue_levelled;      // refused: requests of clients with fewer places took theirs
   Tally queue_overdue;       // refused: others went first until the rule's max_wait was over
-  Tally store_failures;      // decisions that Redis did not answer in time
-  Tally access_log_dropped;  // lines
-  // Set before the worker runs; null: who it is is not counted.
+  Tally store_failures;      // decisions for which Redis did not answer in time
+  Tally access_log_dropped;  // dropped lines
+  // Set before the worker runs; null: top clients are not counted.
   std::unique_ptr<TopClients> top;
   Histogram request_seconds;   // from the end of the head to the end of the answer
-  Histogram decision_seconds;  // where Redis was asked, its round trip included
-  Histogram upstream_seconds;  // from the request sent to the head of the answer
+  Histogram decision_seconds;  // includes Redis's round trip if Redis was asked
+  Histogram upstream_seconds;  // from the end of the request sent to the head of the answer
 
  private:
   static_assert(kStatusSlots == kOtherStatus - kFirstStatus + 2);

@@ -1,9 +1,9 @@
-// When a message is to be sent, and sent again: backoff with jitter, and a rate limit of its own, which is a
-// token bucket of weir's. Plain values; time and randomness are arguments.
+// When a message is sent and sent again: backoff with jitter, and a rate limit, which is a token bucket.
+// Plain values; time and randomness are arguments.
 //
-// There is one message at most. A newer one takes the place of one that has not got through: an alert that
-// began and ended while its receiver was away has ended, and that is what the receiver hears, whenever it is
-// back: a message is tried for as long as it is the newest. After so many attempts it is overdue.
+// There is at most one message. A newer message replaces one that was not delivered. So if an alert began and
+// ended while its receiver was away, the receiver hears of the end. A message is tried as long as it is the
+// newest. After `most` attempts it is overdue.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -18,36 +18,36 @@ namespace weir::observe {
 class Delivery {
  public:
   struct Settings {
-    limit::Spacing attempts;  // how often one may be made
-    unsigned most = 5;        // of one message, until it is overdue
+    limit::Spacing attempts;  // rate of attempts
+    unsigned most = 5;        // attempts at one message until it is overdue
   };
   static constexpr base::Duration kFirstPause{
-      1'000'000};  // at most, after the first attempt; then twice as long
+      1'000'000};  // upper bound of the pause after the first attempt; doubles each time
   static constexpr base::Duration kLongestPause{300'000'000};
 
   explicit Delivery(const Settings& settings) noexcept : settings_(settings) {}
 
-  // What is to be sent from now on. True: it took the place of one that was not.
+  // Sets the message to send. Returns true if it replaces one that was not delivered.
   bool put(std::string message, base::TimePoint now);
 
-  // The message whose attempt is due, which counts as begun; null: none, or one is under way. The message
-  // stays until the next put() or the attempt's end.
+  // Returns the message if an attempt is due, and begins that attempt. Returns null if none is due or one is
+  // running. The pointer is valid until the next put() or the attempt's end.
   [[nodiscard]] const std::string* begin(base::TimePoint now);
 
   enum class End : std::uint8_t {
     Sent,
     Again,   // it will be tried again
-    GivenUp  // it will not: trying again would be no use, or there is nobody to try it for ever
+    GivenUp  // it will not be tried again: another attempt is useless, or overdue messages are given up
   };
-  // Of the attempt under way. `hopeless`: another would end like it. `random`: any 64 bits.
+  // End the running attempt. `hopeless`: another attempt would fail alike. `random`: any 64 bits.
   End sent() noexcept;
   End failed(bool hopeless, base::TimePoint now, std::uint64_t random) noexcept;
 
-  // From now on a message that is overdue is given up.
+  // Makes overdue messages be given up from now on.
   void give_up_what_is_overdue() noexcept { gives_up_ = true; }
-  // Returns true if a newer message has come since the attempt under way began.
+  // Returns true if a newer message has come since the running attempt began.
   [[nodiscard]] bool is_replaced() const noexcept { return replaced_; }
-  // Whether so many attempts of the message have failed.
+  // Returns true if `most` attempts at the message have failed.
   [[nodiscard]] bool is_overdue() const noexcept { return overdue_; }
 
   [[nodiscard]] bool empty() const noexcept { return !message_.has_value(); }
@@ -56,12 +56,12 @@ class Delivery {
   Settings settings_;
   std::optional<std::string> message_;
   bool under_way_ = false;
-  bool replaced_ = false;  // by a newer one, while its attempt was under way
+  bool replaced_ = false;  // a newer message came during the attempt
   bool overdue_ = false;
   bool gives_up_ = false;
   unsigned attempts_ = 0;
   base::TimePoint due_{};
-  limit::Ticks tat_ = 0;  // of settings_.attempts
+  limit::Ticks tat_ = 0;  // state of settings_.attempts
 };
 
 }  // namespace weir::observe

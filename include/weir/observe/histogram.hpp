@@ -1,6 +1,6 @@
-// How long things take: counts in buckets of fixed bounds, as Prometheus wants them.
+// Durations, counted in buckets of fixed bounds, as Prometheus expects.
 //
-// One thread records, any thread reads (see tally.hpp). Nothing is allocated.
+// One thread records; any thread may read (tally.hpp). Allocates nothing.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -15,13 +15,13 @@ namespace weir::observe {
 
 class Histogram {
  public:
-  // Upper bounds in microseconds, each part of its bucket: 50 µs to 60 s in steps of about 2.
+  // Upper bounds in microseconds, inclusive: 50 µs to 60 s in steps of about 2.
   static constexpr std::array<std::uint32_t, 19> kBounds{
       50,      100,     250,     500,       1'000,     2'500,     5'000,      10'000,     25'000,    50'000,
       100'000, 250'000, 500'000, 1'000'000, 2'500'000, 5'000'000, 10'000'000, 30'000'000, 60'000'000};
   static constexpr std::size_t kBuckets = kBounds.size() + 1;  // the last has no upper bound
 
-  // A negative duration counts as zero.
+  // Records a duration; a negative one counts as zero.
   void record(base::Duration duration) noexcept {
     const std::int64_t us = std::max<std::int64_t>(duration.count(), 0);
     buckets_[bucket_of(us)].add();
@@ -29,18 +29,19 @@ class Histogram {
   }
 
   struct Reading {
-    std::array<std::uint64_t, kBuckets> counts{};  // of each bucket alone, not cumulated
+    std::array<std::uint64_t, kBuckets> counts{};  // of each bucket alone, not cumulative
     std::uint64_t count = 0;                       // the sum of `counts`
     std::uint64_t sum_us = 0;
 
     Reading& operator+=(const Reading& other) noexcept;
   };
-  // Counts recorded meanwhile may be in it or not; `count` always agrees with `counts`.
+  // Returns the counts. Durations recorded during the call may be missing. `count` always equals the sum of
+  // `counts`.
   [[nodiscard]] Reading read() const noexcept;
 
  private:
-  // Counts the bounds that lie below instead of searching: no branch to mispredict, and the compiler makes it
-  // a few vector comparisons.
+  // Counts the lower bounds instead of searching. There is no branch to mispredict, and the compiler makes a
+  // few vector comparisons of it.
   static constexpr std::size_t bucket_of(std::int64_t us) noexcept {
     const auto clamped = static_cast<std::uint32_t>(std::min<std::int64_t>(us, kBounds.back() + 1));
     std::uint32_t below = 0;

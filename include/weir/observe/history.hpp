@@ -1,5 +1,5 @@
-// What was counted in the last minutes: of some series, the increase in each step of time, in constant
-// memory. Plain values; whoever owns it brings the time, one note() a step.
+// The increases of several series in each step of the last minutes, in constant memory. Plain values; the
+// owner calls note() once a step.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@ class History {
   // REQUIRES kept ≥ 1.
   History(std::size_t series, std::size_t kept);
 
-  // The totals at the end of a step, one a series. The first call only says where the counting begins. A
-  // total that fell began anew. REQUIRES as many totals as series.
+  // Records the totals at the end of a step, one for each series. The first call only sets the starting
+  // point. A total that fell has restarted from zero. REQUIRES as many totals as series.
   void note(std::span<const std::uint64_t> totals);
 
-  // Goes on with other series: `from` says for each which of the old ones it was; nullopt: a new one, which
-  // stood still until now. Its total is taken with the next note().
+  // Replaces the series. `from` gives the old index of each; nullopt: a new series, without increases so far.
+  // Its total is taken at the next note().
   void remap(std::span<const std::optional<std::size_t>> from);
 
   [[nodiscard]] std::size_t series() const noexcept { return last_.size(); }
-  // Steps that are known, at most `kept`.
+  // Returns the number of known steps, at most `kept`.
   [[nodiscard]] std::size_t steps() const noexcept { return steps_; }
-  // The increase in a step; 0 is the oldest. A step that nobody could count so far holds what fits.
+  // Returns the increase in a step; step 0 is the oldest. An increase beyond the type's range is clamped.
   // REQUIRES series < series(), step < steps().
   [[nodiscard]] std::uint32_t increase(std::size_t series, std::size_t step) const noexcept;
 
@@ -36,9 +36,9 @@ class History {
   std::size_t kept_;
   bool begun_ = false;
   std::size_t steps_ = 0;
-  std::size_t next_ = 0;                            // the row that the next step takes
-  std::vector<std::optional<std::uint64_t>> last_;  // totals as they were noted; nullopt: not yet
-  std::vector<std::uint32_t> rows_;                 // kept_ of them, of series() each
+  std::size_t next_ = 0;                            // the row of the next step
+  std::vector<std::optional<std::uint64_t>> last_;  // last totals; nullopt: none yet
+  std::vector<std::uint32_t> rows_;                 // kept_ rows of series() values
 };
 
 }  // namespace weir::observe

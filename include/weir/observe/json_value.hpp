@@ -1,5 +1,5 @@
-// JSON values as text. All JSON that weir builds from values is written here: Boost.JSON's own writer puts
-// every fraction in scientific notation, 28800.0 as 2.88E4.
+// JSON values as text. weir writes all JSON values with this, because Boost.JSON's writer puts every fraction
+// in scientific notation: 28800.0 as 2.88E4.
 #pragma once
 
 #include <string>

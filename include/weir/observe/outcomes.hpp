@@ -1,5 +1,5 @@
-// What is told apart where weir counts: what rules said, what became of charges, how clients and tunnels
-// ended. The names are the labels of metrics.
+// The outcomes that weir counts separately: decisions of rules, settlements of charges, ends of clients and
+// tunnels. The names are labels of metrics.
 #pragma once
 
 #include <array>
@@ -8,59 +8,60 @@
 
 namespace weir::observe {
 
-// What a rule said to a request that met it.
+// A rule's decision about a request to which it applies.
 enum class RuleOutcome : std::uint8_t {
   Admitted,
-  Delayed,  // admitted, to depart later
+  Delayed,  // admitted, with a later departure
   Refused,
-  ShadowRefused,  // would have been refused, were the rule enforced
-  Overflow,       // charged to the overflow cell: the key table was full of live keys
-  StoreFailed,    // its store did not answer; on_store_failure decided
+  ShadowRefused,  // would have been refused if the rule were enforced
+  Overflow,       // charged to the overflow cell, because the key table was full of live keys
+  StoreFailed,    // the rule's store did not answer; on_store_failure decided
 };
 inline constexpr std::size_t kRuleOutcomes = 6;
 inline constexpr std::array<const char*, kRuleOutcomes> kRuleOutcomeNames{
     "admitted", "delayed", "refused", "shadow_refused", "overflow", "store_failed"};
 
-// What a rule said to a WebSocket message that it counts.
+// A rule's decision about a WebSocket message that it counts.
 enum class MessageOutcome : std::uint8_t {
   Admitted,
-  Delayed,  // admitted, after it had to wait
-  Refused,  // it ended its connection
+  Delayed,  // admitted after a wait
+  Refused,  // ended its connection
   ShadowRefused,
 };
 inline constexpr std::size_t kMessageOutcomes = 4;
 inline constexpr std::array<const char*, kMessageOutcomes> kMessageOutcomeNames{"admitted", "delayed",
                                                                                 "refused", "shadow_refused"};
 
-// What became of a charge that its answer was to settle.
+// The result of a charge that the answer was to settle.
 enum class Settled : std::uint8_t {
-  Charged,     // as it was held: by the status, or because so much was reserved
-  Refunded,    // given back whole
-  Surplus,     // given back in part
-  Debt,        // more was charged than was reserved
-  Untold,      // the answer does not say what it costs: the reserve stands
-  Unreadable,  // what says it is too long, compressed, no JSON or no amount: the reserve stands
-  Unanswered,  // it was handed to an upstream and nothing came back: what was held stands
+  Charged,     // as reserved: because of the status, or because the actual cost was equal
+  Refunded,    // refunded whole
+  Surplus,     // refunded in part
+  Debt,        // the actual cost was more than reserved
+  Untold,      // the answer does not tell the cost: the reserved cost remains
+  Unreadable,  // the text with the cost is too long, compressed, no JSON or no amount: the reserved cost
+               // remains
+  Unanswered,  // the upstream got the request and did not answer: the reserved cost remains
 };
 inline constexpr std::size_t kSettled = 7;
 inline constexpr std::array<const char*, kSettled> kSettledNames{"charged", "refunded",   "surplus",   "debt",
                                                                  "untold",  "unreadable", "unanswered"};
 
-// What a client did wrong, or how it went away.
+// Errors of clients, and how clients left.
 enum class ClientError : std::uint8_t {
-  BadHead,       // 400: not HTTP, or HTTP that is not to be trusted
+  BadHead,       // 400: not HTTP, or HTTP that cannot be trusted
   HeadTooLarge,  // 431
   BodyTooLarge,  // 413
   HeadTimeout,   // 408: the head did not end in time
-  BodyTimeout,   // the body did not come on in time
-  WriteTimeout,  // it did not read its answer
-  Handshake,     // TLS did not come about
-  Left,          // it went away before its answer was complete
-  Preamble,      // what it began with is not the PROXY protocol
-  SlowBody,      // 408: its body came slower than min_rate
-  SlowRead,      // it took its answer slower than min_rate
-  IdleRecords,   // it sent records of TLS without data, more than are heard out
-  Excess,        // 400: it has more parameters, cookies or values of one name than are read
+  BodyTimeout,   // the body did not continue in time
+  WriteTimeout,  // the client did not read its answer
+  Handshake,     // the TLS handshake failed
+  Left,          // the client left before its answer was complete
+  Preamble,      // the connection did not begin with the PROXY protocol
+  SlowBody,      // 408: the body was slower than min_rate
+  SlowRead,      // the client read its answer slower than min_rate
+  IdleRecords,   // the client sent too many TLS records without data
+  Excess,        // 400: more parameters, cookies or values of one name than weir reads
 };
 inline constexpr std::size_t kClientErrors = 13;
 inline constexpr std::array<const char*, kClientErrors> kClientErrorNames{
@@ -68,14 +69,14 @@ inline constexpr std::array<const char*, kClientErrors> kClientErrorNames{
     "handshake",          "left",           "preamble",       "slow_body",    "slow_read",    "idle_records",
     "too_many_parameters"};
 
-// What came of a TLS handshake with a client.
+// The result of a TLS handshake with a client.
 enum class Handshake : std::uint8_t {
   Full,
-  Resumed,    // by a session of an earlier one
-  Left,       // the connection ended within it
+  Resumed,    // resumed an earlier session
+  Left,       // the connection ended during the handshake
   Late,       // it took longer than head_timeout
-  Untrusted,  // the client's certificate is missing, or not believed
-  Alerted,    // the client would not go on: it does not believe the certificate here, mostly
+  Untrusted,  // the client's certificate is missing or not trusted
+  Alerted,    // the client sent an alert, mostly because it does not trust weir's certificate
   Failed,     // nothing in common, or no TLS
 };
 inline constexpr std::size_t kHandshakes = 7;
@@ -85,21 +86,21 @@ inline constexpr std::array<const char*, kHandshakes> kHandshakeNames{"full",   
 // How a connection that had changed its protocol ended.
 enum class TunnelEnd : std::uint8_t {
   Closed,       // both sides ended it
-  Idle,         // no byte went either way for timeouts.tunnel
+  Idle,         // no byte in either direction for timeouts.tunnel
   Stopped,      // weir stops
   ClientBroke,  // the client's connection broke
   ServerBroke,  // the server's connection broke
-  Refused,      // the client sent more messages than it may
-  Faulty,       // the client sent what is no frame, under a rule that counts messages
+  Refused,      // the client sent too many messages
+  Faulty,       // the client sent an invalid frame, under a rule that counts messages
 };
 inline constexpr std::size_t kTunnelEnds = 7;
 inline constexpr std::array<const char*, kTunnelEnds> kTunnelEndNames{
     "closed", "idle", "stopped", "client_broke", "server_broke", "refused", "faulty"};
 
-// What a connection was that was closed to make room.
+// The state of a connection that was closed to make room.
 enum class Evicted : std::uint8_t {
-  Idle,   // it waited for a request, or for the end of what was refused
-  Begun,  // its handshake, preamble or request's head was half come for a while
+  Idle,   // it waited for a request, or for the end of a refused one
+  Begun,  // its handshake, PROXY header or request head had been incomplete for a while
 };
 inline constexpr std::size_t kEvicted = 2;
 inline constexpr std::array<const char*, kEvicted> kEvictedNames{"idle", "begun"};

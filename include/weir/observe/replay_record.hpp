@@ -1,16 +1,18 @@
-// What a line of the access log holds beside the usual, so that the traffic it tells of can be run again
-// under other rules (the field "replay"; read by the room `replay`):
+// The field "replay" of the access log, which lets `weir replay` run the traffic again under other rules. The
+// room `replay` reads it.
 //
-//   {"run":"5d1c03aa91e07b42","clock_us":-3,"asked_us":120,"turn":1,"api_key":"…","user":"alice","tier":"pro","load":0.25,
-//    "rules":[{"rule":"login","asks":"9b1f0c4e","key":"…","cost":1,"says":"admitted","variant":2,"elastic":true}],
-//    "amends":[{"rule":"login","does":"settle","at_us":512,"turn":3,"cost":0}]}
+//   `{"run":"5d1c03aa91e07b42","clock_us":-3,"asked_us":120,"turn":1,"api_key":"…","user":"alice","tier":"pro",`
+//   ` "load":0.25,`
+//   ` "rules":[{"rule":"login","asks":"9b1f0c4e","key":"…","cost":1,"says":"admitted","variant":2,`
+//   `           "elastic":true}],`
+//   ` "amends":[{"rule":"login","does":"settle","at_us":512,"turn":3,"cost":0}]}`
 //
-// `"first":true` stands in the first line that tells of a table that began empty: a log without it is not
-// whole. Left out is what is absent, zero or false. A line's `time` is the machine's. Limits go by weir's own
-// clock, which is `clock_us` ahead of it (below zero: behind); instants count from the sum. A turn
-// (limit/turn.hpp) is what it has beyond the first one of its instant. API keys stand there as digests alone.
+// `"first":true` is in the first line about a table that began empty; a log without that line is not whole.
+// Absent, zero and false values are left out. A line's `time` is the machine's. Limits use weir's own clock,
+// which is `clock_us` ahead of it (negative: behind); instants count from the sum. A turn (limit/turn.hpp) is
+// its distance from the first turn of its instant. API keys appear only as digests.
 //
-// Somebody may give back all of a key meanwhile. That is a line of its own, with nothing beside its time:
+// A reset of a key has a line of its own, which has only the time beside it:
 //
 //   {"run":"5d1c03aa91e07b42","reset":{"rule":"login","asks":"9b1f0c4e","keys":[{"key":"…","turn":3}]}}
 #pragma once
@@ -30,76 +32,76 @@
 
 namespace weir::observe {
 
-// What was done to a charge after it was made.
+// A change to a charge after it was made.
 struct Amendment {
   enum class Kind : std::uint8_t {
-    Refund,   // given back: the request reached no server
-    Settle,   // to `cost`, which its answer told
-    Release,  // of what is in flight: the exchange has ended
+    Refund,   // refunded: the request reached no server
+    Settle,   // changed to `cost`, according to the answer
+    Release,  // of concurrency: the exchange has ended
   };
   Kind kind = Kind::Refund;
-  bool elastic = false;  // of the rule's elastic limiter, which counts apart
+  bool elastic = false;  // concerns the rule's elastic limiter, which has its own state
   limit::RuleIndex rule = 0;
   limit::Cost cost = 0;         // of Settle
   base::TimePoint at{};         // when
-  limit::Turn turn = 0;         // 0: it was not the table's, or its overflow cell's
-  base::TimePoint departure{};  // of Refund: the one that goes back
+  limit::Turn turn = 0;         // 0: not in the key table, or in its overflow cell
+  base::TimePoint departure{};  // of Refund: the departure given back
   limit::Ending ending{};       // of Release
 };
 inline constexpr std::string_view kAmendmentNames[] = {"refund", "settle", "release"};
 
-// What one rule said.
+// One rule's decision.
 struct AppliedRule {
   const policy::Rule* rule = nullptr;
   limit::Key key;
   limit::Cost cost = 1;
-  std::string_view says;      // a word of kRuleOutcomeNames, or "won": a place in a queue from somebody else
+  std::string_view says;      // a word of kRuleOutcomeNames, or "won": displaced another queued request
   std::uint16_t variant = 0;  // policy::AppliedLimiter::variant
   bool elastic = false;
 };
 
 struct ReplayRecord {
-  std::uint64_t run = 0;    // of the table that was charged: ends with the process, unless a snapshot goes on
-  base::TimePoint start{};  // by weir's own clock, as all instants here
-  base::Duration clock_ahead{0};  // of that clock, before the machine's
-  base::TimePoint asked{};        // when the rules were; the epoch: they never were
+  std::uint64_t run = 0;          // the charged table: lives as long as the process, or longer by snapshots
+  base::TimePoint start{};        // by weir's own clock, as all instants here
+  base::Duration clock_ahead{0};  // how far weir's clock was ahead of the machine's
+  base::TimePoint asked{};        // when the rules were evaluated; the epoch: never
   limit::Turn turn = 0;           // of the charge; 0: nothing was charged in the table
   std::optional<base::Digest128> api_key;
   std::string_view user, org, service, device, tier, country;
-  bool unverified = false;     // nobody verified its token, so what its claims say is absent
-  std::optional<double> load;  // where some rule looks at it
-  std::string_view unmet;      // the rule that lacked what it asks for
+  bool unverified = false;     // the token was not verified, so its claims are absent
+  std::optional<double> load;  // present if some rule uses it
+  std::string_view unmet;      // the rule that lacked something it needs
   std::string_view closed;     // the rule whose store was away
   std::span<const AppliedRule> rules;
   std::span<const Amendment> amendments;
-  std::span<const policy::Rule> all_rules;  // those that amendments are of
-  bool cut = false;                         // there were more amendments than a line takes
-  // What was decided or amended in memory from then on is not known to the process that has taken over.
+  std::span<const policy::Rule> all_rules;  // the rules that amendments refer to
+  bool cut = false;                         // there were more amendments than fit in a line
+  // Decisions and amendments in memory from this instant on are unknown to the process that took over.
   base::TimePoint lost_from = base::TimePoint::max();
-  bool in_memory = true;  // some rule that was asked keeps its state there
-  bool first = false;     // that is told of this table, which began empty
+  bool in_memory = true;  // some evaluated rule keeps its state in memory
+  bool first = false;     // the first record about this table, which began empty
 };
 
-// A key that was given back, and when; it has one for each limiter of its rule.
+// A reset key, and when. It has one key for each limiter of its rule.
 struct ForgottenKey {
   limit::Key key;
-  limit::Turn turn = 0;  // of an instant that is not the table's: the first one
+  limit::Turn turn = 0;  // the first turn of its instant if it is not the table's
 };
 struct ResetRecord {
   std::uint64_t run = 0;
   base::TimePoint at{};           // by weir's own clock
-  base::Duration clock_ahead{0};  // of that clock, before the machine's
+  base::Duration clock_ahead{0};  // how far weir's clock was ahead of the machine's
   std::string_view rule;
   std::uint32_t asks = 0;  // policy::Rule::asks
   std::span<const ForgottenKey> keys;
 };
 
-// What a log calls the table whose names are made under this key (policy::NamingKeys).
+// Returns the name in logs of the table whose names are made under this key (policy::NamingKeys).
 [[nodiscard]] std::uint64_t run_of(const base::SipKey& table) noexcept;
 
-// The most that it takes, in octets.
+// Returns the upper bound of the record's size, in octets.
 [[nodiscard]] std::size_t most_of(const ReplayRecord& record) noexcept;
-// `,"replay":{…}`
+// Appends `,"replay":{…}`.
 void write_replay(base::TextWriter& out, const ReplayRecord& record);
 [[nodiscard]] std::size_t most_of(const ResetRecord& record) noexcept;
 void write_replay(base::TextWriter& out, const ResetRecord& record);

@@ -1,4 +1,4 @@
-// Rows of counters, one for each label: room for more is made while others count in those that there are.
+// Rows of counters, one for each label. Rows can be added while others are counted in.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace weir::observe {
 
-// Rows stay where they are while others are added, so a reader needs no lock. One thread adds; who reads or
-// counts in a row has heard of it from that thread.
+// Rows never move, so readers need no lock. One thread adds rows. Other threads may use a row only after that
+// thread has passed them its index.
 template <class Row, std::size_t kMost>
 class Rows {
  public:
@@ -15,7 +15,7 @@ class Rows {
   void grow_to(std::size_t size) {
     for (; size_ < size; ++size_) rows_[size_] = std::make_unique<Row>();
   }
-  // REQUIRES that there is such a row.
+  // REQUIRES that the row exists.
   [[nodiscard]] Row& operator[](std::size_t at) const noexcept { return *rows_[at]; }
 
  private:

@@ -1,21 +1,20 @@
-// Who comes most, in constant memory: Space-Saving (Metwally, Agrawal and El Abbadi, "Efficient computation
-// of frequent and top-k elements in data streams", 2005), for clients that weigh their cost.
+// The clients with the highest cost, in constant memory: Space-Saving (Metwally, Agrawal and El Abbadi,
+// "Efficient computation of frequent and top-k elements in data streams", 2005), with weighted clients.
 //
-// K counters. A client that has one adds to it; else a newcomer takes the smallest counter over, together
-// with what that had counted, and remembers it as its possible error.
+// There are K counters. A client with a counter adds its cost to it. Otherwise a new client takes over the
+// smallest counter with its count, and notes that count as its possible error.
 //
-// Invariants, for N the sum of all costs
-//  1. The counts sum up to N.
-//  2. Of each client that has a counter: count − error ≤ its true cost ≤ count, and error ≤ N / K.
-//  3. Of a client that has none the true cost is at most `floor()`, the smallest count, which is at most N /
-//  K: so
-//     everybody who spent more than N / K is there.
+// Invariants; N is the sum of all costs
+//  1. The sum of the counts is N.
+//  2. For each client with a counter: count − error ≤ its true cost ≤ count, and error ≤ N / K.
+//  3. The true cost of a client without a counter is at most `floor()`. That is the smallest count, which is
+//     at most N / K. So every client that spent more than N / K has a counter.
 //
-// 2 and 3 hold of merged summaries as well, N being that of both (Agarwal, Cormode et al., "Mergeable
-// summaries", 2012, §3).
+// Merged summaries keep 2 and 3, where N is the sum for both (Agarwal, Cormode et al., "Mergeable summaries",
+// 2012, §3).
 //
-// Pure. The memory is claimed at once. A client that is found costs a probe of a hash index; one that is not
-// found, mostly as little: the smallest counters are gathered in one pass over all, and used up one by one.
+// Pure. Allocates once. Finding a client costs a probe of a hash index. A new client usually costs the same:
+// one pass over all counters collects the smallest, which are then used up one by one.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -31,8 +30,8 @@ namespace weir::observe {
 
 class SpaceSaving {
  public:
-  static constexpr std::size_t kMost = 1024;  // of counters
-  static constexpr std::size_t kText = 39;    // octets of what a client is shown as
+  static constexpr std::size_t kMost = 1024;  // counters
+  static constexpr std::size_t kText = 39;    // octets of a client's displayed text
 
   struct Counter {
     base::Digest128 client;
@@ -48,8 +47,9 @@ class SpaceSaving {
   // REQUIRES 1 ≤ capacity ≤ kMost.
   explicit SpaceSaving(std::size_t capacity);
 
-  // `describe`: called with room for the client's text where it gets a counter; returns how much of it was
-  // written. Digests are keyed (base/siphash.hpp), so nobody can aim at a place of the index.
+  // Adds a client's cost. If the client gets a new counter, calls `describe` with room for its text; it
+  // returns the number of octets written. Digests are keyed (base/siphash.hpp), so a client cannot choose its
+  // place in the index.
   template <class Describe>
   void add(const base::Digest128& client, std::uint64_t cost, Describe describe, std::uint32_t ledger = 0) {
     total_ += cost;
@@ -63,17 +63,17 @@ class SpaceSaving {
     counter.ledger = ledger;
   }
 
-  // Adds what another has seen. Allocates.
+  // Adds the counts of another summary. Allocates.
   void merge(const SpaceSaving& other);
   void clear() noexcept;
 
-  // In no order.
+  // Returns the counters in no particular order.
   [[nodiscard]] std::span<const Counter> counters() const noexcept { return counters_; }
   [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
-  // The most that a client without a counter can have spent.
+  // Returns the most that a client without a counter can have spent.
   [[nodiscard]] std::uint64_t floor() const noexcept;
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  // What one of such a capacity takes, in bytes.
+  // Returns the memory of a summary with this capacity, in bytes.
   [[nodiscard]] static std::size_t size_of(std::size_t capacity) noexcept;
 
  private:
@@ -93,10 +93,10 @@ class SpaceSaving {
   void reindex() noexcept;
 
   std::size_t capacity_;
-  std::size_t mask_;          // of the index: a power of two of places, three quarters of them free at least
-  std::vector<Place> index_;  // open addressing: the place of a counter, or kNowhere
+  std::size_t mask_;               // of the index: a power of two minus one; 3/4 of its places are free
+  std::vector<Place> index_;       // open addressing: index of a counter, or kNowhere
   std::vector<Counter> counters_;  // at most capacity_
-  std::vector<Place> smallest_;    // of those with the smallest count, some that nobody has added to since
+  std::vector<Place> smallest_;    // some counters with the smallest count, which have not grown since
   std::uint64_t smallest_count_ = 0;
   std::uint64_t total_ = 0;
 };

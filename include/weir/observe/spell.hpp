@@ -1,5 +1,5 @@
-// Since when something goes on: counted from its first event, until it has paused for longer than a spell
-// bears. Plain values; time is an argument.
+// Tracks since when something recurs: from its first event until it has paused for longer than
+// `longest_pause`. Plain values; time is an argument.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -13,8 +13,8 @@ class Spell {
  public:
   explicit Spell(base::Duration longest_pause) noexcept : longest_pause_(longest_pause) {}
 
-  // How often it has happened by now. The first call only says where the counting begins; a total that fell
-  // began anew. REQUIRES that `now` does not go back.
+  // Notes the total number of events. The first call only sets the starting point. A total that fell has
+  // restarted from zero. REQUIRES that `now` does not decrease.
   void note(std::uint64_t total, base::TimePoint now) noexcept {
     if (total_ && total != *total_) {
       if (!since_) since_ = now;
@@ -24,9 +24,9 @@ class Spell {
     if (since_ && now - *last_ > longest_pause_) since_.reset();
   }
 
-  // When it began; nullopt: it does not go on.
+  // Returns the begin of the current spell; nullopt if there is none.
   [[nodiscard]] std::optional<base::TimePoint> since() const noexcept { return since_; }
-  // When it happened last; nullopt: never.
+  // Returns the time of the last event; nullopt: never.
   [[nodiscard]] std::optional<base::TimePoint> last() const noexcept { return last_; }
 
  private:

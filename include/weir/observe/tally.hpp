@@ -1,7 +1,7 @@
 // Numbers that one thread writes and any thread may read at any time.
 //
-// A single writer needs no read-modify-write instruction: a relaxed load and a relaxed store are plain moves,
-// so counting costs what an increment costs. Readers see each number whole, but no two of them as of one
+// A single writer needs no read-modify-write instruction. A relaxed load and a relaxed store are plain moves,
+// so counting is as cheap as an increment. Readers see each number whole, but not all numbers as of one
 // instant.
 #pragma once
 
@@ -10,21 +10,21 @@
 
 namespace weir::observe {
 
-// Only grows, while it counts one thing.
+// A number that only grows while it counts one thing.
 class Tally {
  public:
   void add(std::uint64_t amount = 1) noexcept {
     value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
   }
   [[nodiscard]] std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
-  // For whom it is to count next. REQUIRES that nobody writes.
+  // Resets the number for its next use. REQUIRES that no thread writes.
   void clear() noexcept { value_.store(0, std::memory_order_relaxed); }
 
  private:
   std::atomic<std::uint64_t> value_{0};
 };
 
-// Goes up and down.
+// A number that goes up and down.
 class Gauge {
  public:
   void add(std::int64_t amount = 1) noexcept { set(value() + amount); }

@@ -1,12 +1,12 @@
-// Who spends most of each rule, and who is refused most, at the moment: one worker's share of it.
+// One worker's part of the clients that spend most of each rule, and of those refused most.
 //
-// Of each rule two Space-Saving summaries (space_saving.hpp), by admitted and by refused cost, in two
-// generations: what is counted now, and what was before. A generation ends after kGeneration, so what is told
-// is of the last one to two of them.
+// Each rule has two Space-Saving summaries (space_saving.hpp), by admitted and by refused cost. Each exists
+// in two generations, the current and the one before. A generation ends after kGeneration, so the result
+// covers the last one to two generations.
 //
-// The worker's thread writes, once a request, and the admin's thread reads, behind a mutex that hardly ever
-// has to wait: a reader copies one rule's counters at a time. A rule's memory is claimed at the first request
-// that meets it.
+// The worker's thread writes once a request; the admin's thread reads. A mutex protects both, and rarely
+// blocks, because a reader copies one rule's counters at a time. A rule's memory is allocated at its first
+// request.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -23,28 +23,28 @@
 
 namespace weir::observe {
 
-// Of one rule, of one worker or of several together.
+// The summaries of one rule, of one worker or of several together.
 struct TopOfRule {
   SpaceSaving admitted, refused;
-  base::TimePoint since{};  // what came before is not in it
+  base::TimePoint since{};  // earlier requests are not included
 };
 
 class TopClients {
  public:
   static constexpr base::Duration kGeneration = std::chrono::seconds(60);
 
-  // `capacity`: counters of each summary; 0: nothing is counted.
+  // `capacity`: counters of each summary; 0: clients are not counted.
   explicit TopClients(std::size_t capacity) noexcept : capacity_(capacity) {}
   TopClients(const TopClients&) = delete;
   TopClients& operator=(const TopClients&) = delete;
 
   [[nodiscard]] bool is_on() const noexcept { return capacity_ != 0; }
 
-  // For the worker: all that one request adds, under one lock.
+  // For the worker: adds all costs of one request under one lock.
   class Writing {
    public:
     Writing(TopClients& top, base::TimePoint now) : top_(top), now_(now), lock_(top.mutex_) {}
-    // Adds the cost of `charge`. Its key is the name that people are shown.
+    // Adds the cost of `charge`. The charge's key is the name shown to people.
     void add(const policy::Rule& rule, const limit::Charge& charge, bool admitted,
              const policy::Request& request) {
       auto& of_rule = top_.current(rule.index, now_);
@@ -61,12 +61,12 @@ class TopClients {
     std::lock_guard<std::mutex> lock_;
   };
 
-  // By a rule's label (Rule::index). Any thread. Adds what this worker knows to `all`; nothing where it has
-  // not met the rule lately.
+  // Adds this worker's summaries of a rule to `all`. `rule`: its label (Rule::index). Adds nothing if the
+  // worker had no request for the rule lately. Thread-safe.
   void read(limit::RuleIndex rule, base::TimePoint now, std::optional<TopOfRule>& all) const;
-  // The index stands for another rule from now on. Any thread.
+  // Clears a label, which belongs to another rule from now on. Thread-safe.
   void forget(limit::RuleIndex label);
-  // Claimed, in bytes. Any thread.
+  // Returns the allocated memory, in bytes. Thread-safe.
   [[nodiscard]] std::size_t memory() const;
 
  private:

@@ -1,4 +1,4 @@
-// What became of a request that was decided.
+// The verdict of a request that was decided.
 #pragma once
 
 #include <array>

@@ -21,12 +21,11 @@ enum class Topology : std::uint8_t {
 
 // TLS to Redis or to a Sentinel. Files are PEM and are read again when they change.
 struct TlsSettings {
-  std::string ca;    // authorities that sign servers' certificates; empty: the system's
-  std::string cert;  // weir's own certificate, then its chain; empty: none
-  std::string key;   // private key of `cert`
-  std::string
-      server_name;     // expected in servers' certificates and sent as SNI; empty: the host of the address
-  bool verify = true;  // false: any certificate is accepted
+  std::string ca;           // authorities that sign servers' certificates; empty: the system's
+  std::string cert;         // weir's own certificate, then its chain; empty: none
+  std::string key;          // private key of `cert`
+  std::string server_name;  // expected in certificates and sent as SNI; empty: the host of the address
+  bool verify = true;       // false: any certificate is accepted
   friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 

@@ -1,4 +1,4 @@
-// One line of weir's own access log, read back (weir/observe/replay_record.hpp says what it holds).
+// Reads a line of weir's access log (weir/observe/replay_record.hpp describes the content).
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -16,11 +16,11 @@
 
 namespace weir::replay {
 
-// Whether the request was let in.
+// The decision about the request.
 enum class Verdict : std::uint8_t {
   Admitted,
   Refused,
-  Unmet,   // it did not say what a rule needs to know
+  Unmet,   // the request lacked something that a rule needs
   Closed,  // the store of a rule was away
 };
 
@@ -36,10 +36,10 @@ struct SaidRule {
 
 struct DoneAmendment {
   std::string_view rule;
-  observe::Amendment what;  // its `rule` says nothing
+  observe::Amendment what;  // its `rule` is unused
 };
 
-// All of a key of a rule was given back.
+// All state of a key of a rule was reset.
 struct Reset {
   std::string_view rule;
   std::uint32_t asks = 0;
@@ -47,11 +47,11 @@ struct Reset {
 };
 
 struct Line {
-  bool is_reset = false;  // then `reset` alone says something, else all but that
+  bool is_reset = false;  // then only `reset` is set; otherwise all members but `reset`
   Reset reset;
   std::uint64_t run = 0;
-  bool first = false;       // of its run
-  base::TimePoint start{};  // by the clock of the weir that wrote it, as all instants here
+  bool first = false;       // the first line of its run
+  base::TimePoint start{};  // by the clock of the weir that wrote the line, as all instants here
   base::TimePoint asked{};
   base::Duration total{};
   base::Duration upstream{};
@@ -62,21 +62,21 @@ struct Line {
   std::optional<double> load;
   unsigned status = 0;
   Verdict verdict = Verdict::Admitted;
-  std::string_view unmet;   // the rule, of Unmet
-  bool unverified = false;  // nobody verified its token, so what its claims say is absent
+  std::string_view unmet;   // the rule, if `verdict` is Unmet
+  bool unverified = false;  // the token was not verified, so its claims are absent
   std::vector<SaidRule> rules;
   std::vector<DoneAmendment> amendments;
 };
 
-// Why a line cannot be used.
+// The reasons why a line is unusable.
 enum class Unusable : std::uint8_t {
-  NoJson,    // no object on a line of its own: cut short, or not weir's
+  NoJson,    // no JSON object on a line of its own: cut off, or not weir's
   NoReplay,  // written without the field "replay"
-  Unasked,   // it ended before any rule decided: a bad head, an unknown key, shed load, a client that left
-  Closed,    // a rule's store was away, and the rule closed: nothing was decided
+  Unasked,   // ended before any rule decided: bad head, unknown key, shed load, or a client that left
+  Closed,    // a rule's store was away and the rule refused: nothing was decided
   Cut,       // a text or the list of amendments was too long for the line
-  Lost,      // decided by a process that another had taken over from: nobody knows what it charged
-  Lacking,   // a field has gone, or says nothing that weir writes
+  Lost,      // decided by a process that another had taken over from: its charges are unknown
+  Lacking,   // a field is missing or has a value that weir does not write
 };
 inline constexpr std::size_t kUnusable = 7;
 inline constexpr const char* kUnusableWords[kUnusable] = {
@@ -88,7 +88,7 @@ inline constexpr const char* kUnusableWords[kUnusable] = {
     "decided in memory by a process that another had taken over from",
     "a field is missing or says what weir does not write"};
 
-// Reads line by line into memory of its own, used again.
+// Reads line by line into its own memory, which it reuses.
 class LineReader {
  public:
   LineReader();
@@ -96,7 +96,7 @@ class LineReader {
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  // Null, and `why`, where the line cannot be used. The views live until the next call.
+  // Returns null, and sets `why`, if the line is unusable. The views are valid until the next call.
   [[nodiscard]] const Line* read(std::string_view text, Unusable& why);
 
  private:
@@ -104,7 +104,7 @@ class LineReader {
   std::unique_ptr<Impl> impl_;
 };
 
-// "2026-02-20T10:00:00.123456Z", as the log writes it; nullopt where it is anything else.
+// Parses "2026-02-20T10:00:00.123456Z", as the log writes it; nullopt for any other text.
 [[nodiscard]] std::optional<base::TimePoint> parse_time(std::string_view text) noexcept;
 
 }  // namespace weir::replay

@@ -71,11 +71,7 @@ class Condition {
   [[nodiscard]] std::uint64_t ejections() const noexcept { return ejections_; }
 
  private:
-  enum class Trial : std::uint8_t {
-    None,
-    Owed,
-    Whole
-  };  // the kind of request that tries the server, as in begin_trial()
+  enum class Trial : std::uint8_t { None, Owed, Whole };  // who tries the server; see begin_trial()
 
   static constexpr base::TimePoint kServes{};
   static constexpr base::TimePoint kDown = base::TimePoint::max();

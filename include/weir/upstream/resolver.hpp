@@ -63,10 +63,9 @@ class Resolver {
   const net::Clock& clock_;
   const Report report_;
   net::Timer timer_;
-  const std::shared_ptr<Desk> desk_;  // shared with the thread, which may outlive this object
-  std::thread thread_;                // starts with the first name
-  std::vector<std::shared_ptr<Name>>
-      names_;  // shared_ptr, so that asked_ notices if a name is removed during its look-up
+  const std::shared_ptr<Desk> desk_;          // shared with the thread, which may outlive this object
+  std::thread thread_;                        // starts with the first name
+  std::vector<std::shared_ptr<Name>> names_;  // shared_ptr, so that asked_ can expire
   std::weak_ptr<Name> asked_;
   bool asking_ = false;
   std::map<std::string, Figures> figures_;  // by upstream

@@ -24,11 +24,9 @@ struct Timeouts {
   // From the head sent to the server's 100 Continue, if the client waits for it (RFC 9110 §10.1.1). After
   // that, weir asks the client for the body. If it is `response` or `total` or longer, weir never does.
   base::Duration expect_continue{1'000'000};
-  base::Duration idle{60'000'000};  // how long an unused connection is kept
-  base::Duration tunnel{
-      300'000'000};  // for a connection that changed its protocol, without a byte in either direction
-  base::Duration abandoned{
-      30'000'000};  // how long an answer is read after its client has left; 0: not at all
+  base::Duration idle{60'000'000};       // how long an unused connection is kept
+  base::Duration tunnel{300'000'000};    // without a byte either way, after a change of protocol
+  base::Duration abandoned{30'000'000};  // to read an answer after its client has left; 0: not read
   base::Duration total{base::kForever};  // from the first attempt to the head of the last answer, without
                                          // the time in which the client sends its body
   friend bool operator==(const Timeouts&, const Timeouts&) = default;
@@ -36,10 +34,9 @@ struct Timeouts {
 
 // When failing servers are ejected, and for how long.
 struct Ejection {
-  unsigned failures = 3;            // failed requests in a row; one failed connect is enough
-  base::Duration least{1'000'000};  // of the first ejection; doubles each time
-  base::Duration most{
-      30'000'000};  // upper bound; after so long without a failure the next ejection lasts `least` again
+  unsigned failures = 3;                 // failed requests in a row; one failed connect is enough
+  base::Duration least{1'000'000};       // of the first ejection; doubles each time
+  base::Duration most{30'000'000};       // upper bound; after so long without a failure, `least` again
   base::Duration slow_start{5'000'000};  // until a readmitted server has its full share
   friend bool operator==(const Ejection&, const Ejection&) = default;
 };
