@@ -169,7 +169,7 @@ class Dashboard(TestCase):
         heights = page.evaluate("[...document.querySelectorAll('.heavy tbody tr')].map((row) => row.getBoundingClientRect().height)")
         self.assertLess(max(heights) - min(heights), 2, heights)  # a line between rows
 
-    def test_the_headline_says_what_needs_a_look_and_limiting_does_not(self):
+    def test_the_headline_names_what_needs_attention_but_not_limiting(self):
         self.upstream_away = closed_port()
         text = config(self.upstream.port, self.upstream_away, rules=RULES, upstream='eject = { least = "1h", most = "1h" }')
         weir = self.start(Weir(text))
@@ -177,8 +177,8 @@ class Dashboard(TestCase):
         page = self.open(weir)
         page.await_true("document.querySelector('#findings').innerText.includes('servers')")
         page.await_true("document.querySelector('#headline').innerText.includes('limiting')")
-        self.assertEqual(page.text("#headline"), "Needs a look: upstream api. 1 rule is limiting clients.")
-        self.assertIn(f"1 of 2 servers is out: 127.0.0.1:{self.upstream_away}.", page.text("#findings"))
+        self.assertEqual(page.text("#headline"), "Needs attention: upstream api. 1 rule is limiting clients.")
+        self.assertIn(f"1 of 2 servers is down: 127.0.0.1:{self.upstream_away}.", page.text("#findings"))
         self.assertIn("ejected 1 time since the start", page.text("#upstreams"))
         self.assert_clean(weir, page)
 
@@ -214,7 +214,7 @@ class Dashboard(TestCase):
         self.assertEqual(page.text("#login-fault"), "")
         page.type("#token", "wrong")
         page.press("Enter", 13)
-        page.await_true("document.querySelector('#login-fault').innerText.includes('not the token')")
+        page.await_true("document.querySelector('#login-fault').innerText.includes('Wrong token')")
         page.type("#token", "right")
         page.press("Enter", 13)
         self.await_figures(page, 1)
@@ -232,7 +232,7 @@ class Dashboard(TestCase):
         self.await_figures(page, 1)
         self.assertEqual(weir.stop(), 0)
         page.await_true("document.documentElement.classList.contains('stale')")
-        self.assertRegex(page.text("#trouble"), r"weir does not answer\. What stands below is \d+ s old\.")
+        self.assertRegex(page.text("#trouble"), r"weir does not answer\. The data below is \d+ s old\.")
 
     def test_the_page_is_open_and_guarded(self):
         weir = self.weir_of(token="right")

@@ -1,7 +1,7 @@
-// What this page asks of weir. The token stays in this tab's storage and goes into a header, never into an address.
+// Sends the page's requests to weir. The token stays in this tab's storage. It is sent in a header, never in a URL.
 
 const kKey = "weir-token";
-const kPatience = 5000; // milliseconds for one answer
+const kPatience = 5000; // milliseconds for a response
 
 export class Unauthorized extends Error {}
 export class NotThere extends Error {}
@@ -10,7 +10,7 @@ export const hasToken = () => sessionStorage.getItem(kKey) !== null;
 export const keepToken = (token) => sessionStorage.setItem(kKey, token);
 export const forgetToken = () => sessionStorage.removeItem(kKey);
 
-// The answer's JSON. Throws Unauthorized, NotThere, or an Error that says what weir said.
+// Returns the response's JSON. Throws Unauthorized, NotThere, or an Error with weir's message.
 export async function ask(path, body) {
   const headers = {};
   if (hasToken()) headers.Authorization = `Bearer ${sessionStorage.getItem(kKey)}`;
@@ -30,7 +30,8 @@ export async function ask(path, body) {
   return JSON.parse(text);
 }
 
-// Whether what this tab has is the token, or none is needed. Asked first, for browsers report each 401.
+// Returns true if this tab has the right token or none is needed. Called first, because browsers log every 401 as an
+// error.
 export const isAdmitted = async () => (await ask("/api/access")).admitted;
 
 function complaint(text) {

@@ -1,19 +1,19 @@
-// The three charts of requests a second, drawn by Dygraph, and the small ones of rules.
+// The three charts of requests per second, which Dygraph draws, and the small charts of rules.
 
 import { find, say } from "./dom.js";
 import { clock, rate } from "./words.js";
 
-const kKept = 15 * 60 * 1000; // milliseconds that are shown at most,
-const kLeast = 3 * 60 * 1000; // and at least, however short weir has run
+const kKept = 15 * 60 * 1000; // longest time shown, in milliseconds
+const kLeast = 3 * 60 * 1000; // shortest time shown, even if weir has just started
 const kSeries = ["admitted", "delayed", "refused"];
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-// Of its plugins these two are all that is drawn. The legend would style elements inline, which the page's
-// Content-Security-Policy forbids.
+// Only these two plugins are used. The legend would set inline styles, which the page's Content-Security-Policy
+// forbids.
 Dygraph.PLUGINS = [Dygraph.Plugins.Axes, Dygraph.Plugins.Grid];
 
-// Rates at instants: what all three charts show. A row is an instant and the three rates then, or nulls.
+// The data of all three charts. A row has a time and the three rates at that time, or nulls.
 class Track {
   rows = [];
 
@@ -22,7 +22,7 @@ class Track {
     while (this.rows[0][0] < milliseconds - kKept) this.rows.shift();
   }
 
-  // The rows of one chart.
+  // Returns the rows of one chart.
   of(name) {
     const at = kSeries.indexOf(name) + 1;
     return this.rows.map((row) => [row[0], row[at]]);
@@ -38,7 +38,7 @@ export class Charts {
     new ResizeObserver(() => this.#plots.forEach((chart) => chart.resize())).observe(find(".charts"));
   }
 
-  // What weir remembers of the time before this page was opened.
+  // Starts with weir's history of the time before this page was opened.
   begin(history) {
     this.#track = new Track();
     const steps = history.admitted.length;
@@ -50,7 +50,7 @@ export class Charts {
     this.#build();
   }
 
-  // `rates`: null for a time of which nothing is known.
+  // `rates`: null if the rates at that time are unknown.
   push(milliseconds, rates) {
     this.#track.push(milliseconds, rates);
     if (this.#plots.size === 0) this.#build();
@@ -78,7 +78,7 @@ export class Charts {
   }
 }
 
-// The least top of the scale that looks calm: an idle weir is a flat line, not noise blown up.
+// Returns the top of the scale. It is at least 1.1, so that a few requests do not look like a peak.
 const ceiling = (values) => Math.max(1, ...values) * 1.1;
 
 const place = (name) => find(`[data-series=${name}] .plot`);
@@ -86,10 +86,10 @@ const place = (name) => find(`[data-series=${name}] .plot`);
 function describe(name, values) {
   place(name).setAttribute("role", "img");
   place(name).setAttribute("aria-label",
-    `Requests ${name} a second over the last 15 minutes: now ${rate(values.at(-1) ?? 0)}, at most ${rate(Math.max(0, ...values))}`);
+    `Requests ${name} per second in the last 15 minutes: ${rate(values.at(-1) ?? 0)} now, ${rate(Math.max(0, ...values))} at most`);
 }
 
-// Axes: the time of day as hours and minutes, and rates as elsewhere on the page.
+// Draws a chart. Its axes show hours and minutes, and rates in the same form as the rest of the page.
 function plot(name, rows) {
   const chart = new Dygraph(place(name), rows, {
     labels: ["time", name],
@@ -111,19 +111,19 @@ function plot(name, rows) {
     highlightCallback: (_, at, [point]) => point_at(name, at, point?.yval),
     unhighlightCallback: () => point_at(name),
   });
-  place(name).querySelector("input")?.remove(); // which nobody sees, and has no label
+  place(name).querySelector("input")?.remove(); // invisible, and without a label
   return chart;
 }
 
-// What the pointer is at stands in the caption.
+// Shows the value under the pointer in the caption.
 function point_at(name, at, value) {
   const title = name[0].toUpperCase() + name.slice(1);
   say(find(`[data-series=${name}] figcaption`), value == null ? title : `${title}: ${rate(value)} at ${clock(at)}`);
 }
 
-const kSteps = 180; // that weir remembers
+const kSteps = 180; // of weir's history
 
-// A small chart of what a rule refused: SVG, so that a table of a hundred costs little.
+// Returns a small chart of a rule's refusals. It is SVG, so that a hundred of them stay cheap.
 export function spark(known) {
   const counts = [...Array(Math.max(0, kSteps - known.length)).fill(0), ...known];
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");

@@ -1,6 +1,6 @@
-// Elements, whose text is only ever text: what weir says can hold anything that a client sent.
+// Creates elements. Texts are never parsed as HTML, because they may contain anything that a client sent.
 
-// h("td", { class: "number" }, "12", h("small", {}, "…")). A property that is null or false is left out.
+// Example: h("td", { class: "number" }, "12", h("small", {}, "…")). Properties that are null or false are omitted.
 export function h(name, properties = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(properties)) {
@@ -11,19 +11,19 @@ export function h(name, properties = {}, ...children) {
   return element;
 }
 
-// Behind the name of a rule that is not enforced.
+// A badge behind the name of a rule that is not enforced.
 export const shadow_badge = () => h("span", { class: "badge note", title: "counted, never enforced" }, "shadow");
 
 export const find = (selector) => document.querySelector(selector);
 
-// Gives an element other children, unless somebody is selecting text in it: that would be gone.
+// Replaces an element's children, unless the user has selected text in it, because the selection would be lost.
 export function fill(element, ...children) {
   const selection = document.getSelection();
   const selecting = selection && !selection.isCollapsed && element.contains(selection.anchorNode);
   if (!selecting) element.replaceChildren(...children.flat().filter((child) => child != null && child !== false));
 }
 
-// The same for text, without touching what stays: screen readers are told of changes alone.
+// Sets the text only if it differs, because screen readers announce each change.
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

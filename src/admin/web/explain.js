@@ -13,7 +13,7 @@ export function listen(unauthorized) {
       show(await ask("/api/explain", described()));
     } catch (error) {
       if (error instanceof Unauthorized) return unauthorized();
-      complain(error instanceof NotThere ? "This weir does not explain." : error.message);
+      complain(error instanceof NotThere ? "This weir cannot explain requests." : error.message);
     } finally {
       button.disabled = false;
     }
@@ -22,14 +22,14 @@ export function listen(unauthorized) {
 
 const value = (name) => find(`#explain-${name}`).value.trim();
 
-// What stands in the form, without what was left empty. Throws where a line is no header field.
+// Returns the content of the form without empty fields. Throws if a line is not a header field.
 function described() {
   const request = { method: value("method"), path: value("path") };
   for (const name of ["host", "ip"]) if (value(name)) request[name] = value(name);
-  const fields = new Map();  // as they were typed: a name that is said twice is a field of two lines
+  const fields = new Map();  // a name that occurs twice is a field with two lines
   for (const line of value("headers").split("\n").filter((each) => each.trim())) {
     const colon = line.indexOf(":");
-    if (colon < 1) throw new Error(`"${line.trim()}" is no header: write Name: value`);
+    if (colon < 1) throw new Error(`"${line.trim()}" is not a header: write Name: value`);
     const name = line.slice(0, colon).trim().toLowerCase();
     fields.set(name, [...(fields.get(name) ?? []), line.slice(colon + 1).trim()]);
   }
@@ -48,14 +48,14 @@ function show({ verdict, client, route, rules }) {
   find("#explanation").replaceChildren(
     h("p", { class: "headline" }, h("span", { class: `badge ${mood}` }, said), h("span", {}, verdict.why)),
     h("p", { class: "quiet" }, [`client ${client.address}`, ...traits(client), goes].join("; ")),
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "What each rule says" }, table(rules)));
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Decision of each rule" }, table(rules)));
 }
 
 const kPlain = ["address", "peer", "peer_trusted"];
 const traits = (client) => Object.entries(client).filter(([name]) => !kPlain.includes(name)).map(([name, said]) => `${name} ${said}`);
 
 function table(rules) {
-  const heads = ["Rule", "Key", "Says", "Left", "Free again in"].map((head) => h("th", { scope: "col" }, head));
+  const heads = ["Rule", "Key", "Decision", "Left", "Available in"].map((head) => h("th", { scope: "col" }, head));
   return h("table", { class: "rows" }, h("thead", {}, h("tr", {}, heads)),
     h("tbody", {}, rules.length ? rules.map(row) : h("tr", {}, h("td", { class: "quiet full", colspan: 5 }, "There are no rules."))));
 }
@@ -67,17 +67,17 @@ function row(rule) {
   const limits = rule.limits ?? [];
   const each = (read) => limits.map((limit) => h("span", { class: "line" }, read(limit)));
   return h("tr", {}, name,
-    h("td", { "data-label": "Key" }, h("span", { class: "code" }, (rule.key ?? []).join(", ") || "all together"),
+    h("td", { "data-label": "Key" }, h("span", { class: "code" }, (rule.key ?? []).join(", ") || "all requests"),
       rule.cost > 1 && h("span", { class: "detail" }, `costs ${count(rule.cost)}`)),
-    h("td", { "data-label": "Says" }, limits.map((limit) => says(limit, rule.mode === "shadow")), rule.why && h("span", { class: "detail" }, rule.why)),
+    h("td", { "data-label": "Decision" }, limits.map((limit) => says(limit, rule.mode === "shadow")), rule.why && h("span", { class: "detail" }, rule.why)),
     h("td", { "data-label": "Left" }, each((limit) => (limit.limit === undefined ? "unknown" : `${count(limit.remaining)} of ${count(limit.limit)}`))),
-    h("td", { "data-label": "Free again in" }, each(frees)));
+    h("td", { "data-label": "Available in" }, each(frees)));
 }
 
 const kMoods = { admit: "good", delay: "warn", refuse: "bad", unknown: "note" };
 
 function says(limit, shadow) {
-  const counts = limit.decides === false ? "; it does not decide" : "";
+  const counts = limit.decides === false ? "; does not decide" : "";
   const would = shadow && limit.says !== "admit" && limit.says !== "unknown";
   return h("span", { class: "line" }, h("span", { class: `badge ${would ? "note" : kMoods[limit.says]}` }, would ? `would ${limit.says}` : limit.says),
     h("span", { class: "detail" }, [limit.limiter, limit.chosen_by, limit.note].filter(Boolean).join("; ") + counts));
@@ -85,9 +85,9 @@ function says(limit, shadow) {
 
 function frees(limit) {
   if (limit.says === "unknown") return "unknown";
-  if (limit.retry_after_seconds === null) return "never: it costs more than there is";
-  if (limit.retry_after_seconds !== undefined) return `${seconds(limit.retry_after_seconds)}; whole in ${seconds(limit.reset_after_seconds)}`;
-  if (limit.delay_seconds) return `leaves in ${seconds(limit.delay_seconds)}`;
-  return limit.reset_after_seconds ? `now; whole in ${seconds(limit.reset_after_seconds)}` : "now; it is whole";
+  if (limit.retry_after_seconds === null) return "never: the cost exceeds the limit";
+  if (limit.retry_after_seconds !== undefined) return `${seconds(limit.retry_after_seconds)}; reset in ${seconds(limit.reset_after_seconds)}`;
+  if (limit.delay_seconds) return `forwarded in ${seconds(limit.delay_seconds)}`;
+  return limit.reset_after_seconds ? `now; reset in ${seconds(limit.reset_after_seconds)}` : "now; unused";
 }
 const seconds = (value) => (value === null ? "never" : value < 1 ? micros(value * 1e6) : span(value * 1000));

@@ -1,5 +1,5 @@
-// The page's life: it asks for the token where one is needed, then for figures again and again, and says so when
-// weir does not answer any more.
+// Runs the page: asks for the token if one is needed, then requests the data repeatedly. Shows a message if weir does
+// not answer.
 
 import { ask, forgetToken, hasToken, isAdmitted, keepToken, Unauthorized } from "./api.js";
 import { Charts } from "./charts.js";
@@ -11,17 +11,17 @@ import * as top from "./top.js";
 import * as verdict from "./verdict.js";
 import { clock, rate, span } from "./words.js";
 
-const kEvery = 2000; // milliseconds between two questions
-const kEveryHidden = 20_000; // of a page that nobody looks at
+const kEvery = 2000; // milliseconds between two requests
+const kEveryHidden = 20_000; // the same, while the page is hidden
 const kHistoryEvery = 15_000;
 
 let charts;
 let rates = new Rates();
 let history;
 let historyAt = 0;
-let started; // of the weir that the figures are of
-let shownAt; // when the latest figures came; undefined: none have
-let seenAt; // by weir's clock, likewise
+let started; // start time of the weir that sent the data
+let shownAt; // when the latest data arrived; undefined: not yet
+let seenAt; // the same by weir's clock
 let timer;
 let asking = false;
 
@@ -44,7 +44,8 @@ async function poll() {
   timer = setTimeout(poll, document.hidden ? kEveryHidden : kEvery);
 }
 
-// Weir's memory of the last minutes: whole for the charts at first and after a restart, later for the rules alone.
+// Requests the history of the last minutes. The charts need it once after each start of weir; the rules need it
+// regularly.
 async function remember(overview) {
   const fresh = started !== overview.started;
   if (!fresh && Date.now() - historyAt < kHistoryEvery) return;
@@ -53,7 +54,7 @@ async function remember(overview) {
   if (!fresh) return;
   started = overview.started;
   rates = new Rates();
-  find("#figures").hidden = false;  // before the charts measure their places
+  find("#figures").hidden = false;  // first, because the charts measure their size
   find("#waiting").hidden = true;
   charts ??= new Charts();
   charts.begin(history);
@@ -81,16 +82,16 @@ function show(overview) {
 function lost(error) {
   const gone = error instanceof TypeError || error.name === "TimeoutError";
   const what = gone ? "weir does not answer." : `weir answers with an error: ${error.message}.`;
-  const old = shownAt ? ` What stands below is ${span(Date.now() - shownAt)} old.` : "";
+  const old = shownAt ? ` The data below is ${span(Date.now() - shownAt)} old.` : "";
   find("#trouble").hidden = false;
-  say(find("#trouble"), `${what}${old} Asking again every ${kEvery / 1000} seconds.`);
+  say(find("#trouble"), `${what}${old} Trying again every ${kEvery / 1000} seconds.`);
   find("#waiting").hidden = true;
   document.documentElement.classList.add("stale");
   document.title = "No answer – weir";
   if (shownAt) charts.push(seenAt + Date.now() - shownAt, null);
 }
 
-// Here again when the token was wrong, or is not good any more.
+// Shows the form for the token. Called again if the token was wrong or is no longer valid.
 function askForToken() {
   const wrong = hasToken();
   forgetToken();
@@ -99,7 +100,7 @@ function askForToken() {
   find("#trouble").hidden = true;
   find("#forget").hidden = true;
   find("#login").hidden = false;
-  say(find("#login-fault"), wrong ? "That is not the token of this weir." : "");
+  say(find("#login-fault"), wrong ? "Wrong token." : "");
   find("#token").setAttribute("aria-invalid", wrong);
   find("#token").select();
 }

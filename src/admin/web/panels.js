@@ -20,10 +20,10 @@ function tiles(overview, rates) {
   const shed = rates.of((seen) => seen.traffic.shed);
   fill(find("#tiles"),
     tile("Latency", micros(rates.quantile(0.5)), `p99 ${micros(rates.quantile(0.99))}`),
-    tile("Waiting in queues", count(overview.queue_depth), "for their departure"),
-    tile("Answers 5xx", `${rate(errors)}/s`, shed > 0 ? `${rate(shed)}/s shed` : "of all routes"),
-    tile("Connections", count(overview.connections), "of clients, open"),
-    keys && tile("Keys", compact(keys.used), `of ${compact(keys.slots)} places`));
+    tile("Waiting in queues", count(overview.queue_depth), "requests"),
+    tile("5xx responses", `${rate(errors)}/s`, shed > 0 ? `${rate(shed)}/s shed` : "on all routes"),
+    tile("Connections", count(overview.connections), "open, from clients"),
+    keys && tile("Keys", compact(keys.used), `of ${compact(keys.slots)} slots`));
 }
 
 const cell = (label, value, kind = "") =>
@@ -47,13 +47,13 @@ function rule_row({ rule, admitted, delayed, refused }, { now }, history) {
     h("th", { scope: "row", class: "full" }, rule.name, " ", shadow && shadow_badge(),
       h("span", { class: "detail" }, rule.match)),
     h("td", { class: "full" }, h("span", {}, rule.limit),
-      h("span", { class: "detail" }, rule.key === "[]" ? `all together, in ${rule.store}` : `each ${rule.key.replace(/^\[|\]$/g, "")}, in ${rule.store}`,
-        missed > 0 && `; ${plural(missed, "time")} without its store`)),
+      h("span", { class: "detail" }, rule.key === "[]" ? `all requests together, in ${rule.store}` : `for each ${rule.key.replace(/^\[|\]$/g, "")}, in ${rule.store}`,
+        missed > 0 && `; ${plural(missed, "decision")} without its store`)),
     cell("Admitted", admitted),
     cell("Delayed", delayed, delayed > 0 ? "slow" : ""),
     cell(shadow ? "Would refuse" : "Refused", refused, refused > 0 && !shadow ? "hot" : ""),
     past.some((each) => each > 0) || rule.refusing_since ? h("td", { class: "full", "data-label": `${shadow ? "Would have refused" : "Refused"}, last 15 min` }, spark(past))
-      : h("td", { class: "full idle quiet" }, "nobody"),
+      : h("td", { class: "full idle quiet" }, "none"),
     rule.last_refused ? h("td", { class: "full", "data-label": shadow ? "Would refuse since" : "Refusing since" }, since(rule, now)) : h("td", { class: "full idle quiet" }, "–"));
 }
 
@@ -71,14 +71,14 @@ function upstreams({ upstreams: all }, rates) {
     const errors = of((seen) => seen.errors);
     return h("div", { class: "upstream" },
       h("h3", {}, upstream.name),
-      h("p", { class: "detail" }, `${rate(failures)}/s failed, ${rate(errors)}/s answered 5xx, ${rate(of((seen) => seen.retries))}/s sent again`),
+      h("p", { class: "detail" }, `${rate(failures)}/s failed, ${rate(errors)}/s with a 5xx response, ${rate(of((seen) => seen.retries))}/s retried`),
       h("ul", { class: "servers" }, upstream.servers.map(server_row)));
-  }) : h("p", { class: "quiet" }, "There are none: weir answers every request itself."));
+  }) : h("p", { class: "quiet" }, "There are no upstreams: weir answers every request itself."));
 }
 
 function server_row(server) {
   return h("li", {},
-    server.healthy ? h("span", { class: "badge good" }, "serves") : h("span", { class: "badge bad" }, "out"),
+    server.healthy ? h("span", { class: "badge good" }, "up") : h("span", { class: "badge bad" }, "down"),
     h("span", { class: "code" }, server.server),
     server.ejections > 0 && h("span", { class: "quiet" }, `ejected ${plural(server.ejections, "time")} since the start`));
 }
@@ -89,10 +89,10 @@ function state(overview, rates) {
   const { keys, redis, process, certificates = [], now } = overview;
   const cpu = rates.of((seen) => seen.process?.cpu_seconds);
   fill(find("#state"),
-    keys && fact("Key table", `${count(keys.used)} of ${count(keys.slots)} places`,
-      h("meter", { min: 0, max: keys.slots, high: 0.9 * keys.slots, value: keys.used, "aria-label": "places of the key table that are taken" }),
+    keys && fact("Key table", `${count(keys.used)} of ${count(keys.slots)} slots used`,
+      h("meter", { min: 0, max: keys.slots, high: 0.9 * keys.slots, value: keys.used, "aria-label": "used slots of the key table" }),
       keys.overflowed > 0 && h("span", { class: "detail" }, `${plural(keys.overflowed, "charge")} to overflow cells`)),
-    redis ? redis_fact(redis, rates) : fact("Redis", h("span", { class: "quiet" }, "no rule needs it")),
+    redis ? redis_fact(redis, rates) : fact("Redis", h("span", { class: "quiet" }, "no rule uses Redis")),
     certificates.map((each) => fact("Certificate", certificate(each, now))),
     process && fact("Process", `${plural(overview.workers, "worker")}, ${bytes(process.resident_bytes)}`,
       h("span", { class: "detail" }, `${cpu == null ? "–" : Math.round(cpu * 100)} % of a core, ${count(process.open_descriptors)} of ${count(process.most_descriptors)} descriptors`)));
@@ -100,7 +100,7 @@ function state(overview, rates) {
 
 function redis_fact(redis, rates) {
   const mood = redis.up === redis.connections ? "good" : redis.up === 0 ? "bad" : "warn";
-  const word = { good: "connected", bad: "away", warn: `${redis.up} of ${redis.connections} connected` }[mood];
+  const word = { good: "connected", bad: "unreachable", warn: `${redis.up} of ${redis.connections} connected` }[mood];
   return fact("Redis", h("span", { class: `badge ${mood}` }, word),
     h("span", { class: "detail" }, `${rate(rates.of((seen) => seen.redis?.calls))} calls/s, ${rate(rates.of((seen) => seen.redis?.failures))}/s failed, ` +
       `${plural(redis.timeouts, "time-out")} and ${plural(redis.reconnects, "reconnect")} since the start`));

@@ -1,11 +1,11 @@
-// From totals to rates: weir tells how much there has been since it began, a page wants how much there is.
+// Computes rates from the totals that weir counts since its start.
 
-const kSpan = 10_000; // milliseconds that a rate is an average of
+const kSpan = 10_000; // milliseconds over which a rate is averaged
 
 export class Rates {
   #seen = [];
 
-  // A new overview. One of a weir that was started anew, or whose counters were, begins anew as well.
+  // Adds an overview. Forgets the older ones if weir was restarted or its clock went back.
   take(overview) {
     const last = this.#seen.at(-1);
     if (last && (last.started !== overview.started || last.now > overview.now)) this.#seen = [];
@@ -13,16 +13,17 @@ export class Rates {
     while (this.#seen.length > 2 && overview.now - this.#seen[1].now >= kSpan) this.#seen.shift();
   }
 
-  // What `read` finds in an overview, a second; null before there are two. `read` may find nothing in an older one.
+  // Returns the growth per second of the value that `read` returns; null before there are two overviews. `read` may
+  // return nothing for an older overview.
   of(read) {
     return increase(this.#seen[0], this.#seen.at(-1), read);
   }
-  // The same since the overview before.
+  // Does the same since the previous overview.
   latest(read) {
     return increase(this.#seen.at(-2), this.#seen.at(-1), read);
   }
 
-  // The duration within which a share of the latest requests stayed, in microseconds; null: there were none.
+  // Returns a quantile of the durations of the latest requests in microseconds; null if there were none.
   quantile(share) {
     const first = this.#seen[0];
     const last = this.#seen.at(-1);
@@ -39,7 +40,7 @@ function increase(first, last, read) {
   return (Math.max(0, after - before) * 1000) / (last.now - first.now);
 }
 
-// Between the bounds of its bucket in proportion, as Prometheus's histogram_quantile does.
+// Interpolates between the bounds of the bucket, as Prometheus's histogram_quantile does.
 export function quantile(bounds, counts, share) {
   const sum = counts.reduce((total, count) => total + count, 0);
   if (sum === 0) return null;

@@ -1,4 +1,4 @@
-// Who asks most, and who is refused most: GET /api/top. Hidden where this weir does not count that.
+// The clients with most admitted and most refused cost: GET /api/top. Hidden if this weir does not count clients.
 
 import { ask } from "./api.js";
 import { fill, find, h, shadow_badge } from "./dom.js";
@@ -14,8 +14,8 @@ function show({ top }) {
   busy.sort((one, other) => shadow(one) - shadow(other) || cost(other.refused) - cost(one.refused));
   find("#top").hidden = false;
   const seconds = Math.max(0, ...top.map((rule) => rule.seconds));
-  find("#top-note").textContent = busy.length === 0 ? "No client yet." :
-    `The clients with the highest costs of each rule${seconds ? ` in the last ${span(seconds * 1000)}` : ""}. The number after ± says by how much a cost may be too high.`;
+  find("#top-note").textContent = busy.length === 0 ? "No clients yet." :
+    `For each rule, the clients with the highest costs${seconds ? ` in the last ${span(seconds * 1000)}` : ""}. The number after ± says by how much a cost may be too high.`;
   fill(find("#top-rules"), busy.map((rule) => h("div", { class: "heavy-rule" }, h("h3", {}, rule.rule, " ", shadow(rule) && shadow_badge()),
     h("div", { class: "heavy" }, list(shadow(rule) ? "Would be refused" : "Refused", rule.refused), list("Admitted", rule.admitted)))));
 }
@@ -24,7 +24,7 @@ const shadow = ({ mode }) => mode === "shadow";
 const cost = (clients) => clients.reduce((sum, client) => sum + client.cost, 0);
 const kShown = 8;
 
-// A name that says what was read but not what it said is one of many: its digest tells them apart.
+// Returns the name of a client. Adds a digest if the name only tells the kind of key, which many clients share.
 const named = ({ client, digest }) => (client && !/api_key|:/.test(client) ? client : `${client} ${digest.slice(0, 8)}`.trim());
 
 function list(title, clients) {
@@ -33,5 +33,5 @@ function list(title, clients) {
     h("td", { class: "number" }, count(each.cost), each.error > 0 && h("span", { class: "quiet" }, ` ±${count(each.error)}`))));
   return h("table", {}, h("caption", {}, title),
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Client"), h("th", { scope: "col", class: "number" }, "Cost"))),
-    h("tbody", {}, rows.length ? rows : h("tr", {}, h("td", { class: "quiet", colspan: 2 }, "nobody"))));
+    h("tbody", {}, rows.length ? rows : h("tr", {}, h("td", { class: "quiet", colspan: 2 }, "none"))));
 }

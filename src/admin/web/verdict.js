@@ -1,16 +1,16 @@
-// The first thing on the page: is it healthy, who is being limited, by which rule, since when.
+// The top of the page: whether weir is healthy, and which rules limit clients since when.
 
 import { find, fill, h, say } from "./dom.js";
 import { clock, plural, rate, span } from "./words.js";
 
 const kDay = 86_400_000;
-const kWarnDays = 14; // of a certificate
+const kWarnDays = 14; // before a certificate expires
 const kNearlyFull = 0.9; // of the key table
 
 export const refusals = (rule) => rule.counters.refused + rule.counters.shadow_refused;
 
-// What there is to say, the worst first: { mood: "bad" | "warn" | "note", badge, text, about }. `about`
-// names the part of weir that a finding worse than a note is about, for the headline.
+// Returns the findings, the worst first: { mood: "bad" | "warn" | "note", badge, text, about }. `about` names the
+// affected part of weir for the headline.
 export function findings(overview, rates) {
   const all = [...readiness(overview), ...alerts(overview), ...redis(overview, rates), ...servers(overview, rates),
                ...certificates(overview), ...table(overview, rates), ...rules(overview, rates)];
@@ -22,23 +22,23 @@ const finding = (mood, badge, text, about = badge) => ({ mood, badge, text, abou
 
 function readiness({ ready, detail }) {
   if (ready) return [];
-  if (detail === "draining") return [finding("warn", "draining", "It finishes the requests under way and takes no new ones.")];
-  return [finding("bad", "not ready", detail || "It takes no requests.")];
+  if (detail === "draining") return [finding("warn", "draining", "weir finishes its present requests and accepts no new ones.")];
+  return [finding("bad", "not ready", detail || "weir accepts no requests.")];
 }
 
 function alerts({ alerts = [] }) {
   return alerts.filter((alert) => alert.firing)
-    .map((alert) => finding("bad", "alert", `${alert.name} has been firing since ${clock(alert.since)}: ${alert.seen} lately, and its threshold is ${alert.above}.`,
+    .map((alert) => finding("bad", "alert", `${alert.name} has been firing since ${clock(alert.since)}: ${alert.seen} events in the last period; the threshold is ${alert.above}.`,
       `alert ${alert.name}`));
 }
 
 function redis({ redis }, rates) {
   if (!redis) return [];
-  if (redis.up === 0) return [finding("bad", "redis", "It cannot be reached: its rules go by on_store_failure.", "Redis")];
+  if (redis.up === 0) return [finding("bad", "redis", "Redis cannot be reached: its rules follow on_store_failure.", "Redis")];
   const found = [];
   if (redis.up < redis.connections) found.push(finding("warn", "redis", `${redis.up} of ${plural(redis.connections, "connection")} ${redis.up === 1 ? "is" : "are"} up.`, "Redis"));
   const failing = rates.of((seen) => seen.redis?.failures);
-  if (failing > 0) found.push(finding("warn", "redis", `${rate(failing)} calls/s get no usable answer.`, "Redis"));
+  if (failing > 0) found.push(finding("warn", "redis", `${rate(failing)} calls/s get no usable reply.`, "Redis"));
   return found;
 }
 
@@ -49,10 +49,10 @@ function servers({ upstreams }, rates) {
     const all = upstream.servers.length;
     if (out.length > 0)
       found.push(finding(out.length === all ? "bad" : "warn", upstream.name,
-        out.length === all ? `No server takes requests (${out.join(", ")}).` : `${out.length} of ${all} servers ${out.length === 1 ? "is" : "are"} out: ${out.join(", ")}.`,
+        out.length === all ? `No server receives requests (${out.join(", ")}).` : `${out.length} of ${all} servers ${out.length === 1 ? "is" : "are"} down: ${out.join(", ")}.`,
         `upstream ${upstream.name}`));
     const failing = rates.of((seen) => sum(seen.upstreams[at]));
-    if (failing > 0) found.push(finding("warn", upstream.name, `${rate(failing)} requests/s fail or are answered 5xx.`, `upstream ${upstream.name}`));
+    if (failing > 0) found.push(finding("warn", upstream.name, `${rate(failing)} requests/s fail or get a 5xx response.`, `upstream ${upstream.name}`));
   }
   return found;
 }
@@ -68,9 +68,9 @@ function certificates({ certificates = [], now }) {
 function table({ keys }, rates) {
   if (!keys) return [];
   const overflowing = rates.of((seen) => seen.keys?.overflowed);
-  if (overflowing > 0) return [finding("warn", "key table", "It is full of live keys: newcomers share an overflow cell.", "the key table")];
+  if (overflowing > 0) return [finding("warn", "key table", "The table or a rule's share of it is full: new clients share overflow cells.", "the key table")];
   const full = keys.used / keys.slots;
-  return full > kNearlyFull ? [finding("warn", "key table", `${Math.round(full * 100)} % of its places are taken.`, "the key table")] : [];
+  return full > kNearlyFull ? [finding("warn", "key table", `${Math.round(full * 100)} % of the slots are used.`, "the key table")] : [];
 }
 
 function rules(overview, rates) {
@@ -98,13 +98,13 @@ function headline(found, overview) {
   const worst = found[0]?.mood;
   if (!overview.ready) return overview.detail === "draining" ? "Draining" : "Not ready";
   const limiting = overview.rules.filter((rule) => rule.refusing_since && rule.mode !== "shadow").length;
-  const limits = limiting === 0 ? "Nobody is being limited." : `${plural(limiting, "rule")} ${limiting === 1 ? "is" : "are"} limiting clients.`;
+  const limits = limiting === 0 ? "No client is being limited." : `${plural(limiting, "rule")} ${limiting === 1 ? "is" : "are"} limiting clients.`;
   if (worst !== "bad" && worst !== "warn") return `Healthy. ${limits}`;
   const about = new Set(found.filter(({ mood }) => mood === worst).map((each) => each.about));
-  return `${worst === "bad" ? "In trouble" : "Needs a look"}: ${[...about].join(", ")}. ${limits}`;
+  return `${worst === "bad" ? "In trouble" : "Needs attention"}: ${[...about].join(", ")}. ${limits}`;
 }
 
-const kMost = 8; // findings; the tables below have the rest
+const kMost = 8; // findings that are listed; the tables below show the rest
 
 export function show(overview, rates) {
   const found = findings(overview, rates);

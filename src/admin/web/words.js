@@ -1,4 +1,4 @@
-// Numbers, times and rates as people read them.
+// Formats numbers, times and rates for people.
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const tenth = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
@@ -7,7 +7,7 @@ const brief = new Intl.NumberFormat("en", { notation: "compact", maximumFraction
 export const count = (value) => whole.format(value);
 export const compact = (value) => brief.format(value);
 
-// A rate: 0, 0.3, 12, 1,234, 20.5K.
+// Returns a rate such as 0, 0.3, 12, 1,234 or 20.5K.
 export function rate(value) {
   if (value == null) return "–";
   if (value === 0) return "0";
@@ -26,7 +26,7 @@ export function bytes(value) {
   return `${value < 10 && unit > 0 ? tenth.format(value) : whole.format(value)} ${units[unit]}`;
 }
 
-// Of microseconds: "50 µs", "2.5 ms", "1.2 s".
+// Returns a duration in microseconds as "50 µs", "2.5 ms" or "1.2 s".
 export function micros(value) {
   if (value == null) return "–";
   if (value < 1000) return `${whole.format(value)} µs`;
@@ -34,7 +34,7 @@ export function micros(value) {
   return `${(value / 1_000_000).toFixed(1)} s`;
 }
 
-// Of milliseconds, by the largest unit or two: "45 s", "12 min", "3 h 20 min", "5 days".
+// Returns a duration in milliseconds with its largest units: "45 s", "12 min", "3 h 20 min", "5 days".
 export function span(milliseconds) {
   const seconds = Math.max(0, Math.round(milliseconds / 1000));
   if (seconds < 100) return `${seconds} s`;
@@ -45,7 +45,7 @@ export function span(milliseconds) {
   return `${Math.floor(hours / 24)} days`;
 }
 
-// The time of day here, with the date where that is not today's.
+// Returns the local time of day, with the date unless it is today.
 export function clock(milliseconds) {
   const at = new Date(milliseconds);
   const time = at.toLocaleTimeString("en-GB");

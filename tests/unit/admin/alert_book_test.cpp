@@ -150,8 +150,7 @@ TEST_F(AlertBookTest, OneThatAnotherProcessGoesOnWithIsToldOfOnce) {
   EXPECT_EQ(standings[0].since, at(1));
   EXPECT_EQ(standings[0].seen, 6U);
   EXPECT_THAT(book_.figures(), IsEmpty());
-  EXPECT_THAT(posted(2),
-              ElementsAre("ended a to /hook"));  // the other process posts elsewhere
+  EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));  // the other process posts elsewhere
   speaker_ = &other_;
   other_.go_on(standings, at(2));
   EXPECT_TRUE(other_.figures()[0].firing);
