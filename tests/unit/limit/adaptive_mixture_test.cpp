@@ -1,5 +1,5 @@
-// Adaptive concurrency before a server whose answers are not all of one kind: a simulation without a clock or
-// a thread, with random arrivals and latencies.
+// Simulates adaptive concurrency with a server that has fast and slow answers. Arrivals and latencies are
+// random. There is no clock and no thread.
 #include "unit/limit/traffic.hpp"
 
 #include "weir/limit/concurrency.hpp"
@@ -13,15 +13,15 @@
 namespace weir::limit {
 namespace {
 
-constexpr std::uint64_t kWorkers = 40;  // the ideal: as many at once, and not many more
+constexpr std::uint64_t kWorkers = 40;  // the ideal limit is this or slightly more
 
-// A part of the requests is answered at once, out of a cache; each of the others takes one of the workers for
-// about `work`, or waits for one.
+// A part of the requests is answered from a cache at once. Each of the others occupies a worker for about
+// `work`, or waits for a worker.
 class MixedServer {
  public:
   struct Traffic {
-    double fast;  // of all requests
-    double load;  // of the others, against what the workers can do
+    double fast;  // share of all requests
+    double load;  // of the other requests, relative to the capacity of the workers
   };
   MixedServer(std::uint64_t seed, Traffic traffic) : random_(seed), traffic_(traffic) {
     for (std::uint64_t i = 0; i < kWorkers; ++i) free_at_.push(now_);
@@ -43,14 +43,14 @@ class MixedServer {
   [[nodiscard]] std::uint64_t lowest() const { return lowest_; }
   [[nodiscard]] std::uint64_t highest() const { return highest_; }
   [[nodiscard]] double refused() const { return static_cast<double>(refused_) / (refused_ + admitted_); }
-  // Of what the workers could do, how much was let through.
+  // Returns how much was admitted, relative to the capacity of the workers.
   [[nodiscard]] double used(double seconds) const {
     return admitted_ * (1 - traffic_.fast) * kWork * times_ / (kWorkers * seconds * 1e6);
   }
 
  private:
   static constexpr double kWork = 20'000;    // µs
-  using Flight = std::pair<double, double>;  // ends, began
+  using Flight = std::pair<double, double>;  // end, begin
 
   [[nodiscard]] double chance() { return std::uniform_real_distribution<>(0, 1)(random_); }
   [[nodiscard]] TimePoint instant() const { return kStart + Duration(static_cast<std::int64_t>(now_)); }
@@ -62,7 +62,7 @@ class MixedServer {
     cell_ = step.next;
     flying_.emplace(chance() < traffic_.fast ? now_ + 100 + 200 * chance() : worked(), now_);
   }
-  // When a request that wants a worker from now on has been worked on.
+  // Returns when a request that needs a worker from now on has finished.
   [[nodiscard]] double worked() {
     const double from = std::max(free_at_.top(), now_);
     const double ends = from + kWork * times_ * std::lognormal_distribution<>(-0.045, 0.3)(random_);
@@ -94,13 +94,13 @@ class MixedServer {
 class AdaptiveMixture : public testing::TestWithParam<double> {
  protected:
   MixedServer server(double load) { return {new_seed(), {.fast = GetParam(), .load = load}}; }
-  // Where every other answer is a hundred times as fast, chance moves the mean so far that the limit may
-  // touch `min` for a moment.
+  // If every other answer is a hundred times as fast, chance moves the mean so far that the limit may reach
+  // `min` briefly.
   static bool steady() { return GetParam() < 0.5; }
 };
 INSTANTIATE_TEST_SUITE_P(Fast, AdaptiveMixture, testing::Values(0.0, 0.0005, 0.01, 0.1, 0.5));
 
-// From a quarter of the ideal to three times it, and most of what the server could do is done.
+// The limit stays between a quarter and three times the ideal, and the server uses most of its capacity.
 TEST_P(AdaptiveMixture, AnOverloadedServerIsKeptBusyAndNoMore) {
   auto server = this->server(3);
   server.run(20);
@@ -122,7 +122,7 @@ TEST_P(AdaptiveMixture, AServerThatBecameSlowerIsSparedThenLearnedAndRisesAgain)
   auto server = this->server(0.5);
   server.run(20);
   const auto before = server.limit();
-  server.slow_down(5);  // what was half a load is 2.5 times one
+  server.slow_down(5);  // a load of 0.5 becomes 2.5
   server.run(30);
   EXPECT_LT(server.lowest(), kWorkers / 2) << "it queued before a server that had become slow";
   EXPECT_LT(server.lowest(), before / 2);

@@ -1,5 +1,5 @@
-// All that a rule admitted, and what windows and logs are by definition: the slow way, by plain arithmetic
-// over the whole list, for those who are to count in other ways and come to the same.
+// Stores every admission, and defines windows and logs by plain arithmetic over the whole list. Tests compare
+// faster implementations with it.
 #pragma once
 
 #include "weir/limit/limiter.hpp"
@@ -20,7 +20,7 @@ struct Admissions {
     all.push_back({at.time_since_epoch().count(), static_cast<std::int64_t>(cost)});
   }
 
-  // Whether a cost is within the definition of a window or a log whose limit is not passed by it.
+  // Returns true if the window or log, by its definition, has room for the cost.
   [[nodiscard]] bool fit(const Limiter& limiter, base::TimePoint now, Cost cost) const {
     const auto at = now.time_since_epoch().count();
     const auto asked = static_cast<std::int64_t>(cost);

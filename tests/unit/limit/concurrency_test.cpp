@@ -1,5 +1,4 @@
-// What is in flight: bounds, permits, and a limit that follows latency, put to the test on a simulated
-// server.
+// Concurrency limits: bounds, permits, and a limit that follows latency, tested on a simulated server.
 #include "weir/limit/concurrency.hpp"
 
 #include "unit/limit/traffic.hpp"
@@ -36,7 +35,7 @@ TEST(Concurrency, AdmitsWhileFewerThanTheLimitAreInFlight) {
   EXPECT_EQ(limiter.release({}, 1), Cell{}) << "released twice, it owes";
 }
 
-// Random arrivals and endings against a list of who is in flight.
+// Compares random arrivals and endings with a list of the requests in flight.
 TEST(Concurrency, IsAListOfWhoIsInFlight) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
@@ -97,8 +96,8 @@ TEST(Permit, GivesBackToTheSharedCellThatAnswered) {
   EXPECT_TRUE(table.peek({key_of(client), &limiter}, kStart).allowed);
 }
 
-// A server that works on `workers` requests at once, each for `work`; further ones queue. Clients send as
-// many as they may, `demand` at most at once.
+// A server that processes `workers` requests at once, each for `work`, and queues the rest. Clients send as
+// many requests as they may, at most `demand` at once.
 class Server {
  public:
   Server(AdaptiveConcurrency limiter, std::uint64_t workers, Duration work, std::uint64_t demand)
@@ -145,7 +144,7 @@ class Server {
   std::vector<TimePoint> free_at_;
   Duration work_;
   std::uint64_t demand_;
-  std::uint64_t failing_ = 0;  // every so many; 0: none
+  std::uint64_t failing_ = 0;  // fails every nth request; 0: none
   std::uint64_t ended_ = 0;
   Cell cell_;
   TimePoint now_ = kStart;
@@ -184,7 +183,7 @@ TEST(AdaptiveConcurrency, NeverFallsBelowMinNorRisesAboveMax) {
   EXPECT_EQ(failing.limit(), 50);
 }
 
-// As the slowest answer does, whose gradient is a half: by an eighth of a place.
+// A failure counts as a gradient of ½, like the slowest answer: the limit falls by an eighth of a unit.
 TEST(AdaptiveConcurrency, AFailureLowersItAsTheSlowestAnswerDoes) {
   const auto limiter = adaptive(1, 10'000);
   auto cell = limiter.step({}, kStart, 20).next;
@@ -197,7 +196,7 @@ TEST(AdaptiveConcurrency, AFailureLowersItAsTheSlowestAnswerDoes) {
   EXPECT_EQ(limiter.limit(cell, kStart), 98);
 }
 
-// A server that fails one request in four has room for the others.
+// A server that fails one request in four still has capacity for the others.
 TEST(AdaptiveConcurrency, ServesOnWhereSomeFail) {
   Server server(adaptive(2, 1'000), 40, 20ms, 5'000);
   server.run(20s);
@@ -241,8 +240,8 @@ TEST(AdaptiveConcurrency, AnExchangeThatTaughtNothingLeavesNothing) {
   EXPECT_EQ(limiter.release(cell, kStart, 3, {}), Cell{});
 }
 
-// Whatever latencies come in whatever order, the limit stays within its bounds, and what is in flight is
-// known exactly.
+// Whatever latencies occur in whatever order, the limit stays within its bounds and the number in flight
+// stays exact.
 TEST(AdaptiveConcurrency, CountsExactlyWhateverItLearns) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);

@@ -1,5 +1,5 @@
-// The laws of every limiter, over random parameters and traffic. What a step promises of the future is put to
-// the test by asking the limiter again at that future: nothing here knows how it computes.
+// The laws of every limiter, over random parameters and traffic. Each promise about the future is tested by
+// asking the limiter again at that time. The tests do not know how a limiter computes.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -10,7 +10,7 @@ namespace {
 constexpr int kCases = 40'000;
 constexpr int kRequests = 12;  // of each case
 
-// One request in the middle of some traffic.
+// One request in the middle of other traffic.
 struct Moment {
   const Case& rule;
   Cell cell;
@@ -27,14 +27,14 @@ std::uint64_t largest_cost(const Case& rule) {
   return is_queue(rule) ? spacing(rule.limiter)->largest_cost() : rule.capacity;
 }
 
-// Of a queue: how many requests of a cost still fit.
+// Returns how many requests of a cost still fit a queue.
 Cost remaining_at(const Case& rule, const Cell& cell, TimePoint at, Cost cost = 1) {
   if (is_queue(rule)) {
     const auto outcome = step(rule.limiter, cell, at, cost).outcome;
     return outcome.allowed ? outcome.remaining + 1 : 0;
   }
   return step(rule.limiter, cell, at, rule.capacity + 1)
-      .outcome.remaining;  // never fits: the state as it stands
+      .outcome.remaining;  // never fits, so this is the present state
 }
 
 template <class Law>
@@ -95,7 +95,7 @@ TEST(LimiterLaws, ARefusedRequestChangesNothing) {
   });
 }
 
-// Workers read their clocks before they take the lock, and a wall clock may be set back.
+// Workers read their clocks before they lock, and a wall clock may be set back.
 TEST(LimiterLaws, TimeThatGoesBackGivesNothing) {
   int admitted = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
@@ -153,7 +153,7 @@ TEST(LimiterLaws, ResetAfterIsWhenTheStateEqualsAFreshOne) {
   for_each_moment([](const Moment& m, Dice&) {
     const auto reset = m.step.outcome.reset_after;
     EXPECT_EQ(m.step.drained_at, m.now + reset);
-    // A local day may have 25 hours and more.
+    // A local day may have 25 hours or more.
     EXPECT_TRUE(m.rule.algorithm == Algorithm::Calendar || is_queue(m.rule) ||
                 reset <= window(m.rule.limiter));
     const auto after_charge = [&](const Cell& cell, TimePoint at) {
@@ -192,8 +192,8 @@ TEST(LimiterLaws, ACellCarriedOverDrainsAtTheSameInstantRoundedUp) {
   });
 }
 
-// Windows of two lengths cannot always drain together: the carried cell may be held longer, never shorter,
-// and nothing that it counted is lost.
+// Windows of two lengths cannot always drain together. A converted cell may drain later, never earlier, and
+// keeps its whole count.
 TEST(LimiterLaws, ACountCarriedOverIsForgottenNoEarlier) {
   int carried_over = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {

@@ -1,5 +1,5 @@
-// The limiters against slow definitions in exact fractions: a bucket with a level, ITU-T I.371's flow chart,
-// a list of departures. None of them shares a thought with Spacing.
+// Compares the limiters with slow definitions in exact fractions: a bucket with a level, the flow chart of
+// ITU-T I.371, and a list of departures. None of them works like Spacing.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -18,8 +18,7 @@ using Whole = boost::multiprecision::cpp_int;
 constexpr int kCases = 10'000;
 constexpr int kRequests = 16;
 
-// Every operand a fraction: Boost 1.81 takes 1/n for 1 where a fraction of numerator one is divided by a
-// whole number.
+// Every operand must be a fraction: Boost 1.81 computes 1/n divided by a whole number incorrectly.
 Fraction units(std::uint64_t n) {
   return Fraction(Whole(n), Whole(1));
 }
@@ -57,8 +56,8 @@ class Level {
   Fraction capacity_, interval_, level_, last_ = 0;
 };
 
-// I.371's virtual scheduling, cell by cell: a cell conforms unless it is earlier than TAT - tolerance. A cost
-// is so many cells back to back, all of them or none.
+// The virtual scheduling of I.371, cell by cell: a cell conforms unless it is earlier than TAT - tolerance. A
+// request of cost n is n cells back to back, and all must conform.
 class VirtualScheduling {
  public:
   explicit VirtualScheduling(const Case& c)
@@ -66,7 +65,7 @@ class VirtualScheduling {
   bool ask(TimePoint now, Cost cost) {
     const Fraction arrival = micros(now);
     const Fraction first = std::max(tat_, arrival);
-    const Fraction last = first + interval_ * units(cost - 1);  // the TAT that the last cell meets
+    const Fraction last = first + interval_ * units(cost - 1);  // the TAT for the last cell
     if (arrival < last - tolerance_) return false;
     tat_ = last + interval_;
     return true;
@@ -76,7 +75,7 @@ class VirtualScheduling {
   Fraction interval_, tolerance_, tat_ = 0;
 };
 
-// A queue with its departures written down; each takes one interval of the server per unit of cost.
+// A queue that stores its departures. Each unit of cost takes one interval of the server.
 class Departures {
  public:
   explicit Departures(const Case& c) : rule_(c), interval_(interval(c.rate)) {}
@@ -86,9 +85,9 @@ class Departures {
     const Fraction departs = promised_.empty() ? arrival : promised_.back().ends;
     const Fraction wait = departs - arrival;
     if (rule_.max_wait != base::kForever && wait > micros(rule_.max_wait)) return std::nullopt;
-    // As many requests as the queue has places lie ahead at most, if all of them cost the same.
+    // At most `capacity` requests of this cost may be ahead.
     const Fraction need = interval_ * units(cost);
-    if (cost > std::max<std::uint64_t>(rule_.capacity, 1000)) return std::nullopt;  // a client may tell it
+    if (cost > std::max<std::uint64_t>(rule_.capacity, 1000)) return std::nullopt;  // declared by a client
     if (wait > need * units(rule_.capacity - 1)) return std::nullopt;
     if (wait + need > Fraction(Whole(36'525) * 86'400 * 1'000'000)) return std::nullopt;
     promised_.push_back({departs, departs + need, cost});
@@ -115,7 +114,7 @@ struct Admission {
   Cost cost;
 };
 
-// Over any interval, whichever two admissions bound it: cost ≤ capacity + rate × length.
+// In every interval between two admissions: cost ≤ capacity + rate × length.
 void expect_bounded(const Case& c, const std::vector<Admission>& admitted) {
   for (std::size_t i = 0; i < admitted.size(); ++i) {
     Whole spent = 0;
@@ -141,7 +140,7 @@ void for_each_case(Algorithm algorithm, Body body) {
   }
 }
 
-// Waits as a client would: a random while, or exactly as long as it was told, or a microsecond less.
+// Waits like a client: a random time, exactly retry_after, or a microsecond less.
 Duration patience(const Case& c, const Outcome& said, Dice& dice) {
   if (said.allowed || said.retry_after == base::kForever || dice.one_in(2)) return dice.pause(c);
   return said.retry_after - (dice.one_in(2) ? 1us : 0us);

@@ -1,4 +1,4 @@
-// Worked timelines, one algorithm at a time.
+// Worked timelines for each algorithm.
 #include "weir/limit/limiter.hpp"
 
 #include "unit/limit/traffic.hpp"
@@ -9,7 +9,7 @@
 namespace weir::limit {
 namespace {
 
-// Asks in turn and keeps the state, as a store does.
+// Asks repeatedly and keeps the state, as a store does.
 class Client {
  public:
   explicit Client(Limiter limiter) : limiter_(limiter) {}
@@ -44,7 +44,7 @@ TEST(TokenBucket, ABurstThenTheRate) {
 }
 
 TEST(TokenBucket, RoundsWaitsUpAndNeverItsState) {
-  Client client(token_bucket("3/7s", 1));  // an interval of 2 333 333⅓ µs
+  Client client(token_bucket("3/7s", 1));  // the interval is 2 333 333⅓ µs
   EXPECT_TRUE(client.ask(0us).allowed);
   EXPECT_EQ(client.ask(0us).retry_after, 2'333'334us);
   EXPECT_FALSE(client.ask(2'333'333us).allowed);
@@ -103,7 +103,7 @@ TEST(LeakyBucket, ARequestThatLeavesAtOnceTakesNoPlaceWhateverItCosts) {
   EXPECT_EQ(client.ask(500ms, 5).delay, 0ms);
 }
 
-// Otherwise a client that tells its own cost could shut out all others for years.
+// Otherwise a client that declares its own cost could block all others for years.
 TEST(LeakyBucket, RefusesACostAboveAThousandThatTheQueueCouldNotHold) {
   Client client(leaky_bucket("10/s", 3));
   EXPECT_EQ(client.ask(0ms, 1001).retry_after, base::kForever);
@@ -117,7 +117,7 @@ TEST(LeakyBucket, AdmitsACostOfAllPlacesOfALongQueue) {
   EXPECT_EQ(Client(leaky_bucket("1/hour", 4'999)).ask(0ms, 5'001).retry_after, base::kForever);
 }
 
-// Of requests that cost differently each takes all ahead of it to cost what it costs itself.
+// If costs differ, each request assumes that all requests ahead have its own cost.
 TEST(LeakyBucket, ADearRequestAheadCountsAsManyCheapOnes) {
   Client client(leaky_bucket("10/s", 3));
   EXPECT_TRUE(client.ask(0ms, 5).allowed);
@@ -138,7 +138,7 @@ TEST(LeakyBucket, NobodyWaitsLongerThanMaxWait) {
   EXPECT_EQ(client.ask(50ms).delay, 250ms);
 }
 
-// To load it was nearly empty.
+// The load measurement once took such a queue for nearly empty.
 TEST(LeakyBucket, AQueueThatItsLongestWaitClosesIsFull) {
   struct Case {
     std::uint64_t queue;
@@ -169,14 +169,14 @@ TEST(LeakyBucket, AQueueOfNoneAdmitsWhatDepartsAtOnce) {
 TEST(LeakyBucket, OnlyTheLastDepartureCanBeWithdrawn) {
   Client client(leaky_bucket("10/s", 5));
   for (const auto delay : {0ms, 100ms, 200ms}) EXPECT_EQ(client.ask(0ms).delay, delay);
-  client.give_back(100ms);  // 200 ms is promised to another
+  client.give_back(100ms);  // another request has departure 200 ms
   EXPECT_EQ(client.ask(0ms).delay, 300ms);
   client.give_back(300ms);
   client.give_back(200ms);
   EXPECT_EQ(client.ask(0ms).delay, 200ms);
 }
 
-// Asks the moment it may, for so long; returns how often it was admitted.
+// Sends each request as soon as it is allowed, for a given time. Returns the number of admissions.
 std::uint64_t greedy(const Limiter& limiter, Duration how_long) {
   Client client(limiter);
   std::uint64_t admitted = 0;
@@ -230,8 +230,8 @@ TEST(Limiter, CarriesACellOverToOtherUnits) {
   EXPECT_EQ(step(fine, carry_over(coarse, cell, fine), kStart, 1).outcome.remaining, 5'999);
 }
 
-// A cell that several limiters of one period share (tiers, overrides, elastic limits) must not move on with
-// every charge of another one.
+// Several limiters of one period may share a cell (tiers, overrides, elastic limits). The cell must not move
+// when they charge it in turn.
 TEST(Limiter, ACellThatGoesToAndFroStaysWhereItIs) {
   const auto minute = [](std::uint64_t count) { return Rate{count, std::chrono::minutes(1)}; };
   const auto whole = [](const auto& made) { return Limiter(*made); };

@@ -1,4 +1,4 @@
-// Chunks that come back are there for others, all of them.
+// The log store can hand out every chunk again after its return.
 #include "limit/log/log_store.hpp"
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kChunks = 50;
 
-// Takes what there is; returns which.
+// Takes all free chunks and returns them.
 std::set<LogStore::Ref> take_all(LogStore& store) {
   std::set<LogStore::Ref> taken;
   while (const auto chunk = store.take(0)) EXPECT_TRUE(taken.insert(chunk).second) << "it was somebody's";
@@ -44,7 +44,7 @@ TEST(LogStore, ARingComesBackWhole) {
       before = chunk;
     }
     store.give_back_ring(*all.begin());
-    store.give_back_ring(0);  // of a log without chunks
+    store.give_back_ring(0);  // a log without chunks
     EXPECT_EQ(store.in_use(), 0U);
   }
   EXPECT_EQ(take_all(store).size(), kChunks);

@@ -1,5 +1,5 @@
-// Two limiters of one rule that both count what one of them admits, as an elastic limit and the rule's own
-// do, while load chooses which of the two decides.
+// Two limiters of one rule that both count what one of them admits: an elastic limit and the rule's own. The
+// load decides which of them decides.
 #include "weir/limit/pair.hpp"
 
 #include "unit/limit/admissions.hpp"
@@ -36,7 +36,7 @@ class Pairs {
     TimePoint at;
   };
 
-  // Beside them a line of another rule, which may refuse.
+  // The bill also has a charge of another rule, which may reject.
   void request() {
     const bool shadow = dice_.one_in(6), passes = !dice_.one_in(6);
     const auto bill =
@@ -86,8 +86,8 @@ TEST(Pair, WhoeverDecidesGoesByAllThatEitherAdmitted) {
   }
 }
 
-// Six had places while there was room; when it ran out, two of them counted, and as soon as these had left
-// two others came, though four were still there.
+// The larger limit admitted six requests. When load rose, the limit of two decided. A new request must wait
+// until fewer than two of the six are left, not until any two have ended.
 TEST(Pair, WhatIsUnderWayCountsWhoeverLetItIn) {
   const auto seed = new_seed();
   Dice dice(seed);
@@ -121,7 +121,7 @@ TEST(Pair, WhatIsUnderWayCountsWhoeverLetItIn) {
   }
 }
 
-// What a bucket would refuse it need not pay for: an hour at twice its rate would be an hour of debt.
+// A bucket is not charged what it would reject: an hour at twice its rate would leave it an hour in debt.
 TEST(Pair, ABucketOwesNothingForWhatTheOtherAdmitted) {
   const RandomPair pair{{token_bucket("1/s", 5), token_bucket("2/s", 10)}, false, {}};
   KeyTable table(64);
@@ -147,8 +147,8 @@ TEST(Pair, ALogRemembersNoMoreThanTheOtherCanAdmit) {
       << "the fifth last has gone";
 }
 
-// Own: two in ten seconds. It counts a third that the other admitted, under its own mark, and is kept until
-// that has gone as well.
+// The rule's own log allows two in ten seconds. It counts a third admission of the other limiter at its own
+// mark, and keeps it until it expires.
 TEST(Pair, ALogThatIsChargedBeyondItsLimitKnowsWhen) {
   const RandomPair pair{
       {SlidingLog::make(rate("2/10s")).value(), SlidingLog::make(rate("3/10s")).value()}, false, {}};

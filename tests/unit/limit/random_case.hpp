@@ -1,4 +1,4 @@
-// Random limiters and random traffic, with the extremes over-represented: where arithmetic breaks.
+// Random limiters and random traffic. Extreme values are frequent, because arithmetic fails there.
 #pragma once
 
 #include "unit/limit/traffic.hpp"
@@ -15,7 +15,7 @@
 
 namespace weir::limit {
 
-// The last one: a log that a single cell holds.
+// LoneLog is a log of one entry, in a cell.
 enum class Algorithm {
   TokenBucket,
   Gcra,
@@ -32,13 +32,13 @@ inline constexpr auto kAlgorithms = static_cast<std::uint64_t>(Algorithm::LoneLo
 struct Case {
   Algorithm algorithm;
   Rate rate;
-  std::uint64_t capacity;  // what a fresh key can spend at one instant, max_wait aside
+  std::uint64_t capacity;  // what a fresh key can spend at one instant, ignoring max_wait
   Duration max_wait;
   Limiter limiter;
 
-  // Whether its state is one instant, and what was spent comes back one by one.
+  // Returns true if the state is one instant, and units come back one by one.
   [[nodiscard]] bool is_paced() const { return algorithm <= Algorithm::LeakyBucket; }
-  // Whether its cell remembers but the newest of several admissions.
+  // Returns true if the cell stores only the newest of several admissions.
   [[nodiscard]] bool merges() const { return algorithm >= Algorithm::BucketedWindow; }
 
   friend std::ostream& operator<<(std::ostream& out, const Case& c) {
@@ -50,7 +50,7 @@ class Dice {
  public:
   explicit Dice(std::uint64_t seed) : engine_(seed) {}
 
-  // Whole numbers from `least` to `most`, all magnitudes equally likely.
+  // Returns a whole number from `least` to `most`; all magnitudes are equally likely.
   std::uint64_t magnitude(std::uint64_t least, std::uint64_t most) {
     const double low = std::log(static_cast<double>(least) + 1);
     const double high = std::log(static_cast<double>(most) + 1);
@@ -80,7 +80,7 @@ class Dice {
     return {magnitude(1, 1'000'000'000), Duration(magnitude(1, kCentury))};
   }
 
-  // A zone of no country: its clock changes every few months, by up to two hours, sometimes over midnight.
+  // An imaginary zone: its clock changes every few months by up to two hours, sometimes over midnight.
   std::shared_ptr<const Calendar> calendar() {
     std::vector<Calendar::Run> runs{{-1, std::chrono::seconds(between(0, 12) * 3'600)}};
     while (runs.size() < 400)
@@ -89,7 +89,8 @@ class Dice {
     return std::make_shared<Calendar>("Nowhere", std::move(runs));
   }
 
-  // A limiter that `make` accepts; capacities below kMaxCost, so that one more than capacity is still a cost.
+  // Returns a limiter that `make` accepts. Its capacity is below kMaxCost, so that capacity + 1 is still a
+  // valid cost.
   Case limiter() {
     for (;;) {
       static constexpr std::array<std::uint64_t, 5> kCapacities = {1, 2, 3, 10, kMaxCost - 1};
@@ -107,7 +108,7 @@ class Dice {
     return TimePoint(Duration(one_of(kStarts)));
   }
 
-  // Time until the next request: at once, a moment, about an interval, or about the time to drain.
+  // Returns the time until the next request: zero, a moment, about an interval, or about the time to drain.
   Duration pause(const Case& c) {
     const auto interval = static_cast<std::uint64_t>(c.rate.period.count()) / c.rate.count;
     switch (between(0, 4)) {

@@ -1,4 +1,4 @@
-// Two limiters of one rule, small enough that either is passed often.
+// Two limiters of one rule, small enough that traffic often exceeds both.
 #pragma once
 
 #include "unit/limit/random_case.hpp"
@@ -11,10 +11,10 @@ namespace weir::limit {
 
 struct RandomPair {
   std::array<Limiter, 2> limiters;
-  bool alike;  // in their periods
+  bool alike;  // both have the same period
   base::Duration period;
 
-  // A bill of both, by ledger: `decider` decides, and the other one counts.
+  // Returns a bill with both limiters, by ledger: `decider` decides and the other one counts.
   [[nodiscard]] std::array<Charge, 2> bill(Ledger decider, Cost cost, RuleIndex rule,
                                            bool enforced = true) const {
     const auto line = [&](Ledger ledger) {
@@ -30,7 +30,7 @@ struct RandomPair {
   }
 };
 
-// Windows or logs, of one algorithm.
+// Returns a window or a log.
 inline RandomPair random_pair_of_windows(Dice& dice) {
   const auto algorithm = dice.between(0, 3);
   const auto buckets = dice.between(2, 5);

@@ -1,5 +1,5 @@
-// Settling against slow definitions that keep a list of what was charged when, change its costs as they
-// become known, and count anew from the beginning each time.
+// Compares settling with slow definitions. They keep a list of all charges, change the costs as they become
+// known, and count again from the beginning.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -27,14 +27,14 @@ std::int64_t micros(TimePoint at) {
   return at.time_since_epoch().count();
 }
 
-// What a key could still spend at an instant, given all that it was charged before; and whether a bucket
-// stood full at some moment in between, when it forgets how much it was charged.
+// What a key could still spend at an instant after all its charges, and whether a bucket was full at some
+// moment before. A full bucket no longer knows how much it was charged.
 struct Level {
   Cost remaining;
   bool was_full = false;
 };
 
-// Of a bucket: spent units, in 1/period of one, drain by `count` a microsecond.
+// A bucket: spent units, in 1/period of a unit, drain by `count` each microsecond.
 Level bucket_level(const Case& c, const std::vector<Event>& events, TimePoint now) {
   const Whole period = c.rate.period.count();
   Whole spent = 0;
@@ -109,7 +109,7 @@ Level level(const Case& c, const std::vector<Event>& events, TimePoint now) {
   return windowed_level(c, events, now);
 }
 
-// The largest cost that no state has to round off, however many requests settle at it.
+// Returns the largest cost that no state has to round, however many charges are settled at it.
 Cost most_settled(const Case& c) {
   if (c.algorithm == Algorithm::LoneLog) return 400;
   const auto century = Whole(36'525) * 86'400 * 1'000'000 * c.rate.count / c.rate.period.count() / 32;
@@ -134,7 +134,7 @@ class Traffic {
     ask_again();
   }
 
-  int exact = 0;  // comparisons of buckets that never stood full, and of all others
+  int exact = 0;  // comparisons of all limiters except buckets that were full in between
   int in_debt = 0;
 
  private:
@@ -144,7 +144,7 @@ class Traffic {
   };
   [[nodiscard]] Charge charge(Cost cost) const { return {key_, &case_.limiter, cost}; }
 
-  // Mostly short, so that buckets are seldom full in between.
+  // Mostly short intervals, so that buckets are seldom full in between.
   Duration pause() {
     const auto interval = static_cast<std::uint64_t>(case_.rate.period.count()) / case_.rate.count;
     return dice_.one_in(3) ? dice_.pause(case_) : Duration(dice_.between(0, interval / 2));
@@ -165,7 +165,7 @@ class Traffic {
     under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(which));
     const Cost most = std::max(reserved, most_settled(case_));
     const Cost actual = dice_.one_in(3) ? 0 : dice_.one_in(4) ? reserved : dice_.magnitude(0, most);
-    note_full();  // what was charged until now, as the table has seen it
+    note_full();  // looks at the bucket before the change, as the table does
     table_.settle(charge(reserved), {events_[event].at, actual, now_});
     events_[event].cost = actual;
     note_full();
@@ -186,7 +186,8 @@ class Traffic {
     ASSERT_EQ(table_.peek(charge(cost), now_).allowed, cost <= expected) << "cost " << cost;
   }
 
-  // With no other traffic: refused until retry_after, admitted at it; whole again at reset_after.
+  // Without other traffic, requests are rejected until retry_after and admitted then. At reset_after the key
+  // is fresh.
   void ask_again() {
     const auto cost = dice_.between(1, case_.capacity);
     const auto outcome = table_.peek(charge(cost), now_);

@@ -1,4 +1,4 @@
-// Settling, by example: what goes back, what is owed, and where either is entered when things are not simple.
+// Settling by example: what is refunded, what is owed, and which entry or window changes.
 #include "weir/limit/settle.hpp"
 
 #include "unit/limit/random_case.hpp"
@@ -14,7 +14,7 @@ Limiter sliding_log(std::string_view limit) {
   return SlidingLog::make(rate(limit)).value();
 }
 
-// A table and one key in it, at kStart.
+// A table with one key, at kStart.
 class Settling : public testing::Test {
  protected:
   bool charge(const Limiter& limiter, Cost cost, TimePoint at = kStart, std::uint64_t key = 1) {
@@ -66,8 +66,7 @@ TEST_F(Settling, AFixedWindowOwesUntilItsEnd) {
   EXPECT_EQ(standing(daily, noon + 12h).remaining, 100U);
 }
 
-// 300 of 100 were counted in the first window: a third of them fits only when two thirds of the next are
-// over.
+// The first window counted 300 of 100. A third of that fits only after two thirds of the next window.
 TEST_F(Settling, ASlidingWindowOwesIntoTheNext) {
   const Limiter hourly = SlidingWindow::make(rate("100/h")).value();
   const TimePoint hour{Duration{1'700'000'000'000'000 / 3'600'000'000 * 3'600'000'000}};
@@ -91,7 +90,7 @@ TEST_F(Settling, WhatHasBeenPaidForAndForgottenIsOwedAllTheSame) {
   EXPECT_EQ(table_.stats().keys, 0U) << "paid for: no slot is taken for nothing";
 }
 
-// A key is drained and forgotten; before its answer comes newcomers find the table full.
+// A key drains and is evicted. Before its answer arrives, newcomers find the table full.
 class SettlingAnew : public Settling {
  protected:
   static constexpr std::uint64_t kFillers = 1'000'000;
@@ -107,7 +106,7 @@ class SettlingAnew : public Settling {
     overflow_ = outcomes[0].overflow;
     return charged;
   }
-  // Ten, of a newcomer that finds no room; returns which.
+  // Charges ten units to a newcomer without a slot. Returns its key.
   std::uint64_t charge_what_newcomers_share() {
     std::uint64_t key = 1;
     while (!overflow_) EXPECT_TRUE(charge(budget_, 10, kStart + 5s, ++key));
@@ -156,8 +155,8 @@ TEST_F(Settling, AForgottenLogOwesInItsOwnEntry) {
   EXPECT_TRUE(charge(daily, 5, kStart + 10s));
 }
 
-// Two workers: the one whose clock is ahead gets the lock first, so the other's charge is entered later than
-// its own clock said. It is found all the same.
+// The worker whose clock is ahead locks first. So the other worker's charge is entered later than its own
+// clock says, and settling must find it.
 TEST_F(Settling, AChargeThatWasEnteredLateIsFound) {
   const auto daily = sliding_log("5/day");
   ASSERT_TRUE(charge(daily, 1, kStart));
@@ -177,7 +176,7 @@ TEST_F(Settling, AnEntryThatCountsNoMoreIsNotAnothersToPay) {
   EXPECT_EQ(standing(brief, kStart + 10s).remaining, 2U);
 }
 
-// Of a log without memory, or of the one that newcomers share: all that is known is one entry.
+// A log without memory and a shared log have a single entry.
 TEST(SettleLaws, ALogOfOneEntryIsSettledInIt) {
   const Limiter log = sliding_log("10/10s");
   const auto cell = [](TimePoint newest, Cost total) {
@@ -199,7 +198,7 @@ TEST(SettleLaws, ALogOfOneEntryIsSettledInIt) {
   EXPECT_EQ(settled(cell(kStart, 6), later, 5, 2), cell(kStart, 6));
 }
 
-// However much is owed, no entry says more than its bits can, nor the log more than its own.
+// A debt never exceeds the bits of an entry or of the log's total.
 TEST_F(Settling, ALogOwesNoMoreThanItCanSay) {
   const Limiter buckets = SlidingLog::make(rate("5/10s"), 10).value();
   ASSERT_TRUE(charge(buckets, 1, kStart));
@@ -244,7 +243,8 @@ TEST_F(Settling, TheOverflowCellIsSettledToo) {
   EXPECT_EQ(standing(budget, kStart, key).retry_after, 31h);
 }
 
-// Many threads reserve and settle the same key at once: in the end exactly what they settled on is charged.
+// Many threads reserve and settle the same key at once. In the end the key is charged exactly the settled
+// costs.
 TEST_F(Settling, NothingIsLostBetweenThreads) {
   const Limiter limiters[] = {token_bucket("10000/day", 1'000'000), Limiter(sliding_log("10000/day")),
                               Limiter(FixedWindow::make(rate("1000000/day")).value())};
@@ -295,8 +295,8 @@ TEST(SettleLaws, NoCostHoweverLargeMakesArithmeticOverflow) {
   }
 }
 
-// Where a bucket stood full in between, it has forgotten how much it was charged: what is given back is at
-// most the surplus too much, and what is owed at most the debt too much. Never more either way.
+// A bucket that was full in between no longer knows how much it was charged. A refund is then at most the
+// surplus too large, and a debt at most the excess too large. It never errs by more.
 TEST(SettleLaws, ABucketThatWasFullMeanwhileErrsByNoMoreThanTheDifference) {
   const auto seed = new_seed();
   Dice dice(seed);

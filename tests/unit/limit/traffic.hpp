@@ -1,4 +1,4 @@
-// What the limiter tests share: short names for rules, instants and random keys, and a seed that is printed.
+// Helpers of the limiter tests: short names for rules, instants and random keys, and a seed that is printed.
 #pragma once
 
 #include "weir/base/siphash.hpp"

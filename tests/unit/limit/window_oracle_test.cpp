@@ -1,4 +1,4 @@
-// Stepwise buckets, windows and logs against slow definitions that keep everything they ever admitted.
+// Compares stepwise buckets, windows and logs with slow definitions that store every admission.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -14,7 +14,7 @@ namespace {
 using Whole = boost::multiprecision::cpp_int;
 
 constexpr int kCases = 10'000;
-constexpr std::uint64_t kMostRefills = 10'000;  // for an oracle that counts them
+constexpr std::uint64_t kMostRefills = 10'000;  // for an oracle that counts each refill
 constexpr int kRequests = 24;
 
 struct Admission {
@@ -26,7 +26,7 @@ Whole micros(TimePoint at) {
   return at.time_since_epoch().count();
 }
 
-// A bucket whose tokens are put in one period after another, from the moment it left full.
+// A bucket that gains tokens each period, counted from the moment it stopped being full.
 class Steps {
  public:
   explicit Steps(const Case& c) : rule_(c), level_(c.capacity) {}
@@ -48,8 +48,8 @@ class Steps {
   TimePoint next_{};
 };
 
-// Counts by window, all of them for ever. Which day or month it is, a calendar's limiter says: what calendars
-// come to stands in tests of their own.
+// Counts by window and keeps all windows. The limiter says which day or month it is; calendars have their own
+// tests.
 class Windows {
  public:
   explicit Windows(const Case& c) : rule_(c) {}
@@ -76,7 +76,7 @@ class Windows {
   TimePoint now_{};
 };
 
-// previous × overlap + current, multiplied out.
+// previous × overlap + current, multiplied by the period.
 class Weights {
  public:
   explicit Weights(const Case& c) : rule_(c), period_(c.rate.period.count()) {}
@@ -96,7 +96,7 @@ class Weights {
   std::map<Whole, Whole> counts_;
 };
 
-// Waits as a client would: a random while, or exactly as long as it was told, or a microsecond less.
+// Waits like a client: a random time, exactly retry_after, or a microsecond less.
 Duration patience(const Case& c, const Outcome& said, Dice& dice) {
   if (said.allowed || said.retry_after == base::kForever || dice.one_in(2)) return dice.pause(c);
   return said.retry_after - (dice.one_in(2) ? 1us : 0us);
@@ -145,7 +145,7 @@ TEST(WindowOracle, ASlidingWindowWeighsThePreviousOne) {
   compare<Weights>(Algorithm::SlidingWindow);
 }
 
-// A list of all admissions. With buckets an admission counts from the start of its sub-window on.
+// A list of all admissions. With buckets an admission counts from the start of its sub-window.
 class Everything {
  public:
   explicit Everything(const Case& c) : rule_(c), log_(std::get<SlidingLog>(c.limiter)) {}
@@ -171,7 +171,7 @@ class Everything {
       if (now < ends_[i]) sum += admitted_[i].cost;
     return sum;
   }
-  // The first microsecond at which it counts no more.
+  // Returns the first microsecond at which it no longer counts.
   [[nodiscard]] TimePoint end_of(TimePoint at) const {
     if (log_.is_exact()) return at + rule_.rate.period;
     const Whole n = log_.buckets();
@@ -186,7 +186,7 @@ class Everything {
   std::vector<TimePoint> ends_;
 };
 
-// No interval of one period, whichever admission begins it, holds more than the limit.
+// No interval of one period exceeds the limit, whichever admission begins it.
 void expect_bounded(const Case& c, const std::vector<Admission>& admitted) {
   for (std::size_t i = 0; i < admitted.size(); ++i) {
     Whole spent = 0;
@@ -196,7 +196,7 @@ void expect_bounded(const Case& c, const std::vector<Admission>& admitted) {
   }
 }
 
-// Short periods beside long traffic, so that entries expire in the middle of it.
+// Short periods and long traffic, so that entries expire in between.
 Duration log_pause(const Case& c, Dice& dice) {
   const auto period = static_cast<std::uint64_t>(c.rate.period.count());
   return Duration(dice.one_in(6) ? dice.between(0, 2 * period) : dice.between(0, period / 8));
@@ -205,7 +205,7 @@ Duration log_pause(const Case& c, Dice& dice) {
 void compare_logs(Algorithm algorithm) {
   std::uint64_t client = 0;
   for_each_case(algorithm, [&](const Case& c, Dice& dice) {
-    KeyTable table(64);  // a new one, for cases begin at any time: what one has forgotten is past for good
+    KeyTable table(64);  // a new table, because the next case may begin at an earlier time
     Everything oracle(c);
     const auto key = key_of(++client);
     TimePoint now = dice.start() + 1us;

@@ -1,4 +1,4 @@
-// Worked timelines of stepwise buckets, windows and logs; long runs; the extremes of their numbers.
+// Worked timelines of stepwise buckets, windows and logs; long runs; extreme numbers.
 #include "unit/limit/traffic.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 using Align = FixedWindow::Align;
 
-constexpr TimePoint kHour{1'700'000'000s - 1'700'000'000s % 3'600s};  // the start of one
+constexpr TimePoint kHour{1'700'000'000s - 1'700'000'000s % 3'600s};  // the start of an hour
 
 Limiter stepwise(std::string_view limit, std::uint64_t burst) {
   return SteppedBucket::make(rate(limit), burst).value();
@@ -29,7 +29,7 @@ Limiter buckets(std::string_view limit, std::uint64_t n) {
   return SlidingLog::make(rate(limit), n).value();
 }
 
-// One key of a table, asked in turn.
+// One key of a table, asked repeatedly.
 class Client {
  public:
   explicit Client(Limiter limiter, TimePoint start = kHour) : limiter_(std::move(limiter)), start_(start) {}
@@ -59,7 +59,7 @@ TEST(SteppedBucket, IsRefilledByWholeAmountsFromTheMomentItLeftFull) {
             (Outcome{.allowed = true, .remaining = 30, .reset_after = 96h, .more_after = 24h}));
   EXPECT_EQ(client.ask(34h, 131).retry_after, 72h);
   EXPECT_EQ(client.ask(34h, 201).retry_after, base::kForever);
-  // Full again, it counts its periods from the next time it leaves full.
+  // After it was full, its periods count from the next time that it is not full.
   EXPECT_EQ(client.ask(34h + 96h + 5h, 1).more_after, 24h);
 }
 
@@ -76,7 +76,7 @@ TEST(FixedWindow, IsAlignedToTheEpoch) {
 }
 
 TEST(FixedWindow, ADayOf25HoursIsOneWindow) {
-  // An hour behind from day 100 on.
+  // From day 100 on, one hour behind.
   const auto zone = std::make_shared<Calendar>(
       "Somewhere", std::vector<Calendar::Run>{{-1, std::chrono::hours(2)}, {101, std::chrono::hours(1)}});
   const auto limiter = FixedWindow::make(10, Align::Day, zone).value();
@@ -93,7 +93,7 @@ TEST(SlidingWindow, WeighsThePreviousWindow) {
   ASSERT_TRUE(client.ask(60min, 1).allowed);
   EXPECT_FALSE(client.ask(74min, 35).allowed) << "84 × 46/60 + 1 + 35 are more than 100";
   ASSERT_TRUE(client.ask(75min, 35).allowed);
-  // A quarter gone: 84 × ¾ + 36 = 99 counted, so one more of 100 is admitted, and not two.
+  // A quarter of the window has passed: 84 × ¾ + 36 = 99 count, so one more of 100 is admitted, but not two.
   EXPECT_EQ(client.ask(75min, 2).remaining, 1);
   const auto one = client.ask(75min);
   EXPECT_TRUE(one.allowed);
@@ -115,7 +115,7 @@ TEST(SlidingWindow, ARefundGoesToTheWindowItWasChargedIn) {
   EXPECT_EQ(client.ask(62min, 101).reset_after, 0s) << "all was given back";
 }
 
-// Two windows are known: what was charged in neither has nothing to give back.
+// The cell knows two windows. A charge outside both is not refunded.
 TEST(SlidingWindow, ARefundOfAnotherWindowGivesNothingBack) {
   const auto limiter = SlidingWindow::make(rate("100/h")).value();
   Cell cell = limiter.step({}, kHour, 30).next;
@@ -155,14 +155,14 @@ TEST(BucketedWindow, TheCurrentBucketIsAmongThem) {
 
 TEST(BucketedWindow, ThreeBucketsOfASecondAreNeverRounded) {
   Client client(buckets("1/s", 3));
-  ASSERT_TRUE(client.ask(333'333us).allowed);  // in the first third still
+  ASSERT_TRUE(client.ask(333'333us).allowed);  // still in the first third
   EXPECT_EQ(client.ask(333'334us).retry_after, 666'666us);
   EXPECT_TRUE(client.ask(1s).allowed);
   ASSERT_TRUE(client.ask(2s + 333'334us).allowed);  // the first instant of the second third
   EXPECT_EQ(client.ask(2s + 333'334us).retry_after, 1s);
 }
 
-// Asks the moment it may, for so long; returns how much was admitted.
+// Sends each request as soon as it is allowed, for a given time. Returns the number of admitted units.
 template <class Ask>
 std::uint64_t greedy(Ask ask, Duration how_long) {
   std::uint64_t admitted = 0;
@@ -192,13 +192,13 @@ std::uint64_t greedy_log(const Limiter& limiter, Duration how_long) {
 
 TEST(LongRun, CountsOfWindowsAndStepsAreExact) {
   constexpr auto kYear = std::chrono::duration_cast<Duration>(365 * 24h);
-  constexpr std::uint64_t kPeriods = 31'536'000 / 7;  // and six seconds more
+  constexpr std::uint64_t kPeriods = 31'536'000 / 7;  // plus six seconds
   EXPECT_EQ(greedy_cell(stepwise("3/7s", 3), kYear), 3 * (kPeriods + 1));
-  // kHour is 4 s into a window of 7, so the year meets one more of them.
+  // kHour is 4 s into a window of 7 s, so the year touches one more window.
   ASSERT_EQ(kHour.time_since_epoch() % 7s, 4s);
   EXPECT_EQ(greedy_cell(fixed("3/7s"), kYear), 3 * (kPeriods + 2));
   EXPECT_EQ(greedy_cell(fixed("10000/h"), 24h * 30), 10'000U * 24 * 30);
-  constexpr std::uint64_t kPeriodsIn30Days = 30 * 86'400 / 7;  // and five seconds more
+  constexpr std::uint64_t kPeriodsIn30Days = 30 * 86'400 / 7;  // plus five seconds
   EXPECT_EQ(greedy_log(sliding_log("3/7s"), 30 * 24h), 3 * (kPeriodsIn30Days + 1));
   EXPECT_EQ(greedy_log(buckets("3/7s", 7), 30 * 24h), 3 * (kPeriodsIn30Days + 1));
 }

@@ -1,5 +1,5 @@
-// Usage under changed numbers: by hand for each algorithm, and the laws of limit/rescale.hpp over random
-// ones.
+// Converts usage to changed numbers: worked examples for each algorithm, and the laws of limit/rescale.hpp
+// over random numbers.
 #include "weir/limit/rescale.hpp"
 
 #include "unit/limit/random_case.hpp"
@@ -102,7 +102,7 @@ TEST(Rescale, RefundsAreRoundedDownAndDebtsUp) {
   EXPECT_EQ(rescaled_refund(Concurrency::make(3).value(), 1, Concurrency::make(9).value()), 1);
 }
 
-// Of random numbers: any state that traffic leaves.
+// Uses random numbers and any state that traffic can produce.
 TEST(RescaleLaws, TheShareUsedNeverFallsAndADrainedCellStaysOne) {
   const auto seed = new_seed();
   Dice dice(seed);

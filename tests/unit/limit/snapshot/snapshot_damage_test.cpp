@@ -1,5 +1,5 @@
-// Snapshots whose digest is right and which say what no table can have meant: each is told, and none is
-// taken at its word.
+// Snapshots with a valid digest but with contents that no table can have written. The reader must reject
+// each.
 #include "limit/snapshot/snapshot_words.hpp"
 #include "unit/limit/snapshot/snapshots.hpp"
 #include "unit/limit/traffic.hpp"
@@ -51,7 +51,7 @@ class SnapshotDamage : public testing::Test {
     for (const auto& [mark, cost] : entries) words.insert(words.end(), {mark, cost});
     return words;
   }
-  // What is said of it, with its end and digest; empty: it can be read.
+  // Appends the end and the digest, then returns the reader's error; empty if it can be read.
   static std::string told(const Words& words, const Limiter& limiter, std::uint64_t keys = 1) {
     std::string bytes;
     const ByteSink sink = [&](std::string_view more) { bytes += more; };
@@ -115,7 +115,7 @@ TEST_F(SnapshotDamage, AnotherNumberOfKeysThanItSays) {
   EXPECT_EQ(told(head(), daily_, 0), "");
 }
 
-// Ages are kept in as many bits as the cost of an entry leaves: more would read as another age.
+// An age has only the bits that the cost of an entry leaves. A larger value would be read as another age.
 TEST_F(SnapshotDamage, LogsThatNoTableCanKeep) {
   const auto wrong = "is damaged: a log is out of order";
   EXPECT_EQ(told(of_log({}), exact_), "is damaged: a log is empty");

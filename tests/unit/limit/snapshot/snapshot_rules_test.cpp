@@ -1,5 +1,5 @@
-// Snapshots of one rule: what comes back of its keys, its tiers and its cells that are shared, and what
-// becomes of them where the rule has changed meanwhile.
+// Snapshots of one rule: how its keys, tiers and shared cells are restored, also if the rule has changed
+// meanwhile.
 #include "unit/limit/snapshot/snapshots.hpp"
 #include "unit/limit/traffic.hpp"
 
@@ -59,7 +59,7 @@ TEST_F(SnapshotOfOneRule, ARuleThatChangedStartsAnewWhereNobodyAdoptsIt) {
   }
 }
 
-// As it was in the process that wrote it, and as it is in one that reads it.
+// The rule as the writing process and the reading process know it.
 class SnapshotOfChangedRule : public SnapshotOfOneRule {
  protected:
   static constexpr RuleIndex kFormer = 9;
@@ -185,7 +185,7 @@ TEST_F(SnapshotOfOneRule, WhatNewcomersShareComesBack) {
     EXPECT_FALSE(charge(again, {key_of(i), &daily_, 1, 0}, kStart)) << i;
 }
 
-// Of a rule of logs the messages of WebSockets are counted in a bucket.
+// A rule with a log counts WebSocket messages in a bucket.
 TEST_F(SnapshotOfOneRule, MessagesBesideALogComeBackWithIt) {
   for (const std::uint64_t buckets : {0, 20}) {
     const Limiter log =
@@ -211,14 +211,14 @@ TEST_F(SnapshotOfOneRule, AKeyOfAnotherAlgorithmThanItsRuleKeepsIsDamage) {
     EXPECT_TRUE(charge(table, {key_of(1), of, 1, 0}, kStart));
     auto rule = rule_of("r", *of);
     const auto bytes = written(table, {rule}, kStart);
-    rule.limiters = {told};  // under the same numbers
+    rule.limiters = {told};  // with the same numbers
     const auto checked = check_snapshot(source_of(bytes), std::vector{rule});
     ASSERT_FALSE(checked);
     EXPECT_THAT(checked.error().message, HasSubstr("another algorithm"));
   }
 }
 
-// A tier before it in the new configuration moves its ledger on.
+// A new tier before it in the configuration gives this tier another ledger.
 TEST_F(SnapshotOfOneRule, WhatTiersShareComesBackToTheTierOfThatName) {
   const Limiter small = FixedWindow::make({3, 24h}).value();
   KeyTable table(10);

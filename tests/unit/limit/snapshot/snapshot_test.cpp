@@ -1,4 +1,4 @@
-// Snapshots: what comes back is what was saved, and damage is told, whatever it is.
+// A snapshot restores what was saved, and reports any damage.
 #include "weir/limit/snapshot.hpp"
 
 #include "unit/limit/random_case.hpp"
@@ -22,7 +22,7 @@ class SnapshotTest : public testing::Test {
   SnapshotTest() {
     while (cases_.size() < 6) {
       const auto made = dice_.limiter();
-      // An exact log beside a bucketed one in one table is the point; the rest as it comes.
+      // The table must have an exact log and a log with buckets. The other limiters are random.
       cases_.push_back(made);
     }
     cases_.push_back({Algorithm::LoneLog, {50, 1h}, 50, base::kForever, SlidingLog::make({50, 1h}).value()});
@@ -81,8 +81,8 @@ TEST_P(RandomTables, AnswerAsBeforeWhenTheyComeBack) {
   }
 }
 
-// A table whose one rule, of logs, is given new numbers again and again while charges are under way, which
-// are then given back or settled.
+// A table with one rule that has logs. Its numbers change again and again while charges are under way. These
+// charges are then refunded or settled.
 class ReloadedLogs : public SnapshotTest, public testing::WithParamInterface<int> {
  protected:
   ReloadedLogs() { rules_.clear(); }
@@ -104,7 +104,7 @@ class ReloadedLogs : public SnapshotTest, public testing::WithParamInterface<int
     if (table_.charge({&line, 1}, now_, {&out, 1})) under_way_.push_back({line, now_});
   }
 
-  // A settlement, or a refund, which is one to nothing.
+  // Settles a charge. A refund settles it to zero.
   void end_one() {
     if (under_way_.empty()) return;
     const auto ended =

@@ -1,4 +1,4 @@
-// Snapshots as bytes, and what stands in a table, for those who compare.
+// Reads and writes snapshots as bytes, and lists the contents of a table for comparison.
 #pragma once
 
 #include "unit/limit/traffic.hpp"

@@ -1,4 +1,4 @@
-// What a snapshot keeps, on its way to another clock.
+// Shifts saved state to another clock.
 #include "limit/snapshot/time_shift.hpp"
 
 #include "unit/limit/random_case.hpp"
@@ -19,7 +19,7 @@ SavedRule rule_with(std::initializer_list<const Limiter*> limiters) {
   return {.name = "r", .variants = {}, .limiters = limiters};
 }
 
-// Of windows and buckets of marks the new clock has others; what has been spent stays spent.
+// Windows and buckets of the new clock begin at other instants; spent units stay spent.
 TEST(TimeShift, KeepsWhatRemainsAndForHowLong) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -52,7 +52,7 @@ TEST(TimeShift, KeepsWhatRemainsAndForHowLong) {
   }
 }
 
-// A day of a clock that was fifty minutes fast is the same day of the right one.
+// A day of a clock that was fifty minutes fast becomes the same day of the correct clock.
 TEST(TimeShift, AFixedWindowEndsWhereTheNewClockEndsIt) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;
@@ -65,7 +65,7 @@ TEST(TimeShift, AFixedWindowEndsWhereTheNewClockEndsIt) {
   EXPECT_EQ(step(day, refund(day, saved.cell, noon, 1), noon, 3).outcome.allowed, true);
 }
 
-// It is promised for forty more minutes, though by the right clock the day has ended already.
+// The client was promised forty more minutes, although the day of the correct clock has ended.
 TEST(TimeShift, AFixedWindowThatHasNoCounterpartEndsWhenItWasToEnd) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto midnight = TimePoint(std::chrono::sys_days(std::chrono::days(20'000)));
@@ -80,7 +80,8 @@ TEST(TimeShift, AFixedWindowThatHasNoCounterpartEndsWhenItWasToEnd) {
   EXPECT_TRUE(step(day, saved.cell, then + 2h + 90min, 5).outcome.allowed);
 }
 
-// The clock was fifty minutes fast, and ten minutes passed: the minute in which all was spent is over.
+// The clock was fifty minutes fast, and ten minutes have passed. So the minute in which all was spent is
+// over.
 TEST(TimeShift, AFixedWindowThatHasEndedStaysEnded) {
   const Limiter minute = FixedWindow::make({5, 1min}).value();
   const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;

@@ -1,4 +1,4 @@
-// What concurrency holds, told by one table and counted by another, as two processes have them in an upgrade.
+// One table reports its permits and another one counts them, as two processes do during an upgrade.
 #include "weir/limit/held_elsewhere.hpp"
 
 #include "unit/limit/table/key_tables.hpp"
@@ -31,7 +31,7 @@ class HeldElsewhereTest : public KeyTableTest {
   };
   Charge fixed(std::uint64_t client, Cost cost = 1) const { return line(client, kThree, kFixedRule, cost); }
 
-  // Counts in `there_` whatever `here_` tells.
+  // Counts every reported change of `here_` in `there_`.
   void follow() {
     here_.watch_held(rules_, [this](const HeldUnits& held) {
       const Limiter& limiter = held.rule == kAdaptiveRule ? kAdaptive : kThree;
@@ -111,13 +111,13 @@ TEST_F(HeldElsewhereTest, InAFullTableItCountsInTheSharedCell) {
   EXPECT_TRUE(charge(full, {fixed(1'000'002, 2)}, kStart));
 }
 
-// Workers finish requests, and begin some, while the main thread begins to watch.
+// Workers end and begin requests while the main thread begins to watch.
 TEST_F(HeldElsewhereTest, WhatIsToldAddsUpWhoeverChangesItMeanwhile) {
   const Limiter many = Concurrency::make(1'000'000).value();
   const std::vector<SavedRule> rules{{.name = "many", .variants = {}, .limiters = {&many}}};
   KeyTable table(1000);
   std::mutex mutex;
-  std::map<std::uint64_t, std::int64_t> told;  // by the key's word
+  std::map<std::uint64_t, std::int64_t> told;  // by the first word of the key
   std::vector<std::list<Permit>> held(3);
   {
     std::vector<std::jthread> workers;

@@ -1,4 +1,4 @@
-// Logs in the table: their memory, what happens when there is none left, and bills that mix every algorithm.
+// Logs in the table: their memory, a full log store, and bills with every algorithm.
 #include "unit/limit/traffic.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -21,7 +21,7 @@ class KeyTableLogs : public testing::Test {
   static bool charge(KeyTable& table, const Charge& line, TimePoint now, Outcome& out) {
     return table.charge({&line, 1}, now, {&out, 1});
   }
-  // Admissions of one key, a second apart, until the store of logs is full.
+  // Admits requests of each key, a second apart, until the log store is full.
   std::uint64_t exhaust(KeyTable& table, const Limiter& limiter) {
     std::uint64_t client = 0;
     Outcome out;
@@ -99,7 +99,7 @@ TEST_F(KeyTableLogs, WithoutMemoryTheNewestEntryMovesOn) {
   EXPECT_FALSE(out.overflow);
 }
 
-// Merged or not, no key is ever admitted more than its limit in any period.
+// Merged or not, a log never admits more than the limit of a key in any period.
 TEST_F(KeyTableLogs, WithoutMemoryTheLimitHoldsInEveryPeriod) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
@@ -167,7 +167,8 @@ TEST_F(KeyTableLogs, ARefundRemovesItsOwnEntry) {
   EXPECT_EQ(table.peek(line, kStart + 20min).remaining, 19);
 }
 
-// Two workers read their clocks in one order and lock in the other: the second is entered with the first.
+// Two workers read their clocks in one order and lock in the other. The second charge is entered with the
+// first.
 TEST_F(KeyTableLogs, ARefundWasLostWhereTheClocksOfWorkersCrossed) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("5/h");
@@ -192,14 +193,14 @@ TEST_F(KeyTableLogs, ARefundWasLostInTheOverflowCellOnceAnotherWasAdmitted) {
   EXPECT_EQ(refund(limiter, cell, kStart - 1h, 1), cell) << "that counts no more";
 }
 
-// Its entry is gone, and what came since is not its own.
+// The entry of the charge has expired, and later entries belong to other charges.
 TEST_F(KeyTableLogs, ARefundOfWhatCountsNoMoreTakesNothingOfOthers) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("5/h");
   const Charge line{key_of(1), &limiter};
   Outcome out;
   for (const auto at : {0min, 30min, 59min}) ASSERT_TRUE(charge(table, line, kStart + at, out));
-  (void)charge(table, {key_of(1), &limiter, 9}, kStart + 1h, out);  // refused; the first is forgotten
+  (void)charge(table, {key_of(1), &limiter, 9}, kStart + 1h, out);  // rejected; the first entry expires
   EXPECT_FALSE(table.refund(line, kStart, kStart + 1h));
   EXPECT_EQ(table.standing(line, kStart + 1h).remaining, 3);
 }
@@ -218,7 +219,7 @@ TEST_F(KeyTableLogs, ARuleThatWasGivenAnotherAlgorithmCountsAnew) {
   EXPECT_EQ(out.remaining, 2);
 }
 
-// One bill over every algorithm there is.
+// A bill with every algorithm.
 class Mixed : public KeyTableLogs {
  protected:
   std::vector<Charge> bill(std::uint64_t client, Cost cost = 1) const {
@@ -259,7 +260,8 @@ TEST_F(Mixed, ABillIsChargedWholeOrNotAtAll) {
     ASSERT_EQ(outcomes, alone) << "seed " << seed << " round " << round;
     ASSERT_EQ(yes, std::ranges::all_of(alone, &Outcome::allowed));
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      // What the most that fits would leave, before and after; what a queue has left depends on the cost.
+      // What the largest cost that fits would leave, before and after. In a queue it depends on the cost, so
+      // skip queues.
       if (std::holds_alternative<LeakyBucket>(*lines[i].limiter)) continue;
       const auto after = table.peek({lines[i].key, lines[i].limiter, kMaxCost}, now);
       const Cost left = alone[i].remaining;
@@ -287,7 +289,8 @@ TEST_F(Mixed, ThreadsAdmitExactlyWhatOneWould) {
         std::mt19937_64 random(thread);
         std::vector<Outcome> outcomes(limiters_.size());
         for (int i = 0; i < 4'000; ++i) {
-          // Each at an instant of its own, so that logs need chunks; the tightest is gcra with 31.
+          // Each bill has its own instant, so that logs need chunks. The smallest capacity is that of gcra,
+          // 31.
           const auto lines = bill(random() % 20);
           if (table.charge(lines, kStart + Duration(random() % 1'000), outcomes)) {
             ++admitted;
@@ -300,7 +303,7 @@ TEST_F(Mixed, ThreadsAdmitExactlyWhatOneWould) {
   EXPECT_EQ(admitted, 20 * 31);
   for (std::uint64_t client = 0; client < 20; ++client) {
     auto lines = bill(client, kMaxCost);
-    lines[2].cost = 1;  // of a queue: as many more of that cost fit behind it
+    lines[2].cost = 1;  // a queue counts requests of this cost
     for (std::size_t i = 0; i < 8; ++i)
       ASSERT_EQ(table.peek(lines[i], kStart + 1ms).remaining, quota(limiters_[i]) - 31) << i;
     ASSERT_EQ(table.peek(lines[8], kStart).remaining, 45) << "a permit was lost";
@@ -312,7 +315,7 @@ TEST_F(Mixed, AStepOfTheWallClockChangesNothing) {
   std::vector<Outcome> outcomes(limiters_.size());
   const auto lines = bill(1);
   while (table.charge(lines, kStart + 1h, outcomes)) give_back(table, lines, kStart + 1h);
-  // A worker that read its clock earlier comes late: nothing is refilled, and nothing moves.
+  // A worker with an earlier clock locks later: nothing is refilled, and no state moves back.
   for (const auto earlier : {1us, 1'000us, 60'000'000us, 3'600'000'000us}) {
     ASSERT_FALSE(table.charge(lines, kStart + 1h - earlier, outcomes));
     for (std::size_t i = 0; i < 8; ++i)

@@ -1,5 +1,4 @@
-// What the table costs: memory for a million keys, whoever comes beyond them, and no allocation for a
-// decision.
+// The cost of the table: memory for a million keys, clients beyond them, and no allocation for a decision.
 #include "unit/limit/traffic.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -15,7 +14,7 @@ namespace {
 std::atomic<std::uint64_t> allocations{0};
 }
 
-// Every allocation of this program is counted.
+// Counts every allocation of this program.
 void* operator new(std::size_t size) {
   ++allocations;
   if (void* at = std::malloc(size)) return at;
@@ -31,10 +30,10 @@ void operator delete(void* at, std::size_t) noexcept {
 namespace weir::limit {
 namespace {
 
-// A sanitizer's shadow of the same pages is resident too: at most four bytes for each under ThreadSanitizer.
+// Under a sanitizer its shadow memory is resident too: at most four bytes a byte with ThreadSanitizer.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr std::uint64_t kShadow = 5;
-constexpr std::uint64_t kHaste = 20;  // how many times fewer keys than where nothing is slow
+constexpr std::uint64_t kHaste = 20;  // divides the number of keys in slow builds
 #else
 constexpr std::uint64_t kShadow = 1;
 constexpr std::uint64_t kHaste = 1;
@@ -70,8 +69,8 @@ TEST(KeyTableMemory, AMillionKeysTakeLessThan64MiB) {
   EXPECT_EQ(table.stats().overflowed, 0);
 }
 
-// Ten million clients, each with one request, come upon a table whose million keys are all live: what the
-// table does with them is what an attacker can buy.
+// Ten million clients with one request each meet a table whose million keys are all live. An attacker can
+// achieve no more than the table then admits.
 TEST(KeyTableMemory, TenMillionNewcomersBuyNoMemoryAndNobodysState) {
   constexpr std::uint64_t kKeys = 1'000'000 / kHaste;
   constexpr std::uint64_t kAttackers = 10 * kKeys;
@@ -108,7 +107,7 @@ TEST(KeyTableMemory, TenMillionNewcomersBuyNoMemoryAndNobodysState) {
 }
 
 TEST(KeyTableMemory, ADecisionAllocatesNothing) {
-  KeyTable table(1'000);  // small: it overflows
+  KeyTable table(1'000);  // small enough to overflow
   const Limiter bucket = token_bucket("10/s", 5);
   const Limiter queue = leaky_bucket("10/s", 5);
   const Limiter log = SlidingLog::make(rate("5000/s")).value();
@@ -129,7 +128,7 @@ TEST(KeyTableMemory, ADecisionAllocatesNothing) {
     if (charged && i % 2 == 1) table.release(bill[5], now, {}, outcomes[5].overflow);
     table.sweep(now, 1);
     static_cast<void>(table.peek(bill[0], now));
-    // A log by itself, so that it grows and drains.
+    // The log is in a bill of its own, so that it grows and drains.
     table.charge({&bill[3], 1}, now + Duration(1), {outcomes.data(), 1});
   }
   EXPECT_EQ(allocations.load(), before);

@@ -1,4 +1,4 @@
-// The table while a reload changes rules: keys move on to new numbers as they are met, or in one pass.
+// The table while reloads change rules: keys are converted when a request uses them, or in one pass.
 #include "weir/limit/key_table.hpp"
 #include "weir/limit/permit.hpp"
 
@@ -125,7 +125,7 @@ TEST_F(KeyTableReadings, TheCellThatNewcomersShareMovesOn) {
   EXPECT_EQ(outcome.remaining, 9);
 }
 
-// Who is under way in that cell gives its place back there: carried over, it would be taken for ever.
+// A permit in the shared cell is released there. If new slots copied it, nobody would release the copy.
 TEST_F(KeyTableReadings, APlaceInTheCellThatNewcomersShareStaysThere) {
   const Limiter two = Concurrency::make(2).value(), three = Concurrency::make(3).value();
   KeyTable small(1);
@@ -146,8 +146,8 @@ TEST_F(KeyTableReadings, APlaceInTheCellThatNewcomersShareStaysThere) {
   EXPECT_EQ(outcome.remaining, 2) << "one place was left taken";
 }
 
-// Of a thousand five were reserved, of which four were used: less than one of ten either way. Rounded in the
-// client's favour and in nobody's it would be owed what it was to get back.
+// Five of a thousand were reserved and four used: less than one of ten. Rounding the refund down and the debt
+// up would charge the client instead of refunding it.
 TEST_F(KeyTableReadings, ASurplusOfLessThanAUnitIsNoDebt) {
   const auto remaining = [&](const Limiter& many, const Limiter& few) {
     KeyTable table(1000);
@@ -166,7 +166,7 @@ TEST_F(KeyTableReadings, ASurplusOfLessThanAUnitIsNoDebt) {
     EXPECT_EQ(after, before);
 }
 
-// A rule that is given another algorithm, and after it the first one again.
+// A rule gets another algorithm, and then the first one again.
 class KeyTableLives : public KeyTableReadings {
  protected:
   bool admits(const Charge& line) { return ask(line).allowed; }
@@ -207,7 +207,7 @@ TEST_F(KeyTableLives, NothingIsGivenBackToAKeyThatBeganAnew) {
   EXPECT_EQ(room(charge(1, kTen, 2)), 10);
 }
 
-// A key whose cell nobody has met since is still in the life that its requests were charged in.
+// A cell that no request has used since is still of the generation in which it was charged.
 TEST_F(KeyTableLives, ACellThatStayedGetsBackWhatItWasCharged) {
   table_.introduce(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
@@ -257,7 +257,7 @@ TEST_F(KeyTableLives, ARuleThatWasGoneBeginsAnew) {
   EXPECT_FALSE(refund(charge(1, kTen, 0, 4)));
 }
 
-// Two are under way when the rule changes and changes back: they take no place, and free none.
+// Two permits are out when the rule changes and changes back. They then occupy no unit, and free none.
 TEST_F(KeyTableLives, APlaceOfAnotherLifeIsNobodysNow) {
   table_.introduce(0, reading("r", two_), kNow);
   const auto old = charge(1, two_, 0);
@@ -310,8 +310,8 @@ TEST_F(KeyTableLives, AnAdaptiveLimitCountsWhatItAdmittedItself) {
   EXPECT_EQ(room(now), 2);
 }
 
-// A request that began under the old configuration and asks late, because its body took so long, is counted
-// apart: it neither takes a place for good nor gives one back that it never had.
+// A request of the old configuration asks late, for example after a slow body. Its permit is counted in the
+// shared cell. So it neither occupies a unit for ever nor frees one that it never took.
 TEST_F(KeyTableLives, WhoComesLateIsCountedApart) {
   const auto late = [this](const Limiter& was, const Limiter& is) {
     SCOPED_TRACE(describe(was) + ", then " + describe(is));

@@ -31,7 +31,7 @@ TEST_F(KeyTableTest, ThatAKeyIsForgottenHasATurn) {
   EXPECT_LT(forgotten, charged_anew);
 }
 
-// What a request charged before comes back after the key was forgotten: nobody gains by it.
+// A charge is refunded after its key was evicted. Nobody gains by it.
 TEST_F(KeyTableTest, AForgottenKeyIsGivenBackNoMoreThanItHas) {
   KeyTable table(100);
   ASSERT_TRUE(charge(table, {line(1, three_)}, kStart));
@@ -41,8 +41,8 @@ TEST_F(KeyTableTest, AForgottenKeyIsGivenBackNoMoreThanItHas) {
   EXPECT_FALSE(charge(table, {line(1, three_)}, kStart));
 }
 
-// Of a limit of five: four are under way, the key is reset, five more are charged. What the four give back
-// then, or what they turn out to owe, is no longer theirs.
+// Four requests of a limit of five are under way, the key is reset, and five more are charged. Refunds and
+// debts of the first four must no longer count.
 TEST_F(KeyTableTest, WhatWasChargedBeforeAResetIsNeitherGivenBackNorSettled) {
   const Limiter limiters[] = {token_bucket("5/day", 5),
                               gcra("5/day", 4),
@@ -76,7 +76,7 @@ TEST_F(KeyTableTest, AResetIsOfOneKeyAlone) {
   EXPECT_TRUE(table.refund(line(2, daily), kStart, kStart + 2s));
 }
 
-// So many resets while one request is under way are remembered as one of all keys.
+// That many resets while one request is under way count as a reset of all keys.
 TEST_F(KeyTableTest, TooManyResetsKeepEverythingCharged) {
   KeyTable table(10'000);
   const Limiter daily = FixedWindow::make({5, 24h}).value();
@@ -91,8 +91,8 @@ TEST_F(KeyTableTest, TooManyResetsKeepEverythingCharged) {
   }
 }
 
-// Its clock was read before another worker's, which has forgotten the key meanwhile: the day is over, and
-// what comes now is of the next one.
+// A worker's clock was read before that of another worker, which has evicted the key since. The day is over,
+// so the late charge belongs to the next day.
 TEST_F(KeyTableTest, AnEarlierClockFindsNoRoomInADayThatWasForgotten) {
   const Limiter daily = FixedWindow::make({5, 24h}).value();
   const Limiter log = SlidingLog::make({5, 24h}).value();
@@ -113,7 +113,7 @@ TEST_F(KeyTableTest, AnEarlierClockFindsNoRoomInADayThatWasForgotten) {
     }
 }
 
-// A queue's departures count from the instant at which the request asks.
+// The departures of a queue count from the instant of the request.
 TEST_F(KeyTableTest, AnEarlierClockGivesItsDepartureBackAllTheSame) {
   KeyTable table(64);
   const Limiter queue = leaky_bucket("1/s", 4);

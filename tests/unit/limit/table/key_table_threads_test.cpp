@@ -1,4 +1,4 @@
-// What threads may do to one table at once. Run under ThreadSanitizer too.
+// What threads may do to one table at once. Also runs under ThreadSanitizer.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -25,8 +25,8 @@ void in_parallel(Work work) {
     threads.emplace_back([&work, i] { work(static_cast<std::uint64_t>(i)); });
 }
 
-// One bill, which everybody asks for at one instant, so that it is all the same who comes first. Of any
-// limiters, those of what is under way among them.
+// One bill that all threads charge at one instant, so that their order does not matter. It may have any
+// limiter, also of concurrency.
 struct Rush {
   explicit Rush(Dice& dice, RuleIndex first) : at(dice.start()) {
     const auto count = dice.between(1, kMost);
@@ -50,13 +50,13 @@ struct Rush {
       admitted += table.charge(bill, at, std::span(outcomes).first(bill.size()));
   }
   static constexpr std::uint64_t kMost = 3;
-  static constexpr int kAsked = 4;  // by each thread
+  static constexpr int kAsked = 4;  // requests of each thread
   TimePoint at;
   std::vector<Limiter> limiters;
   std::vector<Charge> bill;
 };
 
-// So many at a time to one table, through which the threads go side by side.
+// Lets all threads charge many bills at once to one table.
 void rush(Dice& dice) {
   constexpr std::size_t kRushes = 50;
   std::vector<std::unique_ptr<Rush>> rushes;
@@ -118,7 +118,7 @@ TEST(KeyTableThreads, ChargeTwoRulesAlike) {
 
 TEST(KeyTableThreads, BillsOverManyShardsSweepsAndRefundsNeverWaitInACircle) {
   const auto seed = new_seed();
-  KeyTable table(300'000);  // all 256 shards
+  KeyTable table(300'000);  // uses all 256 shards
   const Limiter limiter = token_bucket("1000/s", 1'000'000);
   std::atomic<std::uint64_t> taken{0};
   in_parallel([&](std::uint64_t thread) {

@@ -1,4 +1,4 @@
-// A key table, bills for it, and how to fill it.
+// A key table, bills for it, and a function that fills it.
 #pragma once
 
 #include "unit/limit/traffic.hpp"
@@ -11,7 +11,7 @@
 
 namespace weir::limit {
 
-// Buckets of one and three tokens that gain one an hour.
+// Buckets of one and three tokens that gain one token an hour.
 class KeyTableTest : public testing::Test {
  protected:
   Charge line(std::uint64_t client, const Limiter& limiter, RuleIndex rule = 0, Cost cost = 1) const {
@@ -25,7 +25,7 @@ class KeyTableTest : public testing::Test {
     outcomes_.assign(bill.size(), {});
     return table.charge(bill, now, outcomes_);
   }
-  // Takes keys until no newcomer finds a slot; returns how many it took.
+  // Charges new keys until no newcomer finds a slot. Returns how many it charged.
   std::uint64_t fill(KeyTable& table, const Limiter& limiter) {
     std::uint64_t client = 0;
     while (charge(table, {line(client, limiter)}, kStart) && !outcomes_[0].overflow) ++client;

@@ -1,5 +1,5 @@
-// A table full of live keys: newcomers share one cell for each ledger of a rule, and each of those is
-// charged, given back and settled as the cell of one key would be.
+// A table full of live keys. Newcomers share a cell for each ledger of a rule. That cell is charged, refunded
+// and settled like the cell of one key.
 #include "limit/table/overflow.hpp"
 
 #include "unit/limit/random_case.hpp"
@@ -17,9 +17,9 @@ namespace weir::limit {
 namespace {
 
 constexpr RuleIndex kFillers = 200;
-constexpr TimePoint kLatest{Duration(std::int64_t{1} << 54)};  // well before the table's own end of time
+constexpr TimePoint kLatest{Duration(std::int64_t{1} << 54)};  // well before the last instant of the table
 
-// Takes keys that nothing ever drains until no newcomer finds a slot.
+// Charges keys that never drain until no newcomer finds a slot.
 void fill(KeyTable& table, const Limiter& one_at_once) {
   std::uint64_t client = 0;
   Outcome out;
@@ -29,7 +29,7 @@ void fill(KeyTable& table, const Limiter& one_at_once) {
   } while (!out.overflow);
 }
 
-// An elastic rule: two limiters of one algorithm that both count every admission, of which one decides.
+// An elastic rule: two limiters of one algorithm both count every admission, and one of them decides.
 struct Pair {
   Case own, elastic;
 };
@@ -48,7 +48,7 @@ Pair random_pair(Dice& dice) {
   }
 }
 
-// The same requests to the table and to two cells that the test keeps.
+// Sends the same requests to the table and to two cells of the test.
 class FullTable {
  public:
   FullTable(Dice& dice, const Pair& pair) : dice_(dice), pair_(pair), table_(16), now_(dice.start()) {
@@ -147,7 +147,7 @@ class FullTable {
   std::uint64_t client_ = 0;
 };
 
-// One limiter that overwrites the other's count, or is given back twice, shows within a few requests.
+// The test fails within a few requests if one limiter overwrites the other's count or is refunded twice.
 TEST(Overflow, BothLimitsOfAnElasticRuleCountEveryAdmission) {
   const auto seed = new_seed();
   Dice dice(seed);
@@ -172,7 +172,7 @@ TEST(Overflow, NewcomersAreAdmittedNoMoreThanTheLimitThatDecides) {
     std::array<Outcome, 2> outcomes;
     if (!table.charge(bill, kStart, outcomes)) continue;
     ++admitted;
-    if (client % 2 == 0) continue;  // it never reached an upstream
+    if (client % 2 == 0) continue;  // it never reached a server
     table.refund(bill, kStart, outcomes, kStart);
     --admitted;
   }
@@ -185,7 +185,7 @@ TEST(Overflow, WindowsOfDifferentPeriodsDrainWhenTheyWould) {
   fill(table, one);
   const Limiter hourly = SlidingWindow::make({10, 1h}).value(), quick = SlidingWindow::make({10, 1s}).value();
   Outcome out;
-  for (int i = 0; i < 5; ++i) {  // to and fro between two tiers
+  for (int i = 0; i < 5; ++i) {  // alternate between two tiers
     const Charge slow{key_of(1), &hourly, 1, 3, true, 2}, fast{key_of(2), &quick, 1, 3, true, 4};
     ASSERT_TRUE(table.charge({&slow, 1}, kStart, {&out, 1}));
     EXPECT_EQ(out.remaining, 9 - i);
@@ -196,7 +196,7 @@ TEST(Overflow, WindowsOfDifferentPeriodsDrainWhenTheyWould) {
   EXPECT_TRUE(table.peek({key_of(1), &hourly, 10, 3, true, 2}, kStart + 2h).allowed);
 }
 
-// Beyond the bound ledgers share two cells, whose limiters count in different units.
+// Ledgers beyond the bound share two cells, whose limiters count in different units.
 TEST(Overflow, LedgersBeyondTheBoundShareTheirRulesTwoCells) {
   const Limiter bucket = token_bucket("1/h", 3), slow = token_bucket("1/h", 5);
   const auto taken = [](const Limiter& limiter, const Cell& cell) {

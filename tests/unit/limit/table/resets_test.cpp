@@ -1,4 +1,4 @@
-// What resets of keys leave alone.
+// What resets of other keys must not change.
 #include "limit/table/resets.hpp"
 
 #include "unit/limit/traffic.hpp"
@@ -8,8 +8,8 @@
 namespace weir::limit {
 namespace {
 
-// So many resets meanwhile stand for every key: of what is held none takes anything away, for nobody else
-// would ever give it back.
+// That many resets count as a reset of all keys. Permits must survive them, because nobody else would release
+// them.
 TEST(Resets, APlaceComesBackHoweverManyKeysWereResetMeanwhile) {
   KeyTable table(1'000);
   const Limiter one = Concurrency::make(1).value();

@@ -1,4 +1,4 @@
-// Which limiters a snapshot takes for one another.
+// Which limiters a snapshot treats as equal.
 #include "weir/limit/saved.hpp"
 
 #include "unit/limit/traffic.hpp"
@@ -57,7 +57,7 @@ TEST(Saved, AFingerprintIsOfAlgorithmAndNumbers) {
           << describe(some[i]) << " and " << describe(same[j]);
 }
 
-// Whether a reload may leave a rule's keys where they are.
+// Returns true if a reload may leave the keys of a rule in place.
 TEST(Saved, RulesCountAlikeWithTheSameNumbersOrWhereOnlyWhatIsUnderWayCounts) {
   const Limiter window = FixedWindow::make(rate("10/day")).value();
   const Limiter two = Concurrency::make(2).value(), three = Concurrency::make(3).value();

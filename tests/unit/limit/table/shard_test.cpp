@@ -1,4 +1,4 @@
-// Keys that move over to make room: never one that a bill in progress points at.
+// Keys move to make room, but never a key that a bill in progress uses.
 #include "unit/limit/traffic.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -8,8 +8,8 @@
 namespace weir::limit {
 namespace {
 
-// Tables as full as they get, and bills of keys that are there and one that is not: to find room for it a
-// neighbour has to move, and some of those are in the same bill.
+// Full tables, and bills of known keys and one newcomer. The newcomer needs a neighbour to move, and some
+// neighbours are in the same bill.
 TEST(Shard, NoLineOfABillMovesWhileItIsCharged) {
   constexpr std::uint64_t kTables = 100, kKnown = 60, kNewcomers = 20, kTogether = 24;
   const Limiter limiter = FixedWindow::make({1'000, 24h}).value();

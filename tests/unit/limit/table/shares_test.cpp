@@ -1,4 +1,4 @@
-// What each rule has of the key table and of the logs' memory, whatever the clients of other rules do.
+// The part of the key table and of the log store that each rule has, whatever the clients of other rules do.
 #include "weir/limit/shares.hpp"
 
 #include "limit/table/quota.hpp"
@@ -12,7 +12,7 @@
 namespace weir::limit {
 namespace {
 
-constexpr std::size_t kKeys = 2'000;  // in one shard
+constexpr std::size_t kKeys = 2'000;  // all in one shard
 
 class Shares : public KeyTableTest {
  protected:
@@ -26,7 +26,7 @@ class Shares : public KeyTableTest {
                       .limiters = {&limiter}},
                      kStart);
   }
-  // Whether a client has a cell of its own in a rule, once it has been charged.
+  // Returns true if a client of a rule has its own cell after a charge.
   bool has_own_cell(std::uint64_t client, RuleIndex rule, const Limiter& limiter, TimePoint now = kStart) {
     charge(table_, {line(client, limiter, rule)}, now);
     return !outcomes_[0].overflow;
@@ -38,7 +38,7 @@ class Shares : public KeyTableTest {
       own += has_own_cell(i + 1'000'000 * rule, rule, limiter, now) ? 1 : 0;
     return own;
   }
-  // Admissions of one client, 1 µs apart.
+  // Charges one client repeatedly, 1 µs apart, and returns the admissions.
   void fill_log(std::uint64_t client, RuleIndex rule, const Limiter& limiter, int admissions) {
     for (int i = 0; i < admissions; ++i)
       charge(table_, {line(client, limiter, rule)}, kStart + std::chrono::microseconds(i));
@@ -81,7 +81,7 @@ TEST_F(Shares, RuleThatHasItsShareForgetsDrainedKeysForNewcomers) {
   own_cells(2 * kKeys, 0, one_);
   const auto full = keys_of(0);
   std::uint64_t own = 0;
-  for (std::uint64_t i = 0; i < kKeys / 8; ++i)  // no sweep has passed
+  for (std::uint64_t i = 0; i < kKeys / 8; ++i)  // no sweep has run yet
     own += has_own_cell(500'000 + i, 0, one_, kStart + 3h) ? 1 : 0;
   EXPECT_EQ(own, kKeys / 8);
   EXPECT_LE(keys_of(0), full);
@@ -119,7 +119,7 @@ TEST_F(Shares, KeysUnderOldNumbersCountInTheirRulesPart) {
   introduce(0, three_);
   introduce(1, three_, "reloaded");
   introduce(2, one_, "reloaded");
-  own_cells(3 * kKeys, 1, three_);  // a request that began before the reload names the old one still
+  own_cells(3 * kKeys, 1, three_);  // a request from before the reload still has the old index
   const auto held = keys_of(1) + keys_of(2);
   EXPECT_EQ(own_cells(20, 2, one_), 0) << "a second part";
   EXPECT_EQ(keys_of(1) + keys_of(2), held);
@@ -160,8 +160,7 @@ TEST_F(Shares, OneRuleThatKeepsLogsHasAllChunks) {
   EXPECT_EQ(table_.stats().log_chunks_used, table_.stats().log_chunks);
 }
 
-// Charges, refunds, resets, sweeps and reloads as they come. A rule with less than its part is never refused
-// a place.
+// Random charges, refunds, resets, sweeps and reloads. A rule with less than its part always gets a place.
 TEST_F(Shares, HoldUnderRandomOperations) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -210,7 +209,7 @@ TEST_F(Shares, HoldUnderRandomOperations) {
   EXPECT_GT(shared, 1'000);
 }
 
-// Against counts that are made anew each time.
+// Compares with counts that are made anew each time.
 TEST(Quota, CountsAsItsModel) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -19,10 +19,10 @@ TEST(Turn, GoesByTimeAndThenByCount) {
   EXPECT_EQ(turn_after(turn_at(kStart), kStart), turn_at(kStart) + 1);
   EXPECT_EQ(turn_after(turn_at(kStart), kStart + 1us), turn_at(kStart + 1us));
   EXPECT_EQ(turn_after(turn_at(kStart + 5us), kStart),
-            turn_at(kStart + 5us) + 1);  // whose clock was read before
+            turn_at(kStart + 5us) + 1);  // its clock was read before
 }
 
-// What one thread asked of the table, and what it was told.
+// A request of one thread to the table, and the answer.
 struct Deed {
   enum class Kind { Charge, Refund, Settle, Release } kind = Kind::Charge;
   std::vector<Charge> charges;
@@ -51,7 +51,7 @@ void carry_out(KeyTable& table, Deed& deed, Turn* turn) {
   }
 }
 
-// What the workers of a round meet: limiters of all kinds, and how fast time goes by.
+// The input of one round: limiters of all kinds, and the speed of time.
 struct Rules {
   explicit Rules(Dice& dice) {
     for (std::size_t i = 0; i < 4; ++i) cases.push_back(dice.limiter());
@@ -66,7 +66,7 @@ struct Rules {
   }
   static constexpr int kDeeds = 100;  // of each worker
   std::vector<Case> cases;
-  std::uint64_t pace;  // µs from one deed to the next
+  std::uint64_t pace;  // µs between two deeds
 };
 
 bool charged(const Deed& deed) {
@@ -75,7 +75,7 @@ bool charged(const Deed& deed) {
   return true;
 }
 
-// Workers whose clocks were read a while before they come to lock.
+// Workers read their clocks some time before they lock.
 class Work {
  public:
   Work(KeyTable& table, const Rules& rules, std::uint64_t seed) : table_(table), rules_(rules), dice_(seed) {}
@@ -134,7 +134,7 @@ class Work {
   std::vector<Deed> later_;
 };
 
-// Returns how many bills were refused by some line.
+// Returns how many bills were rejected.
 std::size_t expect_the_same_in_order(std::vector<Deed>& deeds) {
   std::sort(deeds.begin(), deeds.end(), [](const Deed& a, const Deed& b) { return a.turn < b.turn; });
   KeyTable again(1000);
