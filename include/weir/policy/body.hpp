@@ -1,4 +1,4 @@
-// What may be asked of the text of a small body. Pure; whoever calls it has the whole body in memory.
+// Searches the text of a small request body. Pure; the caller has the whole body in memory.
 #pragma once
 
 #include <cstdint>
@@ -8,25 +8,25 @@
 
 namespace weir::policy {
 
-// As much as a request's body was looked at before it is decided on.
+// The part of a request's body that weir has read before it decides.
 struct RequestBody {
   enum class State : std::uint8_t {
-    Unread,   // not at all: no rule asks for it
-    Whole,    // `text` is all of it, or there is none
-    TooLong,  // there is more of it than any rule reads
-    Coded,    // compressed or so (Content-Encoding): what it says cannot be read here
+    Unread,   // no rule reads it
+    Whole,    // `text` is the whole body; empty if there is none
+    TooLong,  // longer than the rules may read
+    Coded,    // compressed or otherwise encoded (Content-Encoding), so weir cannot read it
   };
   State state = State::Unread;
   std::string_view text{};
 };
 
-// The form in which `body_contains` compares: ASCII letters in lower case, all else as it is.
+// Returns a word in the form in which `body_contains` compares: ASCII letters in lower case.
 [[nodiscard]] std::string body_word(std::string_view text);
 
-// Whether any of the words stands anywhere in the body, without regard to the case of ASCII letters: as it
-// came, or with the escapes of JSON (\u0041, \/) or of forms (%41, +) undone, whatever the body claims to be,
-// so that no spelling which an upstream undoes hides a word. REQUIRES that each is as `body_word` makes it;
-// an empty one stands in every body.
+// Returns true if the body contains any of the words, ignoring the case of ASCII letters. Searches the body
+// as received, and also with the escapes of JSON (\u0041, \/) and of forms (%41, +) decoded, whatever its
+// Content-Type. So an escape that the upstream decodes cannot hide a word. An empty word is in every body.
+// REQUIRES: each word is a result of `body_word`.
 [[nodiscard]] bool body_contains(std::string_view body, std::span<const std::string> words);
 
 }  // namespace weir::policy

@@ -1,6 +1,6 @@
-// Which requests need the claims of their token, and what it means for a rule that they are not there. A
-// signature costs more than all else that a request is decided by, so a token is verified only if a rule that
-// applies counts by a claim, and no rule that needs none refuses before. Pure.
+// Which requests need the claims of their token, and what a missing claim means for a rule. Verifying a
+// signature costs more than the rest of a decision. So a token is verified only if a rule that applies needs
+// a claim, and no rule that needs none rejects the request first. Pure.
 #pragma once
 
 #include "weir/policy/identity.hpp"
@@ -12,15 +12,16 @@
 
 namespace weir::policy {
 
-// Returns true if the request has a token that is not verified yet, and the digest of the pattern may depend
-// on its claims: a part has an alternative that is a claim, and none before it is present.
+// Returns true if the request has an unverified token and the pattern's digest may depend on its claims. That
+// is so if a part has a claim among its alternatives and no alternative before it is present.
 [[nodiscard]] bool needs_claims(const KeyPattern& pattern, const Request& request);
-// The same of a rule that may apply; of one that queues also if its queue would know the client by a claim.
+// The same for a rule that may apply, also if its queue names clients by a claim.
 [[nodiscard]] bool needs_claims(const Rule& rule, const Request& request);
-// Returns true if one of the rules does.
+// Returns true if any of the rules needs claims.
 [[nodiscard]] bool needs_claims(std::span<const Rule> rules, const Request& request);
 
-// Returns why a part of a key is missing, if a token was to say it. REQUIRES that the token is verified.
+// Returns why a part of a key is missing, if a token should have provided it. REQUIRES: the token was
+// verified.
 [[nodiscard]] std::optional<TokenFault> token_fault_behind(const KeyPart& part,
                                                            const ClientIdentity& client) noexcept;
 

@@ -1,6 +1,6 @@
-// Who is asking where trusted proxies say so: the walk over X-Forwarded-For or Forwarded.
+// Finds the client's address behind trusted proxies, from X-Forwarded-For or Forwarded.
 //
-// Pure, and nothing is allocated.
+// Pure. Allocates nothing.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -11,17 +11,17 @@
 
 namespace weir::policy {
 
-// Where trusted proxies say who is asking. One of them alone: a proxy that writes the one may pass on the
-// other as its client sent it.
+// The field in which trusted proxies report the client's address. Only one is read: a proxy that writes one
+// of them may forward the other as the client sent it.
 enum class AddressField : std::uint8_t { XForwardedFor, Forwarded };
 
 [[nodiscard]] bool is_trusted(std::span<const base::Cidr> trusted, const base::IpAddress& address) noexcept;
 
-// The peer, where it is not trusted. Else the rightmost untrusted address of the field, walking from the
-// right over trusted ones; several lines are one list; a malformed element ends the walk at the last address
-// that was believed, as does one that tells no address ("unknown", "_hidden"). Empty elements are skipped
-// (RFC 9110 §5.6.1.2); a port behind an address is allowed. That Connection names the field changes nothing.
-// At most 64 elements are looked at, empty ones included: the last that was believed then counts.
+// Returns the peer if it is not trusted. Otherwise walks the field from right to left over trusted addresses
+// and returns the first untrusted one. Several lines are one list. An invalid element, or one without an
+// address ("unknown", "_hidden"), ends the walk; the last address before it is returned. Empty elements are
+// skipped (RFC 9110 §5.6.1.2). An address may have a port. The field counts even if Connection names it. The
+// walk ends after 64 elements, empty ones included.
 [[nodiscard]] base::IpAddress client_address(std::span<const base::Cidr> trusted, AddressField field,
                                              const base::IpAddress& peer,
                                              const http::Fields& fields) noexcept;

@@ -1,9 +1,10 @@
-// What a client of a rule is shown as, beside its digest: the values of its key that are no secrets.
+// The readable text for a client of a rule, shown beside its digest: the values of its key that are not
+// secret.
 //
 //   ["ip"] "203.0.113.7"    ["user", "route"] "user:alice route:/api/*"    ["api_key"] "api_key of alice"
 //
-// Of API keys, headers, cookies, query parameters and claims the name alone is shown, of a key that the keys
-// file knows also whose it is; the digest tells such clients apart. [] is "everybody".
+// The text has only the names of API keys, headers, cookies, query parameters and claims. For an API key in
+// the keys file it also has the holder. The digest tells such clients apart. An empty key [] is "everybody".
 #pragma once
 
 #include "weir/policy/rule.hpp"
@@ -13,12 +14,12 @@
 
 namespace weir::policy {
 
-// Writes as much of it as `room` takes, and returns that. Octets of a client's own beyond printable ASCII
-// come out as '?'. Allocates nothing. REQUIRES that the rule's key has a name.
+// Writes the text, cut to the size of `room`, and returns it. Octets that are not printable ASCII become '?'.
+// Allocates nothing. REQUIRES: the rule's key has a name for the request.
 [[nodiscard]] std::string_view write_client(std::span<char> room, const KeyPattern& key,
                                             const Request& request) noexcept;
 
-// Whether that tells clients apart without the digest.
+// Returns true if the text alone tells clients apart, without the digest.
 [[nodiscard]] bool is_readable(const KeyPattern& key) noexcept;
 
 }  // namespace weir::policy

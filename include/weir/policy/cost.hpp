@@ -1,6 +1,6 @@
-// What a request says it costs: in a header, in its query, in its JSON body.
+// Reads the cost of a request from a header, its query or its JSON body.
 //
-// Pure. A number that a client wrote wrongly is the client's fault and a value here, never an exception.
+// Pure. An invalid number is the client's fault and is returned as a value, never as an exception.
 #pragma once
 
 #include "weir/http/head.hpp"
@@ -14,35 +14,36 @@
 
 namespace weir::policy {
 
-// How deep arrays and objects of a body that is read may lie in each other: each takes a part of the stack.
+// The maximum depth of nested arrays and objects in a JSON body. Each level uses some of the stack.
 inline constexpr std::size_t kDeepestJson = 512;
 
 struct CostSource {
   enum class Kind : std::uint8_t { None, Header, Query, Json };
   Kind kind = Kind::None;
-  std::string name;         // of the header or query parameter; of Json a pointer (RFC 6901)
-  std::uint32_t scale = 0;  // 0: whole numbers; else all numbers, times so much, rounded up
+  std::string name;         // of the header or query parameter; for Json a pointer (RFC 6901)
+  std::uint32_t scale = 0;  // 0: only whole numbers; otherwise all numbers, multiplied by it and rounded up
 };
 
-// Reads a cost as JSON writes numbers. "5", "5.0" and "5e0" are 5; with a scale of 100 "19.99" is 1999, and
-// "0.001" is 1. The result is exact, whatever the digits. Returns nullopt for any other text, for one that is
-// no whole number where `scale` is 0, and for what comes to less than 1 or more than kMaxCost.
+// Parses a cost in JSON number syntax. "5", "5.0" and "5e0" are 5. With a scale of 100 "19.99" is 1999 and
+// "0.001" is 1. The result is exact. Returns nullopt for any other text, for a fraction if `scale` is 0, and
+// for a cost below 1 or above kMaxCost.
 [[nodiscard]] std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale);
 
-// What the request's head says; `otherwise` where it says nothing. nullopt where it is faulty: no number that
-// parse_cost takes, or several that differ. REQUIRES a source in the head.
+// Returns the cost in the request's head, or `otherwise` if there is none. Returns nullopt if parse_cost
+// rejects a value or if values differ. REQUIRES: the source is in the head.
 [[nodiscard]] std::optional<limit::Cost> cost_in_head(const CostSource& source, const http::RequestHead& head,
                                                       limit::Cost otherwise);
 
-// What a whole JSON body says under the pointer, as a number or as a string with one; likewise. An empty body
-// says nothing; one that is no JSON is faulty, and one that says it twice.
+// Returns the cost under the pointer in a JSON body: a number, or a string with a number. Returns `otherwise`
+// if the body is empty or has nothing there. Returns nullopt for invalid JSON, an invalid cost, or a
+// duplicate member.
 [[nodiscard]] std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_view body,
                                                       limit::Cost otherwise);
 
-// Whether it is faulty because it is nested deeper than kDeepestJson, wherever.
+// Returns true if the body is nested deeper than kDeepestJson.
 [[nodiscard]] bool is_too_deep(const CostSource& source, std::string_view body);
 
-// "header X-Cost", "query cost", "json /amount"; "request" of None.
+// Returns "header X-Cost", "query cost" or "json /amount"; "request" for None.
 [[nodiscard]] std::string describe(const CostSource& source);
 
 }  // namespace weir::policy

@@ -1,6 +1,7 @@
-// Which country an address is in, by a database in MaxMind's format (GeoLite2-Country and its like).
+// Looks up the country of an address in a database of MaxMind's format (such as GeoLite2-Country).
 //
-// The file is mapped into memory once; immutable and pure from then on, any thread may ask. Copies share it.
+// The file is mapped into memory once and is then immutable. Any thread may look up. Copies share the
+// mapping.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -14,20 +15,20 @@ namespace weir::policy {
 
 class Countries {
  public:
-  // An error says what is wrong with the file.
+  // Opens a database. The error says what is wrong with the file.
   [[nodiscard]] static base::Result<Countries> open(const std::string& file);
 
-  // "CH": what the database says under country.iso_code, which lives as long as it does; empty where it does
-  // not know. Allocates nothing.
+  // Returns country.iso_code, such as "CH", or an empty text if it is unknown. The view lives as long as the
+  // database. Allocates nothing.
   [[nodiscard]] std::string_view of(const base::IpAddress& address) const noexcept;
 
-  // What the database calls itself: "GeoLite2-Country".
+  // Returns the database's own name: "GeoLite2-Country".
   [[nodiscard]] std::string name() const;
 
  private:
   struct Database;
   explicit Countries(std::shared_ptr<const Database> database) noexcept : database_(std::move(database)) {}
-  std::shared_ptr<const Database> database_;  // shared: a mapped file that never changes
+  std::shared_ptr<const Database> database_;  // shared: an immutable mapped file
 };
 
 }  // namespace weir::policy

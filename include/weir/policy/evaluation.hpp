@@ -1,9 +1,9 @@
-// A chain in progress: the bill of one request over all rules that apply, and the decision that comes of it.
+// The evaluation of one request: its bill for all rules that apply, and the resulting decision.
 //
 //   collect ─► local lines  ─► KeyTable::charge ─┐
 //           └► remote lines ─► one call to Redis ─┴► decide
 //
-// Pure; lives on the stack of one exchange. Who asks the stores is the shell's business (proxy::Gate).
+// Pure; lives on the stack of one exchange. The caller asks the stores (proxy::Gate).
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -21,67 +21,68 @@
 
 namespace weir::policy {
 
-// The first part of the rule's key that the request does not have; null where it has all of them.
+// Returns the first part of the rule's key that the request lacks; null if it has all of them.
 [[nodiscard]] const KeyPart* missing_part(const Rule& rule, const Request& request);
 
-// What of the rule's key the request says in ways that differ, where that part counts.
+// Returns the first part of the rule's key for which the request has differing values.
 [[nodiscard]] std::optional<Ambiguity> ambiguity_in_key(const Rule& rule, const Request& request);
 
-// Why a request cannot be decided on: an enforced rule needs to know something that it does not say, or says
-// wrongly. The client's fault.
+// Why weir rejects a request without a decision: an enforced rule needs a value that the request lacks or has
+// in an invalid form. This is the client's fault.
 struct Objection {
-  const Rule* rule = nullptr;                           // null: there is none
-  const KeyPart* part = nullptr;                        // what is missing; null: the cost is faulty, or
-  RequestBody::State body = RequestBody::State::Whole;  // the body cannot be read, and why, or
-  std::optional<Ambiguity> ambiguity{};                 // something is said in ways that differ, or
-  bool too_deep = false;                                // the JSON that says the cost is nested too deep
-  http::Excess excess{};                                // the bound that is behind `ambiguity`, if any
-  std::optional<TokenFault> token{};                    // why `part` is missing, if a token was to say it
+  const Rule* rule = nullptr;                           // null: no objection
+  const KeyPart* part = nullptr;                        // the missing part; null: one of the causes below
+  RequestBody::State body = RequestBody::State::Whole;  // the reason why the body cannot be read
+  std::optional<Ambiguity> ambiguity{};                 // values that differ
+  bool too_deep = false;                                // the JSON with the cost is nested too deep
+  http::Excess excess{};                                // the exceeded bound that caused `ambiguity`, if any
+  std::optional<TokenFault> token{};                    // why the token lacks `part`, if it is a claim
 
   explicit operator bool() const noexcept { return rule != nullptr; }
 };
-// Of the answer: 401 where a credential is missing (api_key, user, org, service, claim, cert), 413 and 415
-// where the body is too long or coded, else 400.
+// Returns the status of the response. A missing credential (api_key, user, org, service, claim, cert) returns
+// 401. A body that is too long returns 413, a coded one 415. Everything else returns 400.
 [[nodiscard]] unsigned status_of(const Objection& objection) noexcept;
-// The sentence of the answer; it needs no escaping in JSON.
+// Returns the sentence for the client; it needs no escaping in JSON.
 [[nodiscard]] std::string describe(const Objection& objection);
-// Whether it is that servers may read the request's path in several ways.
+// Returns true if servers may read the request's path in several ways.
 [[nodiscard]] bool is_about_path(const Objection& objection) noexcept;
-// The same for a bound that a request exceeds. REQUIRES that there is one.
+// Returns the sentence for an exceeded bound. REQUIRES: a bound is exceeded.
 [[nodiscard]] std::string describe(const http::Excess& excess);
 
 enum class Verdict : std::uint8_t {
-  Forward,  // go on at once
-  Delay,    // go on at `start_at`
-  Reject,   // answer `rule`'s refusal
+  Forward,  // forward at once
+  Delay,    // forward at `start_at`
+  Reject,   // send the refusal of `rule`
 };
 
 struct Decision {
   Verdict verdict = Verdict::Forward;
-  base::TimePoint start_at{};  // of Delay
-  // Whom the answer's headers speak of: on Reject who refused (the longest retry_after), else whose share
-  // left is the smallest. Null when no enforced rule applied.
+  base::TimePoint start_at{};  // for Delay
+  // The rule that the rate limit headers report. For Reject: the rule with the longest retry_after.
+  // Otherwise: the rule with the smallest remaining share. Null if no enforced rule applied.
   const Rule* rule = nullptr;
-  const limit::Limiter* limiter = nullptr;  // the one of `rule`'s limiters that clients are told of
-  limit::Outcome outcome;                   // what it said, measured by that limiter
-  bool exceeded = false;                    // admitted over a soft limit of any rule
-  const Rule* delayed_by = nullptr;         // of Delay: whose departure is the latest
+  const limit::Limiter* limiter = nullptr;  // the limiter of `rule` that is reported to clients
+  limit::Outcome outcome;                   // of that limiter
+  bool exceeded = false;                    // admitted, but over a soft limit of some rule
+  const Rule* delayed_by = nullptr;         // for Delay: the rule with the latest departure
 };
 
-// A line of the bill as the chain sees it.
+// A charge of the bill, with its rule and limiter.
 struct Line {
   const Rule* rule;
   AppliedLimiter applied;
 };
 
-// The lines of one store. Line i, charges()[i] and outcomes()[i] belong together; who counts per rule walks
-// them, shadow lines (charges()[i].enforced is false) included, but not those that are only counted.
+// The charges to one store. line(i), charges()[i] and outcomes()[i] belong together. Code that counts
+// requests by rule includes shadow charges (enforced is false), but not charges that only count (counted is
+// true).
 class Bill {
  public:
-  // False when it is full (kMaxCharges).
+  // Adds a charge. Returns false if the bill is full (kMaxCharges).
   bool add(const Line& line, const limit::Charge& charge);
   void clear() noexcept;
-  // Keeps the others alone, in their order.
+  // Removes the given charges and keeps the order of the others.
   void remove(limit::LineSet lines) noexcept;
   [[nodiscard]] bool empty() const noexcept { return charges_.empty(); }
   [[nodiscard]] std::span<const limit::Charge> charges() const noexcept {
@@ -101,30 +102,28 @@ class Bill {
 
 class Evaluation {
  public:
-  // Finds the rules that apply, names their keys and reads what the request costs. Returns the first
-  // objection of an enforced rule: a key missing with on_missing = "reject", a faulty cost, a body that it
-  // has to read and cannot, or what it asks for said in ways that differ (both bills are then empty). A
-  // shadow rule that would object is left out. REQUIRES at most kMaxCharges rules a store, and as much of the
-  // body as they want (wanted_body).
+  // Finds the rules that apply, names their keys and reads the cost of the request. Returns the first
+  // objection of an enforced rule; both bills are then empty. Objections are: a missing key with on_missing =
+  // "reject", an invalid cost, an unreadable body, and values that differ. A shadow rule that objects is left
+  // out. REQUIRES: at most kMaxCharges charges a store; the body is read as far as wanted_body asks.
   Objection collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
-  // The same of the rules alone that its head decides on, while its body is still to come.
+  // The same, but only for rules that the head alone decides, while the body is still to come.
   Objection collect_by_head(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
-  // The same of those rules alone that need neither a body nor the claims of a token which is not verified.
+  // The same, but only for rules that need neither the body nor the claims of an unverified token.
   Objection collect_unverified(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
-  // The same of one rule, whatever its mode: adds its lines where it applies, none where it objects.
+  // The same for a single rule of either mode. Adds its charges if it applies and does not object.
   Objection meet(const Rule& rule, const Request& request, const NamingKeys& keys);
 
-  Bill local;   // to be charged in this process
-  Bill remote;  // to be charged in Redis
+  Bill local;   // to charge in this process
+  Bill remote;  // to charge in Redis
 
-  // The Redis lines could not be asked: adds those with on_store_failure = "local" to a bill to be charged in
-  // the table, leaves out those that are "open", and returns the first enforced one that is "closed" (nothing
-  // is added then), else null. `fallback` may hold local lines already, so that all are charged or none;
-  // together they are at most kMaxCharges. `keys`: the fallback's lines are named under the table's key.
-  // `unasked`: which of them could not be.
+  // Handles charges that Redis could not take. Adds those with on_store_failure = "local" to `fallback`,
+  // under the table's names, and leaves out those with "open". If an enforced one has "closed", adds nothing
+  // and returns its rule; otherwise returns null. `fallback` may already hold local charges, so that all are
+  // charged or none; together at most kMaxCharges. `unasked` says which charges of `remote` this concerns.
   const Rule* fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,
                         limit::LineSet unasked = ~limit::LineSet{0}) const;
 
@@ -136,18 +135,18 @@ class Evaluation {
                           Takes takes);
 };
 
-// How long a rule's refusal lasts: as long as its limiter says, or until the rule's hours are over.
+// Returns how long a refusal lasts: until the limiter admits, or until the rule's hours end.
 [[nodiscard]] base::Duration wait_under(const Rule& rule, base::Duration retry_after,
                                         base::TimePoint now) noexcept;
 
-// Folds the answers of every bill into one decision: a refusal wins (the longest that lasts is reported),
-// else the longest delay. Admitted, the smallest share left (remaining ÷ quota, compared exactly) speaks; of
-// a soft limit the share of what clients are told of. Among equals the first met. Shadow lines are left
-// aside. The same `rule` pointers as in the bills.
+// Combines the outcomes of all bills into one decision. A refusal wins, and the one that lasts longest is
+// reported. Otherwise the longest delay wins. For an admitted request, the limit with the smallest share left
+// (remaining ÷ quota, compared exactly) is reported. For a soft limit this is the share of the limit that
+// clients see. The first of equals wins. Shadow charges are ignored. `rule` points to the rules of the bills.
 [[nodiscard]] Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept;
 
-// The enforced line that delays longest, the first among equals: what a decision of Delay waits for. The bill
-// is null where there is no enforced line.
+// Returns the enforced charge with the longest delay, the first of equals. A decision of Delay waits for it.
+// The bill is null if there is no enforced charge.
 struct BillLine {
   const Bill* bill = nullptr;
   std::size_t line = 0;

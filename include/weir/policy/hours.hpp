@@ -1,4 +1,4 @@
-// Times of the day, on days of the week, as clocks show them somewhere: "22:00-06:00" on Fridays in Zurich.
+// Times of day on days of the week, by the clocks of a time zone: "22:00-06:00" on Fridays in Zurich.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -14,29 +14,29 @@
 
 namespace weir::policy {
 
-// From `begin`, included, to `end`, not included; where `end` is not after `begin`, to `end` of the next day.
-// `days` are those on which it begins: Friday's 22:00-06:00 ends on Saturday. Clocks count as they are shown:
-// an hour that daylight saving skips is not there, and one that it repeats is there twice.
+// The time from `begin` (included) to `end` (excluded). If `end` is not after `begin`, it is on the next day.
+// `days` are the days on which the time begins: Friday's 22:00-06:00 ends on Saturday. The local clock
+// counts: an hour that daylight saving time skips is missing, and an hour that it repeats counts twice.
 struct Hours {
   std::chrono::minutes begin{0};      // since midnight, 0 to 23:59
   std::chrono::minutes end{24 * 60};  // 00:01 to 24:00; never `begin` itself
-  std::uint8_t days = 0x7f;           // a bit for each, Sunday the lowest
+  std::uint8_t days = 0x7f;           // one bit a day, Sunday the lowest
   base::TimeZone zone;
 
   [[nodiscard]] bool hold(base::TimePoint instant) const noexcept;
-  // The first instant from this one on at which they do not hold; nullopt: there is none within ten days, and
-  // so never, but for what is put right about clocks.
+  // Returns the first instant at or after `instant` that is outside these hours. Returns nullopt if there is
+  // none within ten days; then there is none at all, except for clock changes.
   [[nodiscard]] std::optional<base::TimePoint> end_from(base::TimePoint instant) const noexcept;
-  // What a clock there shows: "fri 21:59"
+  // Returns the local day and time: "fri 21:59".
   [[nodiscard]] std::string clock_at(base::TimePoint instant) const;
-  // "hours 22:00-06:00 on fri sat in Europe/Zurich"
+  // Returns "hours 22:00-06:00 on fri sat in Europe/Zurich".
   [[nodiscard]] std::string describe() const;
 };
 
-// "HH:MM-HH:MM"; the second may be 24:00. The rest of the Hours has its defaults.
+// Parses "HH:MM-HH:MM"; the second time may be 24:00. The other members have their defaults.
 [[nodiscard]] base::Result<Hours> parse_hours(std::string_view text);
 
-// "mon" … "sun" as bits of Hours::days.
+// Parses "mon" … "sun" into the bits of Hours::days.
 [[nodiscard]] base::Result<std::uint8_t> parse_days(std::span<const std::string> names);
 
 }  // namespace weir::policy

@@ -1,7 +1,7 @@
-// Who is asking: the attributes of a client, and where each is read from.
+// Identifies the client of a request: its attributes, and where each is read from.
 //
-// Pure: from a parsed head, the peer's address and what else a client shows to a `ClientIdentity` whose views
-// live as long as the head's buffer, the settings and the `Credentials`.
+// Pure. Reads a parsed head, the peer's address and the client's other credentials. The views of a
+// `ClientIdentity` live as long as the head's buffer, the settings and the `Credentials`.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -22,11 +22,10 @@
 
 namespace weir::policy {
 
-// Where a credential or attribute is found in a request. What is said several times, in lines of a header,
-// parameters of the query or cookies, has to be said alike: else the request is ambiguous, for which of them
-// the upstream would believe is not for us to guess. As in a rule's key, the query is percent-decoded, '+'
-// for a blank, and cookies are decoded and without the quotes around them. A claim is one of the verified
-// bearer token.
+// Where an attribute is read from in a request. Repeated header lines, query parameters or cookies must have
+// equal values. Otherwise the request is ambiguous, because weir cannot know which value the upstream would
+// use. As in a rule's key, query values are percent-decoded with '+' as a blank, and cookies are decoded and
+// unquoted. A claim comes from the verified bearer token.
 struct Source {
   enum class Kind : std::uint8_t { None, Header, Query, Cookie, Bearer, Claim };
   Kind kind = Kind::None;
@@ -41,65 +40,65 @@ struct ClientSettings {
   AddressField address_field = AddressField::XForwardedFor;
   int ipv6_prefix = 64;  // 1 to 128
   Source api_key{Source::Kind::Header, "X-API-Key"};
-  Source user;  // user, org and service are believed from trusted proxies alone, but for claims
+  Source user;  // user, org and service are read from trusted peers only, unless they are claims
   Source org;
   Source service;
-  Source device;                // from anyone
-  std::optional<KeyRing> keys;  // the keys file, where one is configured
+  Source device;                // from any peer
+  std::optional<KeyRing> keys;  // the keys file, if one is configured
   UnknownKeys unknown_keys = UnknownKeys::Anonymous;
-  http::FieldNames trusted_fields;  // forwarded from trusted peers alone
-  http::ParameterBounds bounds{};   // on what of a request is read by name
-  // Absent unless something asks for claims or countries, so that no other request pays for them.
+  http::FieldNames trusted_fields;  // forwarded from trusted peers only
+  http::ParameterBounds bounds{};   // on the parameters and repeats that weir reads
+  // Absent unless some rule needs claims or countries, so that other configurations do not pay for them.
   std::optional<TokenVerifier> tokens;
   std::optional<Countries> countries;
 };
 
-// What a client shows beside its request, and room for what is found in it. Belongs to one exchange.
+// The client's credentials outside the request, and storage for decoded values. Belongs to one exchange.
 struct Credentials {
-  base::TimePoint now{};                 // by weir's own clock, which limits go by
-  base::TimePoint machine_now{};         // by the machine's clock, which the dates of tokens go by
-  std::string_view certificate_subject;  // of the client's TLS certificate; empty: none was shown
+  base::TimePoint now{};                 // by weir's own clock, which limits use
+  base::TimePoint machine_now{};         // by the machine's clock, which token dates use
+  std::string_view certificate_subject;  // of the client's TLS certificate; empty: none
   Claims claims;                         // of the verified token
-  std::array<std::string, 5> decoded;    // values of query and cookies, where they came encoded
+  std::array<std::string, 5> decoded;    // query and cookie values that needed decoding
 };
 
 struct ClientIdentity {
-  base::IpAddress peer;     // who opened the connection
-  base::IpAddress address;  // who is asking: the peer, or what trusted proxies say
-  base::IpAddress network;  // `address` with IPv6 cut to the configured prefix: what `ip` keys are made of
+  base::IpAddress peer;     // the other end of the connection
+  base::IpAddress address;  // the client: the peer, or the address that trusted proxies report
+  base::IpAddress network;  // `address`, with IPv6 cut to the configured prefix; used by `ip` keys
   bool peer_trusted = false;
-  bool key_vouched = false;   // the keys file has `api_key`; else it is whatever a client writes
-  bool key_rejected = false;  // an unknown API key came and unknown_keys = "reject"; api_key is then empty
-  // Which attribute is said in several ways that differ, as a sentence for the client; empty: none. Such a
-  // request is to be refused; the attribute is empty.
+  bool key_vouched = false;   // the keys file has `api_key`; otherwise clients may invent it
+  bool key_rejected = false;  // the API key is unknown and unknown_keys = "reject"; api_key is then empty
+  // If an attribute has differing values: a sentence for the client, otherwise empty. weir must reject that
+  // request, and the attribute is empty.
   std::string_view ambiguity;
-  // Empty: absent. What the keys file says of a key's holder goes before what the request says.
+  // Empty means absent. The keys file overrides what the request says about the key's holder.
   std::string_view api_key, user, org, service, device, tier;
   std::string_view country;              // of `address`: "CH"
   std::string_view certificate_subject;  // as Credentials::certificate_subject
-  // A bearer token that nobody has verified yet; empty: there is none, or it was verified. Until then what
-  // would be read from its claims is absent.
+  // An unverified bearer token; empty if there is none or it was verified. Attributes from claims are absent
+  // until then.
   std::string_view token;
-  const Claims* claims = nullptr;          // of a token that is genuine and in force; null: there is none
+  const Claims* claims = nullptr;          // of a valid token; null: there is none
   std::optional<TokenFault> token_fault;   // why the token was not accepted
-  const ClientSettings* source = nullptr;  // by which all this was read; null: by no settings
+  const ClientSettings* source = nullptr;  // the settings used; null: none
 };
 
 [[nodiscard]] bool is_trusted(const ClientSettings& settings, const base::IpAddress& address) noexcept;
-// The address, or the block that stands for it: IPv6 cut to the configured prefix.
+// Returns the address, or for IPv6 its network of the configured prefix.
 [[nodiscard]] base::IpAddress network_of(const ClientSettings& settings,
                                          const base::IpAddress& address) noexcept;
 
-// `peer`: the address at the other end of the connection (or what PROXY said).
+// `peer` is the other end of the connection, or the source in the PROXY preamble.
 [[nodiscard]] ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
                                       const http::RequestHead& head, Credentials& credentials);
 
-// Verifies the token if nobody has yet, so a request pays for it once at most, and reads the attributes that
-// are claims; what the keys file says of a key's holder stands. Returns the fault that was found by this very
-// call. REQUIRES the credentials that the client was identified with.
+// Verifies the token unless that was done, and reads the attributes that are claims. Attributes from the keys
+// file stay. Returns the fault only if this call found it, so each fault is counted once. REQUIRES:
+// `credentials` are those that identify() used.
 std::optional<TokenFault> verify_token(ClientIdentity& client, Credentials& credentials);
 
-// client_address() by these settings.
+// Calls client_address() with these settings.
 [[nodiscard]] base::IpAddress forwarded_client(const ClientSettings& settings, const base::IpAddress& peer,
                                                const http::Fields& fields) noexcept;
 

@@ -1,5 +1,5 @@
-// A request that somebody describes, read as one that came over a connection: by the same parser, and the
-// same eyes for who is asking. Pure.
+// A request that an administrator describes. The parser and the identification are those of real requests.
+// Pure.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -22,52 +22,53 @@ namespace weir::policy {
 
 struct Inquiry {
   std::string method = "GET";
-  std::optional<std::string> host = "";  // empty: no Host field; absent: whichever leads to a route
+  std::optional<std::string> host = "";  // empty: no Host field; absent: a host that leads to a route
   std::string target = "/";              // path and query
-  base::IpAddress peer;                  // who connects; a trusted proxy's X-Forwarded-For counts as ever
+  base::IpAddress peer;                  // the peer; X-Forwarded-For of a trusted proxy counts as usual
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   std::string certificate_subject;  // empty: the client shows no certificate
 };
 
-// When a described request is asked about.
+// The time of a described request.
 struct InquiryTime {
-  base::TimePoint limits;   // by weir's own clock, which limits go by
-  base::TimePoint machine;  // by the machine's, which the dates of tokens go by
+  base::TimePoint limits;   // by weir's own clock, which limits use
+  base::TimePoint machine;  // by the machine's clock, which token dates use
 };
 
-// Under which host such a request leads to a route: that of the first route which takes it then, "localhost"
-// where that one asks for none, or where no route would take it. Nothing where the inquiry says which it is.
+// Returns a host with which the request leads to a route: the host of the first route that then matches.
+// Returns "localhost" if that route needs no host, or if no route matches. Returns nullopt if the inquiry
+// names a host.
 [[nodiscard]] std::optional<std::string> fitting_host(const Inquiry& inquiry, std::span<const Route> routes,
                                                       const ClientSettings& settings, const InquiryTime& time,
                                                       double load);
 
-// What a request is compared by and is not written so in its head. Capacities are used again.
+// Texts to compare that are not in the head in this form. Their memory is reused.
 struct RequestTexts {
   std::string path;
   std::string host;
   http::PathReadings readings;
 };
 
-// Returns the request as rules see it. `credentials` and `texts` outlive it.
+// Returns the request as rules see it. `credentials` and `texts` must outlive it.
 [[nodiscard]] Request request_of(const ClientSettings& settings, const base::IpAddress& peer,
                                  const http::RequestHead& head, Credentials& credentials,
                                  RequestTexts& texts);
 
-// Stays where it is: the request's views are into it.
+// Not movable: the request has views into this object.
 class DescribedRequest {
  public:
   DescribedRequest() = default;
   DescribedRequest(const DescribedRequest&) = delete;
   DescribedRequest& operator=(const DescribedRequest&) = delete;
 
-  // The answer that such a head would get; nullopt: it is one. An inquiry that no head could say (line breaks
-  // in it) gets 400. REQUIRES that the settings outlive it.
+  // Parses the described request. Returns the fault that a real request with this head would get, or nullopt.
+  // Returns a 400 if the inquiry contains line breaks. `settings` must outlive this object.
   [[nodiscard]] std::optional<http::Fault> read(const Inquiry& inquiry, const ClientSettings& settings,
                                                 const InquiryTime& time, double load);
-  // Verifies the request's token, if nobody has yet.
+  // Verifies the request's token unless that was done.
   void verify_token() { (void)policy::verify_token(request_.client, credentials_); }
-  // Shows the body to the rules as far as they ask for it. After the route is known.
+  // Provides the body to rules as far as they ask for it. Must be called after the route is known.
   void show_body(std::span<const Rule> rules);
 
   [[nodiscard]] Request& request() noexcept { return request_; }

@@ -1,4 +1,4 @@
-// Which requests have to show their bodies before they can be decided on. Pure.
+// Which requests need their bodies before weir can decide on them. Pure.
 #pragma once
 
 #include "weir/policy/rule.hpp"
@@ -8,17 +8,17 @@
 
 namespace weir::policy {
 
-// Whether a body is compressed or so (Content-Encoding), and cannot be read here.
+// Returns true if a body is compressed or otherwise encoded (Content-Encoding), so that weir cannot read it.
 [[nodiscard]] bool is_coded(const http::Fields& fields) noexcept;
 
-// Whether the rule needs the body of this request: its head alone leaves open whether the rule applies, by
-// which of its limits, or at what cost. A rule that its head rules out asks for nothing.
+// Returns true if the rule needs the body of this request: the head does not decide whether the rule applies,
+// which of its limiters applies, or the cost. Returns false if the head excludes the rule.
 [[nodiscard]] bool asks_for_body(const Rule& rule, const Request& request);
 
-// To how many bytes the rules read the body of this request; 0: no rule asks for it.
+// Returns how many bytes of this request's body the rules read; 0 if no rule needs it.
 [[nodiscard]] std::uint64_t wanted_body(std::span<const Rule> rules, const Request& request);
 
-// What keeps the rule from reading the body that it asks for; Whole: nothing, or it does not ask.
+// Returns why the rule cannot read the body that it needs. Returns Whole if it can, or if it needs no body.
 [[nodiscard]] RequestBody::State hidden_body(const Rule& rule, const Request& request);
 
 }  // namespace weir::policy

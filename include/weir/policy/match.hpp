@@ -1,4 +1,4 @@
-// Conditions on a request: every one that is given must hold. Used by rules, overrides and routes alike.
+// Conditions on a request. All conditions of a Match must hold. Rules, overrides and routes use it.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -19,53 +19,51 @@
 
 namespace weir::policy {
 
-// What rules may ask about one request. Views; they live as long as the head's buffer.
+// A request as rules see it. Its views live as long as the head's buffer.
 struct Request {
   const http::RequestHead* head = nullptr;
-  std::string_view path;  // http::normalise_path
-  const http::PathReadings* readings =
-      nullptr;                  // other paths that a server may read; null: none that matters
-  std::string_view host;        // http::normalise_host
+  std::string_view path;                         // http::normalise_path
+  const http::PathReadings* readings = nullptr;  // other readings of the path; null: none
+  std::string_view host;                         // http::normalise_host
   std::string_view route;       // name of the matched route; empty while routes are being matched
-  std::string_view upstream{};  // name of the one it leads to; empty where weir answers itself
+  std::string_view upstream{};  // name of the route's upstream; empty if weir answers itself
   ClientIdentity client;
-  base::TimePoint now{};       // when it came
-  double load = 1;             // of the system then, 0 idle to 1 full; elastic limits look at it
-  RequestBody body{};          // as much of it as rules asked for (policy/inspection.hpp)
-  bool routes_differ = false;  // other readings of the path lead elsewhere, and the route does not pass them
+  base::TimePoint now{};       // when it arrived
+  double load = 1;             // of the system at that time, 0 idle to 1 full; elastic limits use it
+  RequestBody body{};          // as much as rules need (policy/inspection.hpp)
+  bool routes_differ = false;  // other readings lead to other routes, which this route refuses
 };
 
-// A test of one text: exact, or "~regex" (RE2, searches), or present at all.
+// A test of a text: equality, a regular expression (RE2, searches the text), or presence.
 class TextMatch {
  public:
-  // "text" exact, "~regex". An error names what is wrong with the expression.
+  // Parses "text" (equality) or "~regex". The error says what is wrong with the expression.
   [[nodiscard]] static base::Result<TextMatch> parse(std::string_view pattern);
   [[nodiscard]] static TextMatch present();
   [[nodiscard]] bool holds(std::string_view text) const;
-  // Whether it holds of every text that the other one holds of. False where expressions would have to be
-  // compared: of two of them only that they are the same is seen.
+  // Returns true if this test holds for every text for which `other` holds. Two expressions are compared only
+  // for equality; otherwise the result is false.
   [[nodiscard]] bool covers(const TextMatch& other) const;
   [[nodiscard]] std::string describe() const;
 
  private:
   struct Regex;
   std::string exact_;
-  std::shared_ptr<const Regex>
-      regex_;  // shared: a Match is copied freely and a compiled expression never changes
+  std::shared_ptr<const Regex> regex_;  // shared by copies: a compiled expression never changes
   bool any_ = false;
 };
 
-// "/login" exact; "/api/*" what lies below /api/ ("/api/" itself included); "/api*" what begins so; "*" and
-// "/*" everything, `OPTIONS *` too; "~regex". Octets may be spelt in any way, "/caf%c3%a9" or "/café", but in
-// an expression, which sees the normal form of paths. An error also where the pattern could never match that
-// form.
+// Parses a path pattern. "/login" matches exactly. "/api/*" matches the paths below /api/, and "/api/".
+// "/api*" matches every path with that prefix. "*" and "/*" match everything, also `OPTIONS *`. "~regex"
+// searches the normal form. Other patterns may spell octets in any way: "/caf%c3%a9" or "/café". A pattern
+// that no normal path can match is an error.
 class PathMatch {
  public:
   [[nodiscard]] static base::Result<PathMatch> parse(std::string_view pattern);
   [[nodiscard]] bool holds(std::string_view path) const;
   // As TextMatch::covers().
   [[nodiscard]] bool covers(const PathMatch& other) const;
-  // Whether it holds of every path that begins with '/'; an expression counts as one that does not.
+  // Returns true if it holds for every path that begins with '/'. Returns false for an expression.
   [[nodiscard]] bool holds_of_all() const noexcept { return prefix_ && text_.size() <= 1; }
   [[nodiscard]] std::string describe() const;
 
@@ -80,33 +78,33 @@ struct NamedText {
   TextMatch text;
 };
 
-// What a request says in several ways that differ, where a rule asks for it: which of them the upstream
-// believes is not known.
+// Something that a rule reads and that the request has with differing values. weir does not know which value
+// the upstream uses.
 struct Ambiguity {
   const char* place;      // "header", "query parameter", "cookie", "path"
-  std::string_view name;  // a view of the rule's; empty for a path
+  std::string_view name;  // name in the rule; empty for a path
 };
 
 struct Match {
   std::optional<PathMatch> path;
-  std::vector<std::string> methods;  // any of; compared with case (RFC 9110 §9.1)
+  std::vector<std::string> methods;  // any of these; case-sensitive (RFC 9110 §9.1)
   std::optional<std::string> host;   // lower case
-  // All of; each holds if any line of the field, or any parameter of the name, does. Names and values of the
-  // query are compared after percent-decoding, with '+' for a blank or for itself.
-  std::vector<NamedText> headers;        // names without case
-  std::vector<NamedText> query;          // names with case
-  std::vector<std::string> tiers;        // any of
-  std::vector<base::Cidr> ip;            // any of
-  std::vector<std::string> countries;    // any of: "CH"
-  std::optional<Hours> hours;            // by Request::now
-  std::vector<std::string> body_words;   // `body_contains`: any of, each as body_word() makes it
-  std::shared_ptr<const Match> negated;  // `not`: the whole of it must not hold
-  // Bytes of a body that are read for the words, here and in what is negated; 0: there are none.
+  // All of these. Each holds if any line of the field or any parameter of the name matches. Query names and
+  // values are compared after percent-decoding, with '+' as a blank and as itself.
+  std::vector<NamedText> headers;        // names ignore case
+  std::vector<NamedText> query;          // names are case-sensitive
+  std::vector<std::string> tiers;        // any of these
+  std::vector<base::Cidr> ip;            // any of these
+  std::vector<std::string> countries;    // any of these: "CH"
+  std::optional<Hours> hours;            // at Request::now
+  std::vector<std::string> body_words;   // `body_contains`: any of these; results of body_word()
+  std::shared_ptr<const Match> negated;  // `not`: must not hold as a whole
+  // Bytes of the body to read for the words, including those in `negated`; 0: no words.
   std::uint64_t max_body = 0;
 
   // The first condition that does not hold, in this order.
   enum class Unmet : std::uint8_t {
-    Nothing,  // all of them hold
+    Nothing,  // all hold
     Method,
     Host,
     Tier,
@@ -117,44 +115,45 @@ struct Match {
     Header,
     Query,
     Body,
-    Excluded,  // what is negated holds
+    Excluded,  // `negated` holds
   };
-  // REQUIRES the whole body where the words ask for it, as do the next two.
+  // Returns the first unmet condition. REQUIRES of these three: the whole body, if there are body words.
   [[nodiscard]] Unmet unmet(const Request& request) const;
   [[nodiscard]] bool holds(const Request& request) const { return unmet(request) == Unmet::Nothing; }
-  // The same in words: "path /login does not match /api/*"; empty where it holds. Values that the request
-  // says in headers and its query are not repeated.
+  // Returns the unmet condition in words: "path /login does not match /api/*". Empty if all hold. The text
+  // repeats no header and query values of the request.
   [[nodiscard]] std::string why_not(const Request& request) const;
 
-  // What the head alone says of it.
+  // The result of the head alone.
   enum class Known : std::uint8_t {
-    No,    // it does not hold
-    Yes,   // it holds
-    Open,  // the body decides
+    No,    // the conditions do not hold
+    Yes,   // the conditions hold
+    Open,  // depends on the body
   };
   [[nodiscard]] Known known(const Request& request) const;
-  // The first condition on the path, a header or the query that holds of one of its readings or values and
-  // not of another, where all else that the head says holds. Such a request is to be refused: under `not`, in
-  // an override or where the upstream goes by the other value either reading is a way round.
+  // Returns the first condition on the path, a header or the query that differs: it holds for one reading or
+  // value and not for another. The other conditions on the head must hold. weir rejects such a request. With
+  // `not`, with an override, or if the upstream uses the other value, either reading could evade the
+  // condition.
   [[nodiscard]] std::optional<Ambiguity> ambiguity(const Request& request) const {
     if (is_path_ambiguous(request)) return Ambiguity{.place = "path", .name = {}};
     return ambiguity_in_values(request);
   }
-  // Whether the conditions hold of one reading of the path and not of another. Of readings that few servers
-  // have (PathReadings::equal is false) only those count of which they hold where they do not of the normal
-  // form: such a request would get round the conditions.
+  // Returns true if the conditions hold for one reading of the path and not for another. Readings of few
+  // servers (PathReadings::equal is false) count only if the conditions hold for them but not for the normal
+  // form. Then the request would evade the conditions.
   [[nodiscard]] bool is_path_ambiguous(const Request& request) const {
     return request.readings != nullptr && divides_readings(request);
   }
-  // "path /api/*, methods GET POST"; "everything" when empty.
+  // Returns "path /api/*, methods GET POST"; "everything" if there are no conditions.
   [[nodiscard]] std::string describe() const;
 
  private:
   [[nodiscard]] bool goes_by_path() const noexcept;
   [[nodiscard]] bool divides_readings(const Request& request) const;
-  // Returns true if no condition on the path tells these two paths apart.
+  // Returns true if no condition on the path distinguishes the two paths.
   [[nodiscard]] bool treats_alike(std::string_view one, std::string_view other) const;
-  // That of a header or the query. Most have neither condition.
+  // Ambiguity of a header or the query. Most conditions have neither.
   [[nodiscard]] std::optional<Ambiguity> ambiguity_in_values(const Request& request) const {
     if (headers.empty() && query.empty() && !negated) return std::nullopt;
     return ambiguity_by_name(request);
@@ -162,7 +161,7 @@ struct Match {
   [[nodiscard]] std::optional<Ambiguity> ambiguity_by_name(const Request& request) const;
   [[nodiscard]] Unmet unmet_by_client(const Request& request) const;
   [[nodiscard]] Unmet unmet_by_head(const Request& request) const;
-  // The first of `headers`, or of `query`, that holds of no value; null: none.
+  // Return the first of `headers` or `query` for which no value matches; null if there is none.
   [[nodiscard]] const NamedText* unmet_header(const Request& request) const;
   [[nodiscard]] const NamedText* unmet_parameter(const Request& request) const;
 };

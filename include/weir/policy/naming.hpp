@@ -1,4 +1,5 @@
-// The names of clients in the table and in Redis: digests of what a rule's key says, under secret keys. Pure.
+// The names of clients in the table and in Redis: digests of the values in a rule's key, under secret keys.
+// Pure.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -10,21 +11,21 @@
 
 namespace weir::policy {
 
-// The keys that names are made under: `table` is random per process, `shared` comes from key_secret, so that
-// all weirs in front of one Redis agree on names there.
+// The secret keys of names. `table` is random for each process. `shared` derives from key_secret, so that all
+// weirs with one Redis use the same names there.
 struct NamingKeys {
   base::SipKey table;
   base::SipKey shared;
-  bool places = false;  // names in Redis begin with their client's place (limit/place.hpp)
+  bool places = false;  // names in Redis begin with the client's place (limit/place.hpp)
 };
 
-// The digest that names a client in a rule; nullopt when a part is missing (and on_missing is not "ip"). An
-// attribute that is empty is missing. REQUIRES that `applied` is one of the rule's.
+// Returns the digest that names a client in a rule. Returns nullopt if a part is missing and on_missing is
+// not "ip". An empty attribute is missing. REQUIRES: `applied` is one of the rule's limiters.
 [[nodiscard]] std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& applied,
                                                  const Request& request, base::SipKey key);
 
-// The same for one request and rule after rule: a client is digested once for all rules in a row that tell
-// clients apart alike. REQUIRES that the request and the rules outlive it, unchanged.
+// The same for many rules of one request. Consecutive rules with the same key share one digest of the client.
+// REQUIRES: the request and the rules outlive the namer, unchanged.
 class Namer {
  public:
   explicit Namer(const Request& request) noexcept : request_(request) {}
@@ -36,28 +37,28 @@ class Namer {
 
  private:
   const Request& request_;
-  const Rule* last_ = nullptr;          // whose key `who_` was digested by
-  base::SipKey key_;                    // and under which
-  std::optional<base::Digest128> who_;  // nothing: it lacks a part
+  const Rule* last_ = nullptr;          // the rule by whose key `who_` was digested
+  base::SipKey key_;                    // the key of that digest
+  std::optional<base::Digest128> who_;  // nullopt: a part is missing
 };
 
-// Where the client belongs whom a rule's key names: by that part of the key which says most of who it is, so
-// that rules for an API key, and for what it does on each path, find it in one place. REQUIRES that
-// the rule's key has a name.
+// Returns the place of the client in a rule. It depends only on the part of the key that identifies the
+// client best. So rules for an API key, with or without its path, find the client in one place. REQUIRES: the
+// rule's key has a name for the request.
 [[nodiscard]] limit::Place place_of_client(const Rule& rule, const Request& request, base::SipKey key);
 
-// What Redis calls the client of a rule; nullopt as of name_key(). People know it by that name while Redis is
-// away as well, though the table, where the client's share is then counted, has a name of its own for it.
+// Returns the client's name in Redis for a rule; nullopt as in name_key(). Logs use this name even while
+// Redis is away and the table counts the client under its own name.
 [[nodiscard]] std::optional<limit::Key> name_in_redis(const Rule& rule, const AppliedLimiter& applied,
                                                       const Request& request, const NamingKeys& keys);
 
-// What stands for a client by a pattern of attributes alone, whatever the rules; in the place of a part that
-// is missing its address.
+// Returns a digest of a pattern of attributes, without any rule. A missing part is replaced by the client's
+// address.
 [[nodiscard]] base::Digest128 name_client(const KeyPattern& pattern, const Request& request,
                                           base::SipKey key);
 
-// The name of an API key whatever the rule, for logs; nullopt where there is none. Weirs that share
-// key_secret agree on it.
+// Returns the name of an API key for logs, the same for all rules; nullopt if there is no key. Weirs with the
+// same key_secret use the same name.
 [[nodiscard]] std::optional<base::Digest128> name_api_key(const ClientIdentity& client,
                                                           const NamingKeys& keys);
 

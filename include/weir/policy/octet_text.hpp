@@ -1,5 +1,5 @@
-// Octets that a client said, as text that people can read, JSON can hold, and weir takes back: what is no
-// UTF-8 is written as %XX, and so is a '%' that would be taken for the beginning of that.
+// Converts octets from a client to text that is readable and valid in JSON, and back. Octets that are not
+// UTF-8 become %XX. So does a '%' that would otherwise look like the start of %XX.
 //
 //   a <FF> b   ◄──►  a%FFb          100%  ◄──►  100%          a%FFb  ◄──►  a%25FFb
 #pragma once
@@ -10,7 +10,7 @@
 namespace weir::policy {
 
 [[nodiscard]] std::string octet_text(std::string_view octets);
-// What octet_text() has written; of any other text, what it says.
+// Returns the octets that octet_text() has converted. For any other text, decodes its %XX.
 [[nodiscard]] std::string octets_of(std::string_view text);
 
 }  // namespace weir::policy

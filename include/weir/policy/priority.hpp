@@ -1,4 +1,4 @@
-// Who goes before whom where not all can go at once: in the shaper, and when load is shed.
+// The order of requests if not all can proceed: in the shaper, and when load is shed.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -14,16 +14,16 @@
 
 namespace weir::policy {
 
-// The priorities that some tiers have; one without stands for none of its own.
+// The priorities of tiers; a tier that is missing here has none.
 using TierPriorities = std::map<std::string, Priority, std::less<>>;
 
-// A tier's goes before the route's: what somebody pays for is worth the same everywhere. `route`: null where
-// none matched.
+// Returns the priority of the request's tier, otherwise that of the route: a paid tier counts the same on all
+// routes. `route` is null if none matched.
 [[nodiscard]] Priority priority_of(const Request& request, const Route* route, const TierPriorities& tiers);
 
-// Whose turn it is among those of one priority, and whose places in a queue: the digest of `api_key|user|ip`,
-// where an API key counts only if the keys file has it. Who invents keys would else be as many clients as it
-// likes, and send everybody away.
+// Returns the name of a client in a queue: its turn among equal priorities and its places in the queue. It is
+// the digest of `api_key|user|ip`. An API key counts only if the keys file has it. Otherwise a client could
+// invent keys, count as many clients and displace others.
 [[nodiscard]] limit::Key name_client(const Request& request, base::SipKey key) noexcept;
 
 }  // namespace weir::policy

@@ -1,5 +1,5 @@
-// What a log may say of a request's target: in a query there may stand credentials, and what tells clients
-// apart is as good as one. No log has their values.
+// Hides values in request targets for logs. A query may contain credentials. A value that identifies a client
+// is as sensitive.
 #pragma once
 
 #include "weir/policy/identity.hpp"
@@ -11,29 +11,29 @@
 
 namespace weir::policy {
 
-// What stands for a hidden value.
+// The text in place of a hidden value.
 inline constexpr std::string_view kHiddenValue = "***";
 
-// Which parameters of queries have values that are hidden. Immutable once made.
+// The query parameters whose values are hidden. Immutable after construction.
 class Redaction {
  public:
-  // None.
+  // Hides nothing.
   Redaction() = default;
-  // `access_token`, which is a credential whoever reads it (RFC 6750 §2.3), and what a client's key, user,
-  // org, service or device is read from.
+  // Hides `access_token`, which is always a credential (RFC 6750 §2.3), and the parameters from which the
+  // client's key, user, org, service or device is read.
   explicit Redaction(const ClientSettings& client);
-  // And what stands in such a key.
+  // Also hides the query parameters of such a key.
   void hide(const KeyPattern& key);
 
-  // `target`, with kHiddenValue for the value of each hidden parameter, however its name is spelt. The same
-  // view where there is none, else one of `scratch`.
+  // Returns `target` with kHiddenValue for the value of each hidden parameter, however its name is encoded.
+  // Returns `target` itself if it has none, otherwise a view of `scratch`.
   [[nodiscard]] std::string_view redacted(std::string_view target, std::string& scratch) const;
 
  private:
   std::vector<std::string> names_;  // decoded
 };
 
-// Whether a query, as a log has it, keeps the value of that parameter to itself.
+// Returns true if a query, as a log has it, hides the value of that parameter.
 [[nodiscard]] bool hides_value(std::string_view query, std::string_view name) noexcept;
 
 }  // namespace weir::policy

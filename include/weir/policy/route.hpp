@@ -1,4 +1,4 @@
-// Where admitted requests go: the first route that matches.
+// Routes: an admitted request takes the first route that matches.
 #pragma once
 
 #include "weir/policy/match.hpp"
@@ -12,48 +12,48 @@
 
 namespace weir::policy {
 
-// 0 goes first, 9 last.
+// 0 has precedence, 9 comes last.
 using Priority = std::uint8_t;
 inline constexpr Priority kLastPriority = 9;
 inline constexpr std::size_t kPriorities = kLastPriority + 1;
-inline constexpr Priority kDefaultPriority = 5;  // in the middle: there is room on both sides
+inline constexpr Priority kDefaultPriority = 5;  // in the middle, so that there are higher and lower ones
 
-// An answer that weir gives itself.
+// A response that weir sends itself.
 struct CannedResponse {
   unsigned status = 200;
   std::string body;
   std::string content_type = "text/plain; charset=utf-8";
 };
 
-// Decides about requests whose path leads rules or routes apart, because servers may read it in several ways.
+// The treatment of a request if servers may read a path in several ways that rules or routes treat
+// differently.
 enum class AmbiguousPaths : std::uint8_t {
   Refuse,  // 400
-  Pass,    // rules and routes go by the normal form alone
+  Pass,    // rules and routes use the normal form only
 };
 
 struct Route {
-  std::string name;  // the label of its metrics: `name`, or else its path pattern
+  std::string name;  // the metric label: `name`, otherwise the path pattern
   Match match;
   std::size_t upstream = 0;     // index into the configured upstreams; unused when `respond` is set
   std::string upstream_name{};  // empty when `respond` is set
   std::optional<CannedResponse> respond;
-  bool honor_retry_after =
-      false;                   // a 429 of the upstream's stands for all, for as long as its Retry-After says
-  std::uint64_t max_head = 0;  // bytes of a request's head; 0: as the server has it
-  std::uint64_t max_body = 0;  // bytes of a request's body; likewise
-  Priority priority = kDefaultPriority;  // of clients whose tier has none
-  std::vector<std::string> upgrades{};   // protocols that connections may change to, in small letters
+  bool honor_retry_after = false;        // an upstream's 429 rejects all requests until its Retry-After
+  std::uint64_t max_head = 0;            // bytes of a request's head; 0: the server's bound
+  std::uint64_t max_body = 0;            // bytes of a request's body; 0: the server's bound
+  Priority priority = kDefaultPriority;  // of clients whose tier has no priority
+  std::vector<std::string> upgrades{};   // protocols that connections may change to, in lower case
   AmbiguousPaths ambiguous_paths = AmbiguousPaths::Refuse;
 };
 
-// The index of the first that matches, or nullopt (404).
+// Returns the index of the first route that matches, or nullopt (404).
 [[nodiscard]] std::optional<std::size_t> find_route(std::span<const Route> routes, const Request& request);
 
-// find_route(), whose outcome is noted in the request: which route it takes, and whether the readings of its
-// path lead apart. The routes outlive it.
+// Calls find_route() and stores the result in the request: its route, and whether other readings of its path
+// lead to other routes. The routes must outlive the request.
 [[nodiscard]] std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& request);
 
-// Notes in the request which route it takes. The route outlives it.
+// Stores the route in the request. The route must outlive it.
 void take_route(const Route& route, Request& request) noexcept;
 
 }  // namespace weir::policy

@@ -1,4 +1,4 @@
-// What a snapshot has to know of a rule (limit/saved.hpp).
+// Converts rules for snapshots (limit/saved.hpp).
 #pragma once
 
 #include "weir/limit/saved.hpp"
@@ -9,7 +9,7 @@
 
 namespace weir::policy {
 
-// In their order. Refers to the limiters of `rules`, which outlive it.
+// Returns the rules in order. The result refers to the limiters of `rules`, which must outlive it.
 [[nodiscard]] std::vector<limit::SavedRule> saved_rules(std::span<const Rule> rules);
 
 }  // namespace weir::policy

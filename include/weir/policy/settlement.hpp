@@ -1,7 +1,7 @@
-// How an answer settles what its request was charged: whether it is charged at all, by its status, and how
-// much, by what it says in its head or its JSON body.
+// Settles a charge by the response: its status says whether to charge at all. A header or the JSON body says
+// how much.
 //
-// Pure. What an upstream says wrongly is a value here: the reserve stands then.
+// Pure. An invalid amount from an upstream is returned as a value; the reserve then remains charged.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -22,41 +22,42 @@ struct StatusRange {
   friend bool operator==(const StatusRange&, const StatusRange&) = default;
 };
 
-// "401", "5xx", "500-504". An error in words.
+// Parses "401", "5xx" or "500-504".
 [[nodiscard]] base::Result<StatusRange> parse_statuses(std::string_view text);
 
 struct Settlement {
   enum class Kind : std::uint8_t {
-    None,    // the cost was known before
-    Header,  // of the answer
-    Json,    // the answer's body
+    None,    // the cost is known in advance
+    Header,  // a header of the response
+    Json,    // the body of the response
   };
-  std::vector<StatusRange> charged{};  // answers of these alone are charged; empty: all
+  std::vector<StatusRange> charged{};  // only responses with these are charged; empty: all
   Kind kind = Kind::None;
-  std::string name{};                 // of the header; of Json a pointer (RFC 6901)
-  std::uint32_t scale = 0;            // as CostSource::scale
-  std::uint64_t max_body = 64 << 10;  // of Json: of a longer body the reserve stands
+  std::string name{};                 // of the header; for Json a pointer (RFC 6901)
+  std::uint32_t scale = 0;            // like CostSource::scale
+  std::uint64_t max_body = 64 << 10;  // Json: if the body is longer, the reserve remains charged
 };
 
 [[nodiscard]] bool is_charged(const Settlement& settlement, unsigned status) noexcept;
 
-// What an answer said.
+// The amount in a response.
 struct Told {
   enum class State : std::uint8_t {
-    Amount,      // `amount`
-    Nothing,     // it does not say
-    Unreadable,  // no amount from 0 to kMaxCost, several that differ, or a body that is no JSON
+    Amount,      // `amount` is set
+    Nothing,     // the response has no amount
+    Unreadable,  // not from 0 to kMaxCost, several differing amounts, or invalid JSON
   };
   State state = State::Nothing;
   limit::Cost amount = 0;
 };
 
-// REQUIRES kind Header.
+// REQUIRES: kind is Header.
 [[nodiscard]] Told told_in_head(const Settlement& settlement, const http::Fields& fields);
-// Of the whole body. REQUIRES kind Json.
+// REQUIRES: kind is Json; the body is complete.
 [[nodiscard]] Told told_in_body(const Settlement& settlement, std::string_view body);
 
-// "charged on 401, 403, 5xx"; "header X-Tokens of the answer", "json /usage/total_tokens of the answer".
+// Return "charged on 401, 403, 5xx", and "header X-Tokens of the answer" or "json /usage/total_tokens of the
+// answer".
 [[nodiscard]] std::string describe_charge(const Settlement& settlement);
 [[nodiscard]] std::string describe_cost(const Settlement& settlement);
 

@@ -1,8 +1,7 @@
-// JSON Web Tokens (RFC 7519), signed ones: whether one is genuine and in force, and what it claims.
+// Verifies signed JSON Web Tokens (RFC 7519) and reads their claims.
 //
-// The algorithm is the configuration's, never the token's: a token that names another one is not genuine,
-// "none" and an HMAC made with a public key among them (RFC 8725 §3.1). Pure but for the time a signature
-// takes: the instant is an argument.
+// The configuration chooses the algorithm, never the token (RFC 8725 §3.1). A token that names another one is
+// rejected, including "none" and an HMAC made with a public key. Pure: the time is an argument.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -20,11 +19,11 @@ struct evp_pkey_st;  // OpenSSL's EVP_PKEY
 
 namespace weir::policy {
 
-// What a verified token says: its claims that are text, a number or true and false, each as text. Belongs to
-// one exchange; views of it live until it is filled again.
+// The claims of a verified token that are text, numbers or booleans, each as text. Belongs to one exchange.
+// Views live until the claims are filled again.
 class Claims {
  public:
-  // Empty: not claimed, or no text (a list, an object, null).
+  // Returns an empty text if there is no such claim, or if it is a list, an object or null.
   [[nodiscard]] std::string_view find(std::string_view name) const noexcept;
   void add(std::string name, std::string value) { claims_.emplace_back(std::move(name), std::move(value)); }
   void clear() noexcept { claims_.clear(); }
@@ -35,26 +34,26 @@ class Claims {
 
 struct TokenSettings {
   std::string algorithm;     // HS256, HS384, HS512, RS256, … or ES512
-  std::string key;           // of HS…: the secret; else the public key as PEM
-  std::string issuer;        // what `iss` has to be; empty: anything
-  std::string audience;      // what `aud` has to be or to hold; empty: anything
-  base::Duration leeway{0};  // by which the issuer's clock may differ from this machine's
-  bool require_exp = false;  // a token without `exp` is refused
+  std::string key;           // the secret for HS…, otherwise the public key as PEM
+  std::string issuer;        // required `iss`; empty: any
+  std::string audience;      // required `aud`, or a member of it; empty: any
+  base::Duration leeway{0};  // tolerated difference between the clocks of the issuer and this machine
+  bool require_exp = false;  // reject a token without `exp`
 };
 
 struct TokenAlgorithm;
 
-// Immutable; any thread may ask. The key is parsed once, by make().
+// Immutable; any thread may use it. make() parses the key once.
 class TokenVerifier {
  public:
-  // An error names what is wrong: an unknown algorithm, a key that is none or of another kind, a secret
+  // The error says what is wrong: an unknown algorithm, an invalid key, a key of another kind, or a secret
   // shorter than the hash (RFC 7518 §3.2).
   [[nodiscard]] static base::Result<TokenVerifier> make(TokenSettings settings);
 
-  // Returns nullopt and fills `claims` if the token is genuine and in force at `now`, by the machine's clock:
-  // from `nbf` − leeway, included, to `exp` + leeway, not included (RFC 7519 §4.1.4, §4.1.5). A token without
-  // one of the two has no such bound. Otherwise returns why not, and `claims` is empty. Nothing of what the
-  // token says but its algorithm is looked at before its signature is found good.
+  // Returns nullopt and fills `claims` if the token is genuine and valid at `now`, by the machine's clock. It
+  // is valid from `nbf` − leeway (included) to `exp` + leeway (excluded; RFC 7519 §4.1.4, §4.1.5); a missing
+  // claim sets no bound. Otherwise returns the reason, and `claims` is empty. Reads nothing but the algorithm
+  // before the signature is verified.
   [[nodiscard]] std::optional<TokenFault> verify(std::string_view token, base::TimePoint now,
                                                  Claims& claims) const;
 
@@ -66,7 +65,7 @@ class TokenVerifier {
 
   TokenSettings settings_;
   const TokenAlgorithm* algorithm_;
-  std::shared_ptr<evp_pkey_st> key_;  // null of HS…; shared by the copies of a verifier, and never changed
+  std::shared_ptr<evp_pkey_st> key_;  // null for HS…; immutable, and shared by copies of the verifier
 };
 
 }  // namespace weir::policy

@@ -1,4 +1,4 @@
-// Why a bearer token is not accepted: words for logs, metrics and answers. Pure.
+// Why weir rejects a bearer token: the words for logs, metrics and responses. Pure.
 #pragma once
 
 #include <array>
@@ -9,26 +9,26 @@
 namespace weir::policy {
 
 enum class TokenFault : std::uint8_t {
-  Malformed,  // it is no signed token, or what it says is no JSON
-  Algorithm,  // it names another algorithm, or an extension that is not known here (`crit`)
-  Signature,  // the key did not sign it
-  Expired,    // `exp` is past
-  NotYet,     // `nbf` is still to come
-  Issuer,     // `iss` is another, or absent
-  Audience,   // `aud` is another, or absent
-  Missing,    // the request has no token, and a rule rejects it for that
-  Claim,      // the token lacks `exp` where `require_exp` is set, or a claim that a rule insists on
+  Malformed,  // not a signed token, or its contents are not JSON
+  Algorithm,  // it names another algorithm or an unknown extension (`crit`)
+  Signature,  // not signed with the key
+  Expired,    // `exp` has passed
+  NotYet,     // `nbf` has not come yet
+  Issuer,     // `iss` differs or is missing
+  Audience,   // `aud` differs or is missing
+  Missing,    // the request has no token, and a rule requires one
+  Claim,      // `exp` is missing with `require_exp`, or a claim that a rule requires
 };
 inline constexpr std::size_t kTokenFaults = 9;
 
-// The label of metrics, and what `weir explain` says.
+// The metric label, also shown by `weir explain`.
 inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultNames{
     "malformed", "algorithm", "signature", "expired", "not_yet", "issuer", "audience", "missing", "claim"};
 // The field `error` of the access log.
 inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultErrors{
     "token_malformed", "token_algorithm", "token_signature", "token_expired", "token_not_yet",
     "token_issuer",    "token_audience",  "token_missing",   "token_claim"};
-// For the client; without quotes and backslashes, as RFC 6750 §3 asks of error_description.
+// For the client. Without quotes and backslashes, as RFC 6750 §3 requires of error_description.
 inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultSentences{
     "the token is malformed",
     "the token is not signed with the algorithm that is expected",

@@ -27,9 +27,9 @@ bool is_zone(std::string_view text) noexcept {
   });
 }
 
-// Returns the IPv4 address that stands in an IPv4-compatible one ("::203.0.113.7", RFC 4291 §2.5.5.1), else
-// the address as it is. Otherwise all such clients would be one, for they share a block of IPv6. Shorter
-// addresses that begin with "::" ("::1") are no such form.
+// Returns the IPv4 address inside an IPv4-compatible one ("::203.0.113.7", RFC 4291 §2.5.5.1), otherwise the
+// address itself. All such clients would otherwise share one block of IPv6 and count as one. Shorter
+// addresses that begin with "::" ("::1") do not have that form.
 std::optional<base::IpAddress> without_compatible_form(std::optional<base::IpAddress> address) noexcept {
   if (!address) return address;
   const auto& bytes = address->bytes();
@@ -40,8 +40,8 @@ std::optional<base::IpAddress> without_compatible_form(std::optional<base::IpAdd
   return base::IpAddress::v4(word);
 }
 
-// Reads an address; an IPv6 address may name its zone (RFC 4007 §11), as "fe80::1%eth0" or in URIs
-// "fe80::1%25eth0" (RFC 6874). The zone is a name of the proxy's own interfaces, so weir leaves it out.
+// Parses an address. An IPv6 address may have a zone (RFC 4007 §11): "fe80::1%eth0", or in URIs
+// "fe80::1%25eth0" (RFC 6874). A zone names an interface of the proxy, so weir drops it.
 std::optional<base::IpAddress> parse_address(std::string_view text) noexcept {
   const auto percent = text.find('%');
   if (percent == std::string_view::npos) return without_compatible_form(base::IpAddress::parse(text));
@@ -52,9 +52,9 @@ std::optional<base::IpAddress> parse_address(std::string_view text) noexcept {
   return without_compatible_form(base::IpAddress::parse(address));
 }
 
-// "203.0.113.7", "203.0.113.7:4711", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:4711"; the IPv6 ones
-// with or without a zone. A part with a leading zero ("203.0.113.007") is no address: some read it as octal,
-// others as decimal (RFC 6943 §3.1.1).
+// Parses "203.0.113.7", "203.0.113.7:4711", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:4711". IPv6
+// addresses may have a zone. A number with a leading zero ("203.0.113.007") is invalid: some read it as
+// octal, others as decimal (RFC 6943 §3.1.1).
 std::optional<base::IpAddress> parse_hop(std::string_view text) noexcept {
   if (!text.starts_with('[')) {
     const auto colon = text.find(':');
@@ -72,9 +72,8 @@ std::optional<base::IpAddress> parse_hop(std::string_view text) noexcept {
   return parse_address(inside);
 }
 
-// Where the last element of a list begins whose values may be quoted (RFC 7239 §4): behind its last comma
-// that is in no quotes, looked for from the right, for what stands further left may be anybody's. npos: the
-// list is one element.
+// Returns the position of the last comma outside quotes (RFC 7239 §4), or npos. Searches from the right,
+// because a client may have written what is further left.
 std::size_t last_comma(std::string_view list) noexcept {
   bool quoted = false;
   for (std::size_t at = list.size(); at-- > 0;) {
@@ -87,7 +86,7 @@ std::size_t last_comma(std::string_view list) noexcept {
   return std::string_view::npos;
 }
 
-// Takes what stands before the next semicolon that is in no quotes, and that with it.
+// Removes the text up to the next semicolon outside quotes, with the semicolon, and returns it.
 std::string_view take_pair(std::string_view& rest) noexcept {
   bool quoted = false;
   std::size_t at = 0;
@@ -100,8 +99,8 @@ std::string_view take_pair(std::string_view& rest) noexcept {
   return pair;
 }
 
-// Of an element of Forwarded (RFC 7239 §4), the node of its `for`: for=192.0.2.43,
-// for="[2001:db8::17]:47011"; nothing where it has none, or one that tells no address ("unknown", "_hidden").
+// Returns the address of `for` in an element of Forwarded (RFC 7239 §4): for=192.0.2.43,
+// for="[2001:db8::17]:47011". Returns nullopt if there is none ("unknown", "_hidden").
 std::optional<base::IpAddress> forwarded_hop(std::string_view element) noexcept {
   std::optional<base::IpAddress> found;
   bool said = false;
@@ -119,12 +118,12 @@ std::optional<base::IpAddress> forwarded_hop(std::string_view element) noexcept 
   return found;
 }
 
-// The most elements that are looked at, empty ones included. Each is compared with every trusted block, and
-// no chain of proxies is as long.
+// The maximum number of elements to read, including empty ones. Each is compared with every trusted block,
+// and no real chain of proxies is that long.
 constexpr unsigned kMostHops = 64;
 
-// Walks one line from its right end. `believed` moves to each address met; true when the walk is over. `hops`
-// counts the elements of all lines.
+// Walks one line from its right end and sets `believed` to each address. Returns true if the walk is over.
+// `hops` counts the elements of all lines.
 bool walk_line(std::span<const base::Cidr> trusted, AddressField field, std::string_view line,
                base::IpAddress& believed, unsigned& hops) noexcept {
   while (!line.empty()) {
@@ -134,7 +133,7 @@ bool walk_line(std::span<const base::Cidr> trusted, AddressField field, std::str
     const bool leftmost = comma == std::string_view::npos;
     const auto element = trimmed(leftmost ? line : line.substr(comma + 1));
     line = leftmost ? std::string_view{} : line.substr(0, comma);
-    if (element.empty()) continue;  // RFC 9110 §5.6.1.2: empty elements are not there
+    if (element.empty()) continue;  // RFC 9110 §5.6.1.2: empty elements do not count
     const auto address = quotes ? forwarded_hop(element) : parse_hop(element);
     if (!address) return true;
     believed = *address;

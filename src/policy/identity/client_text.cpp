@@ -9,7 +9,7 @@ namespace weir::policy {
 
 namespace {
 
-// A number of an address, and a dot behind it.
+// A number of an address, followed by a dot.
 struct DottedOctet {
   std::array<char, 4> text{};
   std::uint8_t size = 0;
@@ -27,8 +27,8 @@ constexpr std::array<DottedOctet, 256> dotted_octets() {
 }
 constexpr auto kDottedOctets = dotted_octets();
 
-// By a table: how long each number is nobody foresees, and a branch for that costs more than all else.
-// REQUIRES room for 16 characters.
+// Uses a table: branches on the length of each number would be mispredicted and cost more than the rest.
+// REQUIRES: room for 16 characters.
 char* write_v4(const base::IpAddress& ip, char* at) noexcept {
   for (std::size_t i = 12; i < 16; ++i) {
     const auto& octet = kDottedOctets[ip.bytes()[i]];
@@ -38,7 +38,7 @@ char* write_v4(const base::IpAddress& ip, char* at) noexcept {
   return at - 1;
 }
 
-// RFC 5952 §4: small letters, no leading zeros, "::" for the longest run of two zero groups or more.
+// RFC 5952 §4: lower case, no leading zeros, "::" for the longest run of at least two zero groups.
 char* write_v6(const base::IpAddress& ip, char* at) noexcept {
   constexpr std::string_view kDigits = "0123456789abcdef";
   const auto group = [&](std::size_t i) { return ip.bytes()[2 * i] * 256U + ip.bytes()[2 * i + 1]; };
@@ -76,7 +76,7 @@ class Text {
     for (const char c : text.substr(0, room_.size() - size_))
       room_[size_++] = c >= 0x20 && c < 0x7f ? c : '?';
   }
-  // By hand: a flood of newcomers writes one a request, and inet_ntop() takes longer than all the rest.
+  // Formats the address itself: a flood of new clients needs one text a request, and inet_ntop() is slow.
   void add(const base::IpAddress& ip) noexcept {
     if (ip.is_v4() && room_.size() - size_ >= 16) {
       size_ = static_cast<std::size_t>(write_v4(ip, room_.data() + size_) - room_.data());
@@ -98,11 +98,12 @@ class Text {
 
 struct Shown {
   std::string_view label;
-  std::string_view value;  // empty: it is not there
+  std::string_view value;  // empty: absent
 };
 
 // NOLINTBEGIN(bugprone-branch-clone): texts of one type and none alike
-// Of what is said by name the name is shown, whether the request says it or not.
+// Returns the label and the value to show. Headers, query parameters, cookies and claims show their name,
+// even if the request lacks them.
 Shown shown(const AttributeRef& attribute, const Request& request) noexcept {
   const auto& client = request.client;
   switch (attribute.kind) {

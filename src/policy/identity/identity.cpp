@@ -10,9 +10,9 @@ namespace weir::policy {
 
 namespace {
 
-// "Bearer TOKEN"; the scheme is compared without case (RFC 9110 §11.1), and a tab behind it is as good as a
-// blank, as to servers that split by white space. Beside it no other scheme may stand:
-// the upstream might go by that one.
+// Returns the token of "Bearer TOKEN". The scheme ignores case (RFC 9110 §11.1). A tab after it is allowed,
+// because some servers split at any white space. A second Authorization with another scheme is ambiguous: the
+// upstream might use it.
 std::optional<std::string_view> bearer(const http::Fields& fields) noexcept {
   constexpr std::string_view kScheme = "Bearer";
   Said said;
@@ -26,8 +26,8 @@ std::optional<std::string_view> bearer(const http::Fields& fields) noexcept {
   return trimmed(rest);
 }
 
-// nullopt: it is said in ways that differ. `decoded` holds the value of a query parameter or cookie where
-// that came encoded. Claims are read later, by verify_token().
+// Returns nullopt if values differ. `decoded` stores a query or cookie value that needed decoding.
+// verify_token() reads claims later.
 std::optional<std::string_view> read(const Source& source, const http::RequestHead& head,
                                      std::string& decoded) {
   switch (source.kind) {
@@ -46,14 +46,14 @@ std::optional<std::string_view> read(const Source& source, const http::RequestHe
   return std::string_view{};
 }
 
-// Keeps the first ambiguity that is met.
+// Stores the first ambiguity.
 std::string_view resolve(std::optional<std::string_view> said, std::string_view ambiguity,
                          ClientIdentity& client) noexcept {
   if (!said && client.ambiguity.empty()) client.ambiguity = ambiguity;
   return said.value_or(std::string_view{});
 }
 
-// All that the request itself says of its client.
+// Reads all attributes from the request itself.
 void read_attributes(const ClientSettings& settings, const http::RequestHead& head, Credentials& credentials,
                      ClientIdentity& client) {
   auto decoded = credentials.decoded.begin();
@@ -70,7 +70,7 @@ void read_attributes(const ClientSettings& settings, const http::RequestHead& he
   client.service = vouched(settings.service, "the request names more than one service");
 }
 
-// What the keys file says of the key, or what is done with one that it does not know.
+// Looks the API key up in the keys file and applies `unknown_keys`.
 void look_up(const ClientSettings& settings, ClientIdentity& client) {
   if (const KeyHolder* holder = settings.keys->find(client.api_key)) {
     client.key_vouched = true;
@@ -105,7 +105,7 @@ ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& p
   return client;
 }
 
-// A claim is its issuer's word, whoever the peer is.
+// A claim is trusted whoever the peer is, because its issuer signed it.
 std::optional<TokenFault> verify_token(ClientIdentity& client, Credentials& credentials) {
   if (client.token.empty()) return std::nullopt;
   const auto& settings = *client.source;

@@ -1,6 +1,6 @@
-// The one-shot SHA256() and EVP_Q_digest look the algorithm up and allocate a context at every call: 295 ns
-// against 51 for a key of 34 characters (OpenSSL 3.0), on the hot path. The context on the stack is
-// deprecated, not gone.
+// The deprecated SHA256_* functions use a context on the stack. The one-shot SHA256() and EVP_Q_digest look
+// up the algorithm and allocate a context in each call: 295 ns instead of 51 for a key of 34 characters
+// (OpenSSL 3.0).
 #define OPENSSL_SUPPRESS_DEPRECATED
 
 #include "weir/policy/key_ring.hpp"

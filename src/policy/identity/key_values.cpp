@@ -13,7 +13,7 @@ namespace weir::policy {
 
 namespace {
 
-constexpr std::size_t kDigestOctets = 8;  // of a SHA-256: enough to tell clients apart, and to find one's own
+constexpr std::size_t kDigestOctets = 8;  // of SHA-256; enough to tell clients apart and to find one's own
 
 std::string digest_of(std::string_view secret) {
   constexpr std::string_view kHex = "0123456789abcdef";
@@ -26,7 +26,7 @@ std::string digest_of(std::string_view secret) {
   return text;
 }
 
-// By what a header or a parameter is called.
+// Returns true if the name of a header or parameter suggests a secret.
 bool is_called_secret(std::string_view name) {
   constexpr std::array<std::string_view, 6> kWords{"auth", "key", "token", "secret", "session", "password"};
   std::string lower(name);
@@ -65,7 +65,8 @@ std::string what_is_needed(const Rule& rule) {
   return "its key has " + counted(rule.key.size()) + ", " + describe(rule.key);
 }
 
-// The alternative that the text names, taken off its front; else `ip`, if it is an address, or the first.
+// Removes the name of an alternative from the front of the text and returns that alternative. Without a name:
+// `ip` if the text is an address and the part allows one, otherwise the first alternative.
 AttributeRef take_attribute(const KeyPart& part, bool falls_back_on_ip, std::string_view& text) {
   const auto names = [&](const AttributeRef& attribute) {
     const auto prefix = describe(attribute) + ":";
@@ -83,7 +84,7 @@ AttributeRef take_attribute(const KeyPart& part, bool falls_back_on_ip, std::str
   return may_be_ip && base::IpAddress::parse(text) ? ip : part.front();
 }
 
-// As requests say it; nullopt where it cannot be said.
+// Returns the value as requests have it; nullopt if no request can have it.
 std::optional<std::string> value_of(const AttributeRef& attribute, const ClientSettings& settings,
                                     std::string_view text) {
   std::string scratch;
@@ -137,7 +138,7 @@ std::string describe(const KeyValue& value) {
   const auto shown = [&, &attribute = attribute, &text = text] {
     if (attribute.kind == Attribute::Ip) return address_text(text);
     if (is_secret(attribute)) return digest_of(text);
-    return attribute.kind == Attribute::Path ? text : octet_text(text);  // paths have a form of their own
+    return attribute.kind == Attribute::Path ? text : octet_text(text);  // paths have their own form
   };
   return describe(attribute) + ":" + shown();
 }

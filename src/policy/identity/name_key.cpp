@@ -1,19 +1,18 @@
-// How a client's name in a rule is made: a digest of who it is, xor a digest of the rule, its mark. What goes
-// into each, in this order, every item with its length or of fixed size, so that no two sequences read the
-// same:
+// A client's name in a rule is the digest of the client xor the digest of the rule, its *mark*. They hash
+// the following in this order. Each item has a fixed size or is hashed with its length, so no two sequences
+// are equal.
+// * The client's digest uses the secret key. For each part of the rule's key it hashes the kind of the
+//   attribute, its name if it has one, and its value (for a header: 1, then the value).
+// * The mark uses no key. It hashes the rule's name. Then 4 and the form, if the state is in Redis in another
+//   form than 0. Then 3 for the elastic limit. Then 0 for the rule, 1 and the identity for an override, or 2
+//   and the name for a tier.
 //
-//   who, under the secret key   for each part of the rule's key: kind of the attribute | its name, if it has
-//                               one | its value (of a header: 1, then its value)
-//   mark, under no key          rule name | with its state in Redis 4 and in which form, but for the first |
-//                               3 where it is the elastic limit | 0, or 1 and the override's identity, or 2
-//                               and the tier's name
+// So rules with the same key digest a client once, and marks are known before any request. Two names are
+// equal only if the digests of two clients differ exactly as two marks do. Without the secret key nobody can
+// arrange that. So names are as safe as one digest of 128 bits.
 //
-// So rules that tell clients apart alike digest a client once, and a mark is known before any request. Two
-// names are one only where the digests of two clients differ by just what two marks do, and whoever does not
-// have the key knows nothing of the former: what holds of one digest of 128 bits holds of the sum.
-//
-// Several weirs share these names in Redis, and a reload keeps them: nothing may go in that is a position in
-// the configuration. An override, which has no name, is known by what it matches (override_identity.hpp).
+// Several weirs share these names in Redis, and reloads keep them. So names must not depend on positions in
+// the configuration. An override has no name and is identified by what it matches (override_identity.hpp).
 #include "policy/identity/override_identity.hpp"
 #include "policy/identity/said.hpp"
 
@@ -29,10 +28,10 @@ namespace {
 
 using base::SipHash128;
 
-// In which form the scripts keep a limiter's state: weirs whose rule has another one, for another algorithm
-// or by another version's scripts, count apart, where else each would take the other's state for none. A form
-// that changes has another number, never one that was (4: of logs without sums; 2, 3: of windows that did not
-// say since when they count).
+// The form in which Redis scripts store a limiter's state. Weirs with different forms for a rule, because of
+// another algorithm or another version of the scripts, count separately. Otherwise each would read the
+// other's state as missing. A changed form gets a new number, never an old one (4: logs without sums; 2, 3:
+// windows without their start).
 std::uint64_t form_of(const limit::Limiter& limiter) noexcept {
   if (limit::spacing(limiter) != nullptr) return 0;
   if (std::holds_alternative<limit::SteppedBucket>(limiter)) return 1;
@@ -48,7 +47,7 @@ const limit::Limiter& limiter_of_variant(const Rule& rule, std::uint16_t variant
   return *(at < overrides ? rule.overrides[at] : rule.tiers[at - overrides]).limiter;
 }
 
-// `overrides`: override_identities(rule).
+// `overrides` is override_identities(rule).
 base::Digest128 mark_of(const Rule& rule, std::span<const std::uint64_t> overrides, std::uint16_t variant,
                         bool elastic) noexcept {
   SipHash128 hash({});
@@ -78,8 +77,8 @@ limit::Key marked(const base::Digest128& who, const Rule& rule, const AppliedLim
   return {who.lo ^ mark.lo, who.hi ^ mark.hi};
 }
 
-// Each of these: false, and nothing hashed, when there is no value. Of a header there was a time when lines
-// that differ made a name of their own.
+// Hashes the attribute. Returns false and hashes nothing if the value is empty. Older versions also named
+// headers whose lines differ, hence the 1.
 bool add_value(SipHash128& hash, const AttributeRef& attribute, std::string_view value) noexcept {
   if (value.empty()) return false;
   hash.part(static_cast<std::uint64_t>(attribute.kind));
@@ -89,7 +88,7 @@ bool add_value(SipHash128& hash, const AttributeRef& attribute, std::string_view
   return true;
 }
 
-// These two apart, so that the other attributes do without room for a string.
+// Separate functions, so that the other attributes need no string on the stack.
 template <class Use>
 [[gnu::noinline]] bool use_query(const AttributeRef& attribute, const http::RequestHead& head, Use& use) {
   const auto value = said_in_query(head, attribute.name);
@@ -103,8 +102,8 @@ template <class Use>
   return use(value.value_or(std::string_view{}));
 }
 
-// Calls use(value) with what the request says; empty where it says nothing, or says it in ways that differ:
-// ambiguity_in_key() says so before.
+// Calls use(value). The value is empty if the request lacks it or has differing values; ambiguity_in_key()
+// reports the latter.
 template <class Use>
 bool use_value(const AttributeRef& attribute, const Request& request, Use use) {
   const auto& client = request.client;
@@ -159,7 +158,7 @@ inline bool has_part(SipHash128& hash, const KeyPart& part, const Request& reque
                      [&](const AttributeRef& attribute) { return add_attribute(hash, attribute, request); });
 }
 
-// Whether the request says it in ways that differ.
+// Returns true if the request has differing values for the attribute.
 bool is_ambiguous(const AttributeRef& attribute, const Request& request) {
   std::string decoded;
   const auto& head = *request.head;
@@ -177,7 +176,7 @@ bool is_ambiguous(const AttributeRef& attribute, const Request& request) {
   }
 }
 
-// Of what a request may say twice, or so that servers read several things in it.
+// Returns true for attributes that may have differing values or readings.
 bool may_be_ambiguous(const AttributeRef& attribute) noexcept {
   return attribute.kind == Attribute::Header || attribute.kind == Attribute::Query ||
          attribute.kind == Attribute::Cookie || attribute.kind == Attribute::Path;
@@ -188,7 +187,7 @@ const char* place_of(Attribute kind) noexcept {
   return kind == Attribute::Header ? "header" : kind == Attribute::Query ? "query parameter" : "cookie";
 }
 
-// Of the alternatives those behind one that is present are not looked at.
+// Alternatives after the first one that is present do not count.
 const AttributeRef* ambiguous_in(const KeyPart& part, const Request& request) {
   SipHash128 unused({});
   for (const auto& attribute : part) {
@@ -296,7 +295,7 @@ limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const Applie
 
 namespace {
 
-// How little an attribute says of who a client is: the same client has one API key, and asks for many paths.
+// Returns how badly an attribute identifies a client. A client has one API key, but requests many paths.
 unsigned vagueness(const KeyPart& part) noexcept {
   constexpr Attribute kByWorth[] = {
       Attribute::ApiKey, Attribute::User,    Attribute::Claim,   Attribute::CertSubject, Attribute::Org,
@@ -307,7 +306,7 @@ unsigned vagueness(const KeyPart& part) noexcept {
   return static_cast<unsigned>(found - std::begin(kByWorth));
 }
 
-// Null where the key has no part.
+// Returns null if the key has no part.
 const KeyPart* most_telling(const Rule& rule) noexcept {
   const KeyPart* telling = nullptr;
   for (const auto& part : rule.key)
@@ -317,7 +316,7 @@ const KeyPart* most_telling(const Rule& rule) noexcept {
 
 }  // namespace
 
-// Of attributes alone, without the rule's name; rules for all clients together share a place.
+// Uses attributes only, without the rule's name. Rules that count all clients together share a place.
 limit::Place place_of_values(const Rule& rule, std::span<const KeyValue> values, base::SipKey key) {
   SipHash128 hash(key);
   const KeyPart* const telling = most_telling(rule);

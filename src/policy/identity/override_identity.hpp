@@ -1,5 +1,5 @@
-// What an override is known by to names of keys and to snapshots: what it matches, not where it stands. So
-// one that a reload puts in front of others, or takes away, leaves them their counts.
+// Identifies an override in names of keys and in snapshots by what it matches, not by its position. So the
+// other overrides keep their counts if a reload adds or removes one.
 #pragma once
 
 #include "weir/policy/rule.hpp"
@@ -9,8 +9,8 @@
 
 namespace weir::policy {
 
-// Of each of the rule's overrides, in their order; the same in every weir. Of several that match alike, which
-// only the first does, each has its own, in their order.
+// Returns the identity of each override, in order; equal in every weir. Overrides with the same conditions
+// get different identities, by their order.
 [[nodiscard]] std::vector<std::uint64_t> override_identities(const Rule& rule);
 
 }  // namespace weir::policy

@@ -1,8 +1,8 @@
-// What a request says under a name: in its header, its query, its cookies. It may say so several times, as
-// long as it says the same: which of several values the upstream would believe is not for weir to guess, and
-// whoever guessed would be given the other one by an attacker.
+// Reads a value by name from a header, the query or cookies. The value may be repeated, but all must be
+// equal. If values differ, nobody knows which of them the upstream uses. An attacker would choose the one
+// that weir does not use.
 //
-// Pure. nullopt: there are values that differ; empty: none, or an empty one.
+// Pure. Results: nullopt if values differ; empty if there is none, or an empty one.
 #pragma once
 
 #include "weir/http/head.hpp"
@@ -14,7 +14,7 @@
 
 namespace weir::policy {
 
-// One value, said once or several times alike; an empty one counts as said.
+// One value, given once or repeated. An empty value counts as given.
 class Said {
  public:
   void add(std::string_view value) noexcept {
@@ -32,23 +32,23 @@ class Said {
   bool differs_ = false;
 };
 
-// By all lines of the field; the name without case.
+// Reads all lines of the field; the name ignores case.
 [[nodiscard]] std::optional<std::string_view> said_in_header(const http::Fields& fields,
                                                              std::string_view name) noexcept;
 
-// Whether a parameter's name, as it came, is that one: decoded, and with '+' for a blank or for itself, as
-// the upstream may have it.
+// Returns true if `raw` is an encoding of the parameter name. '+' may stand for a blank or itself, because
+// servers differ.
 [[nodiscard]] bool is_parameter(std::string_view raw, std::string_view name) noexcept;
 
-// By all parameters of the name, decoded. Whether '+' is a blank to the upstream is not known: as one it has
-// no spelling more than "%20" has, and who takes it for itself shares a limit with whom it should not.
-// nullopt also where the request exceeds a bound (http::ParameterBounds); the same of cookies.
+// Reads all parameters of the name, decoded, with '+' as a blank. A client can write a blank as "%20" anyway,
+// so that gives it no further value. If the upstream reads '+' as itself, two of its clients share a limit.
+// Returns nullopt also if the request exceeds a bound (http::ParameterBounds); cookies likewise.
 [[nodiscard]] std::optional<std::string_view> said_in_query(const http::RequestHead& head,
                                                             std::string_view name);
 
-// By all cookies of the name, which have to be alike as they came; the name with case. Quotes are a part of
-// the value to some servers and none to others, and some decode it: so they do not count, and what is told is
-// without them and decoded; in `decoded` where it came encoded.
+// Reads all cookies of the name, which is case-sensitive; they must be equal as received. Servers differ
+// about quotes and encoding, so the result has no quotes and is decoded. `decoded` stores it if it was
+// encoded.
 [[nodiscard]] std::optional<std::string_view> said_in_cookies(const http::RequestHead& head,
                                                               std::string_view name, std::string& decoded);
 

@@ -20,7 +20,7 @@ std::string text_of(const boost::json::value& value) {
   return value.is_number() || value.is_bool() ? boost::json::serialize(value) : std::string();
 }
 
-// The second of an instant that a claim names; nullopt where the claim is no number.
+// Returns the seconds of a claim that names an instant; nullopt if it is not a number.
 std::optional<double> seconds_of(const boost::json::value& value) {
   boost::system::error_code no_number;
   const auto seconds = value.to_number<double>(no_number);
@@ -69,7 +69,7 @@ std::optional<TokenFault> fault_in_parties(const boost::json::object& claims, co
   return std::nullopt;
 }
 
-// An object of JSON in base64url; of members of one name the last counts (RFC 7519 §4).
+// Parses a JSON object in base64url. The last member of a name counts (RFC 7519 §4).
 std::optional<boost::json::object> object_in(std::string_view part) {
   const auto text = decode_base64url(part);
   if (!text) return std::nullopt;
@@ -79,7 +79,7 @@ std::optional<boost::json::object> object_in(std::string_view part) {
   return std::move(value.get_object());
 }
 
-// Extensions that a token calls critical are not understood here (RFC 7515 §4.1.11).
+// Returns a fault also for `crit`: weir supports no critical extensions (RFC 7515 §4.1.11).
 std::optional<TokenFault> fault_in_header(std::string_view part, std::string_view algorithm) {
   const auto header = object_in(part);
   if (!header) return TokenFault::Malformed;
@@ -89,7 +89,7 @@ std::optional<TokenFault> fault_in_header(std::string_view part, std::string_vie
   return std::nullopt;
 }
 
-// The three parts of a token, and what of it is signed: the first two, with the dot between them.
+// The three parts of a token, and the signed text: the first two parts with the dot between them.
 struct Parts {
   std::string_view header, payload, signature, signed_text;
 };

@@ -1,4 +1,4 @@
-// Text in base64url without padding (RFC 4648 §5, RFC 7515 §2), read strictly. Pure.
+// Decodes base64url without padding (RFC 4648 §5, RFC 7515 §2), strictly. Pure.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace weir::policy {
 
-// Returns the octets; nullopt if the text has another character, padding, a length that no octets have, or
-// bits behind the last octet: so no two texts stand for the same octets.
+// Returns the octets. Returns nullopt for other characters, padding, an impossible length, or unused bits
+// that are not 0. So no two texts decode to the same octets.
 [[nodiscard]] std::optional<std::string> decode_base64url(std::string_view text);
 
 }  // namespace weir::policy

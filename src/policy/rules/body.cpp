@@ -18,8 +18,9 @@ char lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
 }
 
-// All words in one pass over a text: what up to four octets at a word's beginning come to is a bit, and only
-// where one of these stands are words compared. Made anew for each body, which costs less than reading it.
+// Searches for all words in one pass. A bit set has a bit for the first (up to four) octets of each word.
+// Words are compared only where the bit is set. Building the set for each body costs less than reading the
+// body.
 class Words {
  public:
   explicit Words(std::span<const std::string> words) : words_(words) {
@@ -44,8 +45,8 @@ class Words {
  private:
   static constexpr std::size_t kWidest = 4;  // octets
 
-  // By the first `width_` of four octets, without their case, and without some other differences: the bit
-  // that tells cases apart is left out of all. The multiplier is 2^32 divided by the golden ratio.
+  // Returns the hash of the first `width_` of four octets. It ignores the bit that distinguishes cases, and
+  // so a few other differences. The multiplier is 2^32 divided by the golden ratio.
   [[nodiscard]] std::size_t place(const char* four) const noexcept {
     static_assert(std::endian::native == std::endian::little);
     std::uint32_t octets = 0;
@@ -61,12 +62,12 @@ class Words {
   }
 
   std::span<const std::string> words_;  // in lower case
-  std::size_t width_ = kWidest;         // of the shortest of them, if that is less
+  std::size_t width_ = kWidest;         // size of the shortest word, at most kWidest
   std::uint32_t mask_ = 0;
   std::bitset<65536> begins_;
 };
 
-// The number behind "\u" at the front of `text`.
+// Returns the number after "\u" at the front of `text`.
 std::optional<char32_t> escaped_unit(std::string_view text) noexcept {
   std::uint32_t unit = 0;
   if (text.size() < 6 || !text.starts_with("\\u")) return std::nullopt;
@@ -94,7 +95,8 @@ void append_utf8(std::string& out, char32_t point) {
   }
 }
 
-// Takes the escape (RFC 8259 §7) off the front of `rest`, which begins with a backslash.
+// Removes the escape (RFC 8259 §7) from the front of `rest` and appends its meaning. REQUIRES: `rest` begins
+// with a backslash.
 void take_escape(std::string_view& rest, std::string& out) {
   constexpr std::string_view kLetters = "bfnrt";
   constexpr std::string_view kMeant = "\b\f\n\r\t";

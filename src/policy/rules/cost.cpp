@@ -12,10 +12,10 @@ namespace {
 
 __extension__ using Product = unsigned __int128;
 
-constexpr std::size_t kMostDigits = 18;  // before the point; so that nothing below overflows
-constexpr std::size_t kMostPlaces = 18;  // behind it; of more, all that counts is whether one is not 0
+constexpr std::size_t kMostDigits = 18;  // before the point; more could overflow below
+constexpr std::size_t kMostPlaces = 18;  // after the point; further digits only round up
 
-// The value of a run of digits; nullopt where it is none, or too long.
+// Returns the value of the digits; nullopt if there are none, too many, or other characters.
 std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept {
   if (text.empty() || text.size() > kMostDigits) return std::nullopt;
   std::uint64_t value = 0;
@@ -24,7 +24,7 @@ std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept {
   return value;
 }
 
-// What stands behind the point, in units of the last place that is kept; rounded up.
+// Returns the digits after the point in units of the last one kept, rounded up.
 std::optional<std::uint64_t> parse_places(std::string_view text) noexcept {
   const auto rest = text.substr(std::min(text.size(), kMostPlaces));
   if (!std::all_of(rest.begin(), rest.end(), [](char c) { return c >= '0' && c <= '9'; }))

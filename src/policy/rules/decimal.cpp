@@ -8,14 +8,14 @@ namespace weir::policy {
 
 namespace {
 
-// Beyond every amount that anything here counts, and small enough to be written out.
+// Larger than any amount that weir counts, and small enough to write out.
 constexpr std::int64_t kFurthest = 64;
 
 bool is_digits(std::string_view text) noexcept {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Of what stands behind an 'e'. One that is too long for a number is as good as the furthest.
+// Parses the digits after 'e'. An exponent that is too long counts as the largest.
 std::optional<std::int64_t> parse_exponent(std::string_view text) noexcept {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);

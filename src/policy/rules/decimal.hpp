@@ -1,4 +1,4 @@
-// Numbers as JSON writes them, in plain digits.
+// Converts JSON numbers to plain digits.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace weir::policy {
 
-// Returns the number without its exponent: "5e0" is "5", "1.5e1" is "15", "2.5E-1" is "0.25". Every digit is
-// kept, but a number beyond 10^64 becomes some other one that large, and one below 10^-64 some other one that
-// small. Nullopt where the text has a sign or is no number.
+// Returns the number without an exponent: "5e0" is "5", "1.5e1" is "15", "2.5E-1" is "0.25". All digits are
+// kept. A number above 10^64 or below 10^-64 may change, but stays that large or small. Returns nullopt if
+// the text has a sign or is not a number.
 [[nodiscard]] std::optional<std::string> plain_digits(std::string_view text);
 
 }  // namespace weir::policy

@@ -55,7 +55,7 @@ bool is_credential(const AttributeRef& attribute) noexcept {
   }
 }
 
-// Names of the configuration in a sentence that stands in JSON.
+// Makes a name of the configuration safe for a JSON sentence.
 std::string printable(std::string_view name) {
   std::string text(name);
   const auto odd = [](unsigned char c) { return c < 0x20 || c >= 0x7f || c == '"' || c == '\\'; };
@@ -63,7 +63,7 @@ std::string printable(std::string_view name) {
   return text;
 }
 
-// 0: what the request says is faulty.
+// Returns the cost; 0 if the request's value is invalid.
 limit::Cost cost_of(const Rule& rule, const Request& request) {
   const auto& from = rule.cost_from;
   if (from.kind == CostSource::Kind::None) return rule.cost;
@@ -130,7 +130,7 @@ std::string describe(const Objection& objection) {
 
 namespace {
 
-// What the rule's overrides, its key or its cost ask for and the request says in ways that differ.
+// Returns an ambiguity in what the rule's overrides or its key read.
 std::optional<Ambiguity> ambiguity_met(const Rule& rule, const Request& request) {
   for (const auto& variant : rule.overrides)
     if (const auto found = variant.match.ambiguity(request)) return found;
@@ -243,7 +243,7 @@ const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys
     if (rule->on_store_failure != OnStoreFailure::Local) continue;
     applied = local_limiter(*rule, applied);
     const auto key = name_key(*rule, applied, request, keys.table);
-    assert(key);  // it had a name in Redis, of the same parts
+    assert(key);  // it had a name in Redis, from the same parts
     auto charge = charges[i];
     charge.key = *key;
     charge.limiter = applied.limiter;
@@ -260,7 +260,7 @@ __extension__ using Product = unsigned __int128;
 struct Answer {
   const Line* line = nullptr;
   const limit::Outcome* outcome = nullptr;
-  std::uint64_t margin = 0;  // that the enforced limiter has beyond the one that clients are told of
+  std::uint64_t margin = 0;  // units that the enforced limiter has beyond the limit that clients see
 
   [[nodiscard]] const limit::Limiter& told() const noexcept { return *line->applied.told; }
   [[nodiscard]] limit::Cost remaining() const noexcept {
@@ -274,16 +274,16 @@ Answer answer_of(const Line& line, const limit::Outcome& outcome) noexcept {
   return {&line, &outcome, same ? 0 : limit::quota(*applied.limiter) - limit::quota(*applied.told)};
 }
 
-// Whether `a` has the smaller share of its quota left: remaining / quota, compared without dividing. A quota
-// of nothing (a leaky bucket without a queue) has nothing left.
+// Returns true if `a` has a smaller share (remaining / quota) left than `b`. A quota of 0 (a leaky bucket
+// without a queue) has nothing left.
 bool tighter(const Answer& a, const Answer& b) noexcept {
   const auto quota_a = std::max<std::uint64_t>(limit::quota_of(a.told(), *a.outcome), 1);
   const auto quota_b = std::max<std::uint64_t>(limit::quota_of(b.told(), *b.outcome), 1);
   return Product{a.remaining()} * quota_b < Product{b.remaining()} * quota_a;
 }
 
-// Until what clients are told remains grows. Over the limit the margin has to come back first; of what does
-// not give its units back one after another that is known only for all of it.
+// Returns the time until the remaining units that clients see grow. Over a soft limit the margin must refill
+// first. If units do not come back one by one, only the time until all are back is known.
 base::Duration more_after(const Answer& answer) noexcept {
   const auto& outcome = *answer.outcome;
   if (outcome.remaining >= answer.margin) return outcome.more_after;
@@ -296,7 +296,7 @@ base::Duration more_after(const Answer& answer) noexcept {
   return outcome.more_after + base::Duration(rest);
 }
 
-// The answers that speak for all, as far as they have been heard.
+// Collects outcomes and keeps those that are reported.
 class Spokesmen {
  public:
   explicit Spokesmen(base::TimePoint now) noexcept : now_(now) {}

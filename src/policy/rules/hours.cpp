@@ -19,7 +19,7 @@ std::optional<int> two_digits(std::string_view text) noexcept {
   return (text[0] - '0') * 10 + (text[1] - '0');
 }
 
-// "06:30", up to "24:00".
+// Parses "06:30", up to "24:00".
 std::optional<minutes> parse_clock(std::string_view text) noexcept {
   if (text.size() != 5 || text[2] != ':') return std::nullopt;
   const auto hour = two_digits(text.substr(0, 2));
@@ -50,7 +50,7 @@ bool Hours::hold(base::TimePoint instant) const noexcept {
   return time >= begin ? on(local.day) : time < end && on(local.day - std::chrono::days(1));
 }
 
-// They end when a clock shows `end`, or when it is put forward or back to where they do not hold.
+// The hours end when the local clock shows `end`, or when a clock change moves it out of them.
 std::optional<base::TimePoint> Hours::end_from(base::TimePoint instant) const noexcept {
   auto at = instant;
   auto change = zone.change_after(at);
@@ -75,7 +75,7 @@ std::string Hours::describe() const {
   auto text = "hours " + clock(begin) + "-" + clock(end);
   if (days != 0x7f) {
     text += " on";
-    for (unsigned i = 1; i <= kDays.size(); ++i)  // as weeks are read, from Monday
+    for (unsigned i = 1; i <= kDays.size(); ++i)  // in the order of a week, from Monday
       if ((days >> i % 7 & 1U) != 0) text.append(" ").append(kDays[i % 7]);
   }
   return text + " in " + zone.name();

@@ -8,7 +8,7 @@ namespace weir::policy {
 
 namespace {
 
-// Whether the body decides which of the overrides, if any, is the first that holds.
+// Returns true if the body decides which override is the first that matches.
 bool overrides_ask(const Rule& rule, const Request& request) {
   for (const auto& variant : rule.overrides) {
     const auto known = variant.match.known(request);

@@ -43,7 +43,7 @@ std::vector<std::string> tokens_of(std::string_view pointer) {
   return tokens;
 }
 
-// Hears a document event by event and follows the pointer into it.
+// Handles the events of a document and follows the pointer into it.
 class Walk {
  public:
   static constexpr std::size_t max_array_size = kAny;
@@ -83,19 +83,19 @@ class Walk {
   bool on_comment(Text, Fault&) { return true; }
 
  private:
-  // An object or array that has begun.
+  // An object or array whose end has not come yet.
   struct Open {
     bool array;
     bool on_way;            // the pointer leads into it
-    bool met = false;       // of an object: the name that the pointer wants has come
-    std::size_t count = 0;  // of an array: elements that have begun
+    bool met = false;       // object: the member that the pointer names has come
+    std::size_t count = 0;  // array: number of elements so far
   };
 
   bool hear(Text text) {
     heard_.append(text.data(), text.size());
     return true;
   }
-  // Whether the value that begins stands where the pointer leads, as far as it has come.
+  // Returns true if the value that begins is where the pointer leads, as far as it has come.
   bool step() {
     if (open_.empty()) return true;
     auto& around = open_.back();
@@ -115,7 +115,7 @@ class Walk {
     open_.pop_back();
     return true;
   }
-  // A string may stand for a number, as JSON writes one.
+  // A string may contain a number in JSON syntax.
   bool meet_number() {
     if (step() && at_end()) {
       auto digits = plain_digits(heard_);
@@ -132,9 +132,9 @@ class Walk {
 
   std::vector<std::string> tokens_;
   std::vector<Open> open_;
-  std::string heard_;     // of the key, string or number under way
-  bool named_ = false;    // the name heard last is the one that the pointer wants
-  bool doubled_ = false;  // a name that the pointer wants came twice
+  std::string heard_;     // of the current key, string or number
+  bool named_ = false;    // the last key is the one that the pointer names
+  bool doubled_ = false;  // a member that the pointer names came twice
   JsonNumber::Found found_ = JsonNumber::Found::Nothing;
   std::string digits_;
 };

@@ -1,7 +1,7 @@
-// A number under a JSON pointer, found without building the document.
+// Finds the number under a JSON pointer without building the document.
 //
-// Our own walk over Boost.JSON's events, because its documents keep the last of two members of one name and
-// say nothing of the first: an upstream that takes the first would be told another number than we were.
+// Why not boost::json::value: it keeps only the last of two members with one name. An upstream that reads the
+// first would then see another number than weir. So this code handles the parser's events.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@ namespace weir::policy {
 
 struct JsonNumber {
   enum class Found : unsigned char {
-    Nothing,  // no value stands under the pointer
-    Number,   // `digits` is it, without an exponent; a string may hold it as well
-    Faulty,   // no JSON, a value of another kind, below zero, or a name on the way stands twice in its object
-    TooDeep,  // nested deeper than kDeepestJson (cost.hpp), wherever
+    Nothing,  // no value under the pointer
+    Number,   // `digits` is the number without an exponent; a string may hold it
+    Faulty,   // invalid JSON, another kind of value, below zero, or a duplicate member on the way
+    TooDeep,  // nested deeper than kDeepestJson (cost.hpp), anywhere
   };
   Found found = Found::Nothing;
   std::string digits{};
 };
 
-// `pointer`: RFC 6901, "/items/0/amount"; "" is the whole document.
+// `pointer` follows RFC 6901: "/items/0/amount"; "" is the whole document.
 [[nodiscard]] JsonNumber find_json_number(std::string_view document, std::string_view pointer);
 
 }  // namespace weir::policy

@@ -8,7 +8,7 @@
 
 namespace weir::policy {
 
-// Octets, not UTF-8: a client must not get round a '.' with an octet that is no character.
+// Matches octets, not UTF-8. Otherwise a client could evade '.' with an octet that is not a character.
 struct TextMatch::Regex {
   explicit Regex(std::string_view pattern)
       : expression(re2::StringPiece(pattern.data(), pattern.size()), options()) {}
@@ -77,7 +77,8 @@ base::Result<PathMatch> PathMatch::parse(std::string_view pattern) {
     return wrong("has a '*' before its end: only the last character may be one; \"~regex\" can say more");
   if (match.text_.find_first_of("?#") != std::string::npos)
     return wrong("is more than a path: a query is matched by `query`");
-  // A prefix may end inside a segment, which some letter is going to complete: one that is no digit of %XX.
+  // A prefix may end inside a segment, so it is checked with a letter after it that is not a hexadecimal
+  // digit.
   const std::string spelt = http::path_spelling(match.text_ + (match.prefix_ ? "x" : ""));
   std::string scratch;
   const auto normal = http::normalise_path(spelt, scratch);
@@ -105,11 +106,11 @@ std::string PathMatch::describe() const {
 
 namespace {
 
-// How many values of a name there are, and of how many of them a condition holds.
+// The number of values of a name, and for how many a condition holds.
 struct Tally {
   std::size_t all = 0;
   std::size_t held = 0;
-  bool complete = true;  // false: a bound is exceeded, and only the first values were looked at
+  bool complete = true;  // false: a bound is exceeded, and only the first values count
 
   void add(bool holds) noexcept {
     ++all;
@@ -148,8 +149,8 @@ Tally tally_query(const http::RequestHead& head, const NamedText& wanted) {
   return tally;
 }
 
-// Whether a second value makes it possible that a condition holds of one of them alone. Most names have one,
-// which need not be compared for that.
+// Returns true if there is a second value, so that a condition may hold for one value only. Most names have
+// one value, which needs no comparison.
 bool is_repeated_header(const http::RequestHead& head, const NamedText& wanted) {
   const auto same = [&](const http::Field& field) { return has_name(field, wanted.name); };
   const auto first = std::find_if(head.fields.begin(), head.fields.end(), same);
@@ -161,7 +162,7 @@ bool is_repeated_parameter(const http::RequestHead& head, const NamedText& wante
   return found.values.size() > 1 || !found.complete;
 }
 
-// The name of the first condition that holds of some of its values alone.
+// Returns the first condition that holds for some but not all of its values.
 const NamedText* divided_header(const http::RequestHead& head, const std::vector<NamedText>& conditions) {
   const auto found = std::find_if(conditions.begin(), conditions.end(), [&](const NamedText& wanted) {
     return is_repeated_header(head, wanted) && tally_header(head, wanted).divided();
@@ -176,7 +177,7 @@ const NamedText* divided_parameter(const http::RequestHead& head, const std::vec
   return found == conditions.end() ? nullptr : &*found;
 }
 
-// Inline up to the look at an empty list, which is what most are.
+// Inline up to the check for an empty list, because most lists are empty.
 bool found_in(const std::vector<std::string>& texts, std::string_view text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
@@ -204,7 +205,7 @@ void add_words(std::string& line, const char* what, const std::vector<std::strin
 
 }  // namespace
 
-// All but headers, the query, the words and what is negated.
+// Checks everything except headers, the query, body words and `negated`.
 inline Match::Unmet Match::unmet_by_client(const Request& request) const {
   const auto block = [&](const base::Cidr& b) { return b.contains(request.client.address); };
   if (!any_of(methods, request.head->method)) return Unmet::Method;
@@ -228,7 +229,7 @@ const NamedText* Match::unmet_parameter(const Request& request) const {
   return found == query.end() ? nullptr : &*found;
 }
 
-// All but the words and what is negated.
+// Checks everything except body words and `negated`.
 inline Match::Unmet Match::unmet_by_head(const Request& request) const {
   if (const auto unmet = unmet_by_client(request); unmet != Unmet::Nothing) return unmet;
   if (!headers.empty() && unmet_header(request) != nullptr) return Unmet::Header;
@@ -252,13 +253,13 @@ bool Match::goes_by_path() const noexcept {
   return (path && !path->holds_of_all()) || (negated && negated->goes_by_path());
 }
 
-// REQUIRES readings.
+// REQUIRES: request.readings is set.
 bool Match::divides_readings(const Request& request) const {
   const auto& readings = *request.readings;
   if (!goes_by_path()) return false;
   if (readings.too_many) return true;
   const auto usual = known(request);
-  std::optional<bool> usual_holds;  // asked for at most once: it reads the body
+  std::optional<bool> usual_holds;  // computed at most once, because it reads the body
   auto other = request;
   return std::any_of(readings.others.begin(), readings.others.end(), [&](const std::string& reading) {
     if (treats_alike(request.path, reading)) return false;

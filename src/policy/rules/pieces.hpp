@@ -1,11 +1,12 @@
-// Taking lists apart without copying: "a=1&b=2", "a=1; b=2", "203.0.113.7, 10.0.0.1".
+// Splits lists without copying: "a=1&b=2", "a=1; b=2", "203.0.113.7, 10.0.0.1".
 #pragma once
 
 #include <string_view>
 
 namespace weir::policy {
 
-// The piece before the first `separator`, taken off the front of `rest` together with it.
+// Removes the piece before the first `separator` from the front of `rest`, with the separator, and returns
+// the piece.
 [[nodiscard]] inline std::string_view take_piece(std::string_view& rest, char separator) noexcept {
   const auto end = rest.find(separator);
   const auto piece = rest.substr(0, end);
@@ -13,7 +14,7 @@ namespace weir::policy {
   return piece;
 }
 
-// Without the optional white space of RFC 9110 §5.6.3 around it.
+// Returns the text without the optional white space of RFC 9110 §5.6.3 around it.
 [[nodiscard]] inline std::string_view trimmed(std::string_view text) noexcept {
   const auto begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};
@@ -22,7 +23,7 @@ namespace weir::policy {
 
 struct NameValue {
   std::string_view name;
-  std::string_view value;  // empty where there is no '='
+  std::string_view value;  // empty if there is no '='
 };
 
 [[nodiscard]] inline NameValue name_value(std::string_view pair) noexcept {

@@ -10,7 +10,7 @@ Priority priority_of(const Request& request, const Route* route, const TierPrior
   return route != nullptr ? route->priority : kDefaultPriority;
 }
 
-// The kind goes in as well: the API key "10.0.0.1" is not that address.
+// The kind is hashed too: the API key "10.0.0.1" is not that address.
 limit::Key name_client(const Request& request, base::SipKey key) noexcept {
   const auto& client = request.client;
   base::SipHash128 hash(key);

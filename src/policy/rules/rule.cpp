@@ -37,7 +37,7 @@ constexpr std::array kWords = {
     Word{"upstream", Attribute::Upstream, false},
 };
 
-// How many letters must be put in, left out or replaced (Levenshtein), one row at a time.
+// Returns the number of letters to insert, remove or replace (Levenshtein), one row at a time.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -64,7 +64,7 @@ const Word& word_of(Attribute kind) {
   return *std::find_if(kWords.begin(), kWords.end(), [&](const Word& w) { return w.kind == kind; });
 }
 
-// RFC 9110 §5.6.2.
+// Returns true for a token (RFC 9110 §5.6.2).
 bool is_token(std::string_view text) {
   constexpr std::string_view kSigns = "!#$%&'*+-.^_`|~";
   return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
@@ -73,13 +73,13 @@ bool is_token(std::string_view text) {
   });
 }
 
-// What a Cookie field can bring between its separators (RFC 6265 §4.2.1 would allow less).
+// Returns true for a name that a Cookie field can have between its separators (RFC 6265 §4.2.1 allows less).
 bool may_name_cookie(std::string_view text) {
   return std::none_of(text.begin(), text.end(),
                       [](unsigned char c) { return c <= ' ' || c == '=' || c == ';' || c == 0x7f; });
 }
 
-// Field names have no case, so theirs is taken away: "X-Tenant" and "x-tenant" are to be one key in Redis.
+// Field names ignore case, so "X-Tenant" and "x-tenant" must be the same key in Redis.
 std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out)
@@ -91,7 +91,7 @@ base::Result<AttributeRef> parse_attribute(std::string_view text) {
   const auto wrong = [&](const std::string& why) {
     return base::Error{"\"" + std::string(text) + "\" " + why};
   };
-  if (text == "cert:subject") return AttributeRef{Attribute::CertSubject, {}};  // a colon, and no name
+  if (text == "cert:subject") return AttributeRef{Attribute::CertSubject, {}};  // a colon, but no name
   const auto colon = text.find(':');
   const auto kind = text.substr(0, colon);
   const auto name = colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
@@ -116,7 +116,7 @@ std::string describe(const KeyPart& part) {
   return text;
 }
 
-// `Numbers`, here and below: a rule or a variant of one.
+// `Numbers`, here and below, is a rule or a variant of a rule.
 template <class Numbers>
 AppliedLimiter own_limiter(const Numbers& numbers, std::uint16_t variant) {
   return {numbers.soft ? numbers.soft->get() : numbers.limiter.get(), numbers.limiter.get(), variant};
@@ -136,7 +136,7 @@ AppliedLimiter applied(const Numbers& numbers, std::size_t variant, double load)
   return own;
 }
 
-// Calls back with the rule itself, an override or a tier.
+// Calls `ask` with the rule itself, an override or a tier.
 template <class Ask>
 AppliedLimiter ask_variant(const Rule& rule, std::uint16_t variant, Ask ask) {
   if (variant == 0) return ask(rule);
@@ -229,7 +229,7 @@ AppliedLimiter local_limiter(const Rule& rule, const AppliedLimiter& applied) {
                      [&](const auto& numbers) { return local_share(numbers, applied); });
 }
 
-// Over text, so that it is the same in every weir that reads the same file.
+// Hashes text, so that the digest is equal in every weir with the same file.
 std::uint32_t digest_of_asks(const Rule& rule) {
   base::SipHash128 hash({});
   hash.part(rule.match.describe());

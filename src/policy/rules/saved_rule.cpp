@@ -10,13 +10,13 @@ namespace {
 
 using base::SipHash128;
 
-// Gathers the variants of one rule. Names follow what tells variants apart in a key's name (name_key.cpp).
+// Collects the variants of one rule. Their names follow the marks in the names of keys (name_key.cpp).
 class Gathering {
  public:
   explicit Gathering(const Rule& rule) : store_(rule.store), saved_{.name = rule.name, .variants = {}} {}
 
-  // In the order of AppliedLimiter::variant. `kind`: 0 the rule, 1 an override by its identity, 2 a tier by
-  // its name.
+  // Must be called in the order of AppliedLimiter::variant. `kind`: 0 the rule, 1 an override and its
+  // identity, 2 a tier and its name.
   template <class Numbers>
   void add(std::uint64_t kind, std::uint64_t identity, std::string_view tier, const Numbers& numbers) {
     const std::uint16_t variant = next_++;
@@ -40,7 +40,7 @@ class Gathering {
   static const limit::Limiter* in(const std::optional<limit::SharedLimiter>& limiter) {
     return limiter ? limiter->get() : nullptr;
   }
-  // The one that the table is asked for, as applied_limiter() and local_limiter() have it.
+  // Returns the limiter that the table uses, as applied_limiter() and local_limiter() choose it.
   template <class Numbers>
   const limit::Limiter* enforced(const Numbers& numbers) const {
     if (store_ == Store::Redis && numbers.local_share)
@@ -56,7 +56,7 @@ class Gathering {
     hash.part(std::uint64_t{elastic});
     return hash.digest().lo;
   }
-  // Which of them enforces depends on which there are, and on where the rule keeps its state.
+  // The enforced limiter depends on which limiters there are and on the rule's store.
   void add_limiters(std::uint64_t name, limit::Ledger ledger,
                     std::initializer_list<const limit::Limiter*> limiters, const limit::Limiter* enforced) {
     SipHash128 hash({});

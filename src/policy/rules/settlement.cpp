@@ -22,14 +22,14 @@ std::optional<unsigned> parse_status(std::string_view text) noexcept {
   return status;
 }
 
-// Whether a number in plain digits is one that the rule takes: where it takes whole numbers, 5.0 is one.
+// Returns true if the rule accepts the number in plain digits. A rule for whole numbers accepts 5.0.
 bool is_taken(std::string_view digits, std::uint32_t scale) noexcept {
   const auto point = std::min(digits.find('.'), digits.size());
   return scale != 0 || digits.find_first_not_of("0.", point) == std::string_view::npos;
 }
 
-// A request may not cost nothing, nor more than kMaxCost; an answer may cost nothing, and one that says more
-// than that costs that: if its reserve stood, the dearest answers would be the cheapest.
+// Reads the amount of a response. It may be 0, unlike the cost of a request. An amount above kMaxCost counts
+// as kMaxCost: if the reserve stayed instead, the most expensive responses would be the cheapest.
 Told read_amount(std::string_view text, std::uint32_t scale) {
   if (!is_taken(text, scale)) return {Told::State::Unreadable, 0};
   if (text.find_first_not_of("0.") == std::string_view::npos) return {Told::State::Amount, 0};

@@ -44,7 +44,7 @@ const unsigned char* octets_of(std::string_view text) noexcept {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-// Empty: the key goes with the algorithm.
+// Returns an empty text if the key fits the algorithm.
 std::string fault_in_curve(const TokenAlgorithm& algorithm, EVP_PKEY* key) {
   const std::string word(algorithm.word);
   if (const int size = EVP_PKEY_get_bits(key); size != algorithm.bits)
@@ -76,8 +76,8 @@ bool is_hmac(const TokenAlgorithm& algorithm, std::string_view secret, std::stri
          CRYPTO_memcmp(digest.data(), signature.data(), size) == 0;
 }
 
-// A token has r and s one after another, each as long as the curve's numbers (RFC 7518 §3.4); OpenSSL reads
-// them in DER. Empty: the length is wrong.
+// Converts a signature to DER for OpenSSL. A token has r and s in sequence, each of the size of the curve
+// (RFC 7518 §3.4). Returns an empty text if the size is wrong.
 std::string in_der(const TokenAlgorithm& algorithm, std::string_view signature) {
   const auto size = (static_cast<std::size_t>(algorithm.bits) + 7) / 8;
   if (signature.size() != 2 * size) return {};
@@ -88,7 +88,7 @@ std::string in_der(const TokenAlgorithm& algorithm, std::string_view signature) 
   auto s = number(size);
   const EcSignature both(ECDSA_SIG_new());
   if (!r || !s || !both || ECDSA_SIG_set0(both.get(), r.get(), s.get()) != 1) return {};
-  (void)r.release();  // the signature owns them now
+  (void)r.release();  // now owned by the signature
   (void)s.release();
   unsigned char* der = nullptr;
   const int length = i2d_ECDSA_SIG(both.get(), &der);
@@ -136,7 +136,7 @@ bool is_signature(const TokenAlgorithm& algorithm, std::string_view secret, EVP_
       context && EVP_DigestVerifyInit(context.get(), nullptr, algorithm.hash(), nullptr, key) == 1 &&
       EVP_DigestVerify(context.get(), octets_of(signature), signature.size(), octets_of(text), text.size()) ==
           1;
-  if (!good) ERR_clear_error();  // TLS connections of this thread read the same queue
+  if (!good) ERR_clear_error();  // TLS connections of this thread use the same error queue
   return good;
 }
 

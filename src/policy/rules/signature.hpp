@@ -1,5 +1,5 @@
-// Signatures of tokens (RFC 7518 §3): keys are parsed once, and a signature is checked by the algorithm and
-// the key of the configuration alone. Pure.
+// Verifies the signatures of tokens (RFC 7518 §3). Only the configuration determines algorithm and key. Keys
+// are parsed once. Pure.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -15,20 +15,20 @@ namespace weir::policy {
 struct TokenAlgorithm {
   std::string_view word;
   const EVP_MD* (*hash)();
-  int key_type;  // of EVP_PKEY; EVP_PKEY_HMAC: a shared secret
-  int bits;  // HMAC: of the hash, and so of the shortest secret; EC: of the curve; RSA: of the shortest key
-  std::string_view curve;  // of EC, as OpenSSL names it
+  int key_type;  // an EVP_PKEY type; EVP_PKEY_HMAC: a shared secret
+  int bits;      // HMAC: of the hash and of the shortest secret; EC: of the curve; RSA: of the shortest key
+  std::string_view curve;  // for EC, in OpenSSL's spelling
 };
 
-// Null where no algorithm has that name.
+// Returns null if there is no algorithm of that name.
 [[nodiscard]] const TokenAlgorithm* find_algorithm(std::string_view word) noexcept;
 
-// Null of an algorithm with a shared secret. An error says why the key does not go with the algorithm.
+// Returns null for an algorithm with a shared secret. The error says why the key does not fit the algorithm.
 [[nodiscard]] base::Result<std::shared_ptr<EVP_PKEY>> parse_key(const TokenAlgorithm& algorithm,
                                                                 const std::string& key);
 
-// Returns true if `signature` (octets) is that of `text`. `secret`: of HS…; `key`: of the others, as
-// parse_key() made it. Threads may share the key.
+// Returns true if `signature` (octets) signs `text`. Uses `secret` for HS…, otherwise the `key` from
+// parse_key(). Threads may share the key.
 [[nodiscard]] bool is_signature(const TokenAlgorithm& algorithm, std::string_view secret, EVP_PKEY* key,
                                 std::string_view text, std::string_view signature);
 

@@ -1,12 +1,12 @@
-// Why a request does not meet conditions, in words. What is unmet the conditions themselves say
-// (Match::unmet), so that what is told is what was decided.
+// Explains in words why a request does not match. Match::unmet finds the condition, so the explanation agrees
+// with the decision.
 #include "weir/policy/match.hpp"
 
 namespace weir::policy {
 
 namespace {
 
-// "a", or "among a, b".
+// Returns "a" or "among a, b".
 std::string choice(const std::vector<std::string>& words) {
   if (words.size() == 1) return words.front();
   std::string text = "among ";
@@ -14,7 +14,7 @@ std::string choice(const std::vector<std::string>& words) {
   return text;
 }
 
-// "method GET is not among PUT, POST"; of what the request does not say, only what it has to be.
+// Returns "method GET is not among PUT, POST". If the request lacks a value, says only what is required.
 std::string other_than(const char* what, std::string_view said, const std::vector<std::string>& wanted) {
   if (said.empty()) return "no " + std::string(what) + " is known, and it has to be " + choice(wanted);
   return std::string(what) + " " + std::string(said) + " is not " + choice(wanted);

@@ -240,8 +240,7 @@ TEST(AdaptiveConcurrency, AnExchangeThatTaughtNothingLeavesNothing) {
   EXPECT_EQ(limiter.release(cell, kStart, 3, {}), Cell{});
 }
 
-// Whatever latencies occur in whatever order, the limit stays within its bounds and the number in flight
-// stays exact.
+// For all latencies in any order, the limit stays within its bounds and the number in flight stays exact.
 TEST(AdaptiveConcurrency, CountsExactlyWhateverItLearns) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);

@@ -27,7 +27,7 @@ std::int64_t micros(TimePoint at) {
   return at.time_since_epoch().count();
 }
 
-// What a key could still spend at an instant after all its charges, and whether a bucket was full at some
+// The units that a key can still spend after all its charges, and whether a bucket was full at some
 // moment before. A full bucket no longer knows how much it was charged.
 struct Level {
   Cost remaining;

@@ -260,8 +260,8 @@ TEST_F(Mixed, ABillIsChargedWholeOrNotAtAll) {
     ASSERT_EQ(outcomes, alone) << "seed " << seed << " round " << round;
     ASSERT_EQ(yes, std::ranges::all_of(alone, &Outcome::allowed));
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      // What the largest cost that fits would leave, before and after. In a queue it depends on the cost, so
-      // skip queues.
+      // Compares what the largest cost that fits would leave, before and after. In a queue it depends on the
+      // cost, so skip queues.
       if (std::holds_alternative<LeakyBucket>(*lines[i].limiter)) continue;
       const auto after = table.peek({lines[i].key, lines[i].limiter, kMaxCost}, now);
       const Cost left = alone[i].remaining;

@@ -1,4 +1,4 @@
-// What threads may do to one table at once. Also runs under ThreadSanitizer.
+// Threads use one table at once. Also runs under ThreadSanitizer.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/key_table.hpp"

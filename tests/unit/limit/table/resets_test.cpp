@@ -1,4 +1,4 @@
-// What resets of other keys must not change.
+// Resets of many keys must not change other keys.
 #include "limit/table/resets.hpp"
 
 #include "unit/limit/traffic.hpp"
