@@ -1,5 +1,5 @@
-// What is held, in advance or under way, goes back to a real Redis Cluster when a weir ends: all of it, in
-// few calls, and with their answers.
+// When a weir ends, its units in advance and its permits go back to a real Redis Cluster: all of them, in few
+// calls, and with replies.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -21,7 +21,8 @@ class ClusterReturn : public ::testing::Test {
   static void TearDownTestSuite() { cluster_.reset(); }
   void SetUp() override {
     if (!cluster_)
-      cluster_ = std::make_unique<TwoMasters>();  // a suite that fails to be set up counts as skipped
+      cluster_ = std::make_unique<TwoMasters>();  // if SetUpTestSuite() failed, gtest would count the suite
+                                                  // as skipped
     cluster_->empty();
   }
 
@@ -32,7 +33,7 @@ class ClusterReturn : public ::testing::Test {
   }
   limit::Charge line(const limit::Key& key) const { return {.key = key, .limiter = &window_, .lease = 1000}; }
 
-  // Of as many slots as keys, or of one; all at the first node.
+  // Returns keys of as many slots, or of one slot; all of them on the first node.
   static std::vector<limit::Key> keys(std::size_t count, bool one_slot) {
     const auto place = limit::place_of(TwoMasters::key_at(0, 1));
     std::vector<limit::Key> keys;
@@ -42,13 +43,13 @@ class ClusterReturn : public ::testing::Test {
     }
     return keys;
   }
-  static constexpr unsigned kAsked = 4;  // of each key, which makes it hot
+  static constexpr unsigned kAsked = 4;  // requests for each key, which make it hot
   void heat(Worker& worker, const std::vector<limit::Key>& keys) {
     for (unsigned i = 0; i < kAsked; ++i)
       for (const auto& key : keys) ASSERT_TRUE(worker.charge({line(key)}).outcomes[0].allowed);
     ASSERT_TRUE(worker.turn_until([&] { return units_.stats().held() == 8 * keys.size(); }));
   }
-  // Of how many keys Redis counts no more than was asked.
+  // Returns for how many keys Redis counts no more than was requested.
   std::size_t settled(const std::vector<limit::Key>& keys) {
     Worker other(cluster_->settings(1s));
     EXPECT_TRUE(other.turn_until_up());
@@ -66,14 +67,16 @@ class ClusterReturn : public ::testing::Test {
   }
 
   static std::unique_ptr<TwoMasters> cluster_;
-  // A key is hot that is asked for often within a quarter of that, on a slow machine too.
+  // The long hold makes keys hot on a slow machine too: a key is hot if it is requested often within a
+  // quarter of it.
   UnitLeases units_{8192, 1min};
   const limit::Limiter window_ =
       limit::FixedWindow::make({kLimit, std::chrono::hours(24 * 365 * 30)}).value();
 };
 std::unique_ptr<TwoMasters> ClusterReturn::cluster_;
 
-// A Redis that has somebody hang up while it answers forgets what else it was sent.
+// If a client closes its connection while Redis answers, Redis drops that client's other commands. So a
+// worker must not end before it has the replies.
 TEST_F(ClusterReturn, OfManyKeysNothingIsLost) {
   const auto many = keys(1500, false);
   auto worker = weir();
@@ -96,7 +99,7 @@ TEST_F(ClusterReturn, KeysOfOneSlotShareACall) {
   EXPECT_EQ(settled(many), many.size());
 }
 
-// Of so many slots that not all commands of one renewal may be under way together.
+// There are so many slots that not all commands of one renewal may be sent together.
 TEST_F(ClusterReturn, PlacesOfManySlotsAreAllRenewedAndFreed) {
   const auto many = keys(300, false);
   const limit::Limiter one = limit::Concurrency::make(1).value();

@@ -1,4 +1,4 @@
-// A Redis Cluster of the test's own: two masters, each with half of the slots unless the test says otherwise.
+// A Redis Cluster for one test: two masters, each with half of the slots unless the test says otherwise.
 #pragma once
 
 #include "redis/cluster/cluster_slots.hpp"
@@ -16,19 +16,20 @@ namespace weir::redis {
 
 class TwoMasters {
  public:
-  // `first`: how many slots the first one keeps. Returns once each of them knows who keeps what.
+  // `first`: the number of slots of the first master. Returns once both masters know the owner of each slot.
   explicit TwoMasters(Slot first = kSlots / 2);
 
   [[nodiscard]] Server& operator[](std::size_t node) noexcept { return *nodes_[node]; }
   [[nodiscard]] RedisSettings settings(base::Duration timeout) const;
   void empty();
-  // A slot of the first node's is on its way to the second, with so many of its keys. Afterwards it stays.
+  // begin_move() starts to move a slot of the first node to the second, with `keys` of its keys.
+  // give_up_move() leaves the slot where it is.
   void begin_move(Slot slot, std::size_t keys);
   void give_up_move(Slot slot);
-  // The second node keeps it from now on, and neither of them has any keys.
+  // Gives the slot to the second node. REQUIRES that neither node has keys in it.
   void give(Slot slot);
 
-  // The n-th key that this node keeps, where each has half of the slots. Those of other numbers lie in other
+  // Returns the n-th key of a node, if each node has half of the slots. Different numbers are in different
   // slots.
   [[nodiscard]] static limit::Key key_at(std::size_t node, std::uint64_t n);
 

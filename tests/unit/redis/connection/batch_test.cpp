@@ -1,4 +1,4 @@
-// Several bills in one call of charge.lua: each is decided as if it had come alone, in their order.
+// Several bills in one call of charge.lua: each is decided as if it had come alone, in order.
 #include "redis/connection/pipeline.hpp"
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
@@ -29,7 +29,7 @@ class Batches : public ::testing::Test {
     return lines;
   }
 
-  // The outcomes of all lines, bill after bill.
+  // Charges all bills in one call. Returns the outcomes of all lines, bill after bill.
   std::vector<Outcome> together(std::span<const Demand> bills) {
     scripts_.set_clock(now_);
     const auto reply = scripts_.charge(bills);
@@ -56,8 +56,8 @@ class Batches : public ::testing::Test {
   }
 };
 
-// The law, over random limiters and one of what is under way, a few keys that bills share, shadow lines and
-// costs: two sets of keys get the same traffic, one of them bill by bill.
+// The property, over random limiters with one of concurrency, a few shared keys, shadow lines and costs. Two
+// sets of keys get the same traffic, one of them bill by bill.
 TEST_F(Batches, AreDecidedAsIfEachBillHadComeAlone) {
   limit::Dice dice(limit::new_seed());
   unsigned refused = 0, admitted = 0;
@@ -93,9 +93,9 @@ TEST_F(Batches, SpendABucketInTheirOrder) {
   const limit::Key shared{1, 1}, own{2, 2};
   const std::vector<std::vector<Charge>> bills{
       {{shared, &three, 2}},
-      {{shared, &three, 2}},               // refused: one is left
-      {{own, &one}, {shared, &three, 2}},  // refused whole
-      {{own, &one}, {shared, &three}},     // and charged nothing to its other key
+      {{shared, &three, 2}},               // refused: one unit is left
+      {{own, &one}, {shared, &three, 2}},  // the whole bill is refused
+      {{own, &one}, {shared, &three}},     // the refused bill charged nothing to its other key
       {{shared, &three}},
   };
   const auto outcomes = together(demands_of(bills));
@@ -109,9 +109,9 @@ TEST_F(Batches, SpendABucketInTheirOrder) {
   EXPECT_FALSE(allowed(6));
 }
 
-// Whether a list or a set may be among the keys is asked once a call; the bill before has made one since.
+// The script asks once a call whether lists or sets exist. The bill before has made one since.
 TEST_F(Batches, FindWhatTheBillBeforeHasMovedOutOfItsString) {
-  constexpr std::uint64_t kEntries = 64, kPermits = 32;  // so many at most are in a string
+  constexpr std::uint64_t kEntries = 64, kPermits = 32;  // the most that a string holds
   const limit::Limiter log = limit::SlidingLog::make({kEntries + 1, 1h}).value();
   const limit::Limiter places = limit::Concurrency::make(kPermits + 1).value();
   for (const auto& [limiter, full] : {std::pair(&log, kEntries), std::pair(&places, kPermits)}) {
@@ -163,7 +163,8 @@ TEST_F(BatchingStore, BoundsTheLinesOfACall) {
   for (const auto& answer : answers) EXPECT_TRUE(!answer.error && answer.outcomes.back().allowed);
 }
 
-// While answers are soon there, bills wait for others to share a call with; one that would be full does not.
+// While replies come soon, bills wait for others to share a call with. A bill that would fill the call does
+// not wait.
 TEST_F(BatchingStore, WaitsForCompanyWhileManyCallsHaveNoAnswer) {
   Worker worker(Worker::settings_for(server_, 20s));
   ASSERT_TRUE(worker.turn_until_up());
@@ -202,7 +203,7 @@ TEST_F(BatchingStore, AsksAllBillsAgainWhereTheScriptWasFlushed) {
   }
 }
 
-// Of a call whose reply comes too late every bill is given back, as much as it was charged.
+// If a call's reply comes too late, each bill is refunded as far as it was charged.
 TEST_F(BatchingStore, GivesBackEachBillOfALateReply) {
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;
@@ -210,7 +211,7 @@ TEST_F(BatchingStore, GivesBackEachBillOfALateReply) {
   ASSERT_TRUE(worker.turn_until_up());
   worker.charge(bill_);
   server_.freeze();
-  std::array<Answer, 12> late;  // nine are charged in the end, the others refused
+  std::array<Answer, 12> late;  // nine will be charged in the end, the others refused
   for (auto& answer : late) worker.begin(bill_, answer);
   ASSERT_TRUE(worker.turn_until([&] { return late.back().done; }));
   for (const auto& answer : late) EXPECT_EQ(answer.error, StoreError::Timeout);

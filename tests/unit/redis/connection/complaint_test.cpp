@@ -21,7 +21,7 @@ TEST(Complaint, ChangesItsReasonEveryTenSecondsAtMost) {
   Complaint::Time now{1h};
   EXPECT_TRUE(complaint.raise("refused", now));
   int said = 0;
-  for (int i = 0; i < 600; ++i) {  // a minute, with two reasons by turns
+  for (int i = 0; i < 600; ++i) {  // a minute, with two alternating reasons
     now += 100ms;
     said += complaint.raise(i % 2 == 0 ? "no answer" : "refused", now) ? 1 : 0;
   }

@@ -15,7 +15,7 @@ TEST(Classify, KnowsWhatRedisMeans) {
   EXPECT_EQ(classify("WRONGTYPE Operation against a key"), StoreError::ServerError);
   EXPECT_EQ(classify("OOMX"), StoreError::ServerError);
   EXPECT_EQ(classify(""), StoreError::ServerError);
-  // As Redis 6 wraps what a script's command answered.
+  // Redis 6 wraps the error of a command in a script so.
   EXPECT_EQ(
       classify(
           "ERR Error running script (call to f_0123): @user_script:12: @user_script: 12: -OOM command not "

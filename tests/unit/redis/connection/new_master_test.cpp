@@ -1,4 +1,4 @@
-// A master of a real Redis Cluster that kept nothing before: weir connects to it when the first key is there.
+// A master of a real Redis Cluster that had no slots before: weir connects to it when the first key is there.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -24,7 +24,7 @@ TEST(NewMaster, WhatIsSettledWhileItIsBeingConnectedToIsNotLost) {
 
   const auto settle = [&] { worker.store.settle(line, charged.now, line.cost + 1); };
   cluster[1].freeze();
-  settle();  // is sent on by the one that kept it
+  settle();  // the old owner redirects it
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.state() != StoreState::Up; }));
   for (int i = 0; i < 5; ++i) settle();
   cluster[1].thaw();

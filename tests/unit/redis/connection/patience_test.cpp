@@ -1,4 +1,4 @@
-// A connection on which nothing comes back and nothing ends, whoever waits for it or nobody.
+// A connection on which nothing arrives and nothing ends, whether a request waits or not.
 #include "unit/redis/store/store_fixture.hpp"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ class Patience : public ::testing::Test {
   std::vector<limit::Charge> bill_ = {{{1, 1}, &ten_an_hour_}};
 };
 
-// Whoever gives back waits for nothing, so no timeout of a charge tells.
+// No request waits for a refund, so no charge times out.
 TEST_F(Patience, WhereNothingElseIsAskedWhatIsGivenBackFindsThatNobodyAnswers) {
   Server server;
   auto settings = Worker::settings_for(server, 200ms);
@@ -32,7 +32,7 @@ TEST_F(Patience, WhereNothingElseIsAskedWhatIsGivenBackFindsThatNobodyAnswers) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-// Redis may carry it out once it is awake; nobody is left to give it back.
+// Redis may carry it out after the freeze; then nobody refunds it.
 TEST_F(Patience, AChargeWhoseAnswerIsNeverHeardIsCountedAsLost) {
   Server server;
   auto settings = Worker::settings_for(server, 200ms);
@@ -59,7 +59,7 @@ TEST_F(Patience, AChargeBehindWhatIsGivenBackWaitsNoLongerThanTheTimeout) {
   worker.loop.poll();
   const auto answer = worker.charge(bill_);
   EXPECT_EQ(answer.error, StoreError::Timeout);
-  EXPECT_LT(answer.took, 10s);  // half of what the refund has
+  EXPECT_LT(answer.took, 10s);  // half of the refund's time
   EXPECT_EQ(worker.store.state(), StoreState::Up);
   server.thaw();
 }

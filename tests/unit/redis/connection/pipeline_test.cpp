@@ -1,4 +1,4 @@
-// How long what has been asked may go without an answer, and what waits for others to be asked with.
+// How long commands may go without a reply, and which bills wait for company.
 #include "redis/connection/pipeline.hpp"
 
 #include <array>
@@ -56,7 +56,7 @@ TEST_F(Pending, ACallBehindIsDueByItsOwnDeadline) {
   EXPECT_EQ(pipeline_.next_deadline(), start_ + 300ms);
 }
 
-// Its answer is still to come, and tells that the connection lives.
+// The reply is still to come, and would show that the connection lives.
 TEST_F(Pending, ACallThatNobodyWaitsForAnyMoreCountsToo) {
   Call call;
   call.deadline = start_ + 50ms;
@@ -74,13 +74,13 @@ TEST_F(Pending, EndsWithTheConnection) {
   EXPECT_FALSE(pipeline_.is_overdue(start_ + 1h));
 }
 
-// With as many calls without an answer as bills wait behind.
+// A pipeline with as many unanswered calls as make bills wait.
 class Company : public Pending {
  protected:
   void SetUp() override {
     for (std::size_t i = 0; i < Pipeline::kMostUnanswered; ++i) send(Purpose::Charge, 0ms);
   }
-  // A call of so many lines is gathered.
+  // Gathers a call with so many lines.
   Call& gather(std::size_t lines = 1) {
     auto& call = calls_.emplace_back();
     call.charges = std::span(lines_).first(lines);
@@ -106,7 +106,7 @@ TEST_F(Company, IsNotAwaitedOfARedisThatIsFar) {
   gather();
   pipeline_.note_trip(24ms);
   EXPECT_TRUE(awaited());
-  pipeline_.note_trip(25ms);  // of 100
+  pipeline_.note_trip(25ms);  // of 100 ms
   EXPECT_FALSE(awaited());
   pipeline_.note_trip(0ms);
   send(Purpose::Charge, 20ms);

@@ -94,7 +94,7 @@ void Server::start() {
       process_ = -1;
       break;
     }
-    usleep(5000);  // a process of its own: there is nothing to wait on but its socket
+    usleep(5000);  // another process: only its socket shows when it is ready
   }
   std::ifstream log(folder_ + "/log");
   throw std::runtime_error("redis-server does not start: " +

@@ -1,5 +1,4 @@
-// A redis-server of the test's own: a unix socket in a folder of its own, nothing persistent, gone with the
-// object.
+// A redis-server for one test: a unix socket in its own folder, without persistence, stopped with the object.
 #pragma once
 
 #include "redis/connection/resp.hpp"
@@ -25,7 +24,7 @@ class Connection {
   [[nodiscard]] bool connected() const noexcept { return connected_; }
 
   Reply ask(const std::vector<std::string>& words);
-  // Sends what commands make, and reads their replies.
+  // Sends serialized commands and reads their replies.
   std::vector<Reply> exchange(std::string_view commands, std::size_t replies);
 
  private:
@@ -44,14 +43,15 @@ class Server {
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
-  void start();   // returns once it answers
+  void start();   // returns once the server answers
   void kill();    // SIGKILL
   void freeze();  // SIGSTOP
   void thaw();    // SIGCONT
 
-  // One command on a connection of its own, and its reply.
+  // Sends one command on a new connection and returns its reply.
   Reply ask(const std::vector<std::string>& words) const;
-  // A line of INFO: info("commandstats", "cmdstat_evalsha") is what stands after "cmdstat_evalsha:".
+  // Returns the rest of a line of INFO: info("commandstats", "cmdstat_evalsha") returns the text after
+  // "cmdstat_evalsha:".
   [[nodiscard]] std::string info(const std::string& section, const std::string& name) const;
 
  private:
@@ -61,11 +61,11 @@ class Server {
   pid_t process_ = -1;
 };
 
-// A TCP port on 127.0.0.1 that is free at the moment, of those that the kernel gives to no connection.
+// Returns a TCP port on 127.0.0.1 that is free now, outside the range that the kernel gives to connections.
 [[nodiscard]] unsigned short free_port();
 
-// A server with the options that this makes. They name ports that others may take before it does: then it is
-// tried again with others.
+// Starts a server with the options that `options` returns. They name ports, which other processes may take
+// first; then it tries again with new options.
 [[nodiscard]] std::unique_ptr<Server> start_on_ports(
     const std::function<std::vector<std::string>()>& options);
 

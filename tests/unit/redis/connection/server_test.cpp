@@ -8,7 +8,7 @@
 
 namespace weir::redis {
 
-// Where somebody has the port that it is told, another one is tried.
+// If the port is taken, the fixture tries another.
 TEST(RedisServer, StartsThoughAPortIsTaken) {
   const auto taken = free_port();
   const Server first({"--bind", "127.0.0.1", "--port", std::to_string(taken)});
@@ -21,7 +21,7 @@ TEST(RedisServer, StartsThoughAPortIsTaken) {
   EXPECT_GE(asked, 2);
 }
 
-// The fixture itself: a server that starts, answers, dies and comes back empty.
+// Tests the fixture: a server starts, answers, dies and comes back empty.
 TEST(RedisServer, StartsAnswersDiesAndComesBack) {
   Server server;
   EXPECT_EQ(server.ask({"SET", "a", "1"}).text, "OK");

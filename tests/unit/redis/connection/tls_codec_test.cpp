@@ -9,7 +9,7 @@
 namespace weir::redis {
 namespace {
 
-// A Redis's end, in memory.
+// The Redis end of TLS, in memory.
 class Peer {
  public:
   explicit Peer(SSL_CTX* context) : ssl_(SSL_new(context), SSL_free) {
@@ -28,7 +28,7 @@ class Peer {
     }
   }
   void say(std::string_view text) { SSL_write(ssl_.get(), text.data(), static_cast<int>(text.size())); }
-  // What it has sent.
+  // Returns the bytes that the peer has sent.
   std::string sealed() {
     std::string all;
     std::array<char, 4096> piece{};
@@ -73,7 +73,7 @@ TEST_F(Codec, OpensWhatComesWithATicketAndAKeyUpdate) {
   EXPECT_FALSE(ended);
 }
 
-// Each costs as much as a request, and the worker does nothing else meanwhile.
+// Each such record costs as much as a request, and the worker does nothing else meanwhile.
 TEST_F(Codec, RecordsWithoutDataEndTheConnection) {
   peer.update_keys(1'000);
   peer.say("+PONG");
@@ -82,7 +82,8 @@ TEST_F(Codec, RecordsWithoutDataEndTheConnection) {
   EXPECT_EQ(codec.why(), "it sends TLS records without data");
 }
 
-// Found by tests/fuzz/redis_tls_fuzz.cpp: an answer too short for OpenSSL to judge failed without a reason.
+// Found by tests/fuzz/redis_tls_fuzz.cpp: if the peer's answer was too short for OpenSSL to judge, the
+// failure had no reason.
 TEST(NewCodec, SaysWhyAnAnswerOfOneOctetThatIsNoTlsFails) {
   TlsClient client{{.ca = {}, .cert = {}, .key = {}, .server_name = {}, .verify = false}};
   TlsCodec codec{client.begin("localhost").value()};

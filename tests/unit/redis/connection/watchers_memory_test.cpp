@@ -1,4 +1,4 @@
-// Who watches a cluster's map, or listens to a Sentinel, goes on where there was no memory for a moment.
+// The coroutines that watch a cluster's map or listen to a Sentinel survive a brief lack of memory.
 #include "redis/connection/sentinels.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -14,8 +14,8 @@
 namespace weir::redis {
 namespace {
 
-// Runs what the loop has next, and the n-th allocation of that fails. False: there is none so late that is
-// ours; one of Asio's own, where it begins to wait for something, ends the process.
+// Runs the loop's next handler and makes its n-th allocation fail. Returns false if weir makes fewer
+// allocations. A failed allocation of Asio's, where it starts to wait, would end the process.
 bool fails_once(long n, net::asio::io_context& loop) {
   tests::allocations_left = n;
   tests::only_one_fails = true;
@@ -37,7 +37,7 @@ TEST(WatchersMemory, TheMapIsReadAgain) {
     failed = fails_once(n, worker.loop);
     if (!failed) continue;
     ASSERT_TRUE(worker.turn_until_up()) << "after " << n;
-    ASSERT_EQ(worker.log.size(), 2U) << worker.log.front();  // each of the two is up
+    ASSERT_EQ(worker.log.size(), 2U) << worker.log.front();  // one line for each store that is up
   }
   EXPECT_GE(n, 5) << "whom to ask, what to say";
 }

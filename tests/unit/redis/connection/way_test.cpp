@@ -1,4 +1,4 @@
-// A way to Redis that is long, or on which an answer is lost.
+// A proxy to Redis that delays replies or loses one.
 #include "unit/redis/store/store_fixture.hpp"
 
 #include <algorithm>
@@ -21,11 +21,11 @@ using ::testing::HasSubstr;
 using Protocol = net::asio::local::stream_protocol;
 
 struct Trouble {
-  std::chrono::milliseconds delay{};  // of every answer; they stay in their order
-  bool loses = false;                 // the next piece that Redis sends
+  std::chrono::milliseconds delay{};  // of every reply; they stay in order
+  bool loses = false;                 // drops the next piece that Redis sends
 };
 
-// One connection, carried on to Redis.
+// One connection that the proxy forwards to Redis.
 class Carried : public std::enable_shared_from_this<Carried> {
  public:
   Carried(Protocol::socket client, const std::string& target, std::shared_ptr<Trouble> trouble)
@@ -67,7 +67,7 @@ class Carried : public std::enable_shared_from_this<Carried> {
   }
 
   Protocol::socket client_, server_;
-  std::shared_ptr<Trouble> trouble_;  // shared with the way, which may be gone before its connections
+  std::shared_ptr<Trouble> trouble_;  // shared with the proxy, which may be destroyed before its connections
   std::array<char, 65536> question_, answer_;
 };
 
@@ -109,10 +109,10 @@ class OnTheWay : public ::testing::Test {
   Way way_{worker_.loop, settings().address.unix_path, server_.path()};
 };
 
-// Eight calls are without an answer all the while; who waits for the first of them and is asked then has
-// waited for too long.
+// Eight calls are unanswered all the time. A bill that waited for the first of them before it was sent would
+// be late.
 TEST_F(OnTheWay, BillsToARedisThatIsFarAreNotLate) {
-  way_.trouble().delay = 600ms;  // of a second that there is
+  way_.trouble().delay = 600ms;  // of the 1 s timeout
   ASSERT_TRUE(worker_.turn_until_up()) << worker_.store.last_error();
   std::array<Answer, 20> answers;
   for (auto& answer : answers) {
@@ -152,7 +152,7 @@ TEST_F(OnTheWay, ALostAnswerToWhatIsGivenBackIsNoticedAsWell) {
   ASSERT_TRUE(worker_.turn_until([&] { return !way_.trouble().loses; }));
   EXPECT_EQ(worker_.charge(fresh_).error, StoreError::ConnectionLost);
   EXPECT_THAT(worker_.log, Contains(HasSubstr("is down: bad_reply")));
-  // What was given back, and the charge behind it.
+  // the refund, and the charge behind it
   EXPECT_EQ(worker_.store.stats().refunds_lost.load(), 2U);
 }
 

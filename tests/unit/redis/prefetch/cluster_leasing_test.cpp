@@ -1,5 +1,5 @@
-// Stores that take units in advance, on a real Redis Cluster: what becomes of a bill of which one node
-// charges a part and another refuses, or does not answer, the rest.
+// Stores that take units in advance, on a real Redis Cluster. One node charges a part of a bill; another
+// refuses the rest or does not answer.
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 
@@ -18,10 +18,11 @@ class ClusterLeasing : public ::testing::Test {
  protected:
   static void TearDownTestSuite() { cluster_.reset(); }
 
-  // Of buckets that have been drawn on: their next slots begin later than any test ends.
+  // Uses buckets that have been charged, whose next slots begin later than any test ends.
   void SetUp() override {
     if (!cluster_)
-      cluster_ = std::make_unique<TwoMasters>();  // a suite that fails to be set up counts as skipped
+      cluster_ = std::make_unique<TwoMasters>();  // if SetUpTestSuite() failed, gtest would count the suite
+                                                  // as skipped
     cluster_->empty();
     Worker other(cluster_->settings(1s));
     ASSERT_TRUE(other.turn_until_up());
@@ -39,7 +40,8 @@ class ClusterLeasing : public ::testing::Test {
     EXPECT_TRUE(worker->turn_until_up());
     return worker;
   }
-  // A bucket with a lease, a line in its slot that is always admitted, and one elsewhere that is refused.
+  // A bucket with `lease`, a line in the same slot that is always admitted, and a line elsewhere that is
+  // refused.
   limit::Charge bucket(std::size_t node) const {
     return {.key = TwoMasters::key_at(node, 1), .limiter = &bucket_, .lease = 1000};
   }
@@ -50,14 +52,14 @@ class ClusterLeasing : public ::testing::Test {
     return {.key = TwoMasters::key_at(node, 2), .limiter = &one_};
   }
 
-  // What Redis has charged of it, as a weir says that has taken nothing; of a gap it knows but a unit.
+  // Returns what Redis has charged to it, according to a weir without units. It sees only one unit of a gap.
   limit::Cost charged(limit::Charge line) {
     line.lease = 1;
     Worker other(cluster_->settings(1s));
     EXPECT_TRUE(other.turn_until_up());
     return kBurst - 1 - other.charge({line}).outcomes.at(0).remaining;
   }
-  // Redis has done whatever this worker told it until now.
+  // Waits until Redis has carried out all commands of this worker.
   void await_nodes(Worker& worker) {
     for (std::size_t node = 0; node < 2; ++node)
       ASSERT_FALSE(worker.charge({{.key = TwoMasters::key_at(node, 9), .limiter = &bucket_}}).error);
@@ -70,7 +72,7 @@ class ClusterLeasing : public ::testing::Test {
 };
 std::unique_ptr<TwoMasters> ClusterLeasing::cluster_;
 
-// The lease is charged right behind the bill, and stays where it is.
+// The grant is charged directly behind the bill, and its slots stay.
 TEST_F(ClusterLeasing, AUnitThatAnotherNodeRefusesGoesBackThoughALeaseWasTakenBehindIt) {
   auto worker = weir();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].allowed);
@@ -96,7 +98,7 @@ TEST_F(ClusterLeasing, WhatBillsOfOneTurnChargedInVainGoesBackAtOnce) {
   EXPECT_EQ(units_.stats().taken, 0U);
 }
 
-// Of a part that a node refuses it charges nothing, though it had room for some of the lines.
+// A node that refuses a part charges nothing, even if it had room for some lines.
 TEST_F(ClusterLeasing, WhatANodeRefusedWithTheRestDoesNotComeBack) {
   auto worker = weir();
   auto refused = admitting(0);
@@ -108,7 +110,7 @@ TEST_F(ClusterLeasing, WhatANodeRefusedWithTheRestDoesNotComeBack) {
   EXPECT_EQ(charged(admitting(1)), 0U);
 }
 
-// Where its slot begins is told beside the outcome, line by line, whichever node it comes from.
+// The begin of a slot is returned with the outcome of each line, whichever node it comes from.
 TEST_F(ClusterLeasing, WhatReachedNoServerGoesBackToTheNodeThatChargedIt) {
   auto worker = weir();
   const std::vector<limit::Charge> bill{admitting(1), bucket(0), bucket(1), admitting(0)};
@@ -154,7 +156,7 @@ TEST_F(ClusterLeasing, ARefusalStandsThoughTheOtherNodeIsSilent) {
   EXPECT_EQ(answer.unasked, limit::LineSet{0b0001});
   EXPECT_FALSE(answer.outcomes[1].allowed);
   EXPECT_GT(answer.outcomes[1].retry_after, 23h);
-  // What it charged itself, of the lease's unit and of the other line, and what the other node is late with.
+  // Three refunds: the charge of the grant's unit, the other line, and the late charge of the other node.
   ASSERT_TRUE(worker->turn_until([&] { return worker->store.stats().refunds == 3; }));
   await_nodes(*worker);
   EXPECT_EQ(charged(bucket(0)), kDrawn);

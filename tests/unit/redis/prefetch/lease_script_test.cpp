@@ -1,4 +1,4 @@
-// What goes back of a lease, by the very scripts.
+// Refunds of grants, by the real scripts.
 #include "redis/prefetch/lot.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -18,7 +18,7 @@ using limit::Limiter;
 class LeaseScript : public ::testing::Test {
  protected:
   static constexpr base::TimePoint kNow{base::Duration(1'700'000'000'000'000)};
-  // A unit a second.
+  // One unit a second.
   static inline const Limiter kFull = limit::TokenBucket::make({1, 1s}, 100).value();
   static limit::Ticks ticks(int seconds) { return limit::spacing(kFull)->ticks(kNow + seconds * 1s); }
   const Lot::Time here_{1000s};
@@ -47,7 +47,7 @@ class LeaseScript : public ::testing::Test {
     EXPECT_TRUE(outcome.allowed);
     return Lot(1, line(limiter, units), trip, outcome.reset_after);
   }
-  // A gap of `units` behind `before` and with `behind` behind it.
+  // Makes a gap of `units`, with `before` units before it and `behind` units behind it.
   void make_gap(Cost before, Cost units, Cost behind) {
     scripts_.set_clock(kNow);
     charge(kFull, before);
@@ -55,7 +55,7 @@ class LeaseScript : public ::testing::Test {
     take(kFull, behind);
     EXPECT_TRUE(give_back(kFull, gap));
   }
-  // Whether it was taken back.
+  // Returns true if Redis took the units back.
   bool give_back(const Limiter& limiter, const Lot& lot) {
     const auto refund = lot.return_of(line(limiter, 1), here_);
     EXPECT_TRUE(refund);
@@ -63,7 +63,7 @@ class LeaseScript : public ::testing::Test {
   }
 };
 
-// 700 in 3 s: no slot begins on a whole microsecond but every seventh.
+// 700 in 3 s: only every seventh slot begins on a whole microsecond.
 TEST_F(LeaseScript, ABucketTakesBackSlotsWhereverTheyStand) {
   const Limiter limiter = limit::TokenBucket::make({700, 3s}, 500).value();
   scripts_.set_clock(kNow);
@@ -120,7 +120,7 @@ TEST_F(LeaseScript, GapsThatAdjoinAreOne) {
   EXPECT_TRUE(charge(kFull, 15).allowed);
 }
 
-// What was charged since has the places that were lost.
+// Later charges have the slots that were lost.
 TEST_F(LeaseScript, ABucketThatLostItsStateTakesNothingBackOfBefore) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
@@ -132,7 +132,7 @@ TEST_F(LeaseScript, ABucketThatLostItsStateTakesNothingBackOfBefore) {
   EXPECT_EQ(charge(kFull, 1).remaining, 79U);
 }
 
-// As a replica knows it that is promoted before it has heard of the lease.
+// The state is that of a promoted replica that has missed the grant.
 TEST_F(LeaseScript, ABucketThatIsSetBackTakesNothingBackThatItDoesNotKnow) {
   scripts_.set_clock(kNow);
   take(kFull, 10);
@@ -166,7 +166,7 @@ TEST_F(LeaseScript, OfMoreGapsThanAreKeptTheShortestIsLost) {
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
-// Else it would be forgotten with all that stands behind.
+// Otherwise the key would expire with all slots behind the gap.
 TEST_F(LeaseScript, AKeyWithAGapThatIsFilledLivesAsLongAsBefore) {
   make_gap(10, 5, 60);
   scripts_.set_clock(kNow + 1s);
@@ -177,7 +177,7 @@ TEST_F(LeaseScript, AKeyWithAGapThatIsFilledLivesAsLongAsBefore) {
   }
 }
 
-// 700 in 3 s: places begin between two microseconds.
+// 700 in 3 s: slots begin between two microseconds.
 TEST_F(LeaseScript, APlaceInAGapIsToldExactly) {
   const Limiter limiter = limit::TokenBucket::make({700, 3s}, 500).value();
   const auto& spacing = *limit::spacing(limiter);
@@ -213,7 +213,7 @@ TEST_F(LeaseScript, ARateThatIsConfiguredAnewMakesNoGapLonger) {
       << "all but the last microsecond of it";
 }
 
-// Nobody has a place that the bucket, as it is now, would not reach.
+// No slot is left beyond the reach of the bucket's present burst.
 TEST_F(LeaseScript, ABurstThatWasCutLeavesGapsBeyondIt) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
@@ -229,7 +229,7 @@ TEST_F(LeaseScript, ABurstThatWasCutLeavesGapsBeyondIt) {
   EXPECT_TRUE(charge(kFull, 5).allowed);
 }
 
-// As where a reload takes the lease from a rule: what is out is lost, and nobody is admitted for it.
+// A reload may remove `lease` from a rule. Units held by weirs are then lost, and admit no request.
 TEST_F(LeaseScript, ARuleWithoutALeaseMakesItAPlainBucket) {
   make_gap(10, 5, 75);
   const auto out = take(kFull, 6);
@@ -245,7 +245,7 @@ TEST_F(LeaseScript, ARuleWithoutALeaseMakesItAPlainBucket) {
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
-// What it owes or has to be given back it settles with a state that it has made itself.
+// A rule without `lease` settles or refunds only a state that it has made itself.
 TEST_F(LeaseScript, ARuleWithoutALeaseLeavesItAloneUntilItCharges) {
   make_gap(10, 5, 80);
   auto plain = line(kFull, 4);

@@ -1,5 +1,5 @@
-// Memory that runs out at any step of holding a place leaves nothing that would be renewed for ever; while a
-// bill is asked, nothing that was paid for it here.
+// If memory runs out at any step of holding a permit, nothing remains that would be renewed forever. If it
+// runs out while a bill is asked, the bill's units paid here are put back.
 #include "redis/store/leases.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 #include "unit/scarce_memory.hpp"
@@ -20,7 +20,7 @@
 void* operator new(std::size_t size) {
   return weir::tests::take_memory(size);
 }
-// std::stable_sort does with less where there is none.
+// std::stable_sort uses less memory if this fails.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return std::malloc(size);
 }
@@ -49,7 +49,7 @@ TEST(LeasesMemory, WhatCannotBeHeldIsNotThere) {
   EXPECT_TRUE(leases.empty());
 }
 
-// A store and its loop, in which nothing but renewals happens.
+// A store and its loop, in which only renewals run.
 struct Renewing {
   explicit Renewing(const RedisSettings& settings) : store(context.get_executor(), settings) {}
   net::asio::io_context context;
@@ -85,7 +85,8 @@ net::Task<void> ask(Store& store, Asked& asked) {
   error = co_await store.charge(asked.bill, outcomes, now, unasked);
 }
 
-// Memory runs out after so many allocations, until the bill waits for Redis. False: that was enough.
+// Makes allocations fail after the first `allocations`, until the bill waits for Redis. Returns false if that
+// many were enough.
 bool fails_after(long allocations, Worker& worker, Asked& asked) {
   tests::allocations_left = allocations;
   try {
@@ -93,7 +94,7 @@ bool fails_after(long allocations, Worker& worker, Asked& asked) {
       asked.thrown = thrown;
       asked.answer.done = true;
     });
-  } catch (const std::bad_alloc&) {  // nobody began
+  } catch (const std::bad_alloc&) {  // no coroutine was started
     asked.thrown = std::current_exception();
     asked.answer.done = true;
   }
@@ -117,7 +118,7 @@ TEST(LeasesMemory, WhatWasPaidHereForABillThatCouldNotBeAskedIsPutBack) {
   const auto before = spent();
   long allocations = 0;
   for (bool failed = true; failed; ++allocations) {
-    Worker fresh(Worker::settings_for(server), Worker::quick(), nullptr, &units);  // it has asked nobody yet
+    Worker fresh(Worker::settings_for(server), Worker::quick(), nullptr, &units);  // has sent nothing yet
     ASSERT_TRUE(fresh.turn_until_up());
     Asked asked{bill};
     failed = fails_after(allocations, fresh, asked);

@@ -25,11 +25,11 @@ class Leasing : public ::testing::Test {
     const auto told = server_.info("commandstats", "cmdstat_evalsha");
     return told.empty() ? 0 : std::stoull(told.substr(told.find("calls=") + 6));
   }
-  // Whatever Redis was asked until now it has answered, leases as well.
+  // Waits until Redis has answered all commands so far, including grants.
   void await_answers(Worker& worker) {
     ASSERT_FALSE(worker.charge({{.key = {1, 1}, .limiter = &bucket_}}).error);
   }
-  // What Redis would still admit, as one says that has taken nothing.
+  // Returns what Redis would still admit, according to a weir without units.
   limit::Cost left(const limit::Limiter& limiter) {
     Worker other(Worker::settings_for(server_));
     EXPECT_TRUE(other.turn_until_up());
@@ -52,7 +52,7 @@ TEST_F(Leasing, HardlyEverAsksForAHotKeyAndGivesTheRestBackWhenItStops) {
     EXPECT_EQ(units_.stats().held(), 0U);
     const auto rest = left(*limiter);
     EXPECT_LE(rest, kBurst - 2000);
-    // The first place of a bucket that stood full began at once.
+    // The first slot of a full bucket began at once.
     EXPECT_GE(rest, kBurst - 2000 - (limiter == &bucket_ ? 1 : 0));
   }
 }
@@ -76,7 +76,7 @@ TEST_F(Leasing, ALeaseSharesTheCallWithTheBillsOfItsTurn) {
   }
 }
 
-// Others have spent all but eight since this weir heard last, and it takes eight.
+// Other weirs have spent all but eight units since this weir's last reply, and it takes eight.
 TEST_F(Leasing, WhoAsksComesBeforeTheLease) {
   UnitLeases units(64, 10s);
   Worker worker(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
@@ -105,14 +105,15 @@ TEST_F(Leasing, WhatIsTakenTooLateGoesBack) {
     EXPECT_EQ(worker.charge(bill(*limiter)).error, StoreError::Timeout);
     ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().timeouts == 2; }));
     server_.thaw();
-    const auto refunded = [&] { return worker.store.stats().refunds == 2; };  // the request's and the lease's
+    // The refunds of the request and of the grant.
+    const auto refunded = [&] { return worker.store.stats().refunds == 2; };
     ASSERT_TRUE(worker.turn_until(refunded));
     EXPECT_EQ(worker.charge(bill(*limiter)).outcomes.at(0).remaining, kBurst - 4);
     EXPECT_EQ(units.stats().taken, 0U);
   }
 }
 
-// Others were charged behind it meanwhile.
+// Others were charged behind the late grant.
 TEST_F(Leasing, WhatComesTooLateGoesBackInItsPlace) {
   UnitLeases units(64, 10s);
   Worker other(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
@@ -168,12 +169,12 @@ TEST_F(Leasing, WhatARequestTookInVainIsPutBack) {
       worker.store.refund(charges[0], answer.now, answer.outcomes[0]);
     }
     await_answers(worker);
-    await_answers(worker);  // behind what a lease has given back
+    await_answers(worker);  // the reply comes after the refunds of the first wait
     const auto stats = units.stats();
     EXPECT_EQ(stats.lost, 0U);
     const auto all = left(*limiter) + stats.held();
     EXPECT_LE(all, kBurst);
-    // The first place of a bucket that stood full began at once.
+    // The first slot of a full bucket began at once.
     EXPECT_GE(all, kBurst - (limiter == &bucket_ ? 2 : 0));
   }
 }

@@ -22,7 +22,7 @@ const Limiter kBucket = limit::TokenBucket::make({1000, 1s}, 100).value();
 limit::Charge line_of(const Limiter& limiter, limit::Cost cost) {
   return {.key = {1, 2}, .limiter = &limiter, .cost = cost, .lease = 25};
 }
-// Debited when `spent` were charged already.
+// Makes a lot that was debited after `spent` units had been charged.
 Lot bucket_lot(limit::Cost units, limit::Cost spent = 0, const Limiter& limiter = kBucket) {
   const auto& spacing = *limit::spacing(limiter);
   const auto begin =
@@ -37,7 +37,7 @@ Lot window_lot(const Limiter& limiter, limit::Cost units, base::Duration into) {
 
 TEST(Lot, OfAFullBucketRunsOutAsItRefills) {
   const auto lot = bucket_lot(20);
-  EXPECT_EQ(lot.ready(kHere), 19U);  // a microsecond has passed, for all we know
+  EXPECT_EQ(lot.ready(kHere), 19U);  // a microsecond may have passed
   EXPECT_EQ(lot.ready(kHere + 5ms), 14U);
   EXPECT_EQ(lot.ready(kHere + 19ms), 0U);
 }
@@ -63,7 +63,7 @@ TEST(Lot, AllowsForASlowClock) {
   EXPECT_EQ(bucket_lot(20, 2048 + 1).ready(kHere + 2048ms), 18U) << "Redis may be 2 ms ahead by now";
 }
 
-// The others' slots do not move.
+// The slots of others do not move.
 TEST(Lot, TakesBackWhatAdjoinsTheRest) {
   auto lot = bucket_lot(20, 70);
   limit::Outcome first, second;

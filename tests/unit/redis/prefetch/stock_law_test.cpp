@@ -1,8 +1,8 @@
-// The law of leases: whatever several weirs take in advance, spend late, put back and give back, one exact
-// limiter would have admitted all that they admit, at the moments at which they do.
+// The law of grants. Several weirs take units in advance, spend them late, put them back and give them back.
+// One exact limiter would admit every request that they admit, at the same instant.
 //
-// One key in a Redis that has the scripts and a clock of the test's own, and weirs whose clocks run apart; a
-// request takes its time to reach it and back.
+// There is one key, in a Redis with the real scripts and a clock that the test sets. The weirs' clocks drift
+// apart. A request takes time to reach Redis and to return.
 #include "redis/prefetch/stock.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -31,7 +31,7 @@ using Us = base::Duration;
 
 constexpr limit::Key kKey{1, 2};
 
-// A log keeps all its entries here.
+// An exact limiter. A log keeps all its entries.
 class Exact {
  public:
   explicit Exact(const Limiter& limiter) : limiter_(limiter) {}
@@ -78,7 +78,7 @@ struct Admission {
 struct Case {
   const char* name;
   Limiter limiter;
-  Us step;  // the mean time between two requests
+  Us step;  // mean time between two requests
 };
 
 class World {
@@ -93,7 +93,7 @@ class World {
   void run(std::size_t requests, Us mean) {
     for (std::size_t i = 0; i < requests; ++i) {
       now_ += Us(below(static_cast<std::uint64_t>(2 * mean.count())));
-      if (below(200) == 0) now_ += Us(below(600'000));  // a lull
+      if (below(200) == 0) now_ += Us(below(600'000));  // a pause in the traffic
       auto& weir = weirs_[below(hot_ ? 1 : weirs_.size())];
       if (below(100) == 0) hot_ = !hot_;
       request(weir);
@@ -124,13 +124,13 @@ class World {
     for (const auto& one : admitted_) sum += one.came_to_nothing ? 0 : one.cost;
     return sum;
   }
-  // What Redis has still, one by one.
+  // Charges single units until Redis refuses. Returns how many it admitted.
   Cost drain() {
     for (Cost rest = 0;; ++rest)
       if (!ask(weirs_[0], line(1)).outcome.allowed) return rest;
   }
 
-  // Feeds what was admitted, in its order, to a limiter that knows nothing of leases.
+  // Feeds the admitted requests, in order, to a limiter without grants.
   void check_law() const {
     auto admitted = admitted_;
     std::erase_if(admitted, [](const auto& one) { return one.came_to_nothing; });
@@ -152,13 +152,13 @@ class World {
     return std::uniform_int_distribution<std::uint64_t>(0, bound - 1)(random_);
   }
 
-  // A weir's clock is slow by a part in 2000.
+  // Returns a weir's clock, which is slow by one part in 2000.
   [[nodiscard]] Stock::Time local(const Weir& weir) const {
     const auto since = now_.time_since_epoch();
     return Stock::Time(since - since / 2000 + weir.offset);
   }
 
-  // The way there and back; nothing else happens meanwhile.
+  // The result of a round trip, during which nothing else happens.
   struct Answer {
     limit::Outcome outcome;
     Trip trip;
@@ -186,7 +186,7 @@ class World {
     if (!weir.stock->spend(line, local(weir), outcome)) {
       weir.stock->note_trip(line, local(weir));
       auto answer = ask(weir, line);
-      if (answer.outcome.allowed && below(8) == 0) {  // but another node of the cluster refuses
+      if (answer.outcome.allowed && below(8) == 0) {  // another node of the cluster refuses
         refund({refund_of(line, answer.trip.charged_at, answer.outcome)});
         answer.outcome.allowed = false;
       }
@@ -198,7 +198,7 @@ class World {
     if (const auto units = weir.stock->wanted(line, local(weir))) take(weir, line, units);
   }
 
-  // One in ten comes to nothing, and says so after a while, in which much may happen.
+  // One request in ten comes to nothing and reports it after a while, in which much may happen.
   void settle(Weir& weir, const limit::Charge& line, const limit::Outcome& outcome,
               base::TimePoint charged_at) {
     const bool fails = below(10) == 0;
@@ -249,7 +249,7 @@ class World {
     limit::Outcome outcome;
     base::TimePoint charged_at;
   };
-  std::vector<Failure> failures_;  // that weirs have not heard of yet
+  std::vector<Failure> failures_;  // not yet reported to the weirs
   base::TimePoint now_{Us(1'700'000'000'123'456)};
   bool hot_ = false;
 };
@@ -300,8 +300,9 @@ TEST_F(StockLaw, WhatIsAdmittedOneExactLimiterAdmits) {
   }
 }
 
-// Of a bucket that hardly refills meanwhile next to nothing is lost, however many weirs hold units of it, are
-// idle, and give them back between those of others, one by one too: what is in more gaps than are kept.
+// Almost nothing is lost of a bucket that hardly refills meanwhile. Many weirs hold units of it, are idle,
+// and give them back between slots of others. They also give units back one by one, into more gaps than are
+// kept.
 TEST_F(StockLaw, WhatIsGivenBackOthersMayHave) {
   constexpr Cost kBurst = 3000;
   const Limiter limiter = limit::TokenBucket::make({kBurst, 24h}, kBurst).value();

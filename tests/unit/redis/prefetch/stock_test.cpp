@@ -16,7 +16,7 @@ using limit::Cost;
 constexpr base::TimePoint kRedis{base::Duration(1'700'000'000'000'000)};
 const limit::Limiter kWindow = limit::FixedWindow::make({100'000, std::chrono::hours(1000)}).value();
 
-// A stock of keys that are found in one set, and a Redis that has whatever it is said to have.
+// A stock whose keys are in one set, and a Redis that has whatever the test says.
 class StockTest : public ::testing::Test {
  protected:
   static limit::Charge line(std::uint64_t key = 1, Cost lease = 1000) {
@@ -24,7 +24,7 @@ class StockTest : public ::testing::Test {
   }
   Trip trip() const { return {.sent = now_, .received = now_, .charged_at = kRedis}; }
 
-  // A request that finds nothing here.
+  // A request that finds no units here.
   void go(std::uint64_t key = 1, Cost left = 50'000) {
     limit::Outcome outcome;
     ASSERT_FALSE(stock_.spend(line(key), now_, outcome));
@@ -34,12 +34,12 @@ class StockTest : public ::testing::Test {
   void heat(std::uint64_t key = 1, Cost left = 50'000) {
     for (unsigned i = 0; i < Stock::kHot; ++i) go(key, left);
   }
-  // Whatever there is here.
+  // Makes a key hot, whether it has units here or not.
   void heat(const limit::Charge& request, Cost left = 50'000) {
     for (unsigned i = 0; i < Stock::kHot; ++i) stock_.note_trip(request, now_);
     stock_.learn(request, {.allowed = true, .remaining = left});
   }
-  // Takes what is wanted, if Redis has it.
+  // Takes the wanted units, if Redis has them.
   Cost take(std::uint64_t key = 1, Cost left = 50'000) {
     auto lease = line(key);
     lease.cost = stock_.wanted(lease, now_);
@@ -63,7 +63,7 @@ TEST_F(StockTest, AColdKeyGetsNothing) {
   for (int i = 0; i < 20; ++i) {
     go();
     EXPECT_EQ(take(), 0U);
-    now_ += 100ms;  // three in a span
+    now_ += 100ms;  // three requests in a span
   }
 }
 
@@ -188,7 +188,7 @@ TEST_F(StockTest, WhatCameToNothingAfterTheRestWentBackGoesBackToo) {
   EXPECT_EQ(stock_.stats().lost, 0U);
 }
 
-// It was debited before the reset, and so is not in what Redis counts now.
+// The unit was debited before the reset, so Redis does not count it.
 TEST_F(StockTest, WhatCameToNothingAfterTheKeyWasResetIsNotOfWhatWasTakenSince) {
   heat();
   take();
@@ -206,7 +206,7 @@ TEST_F(StockTest, WhatCameToNothingAfterTheKeyWasResetIsNotOfWhatWasTakenSince) 
   EXPECT_EQ(back_[0].departure, kRedis);
 }
 
-// Units that no request could be paid from keep nobody from taking more.
+// Units too few for one request do not keep the stock from taking more.
 TEST_F(StockTest, WhereRequestsCostMoreItTakesForWholeRequests) {
   for (const Cost cost : {3U, 5U, 7U, 10U}) {
     const std::uint64_t key = cost;
@@ -226,7 +226,7 @@ TEST_F(StockTest, WhereRequestsCostMoreItTakesForWholeRequests) {
   }
 }
 
-// What a dear one makes of it holds for cheap ones too.
+// The bound after an expensive request holds for cheap ones too.
 TEST_F(StockTest, WhateverARequestCostsNoMoreIsHeldThanALeaseAndAQuarter) {
   Cost held = 0;
   for (int round = 0; round < 20; ++round) {
@@ -270,7 +270,7 @@ TEST_F(StockTest, AfterAFailureItWaits) {
   EXPECT_GT(stock_.wanted(line(), now_ + 250ms), 0U);
 }
 
-// The reset came after the debit: what Redis has debited it has forgotten.
+// The reset followed the debit, so Redis has forgotten the debit.
 TEST_F(StockTest, WhatWasOnItsWayWhenTheKeyWasResetIsSpentByNobody) {
   heat();
   auto lease = line();

@@ -11,7 +11,7 @@
 namespace weir::redis {
 namespace {
 
-// `redis-cli CLUSTER KEYSLOT` of the same names.
+// The expected slots are those of `redis-cli CLUSTER KEYSLOT` for the same names.
 TEST(Tags, SayInWhichSlotAKeyIs) {
   const auto text = [](limit::Place place) {
     const auto tag = tag_of(place);
@@ -60,7 +60,7 @@ class Outcomes : public ::testing::Test {
   std::array<limit::Outcome, 2> outcomes_;
   base::TimePoint now_{};
 
-  // Of what stands before the call's number.
+  // Reads the numbers that precede the call's number.
   bool read(std::vector<std::int64_t> numbers, Reply::Kind kind = Reply::Kind::Numbers) {
     numbers.push_back(9);
     return read_outcomes({kind, "", std::move(numbers)}, bill_, outcomes_, now_) == Reading::Answer;
@@ -119,7 +119,7 @@ TEST(Answers, SayWhichCallTheyAreOf) {
 
 TEST(KeyName, IsTheDigestInLettersThatNeedNoEscape) {
   EXPECT_EQ(key_name("weir", {0, 0}), "weir:AAAAAAAAAAAAAAAAAAAAAA");
-  // The bytes ff ee dd cc bb aa 99 88 77 66 55 44 33 22 11 00, as `basenc --base64url` has them.
+  // The bytes are ff ee dd cc bb aa 99 88 77 66 55 44 33 22 11 00. The text is that of `basenc --base64url`.
   EXPECT_EQ(key_name("w", {0x8899AABBCCDDEEFF, 0x0011223344556677}), "w:_-7dzLuqmYh3ZlVEMyIRAA");
   std::set<std::string> names;
   for (int bit = 0; bit < 128; ++bit)

@@ -1,4 +1,4 @@
-// Windows of a calendar: weir says where they lie, and Redis's clock chooses among them.
+// Windows of a calendar: weir sends where they begin and end, and Redis's clock chooses one.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -42,7 +42,7 @@ class CalendarScript : public ::testing::Test {
 
 TEST_F(CalendarScript, RedisTimeChoosesTheWindowWhateverOursSays) {
   auto now = kNoon;
-  for (const auto error : {0h, -24h, 24h, -12h, 12h}) {  // the day before, the day after, its edges
+  for (const auto error : {0h, -24h, 24h, -12h, 12h}) {  // the day before, the day after, and its edges
     ASSERT_EQ(ask(now, error), Reading::Answer) << error.count();
     EXPECT_EQ(outcomes_[0].remaining, 1U);
     EXPECT_EQ(outcomes_[0].reset_after, 12h);
@@ -50,10 +50,10 @@ TEST_F(CalendarScript, RedisTimeChoosesTheWindowWhateverOursSays) {
   }
 }
 
-// What it has written ends with that window, whichever of the three it was.
+// The written state ends with the chosen window, whichever of the three it was.
 TEST_F(CalendarScript, TheWindowThatWasChosenEndsWithTheDay) {
   auto now = kNoon;
-  for (const auto error : {24h, 0h, -24h}) {  // the first, the second and the third of what is sent
+  for (const auto error : {24h, 0h, -24h}) {  // the first, the second and the third window sent
     ASSERT_EQ(ask(now, error), Reading::Answer) << error.count();
     EXPECT_EQ(scripts_.life_of(bill_[0].key), 12h + 2ms) << error.count();
     ASSERT_EQ(ask(now + 12h - 1us, error), Reading::Answer) << error.count();
@@ -78,7 +78,7 @@ TEST_F(CalendarScript, ATimeOutsideOfWhatWasSentChargesNothing) {
 TEST_F(CalendarScript, TheFirstInstantSentIsInsideAndTheLastIsNot) {
   const auto midnight = kNoon + 12h;
   EXPECT_EQ(ask(midnight, 24h), Reading::Answer);
-  EXPECT_EQ(ask(midnight - 1us, 24h + 1us), Reading::Answer);  // the clock went back, the window stands
+  EXPECT_EQ(ask(midnight - 1us, 24h + 1us), Reading::Answer);  // the clock went back, and the window remains
   scripts_.forget_all();
   EXPECT_EQ(ask(midnight - 1us, 24h + 1us), Reading::OtherTime);
   EXPECT_EQ(ask(midnight, -24h - 1us), Reading::OtherTime);
@@ -103,8 +103,8 @@ std::string said(const Numbers& values) {
   return text;
 }
 
-// Speaks RESP as far as a store's greeting and its trial go; then each bill, of one line, gets the next of
-// the replies, and behind it the number of its call.
+// A server that speaks enough RESP for a store's greeting and trial. Afterwards each bill, of one line, gets
+// the next of the replies, with the number of its call.
 class Canned {
  public:
   Canned(net::asio::io_context& loop, const std::string& path, std::vector<Numbers> replies)
@@ -137,7 +137,7 @@ class Canned {
     });
   }
 
-  // The first of nine doubles.
+  // Returns the first of nine doubles.
   static std::int64_t call_in(std::string_view command) {
     constexpr std::string_view kHead = "\r\n$72\r\n";
     const auto at = command.find(kHead);
@@ -153,12 +153,12 @@ class Canned {
   std::array<char, 4096> input_{};
 };
 
-// Redis lives in the year 2060, and we hear of it when it says so.
+// Redis's clock is in the year 2060. weir learns this from a reply.
 class OtherTime : public ::testing::Test {
  protected:
   const base::TimePoint there_{std::chrono::sys_days{std::chrono::year{2060} / 2 / 29} + 6h};
   const std::int64_t us_ = there_.time_since_epoch().count();
-  Server folder_;  // for its folder alone
+  Server folder_;  // only its folder is used
   limit::Limiter monthly_ = calendar(FixedWindow::Align::Month);
   std::vector<limit::Charge> bill_ = {{limit::key_of(1), &monthly_}};
 
@@ -181,7 +181,7 @@ TEST_F(OtherTime, IsLearntAndTheBillSentAgain) {
   const double march = static_cast<double>((us_ + std::chrono::microseconds(18h).count()));
   const std::string bytes(reinterpret_cast<const char*>(&march), sizeof march);
   EXPECT_NE(redis.heard.find(bytes), std::string::npos);
-  // The next one is made for that time at once.
+  // The next bill is made for that time at once.
   redis.heard.clear();
   EXPECT_FALSE(worker.charge(bill_).error);
   EXPECT_NE(redis.heard.find(bytes), std::string::npos);

@@ -1,5 +1,6 @@
-// Where the scripts count beyond 2^53, up to which doubles are exact, or up to what an entry can say:
-// directed sums, for random ones hardly ever meet the edge. The same of the table.
+// The edges of the scripts' arithmetic: sums beyond 2^53, up to which doubles are exact, or beyond what an
+// entry can hold. The sums are chosen, because random ones rarely meet the edge. The key table gets the same
+// requests.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -18,7 +19,7 @@ using namespace std::chrono_literals;
 
 class ExactScript : public ::testing::Test {
  protected:
-  // Asks both.
+  // Asks the scripts and the table, and expects equal outcomes.
   Outcome ask(const limit::Limiter& limiter, Cost cost = 1) {
     const limit::Charge line{key_, &limiter, cost};
     Outcome outcome, expected;
@@ -29,7 +30,7 @@ class ExactScript : public ::testing::Test {
     EXPECT_EQ(outcome, expected) << "cost " << cost << ", at " << now_.time_since_epoch().count();
     return outcome;
   }
-  // Of a charge of 1.
+  // Settles a charge of 1.
   void settle(const limit::Limiter& limiter, base::TimePoint charged_at, Cost actual) {
     const limit::Charge line{key_, &limiter};
     scripts_.set_clock(now_);
@@ -44,14 +45,14 @@ class ExactScript : public ::testing::Test {
   base::TimePoint now_{1'800'000'000s};
 };
 
-// What is left of `previous` is `left` / `period` of it, and `room` is what the limit leaves it: the two
-// products are of up to 2^82, alike to a double, and differ by one or not at all.
+// `left` / `period` of `previous` remain, and `room` is what the limit leaves for it. The two products are up
+// to 2^82, equal as doubles, and differ by one or not at all.
 struct Weighed {
   std::int64_t period;
   Cost previous;
   std::int64_t left;
   Cost room;
-  int more;  // the first product
+  int more;  // how much the first product is larger
 
   [[nodiscard]] bool is_so() const {
     return Ticks{previous} * static_cast<std::uint64_t>(left) ==
@@ -79,9 +80,9 @@ constexpr Weighed kWeighed[] = {
 
 class WeighedExactly : public ExactScript, public ::testing::WithParamInterface<Weighed> {
  protected:
-  static constexpr Cost kLimit = 1'000'000'000;  // the most that is configured
+  static constexpr Cost kLimit = 1'000'000'000;  // the largest configured limit
 
-  // In the window that ends with the second period; debts go beyond the limit.
+  // Spends in the window that ends with the second period; debts exceed the limit.
   void spend_previous(const limit::Limiter& limiter) {
     now_ = base::TimePoint(base::Duration(GetParam().period));
     if (GetParam().previous <= kLimit) {
@@ -131,7 +132,7 @@ class SettledToTheMost : public ExactScript, public ::testing::WithParamInterfac
     for (int i = 0; i < 3; ++i, now_ += kPause) EXPECT_TRUE(ask(log_).allowed);
     for (int i = 0; i < 3; ++i) settle_to_the_most(first + i * kPause);
   }
-  // What is owed goes entry by entry.
+  // Compares the scripts and the table until all entries have expired one by one.
   void expect_alike_until_drained() {
     const auto end = now_ + 2h;
     for (; now_ < end; now_ += 5min) ask(log_, 3);
@@ -151,8 +152,8 @@ TEST_P(SettledToTheMost, SoDoesAList) {
   expect_alike_until_drained();
 }
 
-// Its key was lost, and is made anew by the first debt. Once it owes the most, no entry of nothing comes in,
-// for which it would be drained later.
+// The key was lost, and the first debt makes it again. At the largest debt, no entry with cost 0 is added,
+// because it would drain later.
 TEST_P(SettledToTheMost, SoDoesOneThatWasLost) {
   const auto first = now_;
   now_ += 3 * kPause;

@@ -1,6 +1,6 @@
-// How long Redis keeps a key of what is under way: until the last of its permits expires, whatever becomes of
-// the others. By the server's own clock and TTLs, with leases that differ by so much that what a test takes
-// is nothing beside them.
+// The life of a key of permits in Redis: until its last permit expires, whatever happens to the others. The
+// tests use the server's clock and TTLs. The leases differ so much that a test's own duration does not
+// matter.
 #include "redis/connection/command.hpp"
 #include "redis/scripts/bill.hpp"
 #include "unit/limit/random_case.hpp"
@@ -18,9 +18,9 @@ using namespace std::chrono_literals;
 
 class HeldLife : public ::testing::Test {
  protected:
-  static constexpr std::uint64_t kInString = 32;  // so many permits at most; more are a sorted set
+  static constexpr std::uint64_t kInString = 32;  // most permits of a string; more form a sorted set
 
-  // Each bill takes a permit of its own, and says which.
+  // Takes one permit in a bill of its own, and returns its serial number.
   std::uint64_t take(base::Duration lease) {
     const Demand demand{{&line_, 1}, {1, ++serials_, lease}};
     std::string out;
@@ -30,12 +30,12 @@ class HeldLife : public ::testing::Test {
     return serials_;
   }
   void renew(std::uint64_t serial, base::Duration lease) { amend({line_, {}, 1, {1, serial, lease}}); }
-  void renew_lost(base::Duration lease) { renew(++serials_, lease); }  // one that Redis does not know
+  void renew_lost(base::Duration lease) { renew(++serials_, lease); }  // a permit that Redis does not know
   void give_back(std::uint64_t serial) { amend({line_, {}, 0, {1, serial, 0s}}); }
 
   [[nodiscard]] std::string type() { return connection_.ask({"TYPE", name_}).text; }
-  // How long the key has to live, in minutes, one that has just begun being whole; without the two
-  // milliseconds that a script adds.
+  // Returns how many minutes the key has to live, rounded up, without the two milliseconds that a script
+  // adds.
   [[nodiscard]] std::int64_t minutes_left() {
     const std::chrono::milliseconds left(connection_.ask({"PTTL", name_}).numbers.at(0));
     return std::chrono::ceil<std::chrono::minutes>(left - 2ms).count();
@@ -113,7 +113,7 @@ TEST_F(HeldLife, OfASetIsThatOfItsLongestPermit) {
   EXPECT_EQ(minutes_left(), 120);
 }
 
-// The first to expire goes, and what is left is not shorter for it.
+// The first permit expires, which does not shorten the life of the others.
 TEST_F(HeldLife, IsNotShortenedByPermitsThatExpire) {
   const auto expired = take(1us);
   take(60min);

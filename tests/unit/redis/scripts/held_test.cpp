@@ -1,4 +1,4 @@
-// What is under way, counted in Redis: permits that expire unless they are renewed.
+// Concurrency in Redis: permits that expire unless they are renewed.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -15,7 +15,7 @@ limit::Limiter at_once(std::uint64_t limit) {
   return limit::Concurrency::make(limit).value();
 }
 
-// A key as a list of permits that count until they expire.
+// A model of a key: a list of permits that count until they expire.
 struct Places {
   struct Place {
     limit::Cost cost;
@@ -41,7 +41,7 @@ class HeldScript : public ::testing::Test {
   const limit::Limiter ten_ = at_once(10);
   const limit::Charge line_{limit::key_of(1), &ten_};
   Places model_;
-  std::vector<Refund> held_;  // given out and not back, expired or not
+  std::vector<Refund> held_;  // held and not released, expired or not
   std::uint64_t serial_ = 0;
   int admitted_ = 0, refused_ = 0, expired_ = 0, in_sets_ = 0;
 
@@ -60,13 +60,13 @@ class HeldScript : public ::testing::Test {
     model_.places[{hold.holder, hold.serial}] = {line.cost, now_ + hold.lease};
     held_.push_back({line, {}, 0, hold});
   }
-  // A key that dies before its permits would be a gift.
+  // A key that expires before its permits would admit too much.
   void expect_life() {
     const auto expires = scripts_.expiry_of(line_.key);
     for (const auto& [name, place] : model_.places)
       EXPECT_TRUE(expires >= place.until || place.until <= now_);
   }
-  // Renews one, or gives it back.
+  // Renews or releases one permit.
   void amend() {
     if (held_.empty()) return;
     const auto at = held_.begin() + static_cast<std::ptrdiff_t>(dice_.between(0, held_.size() - 1));
@@ -86,8 +86,8 @@ class HeldScript : public ::testing::Test {
   }
 };
 
-// Expired ones that are renewed count again: their requests are under way, whatever the limit says. Forgotten
-// ones are entered again likewise.
+// Renewed permits count again, even if they had expired: their requests are in progress, whatever the limit
+// is. Permits that Redis has lost are entered again too.
 TEST_F(HeldScript, CountsWhatIsUnderWay) {
   for (int i = 0; i < 6'000; ++i) {
     scripts_.set_clock(now_);
@@ -120,7 +120,7 @@ TEST_F(HeldScript, NothingHeldIsNoKeyAnyMore) {
 
 class Held : public ::testing::Test {
  protected:
-  static constexpr auto kBrief = 300ms;  // so that renewals are not long in coming
+  static constexpr auto kBrief = 300ms;  // so that renewals come soon
 
   Server server_;
   const limit::Limiter two_ = at_once(2);
@@ -144,7 +144,7 @@ class Held : public ::testing::Test {
     const auto told = server_.info("commandstats", "cmdstat_evalsha");
     return told.empty() ? 0 : std::stoull(told.substr(told.find("calls=") + 6));
   }
-  // When the permit that lasts longest expires; 0 where there is none.
+  // Returns when the longest permit expires; 0 if there is none.
   double expiry() {
     const auto last =
         server_.ask({"EVAL",
@@ -184,7 +184,7 @@ TEST_F(Held, IsRenewedWhileItLasts) {
   ASSERT_TRUE(worker.turn_until_up());
   ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
   const auto first = expiry();
-  EXPECT_TRUE(worker.turn_until([&] { return expiry() > first + 1e6; }));  // a second: three leases
+  EXPECT_TRUE(worker.turn_until([&] { return expiry() > first + 1e6; }));  // one second: three leases
   EXPECT_EQ(held(), 1);
 }
 
@@ -203,7 +203,7 @@ TEST_F(Held, IsEnteredAgainWhereRedisHasLostIt) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 3; }));
 }
 
-// Redis does not know the script when it is told of the renewal, and knows it again when it is told of the
+// Redis does not know the script when it gets the renewal. It knows the script again when it gets the
 // release.
 TEST_F(Held, IsNotEnteredAgainBehindItsRelease) {
   Worker worker(settings(1500ms));
@@ -211,8 +211,8 @@ TEST_F(Held, IsNotEnteredAgainBehindItsRelease) {
   ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
   server_.ask({"SCRIPT", "FLUSH"});
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds.load() == 1; }));
-  worker.loop.poll_one();  // the renewal leaves
-  server_.ask({"PING"});   // and is there
+  worker.loop.poll_one();  // the renewal is sent
+  server_.ask({"PING"});   // and Redis has it
   ASSERT_EQ(held(), 1);
   server_.ask({"SCRIPT", "LOAD", std::string(refund_script())});
   worker.store.release(bill_[0]);
@@ -224,7 +224,7 @@ TEST_F(Held, ComesFreeWhenNobodyRenewsIt) {
   auto frozen = std::make_unique<Worker>(settings(kBrief));
   ASSERT_TRUE(frozen->turn_until_up());
   frozen->charge(bill_);
-  frozen->charge(bill_);  // and turns no more, as if it had been killed
+  frozen->charge(bill_);  // its loop does not run again, as if it had been killed
   Worker other(settings(1h));
   ASSERT_TRUE(other.turn_until_up());
   EXPECT_TRUE(other.turn_until([&] { return other.charge(bill_).outcomes[0].allowed; }));
@@ -252,7 +252,8 @@ TEST_F(Held, ByALateReplyIsGivenBack) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 0; }));
 }
 
-// A call for several bills: each sees what those before it hold, and has a permit that comes back alone.
+// A call with several bills: each bill sees the permits of those before it, and has a permit that is released
+// alone.
 TEST_F(Held, IsCountedWithinACall) {
   const limit::Limiter three = at_once(3);
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &three}};
@@ -274,15 +275,15 @@ TEST_F(Held, IsCountedWithinACall) {
   }
 }
 
-// A call that broke off has entered its first bill's permit already. That one is asked again with another: by
-// the same one it would count twice, and be given back once.
+// A call that failed midway has entered its first bill's permit already. That bill is sent again with another
+// permit. The same permit would count twice and be released once.
 TEST_F(Held, InACallThatBrokeOffIsNotCountedTwiceByOnePermit) {
   const auto many = at_once(100);
   const limit::Limiter log = limit::SlidingLog::make({1, 1h}).value();
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &many}}, fresh = {{limit::key_of(2), &log}};
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
-  for (int i = 0; i < 40; ++i) worker.charge(bill);  // a sorted set, which is written at once
+  for (int i = 0; i < 40; ++i) worker.charge(bill);  // makes a sorted set, which is written at once
   server_.ask({"ACL", "SETUSER", "default", "-lrange"});
   Answer one, other;
   worker.begin(bill, one);
@@ -308,7 +309,7 @@ TEST_F(Held, ByALateReplyToSeveralIsGivenBack) {
   EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);
 }
 
-// One call for what a worker holds, however much: not one for each.
+// One call renews all permits of a worker, however many, instead of one call for each.
 TEST_F(Held, IsRenewedTogether) {
   const auto many = at_once(1'000);
   Worker worker(settings(kBrief));
@@ -322,7 +323,7 @@ TEST_F(Held, IsRenewedTogether) {
   EXPECT_EQ(held(), 200);
 }
 
-// What ends in one turn of the loop comes back in one call, and before what that turn asks.
+// Permits released in one loop turn leave in one call, ahead of the turn's charges.
 TEST_F(Held, IsGivenBackTogether) {
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
@@ -334,11 +335,11 @@ TEST_F(Held, IsGivenBackTogether) {
   EXPECT_EQ(calls(), 2U);
 }
 
-// More keys than commands may be under way.
+// There are more keys than commands may wait.
 TEST_F(Held, OfManyKeysIsRenewedAndGivenBackThoughFewCommandsMayWait) {
   auto tuning = Worker::quick();
   tuning.max_pending = 4;
-  constexpr std::uint64_t kKeys = 2'000;  // of 256 a call
+  constexpr std::uint64_t kKeys = 2'000;  // 256 in a call
   const auto one = at_once(1);
   Worker worker(settings(kBrief), tuning);
   ASSERT_TRUE(worker.turn_until_up());
@@ -350,7 +351,7 @@ TEST_F(Held, OfManyKeysIsRenewedAndGivenBackThoughFewCommandsMayWait) {
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds >= renewed; }));
   EXPECT_GE(count(), static_cast<std::int64_t>(kKeys));
   for (std::uint64_t i = 0; i < kKeys; ++i) worker.store.release({limit::key_of(i), &one});
-  EXPECT_TRUE(worker.turn_until([&] { return count() <= 1; }));  // but for the trial's
+  EXPECT_TRUE(worker.turn_until([&] { return count() <= 1; }));  // except for the trial's key
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
 }
 

@@ -1,5 +1,5 @@
-// Two limiters of one rule that both count what one of them admits (limit/pair.hpp): the scripts, and the
-// table beside them.
+// Two limiters of one rule, which both count what one of them admits (limit/pair.hpp). The scripts are
+// compared with the key table.
 #include "unit/limit/random_pair.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -41,7 +41,7 @@ class PairScript : public ::testing::Test {
     now_ = base::TimePoint(base::Duration(dice_.between(1'600'000'000'000'000, 2'600'000'000'000'000)));
   }
 
-  // With a line of another rule, which may refuse.
+  // Makes a bill that also has a line of another rule, which may refuse.
   Bill any_bill() {
     const auto most = std::min(quota(pair_->limiters[0]), quota(pair_->limiters[1]));
     const auto cost = dice_.one_in(3) ? 1 : dice_.magnitude(1, std::max<std::uint64_t>(most, 1));
@@ -121,7 +121,7 @@ TEST_F(PairScript, CountsAsTheTableDoes) {
   }
 }
 
-// Buckets and queues are charged what fits them, and of any algorithm the two may be as unlike as can be.
+// Buckets and queues are charged what fits. The two limiters of one algorithm may differ arbitrarily.
 TEST_F(PairScript, SoDoAnyTwoOfOneAlgorithm) {
   for (int round = 0; round < 700; ++round) {
     const auto own = dice_.limiter();
@@ -140,8 +140,8 @@ TEST_F(PairScript, SoDoAnyTwoOfOneAlgorithm) {
   }
 }
 
-// What a window counts beyond its limit stops at what its state can say, goes back from there, and weighs on
-// the next one.
+// A window's count beyond its limit stops at the largest count of its state. It can go down from there, and
+// it weighs on the next window.
 TEST_F(PairScript, AWindowCountsAsFarAsItCan) {
   constexpr limit::Cost kMost = 1'000'000'000;
   for (const auto& make :

@@ -1,5 +1,5 @@
-// The scripts against the limiters, over random parameters, bills, times and refunds: the same sequence gives
-// the same outcomes from both stores.
+// The scripts against the limiters, over random parameters, bills, times and refunds. The same sequence gives
+// the same outcomes from both.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -18,7 +18,7 @@ using limit::Outcome;
 using limit::SlidingLog;
 using namespace std::chrono_literals;
 
-// A whole log, in the plainest way.
+// A complete log in the simplest form.
 struct PlainLog {
   std::vector<LogEntry> entries;
 
@@ -51,7 +51,7 @@ struct Model {
   limit::Key key;
   limit::Cell cell{};
   PlainLog log{};
-  // What the last question would make of it.
+  // The state after the last request, if it is charged.
   limit::Cell next{};
   std::uint64_t mark = 0;
   base::TimePoint drained_at{};
@@ -103,12 +103,12 @@ class ScriptOracle : public ::testing::Test {
     for (std::uint64_t i = 0; i < 3; ++i) models_.push_back({any_known(), limit::key_of(i)});
   }
 
-  // A log of many entries takes small costs, and now and then asks for much.
+  // Returns a cost. A log with many entries gets small costs, and sometimes a large one.
   Cost cost_for(const Case& rule) {
     return models_.size() > 1 || dice_.one_in(50) ? dice_.cost(rule) : dice_.between(1, 4);
   }
 
-  // Asks both for one bill over some of the keys, and charges both.
+  // Asks both for a bill over some of the keys, and charges both.
   void ask_both() {
     std::vector<Model*> asked;
     std::vector<limit::Charge> bill;
@@ -185,7 +185,7 @@ TEST_F(ScriptOracle, TheSameSequenceGivesTheSameOutcomes) {
   expect_all_met();
 }
 
-// A failover may bring an older clock. Without refunds: Redis forgets what one drains.
+// A failover may bring an older clock. Without refunds, because Redis drops a key that a refund drains.
 TEST_F(ScriptOracle, SoItDoesWhenTheClockGoesBack) {
   for (int round = 0; round < 500; ++round) {
     begin_case();
@@ -201,7 +201,7 @@ TEST_F(ScriptOracle, SoItDoesWhenTheClockGoesBack) {
   }
 }
 
-// Thousands of entries: lists of many nodes, long walks, refunds far from the end.
+// Thousands of entries: lists of many nodes, long walks, and refunds far from the end.
 TEST_F(ScriptOracle, LongLogsAgreeToo) {
   for (const bool exact : {true, false}) {
     begin_case();

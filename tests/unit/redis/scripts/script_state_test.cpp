@@ -1,4 +1,4 @@
-// What the scripts keep: how much memory it takes, when it goes, and what becomes of it when a rule changes.
+// The states that the scripts keep: their memory, their life, and what happens to them when a rule changes.
 #include "redis/scripts/bill.hpp"
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -19,7 +19,7 @@ class ScriptState : public ::testing::Test {
   const limit::Key key_ = limit::key_of(1);
   const std::string name_ = key_name("weir", key_);
 
-  // One of each, all of 10 an hour.
+  // One limiter of each kind, all with 10 an hour.
   std::vector<limit::Limiter> each_ = {
       token_bucket({10, 1h}, 10),
       gcra({10, 1h}, 9),
@@ -31,7 +31,7 @@ class ScriptState : public ::testing::Test {
       SlidingLog::make({10, 1h}, 6).value(),
       SlidingLog::make({10, 1h}).value()};
 
-  // And what is under way: nothing is spent, so what is said below of time is not of it.
+  // The same and concurrency, which spends nothing. So the tests of times below leave it out.
   std::vector<limit::Limiter> every_ = [this] {
     auto all = each_;
     all.push_back(limit::Concurrency::make(10).value());
@@ -42,7 +42,7 @@ class ScriptState : public ::testing::Test {
   void SetUp() override { ASSERT_TRUE(worker_.turn_until_up()); }
   static RedisSettings settings_for(const Server& server) {
     auto settings = Worker::settings_for(server);
-    settings.lease_time = 1h;  // no renewal comes between
+    settings.lease_time = 1h;  // no renewal happens in between
     return settings;
   }
 
@@ -69,7 +69,7 @@ TEST_F(ScriptState, OfAnotherAlgorithmCountsAsLost) {
   }
 }
 
-// Of states, by the byte of their kind, as the scripts tell it.
+// Returns true if a state of this kind can have this length. `kind`: the byte of the kind, as in the scripts.
 bool is_length_of(char kind, std::size_t length) {
   switch (kind) {
     case 2:
@@ -96,7 +96,7 @@ TEST_F(ScriptState, WhatSomebodyElseWroteCountsAsLost) {
     EXPECT_EQ(charge(limiter, 3).remaining, fresh) << limit::describe(limiter) << " after " << told;
   };
   for (const auto& limiter : every_) {
-    if (limit::spacing(limiter) != nullptr) continue;  // a TAT is told by its length alone
+    if (limit::spacing(limiter) != nullptr) continue;  // only its length identifies a TAT
     for (std::size_t length = 1; length <= 60; ++length)
       somebody({"SET", name_, std::string(length, 'x')}, limiter);
     for (char kind = 1; kind <= 9; ++kind)
@@ -110,7 +110,7 @@ TEST_F(ScriptState, WhatSomebodyElseWroteCountsAsLost) {
   }
 }
 
-// It says nothing then that is of use, but an error would fail the bills of others as well.
+// The state is useless then, but an error would fail the other bills of the call too.
 TEST_F(ScriptState, AListOfWhichTheHeadSaysLessThanItsEntriesIsNoError) {
   const auto pair = [](char paid) { return std::string(7, '\0') + paid + std::string(7, '\0'); };
   for (const auto& limiter : each_) {
@@ -136,7 +136,7 @@ TEST_F(ScriptState, OfAnotherAlgorithmIsLeftAloneByARefund) {
   EXPECT_EQ(worker_.store.stats().refunds_lost.load(), 0U);
 }
 
-// Else what weirs held when Redis lost it would come out of what others have been charged since.
+// Otherwise units that weirs held when Redis lost the state would be taken from later charges.
 TEST_F(ScriptState, OfAWindowNothingIsGivenBackThatWasLost) {
   for (const auto& limiter : each_) {
     if (limit::spacing(limiter) != nullptr || std::holds_alternative<SteppedBucket>(limiter)) continue;
@@ -168,13 +168,13 @@ TEST_F(ScriptState, GivenBackToTheLastIsNoKeyAnyMore) {
     EXPECT_LE(ttl, reset.count() + 2) << limit::describe(limiter);
     EXPECT_GE(ttl, reset.count() - 10'000) << limit::describe(limiter);
     worker_.store.refund({key_, &limiter, 4}, answer.now + answer.outcomes[0].delay);
-    worker_.charge({{limit::key_of(2), &limiter}});  // answered after the refund was carried out
+    worker_.charge({{limit::key_of(2), &limiter}});  // its reply comes after the refund was carried out
     EXPECT_EQ(server_.ask({"EXISTS", name_}).numbers.at(0), 0) << limit::describe(limiter);
     server_.ask({"FLUSHDB"});
   }
 }
 
-// What was spent stays spent, as where a TAT says it: what a wider bucket lent is paid for first.
+// Spent units stay spent, as with a TAT: what a larger bucket lent is paid for first.
 TEST_F(ScriptState, OfABurstThatWasCutIsDebt) {
   const limit::Limiter wide = SteppedBucket::make({10, 1h}, 100).value();
   const limit::Limiter cut = SteppedBucket::make({10, 1h}, 20).value();
@@ -191,14 +191,14 @@ TEST_F(ScriptState, OfAWindowHasOneEntryABucket) {
   EXPECT_EQ(server_.ask({"STRLEN", name_}).numbers.at(0), 1 + 2 * 11);
 }
 
-// 10,000 admissions of one key, the most that a log may count.
+// 10,000 charges of one key, the most that a log may count.
 TEST_F(ScriptState, OfALogTakesEighteenBytesAnEntryAndIsNotReadToTellWhenOneFits) {
   const limit::Limiter log = SlidingLog::make({SlidingLog::kMostExact, 24h}).value();
   const std::vector<limit::Charge> bill = {{key_, &log}};
   for (std::uint64_t sent = 1; sent < SlidingLog::kMostExact; ++sent)
     ASSERT_FALSE(worker_.charge(bill).error);
 
-  // When half of them will have gone is found by halving, not by reading them.
+  // The entry at which half of them will have expired is found by binary search, not by reading them all.
   const auto looks = [&] {
     const auto said = server_.ask({"INFO", "commandstats"}).text;
     const auto at = said.find("cmdstat_lindex:calls=");
@@ -212,7 +212,7 @@ TEST_F(ScriptState, OfALogTakesEighteenBytesAnEntryAndIsNotReadToTellWhenOneFits
 
   EXPECT_TRUE(charge(log).allowed);
   EXPECT_FALSE(charge(log).allowed);
-  // Admissions of one microsecond share an entry, as do those of one call.
+  // Charges of one microsecond share an entry, as do those of one call.
   const auto entries = server_.ask({"LLEN", name_}).numbers.at(0) - 1;
   EXPECT_GT(entries, 5'000);
   const auto memory = server_.ask({"MEMORY", "USAGE", name_, "SAMPLES", "0"}).numbers.at(0);

@@ -1,5 +1,5 @@
-// charge.lua and refund.lua on a real Redis against limit::step and limit::refund: same outcomes, same
-// states.
+// charge.lua and refund.lua on a real Redis against limit::step and limit::refund: the outcomes and states
+// must be equal.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 
@@ -54,7 +54,7 @@ class Script : public ::testing::Test {
   std::uint64_t up_to(std::uint64_t most) {
     return std::uniform_int_distribution<std::uint64_t>(1, most)(random_);
   }
-  // Small as likely as large: even over the powers of two.
+  // Returns a size; its magnitude is evenly distributed over the powers of two.
   std::uint64_t any_size(std::uint64_t most) { return up_to(std::min(most, std::uint64_t{1} << up_to(50))); }
 
   limit::Limiter any_limiter() {
@@ -73,8 +73,8 @@ class Script : public ::testing::Test {
     }
   }
 
-  // A TAT near what matters: behind now, a little ahead, at the depth, or beyond it (a limit that was
-  // lowered).
+  // Returns a TAT near a boundary: behind now, slightly ahead, at the capacity, or beyond it (a lowered
+  // limit).
   Ticks any_tat(const limit::Limiter& limiter, base::TimePoint now) {
     const auto count = count_of(limiter);
     const auto at = Ticks(static_cast<std::uint64_t>(now.time_since_epoch().count())) * count;
@@ -83,7 +83,7 @@ class Script : public ::testing::Test {
     return up_to(4) == 1 ? at - std::min(at, ahead) : at + ahead;
   }
 
-  // The state that Redis holds; 0 where there is none.
+  // Returns the state in Redis; 0 if there is none.
   Ticks state_of(const limit::Charge& charge) {
     const auto reply = server_.ask({"GET", key_name("weir", charge.key)});
     return reply.kind == Reply::Kind::Nil ? 0 : unpacked(reply.text, count_of(*charge.limiter));
@@ -93,7 +93,7 @@ class Script : public ::testing::Test {
   }
 };
 
-// Random parameters, states and bills; whatever time Redis says it is.
+// Random parameters, states and bills, at Redis's own time.
 TEST_F(Script, ChargesAsTheLimitersDo) {
   SCOPED_TRACE("seed " + std::to_string(seed_));
   const auto any = token_bucket({1, 1s}, 1);
@@ -117,7 +117,7 @@ TEST_F(Script, ChargesAsTheLimitersDo) {
     bool fits = true;
     std::vector<limit::Step> steps;
     for (std::size_t i = 0; i < lines; ++i) {
-      // Redis keeps nothing of a TAT that has passed: to a limiter it is the same as now.
+      // Redis keeps no TAT that has passed; to a limiter, it equals now.
       steps.push_back(limit::step(limiters[i], cells[i], now, bill[i].cost));
       fits = fits && (steps[i].outcome.allowed || !bill[i].enforced);
     }
@@ -128,7 +128,7 @@ TEST_F(Script, ChargesAsTheLimitersDo) {
       const bool pays = fits && steps[i].outcome.allowed;
       const auto after = tat_of(pays ? steps[i].next : cells[i]);
       const auto stored = state_of(bill[i]);
-      // A short-lived key may have gone by the time we look.
+      // A short-lived key may have expired by now.
       const bool lives = limit::drained_at(limiters[i], cell_of(after)) > now + 10s;
       EXPECT_TRUE(stored == after || (stored == 0 && !lives)) << limit::describe(limiters[i]);
     }
@@ -150,13 +150,14 @@ TEST_F(Script, RefundsAsTheLimitersDo) {
     const limit::Charge line{key_number(random_()), &limiter, cost};
     const auto before = any_tat(limiter, now);
     set_state(line, before);
-    // The departure that was promised with it, or some other.
+    // The departure promised with the charge, or another one.
     const auto paid_from = limit::spacing(limiter)->refund(before, cost);
     if (paid_from == 0) continue;  // a charge starts from a TAT of its own time, not from before the epoch
     const auto instant = limit::drained_at(limiter, cell_of(paid_from));
     const auto departure = up_to(3) == 1 ? instant + base::Duration(up_to(5)) : instant;
     worker_.store.refund(line, departure);
-    const auto probe = worker_.charge({{key_number(0), &any}});  // answered after the refund was carried out
+    // The reply to this charge comes after the refund was carried out.
+    const auto probe = worker_.charge({{key_number(0), &any}});
     const auto after = tat_of(limit::refund(limiter, cell_of(before), departure, cost));
     const auto drained = limit::drained_at(limiter, cell_of(after));
     const auto stored = state_of(line);

@@ -1,5 +1,5 @@
-// Charges that are settled or given back: the same sequence of times and costs gives the same outcomes from
-// the key table and from the scripts.
+// Settled and refunded charges: the same sequence of times and costs gives the same outcomes from the key
+// table and from the scripts.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -34,7 +34,7 @@ class SettleScript : public ::testing::Test {
   int resets_ = 0;
 
   static constexpr base::TimePoint kLast{
-      base::Duration(4'400'000'000'000'000)};  // turns are told apart until then
+      base::Duration(4'400'000'000'000'000)};  // turns are distinguishable until then
 
   void begin_case() {
     scripts_.forget_all();
@@ -52,7 +52,8 @@ class SettleScript : public ::testing::Test {
   }
   [[nodiscard]] const Case& rule_of(const limit::Charge& charge) const { return rules_[charge.rule]; }
 
-  // Drained keys are forgotten by both, as they may be at any time: Redis's stand still with the clock.
+  // Removes drained keys from both, as may happen at any time. Redis's keys do not expire, because its clock
+  // stands still.
   void forget_drained() {
     (void)table_->sweep(now_, 10'000);
     for (std::size_t i = 0; i < kKeys; ++i) {
@@ -60,7 +61,7 @@ class SettleScript : public ::testing::Test {
       const bool drained = table_->standing(line(i, 1), now_) == limit::full(rule.limiter);
       const auto expires = scripts_.expiry_of(limit::key_of(i));
       EXPECT_TRUE(drained || expires > now_) << rule << " dies early";
-      // What goes back to a log leaves it its time to live.
+      // A refund to a log does not change its time to live.
       EXPECT_TRUE(!drained || rule.merges() || expires <= now_ + 2ms) << rule << " lives on";
       if (drained) scripts_.forget(limit::key_of(i));
     }
@@ -105,8 +106,7 @@ class SettleScript : public ::testing::Test {
     table_->settle(line.charge, {line.departure, line.actual, now_});
   }
 
-  // Redis tells what came before from what came
-  // behind by its clock alone, so time goes on.
+  // Redis orders a charge and a reset by its clock only, so the clock must advance.
   void reset_both() {
     const auto key = limit::key_of(dice_.between(0, kKeys - 1));
     if (now_ >= kLast) return;
@@ -156,7 +156,7 @@ class ResetScript : public ::testing::Test {
  protected:
   static constexpr base::TimePoint kReset{1'800'000'000s};
 
-  // Whether what was charged at an instant is given back at another.
+  // Returns true if a charge made at one instant can be refunded at another.
   bool gives_back(base::TimePoint charged_at, base::TimePoint now) {
     scripts_.set_clock(now);
     scripts_.charge({&line_, 1});
@@ -181,27 +181,27 @@ TEST_F(ResetScript, WhatWasChargedBeforeIsNotGivenBack) {
   EXPECT_TRUE(gives_back(kReset + 1us, kReset + 1us));
 }
 
-// As a failover may have brought it: by such a clock everything would have been charged before.
+// A failover may have brought such a clock. By it, every charge would have been made before the reset.
 TEST_F(ResetScript, AnInstantThatIsStillToComeTellsNothing) {
   EXPECT_TRUE(gives_back(kReset - 10s, kReset - 1us));
   EXPECT_TRUE(gives_back(kReset - 1us, kReset - 1us));
 }
 
-// A rate that was configured anew counts the fraction of a microsecond in other parts: what was spent stays
-// spent, rounded up, to the microsecond.
+// After a change of the configured rate, the fraction of a microsecond has another unit. Spent units stay
+// spent, rounded up to the microsecond.
 class OtherRate : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   static limit::Limiter a_second(std::uint64_t count, std::uint64_t burst) {
     return limit::TokenBucket::make({count, 1s}, burst).value();
   }
-  // Five sevenths of a second are spent: 714,285 us and 5/7.
+  // Spends five sevenths of a second: 714,285 µs and 5/7.
   void SetUp() override {
     const auto seven = a_second(7, 7);
     const limit::Charge line{key_, &seven, 5};
     scripts_.set_clock(begin_);
     scripts_.charge({&line, 1});
   }
-  // When one more is admitted, from begin_ on.
+  // Returns when one more is admitted, counted from begin_.
   base::Duration admits_after(const limit::Charge& line) {
     limit::Outcome outcome;
     base::TimePoint then;
@@ -222,9 +222,9 @@ class OtherRate : public ::testing::TestWithParam<std::uint64_t> {
   const limit::Key key_ = limit::key_of(1);
   const limit::Limiter two_ = a_second(GetParam(), 2);
   const limit::Charge line_{key_, &two_};
-  const std::int64_t parts_ = static_cast<std::int64_t>(GetParam());  // of a second
+  const std::int64_t parts_ = static_cast<std::int64_t>(GetParam());  // fractions in a second
 
-  // What is spent, all but so many tokens, in whole microseconds.
+  // Returns the time of what is spent, except for so many tokens, in whole microseconds.
   [[nodiscard]] base::Duration spent_but(std::int64_t tokens) const {
     const auto micros = 714'286 * parts_ - tokens * 1'000'000;
     return base::Duration((micros + parts_ - 1) / parts_);
@@ -236,7 +236,7 @@ TEST_P(OtherRate, RoundsUpWhatWasCharged) {
 }
 
 TEST_P(OtherRate, RoundsUpToAWholeMicrosecond) {
-  const auto three = a_second(GetParam(), 3);  // of three a second, its room has two parts of a microsecond
+  const auto three = a_second(GetParam(), 3);  // at three a second, its room has two thirds of a microsecond
   EXPECT_EQ(admits_after({key_, &three}), spent_but(2));
 }
 

@@ -1,6 +1,6 @@
-// charge.lua and refund.lua on a real Redis at times that a test chooses. The scripts are the very ones,
-// behind a prelude of the test's own, which answers TIME and keeps keys from expiring while the clock stands
-// still: what they would have lived is noted instead.
+// charge.lua and refund.lua on a real Redis at times that a test chooses. The scripts are unchanged, behind a
+// prelude of the test. It answers TIME. It also keeps keys from expiring while the clock stands still, and
+// notes their time to live instead.
 #pragma once
 
 #include "redis/connection/command.hpp"
@@ -26,7 +26,7 @@ class TimedScripts {
         refund_{load(refund_script()), load(with_little(refund_script(), {"local few_permits = 32"}))} {}
 
   void set_clock(base::TimePoint now) { now_ = now; }
-  // How far the clock by which calendars' windows are chosen is ahead of the server's.
+  // Sets how far the clock that chooses calendar windows is ahead of the server's.
   void set_error(base::Duration error) { error_ = error; }
 
   Reply charge(std::span<const limit::Charge> bill, const Hold& hold = {}) {
@@ -44,12 +44,12 @@ class TimedScripts {
   Reply reset(const limit::Key& key) {
     return call([&](std::string& out) { append_reset(out, refund_[little_], {"w"}, key, kNumber); });
   }
-  // For how long the last charge let the key live; zero where it never said.
+  // Returns the time to live that the last charge gave the key; zero if it gave none.
   base::Duration life_of(const limit::Key& key) {
     const auto reply = connection_.ask({"GET", "life:" + key_name("w", key)});
     return std::chrono::milliseconds(reply.kind == Reply::Kind::Text ? std::stoll(reply.text) : 0);
   }
-  // When it would be gone: the epoch where it is.
+  // Returns when the key expires; the epoch if it does not exist.
   base::TimePoint expiry_of(const limit::Key& key) {
     const auto since = connection_.ask({"GET", "since:" + key_name("w", key)});
     if (since.kind != Reply::Kind::Text) return {};
@@ -59,7 +59,8 @@ class TimedScripts {
     const auto name = key_name("w", key);
     connection_.ask({"DEL", name, "life:" + name, "since:" + name});
   }
-  // And from now on, every other time, strings are so short that what they cannot hold is met early.
+  // Empties Redis. Every other time, the maximum size of strings is small, so that lists and sets occur
+  // early.
   void forget_all() {
     connection_.ask({"FLUSHDB"});
     little_ = 1 - little_;
@@ -136,7 +137,7 @@ end }
   }
 
   Connection connection_;
-  std::array<std::string, 2> charge_, refund_;  // and with little in strings
+  std::array<std::string, 2> charge_, refund_;  // with the normal and with the small size
   std::size_t little_ = 0;
   base::TimePoint now_{};
   base::Duration error_{};

@@ -16,7 +16,8 @@ using limit::Outcome;
 
 constexpr base::TimePoint kEpoch{base::Duration(1'800'000'000'000'000)};
 
-// A cache before scripts on a Redis whose clock the test sets; ours is the steady one at `begin_`.
+// A cache in front of scripts on a Redis whose clock the test sets. This host's clock is the steady one at
+// `begin_`.
 class Denials : public ::testing::Test {
  protected:
   Server server_;
@@ -29,7 +30,7 @@ class Denials : public ::testing::Test {
 
   [[nodiscard]] DenyCache::Time ours() const { return begin_ + (now_ - kEpoch); }
 
-  // Asks Redis, whose clock is read at the end of the trip there; true when it charged.
+  // Asks Redis, which reads its clock at the end of the trip there. Returns true if it charged.
   bool ask(std::span<const Charge> bill, std::span<Outcome> outcomes) {
     scripts_.set_clock(now_);
     const auto reply = scripts_.charge(bill);
@@ -56,7 +57,7 @@ class Denials : public ::testing::Test {
   const limit::Key key_{1, 2}, other_{3, 4};
 };
 
-// The law: for what is refused here Redis has the same words.
+// The law: for every refusal of the cache, Redis would return the same outcome.
 TEST_F(Denials, SayWhatRedisWouldSay) {
   limit::Dice dice(limit::new_seed());
   std::array<unsigned, limit::kAlgorithms> denied{};
@@ -77,7 +78,7 @@ TEST_F(Denials, SayWhatRedisWouldSay) {
       if (refused) {
         ++denied[static_cast<std::size_t>(rule.algorithm)];
         EXPECT_FALSE(there.allowed) << rule << ", cost " << line.cost;
-        // Of a log a dear request may have more remaining as single entries go.
+        // In a log, a request of higher cost may have more remaining as single entries expire.
         if (log && line.cost > 1) here.remaining = there.remaining;
         EXPECT_EQ(here, there) << rule << ", cost " << line.cost << ": " << here.remaining
                                << " remaining and " << there.remaining << ", after "
@@ -99,19 +100,19 @@ TEST_F(Denials, EndWithTheRefusal) {
   const std::array bill{Charge{key_, &two_a_second_, 4}};
   ASSERT_TRUE(ask(bill));
   ASSERT_FALSE(ask({{{key_, &two_a_second_, 1}}}));
-  now_ += 499ms;  // less what clocks may drift in that time
+  now_ += 499ms;  // minus what clocks may drift in that time
   EXPECT_TRUE(refuses({{{key_, &two_a_second_, 1}}}));
   now_ += 1ms;
   EXPECT_FALSE(refuses({{{key_, &two_a_second_, 1}}}));
-  EXPECT_TRUE(refuses({{{key_, &two_a_second_, 2}}}));  // a dearer one still
+  EXPECT_TRUE(refuses({{{key_, &two_a_second_, 2}}}));  // a request of higher cost still is
 }
 
-// Redis read its clock at some instant of the trip: it may be that much later there than it seems.
+// Redis read its clock at some instant of the trip. So its time may be later by the trip than it seems.
 TEST_F(Denials, EndEarlierByTheTripAndByWhatClocksDrift) {
   ASSERT_TRUE(ask({{{key_, &two_a_second_, 4}}}));
   trip_ = 300us;
   ASSERT_FALSE(ask({{{key_, &two_a_second_, 1}}}));
-  now_ += 500ms - 300us - 489us;  // 1/1024 of half a second, and a microsecond of roundings
+  now_ += 500ms - 300us - 489us;  // 1/1024 of half a second, and a microsecond of rounding
   EXPECT_TRUE(refuses({{{key_, &two_a_second_, 1}}}));
   now_ += 3us;
   EXPECT_FALSE(refuses({{{key_, &two_a_second_, 1}}}));
@@ -126,13 +127,14 @@ TEST_F(Denials, AreOfWholeBills) {
   EXPECT_TRUE(refuses(both));
   EXPECT_TRUE(refuses({{both[0]}}));
   EXPECT_FALSE(refuses({{both[1]}}));
-  EXPECT_FALSE(refuses({{both[0], Charge{{5, 6}, &two_a_second_}}}));  // which might have to wait longer
+  // The unknown line might have to wait longer.
+  EXPECT_FALSE(refuses({{both[0], Charge{{5, 6}, &two_a_second_}}}));
   std::array<Outcome, 2> outcomes;
   ASSERT_TRUE(cache_.refuses(both, outcomes, ours()));
   EXPECT_TRUE(outcomes[1].allowed);
 }
 
-// How much of it is under way nobody here knows, and permits come back with every request that ends.
+// Nobody here knows how many permits are held, and permits are released with every request that ends.
 TEST_F(Denials, AreNotForBillsWithConcurrency) {
   const limit::Limiter one = limit::Concurrency::make(1).value();
   const std::array held{Charge{other_, &one}};
@@ -162,9 +164,9 @@ TEST_F(Denials, AreKnownForAMomentOnly) {
   now_ += 749ms;
   EXPECT_TRUE(refuses(bill));
   now_ += 1ms;
-  EXPECT_FALSE(refuses(bill));  // one is to ask anew
+  EXPECT_FALSE(refuses(bill));  // one request must ask again
   now_ += 19ms;
-  EXPECT_TRUE(refuses(bill));  // and the others wait for what it hears
+  EXPECT_TRUE(refuses(bill));  // the others wait for its answer
   now_ += 1ms;
   EXPECT_FALSE(refuses(bill));
   EXPECT_TRUE(refuses(bill));
@@ -186,11 +188,11 @@ TEST_F(Denials, EndWhenSomethingIsGivenBack) {
   refunds_.note(std::array{LastRefunds::group_of(key_)}, ours());
   EXPECT_FALSE(refuses(bill));
   now_ += 1ms;
-  ASSERT_FALSE(ask(bill));  // asked since, so it knows of the refund
+  ASSERT_FALSE(ask(bill));  // asked since, so the answer includes the refund
   EXPECT_TRUE(refuses(bill));
 }
 
-// Nor do those of two rules whose names of every client differ by the same.
+// This also holds for two rules whose names of every client differ by the same amount.
 TEST_F(Denials, OfTwoKeysHardlyEverEndTogether) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -210,10 +212,10 @@ TEST_F(Denials, OfTwoKeysHardlyEverEndTogether) {
 TEST_F(Denials, AreOfTheLimiterThatSaidSo) {
   ASSERT_TRUE(ask({{{key_, &one_a_second_}}}));
   ASSERT_FALSE(ask({{{key_, &one_a_second_}}}));
-  EXPECT_FALSE(refuses({{{key_, &two_a_second_}}}));  // of a rule that was given another one
+  EXPECT_FALSE(refuses({{{key_, &two_a_second_}}}));  // a rule that got another limiter
 }
 
-// It may fit in a gap that had no room for the dear one.
+// A lower cost may fit in a gap that had no room for the higher one.
 TEST_F(Denials, OfABucketWithALeaseAreNotForALowerCost) {
   for (const limit::Cost lease : {0, 1}) {
     scripts_.forget_all();
@@ -230,7 +232,7 @@ TEST_F(Denials, OfABucketWithALeaseAreNotForALowerCost) {
   }
 }
 
-// Of that gap nothing need be left when the next one is refused.
+// Nothing of that gap need be left when the next request is refused.
 TEST_F(Denials, DoNotSayThatALineFindsAGap) {
   const limit::Limiter wide = token_bucket({1, 1s}, 100);
   const auto hot = [&](limit::Cost cost) {
@@ -258,12 +260,12 @@ TEST_F(Denials, HaveBoundedRoom) {
     ASSERT_FALSE(ask(bill));
     now_ += 1ms;
   }
-  EXPECT_FALSE(refuses({{{{1, 1}, &one_a_second_}}}));  // the oldest went
+  EXPECT_FALSE(refuses({{{{1, 1}, &one_a_second_}}}));  // the oldest was evicted
   EXPECT_TRUE(refuses({{{{1, 2}, &one_a_second_}}}));
   EXPECT_TRUE(refuses({{{{1, 3}, &one_a_second_}}}));
 }
 
-// Through the store.
+// Tests through the store.
 
 class DenyingStore : public ::testing::Test {
  protected:
@@ -319,10 +321,9 @@ TEST_F(DenyingStore, HearsOfWhatASiblingSettles) {
   EXPECT_TRUE(two.charge(bill_).outcomes[0].allowed);
 }
 
-// Else every request that ends would have Redis asked anew of one key in 4,096.
+// Otherwise every request that ends would make the worker ask Redis again about one key in 4,096.
 TEST_F(DenyingStore, DoesNotHearOfPermits) {
-  const limit::Limiter many =
-      limit::Concurrency::make(9).value();  // outlives the worker, which gives it back
+  const limit::Limiter many = limit::Concurrency::make(9).value();  // outlives the worker, which releases it
   Worker worker(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(worker.turn_until_up());
   const std::vector<Charge> held{{{.lo = 8, .hi = bill_[0].key.hi}, &many}};  // of the same group
@@ -333,7 +334,7 @@ TEST_F(DenyingStore, DoesNotHearOfPermits) {
   EXPECT_TRUE(worker.store.refuses(bill_, outcome_));
 }
 
-// Asked before the refund was carried out, it may have seen the state before it.
+// A request asked before the refund was carried out may have seen the state before it.
 TEST_F(DenyingStore, DoesNotTrustWhatItAskedBeforeARefundWasCarriedOut) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
@@ -354,7 +355,7 @@ TEST_F(DenyingStore, ForgetsWithTheConnection) {
   server_.kill();
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.state() != StoreState::Up; }));
   EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
-  server_.start();  // which remembers nothing, well within the time for which a refusal is known
+  server_.start();  // it has lost its state, well within the time for which a refusal is known
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
   EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);

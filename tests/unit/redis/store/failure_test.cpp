@@ -1,5 +1,5 @@
-// Redis away, slow, restarting, loading, read-only, full, or not a Redis: each has a name, and none takes
-// longer than the timeout.
+// Redis away, slow, restarting, loading, read-only, full, or no Redis at all: each failure has a name, and
+// none takes longer than the timeout.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 
@@ -25,7 +25,7 @@ class Failure : public ::testing::Test {
   limit::Limiter ten_an_hour_ = token_bucket({10, 1h}, 10);
   std::vector<limit::Charge> bill_ = {{key(1), &ten_an_hour_}};
 
-  // Charges until one succeeds or `tries` have failed; the errors on the way.
+  // Charges until the store is down. Returns the errors on the way.
   std::vector<net::ErrorCode> charge_until_down(Worker& worker) {
     std::vector<net::ErrorCode> errors;
     while (worker.store.state() == StoreState::Up && errors.size() < 100)
@@ -44,7 +44,7 @@ TEST_F(Failure, ARedisThatIsNotThereIsAwayAtOnce) {
   ASSERT_TRUE(worker.turn_until([&] { return !worker.log.empty(); }));
   EXPECT_THAT(worker.log[0], HasSubstr("is down"));
   EXPECT_THAT(worker.log[0], HasSubstr("refused"));
-  // Many attempts later it is still one line.
+  // After many attempts there is still one line.
   worker.loop.restart();
   worker.loop.run_for(100ms);
   EXPECT_EQ(worker.log.size(), 1U);
@@ -71,7 +71,7 @@ TEST_F(Failure, AKilledRedisIsLostAndFoundAgain) {
 TEST_F(Failure, AFrozenRedisCostsTheTimeoutAndALateReplyIsNobodys) {
   Server server;
   auto tuning = Worker::quick();
-  tuning.failures_to_open = 100;  // the connection stays: late replies do come
+  tuning.failures_to_open = 100;  // the connection stays, so late replies arrive
   Worker worker(Worker::settings_for(server, 30ms), tuning);
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_EQ(worker.charge(bill_).outcomes[0].remaining, 9U);
@@ -80,10 +80,11 @@ TEST_F(Failure, AFrozenRedisCostsTheTimeoutAndALateReplyIsNobodys) {
     const auto answer = worker.charge(bill_);
     EXPECT_EQ(answer.error, StoreError::Timeout);
     EXPECT_GE(answer.took, 30ms);
-    EXPECT_LT(answer.took, 300ms);  // the rest is a busy machine's share
+    EXPECT_LT(answer.took, 300ms);  // the margin is for a busy machine
   }
   server.thaw();
-  // The three were carried out late; were one of their replies taken for the next, it would say 8.
+  // Redis carried out the three charges late. If one of their replies were taken for the next, that one would
+  // say 8.
   std::optional<Answer> next;
   ASSERT_TRUE(worker.turn_until([&] {
     next = worker.charge(bill_);
@@ -96,7 +97,7 @@ TEST_F(Failure, AFrozenRedisCostsTheTimeoutAndALateReplyIsNobodys) {
   EXPECT_GE(worker.store.stats().timeouts.load(), 3U);
 }
 
-// It leaves at once, not with whatever is asked next.
+// The load leaves at once, not with the next command.
 TEST_F(Failure, AScriptIsLoadedAgainAlsoWhereNobodyWaitsForIt) {
   Server server;
   auto settings = Worker::settings_for(server, 30ms);
@@ -125,14 +126,14 @@ TEST_F(Failure, TheBreakerOpensAndTheStoreProbesByItself) {
     ASSERT_EQ(answer.error, StoreError::BreakerOpen);
     took += answer.took;
   }
-  EXPECT_LT(took, 1s);  // the timeout would have come to twenty
+  EXPECT_LT(took, 1s);  // the timeouts would have added up to twenty seconds
   EXPECT_EQ(worker.store.stats().opened.load(), 1U);
   server.thaw();
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_FALSE(worker.charge(bill_).error);
   EXPECT_THAT(server.info("commandstats", "cmdstat_evalsha"), ::testing::StartsWith("calls="));
   EXPECT_LE(std::stoi(server.info("commandstats", "cmdstat_evalsha").substr(6)),
-            8);  // 5 late ones, 1 now, 2 trials
+            8);  // 5 late charges, 1 now, 2 trials
 }
 
 TEST_F(Failure, CallsThatStallTogetherAreOneFailure) {
@@ -179,7 +180,7 @@ TEST_F(Failure, AUserOfLittleRightSuffices) {
               "~weir:*", "resetchannels", "-@all",    "+evalsha", "+script|load",
               "+mget",   "+set",          "+del",     "+time",    "+client|setname",
               "+lrange", "+rpush",        "+lset",    "+lindex",  "+llen",
-              "+ltrim",  "+lrem",         "+pexpire", "+exists"});  // of logs
+              "+ltrim",  "+lrem",         "+pexpire", "+exists"});  // commands for logs
   auto settings = Worker::settings_for(server);
   settings.user = "weir";
   settings.password = "secret";
@@ -200,7 +201,7 @@ TEST_F(Failure, AUserOfLittleRightSuffices) {
   EXPECT_EQ(worker.charge(bill_).error, StoreError::CommandDenied) << worker.store.last_error();
 }
 
-// A write of another kind would succeed, and five requests fail again, and so on.
+// If the trial wrote with another command it would succeed, and five more requests would fail, and so on.
 TEST_F(Failure, WhatMakesBillsFailKeepsItDown) {
   Server server;
   Worker worker(Worker::settings_for(server));
@@ -228,7 +229,7 @@ TEST_F(Failure, ARightThatIsMissingConcernsTheBillsThatNeedItAlone) {
   const std::vector<limit::Charge> denied = {{key(2), &place}};
   for (int i = 0; i < 20; ++i) EXPECT_EQ(worker.charge(denied).error, StoreError::CommandDenied);
   EXPECT_EQ(worker.store.state(), StoreState::Up);
-  for (std::uint64_t left = 8; left > 0; --left) {  // also where the two share a call
+  for (std::uint64_t left = 8; left > 0; --left) {  // also if the two share a call
     const std::vector<limit::Charge> fresh = {{key(left + 9), &ten_an_hour_}};
     Answer one, other, another;
     worker.begin(bill_, one);
@@ -248,7 +249,7 @@ TEST_F(Failure, ARightThatIsMissingConcernsTheBillsThatNeedItAlone) {
   EXPECT_FALSE(worker.charge(denied).outcomes.at(0).allowed);
 }
 
-// Not for a key that is empty, or of another kind.
+// It is not taken for an empty key, or for a key of another kind.
 TEST_F(Failure, WhatMayNotBeReadIsNotTakenForNothing) {
   Server server;
   server.ask({"ACL", "SETUSER", "default", "-exists", "-del"});
@@ -327,7 +328,7 @@ TEST_F(Failure, ALoadingRedisIsWaitedFor) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-// Something else that listens: says `answer` to whatever it hears, byte by byte.
+// A server that is no Redis: answers `answer` to everything, byte by byte.
 class Impostor {
  public:
   Impostor(net::asio::io_context& loop, const std::string& path, std::string answer, bool hangs_up = false)
@@ -358,7 +359,7 @@ class Impostor {
 };
 
 TEST_F(Failure, WhatIsNoRedisIsNotBelieved) {
-  Server folder;  // for its folder alone
+  Server folder;  // only its folder is used
   auto settings = Worker::settings_for(folder);
   settings.address.unix_path += "-of-another";
   Worker worker(settings);
@@ -367,7 +368,7 @@ TEST_F(Failure, WhatIsNoRedisIsNotBelieved) {
   EXPECT_EQ(worker.charge(bill_).error, StoreError::Away);
 }
 
-// Each to whatever it is told first, before it hangs up.
+// Each of these servers answers the first command so, then closes.
 TEST_F(Failure, WhoTurnsEverybodyAwayIsHeard) {
   Server folder;
   auto settings = Worker::settings_for(folder);

@@ -28,7 +28,7 @@ RedisSettings settings_for(const Server& server) {
   return settings;
 }
 
-// One weir that has no key_secret.
+// A weir without key_secret.
 struct Weir {
   Weir(const Server& server, const base::SipKey& offered)
       : secret(

@@ -1,4 +1,4 @@
-// A store on an io_context that the test turns by hand, and bills for it.
+// A store on an io_context that the test runs by hand, and bills for it.
 #pragma once
 
 #include "unit/redis/connection/server.hpp"
@@ -34,17 +34,17 @@ struct Answer {
   net::ErrorCode error;
   std::vector<limit::Outcome> outcomes;
   base::TimePoint now{};
-  limit::LineSet unasked = 0;  // after an error
+  limit::LineSet unasked = 0;  // set after an error
   bool done = false;
   std::chrono::steady_clock::duration took{};
 };
 
-// From now on the server counts commands anew: what its INFO commandstats tells then is of bills alone.
+// Makes the server count commands from zero, so that INFO commandstats counts only the bills that follow.
 inline void count_anew(const Server& server) {
   server.ask({"CONFIG", "RESETSTAT"});
 }
 
-// One worker: a loop and a store. Short pauses, so that tests need not wait for a second.
+// A worker: a loop and a store. Its pauses are short, so that tests need not wait for a second.
 class Worker {
  public:
   static RedisSettings settings_for(const Server& server, base::Duration timeout = 1s) {
@@ -69,10 +69,10 @@ class Worker {
   }
   ~Worker() {
     store.stop();
-    loop.run_for(1s);  // whoever waits is told before the loop goes
+    loop.run_for(1s);  // waiting coroutines are answered before the loop is destroyed
   }
 
-  // Turns the loop until `done` holds; false when that takes longer than any test should.
+  // Runs the loop until `done` returns true. Returns false if that takes longer than any test should.
   bool turn_until(const std::function<bool()>& done) {
     const auto end = std::chrono::steady_clock::now() + 20s;
     while (!done()) {
@@ -86,7 +86,7 @@ class Worker {
     return turn_until([this] { return store.state() == StoreState::Up; });
   }
 
-  // Begins to charge; `answer` and `charges` live until it is done.
+  // Begins to charge. `answer` and `charges` must live until it is done.
   void begin(const std::vector<limit::Charge>& charges, Answer& answer) {
     answer.outcomes.resize(charges.size());
     net::spawn(loop.get_executor(), ask(store, charges, answer),

@@ -1,4 +1,4 @@
-// The store against a real Redis: what a caller may rely on.
+// The store's guarantees, against a real Redis.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 
@@ -51,10 +51,10 @@ TEST_F(StoreTest, AShadowLineIsChargedOnlyWithTheEnforcedOnes) {
   const auto both = worker.charge({enforced, shadow});
   EXPECT_TRUE(both.outcomes[0].allowed && both.outcomes[1].allowed);
   EXPECT_EQ(get(2).kind, Reply::Kind::Text);
-  // The enforced one refuses: the shadow beside it stays uncharged.
+  // The enforced line refuses, so the shadow line beside it is not charged.
   EXPECT_FALSE(worker.charge({enforced, other}).outcomes[0].allowed);
   EXPECT_EQ(get(3).kind, Reply::Kind::Nil);
-  // A refusing shadow hinders nobody.
+  // A shadow line that refuses does not affect the others.
   const auto free = worker.charge({{key(4), &one_an_hour_}, shadow});
   EXPECT_TRUE(free.outcomes[0].allowed);
   EXPECT_FALSE(free.outcomes[1].allowed);
@@ -108,7 +108,8 @@ TEST_F(StoreTest, OnlyTheLastDepartureComesBack) {
   const auto third = worker.charge({line});
   ASSERT_TRUE(third.outcomes[0].allowed);
   const auto state = get(1).text;
-  worker.store.refund(line, second.now + second.outcomes[0].delay);  // somebody departs after it: it is lost
+  // Another departure follows it, so it is lost.
+  worker.store.refund(line, second.now + second.outcomes[0].delay);
   const auto third_again = third.now + third.outcomes[0].delay;
   worker.store.refund(line, third_again);
   const auto fourth = worker.charge({line});
@@ -132,7 +133,8 @@ TEST_F(StoreTest, WhatOneTurnAsksLeavesInOneWrite) {
     return std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.done && !a.error; });
   }));
   EXPECT_EQ(worker.store.stats().writes.load(), writes + 1);
-  // Redis read it at once too; each INFO costs it one read, and one more may tell it that the asker left.
+  // Redis read the commands at once too. Each INFO costs one read, and one more may report that the client
+  // left.
   EXPECT_LE(std::stoull(server_.info("stats", "total_reads_processed")), reads + 3);
   EXPECT_THAT(server_.info("commandstats", "cmdstat_evalsha"), ::testing::StartsWith("calls=4,"));
 }
@@ -153,7 +155,7 @@ TEST_F(StoreTest, AFlushedScriptIsLoadedAgainOnceForAll) {
     admitted += answer.outcomes[0].allowed;
   }
   EXPECT_GE(admitted, 10);
-  EXPECT_LE(admitted, 11);  // the refund finds its place among them
+  EXPECT_LE(admitted, 11);  // the refund is ordered among them
   EXPECT_EQ(worker.store.stats().script_loads.load(), 2U);
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
 }
@@ -231,8 +233,8 @@ net::Task<void> ask_and_note(Store& store, std::vector<limit::Charge> bill, bool
   went_on = true;
 }
 
-// A worker that ends without another turn of its loop: nothing leaks, nothing is resumed. For the address
-// sanitizer.
+// A worker that ends without another turn of its loop: nothing leaks and nothing is resumed. For
+// AddressSanitizer.
 TEST_F(StoreTest, MayGoWithoutAnotherTurnOfTheLoop) {
   bool went_on = false;
   {
