@@ -1,4 +1,4 @@
-// Which certificates of a listener stand in for each other, and which of them no client can ever get.
+// Which certificates of a listener replace each other, and which of them no client can get.
 #include "net/certificate_names.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Clients that show a certificate: whose are believed, what their subject is called, and what is said of the
+// Clients that show a certificate: which are trusted, the form of the subject, and the errors about the
 // others.
 #include "unit/net/tls.hpp"
 
@@ -31,7 +31,7 @@ struct Credential {
   std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key{EVP_EC_gen("P-256"), EVP_PKEY_free};
 };
 
-// Signed by `issuer`, or by itself. In force from `from` to `until`, in seconds from now.
+// Makes a certificate signed by `issuer`, or by itself. Valid from `from` to `until`, in seconds from now.
 Credential make_credential(const Subject& subject, const Credential* issuer, long from = -kHour,
                            long until = kHour) {
   Credential made;
@@ -56,7 +56,7 @@ Credential make_credential(const Subject& subject, const Credential* issuer, lon
 
 class ClientCertificate : public ::testing::Test {
  protected:
-  // weir asks for certificates of `authority`.
+  // Makes weir ask for certificates of `authority`.
   void ask(ClientAuth auth) {
     const auto file = folder.cert() + ".ca";
     const std::unique_ptr<FILE, decltype(&std::fclose)> out(std::fopen(file.c_str(), "w"), std::fclose);
@@ -68,7 +68,7 @@ class ClientCertificate : public ::testing::Test {
     tls = make_tls_context(settings, tickets).value();
   }
 
-  // One connection; what weir makes of it. With `session` the client offers to resume it.
+  // Makes one connection and returns weir's error. With `session`, the client offers to resume it.
   ErrorCode connect(const Credential* shown, int version = TLS1_3_VERSION, SSL_SESSION* session = nullptr) {
     auto made = socket_pair();
     const Descriptor theirs = std::move(made.theirs);
@@ -84,10 +84,10 @@ class ClientCertificate : public ::testing::Test {
     });
     const auto ec = run(context, stream->handshake());
     ErrorCode ignored;
-    if (!ec) (void)stream->try_write("ok", {}, ignored);  // behind the tickets of TLS 1.3
+    if (!ec) (void)stream->try_write("ok", {}, ignored);  // follows the tickets of TLS 1.3
     ::shutdown(made.ours, SHUT_WR);
     other.get();
-    SSL_shutdown(client.ssl());  // what ends without cannot be resumed
+    SSL_shutdown(client.ssl());  // without this, the session cannot be resumed
     resumed = SSL_session_reused(client.ssl()) == 1;
     kept.reset(SSL_get1_session(client.ssl()));
     return ec;
@@ -169,7 +169,7 @@ TEST_F(ClientCertificate, AResumedSessionKeepsItsSubject) {
   }
 }
 
-// A reload keeps the keys of tickets.
+// A reload keeps the ticket keys.
 TEST_F(ClientCertificate, ASessionWithoutOneIsWorthNothingWhereOneIsRequired) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     ask(ClientAuth::Optional);
@@ -184,7 +184,7 @@ TEST_F(ClientCertificate, ASessionWithoutOneIsWorthNothingWhereOneIsRequired) {
   }
 }
 
-// Whatever let the ticket through.
+// The server must refuse it even if the ticket is valid.
 TEST_F(ClientCertificate, WhoResumesWithoutOneWhereOneIsRequiredIsRefused) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     ask(ClientAuth::Optional);
@@ -197,7 +197,7 @@ TEST_F(ClientCertificate, WhoResumesWithoutOneWhereOneIsRequiredIsRefused) {
   }
 }
 
-// The first handshake is made to believe that it is earlier; what was in force then is not any more.
+// The first handshake runs with an earlier clock, at which the certificate was valid. It has expired since.
 TEST_F(ClientCertificate, ASessionDoesNotOutliveItsCertificate) {
   const auto shown = make_credential({{"CN", "billing"}}, &authority, -kHour, -60);
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {

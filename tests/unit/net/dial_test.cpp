@@ -1,4 +1,4 @@
-// Servers with several addresses, of which some are silent.
+// Servers with several addresses, some of which are silent.
 #include "weir/net/dial.hpp"
 
 #include "unit/net/tls.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Listens on a port of its own. Silent: its backlog is full, so who connects hears nothing.
+// Listens on its own port. If silent, its backlog is full, so a client gets no answer.
 class Address {
  public:
   explicit Address(int backlog = 16) : listening_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -40,7 +40,7 @@ class Address {
     return full;
   }
   [[nodiscard]] RawEndpoint endpoint() const { return local_endpoint(listening_.number()); }
-  // None where nobody comes.
+  // Returns an invalid descriptor if no client connects.
   [[nodiscard]] Descriptor accept() const {
     pollfd coming{listening_.number(), POLLIN, 0};
     if (::poll(&coming, 1, 20'000) != 1) return Descriptor(-1);
@@ -55,7 +55,7 @@ class Address {
 
 class Dialling : public ::testing::Test {
  protected:
-  // What comes of it; `patience` bounds nothing, but addresses share it.
+  // Dials and returns the error. `patience` bounds nothing here, but the addresses share it.
   ErrorCode dial(const std::vector<RawEndpoint>& addresses, std::size_t first = 0,
                  std::optional<TlsTarget> tls = {}) {
     const Dial::Target target{addresses, first, {}, tls};
@@ -75,7 +75,7 @@ class Dialling : public ::testing::Test {
   std::string fault;
 };
 
-// Nothing ticks: what is late here would never be noticed.
+// The watchdog does not tick here, so nothing is ever late.
 TEST_F(Dialling, BeginsWithTheOneThatItIsToldAndGoesRound) {
   const Address one;
   Address gone;
@@ -125,7 +125,7 @@ TEST_F(Dialling, MoreSilentOnesThanAreTriedAbreastAreGivenUpInTurn) {
   EXPECT_EQ(number, Dial::kAbreast + 1);
 }
 
-// The kernel asks again after a second, when there is room.
+// The kernel retries after a second, when there is room.
 TEST_F(Dialling, OneThatIsSlowStaysInTheRunning) {
   watchdog.start();
   const auto slow = Address::silent();
@@ -142,7 +142,7 @@ TEST_F(Dialling, OneThatIsSlowStaysInTheRunning) {
 
 TEST_F(Dialling, TlsIsAPartOfStanding) {
   watchdog.start();
-  const Address mute;  // the kernel connects, and nobody speaks
+  const Address mute;  // the kernel connects, but the server is silent
   const Address good;
   const Certificates certificates;
   const auto server = make_tls_context(certificates.settings()).value();

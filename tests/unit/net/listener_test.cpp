@@ -27,7 +27,7 @@ base::Endpoint local(std::uint16_t port = 0) {
   return {.host = "127.0.0.1", .port = port, .unix_path = {}};
 }
 
-// Connects; an invalid descriptor where nobody listens.
+// Connects. Returns an invalid descriptor if no process listens.
 Descriptor connect_to(const base::Endpoint& address) {
   const auto endpoint = resolve(address)->front();
   Descriptor socket(::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -103,8 +103,8 @@ TEST(Listener, AnAddressIsOpenedOnce) {
   EXPECT_EQ(sockets->size(), 1U);
 }
 
-// Our own sockets share the port by SO_REUSEPORT. Nobody else may: neither before nor after they do, in this
-// process or in another.
+// weir's own sockets share the port by SO_REUSEPORT. No other socket may: neither before nor after they do,
+// in this process or another.
 TEST(Listener, ASharedPortStaysClosedToASecondWeir) {
   const auto first = ListeningSocket::open(local());
   ASSERT_TRUE(first);
@@ -211,7 +211,7 @@ TEST_F(UnixListener, ALivingSocketIsNotTaken) {
   EXPECT_GE(connect_to(address).number(), 0);
 }
 
-// Its queue is full: connecting fails, and yet it lives.
+// Its queue is full, so connecting fails although a process listens.
 TEST_F(UnixListener, ABusySocketIsNotTaken) {
   const auto endpoint = resolve(address)->front();
   const auto size = static_cast<socklen_t>(endpoint.size());

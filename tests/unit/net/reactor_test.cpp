@@ -48,7 +48,7 @@ TEST_F(ReactorTest, BytesWakeTheReaderOnce) {
   EXPECT_FALSE(again.result());
 }
 
-// A read that came back short must not wait once the end was announced together with the bytes.
+// After a short read, the next read must not wait if the end was reported together with the bytes.
 TEST_F(ReactorTest, AfterTheEndAReadIsAlwaysWorthTrying) {
   send_all(pair.theirs.number(), "last");
   pair.theirs.close();
@@ -96,7 +96,7 @@ TEST_F(ReactorTest, APortThatGoesEndsItsWaits) {
   EXPECT_EQ(reading.result(), asio::error::operation_aborted);
 }
 
-// Both sockets are ready in one turn; the first one resumed destroys the other's port.
+// Both sockets are ready in one turn. The first resumed coroutine destroys the other's port.
 TEST_F(ReactorTest, APortMayGoWhileItsEventIsUnderWay) {
   auto other = socket_pair();
   const Descriptor other_end(other.ours);
@@ -125,7 +125,7 @@ TEST_F(ReactorTest, WhatTheKernelCannotWatchAnswersAtOnce) {
 TEST_F(ReactorTest, ALoopWithoutPortsHasNothingToDo) {
   port.reset();
   context.restart();
-  context.run();  // returns
+  context.run();  // must return
 }
 
 TEST(ReactorEnd, WhatStillWaitsGoesWithItsLoop) {
@@ -159,7 +159,7 @@ TEST(SignalTest, StaysRaisedAndWakesFromTheLoop) {
   EXPECT_TRUE(run(context, wait(signal))) << "raised before anybody waited";
 }
 
-// A task that always has more to do is no reason for the others to wait.
+// A task that always has more work must not keep the others waiting.
 TEST(PauseTest, LetsOthersHaveTheirTurn) {
   asio::io_context context{1};
   std::string turns;

@@ -1,4 +1,4 @@
-// Connected sockets and coroutines that tests run to their end.
+// Connected sockets, and coroutines that tests run to their end.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -18,7 +18,7 @@
 
 namespace weir::net {
 
-// A descriptor that a test holds.
+// A file descriptor owned by a test.
 class Descriptor {
  public:
   explicit Descriptor(int fd = -1) noexcept : fd_(fd) {}
@@ -49,7 +49,7 @@ inline Pair socket_pair() {
   return {fds[0], Descriptor(fds[1])};
 }
 
-// Turns the loop until `done` says so; a test that would hang fails instead.
+// Runs the loop until `done` returns true. A test that would hang fails instead.
 template <class Done>
 bool turn_until(asio::io_context& context, Done done,
                 std::chrono::seconds patience = std::chrono::seconds(20)) {
@@ -62,7 +62,7 @@ bool turn_until(asio::io_context& context, Done done,
   return true;
 }
 
-// A task under way on a loop; its value once done.
+// A task running on a loop; returns its value at the end.
 template <class T>
 class Running {
  public:
@@ -93,7 +93,7 @@ T run(asio::io_context& context, Task<T> work) {
   return Running<T>(context, std::move(work)).result();
 }
 
-// Blocking, at the other end of a pair.
+// Sends all bytes. Blocks; for the other end of a pair.
 inline void send_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const auto sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -102,7 +102,7 @@ inline void send_all(int fd, std::string_view bytes) {
   }
 }
 
-// Until `most` bytes or the end.
+// Receives until `most` bytes or the end.
 inline std::string receive(int fd, std::size_t most = ~std::size_t{0}) {
   std::string got;
   std::array<char, 64 << 10> piece{};

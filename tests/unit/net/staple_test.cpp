@@ -1,4 +1,4 @@
-// What weir staples: the authority's word on the certificate that it shows, while that is up to date.
+// The OCSP responses that weir staples: those for its certificate, while they are valid.
 #include "unit/net/tls.hpp"
 
 #include "weir/net/stream.hpp"
@@ -37,7 +37,7 @@ class Stapling : public ::testing::Test {
     settings.certificates[0].ocsp = certificates.cert() + ".ocsp";
   }
 
-  // "Good", as the certificate's own key says, until `until` from now.
+  // Writes the response "good", signed by the certificate's own key. Valid until `until` from now.
   void respond(std::optional<std::chrono::seconds> until, long serial = 0) {
     std::unique_ptr<OCSP_BASICRESP, Freed<OCSP_BASICRESP_free>> said(OCSP_BASICRESP_new());
     auto id = std::unique_ptr<OCSP_CERTID, Freed<OCSP_CERTID_free>>(
@@ -63,7 +63,7 @@ class Stapling : public ::testing::Test {
     std::fwrite(bytes.data(), 1, bytes.size(), open(settings.certificates[0].ocsp, "w").get());
   }
 
-  // How many bytes are stapled in a handshake of a client that asks; -1 for none.
+  // Returns the number of stapled bytes in a handshake of a client that asks; -1 for none.
   long stapled() {
     const auto tls = make_tls_context(settings).value();
     auto made = socket_pair();
@@ -115,7 +115,7 @@ TEST_F(Stapling, WhatIsOutOfDateIsNotAndIsNoError) {
   EXPECT_EQ(stapled(), -1);
 }
 
-// A certificate is renewed before anybody has asked about it.
+// A certificate is renewed before its first response exists.
 TEST_F(Stapling, WhatSpeaksOfAnotherCertificateIsNotAndIsNoError) {
   respond(1h, 4711);
   EXPECT_EQ(fault(), "");

@@ -10,7 +10,7 @@
 namespace weir::net {
 namespace {
 
-// Resumes whoever waits when told to.
+// Suspends its awaiter until the test resumes it.
 struct Gate {
   std::coroutine_handle<> waiter;
   bool await_ready() const noexcept { return false; }

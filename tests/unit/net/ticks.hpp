@@ -4,7 +4,7 @@
 
 namespace weir::net {
 
-// Counts ticks, beside whatever else is watched.
+// Counts ticks, beside other watched objects.
 class Ticks final : public Watched {
  public:
   explicit Ticks(Watchdog& watchdog) : Watched(watchdog) {}

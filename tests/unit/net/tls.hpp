@@ -1,4 +1,4 @@
-// A certificate of a test's own, and a client that speaks TLS by OpenSSL's blocking calls.
+// A test certificate, and a client that uses OpenSSL's blocking calls.
 #pragma once
 
 #include "unit/net/sockets.hpp"
@@ -20,7 +20,8 @@
 
 namespace weir::net {
 
-// cert.pem, key.pem and other.pem, a key that is not the certificate's, in a directory of their own.
+// The files cert.pem, key.pem and other.pem in a directory of their own. other.pem is a key of another
+// certificate.
 class Certificates {
  public:
   Certificates() {
@@ -64,12 +65,13 @@ class Certificates {
   std::string directory_;
 };
 
-// For a thread of its own: every call blocks. Takes part in one connection over `fd`, which it does not own.
+// A client for one connection over `fd`, which it does not own. Every call blocks, so it needs its own
+// thread.
 class TlsClient {
  public:
   explicit TlsClient(int fd, int most_version = TLS1_3_VERSION)
       : context_(SSL_CTX_new(TLS_client_method())), ssl_(nullptr, SSL_free) {
-    SSL_CTX_set_security_level(context_.get(), 0);  // a client of yesterday
+    SSL_CTX_set_security_level(context_.get(), 0);  // an outdated client
     SSL_CTX_set_min_proto_version(context_.get(), TLS1_VERSION);
     SSL_CTX_set_max_proto_version(context_.get(), most_version);
     ssl_.reset(SSL_new(context_.get()));
@@ -85,7 +87,7 @@ class TlsClient {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
   }
-  // Until `most` bytes or an end, which last_error() tells of.
+  // Receives until `most` bytes or an end, which last_error() describes.
   std::string receive(std::size_t most = ~std::size_t{0}) {
     std::string got;
     std::array<char, 16 << 10> piece{};

@@ -1,4 +1,4 @@
-// Files of TLS that weir speaks as a client: whether they changed, and what is wrong with them.
+// The files of weir's TLS client: whether they have changed, and what is wrong with them.
 #include "weir/net/tls_client_files.hpp"
 
 #include "unit/net/tls.hpp"
@@ -43,7 +43,7 @@ TEST_F(TlsClientFiles, AChangeOfAnyFileShows) {
   }
 }
 
-// A key that could not be read is tried again once its owner or rights were mended.
+// An unreadable key is tried again after its owner or rights have changed.
 TEST_F(TlsClientFiles, AChangeOfRightsShows) {
   const auto key = all().key;
   const auto before = stamps_of(all());

@@ -1,4 +1,4 @@
-// What is said of certificates and keys that are of no use: what is wrong with which file, and what to do.
+// The errors about useless certificates and keys: which file is wrong, how, and what to do.
 #include "weir/net/tls_files.hpp"
 
 #include "unit/net/tls.hpp"

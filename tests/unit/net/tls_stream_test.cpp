@@ -54,7 +54,7 @@ class TlsStream : public ::testing::Test {
     theirs = std::move(made.theirs);
     stream.emplace(context.get_executor(), made.ours, tls.get());
   }
-  // Both handshakes; the client's verdict.
+  // Runs both handshakes. Returns the client's result.
   bool shake_hands(TlsClient& client) {
     auto other = std::async(std::launch::async, [&] { return client.handshake(); });
     const auto ec = run(context, stream->handshake());
@@ -70,7 +70,7 @@ class TlsStream : public ::testing::Test {
   std::optional<Stream> stream;
 };
 
-// An SSL object is 20 KiB and more.
+// An SSL object takes 20 KiB or more.
 TEST_F(TlsStream, AClientThatSaysNothingCostsLittle) {
   constexpr std::size_t kClients = 32;
   std::deque<Pair> pairs;
@@ -107,7 +107,7 @@ TEST_F(TlsStream, SpeaksBothVersions) {
   }
 }
 
-// Tickets are what it resumes by: OpenSSL would keep a session of whoever takes none, by TLS 1.2.
+// Sessions are resumed by ticket only. For a TLS 1.2 client without tickets, OpenSSL would keep a session.
 TEST_F(TlsStream, NothingIsKeptOfASession) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     open(TlsVersion::Tls12);
@@ -118,7 +118,7 @@ TEST_F(TlsStream, NothingIsKeptOfASession) {
   }
 }
 
-// Whoever is asked under no name could be anybody.
+// A server that was asked without a name could be any server.
 TEST_F(TlsStream, AServerWhoseNameCannotBeAskedForIsNotSpokenWith) {
   const auto ours = make_tls_client_context({.verify = false}).value();
   const std::string longest(255, 'a'), longer(256, 'a');
@@ -183,7 +183,7 @@ TEST_F(TlsStream, AFullSocketIsNoErrorAndTheRestFollows) {
   EXPECT_TRUE(reader.get() == bytes);
 }
 
-// Fills the socket with whole texts and returns them. Of the last text that it tries OpenSSL holds a record.
+// Fills the socket with whole texts and returns them. OpenSSL holds a record of the last text it tries.
 std::string fill(Stream& stream, std::string_view text) {
   std::string taken;
   ErrorCode ec;
@@ -192,7 +192,7 @@ std::string fill(Stream& stream, std::string_view text) {
   return taken;
 }
 
-// OpenSSL sends the record that it holds before anything else, and counts its octets as taken of that.
+// OpenSSL sends the record that it holds first, and counts its octets as part of the new text.
 TEST_F(TlsStream, RefusesAnotherTextWhileOpenSslHoldsARecord) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     open(TlsVersion::Tls12);
@@ -305,7 +305,7 @@ TEST_F(TlsStream, CancelEndsAHandshake) {
   EXPECT_EQ(shaking.result(), asio::error::operation_aborted);
 }
 
-// The system gives a closed descriptor's number to the next connection, whose bytes those would be.
+// The system gives a closed descriptor's number to the next connection, which would get the bytes.
 TEST_F(TlsStream, NothingIsWrittenOnceClosed) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
@@ -323,7 +323,7 @@ TEST_F(TlsStream, NothingIsWrittenOnceClosed) {
   if (next.ours != number) ::close(number);
 }
 
-// `times` records that carry nothing, then `data`.
+// Sends `times` records without data, then `data`.
 void send_idly(TlsClient& client, int times, std::string_view data) {
   for (int i = 0; i < times; ++i) {
     SSL_key_update(client.ssl(), SSL_KEY_UPDATE_NOT_REQUESTED);
@@ -366,7 +366,7 @@ TEST_F(TlsStream, ADataRecordReadInManyPiecesMakesUpForNoMoreThanThereWere) {
   EXPECT_EQ(run(context, read_once(*stream, got, 1)), asio::error::connection_aborted);
 }
 
-// A ClientHello may be in records of an octet each.
+// A ClientHello may come in records of one octet.
 TEST_F(TlsStream, AHandshakeInCrumbsLetsOthersHaveTheirTurn) {
   constexpr std::string_view kHello("\x01\x00\xff\xff", 4);
   std::string crumbs;

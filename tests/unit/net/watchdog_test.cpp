@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 
-// Notes when it was late, and what it was told to do then.
+// Notes when it was late, and then does what the test set.
 class Watcher final : public Watched {
  public:
   explicit Watcher(Watchdog& watchdog) : Watched(watchdog) {}
@@ -56,7 +56,7 @@ class WatchdogTest : public ::testing::Test {
  protected:
   WatchdogTest() : watchdog(context.get_executor()) { watchdog.start(); }
 
-  // Until as many more ticks than it has seen, if it does not doze.
+  // Runs the loop for `more` ticks of a watcher that does not doze.
   void tick(const Watcher& watcher, int more) {
     ASSERT_TRUE(turn_until(context, [&, until = watcher.ticks + more] { return watcher.ticks >= until; }));
   }
@@ -69,7 +69,7 @@ class WatchdogTest : public ::testing::Test {
   Watchdog watchdog;
 };
 
-// What a busy machine adds; a defect adds whole ticks more.
+// The margin for a busy machine. A defect adds whole ticks more.
 constexpr auto kPatience = milliseconds(500);
 
 TEST_F(WatchdogTest, IsNeverEarlyAndSoonEnough) {
@@ -89,7 +89,7 @@ TEST_F(WatchdogTest, TakesTwoTicksAtMost) {
   EXPECT_EQ(watcher.ticks, 3);
 }
 
-// Ticks that were missed are not made up for: what was armed meanwhile would be late too early.
+// Missed ticks are not made up for. Otherwise deadlines armed meanwhile would come too early.
 TEST_F(WatchdogTest, IsNotEarlyAfterTheWorkerWasHeldUp) {
   for (const auto held : {20, 60, 130, 210}) {
     Watcher watcher(watchdog);
@@ -195,7 +195,7 @@ TEST_F(WatchdogTest, TheFirstWakesTheOthersForTheSameTick) {
   EXPECT_EQ(dozing.ticks, 2) << "it dozes again";
 }
 
-// As where it is the only one who does not doze.
+// Here it is the only object that does not doze.
 TEST_F(WatchdogTest, OneAloneWakesTheOthersForTheSameTick) {
   Watcher dozing(watchdog);
   dozing.dozes = true;
@@ -210,8 +210,8 @@ TEST_F(WatchdogTest, OneAloneWakesTheOthersForTheSameTick) {
   EXPECT_EQ(at_once, 2);
 }
 
-// A tick of many takes several turns of the loop, and others have theirs in between: they may end those that
-// the tick has still to come to, and begin new ones.
+// A tick of many objects takes several loop turns, and others have theirs in between. They may destroy
+// objects that the tick has not reached, and create new ones.
 TEST_F(WatchdogTest, OthersAreServedInTheMiddleOfATick) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 3 * Watchdog::kAtOnce; ++i)
@@ -238,7 +238,7 @@ TEST_F(WatchdogTest, OthersAreServedInTheMiddleOfATick) {
   for (const auto& watcher : watchers) EXPECT_NEAR(watcher->ticks, watchers.back()->ticks, 1);
 }
 
-// The turns of others may be long: a tick is not cut into so many that the next one is held up.
+// Other turns may be long. A tick is not split so much that the next one is delayed.
 TEST_F(WatchdogTest, IsSoonEnoughWhereManyAreAwakeAlsoBesideABusyLoop) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 20 * Watchdog::kAtOnce; ++i)
@@ -257,7 +257,7 @@ TEST_F(WatchdogTest, IsSoonEnoughWhereManyAreAwakeAlsoBesideABusyLoop) {
   }
 }
 
-// A tick that was stopped in its middle goes on with the rest.
+// A tick that was stopped midway continues with the rest.
 TEST_F(WatchdogTest, CanBeStoppedInTheMiddleAndStartedAgain) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 2 * Watchdog::kAtOnce; ++i)

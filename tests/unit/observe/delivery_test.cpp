@@ -21,7 +21,7 @@ TEST(DeliveryTest, AMessageIsDueAtOnceAndGoneOnceItGotThrough) {
   EXPECT_EQ(post.begin(at(0)), nullptr);
   EXPECT_FALSE(post.put("one", at(0)));
   ASSERT_NE(post.begin(at(0)), nullptr);
-  EXPECT_EQ(post.begin(at(0)), nullptr);  // it is under way
+  EXPECT_EQ(post.begin(at(0)), nullptr);  // an attempt is running
   EXPECT_EQ(post.sent(), End::Sent);
   EXPECT_TRUE(post.empty());
   EXPECT_EQ(post.begin(at(5)), nullptr);
@@ -34,7 +34,7 @@ TEST(DeliveryTest, PausesDoubleAndNoneIsLongerThanItsBound) {
   base::Duration bound = Delivery::kFirstPause;
   for (int attempt = 0; attempt < 15; ++attempt) {
     ASSERT_NE(post.begin(now), nullptr) << attempt;
-    // The greatest remainder: 2^64 - 1 leaves pause when (pause + 1) divides 2^64; else try all of a bound.
+    // This number gives the largest pause: it is the remainder `bound` of a division by `bound` + 1.
     ASSERT_EQ(post.failed(false, now, static_cast<std::uint64_t>(bound.count())), End::Again);
     EXPECT_EQ(post.begin(now + bound - base::Duration{1}), nullptr) << attempt;
     now += bound;
@@ -91,7 +91,7 @@ TEST(DeliveryTest, ANewerMessageTakesThePlaceOfOneThatWaits) {
   ASSERT_NE(post.begin(at(0)), nullptr);
   post.failed(false, at(0), kLongest);
   EXPECT_TRUE(post.put("ended", at(1)));
-  const auto* due = post.begin(at(1));  // and does not wait for the other's pause
+  const auto* due = post.begin(at(1));  // does not wait for the pause of the older message
   ASSERT_NE(due, nullptr);
   EXPECT_EQ(*due, "ended");
 }

@@ -19,7 +19,7 @@ std::size_t no_text(std::span<char>) {
   return 0;
 }
 
-// A stream, and what is true of it.
+// A stream, with the true costs.
 struct Truth {
   std::map<std::uint64_t, std::uint64_t> spent;  // by client
   std::uint64_t total = 0;
@@ -29,7 +29,7 @@ struct Truth {
     spent[who] += cost;
     total += cost;
   }
-  // Skewed as clients are: the n-th comes about 1/n as often as the first.
+  // Feeds a skewed stream, as clients are: client n comes about 1/n as often as the first.
   void feed_many(SpaceSaving& summary, std::mt19937_64& chance, int count) {
     std::uniform_real_distribution<double> part(0, 8);
     std::uniform_int_distribution<std::uint64_t> cost(1, 20);

@@ -44,11 +44,11 @@ TEST_F(TopClientsTest, TellsOfTheLastOneToTwoGenerations) {
   EXPECT_EQ(read(top, 59s)->since, kStart);
   count(top, 0x01020304, 60s);  // the next generation begins
   EXPECT_EQ(read(top, 119s)->admitted.total(), 7U);
-  count(top, 0x01020304, 121s);  // the first is over
+  count(top, 0x01020304, 121s);  // the first generation has ended
   EXPECT_EQ(read(top, 121s)->admitted.total(), 2U);
   EXPECT_EQ(read(top, 121s)->since, kStart + 60s);
   EXPECT_EQ(read(top, 250s), std::nullopt);
-  count(top, 0x01020304, 400s);  // after silence nothing old comes back
+  count(top, 0x01020304, 400s);  // after a pause, no old counts return
   EXPECT_EQ(read(top, 400s)->admitted.total(), 1U);
 }
 

@@ -30,7 +30,7 @@ limit::Limiter bucket(const char* limit, std::uint64_t burst) {
   return *limit::TokenBucket::make(*limit::parse_rate(limit), burst);
 }
 
-// A request as a log tells of it.
+// A request as a log has it.
 struct Request {
   TimePoint at = kStart;
   const char* ip = "203.0.113.7";
@@ -73,7 +73,7 @@ class ReplayTest : public testing::Test {
     text.pop_back();
     return text;
   }
-  // That a key of the rule was given back.
+  // Returns the line about a reset of a key of the rule.
   static std::string reset(TimePoint at, const policy::Rule& rule, limit::Key key) {
     const observe::ForgottenKey keys[] = {{{7, 7}, limit::turn_at(at)}, {key, limit::turn_at(at) + 1}};
     std::string text;
@@ -134,7 +134,7 @@ TEST_F(ReplayTest, AKeyThatWasGivenBackIsGivenBackAgain) {
   const auto said = [&](limit::Key key) {
     return std::vector<observe::AppliedRule>{{.rule = &recorded_[0], .key = key, .says = "admitted"}};
   };
-  std::vector<Request> requests{{.at = kStart - 1s}};  // which tells no name of the client's
+  std::vector<Request> requests{{.at = kStart - 1s}};  // its line does not name the client
   for (const int second : {1, 3}) {
     requests.push_back({.at = kStart + second * 1s, .said = said({1, 2})});
     requests.push_back({.at = kStart + second * 1s, .ip = "198.51.100.1", .said = said({3, 4})});
@@ -145,7 +145,7 @@ TEST_F(ReplayTest, AKeyThatWasGivenBackIsGivenBackAgain) {
   EXPECT_EQ(report.resets, 1U);
   EXPECT_EQ(report.requests, requests.size());
   ASSERT_EQ(report.rules[0].clients.size(), 1U);
-  EXPECT_EQ(report.rules[0].clients[0].client, "198.51.100.1");  // nobody gave back its
+  EXPECT_EQ(report.rules[0].clients[0].client, "198.51.100.1");  // its key was not reset
   EXPECT_EQ(report.newly.refused, 1U);
   EXPECT_EQ(replay(requests, recorded_).newly.refused, 2U);
 }
@@ -162,7 +162,7 @@ TEST_F(ReplayTest, AKeyThatWasGivenBackOfAnotherRuleIsNotedAndLeft) {
     EXPECT_EQ(report.notes[0],
               "of rule \"login\" 2 keys were given back while it was another: here they were not");
   }
-  EXPECT_EQ(replay({{}}, {}, resets).resets, 0U);  // one that is no more
+  EXPECT_EQ(replay({{}}, {}, resets).resets, 0U);  // the rule no longer exists
 }
 
 TEST_F(ReplayTest, ARuleThatIsNoMoreNamesWhomItRefused) {
@@ -201,7 +201,7 @@ TEST_F(ReplayTest, LinesMayComeInAnyOrder) {
   const auto forward = replay(requests, rules);
   std::reverse(requests.begin(), requests.end());
   EXPECT_EQ(replay(requests, rules).newly.refused, forward.newly.refused);
-  EXPECT_EQ(forward.newly.refused, 4U);  // admitted are the first and the fourth
+  EXPECT_EQ(forward.newly.refused, 4U);  // the first and the fourth are admitted
 }
 
 TEST_F(ReplayTest, WithinAMicrosecondTheTurnDecides) {
@@ -213,7 +213,7 @@ TEST_F(ReplayTest, WithinAMicrosecondTheTurnDecides) {
                {rule_of("per-ip", bucket("1/h", 1), {"ip"}), rule_of("path", bucket("1/h", 9), {"path"}, 1)});
     EXPECT_EQ(report.newly.refused, 1U);
   }
-  // A later clock that locked first goes first.
+  // A request with a later clock that took the lock first comes first.
   const auto report =
       replay({{.at = kStart, .ip = "198.51.100.1", .turn = 9000}, {.at = kStart + 1us, .ip = "198.51.100.2"}},
              {rule_of("all", bucket("1/h", 1), {})});
@@ -274,11 +274,11 @@ TEST_F(ReplayTest, SettlementsAreDoneAgainAndByNewRulesJudgedByTheStatus) {
   auto rule = rule_of("failures", bucket("1/h", 1), {"ip"});
   rule.settlement = policy::Settlement{.charged = {{401, 401}}};
   rule.asks = policy::digest_of_asks(rule);
-  // Nothing is known of the rule: it goes by the status.
+  // The log has nothing about the rule: the status settles its charges.
   EXPECT_EQ(replay({{.status = 200}, {.at = kStart + 1s, .status = 401}, {.at = kStart + 2s}}, {rule})
                 .newly.refused,
             1U);
-  // The log tells what was done.
+  // The log has the settlement.
   recorded_ = {rule};
   const observe::AppliedRule said{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const Amendment back{.kind = Amendment::Kind::Settle, .cost = 0, .at = kStart + 100us};

@@ -22,7 +22,7 @@ constexpr std::uint64_t all(std::size_t count) {
   return count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
 }
 
-// Servers with their loads, and where each of many choices went.
+// Servers with their loads, and how often each was chosen.
 struct Servers {
   Servers(Balance balance, std::vector<std::uint32_t> weights)
       : balancer(balance, identities(weights.size())), taken(weights.size()) {
@@ -64,7 +64,7 @@ TEST(Balancer, RoundRobinSpreadsAHeavyServerEvenly) {
   EXPECT_EQ(order, (std::vector<std::size_t>{0, 0, 1, 0, 2, 0, 0, 0, 0, 1, 0, 2, 0, 0}));
 }
 
-// Whatever the weights: in as many turns as they sum up to each has exactly its own, from any such turn on.
+// For any weights: in as many turns as their sum, each server gets exactly its share, from any such turn on.
 TEST_F(BalancerLaws, RoundRobinGivesExactShares) {
   for (int trial = 0; trial < 50; ++trial) {
     const auto weights = random_weights(1 + below(12), 9);
@@ -79,8 +79,8 @@ TEST_F(BalancerLaws, RoundRobinGivesExactShares) {
   }
 }
 
-// Against the definition in rational numbers: nobody chosen has a larger in_flight ÷ weight than another
-// candidate.
+// Compares with the definition in rational numbers: no chosen server has a larger in_flight ÷ weight than
+// another candidate.
 TEST_F(BalancerLaws, LeastInFlightTakesNobodyBusier) {
   for (int trial = 0; trial < 2'000; ++trial) {
     Servers servers(Balance::LeastInFlight, random_weights(1 + below(10), 5));
@@ -99,7 +99,7 @@ TEST_F(BalancerLaws, LeastInFlightTakesNobodyBusier) {
   }
 }
 
-// Requests that never end: the places fill in proportion.
+// The requests never end, so the places fill in proportion.
 TEST_F(BalancerLaws, LeastInFlightFillsByWeight) {
   Servers servers(Balance::LeastInFlight, {1, 2, 5});
   for (int i = 0; i < 80; ++i) ++servers.loads[servers.choose(0b111)].in_flight;
@@ -116,18 +116,18 @@ TEST_F(BalancerLaws, IdleServersAreTakenByWeight) {
   }
 }
 
-// Of weights 1, 1, 2 drawn two by two without putting back; the heavy one is busy, so it is never taken. The
-// others then have as much each.
+// Pairs are drawn from weights 1, 1, 2 without replacement. The heavy server is busy, so it is never taken.
+// The others get equal shares.
 TEST_F(BalancerLaws, RandomTwoComparesByWeight) {
   Servers servers(Balance::RandomTwo, {1, 1, 2});
   servers.loads[2].in_flight = 1;
   servers.choose_often(20'000, random);
   EXPECT_EQ(servers.taken[2], 0);
   EXPECT_NEAR(servers.taken[0], 10'000, 500);
-  servers.loads[0].in_flight = servers.loads[1].in_flight = 1;  // now the heavy one is the least busy
+  servers.loads[0].in_flight = servers.loads[1].in_flight = 1;  // now the heavy server is the least busy
   servers.taken = {0, 0, 0};
   servers.choose_often(20'000, random);
-  EXPECT_NEAR(servers.taken[2], 16'667, 500);  // it is missing only from the pairs of the light ones: 1/6
+  EXPECT_NEAR(servers.taken[2], 16'667, 500);  // it is missing only from pairs of the light ones: 1/6
 }
 
 TEST_F(BalancerLaws, AHashStaysOnItsServer) {
@@ -146,7 +146,7 @@ TEST_F(BalancerLaws, AHashIsSharedByWeight) {
   for (std::size_t at = 0; at < 4; ++at) EXPECT_NEAR(servers.taken[at], expected[at], 700) << at;
 }
 
-// When a server goes, its words alone move; when one comes, words move to it alone.
+// If a server leaves, only its words move. If a server joins, words move only to it.
 TEST_F(BalancerLaws, AHashMovesMinimally) {
   Servers servers(Balance::Hash, random_weights(8, 4));
   for (int i = 0; i < 5'000; ++i) {
@@ -161,7 +161,7 @@ TEST_F(BalancerLaws, AHashMovesMinimally) {
   }
 }
 
-// A server whose weight grows (slow start) takes words and gives none away.
+// A server whose weight grows (slow start) gains words and loses none.
 TEST_F(BalancerLaws, AHashMovesTowardsAServerThatGrows) {
   Servers servers(Balance::Hash, {40, 40, 4});
   for (int i = 0; i < 2'000; ++i) {
@@ -174,8 +174,7 @@ TEST_F(BalancerLaws, AHashMovesTowardsAServerThatGrows) {
   }
 }
 
-// One client with all there is: however it goes, no server has more than its bound, and those that it
-// overflows to are the same again.
+// One client sends everything. No server exceeds its bound, and the overflow always goes to the same servers.
 TEST_F(BalancerLaws, AHashIsBoundedInLoad) {
   for (int trial = 0; trial < 50; ++trial) {
     Servers servers(Balance::Hash, random_weights(2 + below(10), 4));
@@ -211,7 +210,7 @@ TEST(Balancer, ServersAreToldApartByAddressAndOccurrence) {
   EXPECT_NE(Balancer::identity("a:1", 0), Balancer::identity("a:1", 1));
 }
 
-// Under every balance, whatever the loads: one of the candidates, of 64 as well.
+// Under every balance and any loads, the result is a candidate, also among 64.
 TEST_F(BalancerLaws, TheChoiceIsACandidate) {
   for (const auto balance :
        {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo, Balance::Hash}) {

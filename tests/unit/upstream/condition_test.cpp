@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 constexpr base::TimePoint kStart{base::Duration{1'700'000'000'000'000}};
 constexpr Ejection kSettings{.failures = 3, .least = 1s, .most = 8s, .slow_start = 10s};
-constexpr std::uint64_t kWhole = 0;  // chance that shortens nothing
+constexpr std::uint64_t kWhole = 0;  // randomness that shortens nothing
 
 base::Duration out_for(const Condition& condition, base::TimePoint now) {
   return condition.out_until() - now;
@@ -53,7 +53,7 @@ TEST(Condition, WhatWasUnderWayMakesNothingWorse) {
   EXPECT_EQ(condition.out_until(), until);
 }
 
-// Where no server serves, requests go to all of them, and nobody begins a trial.
+// If no server serves, requests go to all of them without a trial.
 TEST(Condition, AFailureOnceItsTimeIsOverPutsItOutAgainWithoutATrial) {
   for (const bool reached : {false, true}) {
     Condition condition;
@@ -193,7 +193,7 @@ TEST(Condition, WhoIsDownComesBackByProbesAlone) {
   EXPECT_FALSE(condition.suspect()) << "an answer changes nothing";
 }
 
-// Only what it answered since it went out speaks for it.
+// Only answers since the ejection count for the server.
 TEST(Condition, ProbesBringBackWhoFailedRequests) {
   Condition condition;
   for (int i = 0; i < 5; ++i) condition.probed(kCheck, true, kStart);
@@ -202,7 +202,8 @@ TEST(Condition, ProbesBringBackWhoFailedRequests) {
   EXPECT_EQ(condition.probed(kCheck, true, kStart + 200ms), Change::Back);
 }
 
-// A connect that fails costs a request nothing; a server that takes it and says nothing costs it its answer.
+// A failed connect costs a request nothing. A server that accepts the request and is silent costs it its
+// answer.
 TEST(Condition, WhatCannotBeSentAgainTriesASilentServerLate) {
   Condition condition;
   condition.unreachable(kSettings, kStart, kWhole);
@@ -224,7 +225,7 @@ TEST(Condition, WhatCannotBeSentAgainTriesASilentServerLate) {
   EXPECT_EQ(condition.open_to_all_from(kSettings), base::TimePoint::max()) << "it is down";
 }
 
-// Whatever happens in whatever order: it is out for no longer than `most`, and then somebody may try it.
+// For any events in any order: the server is out for `most` at most, and then a request may try it.
 TEST(Condition, IsNeverOutForGood) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

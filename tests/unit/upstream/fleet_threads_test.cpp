@@ -1,4 +1,4 @@
-// What workers share of a server, asked and told by several threads at once; meant for ThreadSanitizer too.
+// The facts about a server that workers share, used by several threads at once. For ThreadSanitizer too.
 #include "weir/upstream/pool.hpp"
 
 #include <atomic>
@@ -30,7 +30,7 @@ UpstreamSettings settings_of(ServerSettings server) {
   return settings;
 }
 
-// With an address, for one without is down.
+// Has an address, because a server without one is down.
 Server server(const char* name) {
   return {name, net::resolve({.host = "127.0.0.1", .port = 1, .unix_path = {}}).value()};
 }
@@ -69,7 +69,7 @@ TEST(FleetThreads, ALimitIsTheLimitWhoeverAsks) {
   EXPECT_EQ(admitted, 1'000);
 }
 
-// Lines come in turns: out, back, out, back; and each trial has one taker.
+// The lines alternate: out, back, out, back. Each trial is given to one request.
 TEST(FleetThreads, ChangesAreToldOnceAndInOrder) {
   const auto settings = settings_of({});
   std::vector<bool> told;  // whether it went out; under the member's lock
@@ -114,7 +114,8 @@ TEST(FleetThreads, WhoConnectsWhileItMovesIsToldOneOfBothPlaces) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Whoever finds a server due takes a unit of its limit first, and all but one are too late for the trial.
+// Each request that finds a server due takes a unit of its limit first. All but one are too late for the
+// trial.
 TEST(FleetThreads, WhoIsTooLateForATrialSpendsNoUnit) {
   constexpr int kTrials = 5'000;
   constexpr std::uint64_t kUnits = 10'000;

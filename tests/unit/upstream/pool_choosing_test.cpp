@@ -41,9 +41,8 @@ TEST_F(PoolTest, LeastInFlightTakesEqualsInTurn) {
   EXPECT_EQ(taken, (std::array<int, 3>{10, 10, 10}));
 }
 
-// Of four servers one is free, three are busy. Of the six pairs of two three hold the free one: it gets half
-// of what comes. Neighbours alone would give it as much, but the busy ones' shares give them away: see the
-// next test.
+// One of four servers is free, and three are busy. Three of the six pairs contain the free one, so it gets
+// half of the requests. Drawing only neighbours would give it as much; the next test tells the two apart.
 TEST_F(PoolTest, RandomTwoTakesTheLessBusyOfTwo) {
   auto& p = open(4, Balance::RandomTwo);
   std::vector<Lease> held;
@@ -55,8 +54,8 @@ TEST_F(PoolTest, RandomTwoTakesTheLessBusyOfTwo) {
   EXPECT_NEAR(free_one, 10'000, 600);
 }
 
-// Loads 0, 1, 2, 3: a pair yields the less busy, so with independent draws the shares are 3/6, 2/6, 1/6 and
-// none. Drawn as neighbours on a ring (pairs 01, 12, 23, 30) they would be 2/4, 1/4, 1/4 and none.
+// The loads are 0, 1, 2, 3, and a pair yields the less busy. With independent draws the shares are 3/6, 2/6,
+// 1/6 and none. With neighbours on a ring (pairs 01, 12, 23, 30) they would be 2/4, 1/4, 1/4 and none.
 TEST_F(PoolTest, RandomTwoDrawsTheTwoIndependently) {
   auto& p = open(4, Balance::RandomTwo);
   std::vector<Lease> held;

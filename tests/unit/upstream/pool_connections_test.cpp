@@ -66,7 +66,7 @@ TEST_F(PoolTest, AMovedLeaseGivesBackOnce) {
     auto one = p.lease({});
     const auto first = one.server();
     auto other = std::move(one);
-    EXPECT_FALSE(one);  // NOLINT(bugprone-use-after-move): what a lease that was moved from says is the test
+    EXPECT_FALSE(one);  // NOLINT(bugprone-use-after-move): the test is about a moved-from lease
     EXPECT_EQ(other.server(), first);
     EXPECT_NE(p.lease({}).server(), first) << "its place was given back by the move";
     other = p.lease({});
@@ -79,7 +79,7 @@ TEST_F(PoolTest, AMovedLeaseGivesBackOnce) {
   EXPECT_EQ(busy, (std::array<int, 2>{5, 5}));
 }
 
-// Also where the loop has not heard of it.
+// Also if the loop has not reported it yet.
 TEST_F(PoolTest, AConnectionThatTheServerClosedOrSpokeOnIsNotLent) {
   for (const bool speaks : {false, true}) {
     auto& p = open(1);
@@ -90,7 +90,7 @@ TEST_F(PoolTest, AConnectionThatTheServerClosedOrSpokeOnIsNotLent) {
       lease.keep();
     }
     auto theirs = accept(0);
-    errno = EAGAIN;  // of some earlier call
+    errno = EAGAIN;  // from an earlier call
     EXPECT_TRUE(p.lease({}).connected()) << "nothing has come";
     {
       auto lease = p.lease({});

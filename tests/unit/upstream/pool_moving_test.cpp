@@ -5,7 +5,8 @@
 namespace weir::upstream {
 namespace {
 
-// A name that stands for another machine: what waits there is closed, what is under way ends there.
+// The name has the address of another machine. Idle connections to the old one are closed; active ones end
+// there.
 TEST_F(PoolTest, ConnectionsLeadToWhereTheServerIs) {
   auto& p = open(2);
   const auto first = servers[0].addresses.front();

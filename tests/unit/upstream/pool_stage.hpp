@@ -14,7 +14,7 @@
 
 namespace weir::upstream {
 
-// An upstream of servers that listen here; nobody accepts, the kernel's backlog does.
+// An upstream whose servers listen here. Nobody accepts; connections stay in the kernel's backlog.
 class PoolTest : public ::testing::Test {
  protected:
   PoolTest() : watchdog(context.get_executor()), ticks(watchdog) { watchdog.start(); }
@@ -33,21 +33,21 @@ class PoolTest : public ::testing::Test {
     }
     return reopen();
   }
-  // With the settings as they are now.
+  // Makes the pool again with the present settings.
   Pool& reopen() {
     pool.reset();
     servers = resolve_servers(settings).value();
     fleet.emplace(settings, servers, [this](const std::string& line) { lines.push_back(line); });
     return pool.emplace(context.get_executor(), watchdog, *fleet);
   }
-  // The name of the only server stands for an address of a network that nobody has (RFC 5737).
+  // Moves the only server to an address of a network that does not exist (RFC 5737).
   void open_elsewhere() {
     const auto away = net::resolve({.host = "192.0.2.1", .port = 1, .unix_path = {}});
     fleet->member(0).move_to(away.value(), now);
   }
-  // A request to one server that could not be connected.
+  // Notes a request for which no connection to the server could be opened.
   void fail(std::size_t server) { fleet->member(server).unreachable(now); }
-  // The connection that waits at a server longest; the others there are lost.
+  // Accepts the oldest connection in a server's backlog; drops the others.
   net::Socket accept(std::size_t server) {
     auto listening = std::move(*listeners[server]);
     auto again = listening.again();

@@ -98,7 +98,7 @@ TEST_F(PoolTest, TheBoundIsOfAllWorkersTogether) {
   EXPECT_FALSE(others.lease({}));
 }
 
-// The bucket of a server is full at first; what it refuses goes to others, and the wait is exact.
+// A server's bucket is full at first. Requests that it refuses go to other servers, and the wait is exact.
 TEST_F(PoolTest, ALimitedServerLeavesItToOthersUntilAllAreSpent) {
   open(2, Balance::RoundRobin);
   settings.servers[0].limit =
@@ -137,7 +137,7 @@ TEST_F(PoolTest, WhoFailedOnceIsNotSentOnATrial) {
   EXPECT_EQ(p.lease({.now = now}).server(), 0U);
 }
 
-// A POST that is sent to a server that says nothing is lost, while others could have answered it.
+// A POST to a silent server is lost, although other servers could have answered it.
 TEST_F(PoolTest, WhatCannotBeSentAgainIsNotSpentOnASilentServer) {
   auto& p = open(2, Balance::RoundRobin);
   for (unsigned i = 0; i < settings.ejection.failures; ++i) fleet->member(0).failed(now, now);
@@ -170,7 +170,7 @@ TEST_F(PoolTest, WhereProbesAskNoRequestIsSpentOnATrial) {
   EXPECT_NE(p.lease({.now = now}).server(), p.lease({.now = now}).server());
 }
 
-// What hangs there holds its places: that a server is to be tried must not cost a request its answer.
+// Hanging requests hold the server's places. A trial must not cost another request its answer.
 TEST_F(PoolTest, AFullServerIsNotTried) {
   open(2, Balance::RoundRobin);
   settings.servers[0].max_in_flight = 1;

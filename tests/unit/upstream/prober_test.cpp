@@ -1,4 +1,4 @@
-// Against a server on this loop that does as the test says.
+// A prober, and a server on this loop that does what the test says.
 #include "weir/upstream/prober.hpp"
 
 #include "unit/net/sockets.hpp"
@@ -30,7 +30,7 @@ class ProberTest : public ::testing::Test {
     acceptor.emplace(std::move(listening).into_acceptor(context.get_executor()));
   }
 
-  // A server of no past, and of this one alone.
+  // Probes a single server without history.
   void ask() {
     auto servers = resolve_servers(settings).value();
     server = servers[0].name;
@@ -39,7 +39,7 @@ class ProberTest : public ::testing::Test {
     if (!prober) prober.emplace(context.get_executor(), clock);
     prober->watch({fleet});
   }
-  // The next that asks.
+  // Accepts the next probe's connection.
   net::Descriptor accept() {
     net::Socket asking(context.get_executor());
     bool accepted = false;
@@ -47,7 +47,7 @@ class ProberTest : public ::testing::Test {
     EXPECT_TRUE(net::turn_until(context, [&] { return accepted; }));
     return net::Descriptor(asking.release());
   }
-  // Gives it this answer; what it asked.
+  // Answers the next probe. Returns its request.
   std::string answer(std::string_view bytes) {
     const auto asking = accept();
     std::string asked;
@@ -60,7 +60,7 @@ class ProberTest : public ::testing::Test {
     net::send_all(asking.number(), bytes);
     return asked;
   }
-  // What is said next, of the server alone.
+  // Returns the text of the next logged line after the server's name.
   std::string next_word() {
     if (!net::turn_until(context, [&] { return !lines.empty(); })) return "nothing";
     const auto line = lines.front();

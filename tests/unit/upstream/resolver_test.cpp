@@ -1,4 +1,4 @@
-// Names looked up by a thread: what it says reaches the servers, and neither waits for the other's end.
+// A thread looks up names. Results reach the servers, and neither side waits for the other at the end.
 #include "weir/upstream/resolver.hpp"
 
 #include "unit/net/sockets.hpp"
@@ -24,7 +24,7 @@ Addresses at(const std::string& address) {
   return net::resolve({.host = address, .port = 80, .unix_path = {}}).value();
 }
 
-// A system's resolver that says what it is told to. Shared with the look-ups' thread, which may outlive a
+// A system resolver that answers what the test sets. Shared with the look-ups' thread, which may outlive a
 // test.
 struct System {
   base::Result<Addresses> look_up(const base::Endpoint& asked) {
@@ -83,9 +83,9 @@ class ResolverTest : public ::testing::Test {
 
   net::asio::io_context context{1};
   net::Clock clock;
-  Addresses known = at("10.0.0.1");  // of servers, when they are made
+  Addresses known = at("10.0.0.1");  // addresses of servers when they are made
   std::vector<std::string> lines;
-  std::shared_ptr<System> system = std::make_shared<System>();  // as its comment says
+  std::shared_ptr<System> system = std::make_shared<System>();  // may outlive the test
   std::optional<Resolver> resolver;
 };
 
@@ -190,7 +190,7 @@ TEST_F(ResolverTest, ItsEndWaitsForNoNameServer) {
   const auto began = std::chrono::steady_clock::now();
   resolver.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - began, 5s);
-  system->be_silent(false);  // and its answer is heard of by nobody
+  system->be_silent(false);  // nobody receives its answer
   context.restart();
   context.run_for(10ms);
 }

@@ -17,7 +17,7 @@ TEST(RetryBudget, AllowsItsShareOfAllAndAFewAtFirst) {
     if (budget.take()) ++repeated;
   }
   EXPECT_EQ(repeated,
-            209);  // the ten of the beginning, and 20 % of all but the first: it found the purse full
+            209);  // the initial ten, and 20 % of all but the first, which found the budget full
 }
 
 TEST(RetryBudget, GathersNoMoreThanItsReserve) {

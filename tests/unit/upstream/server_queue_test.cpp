@@ -1,4 +1,4 @@
-// Who waits for a server with room, and who is told of it.
+// Requests that wait for a server with room, and which of them is woken.
 #include "weir/upstream/server_queue.hpp"
 
 #include "weir/upstream/fleet.hpp"
@@ -95,12 +95,12 @@ TEST_F(ServerQueueTest, HasABound) {
 TEST_F(ServerQueueTest, WhatOneWasToldOfIsLeftToOthersWhereItGoes) {
   auto a = join("a");
   const auto b = join("b");
-  queue.freed();  // and a is late, or its client has left
+  queue.freed();  // a's deadline has passed, or its client has left
   a.reset();
   EXPECT_EQ(take_woken(), "ab");
 }
 
-// Each waits without a bound, so one wake-up that is lost and the test does not end.
+// Each request waits without a bound, so a single lost wake-up would make the test hang.
 TEST(ServerQueueThreads, NobodyIsForgotten) {
   UpstreamSettings settings;
   settings.servers.emplace_back().max_in_flight = 2;
