@@ -1,4 +1,4 @@
-// Identifying a client, matching and naming it allocate nothing: it is what every request pays.
+// Identifying a client, matching rules and naming keys allocate nothing, because every request pays for them.
 #include "unit/policy/sample.hpp"
 
 #include "weir/http/target.hpp"
@@ -54,7 +54,7 @@ TEST(HotPath, AllocatesNothing) {
     static_cast<void>(decide(bills, {}));
     return evaluation.local.charges().size();
   };
-  EXPECT_EQ(decide_once(), 3U);  // warm: RE2 builds its automaton as it first runs
+  EXPECT_EQ(decide_once(), 3U);  // warm: RE2 builds its automaton on first use
   const unsigned before = allocations;
   const auto lines = decide_once();
   EXPECT_EQ(allocations - before, 0U);

@@ -86,7 +86,7 @@ TEST(ParseCost, DecimalsTimesAScaleRoundedUp) {
     EXPECT_EQ(parse_cost(text, scale), cost) << text << " x " << scale;
 }
 
-// What a double that was computed prints: seventeen digits, behind zeros.
+// A computed double prints like this: seventeen digits after some zeros.
 TEST(ParseCost, ADecimalOfMoreThanEighteenPlacesIsRoundedUpAndNotRefused) {
   EXPECT_EQ(parse_cost("0.00021450000000000002", 1'000'000), 215U);
   EXPECT_EQ(parse_cost("0.00012345678901234567", 1'000'000), 124U);
@@ -95,7 +95,7 @@ TEST(ParseCost, ADecimalOfMoreThanEighteenPlacesIsRoundedUpAndNotRefused) {
   EXPECT_EQ(cost_in_body(source, R"({"c": 0.00021450000000000002})", 1), 215U);
 }
 
-// The law: cents written as money come back as they were.
+// Law: cents written as money are returned exactly.
 TEST(ParseCost, MoneyIsExact) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -131,7 +131,7 @@ TEST(CostInHead, OfTheQuery) {
   EXPECT_EQ(of(""), 3U);
   EXPECT_EQ(of("a=b&n=12&c"), 12U);
   EXPECT_EQ(of("%6E=%312"), 12U);
-  EXPECT_EQ(of("n=3&n=12"), kFaulty);  // which of them the upstream takes is not known
+  EXPECT_EQ(of("n=3&n=12"), kFaulty);  // servers differ about which one counts
   EXPECT_EQ(of("n=12&n=12"), 12U);
   EXPECT_EQ(of("n="), kFaulty);
   EXPECT_EQ(of("n"), kFaulty);
@@ -173,7 +173,7 @@ TEST(CostInBody, MayBeNestedDeeply) {
   EXPECT_FALSE(is_too_deep(source, "{"));
 }
 
-// Which of them the upstream takes is not known: parsers differ.
+// Parsers differ about which of two members counts.
 TEST(CostInBody, SaidTwiceIsFaulty) {
   const auto of = [](const char* pointer, std::string_view body) {
     return cost_in_body({Kind::Json, pointer, 0}, body, 3);

@@ -1,5 +1,5 @@
-// A small database of countries in MaxMind's format (MaxMind DB file format specification 2.0), made of
-// networks and their codes, so that tests need no file from elsewhere.
+// A small database in MaxMind's format (MaxMind DB file format specification 2.0), made of networks and
+// country codes. So tests need no external file.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -15,8 +15,8 @@ namespace weir::policy {
 
 class CountryFile {
  public:
-  // `bits` of the leading bits of the address, IPv4 counted from its own first. REQUIRES that no network lies
-  // in another.
+  // `bits` is the length of the prefix; for IPv4 it counts from the first bit of the IPv4 address. REQUIRES:
+  // no network contains another.
   void add(std::string_view address, int bits, std::string_view country) {
     const auto ip = base::IpAddress::parse(address).value();
     auto bytes = ip.bytes();
@@ -59,7 +59,7 @@ class CountryFile {
     return big_endian;
   }
   static std::string map(int entries) { return {static_cast<char>(0xe0 | entries)}; }
-  static std::string text(std::string_view text) {  // of at most 28 octets
+  static std::string text(std::string_view text) {  // at most 28 octets
     return static_cast<char>(0x40 | text.size()) + std::string(text);
   }
   static std::string whole16(int value) { return '\xa2' + number(value, 2); }

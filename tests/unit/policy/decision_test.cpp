@@ -1,4 +1,4 @@
-// What becomes of what the limiters said: who speaks, who refuses, who waits.
+// How outcomes become a decision: which rule is reported, which refuses, which delays.
 #include "unit/policy/sample.hpp"
 
 #include "weir/policy/evaluation.hpp"
@@ -55,7 +55,7 @@ TEST_F(Decide, TheSmallestShareLeftSpeaksNotTheSmallestNumber) {
 }
 
 TEST_F(Decide, SharesAreComparedExactly) {
-  add(local_, thousand_, admitted(334));  // just over a third
+  add(local_, thousand_, admitted(334));  // slightly more than a third
   add(local_, third_, admitted(1));
   EXPECT_EQ(decision().rule, &third_);
   local_.outcomes()[0].remaining = 333;
@@ -77,13 +77,13 @@ TEST_F(Decide, ARefusalWinsAndTheLongestIsReported) {
   EXPECT_EQ(d.rule, &thousand_);
   EXPECT_EQ(d.outcome.retry_after, seconds(3));
   EXPECT_EQ(d.delayed_by, nullptr);
-  remote_.outcomes()[0].retry_after = base::kForever;  // can never fit: the longest wait of all
+  remote_.outcomes()[0].retry_after = base::kForever;  // never fits: the longest wait
   d = decision();
   EXPECT_EQ(d.rule, &third_);
   EXPECT_EQ(d.outcome.retry_after, base::kForever);
 }
 
-// 22:13:20 it is; a rule that no longer applies refuses nobody.
+// The time is 22:13:20. A rule whose hours have ended rejects nobody.
 TEST_F(Decide, ARefusalLastsNoLongerThanTheHoursOfItsRule) {
   thousand_.match.hours = parse_hours("20:00-22:15").value();
   add(local_, thousand_, refused(seconds(3600)));

@@ -41,7 +41,7 @@ TEST_F(Collect, WhatMatchesAndHasAKeyInTheBillOfItsStore) {
   EXPECT_TRUE(charge.enforced);
 }
 
-// In a cluster (limit/place.hpp); elsewhere names stay as they were, as the test above says.
+// Applies in a cluster (limit/place.hpp). The test above covers names without a cluster.
 TEST_F(Collect, NamesOfOneClientShareAPlaceWhateverElseTheirKeysSay) {
   rules_ = {rule_of("a", {"user"}), rule_of("b", {"path", "user"}),
             rule_of("c", {"ip"}),   rule_of("d", {"api_key|ip"}),
@@ -83,11 +83,11 @@ TEST_F(Collect, AMissingKeyRejectsWhereAskedAndLeavesNothingToCharge) {
   EXPECT_TRUE(evaluation_.local.empty());
   EXPECT_TRUE(evaluation_.remote.empty());
   rules_[0].store = Store::Memory;
-  rules_[1].mode = Mode::Shadow;  // never enforced, so it rejects nobody
+  rules_[1].mode = Mode::Shadow;  // never enforced, so it rejects nothing
   EXPECT_FALSE(collect());
   EXPECT_EQ(evaluation_.local.charges().size(), 2U);
   collect();
-  EXPECT_EQ(evaluation_.local.charges().size(), 2U);  // a second turn starts afresh
+  EXPECT_EQ(evaluation_.local.charges().size(), 2U);  // a second collect() starts anew
 }
 
 TEST_F(Collect, WhatIsMissingDecidesTheStatus) {
@@ -136,7 +136,7 @@ TEST_F(Collect, AFaultyCostIsTheClientsFaultAndLeavesNothingToCharge) {
   EXPECT_FALSE(collect());
   EXPECT_EQ(evaluation_.local.charges().size(), 1U);
   rules_[1].mode = Mode::Enforce;
-  rules_[1].match.methods = {"POST"};  // a rule that does not apply asks for nothing
+  rules_[1].match.methods = {"POST"};  // a rule that does not apply needs nothing
   EXPECT_FALSE(collect());
 }
 
@@ -155,14 +155,14 @@ TEST_F(Collect, ACostIsSaidInOneWay) {
   EXPECT_EQ(told(CostSource::Kind::Header, {{"n", "x"}}, "n=1&n=2"), "");
 }
 
-// What it names goes into JSON as it stands.
+// The sentence goes into JSON without escaping.
 TEST_F(Collect, NamesInASentenceArePrintable) {
   Objection objection{.rule = rules_.data()};
   objection.ambiguity = {"header", "a\x01\x1f \"b\"\\~\x7f\xc3\xa9"};
   EXPECT_EQ(describe(objection), "the request says the header a?? ?b??~??? in several ways that differ");
 }
 
-// What decides between an override and the rule itself has to be said in one way as well.
+// A value that decides whether an override applies must not differ either.
 TEST_F(Collect, WhatAnOverrideAsksForIsSaidInOneWay) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
@@ -246,7 +246,7 @@ TEST_F(FallBack, LocalPaysItsShareHereAndOpenPaysNothing) {
   EXPECT_EQ(fallback_.line(0).applied.limiter, charge.limiter);
   EXPECT_EQ(charge.key, name_key(rules_[0], 0, request_, kKeys.table));
   EXPECT_EQ(charge.cost, 3U);
-  EXPECT_EQ(evaluation_.remote.charges().size(), 2U);  // stays as it was asked
+  EXPECT_EQ(evaluation_.remote.charges().size(), 2U);  // unchanged
 }
 
 TEST_F(FallBack, WithoutAShareTheWholeLimitHolds) {
@@ -270,7 +270,7 @@ TEST_F(FallBack, AShadowRuleStaysOne) {
   EXPECT_FALSE(fallback_.charges()[0].enforced);
 }
 
-// One node of a cluster was away, the others have answered: what they keep is theirs to say.
+// One node of a cluster was away. The charges of the other nodes keep their outcomes.
 TEST_F(FallBack, OnlyWhatCouldNotBeAskedGoesByItsRule) {
   constexpr limit::LineSet kFirst = 1, kSecond = 2;
   rules_[1].on_store_failure = OnStoreFailure::Closed;

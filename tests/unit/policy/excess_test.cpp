@@ -1,4 +1,5 @@
-// What a request says by name is read up to a bound; beyond it the request is refused, and costs no more.
+// weir reads named values of a request up to a bound. It rejects a request beyond the bound without further
+// work.
 #include "unit/policy/sample.hpp"
 
 #include "weir/policy/client_address.hpp"

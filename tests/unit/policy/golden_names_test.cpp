@@ -1,6 +1,6 @@
-// The names of clients as other weirs have them: in Redis, and in snapshots of the version before. Whatever
-// makes one of these fail gives everybody a fresh limit at an upgrade, and two versions in front of one Redis
-// two limits each, unless both are told: see the message.
+// The names of clients that other weirs use: in Redis, and in snapshots of the previous version. If one of
+// these tests fails, an upgrade gives every client a fresh limit, and two versions with one Redis grant two
+// limits each. kWhatToDo says how to change names on purpose.
 #include "unit/policy/sample.hpp"
 
 #include "weir/limit/snapshot.hpp"
@@ -34,7 +34,7 @@ std::string hex(const base::Digest128& digest) {
 
 using Names = std::vector<std::pair<std::string, std::string>>;
 
-// One client that has everything a key may ask for.
+// A client that has every attribute.
 class GoldenNames : public testing::Test {
  protected:
   GoldenNames() {
@@ -120,7 +120,7 @@ TEST_F(GoldenNames, OfOverridesTiersAndElasticLimits) {
   }
 }
 
-// The first four digits of each; the rest is as it is elsewhere.
+// The first four digits of each name; the others are those of names without a cluster.
 TEST_F(GoldenNames, OfAClusterBeginWithTheirPlace) {
   const Names expected = {
       {"ip", "aca8"},
@@ -141,7 +141,7 @@ TEST_F(GoldenNames, OfMessagesAndOfApiKeysInLogs) {
   EXPECT_EQ(hex(*name_api_key(request_.client, kKeys)), "8f1247d184b2ff568d8aefeb187f95a7") << kWhatToDo;
 }
 
-// By which a snapshot finds a rule's variants again, and whether their numbers are the same.
+// A snapshot uses these to find a rule's variants again, and to see whether their numbers are unchanged.
 TEST_F(GoldenNames, OfVariantsInSnapshots) {
   auto rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.5};

@@ -17,7 +17,7 @@ Hours hours_of(std::string_view text, std::vector<std::string> days = {}, const 
   return hours;
 }
 
-// An instant of 2026; 2 January was a Friday.
+// Returns an instant of 2026; 2 January was a Friday.
 base::TimePoint at(int month, int day, std::chrono::microseconds time) {
   return std::chrono::sys_days(std::chrono::year(2026) / month / day) + time;
 }
@@ -32,7 +32,7 @@ TEST(Hours, IncludeTheirStartAndNotTheirEnd) {
 
 TEST(Hours, MaySpanMidnightAndBelongToTheDayTheyBegin) {
   const auto night = hours_of("22:00-06:00", {"fri"});
-  EXPECT_FALSE(night.hold(at(1, 2, 1h)));  // Thursday's
+  EXPECT_FALSE(night.hold(at(1, 2, 1h)));  // Thursday's hours
   EXPECT_TRUE(night.hold(at(1, 2, 22h)));
   EXPECT_TRUE(night.hold(at(1, 3, 0h)));
   EXPECT_TRUE(night.hold(at(1, 3, 6h - 1us)));
@@ -59,15 +59,15 @@ TEST(Hours, CountAsClocksAreShown) {
   EXPECT_TRUE(evening.hold(at(7, 2, 16h)));  // summer
   EXPECT_FALSE(evening.hold(at(7, 2, 17h)));
   const auto small = hours_of("02:00-03:00", {"sun"}, "Europe/Zurich");
-  EXPECT_FALSE(small.hold(at(3, 29, 1h)));  // skipped: from 02:00 straight to 03:00
+  EXPECT_FALSE(small.hold(at(3, 29, 1h)));  // skipped: clocks go from 02:00 to 03:00
   EXPECT_TRUE(small.hold(at(10, 25, 30min)));
   EXPECT_TRUE(small.hold(at(10, 25, 1h + 30min)));  // shown twice
   EXPECT_FALSE(small.hold(at(10, 25, 2h)));
   const auto day = hours_of("00:00-24:00", {"sat"}, "Pacific/Kiritimati");
-  EXPECT_TRUE(day.hold(at(1, 2, 10h)));  // it is Saturday there
+  EXPECT_TRUE(day.hold(at(1, 2, 10h)));  // Saturday in that zone
 }
 
-// Of any minute of the week, exactly one of "a-b" and "b-a" holds: together they are the whole time.
+// In each minute of the week exactly one of "a-b" and "b-a" holds.
 TEST(Hours, AndTheirComplementTileTheWeek) {
   const std::pair<const char*, const char*> pairs[] = {
       {"01:00-06:00", "06:00-01:00"}, {"00:00-12:00", "12:00-00:00"}, {"23:59-00:01", "00:01-23:59"}};
@@ -92,15 +92,15 @@ TEST(Hours, EndWhereClocksArePutForwardOrBack) {
   const auto end = [](const char* text, base::TimePoint from) {
     return hours_of(text, {}, "Europe/Zurich").end_from(from);
   };
-  EXPECT_EQ(end("00:00-04:00", at(3, 29, 30min)), at(3, 29, 2h));  // an hour less of them
-  EXPECT_EQ(end("00:00-02:30", at(3, 29, 30min)), at(3, 29, 1h));  // no clock shows 02:30
+  EXPECT_EQ(end("00:00-04:00", at(3, 29, 30min)), at(3, 29, 2h));  // one hour shorter
+  EXPECT_EQ(end("00:00-02:30", at(3, 29, 30min)), at(3, 29, 1h));  // 02:30 is skipped
   EXPECT_EQ(end("00:00-04:00", at(10, 25, 0h)), at(10, 25, 3h));
   EXPECT_EQ(end("00:00-02:30", at(10, 25, 0h)), at(10, 25, 30min));
-  EXPECT_EQ(end("00:00-02:30", at(10, 25, 1h)), at(10, 25, 1h + 30min));  // and the second time
+  EXPECT_EQ(end("00:00-02:30", at(10, 25, 1h)), at(10, 25, 1h + 30min));  // the second time
   EXPECT_EQ(end("02:30-05:00", at(10, 25, 45min)), at(10, 25, 1h));       // back to 02:00
 }
 
-// Whoever looks at the clock each minute finds the same.
+// Compares with a check of every minute.
 TEST(Hours, EndAtTheFirstMinuteAtWhichTheyDoNotHold) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -55,7 +55,7 @@ TEST(ForwardedClient, ASpoofedListChangesNothing) {
       {"10.0.0.1", {"[2001:db8::1]x"}, "10.0.0.1"},
       {"10.0.0.1", {"[203.0.113.7]"}, "10.0.0.1"},
       {"10.0.0.1", {"2001:db8::1"}, "2001:db8::1"},
-      {"10.0.0.1", {"fe80::1%eth0"}, "fe80::1"},  // the zone is the proxy's business
+      {"10.0.0.1", {"fe80::1%eth0"}, "fe80::1"},  // the zone is ignored
       {"10.0.0.1", {"[fe80::1%br-lan.7]:4711"}, "fe80::1"},
       {"10.0.0.1", {"[fe80::1%25eth0]"}, "fe80::1"},
       {"10.0.0.1", {"198.51.100.1, fe80::1%3"}, "fe80::1"},
@@ -103,7 +103,7 @@ TEST(ForwardedClient, ReadsForwardedWhereProxiesWriteThat) {
     const char* client;
   };
   const Case cases[] = {
-      {{}, "10.0.0.1"},  // and not what the other field says
+      {{}, "10.0.0.1"},  // not the value of the other field
       {{"for=203.0.113.7"}, "203.0.113.7"},
       {{"For=203.0.113.7;proto=https;by=10.0.0.1"}, "203.0.113.7"},
       {{"by=10.0.0.1 ; for=203.0.113.7"}, "203.0.113.7"},
@@ -120,7 +120,7 @@ TEST(ForwardedClient, ReadsForwardedWhereProxiesWriteThat) {
       {{"for=198.51.100.1, proto=https"}, "10.0.0.1"},
       {{"for=198.51.100.1;for=203.0.113.7"}, "10.0.0.1"},                 // twice: neither
       {{"for=2001:db8::1"}, "10.0.0.1"},                                  // without brackets
-      {{R"(for=203.0.113.7;host="a,for=198.51.100.1")"}, "203.0.113.7"},  // a Host may hold all of these
+      {{R"(for=203.0.113.7;host="a,for=198.51.100.1")"}, "203.0.113.7"},  // a Host may contain all of these
       {{R"(for=203.0.113.7;host="a;for=198.51.100.1")"}, "203.0.113.7"},
       {{R"(for=203.0.113.7;host="a\",for=198.51.100.1;x=\"")"}, "203.0.113.7"},
       {{R"(for=198.51.100.1;x=", for=203.0.113.7)"},
@@ -166,7 +166,7 @@ TEST(Identify, CountsEachHostOfBlocksWithoutOneHolderByItself) {
   for (const char* alone : {"64:ff9b:1::cb00:7107", "64:ff9b:1:cb00:71:700::", "fe80::1", "fe80::2",
                             "febf::1:2:3:4", "::1", "::cb00:7107"})
     EXPECT_EQ(ip(network(alone)), ip(alone));
-  // The neighbours of all these blocks are ordinary.
+  // The neighbours of all these blocks are ordinary addresses.
   for (const auto& [address, whole] : {std::pair{"64:ff9b:2::1", "64:ff9b:2::"},
                                        {"64:ff9b:0:1::1", "64:ff9b:0:1::"},
                                        {"2001:1::1", "2001:1::"},
@@ -213,7 +213,7 @@ TEST(Identify, FindsTheApiKeyWhereItIsSaidToBe) {
   EXPECT_EQ(key(head_with({{"Cookie", "a=b; xkey=no"}, {"Cookie", "c=d;key=k5"}})), "k5");
 }
 
-// The key, or why there is none.
+// Returns the key, or the reason why there is none.
 std::string key_or_ambiguity(const Source& source, Lines lines, std::string_view query = {}) {
   ClientSettings settings;
   settings.api_key = source;
@@ -223,7 +223,8 @@ std::string key_or_ambiguity(const Source& source, Lines lines, std::string_view
   return std::string(client.ambiguity.empty() ? client.api_key : client.ambiguity);
 }
 
-// "No key" would lift a limit that skips requests without one, while the upstream takes one of the two.
+// Treating it as "no key" would evade a limit that skips requests without a key, while the upstream uses one
+// of them.
 TEST(Identify, KeysThatDifferAreAmbiguousAndEqualOnesAreOne) {
   const std::string two = "the request carries more than one API key";
   const Source header{Source::Kind::Header, "X-API-Key"};
@@ -277,8 +278,8 @@ TEST(Identify, AsksTheKeyRing) {
   const auto known = with("known");
   EXPECT_EQ(known.api_key, "known");
   EXPECT_EQ(known.tier, "pro");
-  EXPECT_EQ(known.user, "bob");  // the holder's goes before the header's
-  EXPECT_EQ(known.org, "acme");  // of which the ring says nothing
+  EXPECT_EQ(known.user, "bob");  // the keys file overrides the header
+  EXPECT_EQ(known.org, "acme");  // not in the keys file
   EXPECT_EQ(known.service, "billing");
   EXPECT_EQ(with("unknown").api_key, "");
   EXPECT_FALSE(with("unknown").key_rejected);
@@ -290,7 +291,7 @@ TEST(Identify, AsksTheKeyRing) {
   EXPECT_FALSE(with("").key_rejected);
 }
 
-// FIPS 180-4's example "abc".
+// The example "abc" of FIPS 180-4.
 TEST(KeyRing, DigestIsSha256) {
   const auto digest = KeyRing::digest("abc");
   EXPECT_EQ(digest[0], 0xba);
@@ -299,7 +300,7 @@ TEST(KeyRing, DigestIsSha256) {
   EXPECT_EQ(digest[31], 0xad);
 }
 
-// The upstream decodes it, and so does what is counted by.
+// The upstream decodes it, so weir counts by the decoded value.
 TEST(Identify, AQueryIsDecoded) {
   ClientSettings settings;
   settings.api_key = {Source::Kind::Query, "api_key"};
@@ -317,7 +318,7 @@ TEST(Identify, AQueryIsDecoded) {
   EXPECT_EQ(of("API_KEY=k1"), ",");
 }
 
-// As in a rule's key: a user was as many as its session could be spelt.
+// As in a rule's key. Otherwise a user could count as many clients, one for each spelling of its session.
 TEST(Identify, ACookieCountsWithoutQuotesAndDecoded) {
   ClientSettings settings;
   settings.user = {Source::Kind::Cookie, "session"};

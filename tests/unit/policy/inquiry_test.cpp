@@ -9,7 +9,7 @@ namespace {
 
 class InquiryTest : public testing::Test {
  protected:
-  // Of a request to host "a", as `change` leaves it.
+  // Reads a request to host "a" after `change` has edited it.
   template <class Change>
   std::optional<http::Fault> read(Change change) {
     Inquiry inquiry;
@@ -79,7 +79,7 @@ TEST_F(InquiryTest, WithoutAHostTheFirstThatLeadsToARouteIsTaken) {
   inquiry.headers = {{"host", "b"}};
   EXPECT_EQ(host("/api"), std::nullopt);
   inquiry = {};
-  EXPECT_EQ(host("/api"), std::nullopt);  // it says that there is none
+  EXPECT_EQ(host("/api"), std::nullopt);  // the inquiry says that there is none
 }
 
 TEST_F(InquiryTest, TheBodyIsShownAsFarAsRulesRead) {

@@ -1,4 +1,4 @@
-// Which requests have to show their bodies, and what a rule says where it cannot read them.
+// Which requests need their bodies, and what a rule says if it cannot read the body.
 #include "weir/policy/inspection.hpp"
 
 #include "unit/policy/sample.hpp"
@@ -72,7 +72,7 @@ TEST_F(Inspection, AMatchIsOpenWhereTheBodyDecides) {
   EXPECT_EQ(negation(negation(words({"free"}))).known(request_), Known::Open);
 }
 
-// The law: where the head alone says yes or no, no body makes it otherwise.
+// Law: if the head alone says yes or no, no body changes the answer.
 TEST_F(Inspection, WhatIsKnownOfTheHeadHoldsForEveryBody) {
   request_.path = "/messages";
   const Match parts[] = {path("/messages"), path("/other"), words({"free"}),
@@ -93,7 +93,7 @@ TEST_F(Inspection, WhatIsKnownOfTheHeadHoldsForEveryBody) {
 
 TEST_F(Inspection, RulesWithoutWordsAskForNothing) {
   EXPECT_EQ(wanted_body(rules_, request_), 0U);
-  EXPECT_FALSE(collect());  // and are decided on without the body
+  EXPECT_FALSE(collect());  // decided without the body
   EXPECT_EQ(lines(), 1U);
 }
 
@@ -105,7 +105,7 @@ TEST_F(Inspection, TheMostThatAnyRuleAsksForIsRead) {
   rules_[1].max_body = 1000;
   rules_[2].cost_from = {CostSource::Kind::Json, "/n", 0};
   rules_[2].max_body = 100;
-  EXPECT_EQ(wanted_body(rules_, request_), 100U);  // not of a rule that the path leaves out
+  EXPECT_EQ(wanted_body(rules_, request_), 100U);  // the path excludes the other rule
   request_.path = "/messages";
   EXPECT_EQ(wanted_body(rules_, request_), 1000U);
 }
@@ -159,7 +159,7 @@ TEST_F(Inspection, ACostIsReadFromTheBody) {
             "the cost in the json /n is not a whole number that comes to 1 up to 2147483648");
 }
 
-// Padding or coding a body gets round neither the rule nor its negation.
+// Padding or coding a body evades neither the rule nor its negation.
 TEST_F(Inspection, ABodyThatCannotBeReadIsRefused) {
   for (const auto& match : {words({"free"}), negation(words({"free"}))}) {
     only(match);
@@ -187,7 +187,7 @@ TEST_F(Inspection, WhoDoesNotAskDoesNotRefuse) {
   EXPECT_FALSE(collect());
   EXPECT_EQ(lines(), 0U);
   only(words({"free"}));
-  rules_[0].mode = Mode::Shadow;  // refuses nobody, and counts nothing that it could not read
+  rules_[0].mode = Mode::Shadow;  // a shadow rule rejects nothing, and counts nothing that it could not read
   EXPECT_FALSE(collect());
   EXPECT_EQ(lines(), 0U);
 }

@@ -41,7 +41,7 @@ TEST(PathMatch, RefusesWhatCouldNeverMatch) {
   }
 }
 
-// What is configured is spelt as freely as what comes.
+// A pattern may encode its octets in any way, as a request may.
 TEST(PathMatch, EverySpellingOfAPatternIsThatPattern) {
   const std::pair<const char*, const char*> cases[] = {{"/caf\xc3\xa9", "/caf%C3%A9"},
                                                        {"/caf%c3%a9", "/caf%C3%A9"},
@@ -162,7 +162,7 @@ TEST_F(MatchTest, ValuesOnWhichAConditionIsDivided) {
   }
   head_.query = "mode=fast&mode=slow";
   match_.host = "elsewhere";
-  EXPECT_EQ(found(), "");  // it is not about this request
+  EXPECT_EQ(found(), "");  // another condition excludes the request
   Match outer;
   match_.host.reset();
   outer.negated = std::make_shared<const Match>(match_);
@@ -175,7 +175,7 @@ TEST_F(MatchTest, ValuesOnWhichAConditionIsDivided) {
 
 TEST_F(MatchTest, CountryOfTheClient) {
   match_.countries = {"CH", "LI"};
-  EXPECT_FALSE(holds());  // not known: none of them
+  EXPECT_FALSE(holds());  // the country is unknown
   request_.client.country = "LI";
   EXPECT_TRUE(holds());
   request_.client.country = "DE";
@@ -196,7 +196,7 @@ TEST_F(MatchTest, NotNegatesAllOfItTogether) {
   inner.methods = {"GET"};
   inner.host = "other.example.com";
   match_.negated = std::make_shared<const Match>(inner);
-  EXPECT_TRUE(holds());  // only one of the two holds
+  EXPECT_TRUE(holds());  // only one of them holds
   request_.host = "other.example.com";
   EXPECT_FALSE(holds());
 }

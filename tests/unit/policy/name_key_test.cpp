@@ -107,7 +107,7 @@ TEST_F(NameKey, ClaimsOfAVerifiedToken) {
   EXPECT_NE(name({"claim:sub"}), name({"user"}));
 }
 
-// However a client spells the value that its upstream decodes, it is one client.
+// A client remains one client, however it encodes a value that the upstream decodes.
 TEST_F(NameKey, AQueryCountsAfterDecoding) {
   const auto of = [&](std::string_view query) {
     head_.query = query;
@@ -120,13 +120,13 @@ TEST_F(NameKey, AQueryCountsAfterDecoding) {
   EXPECT_EQ(of("User=ann"), std::nullopt);
 }
 
-// The law: two requests have one name only where every part of the key has the same kind and the same value.
+// Law: two requests have the same name only if every part of the key has the same kind and value.
 TEST_F(NameKey, DifferentValuesNeverCollide) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const Rule rule = rule_of("r", {"user|org", "device", "header:X-T|query:t|cookie:t", "claim:c|country"});
-  const auto word = [&] {  // of few letters, and of those that separate things, so that parts look alike
+  const auto word = [&] {  // few letters and separators, so that parts look alike
     constexpr std::string_view kLetters("ab|:\0", 5);
     std::string text(random() % 4, 'a');
     for (char& c : text) c = kLetters[random() % kLetters.size()];
@@ -171,7 +171,7 @@ TEST_F(NameKey, HeaderNamesHaveNoCaseAndEqualLinesAreOne) {
   };
   EXPECT_EQ(of({{"x-tenant", "a"}}), of({{"X-TENANT", "a"}}));
   EXPECT_EQ(of({{"X-Tenant", "a"}, {"X-Tenant", "a"}}), of({{"X-Tenant", "a"}}));
-  EXPECT_EQ(of({{"X-Tenant", "a"}, {"X-Tenant", "b"}}), std::nullopt);  // ambiguity_in_key() says why
+  EXPECT_EQ(of({{"X-Tenant", "a"}, {"X-Tenant", "b"}}), std::nullopt);  // ambiguity_in_key() reports why
   EXPECT_EQ(of({{"X-Tenant", ""}}), std::nullopt);
   EXPECT_EQ(of({{"X_Tenant", "a"}}), std::nullopt);
 }
@@ -196,7 +196,7 @@ TEST_F(NameKey, EverySpellingOfAValueIsOneName) {
 TEST_F(NameKey, WhatIsSaidInWaysThatDiffer) {
   const auto found = [&](std::initializer_list<std::string_view> parts, Lines lines, std::string_view query) {
     head_ = head_with(lines, query);
-    const auto rule = rule_of("r", parts);  // whose names are lent
+    const auto rule = rule_of("r", parts);  // must outlive the names in the result
     const auto ambiguity = ambiguity_in_key(rule, request_of(head_));
     return ambiguity ? std::string(ambiguity->place) + " " + std::string(ambiguity->name) : std::string();
   };
@@ -205,7 +205,7 @@ TEST_F(NameKey, WhatIsSaidInWaysThatDiffer) {
   EXPECT_EQ(found({"query:q"}, {}, "q=&q=2"), "query parameter q");
   EXPECT_EQ(found({"ip", "cookie:s"}, {{"Cookie", "s=1"}, {"Cookie", "s=2"}}, ""), "cookie s");
   EXPECT_EQ(found({"header:X-T|ip"}, {{"X-T", "1"}, {"x-t", "2"}}, ""), "header x-t");
-  EXPECT_EQ(found({"ip|header:X-T"}, {{"X-T", "1"}, {"x-t", "2"}}, ""), "");  // the address is there
+  EXPECT_EQ(found({"ip|header:X-T"}, {{"X-T", "1"}, {"x-t", "2"}}, ""), "");  // the address is present
   EXPECT_EQ(found({"query:q"}, {}, "q=%31&q=1&p=1&p=2"), "");
   EXPECT_EQ(found({"ip"}, {{"X-T", "1"}, {"x-t", "2"}}, "q=1&q=2"), "");
 }
@@ -227,13 +227,13 @@ TEST_F(NameKey, WhatIsMissing) {
   rule.on_missing = OnMissing::Reject;
   EXPECT_EQ(name(rule), std::nullopt);
   rule.on_missing = OnMissing::Ip;
-  EXPECT_EQ(name(rule), name({"ip", "method"}));  // the address stands for the missing part alone
+  EXPECT_EQ(name(rule), name({"ip", "method"}));  // the address replaces only the missing part
   request_.client.user = "ann";
   EXPECT_EQ(name(rule), name({"user", "method"}));
 }
 
-// Where the address stands for what is missing it says where the client belongs as well: else all who lack
-// it would be at one place of a cluster.
+// If the address replaces a missing part, it also determines the place. Otherwise all such clients would be
+// in one place of a cluster.
 TEST_F(NameKey, WhoLacksAPartIsWhereItsAddressIs) {
   Rule rule = rule_of("r", {"user", "path"});
   rule.on_missing = OnMissing::Ip;
@@ -253,12 +253,12 @@ TEST_F(NameKey, TiersAndOverridesCountApartAndTiersKeepTheirNames) {
   EXPECT_EQ((std::set{*name(rule, 0), *name(rule, 1), *pro}).size(), 3U);
   rule.overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
   rule.overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
-  EXPECT_EQ(name(rule, 4), pro);  // an override more is no fresh bucket for a tier
+  EXPECT_EQ(name(rule, 4), pro);  // another override keeps the count of a tier
   EXPECT_EQ((std::set{*name(rule, 0), *name(rule, 1), *name(rule, 2), *name(rule, 3), *pro}).size(), 5U);
 }
 
-// Whatever came before it, and whether its marks are worked out or not: of rules that tell clients apart
-// alike the second is named by what was digested for the first.
+// Consecutive rules with the same key share one digest of the client. A name must not depend on earlier
+// rules, or on whether marks were computed in advance.
 TEST_F(NameKey, RulesInARowAreNamedAsEachAlone) {
   request_.client.user = "ann";
   std::vector<Rule> rules;
@@ -293,12 +293,12 @@ TEST_F(NameKey, RulesInARowAreNamedAsEachAlone) {
     ASSERT_EQ(name, name_key(rule, applied, request_, key));
     if (name) names.insert(*name);
   }
-  // Two names, three variants, elastic or not, two keys; {"org"} names the address, as {"ip"} does, or
-  // nobody.
+  // Two rule names, three variants, elastic or not, two secret keys, and four clients: {"org"} names the
+  // address like {"ip"}, or has no name.
   EXPECT_EQ(names.size(), 2U * 3 * 2 * 2 * 4);
 }
 
-// Each of weirs that differ in it would else take what the other has counted for nothing.
+// Weirs with different forms would otherwise read each other's state as missing.
 TEST_F(NameKey, OfStateInRedisSaysInWhichForm) {
   const limit::Rate rate{.count = 10, .period = base::Duration{1'000'000}};
   const limit::SharedLimiter limiters[] = {
@@ -321,7 +321,7 @@ TEST_F(NameKey, OfStateInRedisSaysInWhichForm) {
   }
 }
 
-// What balances by hash goes by: no rule is concerned, and the address stands in for what is missing.
+// Balancing by hash uses this name. It needs no rule, and the address replaces a missing part.
 TEST_F(NameKey, AClientHasANameWithoutARule) {
   const auto of = [&](std::initializer_list<std::string_view> parts) {
     return name_client(rule_of("any", parts).key, request_, kKey);

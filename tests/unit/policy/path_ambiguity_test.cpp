@@ -1,5 +1,5 @@
-// A path that servers read in several ways is refused where a condition, a key or a route tells the readings
-// apart, and nowhere else.
+// weir rejects a path that servers read in several ways if a condition, a key or a route distinguishes the
+// readings. Otherwise it accepts the path.
 #include "unit/policy/sample.hpp"
 
 #include "weir/policy/inquiry.hpp"
@@ -96,7 +96,7 @@ TEST(PathAmbiguity, NoReadingOfAnyServerGetsRoundARule) {
     EXPECT_EQ(outcome(rule_on(on_path("/admin*")), target), Outcome::Met) << target;
 }
 
-// Most servers take "%2F" for a part of a name: what meets the rule by the normal form meets it.
+// Most servers read "%2F" as part of a name. A request that matches the rule by its normal form matches it.
 TEST(PathAmbiguity, AnEncodedSlashInANameIsNoDoubtWhereTheRuleIsMetAnyway) {
   const auto rule = rule_on(on_path("~^/projects/[^/]+/issues$"));
   EXPECT_EQ(outcome(rule, "/projects/group%2Fproject/issues"), Outcome::Met);
@@ -149,7 +149,7 @@ Route route(const char* name, Match match) {
 
 class RouteChoice : public testing::Test {
  protected:
-  // Whether the routes lead the readings apart, and which route is taken.
+  // Returns the route, and whether readings lead to different routes.
   std::string choose(const std::string& target) {
     EXPECT_FALSE(described_.read(asking_for(target), settings_, {}, 1));
     const auto chosen = choose_route(routes_, described_.request());

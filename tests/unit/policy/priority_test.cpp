@@ -40,7 +40,7 @@ TEST(NameClient, ByTheFirstThatIsPresent) {
   EXPECT_NE(name_client(request, kKey), by_user) << "an API key that reads like a user is not that user";
 }
 
-// Who invented keys was as many clients as it liked, and had the others sent away.
+// A client that invented keys used to count as many clients, and displaced others.
 TEST(NameClient, IsNotByAKeyThatNobodyVouchesFor) {
   const auto head = head_with({{"X-API-Key", "invented"}});
   const auto of = [&](const ClientSettings& settings) {

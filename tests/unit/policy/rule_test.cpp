@@ -133,7 +133,7 @@ TEST(AppliedLimiter, AnElasticLimitByLoadAndTheOtherCounts) {
   EXPECT_EQ(enforced(0.69), rule.elastic->limiter.get());
   EXPECT_EQ(enforced(0.7), rule.limiter.get());
   EXPECT_EQ(enforced(1), rule.limiter.get());
-  request.client.tier = "free";  // stands alone
+  request.client.tier = "free";  // it has no elastic limit
   EXPECT_FALSE(applied_limiter(rule, request).paired);
   rule.tiers[0].elastic = Elastic{.limiter = bucket(9, 9), .while_load_below = 1};
   request.load = 0.5;
@@ -159,7 +159,7 @@ TEST(AppliedLimiter, OfAnElasticLimitTheShareIsEnforcedAndTold) {
   EXPECT_EQ(own.told, rule.local_share->get());
 }
 
-// By which a log line says whether the rule of now would have asked the same of its request.
+// A log line stores this digest. It tells whether the present rule reads the same things from the request.
 TEST(DigestOfAsks, IsOfEverythingThatARuleAsks) {
   Rule rule = rule_of("r", {"ip"});
   rule.cost_from = {CostSource::Kind::Header, "x-cost", 0};

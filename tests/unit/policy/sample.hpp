@@ -1,4 +1,4 @@
-// Requests, rules and limiters to test with, built by hand.
+// Hand-made requests, rules and limiters for tests.
 #pragma once
 
 #include "weir/policy/evaluation.hpp"
@@ -35,7 +35,7 @@ inline base::Cidr cidr(std::string_view text) {
   return base::Cidr::parse(text).value();
 }
 
-// REQUIRES that nothing of an earlier client is looked at any more.
+// REQUIRES: nobody uses the result of an earlier call any more.
 inline ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
                                const http::RequestHead& head) {
   static Credentials credentials;
@@ -52,14 +52,14 @@ inline Rule rule_of(std::string name, std::initializer_list<std::string_view> pa
   return rule;
 }
 
-// REQUIRES that `head` outlives the request.
+// REQUIRES: `head` outlives the request.
 inline Request request_of(const http::RequestHead& head, std::string_view address = "203.0.113.7") {
   Request request{.head = &head, .path = "/", .host = "example.com", .route = "api", .client = {}};
   request.client.peer = request.client.address = request.client.network = ip(address);
   return request;
 }
 
-// The name under the variant of that number.
+// Returns the name under the variant with that number.
 inline std::optional<limit::Key> name_key(const Rule& rule, unsigned variant, const Request& request,
                                           base::SipKey key) {
   const AppliedLimiter applied{rule.limiter.get(), rule.limiter.get(), static_cast<std::uint16_t>(variant)};

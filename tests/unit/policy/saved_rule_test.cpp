@@ -1,4 +1,4 @@
-// When a snapshot's cells still mean the same to a rule.
+// When a snapshot's cells keep their meaning for a rule.
 #include "weir/policy/saved_rule.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ limit::Limiter bucket(std::uint64_t burst) {
 
 class SavedRuleTest : public testing::Test {
  protected:
-  // Whether a rule of today reads the cells of the one that a test has changed it from.
+  // Returns true if the rule can read the cells of the version before the test changed it.
   [[nodiscard]] bool reads() const {
     const std::vector<Rule> was = {was_}, is = {is_};
     return saved_rules(is)[0].reads(saved_rules(was)[0]);
@@ -80,7 +80,7 @@ TEST_F(SavedRuleTest, OfOverridesThatMatchAlikeEachIsItsOwn) {
   EXPECT_FALSE(reads());
 }
 
-// What lines of a bill are charged to when the table is full, and what a snapshot finds it again by.
+// Overflow cells and snapshots tell limiters apart by their ledger.
 TEST_F(SavedRuleTest, EveryLimiterThatCountsApartIsALedger) {
   is_.elastic = Elastic{.limiter = bucket(50), .while_load_below = 0.5};
   is_.overrides = {{.tier = {}, .limiter = bucket(1)}};

@@ -1,4 +1,4 @@
-// What answers say of their cost, and which of them are charged.
+// How weir reads the cost in a response, and which responses are charged.
 #include "weir/policy/settlement.hpp"
 
 #include "unit/policy/sample.hpp"
@@ -69,7 +69,7 @@ TEST(Settlement, AHeaderSaysAWholeNumberFromZero) {
     EXPECT_EQ(in_header({{"X-Tokens", text}}), kUnreadable) << text;
 }
 
-// Not the reserve: that would make the dearest answers the cheapest.
+// Keeping the reserve instead would make the most expensive responses the cheapest.
 TEST(Settlement, WhatIsMoreThanAnythingMayCostIsTheMost) {
   for (const auto text : {"2147483649", "99999999999", "123456789012345678901234567890"})
     EXPECT_EQ(in_header({{"X-Tokens", text}}), amount(limit::kMaxCost)) << text;
@@ -86,7 +86,7 @@ TEST(Settlement, AWholeNumberMayHaveAPointOrAnExponent) {
   EXPECT_EQ(in_header({{"X-Tokens", "1e-400"}}, 100), amount(1));
 }
 
-// Larger than a double can be, too.
+// Also larger than a double.
 TEST(Settlement, AnAmountBeyondAllBoundsIsTheMost) {
   const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/n"};
   for (const std::string text : {"1e10", "1e308", "1e309", "1e400", "1.5E+99999", "0.001e400", "\"1e400\""}) {
@@ -122,7 +122,7 @@ TEST(Settlement, ABodySaysItUnderItsPointer) {
     EXPECT_EQ(in(body), kUnreadable) << body;
 }
 
-// It would give the reserve back for an answer that says nothing.
+// Otherwise weir would refund the reserve for a response without an amount.
 TEST(Settlement, AStringThatIsNoNumberIsNotNothing) {
   const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/n"};
   for (const std::string text : {"none", "unavailable", "e", "1e", "e3", "12e2x", "-1e3", ""})

@@ -1,4 +1,4 @@
-// Soft and elastic limits over time, with a key table: what is admitted, and what clients are told.
+// Soft and elastic limits over time, with a key table: what weir admits, and what it reports to clients.
 #include "unit/policy/sample.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -57,7 +57,7 @@ TEST_F(Throttling, SoftAdmitsItsMarginAndSaysSo) {
   EXPECT_EQ(refused.verdict, Verdict::Reject);
   EXPECT_FALSE(refused.exceeded);
   EXPECT_EQ(refused.outcome.remaining, 0U);
-  EXPECT_EQ(refused.outcome.retry_after, std::chrono::seconds(1));  // truthful: then it is admitted, softly
+  EXPECT_EQ(refused.outcome.retry_after, std::chrono::seconds(1));  // then admitted, over the soft limit
   EXPECT_TRUE(ask(1, kNow + std::chrono::seconds(1)).exceeded);
 }
 
@@ -66,10 +66,10 @@ TEST_F(Throttling, TheTightestIsFoundByWhatIsTold) {
   rules_[0].soft = bucket(1, 8);
   rules_.push_back(rule_of("s", {"ip"}));
   rules_[1].limiter = bucket(1, 10);
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(ask().rule, rules_.data());  // 4 of 8 left, and told 0 of 4
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(ask().rule, rules_.data());  // 4 of 8 left, reported as 0 of 4
 }
 
-// Whoever is met after it, and whoever speaks.
+// The order of the rules and the reported rule do not matter.
 TEST_F(Throttling, ASoftLimitThatIsExceededIsToldOnceForAll) {
   rules_[0].limiter = bucket(1, 1);
   rules_[0].soft = bucket(1, 3);
@@ -80,7 +80,7 @@ TEST_F(Throttling, ASoftLimitThatIsExceededIsToldOnceForAll) {
   EXPECT_TRUE(ask().exceeded);
 }
 
-// The law: what is told as left does not grow before `more_after`, and has grown by then.
+// Law: the reported remaining units do not grow before `more_after`, and have grown by then.
 TEST_F(Throttling, ARemainingThatIsToldGrowsWhenItIsSaid) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -115,7 +115,7 @@ TEST_F(Throttling, ARemainingThatIsToldGrowsWhenItIsSaid) {
       ASSERT_EQ(told_at(now), told.remaining);
       if (told.more_after == base::Duration{0}) continue;
       ASSERT_GT(told_at(now + told.more_after), told.remaining);
-      const auto before = told.more_after - base::Duration(2);  // two roundings up
+      const auto before = told.more_after - base::Duration(2);  // rounded up twice
       if (before.count() > 0) {
         ASSERT_EQ(told_at(now + before), told.remaining);
       }
@@ -139,10 +139,10 @@ TEST_F(ElasticLimit, WhileThereIsRoomTheHigherOneHolds) {
 TEST_F(ElasticLimit, WithoutRoomTheRulesOwn) {
   EXPECT_EQ(admitted_of(9, 0.5), 2);
   EXPECT_EQ(limit::quota(*ask(0.5).limiter), 2U);
-  EXPECT_EQ(admitted_of(9, 0.1), 3);  // what was admitted then counts now
+  EXPECT_EQ(admitted_of(9, 0.1), 3);  // now counts what the elastic limit admitted
 }
 
-// Load that comes and goes must not give both limits, one after the other.
+// Load that rises and falls must not grant both limits in turn.
 TEST_F(ElasticLimit, WhenRoomRunsOutWhatWasAdmittedCounts) {
   EXPECT_EQ(admitted_of(4, 0.1), 4);
   EXPECT_EQ(admitted_of(9, 0.9), 0);

@@ -29,11 +29,11 @@ TokenVerifier verifier(TokenSettings settings = {"HS256", kSecret, {}, {}}) {
 bool accepted(const TokenVerifier& verifier, const std::string& token, base::TimePoint now = kNow) {
   Claims claims;
   const bool good = !verifier.verify(token, now, claims);
-  EXPECT_EQ(claims.find("sub").empty(), !good) << token;  // every token here has one
+  EXPECT_EQ(claims.find("sub").empty(), !good) << token;  // every token here has this claim
   return good;
 }
 
-// RFC 7515 appendix A.1, a token that others made.
+// RFC 7515 appendix A.1: a token from another implementation.
 TEST(Token, OfTheStandard) {
   std::string key(66, '\0');
   const std::string_view text =
@@ -42,7 +42,7 @@ TEST(Token, OfTheStandard) {
       EVP_DecodeBlock(reinterpret_cast<unsigned char*>(key.data()),
                       reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size())),
       66);
-  key.resize(64);  // without what the padding stands for
+  key.resize(64);  // without the octets of the padding
   const auto of_standard = verifier({"HS256", key, {}, {}});
   const std::string token =
       "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9."
@@ -138,7 +138,7 @@ TEST(Token, ThatIsNotGenuineIsRefusedWithAReason) {
       {good + ".x", Malformed},
       {good + "=", Malformed},
       {good + "x", Signature},
-      {good + "xx", Malformed},  // 45 letters are no octets
+      {good + "xx", Malformed},  // no octets encode to 45 letters
       {body, Malformed},
       {body + ".", Signature},
       {altered, Signature},
@@ -211,7 +211,7 @@ std::string pem(EVP_PKEY* key, bool whole) {
   return {text, static_cast<std::size_t>(size)};
 }
 
-// As RFC 7518 §3.4 has it: r and s, each of `size` octets.
+// Converts a signature to the form of RFC 7518 §3.4: r and s, each of `size` octets.
 std::string as_pair(const std::string& der, int size) {
   const auto* at = reinterpret_cast<const unsigned char*>(der.data());
   const std::unique_ptr<ECDSA_SIG, decltype(&ECDSA_SIG_free)> both(
@@ -226,7 +226,7 @@ std::string as_pair(const std::string& der, int size) {
 struct Signer {
   const char* name;
   const EVP_MD* hash;
-  int size;  // of r and s, in octets; RSA: 0
+  int size;  // octets of r and s; RSA: 0
   Key key;
 
   [[nodiscard]] std::string signature(const std::string& text) const {
@@ -267,7 +267,7 @@ TEST(Token, OfPublicKeys) {
       if (&other != &signer) {
         EXPECT_EQ(fault_of(other.token(), checks), TokenFault::Algorithm) << signer.name << other.name;
       }
-    // The public key is no secret: an HMAC made with it proves nothing, whatever its header says.
+    // The public key is not secret, so an HMAC made with it proves nothing, whatever the header says.
     const auto key = pem(signer.key.get(), false);
     EXPECT_EQ(fault_of(signed_token(R"({"sub":"a"})", key), checks), TokenFault::Algorithm) << signer.name;
     const auto header = std::string(R"({"alg":")") + signer.name + "\"}";

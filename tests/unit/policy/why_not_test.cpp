@@ -74,7 +74,7 @@ TEST_F(WhyNot, ValuesOfHeadersAreNotRepeated) {
   EXPECT_EQ(why(match).find("s3cret"), std::string::npos);
 }
 
-// Words and verdict come of one walk: there is a reason exactly where it does not hold.
+// Explanation and decision come from the same walk: there is a reason exactly if the conditions do not hold.
 TEST_F(WhyNot, HasAReasonExactlyWhereItDoesNotHold) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE(seed);
@@ -125,7 +125,7 @@ TEST_F(KeyValues, WhatIsMissingFallsBackOnTheAddress) {
   EXPECT_EQ(texts(rule), std::vector<std::string>{"ip:203.0.113.7"});
 }
 
-// What is shown can be asked for again, and names the same key: in the table and in Redis, in a cluster too.
+// A shown key can be entered again and names the same key: in the table, in Redis and in a cluster.
 TEST_F(KeyValues, WhatPeopleWriteNamesTheKeyThatRequestsDo) {
   constexpr base::SipKey kKey{3, 4};
   request_.client.user = "ada";
@@ -174,7 +174,7 @@ TEST_F(KeyValues, ANameUnderOneLimiterLeadsToThatUnderEveryOther) {
                 name_values(rule, to, *values, kKey));
 }
 
-// JSON holds no octets: what is shown is text, and names the same key all the same.
+// JSON cannot hold any octets. The shown text still names the same key.
 TEST_F(KeyValues, OctetsThatAreNoTextAreShownAsTextAndTakenBack) {
   constexpr base::SipKey kKey{3, 4};
   const Rule rule = rule_of("r", {"query:team"});
