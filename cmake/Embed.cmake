@@ -1,4 +1,5 @@
-# SOURCE as a raw string literal. A line "--#include FILE" becomes that file, which lies beside it.
+# Writes SOURCE as a raw string literal. A line "--#include FILE" is replaced by the file, which lies in the same
+# folder.
 file(READ ${SOURCE} text)
 get_filename_component(folder ${SOURCE} DIRECTORY)
 string(REGEX MATCHALL "--#include [a-z_.]+\n" lines "${text}")

@@ -1,7 +1,8 @@
-# What `cmake --install` puts where, by the FHS, and the .deb that CPack makes of it (./dev package).
+# Installs files by the Filesystem Hierarchy Standard (`cmake --install`), and lets CPack make a .deb of them (./dev
+# package).
 include(GNUInstallDirs)
 
-# The unit, and the configuration that names the schema, say /usr and /etc: with another prefix they say where it is.
+# The unit and the configuration (which names the schema) contain /usr and /etc. These paths follow another prefix.
 foreach(file weir.service weir.toml)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/packaging/${file})
   file(READ ${PROJECT_SOURCE_DIR}/packaging/${file} text)
@@ -11,7 +12,7 @@ foreach(file weir.service weir.toml)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/packaging/${file} CONTENT "${text}" @ONLY)
 endforeach()
 
-# Debian has manual pages and changelogs compressed, and without a time stamp so that a build is the same every time.
+# Debian wants compressed manual pages and changelogs. They have no time stamp, so that builds are reproducible.
 set(compressed)
 foreach(file man/weir.8 man/weir.toml.5 debian/changelog)
   get_filename_component(name ${file} NAME)

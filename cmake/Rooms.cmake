@@ -2,7 +2,7 @@
 
 function(weir_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
-  # g++ 12 reports these falsely in inlined library code once optimising (GCC bugs 105329, 105651, 109224).
+  # g++ 12 gives false warnings of these kinds in optimised library code (GCC bugs 105329, 105651, 109224).
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-mismatched-new-delete>)
   if(WEIR_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
@@ -11,21 +11,23 @@ function(weir_compile_options target)
     target_compile_options(${target} PRIVATE -fsanitize=${WEIR_SANITIZE} -fno-omit-frame-pointer
                                              -fno-sanitize-recover=undefined)
     if(WEIR_SANITIZE MATCHES undefined)
-      # What these find, AddressSanitizer sees as well, but for alignment, and the fuzz targets, which clang compiles, have
-      # all of them: g++ takes twice as long with them.
+      # AddressSanitizer finds the same faults, except for alignment. The fuzz targets, which clang compiles, have all
+      # of these checks. With g++ they would double the compile time.
       target_compile_options(${target} PRIVATE
         $<$<CXX_COMPILER_ID:GNU>:-fno-sanitize=null,vptr,object-size,alignment>)
     endif()
     if(WEIR_SANITIZE STREQUAL "thread")
-      # Asio also fences, which ThreadSanitizer does not see; it hands work over under a mutex, which it does.
+      # ThreadSanitizer does not understand Asio's fences, but it understands the mutex under which Asio hands work
+      # over.
       target_compile_options(${target} PRIVATE -Wno-tsan)
     endif()
     target_link_options(${target} PRIVATE -fsanitize=${WEIR_SANITIZE})
   endif()
 endfunction()
 
-# weir_room(NAME [PRECOMPILED what, if not the standard headers] [DEPENDS rooms below] [LIBRARIES outside libraries]
-#           [EMBED files under src/ to carry as text])
+# weir_room(NAME [PRECOMPILED set of headers, if not the standard one] [DEPENDS rooms below] [LIBRARIES outside
+# libraries]
+#           [EMBED files under src/ to embed as text])
 function(weir_room name)
   cmake_parse_arguments(ROOM "" "PRECOMPILED" "DEPENDS;LIBRARIES;EMBED" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
@@ -41,7 +43,7 @@ function(weir_room name)
     weir_embed(${target} ${file})
   endforeach()
   weir_compile_options(${target})
-  if(WEIR_FUZZ)  # clang 14 fails at some coroutines with it: "Cannot represent a difference across sections"
+  if(WEIR_FUZZ)  # clang 14 fails at some coroutines with this check: "Cannot represent a difference across sections"
     foreach(source ${sources})
       file(STRINGS ${source} coroutines REGEX "co_await|co_return" LIMIT_COUNT 1)
       if(coroutines)
@@ -55,8 +57,8 @@ function(weir_room name)
   weir_precompile_with(${target} ${ROOM_PRECOMPILED})
 endfunction()
 
-# Turns src/<file> into <file>.inc, a raw string literal, on the include path of the target. Whatever lies beside it with
-# the same ending may be a part of it.
+# Turns src/<file> into <file>.inc, a raw string literal, on the include path of the target. Depends on all files with
+# the same ending in its folder, because the file may include them.
 function(weir_embed target file)
   set(source ${PROJECT_SOURCE_DIR}/src/${file})
   get_filename_component(folder ${source} DIRECTORY)
@@ -65,7 +67,7 @@ function(weir_embed target file)
   weir_embed_as(${target} ${source} ${file} ${parts})
 endfunction()
 
-# The same for a file anywhere, as <file>.inc. Further arguments are the files that it is made of.
+# Does the same for a file anywhere. Further arguments are the files that it depends on.
 function(weir_embed_as target source file)
   set(output ${PROJECT_BINARY_DIR}/embedded/${file}.inc)
   set(parts ${ARGN})

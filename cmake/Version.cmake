@@ -1,5 +1,5 @@
-# Writes OUTPUT, a source that holds the version, and the commit and its date where SOURCE is a git work tree.
-# Run at each build; the file changes only with what it says.
+# Writes OUTPUT, a source file with the version. If SOURCE is a git work tree, the text includes the commit and its
+# date. Runs at each build, and changes the file only if its text changes.
 set(commit "${COMMIT}")
 if(NOT commit)
   execute_process(COMMAND git -C ${SOURCE} log -1 --abbrev=12 --date=short --format=%h,\ %cd

@@ -18,7 +18,7 @@ import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# What listens where, unless the port is taken: config/demo.toml has the same defaults.
+# The usual port of each use, unless it is taken. config/demo.toml has the same defaults.
 DEFAULT_PORTS = {"HTTP": 8080, "HTTPS": 8443, "admin": 9900, "upstream": 9001}
 PORT_VARIABLES = {"HTTP": "WEIR_DEMO_PORT", "HTTPS": "WEIR_DEMO_TLS_PORT", "admin": "WEIR_DEMO_ADMIN_PORT",
                   "upstream": "WEIR_DEMO_UPSTREAM_PORT"}
@@ -29,11 +29,11 @@ QUEUED = 5  # requests; config/demo.toml forwards one each 200 ms
 
 
 class DemoError(Exception):
-    """What a person can read and act on."""
+    """An error message for the user, who can fix its cause."""
 
 
 def why_taken(port):
-    """Why no server can listen on the port of 127.0.0.1; None if one can."""
+    """Returns the reason why no server can listen on the port of 127.0.0.1; None if one can."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -52,7 +52,7 @@ def free_port(first, used):
 
 
 def choose_ports(chosen):
-    """The port for each use. `chosen` is the HTTP port the user asked for, or None."""
+    """Returns the port for each use. `chosen` is the HTTP port that the user asked for, or None."""
     if chosen is not None and (reason := why_taken(chosen)) is not None:
         raise DemoError(f"--port {chosen}: 127.0.0.1:{chosen} cannot be used: {reason}. Choose another port, "
                         "or leave --port out to have a free one taken")
@@ -76,7 +76,7 @@ def make_certificate(folder):
 
 
 class Demo:
-    """The two processes and the folder they share; leaving the `with` ends them."""
+    """The two processes and their common folder. Leaving the `with` block ends the processes."""
 
     def __init__(self, weir, ports):
         self.weir = weir
@@ -170,7 +170,7 @@ def curl(*arguments):
 
 
 def curl_many(demo, name, count, url, *arguments):
-    """Requests the URL `count` times from one curl; its answers in order."""
+    """Requests the URL `count` times from one curl, and returns the responses in order."""
     run_curl("-o", str(demo.folder / f"{name}-#1"), *arguments, f"{url}?[1-{count}]")
     return [Answer((demo.folder / f"{name}-{number}").read_bytes().decode()) for number in range(1, count + 1)]
 
@@ -196,7 +196,7 @@ def try_admitted(demo):
 
 
 def try_burst(demo):
-    """The refusal that is checked is one of the burst: a request after it might find the bucket refilled."""
+    """Checks a refusal inside the burst. A request after the burst might find the bucket refilled."""
     url = demo.url("/api/burst")
     answers = curl_many(demo, "burst", BURST, url)
     statuses = [answer.status for answer in answers]
@@ -231,7 +231,7 @@ def try_tls(demo):
 
 
 def try_queue(demo):
-    """Requests that arrive together leave 200 ms apart, so the last one is answered 800 ms after the first at the earliest."""
+    """Sends requests that arrive together and leave 200 ms apart. The last response comes at least 800 ms after the first."""
     began = time.monotonic()
     answers = curl_many(demo, "queue", QUEUED, demo.url("/queue"), "--parallel")
     took = time.monotonic() - began
@@ -298,7 +298,7 @@ def port_number(text):
 def main():
     parser = argparse.ArgumentParser(prog="./dev demo", description=__doc__)
     parser.add_argument("--weir", help=argparse.SUPPRESS)
-    parser.add_argument("--check-arguments", action="store_true", help=argparse.SUPPRESS)  # only; ./dev asks before it builds
+    parser.add_argument("--check-arguments", action="store_true", help=argparse.SUPPRESS)  # ./dev checks the arguments before it builds
     parser.add_argument("--smoke", action="store_true", help="send the requests, check the answers, exit")
     parser.add_argument("--port", type=port_number, help="for HTTP; without it 8080, or the next free one")
     options = parser.parse_args()

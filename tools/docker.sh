@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds docker/Dockerfile as weir:latest: with the engine that runs here, or else with buildah, which needs root
-# but no engine and no registry (its base image is made by debootstrap). Called by ./dev docker.
+# Builds docker/Dockerfile as weir:latest with the container engine of this machine. Without one, uses buildah, which
+# needs root but no engine and no registry (debootstrap makes its base image). Called by ./dev docker.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,13 +11,13 @@ build_with_engine() {
   "$1" build -f docker/Dockerfile -t weir:latest .
 }
 
-# A Debian 12 of the least size as localhost/weir-base, once.
+# Makes the image localhost/weir-base with a minimal Debian 12, unless it exists.
 make_base() {
   buildah images -q localhost/weir-base >/dev/null 2>&1 && return
   say "making a base image with debootstrap"
   local root container
   root=$(mktemp -d)
-  # Without DEBIAN_MIRROR, debootstrap takes its own default.
+  # Without DEBIAN_MIRROR, debootstrap uses its own default.
   debootstrap --variant=minbase bookworm "$root" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >/dev/null
   rm -rf "$root"/var/lib/apt/lists/* "$root"/var/cache/apt/archives/*.deb
   container=$(buildah from scratch)
@@ -33,13 +33,13 @@ build_with_buildah() {
   export STORAGE_DRIVER="${STORAGE_DRIVER:-vfs}" BUILDAH_ISOLATION=chroot
   make_base
   say "building with buildah"
-  # Apt's own settings of this machine, such as a proxy, hold inside as well.
+  # Uses this machine's apt settings inside as well, such as a proxy.
   buildah build --isolation chroot --format docker --network host -v /etc/apt/apt.conf.d:/etc/apt/apt.conf.d:ro \
     --build-arg BASE=localhost/weir-base -f docker/Dockerfile -t weir:latest .
   check_image
 }
 
-# The image's binary answers, and its user is not root.
+# Checks that the image's binary answers and that its user is not root.
 check_image() {
   local container
   container=$(buildah from weir:latest)

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# clang-format, clang-tidy and shellcheck over the files named, or over the whole tree. Called by ./dev lint,
-# which has configured build-lint: clang-tidy reads compile_commands.json there. With --quick clang-tidy leaves the tests
-# out, sources that have not changed lately, and all checks but those that find what neither compilers nor sanitizers do.
+# Runs clang-format, clang-tidy and shellcheck on the named files, or on the whole tree. Called by ./dev lint, which has
+# configured build-lint, where clang-tidy reads compile_commands.json. With --quick clang-tidy skips the tests and
+# sources that have not changed lately, and runs only checks that find what compilers and sanitizers miss.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
-# Moves and copies, lifetimes, conversions. Each check goes through every header of Asio's again, so each has its price.
+# Checks of moves and copies, lifetimes and conversions. Every check reads all headers of Asio again, so each one costs
+# time.
 readonly QUICK_CHECKS="-*,bugprone-dangling-handle,bugprone-fold-init-type,bugprone-incorrect-roundings,\
 bugprone-move-forwarding-reference,bugprone-signed-char-misuse,bugprone-unhandled-self-assignment,bugprone-unused-raii,\
 bugprone-use-after-move,cppcoreguidelines-slicing,modernize-use-override,performance-for-range-copy,\
@@ -40,7 +41,8 @@ check_scripts() {
   verdict "shellcheck: $# files" $?
 }
 
-# Sources that none of the last forty commits has changed, but for moves: they were looked at when one did.
+# Lists the sources that none of the last forty commits has changed except by moving. They were checked at their last
+# change.
 long_unchanged() {
   tracked 'src/*.cpp' | sort | comm -23 - <(git log -n 40 -M90% --diff-filter=AM --name-only --format= -- 'src/*.cpp' | sort -u)
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the .deb into build-package/. With --smoke it (or one that is named) is then installed on a bare Debian 12 (as root, by
-# debootstrap), and the service's own command line is run there and asked. Called by ./dev package.
+# Builds the .deb into build-package/. With --smoke, installs it (or a named file) on a minimal Debian 12, runs the
+# service's command line there, and sends it a request. That needs root and debootstrap. Called by ./dev package.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -9,7 +9,7 @@ folder=build-package
 say() { printf '== %s\n' "$*" >&2; }
 fail() { printf 'dev: %s\n' "$*" >&2; exit 1; }
 
-# With the flags that Debian hardens programs with.
+# Uses the flags with which Debian hardens programs.
 build_package() {
   ./dev deps build package
   local flags
@@ -27,24 +27,24 @@ build_package() {
   say "made $deb"
 }
 
-# in_root COMMAND...: as root of the bare system.
+# in_root COMMAND...: runs a command as root of the minimal system.
 in_root() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"; }
 
-# A Debian 12 of the least size, kept as an archive for the next time.
+# Makes a minimal Debian 12, and keeps it as an archive for the next time.
 make_root() {
   local base
   base=${XDG_CACHE_HOME:-$HOME/.cache}/weir-bookworm-$(dpkg --print-architecture).tar
   if [ ! -s "$base" ]; then
     say "making a bare Debian 12 with debootstrap"
     mkdir -p "$(dirname "$base")"
-    # Without DEBIAN_MIRROR, debootstrap takes its own default.
+    # Without DEBIAN_MIRROR, debootstrap uses its own default.
     debootstrap --variant=minbase bookworm "$root" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >"$root.log" || { cat "$root.log" >&2; fail "debootstrap failed"; }
     tar -C "$root" -cf "$base.new" .
     mv "$base.new" "$base"
   else
     tar -C "$root" -xf "$base"
   fi
-  # Apt's own settings of this machine, such as a proxy, hold inside as well.
+  # Uses this machine's apt settings inside as well, such as a proxy.
   cp -a /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
   cp /etc/resolv.conf "$root/etc/resolv.conf"
 }
@@ -57,7 +57,7 @@ install_package() {
     { cat "$root.log" >&2; fail "the package does not install"; }
 }
 
-# Status and body of what the service answers; a failure while nobody does.
+# Prints status and body of the service's response. Fails if there is none.
 ask() {
   python3 -c '
 import urllib.error, urllib.request
@@ -67,7 +67,7 @@ except urllib.error.HTTPError as answer:
     print(answer.code, answer.read().decode().strip())'
 }
 
-# What the unit starts, as its user and with what systemd would give it; asked until it answers.
+# Starts the unit's command as its user, with the environment that systemd would set, and asks until it answers.
 run_service() {
   local environment=(STATE_DIRECTORY=/var/lib/weir LOGS_DIRECTORY=/var/log/weir) command
   read -r -a command <<<"$(sed -n 's/^ExecStart=//p' "$root/lib/systemd/system/weir.service")"

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What is written down of the binary's own words, made anew: config/weir.schema.json, and between the lines that say so
-the keys in docs/configuration.md and packaging/man/weir.toml.5 and the commands, in short and in full, in packaging/man/weir.8.
+"""Rewrites the documents that contain the binary's own texts: config/weir.schema.json, the keys in docs/configuration.md and
+packaging/man/weir.toml.5, and the commands in packaging/man/weir.8. Marks in the documents show where the texts go.
 
-With --check nothing is written: what differs is shown, and the status is 1. `./dev reference` builds weir and runs this."""
+With --check, writes nothing, shows the differences and exits with 1 if there are any. `./dev reference` builds weir and runs
+this."""
 
 import argparse
 import difflib
@@ -18,13 +19,13 @@ BEGIN, END = "made by ./dev reference: begin", "made by ./dev reference: end"
 
 
 def referred(shape):
-    """The name of the definition that a shape is; None: it stands for itself."""
+    """Returns the name of the definition that a shape refers to; None if the shape is no reference."""
     inner = shape.get("allOf", [shape])[0]
     return inner["$ref"].removeprefix("#/definitions/") if "$ref" in inner else None
 
 
 class Table:
-    """A table of keys and where it may stand: `places` as TOML has them, the first one its home."""
+    """A table of keys. `places` are the names under which it may stand in TOML; the first one names it."""
 
     def __init__(self, name, schema):
         self.name, self.places = name, []
@@ -32,14 +33,14 @@ class Table:
         self.keys = schema["properties"]
 
     def rows(self, describe):
-        """Key, type, default and what it is for, of each key."""
+        """Returns the key, type, default and purpose of each key."""
         for key, shape in self.keys.items():
             default = "required" if key in self.required else spelled(shape["default"]) if "default" in shape else ""
             yield key, describe(shape), default, shape.get("description", "")
 
 
 def tables_of(schema):
-    """All tables in the order in which they come, the places of each filled in."""
+    """Returns all tables in order, each with its places."""
     found = {"": Table("", schema)}
     found.update((name, Table(name, entry)) for name, entry in schema["definitions"].items() if "properties" in entry)
 
@@ -61,14 +62,14 @@ def tables_of(schema):
 
 
 def spelled(value):
-    """As TOML has it."""
+    """Returns the value in TOML syntax."""
     if isinstance(value, list):
         return "[" + ", ".join(map(spelled, value)) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 
 def type_of(shape, link):
-    """In words; `link` says the name of a definition."""
+    """Returns the type in words. `link` returns the text for the name of a definition."""
     name = referred(shape)
     if name:
         return link(name)
@@ -139,13 +140,13 @@ def help_of(weir, *command):
 
 
 def entries(weir, *command):
-    """(what is typed, what it does) of each line of a help text that says so."""
+    """Returns (option or command, description) for each entry of a help text."""
     found, _ = help_of(weir, *command)
     return [(typed, " ".join((about + " " + more).split())) for typed, about, more in found]
 
 
 def commands_of(weir, *above):
-    """(its words, what it does) of each command, those of commands behind them."""
+    """Returns (words of the command, description) for each command, and for subcommands after their command."""
     _, text = help_of(weir, *above)
     below = text.partition("\nSubcommands:\n")[2]
     for name, about in entries(weir, *above):
@@ -155,7 +156,7 @@ def commands_of(weir, *above):
 
 
 class Argument:
-    """An option, or what is typed without one: of a line such as `-c,--config FILE REQUIRED` or `logs LOG ... REQUIRED`."""
+    """An option or positional argument, from a help line such as `-c,--config FILE REQUIRED` or `logs LOG ... REQUIRED`."""
 
     def __init__(self, typed, about):
         self.required = typed.endswith(" REQUIRED")
@@ -164,10 +165,10 @@ class Argument:
         between = re.fullmatch(r"\w+ in \[(\S+) - (\S+)\]", check)
         self.about = about + (f", {between[1]} to {between[2]}" if between else "")
         self.is_option = self.names.startswith("-")
-        self.may_be_bare = False  # its value may stand without the option before it
+        self.may_be_bare = False  # its value may be given without the option's name
 
     def typed(self):
-        """As a synopsis has it."""
+        """Returns the argument as a synopsis shows it."""
         words = values(self.value)
         if self.is_option:
             name = f"\\fB{roff(self.names.rpartition(',')[2])}\\fR"
@@ -175,18 +176,18 @@ class Argument:
         return words if self.required else f"[{words}]"
 
     def entry(self):
-        """As a list of arguments has it."""
+        """Returns the argument as a list of arguments shows it."""
         names = ", ".join(f"\\fB{roff(name)}\\fR" for name in self.names.split(",")) if self.is_option else ""
         return [".TP", " ".join(filter(None, (names, values(self.value)))), roff(self.about + ".")]
 
 
 def values(text):
-    """With the words that stand for others set apart."""
+    """Returns the text with placeholders such as FILE in italics."""
     return re.sub(r"[A-Z]+", r"\\fI\g<0>\\fR", roff(text))
 
 
 def arguments_of(weir, command):
-    """Those without an option first."""
+    """Returns the arguments of a command, positional ones first."""
     _, text = help_of(weir, *command)
     below = text.partition("\nSubcommands:\n")[2]
     found = [Argument(*one) for one in entries(weir, *command)
@@ -221,7 +222,7 @@ def manual_of_commands(weir):
 # Files.
 
 def between(path, *parts):
-    """The text of a file with the lines of each part between those that mark them, in the order in which they come."""
+    """Returns the text of a file with each part between its two marks, in the order of the marks."""
     lines, text, left = (TREE / path).read_text().split("\n"), [], iter(parts)
     marks = [(number, BEGIN in line) for number, line in enumerate(lines, 1) if BEGIN in line or END in line]
     if [begins for _, begins in marks] != [True, False] * len(parts):
@@ -239,7 +240,7 @@ def between(path, *parts):
 
 
 def made(weir):
-    """What each file should hold."""
+    """Returns the text that each file should have."""
     text = subprocess.run([weir, "schema"], capture_output=True, text=True, check=True).stdout
     schema = json.loads(text)
     return {"config/weir.schema.json": text,
