@@ -47,7 +47,7 @@ class Calendar {
  private:
   struct Entry {
     std::int32_t first_day;
-    std::int64_t offset;     // s
+    std::int64_t offset;     // seconds
     base::TimePoint begins;  // of first_day
   };
   [[nodiscard]] std::int32_t day_number(base::TimePoint at) const noexcept;

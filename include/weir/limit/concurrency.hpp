@@ -107,7 +107,7 @@ class AdaptiveConcurrency {
   [[nodiscard]] std::uint64_t adapted(const State& state, std::uint64_t gradient) const noexcept;
   void learn(State& state, base::Duration latency, std::uint64_t chance) const noexcept;
 
-  std::uint64_t min_, max_, start_;  // start in 1/256
+  std::uint64_t min_, max_, start_;  // start_ in 1/256 of a unit
 };
 
 }  // namespace weir::limit

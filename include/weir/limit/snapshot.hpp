@@ -56,7 +56,7 @@ inline constexpr base::Duration kClocksAgree{2'000'000};
 // The clock of the process that restores a snapshot.
 struct RestoreAt {
   base::TimePoint now;      // to be added to all instants
-  base::Duration shift{0};  // by which instants are to be moved
+  base::Duration shift{0};  // to be added to all instants
 };
 
 // Takes the next bytes.

@@ -1,7 +1,7 @@
 // The evaluation of one request: its bill for all rules that apply, and the resulting decision.
 //
-//   collect ─► local lines  ─► KeyTable::charge ─┐
-//           └► remote lines ─► one call to Redis ─┴► decide
+//   collect ─► local charges  ─► KeyTable::charge ─┐
+//           └► remote charges ─► one call to Redis ─┴► decide
 //
 // Pure; lives on the stack of one exchange. The caller asks the stores (proxy::Gate).
 #pragma once

@@ -80,7 +80,7 @@ struct ClientIdentity {
   // until then.
   std::string_view token;
   const Claims* claims = nullptr;          // of a valid token; null: there is none
-  std::optional<TokenFault> token_fault;   // why the token was not accepted
+  std::optional<TokenFault> token_fault;   // why the token is invalid
   const ClientSettings* source = nullptr;  // the settings used; null: none
 };
 

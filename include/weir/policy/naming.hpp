@@ -31,7 +31,7 @@ class Namer {
   explicit Namer(const Request& request) noexcept : request_(request) {}
   [[nodiscard]] std::optional<limit::Key> name(const Rule& rule, const AppliedLimiter& applied,
                                                base::SipKey key);
-  // As the function below.
+  // Like the function of this name below.
   [[nodiscard]] std::optional<limit::Key> name_in_redis(const Rule& rule, const AppliedLimiter& applied,
                                                         const NamingKeys& keys);
 

@@ -7,7 +7,7 @@ namespace weir::limit {
 
 namespace {
 
-constexpr std::int64_t kDay = 86'400;  // s
+constexpr std::int64_t kDay = 86'400;  // seconds
 
 base::TimePoint midnight(std::int64_t day, std::int64_t offset) {
   return base::TimePoint(std::chrono::seconds(day * kDay - offset));

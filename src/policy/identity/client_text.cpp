@@ -163,7 +163,7 @@ void add_part(Text& text, const KeyPart& part, const Request& request) noexcept 
     return;
   }
   if (!text.empty()) text.add(" ");
-  text.add(request.client.network);  // on_missing = "ip"
+  text.add(request.client.network);  // on_missing = "ip": the address replaces the part
 }
 
 }  // namespace

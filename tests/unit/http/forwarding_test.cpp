@@ -231,7 +231,7 @@ TEST(WriteResponseHead, ToTheByte) {
       "HTTP/1.1 404 Not There\r\nServer: s\r\nContent-Length: 3\r\n\r\n");
 }
 
-// RFC 9110 §6.6.1.
+// RFC 9110 §6.6.1: a recipient may add Date to a response without it.
 TEST(WriteResponseHead, AnAnswerWithoutADateHasThatOfItsComing) {
   EXPECT_EQ(answered("HTTP/1.1 304 Same\r\ndate: then"), "HTTP/1.1 304 Same\r\ndate: then\r\n\r\n");
   EXPECT_EQ(answered("HTTP/1.1 304 Same\r\nETag: 1"), "HTTP/1.1 304 Same\r\nETag: 1\r\nDate: now\r\n\r\n");

@@ -1,5 +1,5 @@
 // The names of clients that other weirs use: in Redis, and in snapshots of the previous version. If one of
-// these tests fails, an upgrade gives every client a fresh limit, and two versions with one Redis grant two
+// these tests fails, an upgrade gives every client a fresh limit. Two versions with one Redis then grant two
 // limits each. kWhatToDo says how to change names on purpose.
 #include "unit/policy/sample.hpp"
 

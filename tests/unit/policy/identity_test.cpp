@@ -40,14 +40,14 @@ TEST(ForwardedClient, ASpoofedListChangesNothing) {
       {"203.0.113.7", {"198.51.100.1"}, "203.0.113.7"},  // not from a trusted proxy
       {"10.0.0.1", {}, "10.0.0.1"},
       {"10.0.0.1", {"203.0.113.7"}, "203.0.113.7"},
-      {"10.0.0.1", {"198.51.100.1, 203.0.113.7"}, "203.0.113.7"},  // the left one is the client's word
+      {"10.0.0.1", {"198.51.100.1, 203.0.113.7"}, "203.0.113.7"},  // a client may have written the left one
       {"10.0.0.1", {"198.51.100.1, 203.0.113.7, 10.9.9.9"}, "203.0.113.7"},  // over a second trusted proxy
       {"10.0.0.1", {"198.51.100.1", "203.0.113.7"}, "203.0.113.7"},          // several lines are one list
       {"10.0.0.1", {"203.0.113.7", "10.9.9.9"}, "203.0.113.7"},
       {"10.0.0.1", {"10.1.1.1, 10.2.2.2"}, "10.1.1.1"},               // all trusted: the leftmost
-      {"10.0.0.1", {"198.51.100.1, rubbish, 10.9.9.9"}, "10.9.9.9"},  // ends the walk
+      {"10.0.0.1", {"198.51.100.1, rubbish, 10.9.9.9"}, "10.9.9.9"},  // an invalid element ends the walk
       {"10.0.0.1", {"198.51.100.1, unknown"}, "10.0.0.1"},
-      {"10.0.0.1", {"198.51.100.1", "rubbish"}, "10.0.0.1"},        // ends it across lines as well
+      {"10.0.0.1", {"198.51.100.1", "rubbish"}, "10.0.0.1"},        // also across lines
       {"10.0.0.1", {"203.0.113.7,\t10.9.9.9 , ,"}, "203.0.113.7"},  // empty elements, white space
       {"10.0.0.1", {"203.0.113.7:4711"}, "203.0.113.7"},
       {"10.0.0.1", {"203.0.113.7:port"}, "10.0.0.1"},
@@ -118,13 +118,13 @@ TEST(ForwardedClient, ReadsForwardedWhereProxiesWriteThat) {
       {{"for=198.51.100.1, for=unknown"}, "10.0.0.1"},
       {{"for=198.51.100.1, for=_hidden, for=10.9.9.9"}, "10.9.9.9"},
       {{"for=198.51.100.1, proto=https"}, "10.0.0.1"},
-      {{"for=198.51.100.1;for=203.0.113.7"}, "10.0.0.1"},                 // twice: neither
+      {{"for=198.51.100.1;for=203.0.113.7"}, "10.0.0.1"},                 // a repeated parameter is invalid
       {{"for=2001:db8::1"}, "10.0.0.1"},                                  // without brackets
       {{R"(for=203.0.113.7;host="a,for=198.51.100.1")"}, "203.0.113.7"},  // a Host may contain all of these
       {{R"(for=203.0.113.7;host="a;for=198.51.100.1")"}, "203.0.113.7"},
       {{R"(for=203.0.113.7;host="a\",for=198.51.100.1;x=\"")"}, "203.0.113.7"},
       {{R"(for=198.51.100.1;x=", for=203.0.113.7)"},
-       "203.0.113.7"},  // what is open further left hides nothing
+       "203.0.113.7"},  // an open quote further left changes nothing
   };
   for (const auto& test : cases)
     EXPECT_EQ(told_by(test.lines), test.client) << (test.lines.size() != 0 ? *test.lines.begin() : "nothing");

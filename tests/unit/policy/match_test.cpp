@@ -27,7 +27,7 @@ TEST(PathMatch, ExactPrefixAndExpression) {
   EXPECT_TRUE(path_holds("/api*", "/apix"));
   EXPECT_TRUE(path_holds("/.*", "/.well-known"));
   EXPECT_TRUE(path_holds("*", "/anything"));
-  EXPECT_TRUE(path_holds("~/v[0-9]+/", "/api/v2/x"));  // searches
+  EXPECT_TRUE(path_holds("~/v[0-9]+/", "/api/v2/x"));  // an expression searches
   EXPECT_FALSE(path_holds("~^/v[0-9]+/", "/api/v2/x"));
   EXPECT_TRUE(path_holds("~^/a...c$", "/a%FFc"));
 }
