@@ -64,7 +64,7 @@ Cell carried(const L& from, const Cell& cell, const L& to, base::TimePoint now) 
   const Ticks wait = beyond(tat_of(cell), from.spacing().ticks(now));
   if (wait == 0) return {};
   const Ticks most =
-      std::max(depth_of(to.spacing()), Ticks{kHundredYears} * to.spacing().rate().count);  // of a debt
+      std::max(depth_of(to.spacing()), Ticks{kHundredYears} * to.spacing().rate().count);  // for a debt
   return cell_of(to.spacing().ticks(now) +
                  scaled(wait, depth_of(to.spacing()), depth_of(from.spacing()), most));
 }

@@ -80,7 +80,7 @@ std::size_t last_comma(std::string_view list) noexcept {
     if (list[at] == ',' && !quoted) return at;
     if (list[at] != '"') continue;
     const auto before = list.substr(0, at);
-    const auto slashes = before.size() - 1 - before.find_last_not_of('\\');  // npos + 1 is 0
+    const auto slashes = before.size() - 1 - before.find_last_not_of('\\');  // for npos: npos + 1 is 0
     if (!quoted || slashes % 2 == 0) quoted = !quoted;
   }
   return std::string_view::npos;
@@ -109,7 +109,7 @@ std::optional<base::IpAddress> forwarded_hop(std::string_view element) noexcept 
     const auto equals = pair.find('=');
     if (equals == std::string_view::npos || !http::equal_ignoring_case(pair.substr(0, equals), "for"))
       continue;
-    if (std::exchange(said, true)) return std::nullopt;  // each parameter once
+    if (std::exchange(said, true)) return std::nullopt;  // a repeated parameter is invalid
     auto node = pair.substr(equals + 1);
     if (node.size() >= 2 && node.front() == '"' && node.back() == '"') node = node.substr(1, node.size() - 2);
     const bool bare_v6 = !node.starts_with('[') && std::count(node.begin(), node.end(), ':') > 1;

@@ -66,7 +66,7 @@ TEST(TextMatch, ExactExpressionPresent) {
   EXPECT_TRUE(TextMatch::present().holds(""));
   EXPECT_TRUE(
       TextMatch::parse("~^a.c$")->holds("a\xff"
-                                        "c"));  // octets: no way round a '.'
+                                        "c"));  // '.' matches any octet
   EXPECT_FALSE(TextMatch::parse("~["));
 }
 
