@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Rewrites the documents that contain the binary's own texts: config/weir.schema.json, the keys in docs/configuration.md and
-packaging/man/weir.toml.5, and the commands in packaging/man/weir.8. Marks in the documents show where the texts go.
+"""Rewrites the documents that contain the binary's own texts.
 
-With --check, writes nothing, shows the differences and exits with 1 if there are any. `./dev reference` builds weir and runs
-this."""
+These are config/weir.schema.json, the keys in docs/configuration.md and packaging/man/weir.toml.5, and the commands in
+packaging/man/weir.8. Marks in the documents show where the texts go. With --check, writes nothing, shows the differences and exits
+with 1 if there are any. `./dev reference` builds weir and runs this."""
 
 import argparse
 import difflib

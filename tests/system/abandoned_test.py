@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Clients that leave before their answer's end, where a rule waits for that end: the answer says what the request costs, or
-the server's work is what a place of `concurrency` stands for."""
+"""Clients that leave before the end of their response, while a rule waits for that end. The response states the request's cost,
+or a `concurrency` rule counts the server's work."""
 
 import json
 import threading
@@ -19,7 +19,7 @@ def said(cost, padding=0):
 
 
 class Abandoned(TestCase):
-    """A server that sends the beginning of its answer, and the rest once it is told to."""
+    """An upstream that sends the beginning of its response, and the rest when the test allows it."""
 
     HALF = 20
 
@@ -54,7 +54,7 @@ class Abandoned(TestCase):
         if head:
             client.wire.read_until(b"\r\n\r\n")
         leave(client)
-        with Client(self.weir.port) as idle:  # which is ended at a tick, as those are noticed that have left
+        with Client(self.weir.port) as idle:  # a tick closes it, and ticks also notice clients that have left
             self.assertTrue(idle.closed())
 
     def settled(self, outcome):
@@ -92,7 +92,7 @@ class Charges(Abandoned):
         self.settled("debt")
 
     def test_a_client_that_takes_no_more_is_charged_what_the_answer_says(self):
-        """The answer is more than all buffers between take, and its end is read on when the client's time is over."""
+        """The response does not fit into all buffers, and weir reads its end after the client's time is over."""
         self.start_weir(said(3000, 12 << 20), tokens("16MiB"), server='write_timeout = "300ms"\n')
         self.goes_on.set()
         with Client(self.weir.port) as client:
@@ -138,7 +138,7 @@ class Places(Abandoned):
             'limit = "2"', "limit = 2")
 
     def test_a_place_is_held_until_the_server_has_answered(self):
-        """Twelve clients that leave at once have no more than two requests at the server."""
+        """Twelve clients that leave at once cause at most two requests at the server."""
         for head in (True, False):
             with self.subTest(head=head):
                 self.start_weir(b"x" * 100, self.held("answer"), head=head)
@@ -169,7 +169,7 @@ class Places(Abandoned):
 
 
 class Failures(Abandoned):
-    """Servers that have the request of a client that has left, and close the connection without an answer."""
+    """Upstreams that get the request of a client that has left, and close the connection without a response."""
 
     def start_servers(self, early=b""):
         self.goes_on, self.asked = threading.Event(), threading.Semaphore(0)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The access log: a line of JSON for every request, with what was decided and why, and no credential in it."""
+"""The access log: one line of JSON for every request, with the decision and its reason, and without credentials."""
 
 import json
 import pathlib
@@ -14,7 +14,7 @@ TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 class AccessLog(TestCase):
     def start_weir(self, *ports, **more):
-        """A weir that logs into a file, and that file."""
+        """Returns a weir that logs into a file, and the file."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         path = pathlib.Path(folder) / "access.log"
         return self.start(Weir(config(*ports, **more).replace('access = "off"', f'access = "{path}"'))), path
@@ -27,7 +27,7 @@ class AccessLog(TestCase):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port, client='api_key = { header = "X-API-Key" }',
                                      rules=rule(key='["api_key|ip"]', burst=1))
-        with weir.connect() as client:  # one connection: each worker hands on lines of its own
+        with weir.connect() as client:  # one connection, because each worker writes its own lines
             for _ in range(2):
                 client.get("/a?b=c", X_API_Key="secret", User_Agent="test/1", traceparent=TRACE)
         admitted, refused = self.lines(path, 2)
@@ -130,7 +130,7 @@ class AccessLog(TestCase):
         load = Load([weir.port] * 4)
         for number in range(5):
             load.goes_on(50)
-            path.rename(path.with_suffix(f".{number}"))  # as logrotate does it
+            path.rename(path.with_suffix(f".{number}"))  # as logrotate does
             weir.signal(signal.SIGUSR1)
             eventually(path.exists, "the log is opened anew")
         load.goes_on(50)
@@ -161,7 +161,7 @@ class AccessLog(TestCase):
         weir.get("/before")
         self.lines(path, 1)
         _, most = resource.prlimit(weir.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(weir.pid, resource.RLIMIT_FSIZE, (path.stat().st_size + 100, most))  # a part of a line
+        resource.prlimit(weir.pid, resource.RLIMIT_FSIZE, (path.stat().st_size + 100, most))  # only part of a line fits
         for number in range(1, 4):
             weir.get("/lost")
             self.await_metric(weir, number, "weir_access_log_dropped_total")

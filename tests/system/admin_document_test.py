@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What docs/admin.md shows of weir explain and weir keys is what weir says."""
+"""The outputs of weir explain and weir keys in docs/admin.md are the real ones."""
 
 import json
 import os
@@ -13,7 +13,7 @@ DOCUMENT = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "docs/admin.md"
 
 
 def lasting(text):
-    """What of an output is the same each time: names of keys are random, and times pass."""
+    """Returns the parts of an output that are the same each time. Names of keys are random, and times pass."""
     text = re.sub(r"\b[0-9a-f]{32}\b", "DIGEST", text)
     text = re.sub(r"(refuses?,? for|free in|retry after|whole in) [0-9]+[a-z]+( [0-9]+[a-z]+)?", r"\1 TIME", text)
     text = re.sub(r"(_seconds\\?\": ?)[0-9.]+(E[+0-9]+)?", r"\1TIME", text)

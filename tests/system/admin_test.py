@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The admin listener: health, readiness, metrics, rules, and who may ask."""
+"""The admin listener: health, readiness, metrics, rules, and access control."""
 
 import subprocess
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Alerts: a webhook hears when refusals or failures are too many, and when that is over; and nobody else is in its way."""
+"""Alerts: a webhook is told when refusals or failures are too frequent, and when that ends. No receiver delays another."""
 
 import http.server
 import json
@@ -16,7 +16,7 @@ from own_etc import WAY, Names, NameServer
 
 
 class Receiver:
-    """A webhook that answers with `statuses` in turn, then with 200."""
+    """A webhook that responds with each of `statuses` in turn, then with 200."""
 
     def __init__(self, *statuses, certificate=None):
         self.statuses, self.posts, receiver = list(statuses), [], self
@@ -71,9 +71,9 @@ class Alerts(TestCase):
     def test_a_surge_is_told_and_its_end_as_well(self):
         receiver = self.start(Receiver())
         weir = self.weir_of(alert(receiver.port, name='"logins"', authorization='"Bearer hush"'))
-        self.statuses(weir.port, 4)  # three refusals are not above three a second
+        self.statuses(weir.port, 4)  # three refusals do not exceed three a second
         self.await_metric(weir, 3, "weir_decisions_total", outcome="refused")
-        time.sleep(2.2)  # until they are no longer of the last second
+        time.sleep(2.2)  # until they are older than a second
         self.assertEqual(receiver.posts, [])
         self.surge(weir)
         eventually(lambda: receiver.posts, "it is told")
@@ -156,7 +156,7 @@ class Lookups(TestCase):
         weir = self.start(Weir(config(upstream.port, rules=rule(limit="1/day", key='["ip"]') + told), within=names.within()))
         self.statuses(weir.port, 6)
         server.await_question()
-        time.sleep(0.5)  # what is under test: until the attempt is late
+        time.sleep(0.5)  # the situation under test: the attempt has timed out
         server.speak("127.0.0.1")
         eventually(lambda: weir.metric("weir_alert_posts_retried_total", alert="late") >= 1, "it was late")
         receiver.reply = answer()
@@ -172,7 +172,7 @@ class Lookups(TestCase):
                   alert(receiver.port, host="known.test", name='"named"', timeout='"20s"')]
         weir = self.start(Weir(config(upstream.port, rules=rule(limit="1/day", key='["ip"]') + "".join(alerts)), within=names.within()))
         self.statuses(weir.port, 6)
-        server.await_question()  # and says nothing
+        server.await_question()  # and sends no response
         eventually(lambda: sorted(name for name, _ in receiver.states()) == ["named", "numeric"], "the others are told")
         weir.wait_for("alert slow: its webhook at slow.test:.* did not take it: its name could not be looked up in time; trying again")
         eventually(lambda: weir.metric("weir_alert_posts_superseded_total", alert="slow") == 1, "the alert has ended, which nobody was told")
@@ -182,7 +182,7 @@ class Lookups(TestCase):
 
 
 class Posts(TestCase):
-    """One surge that many alerts tell, each to a webhook of another kind."""
+    """Many alerts on the same surge, each with another kind of webhook."""
 
     @classmethod
     def setUpClass(cls):
@@ -198,7 +198,7 @@ class Posts(TestCase):
         cls.busy, cls.wrong = cls.enterClassContext(Receiver(503, 429)), cls.enterClassContext(Receiver(404))
         silent = cls.enterClassContext(Upstream(lambda exchange: exchange.wait_for_close()))
         above = 'refused_above = "3/min"'
-        alerts = [alert(silent.port, above=above, name='"patient"', timeout='"1min"'),  # nobody else waits for it
+        alerts = [alert(silent.port, above=above, name='"patient"', timeout='"1min"'),  # no other alert waits for it
                   alert(cls.busy.port, above=above, name='"busy"'),
                   alert(cls.wrong.port, above=above, name='"wrong"'),
                   alert(closed_port(), above=above, name='"nobody"', attempts=1),

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Every algorithm through a running weir: what it admits, what its headers say, and that what is in flight comes back
-however its exchange ends."""
+"""Every algorithm in a running weir: what it admits, and what its headers say. Concurrency is released however an exchange ends."""
 
 import datetime
 import threading
@@ -10,7 +9,7 @@ from harness import Client, TestCase, Upstream, Weir, answer, closed_port, confi
 
 
 def plain(name, **more):
-    """A rule without the harness's rate: rule() always writes one."""
+    """Returns a rule without the limit that rule() always writes."""
     return "\n".join(["[[rule]]", f'name = "{name}"', *(f"{key} = {value}" for key, value in more.items())]) + "\n"
 
 
@@ -47,7 +46,8 @@ class Algorithms(TestCase):
         self.assertEqual(int(refused["x-ratelimit-reset"]), int(first.timestamp()))
 
     def test_a_queue_counts_requests_whatever_they_cost(self):
-        """The first departs at once and takes no place; three wait 5 hours each behind it; the fifth finds them there."""
+        """The first request departs at once and takes no place. Three wait behind it, 5 hours each. The fifth finds the queue
+        full."""
         queue = {"algorithm": '"leaky_bucket"', "queue": 3, "cost": 5}
         weir = self.weir(rule(limit="1/h", key="[]", **queue))
         self.assertEqual(weir.get("/").status, 200)
@@ -63,12 +63,12 @@ class Algorithms(TestCase):
             self.assertEqual([client.get("/").status for _ in range(2)], [200, 200])
             refused = client.get("/")
             self.assertEqual((refused.status, refused["ratelimit-policy"]), (429, '"per-ip";q=2;w=2'))
-            time.sleep(int(refused["retry-after"]))  # the law under test: admitted at that moment
+            time.sleep(int(refused["retry-after"]))  # the promise under test: admitted at that time
             self.assertEqual(client.get("/").status, 200)
 
 
 class InFlight(TestCase):
-    """An upstream that answers when it is told."""
+    """An upstream that responds when the test allows it."""
 
     def setUp(self):
         self.go = threading.Event()
@@ -83,7 +83,7 @@ class InFlight(TestCase):
     @staticmethod
     def work(exchange):
         exchange.read_body()
-        time.sleep(0.05)  # takes so long however many there are
+        time.sleep(0.05)  # the duration of a request, however many there are
         exchange.send(answer())
 
     def weir(self, *rules, port=None, upstream=""):
@@ -148,7 +148,7 @@ class InFlight(TestCase):
             with lock:
                 flying[0] += 1
                 most[0] = max(most[0], flying[0])
-            time.sleep(0.01)  # the work, not a wait for anything
+            time.sleep(0.01)  # simulated work, not a wait for something
             with lock:
                 flying[0] -= 1
             exchange.send(answer())
@@ -164,7 +164,7 @@ class InFlight(TestCase):
     def test_the_adaptive_limit_falls_with_failures_and_rises_with_answers(self):
         weir = self.weir(plain("fragile", algorithm='"adaptive_concurrency"', min=2, max=50, key="[]"),
                          upstream='timeouts = { response = "2s" }')
-        first = [self.waiting_client(weir) for _ in range(10)]  # √(2 × 50) = 10 to begin with
+        first = [self.waiting_client(weir) for _ in range(10)]  # the first limit is √(2 × 50) = 10
         self.assertEqual(weir.get("/").status, 429)
         for client in first:
             self.assertEqual(client.read().status, 504)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What rules read from request bodies: costs under a JSON pointer, risky words; and that what was read goes on as it came."""
+"""Rules that read request bodies: costs under a JSON pointer, and risky words. The body is forwarded unchanged."""
 
 import contextlib
 import socket
@@ -33,10 +33,10 @@ class BodiesTestCase(TestCase):
 
 
 class HeadsFirst(BodiesTestCase):
-    """Who is refused by a rule that needs no body is told so before it has sent one."""
+    """A rule that needs no body refuses the request before the client sends the body."""
 
     def ask(self, weir, fields=""):
-        """The answer to a head whose body does not come."""
+        """Returns the response to a head without its body."""
         with weir.connect() as client:
             client.send(HEAD + fields.encode() + b"Content-Length: 50000\r\n\r\n")
             return client.read()
@@ -60,7 +60,7 @@ class HeadsFirst(BodiesTestCase):
                          state=f'redis = {{ url = "{redis.url}" }}\nkey_secret = "0123456789abcdef"')
         eventually(weir.is_ready, "it is ready")
         self.assertEqual([self.post(weir, b"x").status for _ in range(2)], [200, 429])
-        with weir.connect() as client:  # of the same worker, or another that has not heard of it yet
+        with weir.connect() as client:  # the same worker, or another one that does not know of the refusal yet
             client.send(HEAD + b"Content-Length: 1\r\n\r\n")
             client.send(b"x")
             self.assertEqual(client.read().status, 429)
@@ -260,7 +260,7 @@ class Waiting(BodiesTestCase):
         with weir.connect() as client:
             client.send(HEAD + b"Content-Length: 4\r\n\r\nfr")
             refused = self.post(weir, b"free")
-            time.sleep(int(refused["retry-after"]))  # the law under test: admitted at that moment
+            time.sleep(int(refused["retry-after"]))  # the promise under test: admitted at that time
             client.send(b"ee")
             self.assertEqual((refused.status, client.read().status), (429, 200))
 
@@ -286,7 +286,7 @@ class Waiting(BodiesTestCase):
                 client.send(begun)
                 self.await_metric(weir, received, "weir_received_bytes_total")
                 leave(client)
-        self.await_metric(weir, 1, "weir_client_errors_total", kind="left")  # who ends its sending is told that something is missing
+        self.await_metric(weir, 1, "weir_client_errors_total", kind="left")  # a half-close gets an error about the missing part
         self.await_metric(weir, 0, "weir_connections_open")
         self.assertEqual(self.upstream.exchanges, [])
         self.assertEqual(self.post(weir, b"free").status, 200)
@@ -325,7 +325,7 @@ class Waiting(BodiesTestCase):
 
 
 class Held(TestCase):
-    """A body that weir has whole, and more of it than a server takes at once."""
+    """A body that weir has completely, and that is larger than a server reads at once."""
 
     BODY = bytes(range(256)) * (32 << 10)  # 8 MiB
     WORDS = rule("words", "100/s", key="[]", match='{ body_contains = "never", max_body = "16MiB" }')
@@ -408,10 +408,10 @@ class Held(TestCase):
 
 
 class Memory(BodiesTestCase):
-    """Bodies that rules read share one bound, over all connections."""
+    """Bodies that rules read share one bound over all connections."""
 
     def begin(self, weir, size, announced=100_000):
-        """A client that has sent so much of its body."""
+        """Returns a client that has sent part of its body."""
         client = self.start(weir.connect())
         client.send(HEAD + b"Content-Length: %d\r\n\r\n" % announced + b"x" * size)
         return client
@@ -449,7 +449,7 @@ class Memory(BodiesTestCase):
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 0)
 
     def test_a_body_that_all_memory_could_not_hold_is_too_long(self):
-        """It would find no room however often it came, so 503 would be wrong."""
+        """It would never find room, so 503 would be wrong."""
         weir = self.weir()
         self.assertEqual(self.post(weir, b"x" * ((256 << 10) + 1)).status, 413)
         with weir.connect() as client:
@@ -458,7 +458,7 @@ class Memory(BodiesTestCase):
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 0)
 
     def test_memory_is_given_back_when_the_body_was_sent_on(self):
-        """A server may take long to answer, an answer to be sent, and a tunnel to end."""
+        """A response, its transfer or a tunnel may take long, and must not hold the memory."""
         goes_on = threading.Event()
         self.addCleanup(goes_on.set)
         for half in (b"", answer(b"x" * 10)[:-5]):

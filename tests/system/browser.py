@@ -1,11 +1,10 @@
-"""A headless Chromium, driven by the DevTools protocol through a pair of pipes: no port, no library.
+"""A headless Chromium, driven by the DevTools protocol over two pipes, without a port or a library.
 
     with Browser() as browser:
         page = browser.open("http://127.0.0.1:9900/")
         page.await_true("document.title !== ''")
-        page.complaints   # what its console said
-        page.requests     # the addresses that it asked
-"""
+        page.complaints   # the errors and warnings of its console
+        page.requests     # the addresses that it requested"""
 
 import base64
 import contextlib
@@ -26,7 +25,7 @@ def find_chromium():
 
 
 class Browser:
-    """`options`: more of Chromium's own."""
+    """Starts Chromium. `options`: further options of Chromium."""
 
     def __init__(self, *options):
         self.profile = tempfile.TemporaryDirectory(prefix="weir-chromium-", ignore_cleanup_errors=True)
@@ -146,7 +145,7 @@ class Page:
         return done["result"].get("value")
 
     def await_true(self, expression, seconds=PATIENCE):
-        """Returns once it counts as true; while the page is being loaded, nothing does."""
+        """Waits until the expression is true. While the page loads, it counts as false."""
         deadline, fault = time.monotonic() + seconds, None
         while time.monotonic() < deadline:
             try:
@@ -170,7 +169,7 @@ class Page:
                          **({"text": "\r"} if kind == "char" and key == "Enter" else {}))
 
     def screenshot(self, path, whole=True):
-        """Of the whole page, or of what is seen of it at first."""
+        """Takes a screenshot of the whole page, or of the part that is visible at first."""
         shot = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         with open(path, "wb") as file:
             file.write(base64.b64decode(shot["data"]))

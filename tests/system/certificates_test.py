@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Certificates that are renewed while weir runs, what it staples, and sessions that outlive both."""
+"""Certificates that are renewed while weir runs, OCSP stapling, and TLS sessions that survive both."""
 
 import pathlib
 import re
@@ -32,7 +32,7 @@ class Renewal(TestCase):
         return ssl.get_server_certificate(("127.0.0.1", weir.port), timeout=PATIENCE)
 
     def renew(self, weir, key_first=True):
-        """Another certificate of the same name in the old one's place; each file whole, one after the other."""
+        """Replaces the certificate by another one of the same name. Each file is replaced as a whole, one after the other."""
         fresh = make_certificate(self.folder)
         for name in sorted(fresh, key=lambda name: name.endswith(".key") != key_first):
             (weir.folder / f"{name}.new").write_text(fresh[name])
@@ -84,7 +84,7 @@ class Renewal(TestCase):
     def test_sessions_are_resumed_after_a_renewal(self):
         weir = self.weir()
         trust = client_tls(self.files["edge.crt"])
-        trust.maximum_version = ssl.TLSVersion.TLSv1_2  # whose session is known when the handshake ends
+        trust.maximum_version = ssl.TLSVersion.TLSv1_2  # its session is known when the handshake ends
         _, session = self.resumes(weir, trust, None)
         fresh = self.renew(weir)
         eventually(lambda: self.shown(weir) == fresh, "the renewed one is in force")
@@ -120,7 +120,7 @@ class Renewal(TestCase):
 
 
 class Stapling(TestCase):
-    """openssl is the authority: it signs what it is asked about a certificate of its own."""
+    """openssl is the authority: it signs the responses about its own certificate."""
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()

@@ -1,6 +1,6 @@
-"""`.ci/run` on a machine that is too slow for every step: one line names what was left out, and the next run has it first.
+"""`.ci/run` on a machine that is too slow for all steps. One line names the skipped steps, and the next run does them first.
 
-The real script runs beside a ./dev that only notes how it was called."""
+The tests run the real script beside a ./dev that only records its calls."""
 
 import os
 import pathlib
@@ -28,7 +28,7 @@ class CiTest(TestCase):
         (self.folder / "dev").chmod(0o755)
 
     def run_ci(self, patience=5200, failing="nothing"):
-        """The steps that ran, in order; the line about steps left out; the status."""
+        """Returns the steps that ran in order, the line about skipped steps, and the exit status."""
         called = self.folder / "called"
         called.unlink(missing_ok=True)
         ended = subprocess.run(["bash", ".ci/run"], cwd=self.folder, capture_output=True, text=True, check=False, timeout=60,
@@ -45,7 +45,7 @@ class CiTest(TestCase):
         self.assertRegex(self.last_line, r"^6 passed, 0 failed in \d+ s$")
 
     def test_one_line_names_the_steps_that_a_slow_machine_left_out(self):
-        ran, left_out, status = self.run_ci(patience=650)  # room for a step of 600 s, but for none of 700
+        ran, left_out, status = self.run_ci(patience=650)  # time for a step of 600 s, but not for one of 700 s
         self.assertEqual(ran, ALWAYS + ["fuzz pure 4", "lint --quick"])
         self.assertEqual(status, 0)
         self.assertIn("./dev sanitize address, ./dev sanitize thread --quick", left_out)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""TLS that weir speaks as a client: files that are renewed while it runs, by themselves and by a reload."""
+"""TLS connections that weir opens: certificate files are renewed while it runs, by themselves and by a reload."""
 
 import pathlib
 import signal
@@ -18,7 +18,7 @@ SHOWN = ', cert = "edge.crt", key = "edge.key"'
 
 
 def put(weir, name, text):
-    """Replaces a file beside weir's configuration as a whole."""
+    """Replaces a file in weir's configuration folder as a whole."""
     (weir.folder / f"{name}.new").write_text(text)
     (weir.folder / f"{name}.new").rename(weir.folder / name)
 
@@ -42,7 +42,7 @@ class ClientFiles(TestCase):
         return exchange.send(answer(b"secret"))
 
     def renew_server(self):
-        """The server has another certificate from now on; returns whom to believe for it."""
+        """Gives the server another certificate. Returns the certificate that clients must trust for it."""
         fresh = make_certificate(self.folder, "server", "api.test")["server.crt"]
         self.tls.load_cert_chain(self.folder / "server.crt", self.folder / "server.key")
         return fresh
@@ -143,7 +143,7 @@ class ClientFiles(TestCase):
 
     def test_the_authorities_of_the_system_are_renewed(self):
         (self.folder / "system.crt").write_text(self.trust)
-        self.tls.num_tickets = 0  # a session that is resumed is verified by nobody
+        self.tls.num_tickets = 0  # nobody verifies the certificate of a resumed session
         weir = self.weir(tls='server_name = "api.test"', more="max_idle = 0", environment={"SSL_CERT_FILE": str(self.folder / "system.crt")})
         self.assertEqual(weir.get("/").status, 200)
         (self.folder / "system.crt").write_text(self.renew_server())

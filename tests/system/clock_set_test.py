@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""The machine's clock is set while weir runs: tokens, dates and logs follow it, limits keep their own clock until weir
-starts anew."""
+"""The machine's clock is set while weir runs. Tokens, dates and logs follow it. Limits keep their own clock until weir restarts."""
 
 import base64
 import email.utils
@@ -33,7 +32,7 @@ def rfc3339(text):
 
 
 class MachineClock:
-    """What processes take for the machine's clock; their monotonic clock is the real one."""
+    """The clock that processes take for the machine's clock. Their monotonic clock is the real one."""
 
     def __init__(self, seconds):
         self.folder = tempfile.TemporaryDirectory(prefix="weir-clock-")
@@ -126,7 +125,7 @@ class ClockSet(TestCase):
         return [[get(weir.port, path).status for _ in range(count)] for path in ("/day", "/hour", "/log")]
 
     def check_moved(self, port, admin, shift):
-        """What was spent is spent, and by the clock that is right now."""
+        """Spent units remain spent, and the new clock decides when they return."""
         for path in ("/day", "/hour", "/log"):
             self.assertEqual(get(port, path).status, 200, path)
             refused = get(port, path)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Weirs whose clocks are seconds apart are one limiter all the same: time is Redis's."""
+"""Weirs whose clocks differ by seconds are one limiter, because they use the time of Redis."""
 
 import email.utils
 import pathlib
@@ -11,7 +11,7 @@ from harness import SANITIZED, Redis, TestCase, Upstream, Weir, config, eventual
 from shared_concurrency_test import Gauge, at_once
 
 LIBRARY = next(iter(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
-ZONE = "UTC" if 3 <= time.gmtime().tm_hour < 21 else "Asia/Tokyo"  # one whose midnight is hours away
+ZONE = "UTC" if 3 <= time.gmtime().tm_hour < 21 else "Asia/Tokyo"  # a zone whose midnight is hours away
 CLOCKS = ("+0s", "+1s", "-1s")
 HUNDRED = {
     "token_bucket": {"limit": "1/day", "burst": 100},
@@ -53,7 +53,7 @@ class SecondsApart(TestCase):
             eventually(weir.is_ready, "it is connected to Redis")
 
     def test_every_answer_names_the_same_reset(self):
-        """A limit that is used up is whole again at one instant of Redis's clock, and a window ends at one, whichever weir says so."""
+        """Every response of every weir names the same time on Redis's clock at which a limit is reset or a window ends."""
         for name in HUNDRED:
             with self.subTest(name):
                 answers = [get(weir.port, f"/{name}") for _ in range(40) for weir in self.weirs]
@@ -69,7 +69,7 @@ class SecondsApart(TestCase):
         for name in HUNDRED:
             with self.subTest(name):
                 statuses = sum(together(6, lambda index: self.statuses(self.weirs[index % 3].port, 60, f"/{name}")), [])  # noqa: B023
-                for weir in self.weirs:  # what one of them may still hold
+                for weir in self.weirs:  # takes units that one of them may still have prefetched
                     statuses += self.statuses(weir.port, 40, f"/{name}")
                 self.assertEqual((statuses.count(200), statuses.count(429)), (100, 380))
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Weirs that take units of hot keys in advance from a Redis Cluster: never one too many, hardly a trip, and all of it back,
-whichever slots a bill touches and while one of them moves."""
+"""Weirs that take units of hot keys in advance from a Redis Cluster. They never admit one request too many, need few round trips,
+and return all unused units. This holds for bills over several slots, and while a slot moves."""
 
 import struct
 import threading
@@ -35,11 +35,11 @@ class ClusterLeases(TestCase):
         return next(node for node in self.nodes if key in keys_of(node))
 
     def counts(self):
-        """Of each window that is kept, what was counted there."""
+        """Returns the count of each window in Redis."""
         return sorted(struct.unpack("<Bdd", self.owner_of(key).command("GET", key)[:17])[2] for key in keys_of(*self.nodes))
 
     def flood(self, weirs, each):
-        """Two clients a weir, all at once; how many were admitted."""
+        """Runs two clients for each weir at the same time. Returns the number of admitted requests."""
         return sum(together(2 * len(weirs), lambda index: ask(weirs[index % len(weirs)].port, each)[0]))
 
     def test_three_weirs_admit_the_limit_and_not_one_more(self):
@@ -50,13 +50,14 @@ class ClusterLeases(TestCase):
                 before = self.calls()
                 admitted = self.flood(weirs, MANY // 4)
                 trips = (self.calls() - before) / (6 * (MANY // 4))
-                admitted += sum(ask(weir.port, 1000)[0] for weir in weirs)  # whatever any of them still has is spent
+                admitted += sum(ask(weir.port, 1000)[0] for weir in weirs)  # takes the units that a weir may still have
                 print(f"\n{algorithm}: {admitted} of {MANY} admitted, {trips:.4f} trips a request", flush=True)
                 self.assertEqual(admitted, MANY)
                 self.assertLess(trips, 0.05)
 
     def test_a_refusal_in_another_slot_takes_nothing(self):
-        """Where the leased line is asked of one node and refused at another, it is given back there; paid here, it is put back."""
+        """One node charges the prefetched key and another refuses: the first one gets the charge back. Units already held are put
+        back."""
         weirs = [self.weir(leased("fixed_window", f"{MANY}/3000day", key='["host"]'),
                            rule("few", "600/3000day", algorithm='"fixed_window"', key='["path"]', store='"redis"'),
                            lease_return="300ms") for _ in range(2)]
@@ -75,7 +76,7 @@ class ClusterLeases(TestCase):
         self.assertEqual(self.counts(), [200] * 4)
 
     def test_of_many_keys_a_weir_that_ends_gives_all_back(self):
-        """More than one write takes, all in different slots: who hangs up before the answers are here loses some."""
+        """The keys lie in different slots and need more than one write. A weir that closes too early loses some of the units."""
         many, each = 1200, 5
         with self.weir(leased("fixed_window", f"{MANY}/3000day", key='["path"]')) as weir:
             with Client(weir.port) as client:

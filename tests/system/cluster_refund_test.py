@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""What is given back in a Redis Cluster, each line where it was charged: by the clock of its own node, and wherever its slot is by
-now."""
+"""Refunds in a Redis Cluster. Each charge is refunded where it was made, by its node's clock, even if its slot has moved."""
 
 import pathlib
 import threading
@@ -10,7 +9,7 @@ from harness import (PATIENCE, Client, TestCase, Upstream, Weir, answer, closed_
 from redis_cluster import Node, form, keys_of, move_slot, state
 
 FAKETIME = next(iter(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
-# libc before jemalloc, whose malloc asks for the time before libfaketime is there.
+# Loads libc before jemalloc, whose malloc reads the time before libfaketime is ready.
 AHEAD = {"LD_PRELOAD": f"{FAKETIME} libc.so.6", "FAKETIME": "+20m", "FAKETIME_DONT_FAKE_MONOTONIC": "1"} if FAKETIME else {}
 ROUTES = '[[route]]\nmatch = { path = "/own" }\nrespond = { status = 200, body = "ok" }\n[[route]]\nupstream = "api"\n'
 MOST = 100
@@ -23,7 +22,7 @@ class GivenBack(TestCase):
         form(cls.nodes)
 
     def daily(self, name, **more):
-        """A rule for each X-NAME. A log finds what is given back by the instant at which it was charged."""
+        """Returns a rule for each X-NAME. A sliding log finds the charge to refund by its time."""
         return rule(name, f"{MOST}/day", algorithm='"sliding_log"', key=f'["header:X-{name}"]', store='"redis"',
                     on_store_failure='"closed"', **more)
 
@@ -34,7 +33,7 @@ class GivenBack(TestCase):
         return weir
 
     def await_charged(self, weir, charged, **headers):
-        """What weir answers itself costs one as well."""
+        """Waits until the charges are as expected. A request that weir answers itself costs one as well."""
         asked = []
 
         def remaining():
@@ -45,13 +44,13 @@ class GivenBack(TestCase):
         eventually(remaining, f"given back but for {charged}")
 
     def home_of(self, weir, **headers):
-        """Asks once, of a client that is new: its key, and who has it."""
+        """Sends one request of a new client. Returns its key and the node that has it."""
         before = set(keys_of(*self.nodes))
         self.assertEqual(weir.get("/own", **headers).status, 200)
         return next((key, node) for node in self.nodes for key in keys_of(node) if key not in before)
 
     def test_no_server_can_be_reached(self):
-        """Bills on two nodes, of which one's clock is ahead, in either order."""
+        """Charges on two nodes, one of which has a fast clock, in either order."""
         weir = self.weir(closed_port(), self.daily("A") + self.daily("B"))
         names = [f"unreached {number}" for number in range(9)]
         self.assertEqual([weir.get("/", x_a=name, x_b=f"{name} b").status for name in names for _ in range(3)], [502] * 27)
@@ -60,7 +59,7 @@ class GivenBack(TestCase):
         self.assertTrue(all(keys_of(node) for node in self.nodes), "all nodes are concerned")
 
     def test_a_crowded_server_turns_two_of_three_away(self):
-        """Its place is taken by the first."""
+        """The first request takes the server's only place."""
         gate = threading.Event()
         upstream = self.start(Upstream(lambda exchange: (gate.wait(PATIENCE), exchange.send(answer()))))
         weir = self.weir(upstream.port, self.daily("C"), places=1)
@@ -73,7 +72,7 @@ class GivenBack(TestCase):
         self.await_charged(weir, 1, x_c="crowd")
 
     def test_a_slot_that_has_moved_meanwhile(self):
-        """A client leaves the queue after its charge has gone to another node."""
+        """A client leaves the queue after its charge has moved to another node."""
         queue = rule("queue", "1/min", algorithm='"leaky_bucket"', key="[]", queue=5, match='{ path = "/queue" }')
         weir = self.weir(self.start(Upstream()).port, self.daily("D") + queue)
         self.assertEqual(weir.get("/queue", x_d="other").status, 200)
@@ -83,12 +82,12 @@ class GivenBack(TestCase):
             eventually(lambda: weir.metric("weir_queue_depth") == 1, "it waits")
             slot = source.command("CLUSTER", "KEYSLOT", key)
             move_slot(slot, source, self.nodes[2] if source is self.nodes[0] else self.nodes[0], self.nodes)
-            leaving.leave()  # by a reset: a client that only closes its end waits for its answer
+            leaving.leave()  # by a reset, because after a half-close weir would still respond
         eventually(lambda: weir.metric("weir_queue_depth") == 0, "it has left")
         self.await_charged(weir, 1, x_d="leaving")
 
     def test_z_a_node_that_is_gone(self):
-        """Its rules are closed, so what other nodes have charged for the request goes back."""
+        """The rules on that node refuse, so the charges on other nodes are refunded."""
         weir = self.weir(self.start(Upstream()).port, self.daily("E") + self.daily("F", match='{ path = "/both" }'))
         there = {f"staying {number}": self.home_of(weir, x_e=f"staying {number}")[1] for number in range(12)}
         staying = [name for name, node in there.items() if node is not self.nodes[2]]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Weirs before a Redis Cluster of three masters and three replicas: they are one limit, whichever slots a bill touches, while
-slots move, and again when a master has been killed and its replica promoted."""
+"""Weirs with a Redis Cluster of three masters and three replicas. They enforce one limit over any slots, while slots move, and
+after a killed master's replica was promoted."""
 
 import itertools
 import re
@@ -13,8 +13,8 @@ from harness import (PATIENCE, SANITIZED, Client, Load, TestCase, Upstream, Weir
 from redis_cluster import Node, form, keys_of, move_slot, slots_of, state
 
 
-TIMEOUT = 1  # seconds for a call to Redis, where a master is killed; long enough for a machine that is ten times slower
-AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds after which the weirs are one limit again
+TIMEOUT = 1  # seconds for a call to Redis when a master is killed; enough for a machine that is ten times slower
+AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds until the weirs enforce one limit again
 
 
 class Walk(Load):
@@ -35,14 +35,14 @@ class Cluster(TestCase):
                 eventually(lambda node=node: b"master_link_status:up" in node.command("INFO", "replication"), "replicas follow")
 
     def setUp(self):
-        self.timeout = "5s"  # for a busy machine: a request whose call takes longer is decided by policy
+        self.timeout = "5s"  # for a busy machine: a slower call is decided by policy
         self.upstream = self.start(Upstream())
 
     def state(self, more="", nodes=None):
         return state(nodes or self.nodes, more, self.timeout)
 
     def weir(self, *rules, policy="open", nodes=None, more=""):
-        """Of rules that the tests name: limit, burst, and the headers that make their key."""
+        """Starts a weir. Each rule is a limit, a burst, and the headers of its key."""
         rules = [rule(f"rule-{number}", limit, burst=burst, store='"redis"', key=key, on_store_failure=f'"{policy}"')
                  for number, (limit, burst, key) in enumerate(rules)]
         weir = self.start(Weir(config(self.upstream.port, rules="\n".join(rules), state=self.state(more, nodes))))
@@ -50,22 +50,22 @@ class Cluster(TestCase):
         return weir
 
     def flood(self, weirs, count, **headers):
-        """The statuses of `count` requests over fifty connections."""
+        """Returns the statuses of `count` requests over fifty connections."""
         return [status for statuses in together(50, lambda i: self.statuses(weirs[i % len(weirs)].port, count // 50, **headers))
                 for status in statuses]
 
     def keys(self, *nodes):
-        """Of clients, at these nodes or at all."""
+        """Returns the keys of clients at these nodes, or at all masters."""
         return keys_of(*nodes or self.masters)
 
     def test_a_weirs_are_one_limit(self):
-        """Fifty connections to two weirs: exact for a bill of one slot, and for one whose other rule has room elsewhere."""
+        """Fifty connections to two weirs. The count is exact for a bill in one slot, and for a bill whose other rule has room."""
         weirs = [self.weir(("1/day", 200, '["header:X-A"]'), ("1/day", 1000, '["header:X-A", "path"]'),
                            ("1/day", 900, '["header:X-B"]'), ("1000000/s", 1000000, "[]")) for _ in range(2)]
         for name in ("one", "two"):
             statuses = self.flood(weirs, 500, x_a=name, x_b="both")
             self.assertEqual((statuses.count(200), statuses.count(429)), (200, 300), name)
-        # What the first rule refused was given back by the third: 900 - 400 are left.
+        # The third rule got back what the first rule refused: 900 - 400 are left.
         spent = itertools.count(401)
         eventually(lambda: weirs[0].get("/", x_a="three", x_b="both")["x-ratelimit-remaining"] == str(900 - next(spent)), "given back")
         statuses = [status for i in range(4) for status in self.flood(weirs, 200, x_a=f"more {i}", x_b="both")]
@@ -140,7 +140,7 @@ class Cluster(TestCase):
         self.assertGreater(target.calls("evalsha"), 0)
 
     def test_e_a_log_grows_long_while_its_slot_is_on_its_way(self):
-        """Its string cannot be made a list there: a key that had gone could not be made again."""
+        """A moving key must stay a string, because a list could not be created again in a slot that has left."""
         rules = rule("long", "150/day", algorithm='"sliding_log"', store='"redis"', key='["header:X-Long"]', on_store_failure='"closed"')
         weir = self.start(Weir(config(self.upstream.port, rules=rules, state=self.state())))
         eventually(lambda: weir.metric("weir_redis_up") == 2, "all nodes are up")
@@ -163,14 +163,14 @@ class Cluster(TestCase):
         return (statuses.count(200), statuses.count(429)) == (20, 15 * len(weirs) - 20)
 
     def test_f_a_killed_master(self):
-        """Clients of other nodes do not notice; those of the killed one wait for no longer than the time-out, and are one
-        limit again when its replica is promoted."""
+        """Clients of other nodes notice nothing. Clients of the killed node wait at most for the time-out. They share one limit
+        again when the replica is promoted."""
         weirs = [self.weir(("1/day", 20, '["header:X-N"]'), ("1000000/s", 1000000, '["header:X-Load"]')) for _ in range(2)]
         self.assertTrue(self.shares(weirs, "before"))
         victim, others = self.masters[0], self.masters[1:]
         names = [f"name {i}" for i in range(40)]
         before = {}
-        for name in names:  # who has which name
+        for name in names:  # which node has which name
             known = set(self.keys())
             weirs[0].get("/", x_n=name)
             before[name] = next(node for node in self.masters if set(self.keys(node)) - known)
@@ -205,7 +205,7 @@ class Cluster(TestCase):
         self.assertRegex(said, r"(?m)^  scripts +load, charge and give back$")
 
     def test_redis_check_goes_on_from_a_frozen_node(self):
-        """Its kernel takes the connection, and nobody answers there: the next one is asked."""
+        """The frozen node's kernel accepts the connection, but nothing answers. redis-check then asks the next node."""
         alive = [node for node in self.nodes if node.process.poll() is None]
         frozen = next(node for node in alive if b"role:slave" in node.command("INFO", "replication"))
         frozen.process.send_signal(signal.SIGSTOP)

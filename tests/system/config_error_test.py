@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A wrong configuration or a port in use: a clear error, an exit code, and nothing served half-configured."""
+"""A wrong configuration or a port in use gives a clear error and an exit code, and weir serves nothing."""
 
 import json
 import os
@@ -22,7 +22,7 @@ class ConfigErrors(TestCase):
         return subprocess.run([WEIR, command, "--config", file, *more], capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     def assert_refused(self, text, *expected):
-        """Both `check` and `run` refuse with 2 and say the same."""
+        """Checks that `check` and `run` both exit with 2 and print the same."""
         for command in ("check", "run"):
             done = self.weir(command, text)
             self.assertEqual(done.returncode, 2, done.stderr)
@@ -122,7 +122,7 @@ class ConfigErrors(TestCase):
         self.assertIn(f"weir.toml:{line}: admin: cannot listen on 127.0.0.1:{port}: Address already in use", done.stderr)
 
     def test_servers_whose_names_are_unknown_are_told_with_their_lines(self):
-        name = "a" * 64 + ".invalid"  # longer than a label may be, so that nobody has to be asked
+        name = "a" * 64 + ".invalid"  # longer than a label may be, so no name server is asked
         servers = f'servers = [\n  "127.0.0.1:1",\n  "{name}:80",\n  {{ address = "{name}:81" }},\n]'
         text = config(1).replace("servers = [\"127.0.0.1:1\"]", servers)
         self.assertIn(servers, text)

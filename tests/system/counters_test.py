@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counters move when what they name happens, and at nothing else."""
+"""Each counter increases when the event that it names happens, and at no other time."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""A small database of countries in MaxMind's format (MaxMind DB file format specification 2.0)."""
+"""Writes a small database of countries in MaxMind's format (MaxMind DB file format specification 2.0)."""
 
 import ipaddress
 
@@ -21,7 +21,7 @@ def _metadata(nodes):
 
 
 def country_file(countries):
-    """The bytes of a database of {"203.0.113.0/24": "CH"}; no network may lie in another."""
+    """Returns the bytes of a database of {"203.0.113.0/24": "CH"}. Networks must not overlap."""
     nodes, data = [[None, None]], b""
     for text, country in countries.items():
         network = ipaddress.ip_network(text)

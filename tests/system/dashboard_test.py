@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The dashboard, as a headless Chromium sees it: without complaints, without a request to elsewhere, alive, readable."""
+"""The dashboard in a headless Chromium: it has no errors, sends requests only to weir, updates itself and is readable."""
 
 import pathlib
 import os
@@ -16,7 +16,7 @@ RULES = (rule("per-ip", "10/s", burst=5, key='["ip"]') + rule("candidate", "2/s"
          + rule("login", "5/min", key='["ip"]', match='{ path = "/login" }'))
 PHONE = 360  # pixels wide
 
-# The least contrast of a text with what it stands on, and that text (WCAG 2.1, 1.4.3).
+# Returns the lowest contrast between a text and its background, and that text (WCAG 2.1, 1.4.3).
 CONTRAST = """(() => {
   const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
@@ -50,7 +50,7 @@ BADGES = """[...document.querySelectorAll(".badge")].filter((each) => each.check
 
 
 class Traffic:
-    """Requests of one client until the `with` ends."""
+    """Sends requests of one client until the `with` block ends."""
 
     def __init__(self, port):
         self.port, self.ending = port, threading.Event()
@@ -110,7 +110,7 @@ class Dashboard(TestCase):
             rows = page.text("#rules tbody")
             self.assertRegex(rows, r"candidate\s+shadow")
             self.assertIn("token_bucket 10/s, burst 5", rows)
-            self.assertLess(rows.index("per-ip"), rows.index("login"))  # who refuses stands first
+            self.assertLess(rows.index("per-ip"), rows.index("login"))  # rules with most refusals come first
             self.assertIn(self.upstream.address, page.text("#upstreams"))
             self.assertEqual(page.evaluate("[...document.querySelectorAll('.plot')].filter((plot) => plot.querySelector('canvas')).length"), 3)
             before = page.text("#freshness")
@@ -128,7 +128,7 @@ class Dashboard(TestCase):
                 with self.subTest(width=width, dark=dark):
                     page.resize(width, 800, phone)
                     page.prefer(dark)
-                    # Charts are drawn anew in the frame after it.
+                    # Charts are drawn again in the next frame.
                     page.await_true(f"document.documentElement.scrollWidth <= {width}")
                     ratio, text = page.evaluate(CONTRAST)
                     self.assertGreaterEqual(ratio, 4.5, text)
@@ -167,7 +167,7 @@ class Dashboard(TestCase):
         page = self.open(weir)
         page.await_true("document.querySelectorAll('.heavy tbody tr').length === 7")
         heights = page.evaluate("[...document.querySelectorAll('.heavy tbody tr')].map((row) => row.getBoundingClientRect().height)")
-        self.assertLess(max(heights) - min(heights), 2, heights)  # a line between rows
+        self.assertLess(max(heights) - min(heights), 2, heights)  # one row has a border
 
     def test_the_headline_names_what_needs_attention_but_not_limiting(self):
         self.upstream_away = closed_port()

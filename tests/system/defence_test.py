@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clients that take more than they give: many connections, those that come when descriptors have run out, large bodies."""
+"""Clients that use more than their share: many connections, connections without free descriptors, and large bodies."""
 
 import contextlib
 import http.client
@@ -107,7 +107,7 @@ class Crowds(TestCase):
 
 class Descriptors(TestCase):
     def limit(self, weir, more):
-        """Leaves weir so many descriptors beyond those that it has."""
+        """Leaves weir only so many descriptors in addition to its present ones."""
         used = len(os.listdir(f"/proc/{weir.pid}/fd"))
         hard = resource.prlimit(weir.pid, resource.RLIMIT_NOFILE)[1]
         resource.prlimit(weir.pid, resource.RLIMIT_NOFILE, (used + more, hard))
@@ -119,7 +119,7 @@ class Descriptors(TestCase):
         weir = self.start(Weir(config(upstream.port, server='head_timeout = "60s"', routes=here)))
         served = self.enterContext(weir.connect())
         self.assertEqual(served.get("/here").status, 200)
-        served.send(HALF_A_HEAD)  # it is at work
+        served.send(HALF_A_HEAD)  # the connection is in use
         self.limit(weir, 8)
         crowd = [self.enterContext(weir.connect()) for _ in range(40)]
         for client in crowd:
@@ -129,7 +129,7 @@ class Descriptors(TestCase):
         time.sleep(1)
         self.assertLess(cpu_seconds(weir.pid) - before, 0.2, "seconds of CPU in one second")
         served.send(b"\r\n")
-        self.assert_own_error(served.read(), 503)  # there is none for a connection to the upstream
+        self.assert_own_error(served.read(), 503)  # no descriptor is left for a connection to the upstream
         self.limit(weir, 200)
         for client in crowd:
             client.send(b"\r\n")
@@ -140,7 +140,7 @@ class Descriptors(TestCase):
     def test_idle_connections_give_theirs_to_newcomers(self):
         upstream = self.start(Upstream())
         weir = self.start(Weir(one_worker(config(upstream.port))))
-        self.assertEqual(weir.get("/").status, 200)  # a connection to the upstream waits
+        self.assertEqual(weir.get("/").status, 200)  # a connection to the upstream is now idle
         self.limit(weir, 4)
         for _ in range(12):
             client = self.enterContext(weir.connect())
@@ -159,7 +159,7 @@ class Descriptors(TestCase):
 
 
 class LastAnswers(TestCase):
-    """A client that sends all of its body before it reads finds the refusal there."""
+    """A client that sends its whole body before it reads still finds the refusal."""
 
     def setUp(self):
         self.upstream = self.start(Upstream())
@@ -177,7 +177,7 @@ class LastAnswers(TestCase):
             self.assertEqual([self.post(weir, 8 * MIB) for _ in range(5)], [expected] * 5)
 
     def refused(self, fields, server=""):
-        """A client that has sent the head of a request that is refused, and nothing of its body."""
+        """Returns a client that has sent the head of a request that weir refuses, and nothing of its body."""
         weir = self.start(Weir(config(self.upstream.port, rules=rule("once", "1/day", match='{ path = "/few" }'), server=server)))
         self.assertEqual(weir.get("/few").status, 200)
         client = self.enterContext(weir.connect())
@@ -190,7 +190,7 @@ class LastAnswers(TestCase):
                               (b"Transfer-Encoding: chunked", [b"%x\r\n" % len(smuggled), smuggled, b"\r\n0\r\n", b"\r\n"])):
             with self.subTest(fields):
                 client = self.refused(fields, 'head_timeout = "60s"')
-                refusal = client.read()  # it comes, and the body has not
+                refusal = client.read()  # the refusal arrives although the body has not
                 self.assert_own_error(refusal, 429)
                 self.assertNotIn("connection", refusal)
                 for part in parts:

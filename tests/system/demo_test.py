@@ -1,4 +1,4 @@
-"""`./dev demo` starts on ports that are free, checks a port that the user chose before anything else, and its own checks pass."""
+"""`./dev demo` starts on free ports, and first checks a port that the user chose. The demo's own checks pass."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ def demo(*arguments):
 
 
 def listening(port=0):
-    """A socket that listens on the port, or None if another program does."""
+    """Returns a socket that listens on the port, or None if another program does."""
     listener = socket.socket()
     try:
         listener.bind(("127.0.0.1", port))

@@ -1,8 +1,7 @@
-"""The configurations and commands that the documents show, and what a test needs to run them.
+"""The configurations and commands in the documents, and what a test needs to run them.
 
-A ```toml block is whole if it has a [[listener]]. Any other is a fragment, which completed() completes by what it refers to:
-a listener, an upstream and a route, and rules that alerts name. A block with [[key]] is a file of API keys; the configurations
-of its page read it as their keys file."""
+A ```toml block is complete if it has a [[listener]]. Any other block is a fragment: completed() adds a listener, an upstream, a
+route, and the rules that alerts name. A block with [[key]] is a file of API keys, which the configurations of its page use."""
 
 import collections
 import os
@@ -22,7 +21,7 @@ Block = collections.namedtuple("Block", "page line language text")
 
 
 def blocks(page, *languages):
-    """The fenced blocks of a page in these languages, each with the line at which it begins."""
+    """Returns the fenced blocks of a page in these languages, each with its line number."""
     text = page.read_text()
     for found in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S):
         if found[1] in languages:
@@ -42,7 +41,7 @@ def is_whole(block):
 
 
 def completed(text):
-    """A fragment with what it refers to."""
+    """Returns a fragment with the tables that it refers to."""
     names = {table: set(re.findall(rf'^\[\[{table}\]\][^[]*?^name = "(.*?)"', text, re.M | re.S)) for table in ("rule", "upstream")}
     if not re.search(r"^\[\[listener\]\]", text, re.M):
         text += '\n[[listener]]\naddress = "127.0.0.1:0"\n'
@@ -58,13 +57,12 @@ def completed(text):
 
 
 def in_its_folder(text):
-    """The configuration with each file that it names in its own folder."""
+    """Returns the configuration with each file that it names moved to its own folder."""
     return re.sub(r'"/(?:etc|var/log|var/lib)/weir/([^"]*)"', r'"\1"', text)
 
 
 def files_of(text, keys, folder):
-    """What lies beside a configuration: the files that it names, by name. Certificates are for localhost or the name of their
-    file."""
+    """Returns the files that a configuration names, by name. Certificates are for localhost or for the name of their file."""
     found = {}
     for name in re.findall(r'"([\w.-]+\.(?:crt|key|pem))"', text):
         stem = name.rpartition(".")[0]
@@ -83,7 +81,7 @@ def keys_of(page):
 
 
 def on_free_ports(text, server, redis=None):
-    """The configuration with listeners on ports of the kernel's choice, and `server` in place of all servers."""
+    """Returns the configuration with listeners on free ports, and with `server` in place of all servers."""
     text = re.sub(r'(^\[\[listener\]\][^\n]*\naddress = )"[^"]*"', r'\1"127.0.0.1:0"', text, flags=re.M)
     text = re.sub(r'(^\[admin\][^\n]*\naddress = )"[^"]*"', r'\1"127.0.0.1:0"', text, flags=re.M)
     text = re.sub(r"^servers = (\[.*\]|\[\n(?:  .*\n)*\])$", f'servers = ["{server}"]', text, flags=re.M)
@@ -91,7 +89,7 @@ def on_free_ports(text, server, redis=None):
 
 
 def commands(block):
-    """The commands of a ```console block and the output that it shows of each, as [(command, output)]."""
+    """Returns the commands of a ```console block with the output shown for each, as [(command, output)]."""
     shown = []
     for line in block.text.splitlines():
         if line.startswith("$ "):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every configuration that the documents show is accepted by weir, whole ones serve, and commands of the guides print what
-their page says."""
+"""weir accepts every configuration in the documents, the complete ones serve, and the commands of the guides print what their
+page shows."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ MARK = "--- next command ---"
 
 
 def service(exchange):
-    """A service that refuses wrong passwords, and else sends back what it got."""
+    """A service that rejects wrong passwords, and otherwise returns the body that it received."""
     body = exchange.read_body()
     if b"wrong" in body:
         return exchange.send(answer(status="401 Unauthorized"))
@@ -27,7 +27,7 @@ def service(exchange):
 
 
 class Page:
-    """A page's configurations, each with the console blocks that follow it."""
+    """A page's configurations, each with the console blocks behind it."""
 
     def __init__(self, page):
         self.keys, self.wholes = keys_of(page), []
@@ -40,7 +40,7 @@ class Page:
 
 class Documents(TestCase):
     def check(self, text, keys, *options):
-        """`weir check` of a configuration beside the files that it names: the exit code, and what it says is wrong."""
+        """Runs `weir check` on a configuration with the files that it names. Returns the exit code and the messages."""
         with tempfile.TemporaryDirectory(prefix="weir-documents-") as folder:
             text = in_its_folder(text)
             for name, content in {"weir.toml": text, **files_of(text, keys, folder)}.items():
@@ -101,7 +101,7 @@ class Documents(TestCase):
             return client.get("/", host=host[1] if host else "localhost").status
 
     def run_commands(self, weir, text, folder, shown):
-        """The commands in one shell, in which `curl` reaches the ports that the page names at those that weir has."""
+        """Runs the commands in one shell. There, `curl` replaces the page's ports by those of the running weir."""
         named = re.findall(r'^\[(\[listener\]|admin)\][^\n]*\naddress = "[^"]*:(\d+)"', text, re.M)
         ports = iter(weir.ports)
         reach = [f"--connect-to ':{port}:127.0.0.1:{weir.admin if table == 'admin' else next(ports)}'" for table, port in named]

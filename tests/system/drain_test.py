@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""SIGTERM: no new work, what began is finished, idle connections end, and the deadline holds."""
+"""SIGTERM: weir accepts no new work, finishes what was begun, closes idle connections, and keeps its deadline."""
 
 import fcntl
 import os
@@ -15,7 +15,7 @@ from harness import (PATIENCE, SANITIZED, WEIR, Client, Process, TestCase, Upstr
 
 
 class Held(Upstream):
-    """Answers when the test says so."""
+    """An upstream that responds when the test allows it."""
 
     def __init__(self):
         self.reached, self.release = threading.Event(), threading.Event()
@@ -49,8 +49,9 @@ class Drain(TestCase):
                 self.assertEqual(weir.wait(), 0)
 
     def refuses(self, weir):
-        """It says something: the kernel may lose a connection whose handshake ends while the listener is closed, and then tells
-        the client only once that sends (34 of 20,000 such on Linux 6.18, with any server)."""
+        """Returns true if weir refuses connections. Sends something, because the kernel may lose a connection whose handshake
+        ends while the listener closes. The client then learns that only by sending (34 of 20,000 connections on Linux 6.18,
+        with any server)."""
         try:
             with Client(weir.port) as client:
                 client.send(b"\r\n")  # an empty line, which is no request
@@ -59,7 +60,7 @@ class Drain(TestCase):
             return True
 
     def test_every_thread_holds_signals_back(self):
-        """One that let SIGTERM through, while it begins or ends, could lose it."""
+        """A thread that did not block SIGTERM while it starts or ends could lose it."""
         self.upstream.release.set()
         weir = self.start(Weir(config(self.upstream.port).replace('access = "off"', "")))
         self.assertEqual(weir.get("/healthz").status, 200)
@@ -93,9 +94,9 @@ class Drain(TestCase):
         self.upstream.release.set()
 
     def test_what_weir_ends_at_the_deadline_is_told_that_it_stops(self):
-        """Not that the upstream was late: it was not."""
+        """The client must not read that the upstream was late, because it was not."""
         weir = self.start(Weir(config(self.upstream.port).replace('drain = "5s"', 'drain = "200ms"')))
-        for method, length in ("GET", ""), ("POST", "Content-Length: 5\r\n"):  # of which two bytes come
+        for method, length in ("GET", ""), ("POST", "Content-Length: 5\r\n"):  # two of the five bytes arrive
             client = self.start(weir.connect())
             self.upstream.reached.clear()
             client.send(f"{method} / HTTP/1.1\r\nHost: a\r\n{length}\r\n{'ab' if length else ''}".encode())
@@ -149,7 +150,7 @@ class Drain(TestCase):
         self.assertEqual(weir.get("/").status, 200)
 
     def test_signals_that_come_before_it_listens_to_them_end_nothing(self):
-        """Its configuration comes through a pipe: between that being opened and written it is still starting."""
+        """Its configuration comes through a pipe, so weir is still starting until the test writes to the pipe."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         os.mkfifo(folder / "weir.toml")
         weir = Process([WEIR, "run", "--config", folder / "weir.toml"])

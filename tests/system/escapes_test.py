@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The configurations that people copy cannot be escaped: neither by inventing API keys nor by leaving them out."""
+"""Clients cannot escape the configurations that people copy, neither by inventing API keys nor by leaving them out."""
 
 import itertools
 import os
@@ -35,7 +35,7 @@ class Copied(TestCase):
         exchange.send(answer(status="401 Unauthorized" if "log" in exchange.target.lower() else "200 OK"))
 
     def weir(self, text):
-        """The text as it stands, but for addresses."""
+        """Starts a weir with the text as it is, except for addresses."""
         text = re.sub(r'(\[\[listener\]\][^\n]*\naddress = )"[^"]*"', r'\1"127.0.0.1:0"', text)
         text = re.sub(r'(\[admin\][^\n]*\naddress = )"[^"]*"', r'\1"127.0.0.1:0"', text)
         text = re.sub(r'"10\.0\.0\.[12]:9000"(, )?', lambda found: "" if found[1] else f'"{self.upstream.address}"', text)
@@ -46,7 +46,7 @@ class Copied(TestCase):
         return {"X-API-Key": f"invented-{next(self.number)}"}
 
     def is_refused(self, weir, method="GET", path="/", fields=dict, most=20):
-        """Whether one address is refused within so many times a hundred requests, each with fields of its own."""
+        """Returns true if one address is refused within so many hundreds of requests, each with other header fields."""
         for _ in range(most):
             with Client(weir.port) as client:
                 client.send(b"".join(request_bytes(method, path, fields()) for _ in range(100)))
@@ -75,7 +75,7 @@ class Copied(TestCase):
 
 
 class Keys(TestCase):
-    """What a rule keyed by API keys makes of keys that the keys file lacks."""
+    """A rule keyed by API keys, and keys that are not in the keys file."""
 
     def weir(self, text, **more):
         return self.start(Weir(config(self.start(Upstream()).port, rules=text, **more), KEYS))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Those files of config/examples in which a request costs what it, or its answer, says."""
+"""Those examples of config/examples in which the request or the response states the cost."""
 
 import datetime
 
@@ -17,9 +17,9 @@ class Spending(Example):
         weir = self.weir()
         paid = self.pay(weir, b"19.99")  # 20000 - 1999 cents are left
         self.assertEqual((paid.status, paid["x-ratelimit-limit"], paid["x-ratelimit-remaining"]), (200, "20000", "18001"))
-        self.assertEqual(self.pay(weir, b"180.01", key="ann-2").status, 200)  # Ann has one purse for all her keys
+        self.assertEqual(self.pay(weir, b"180.01", key="ann-2").status, 200)  # all of Ann's keys share one purse
         payment = {"method": "POST", "path": "/payments", "X_API_Key": "ann-1"}
-        self.refuses(weir, "purse", 6 * HOUR, body=b'{"amount": 0.01}', **payment)  # the next $50
+        self.refuses(weir, "purse", 6 * HOUR, body=b'{"amount": 0.01}', **payment)  # until the next $50
         self.refuses(weir, "purse", 6 * HOUR, body=b'{"amount": 50}', **payment)
         self.refuses(weir, "purse", 12 * HOUR, body=b'{"amount": 50.01}', **payment)
         self.refuses(weir, "purse", 24 * HOUR, body=b'{"amount": 200}', **payment)  # four times $50
@@ -51,9 +51,9 @@ class Logins(Example):
         self.admits(weir, 20, body=b"right", **self.login)  # these cost nothing
         attempts = [self.send(weir, 1, body=b"wrong", **self.login)[0].status for _ in range(5)]
         self.assertEqual(attempts, [401] * 5)
-        self.refuses(weir, "failed-logins", HOUR, body=b"wrong", **self.login)  # 5 spent, one back in an hour
+        self.refuses(weir, "failed-logins", HOUR, body=b"wrong", **self.login)  # 5 are spent; one returns in an hour
         self.refuses(weir, "failed-logins", HOUR, body=b"right", **self.login)
-        for spelt in ("/login/", "/Login"):  # to some servers it is the same
+        for spelt in ("/login/", "/Login"):  # some servers treat these paths alike
             self.refuses(weir, "failed-logins", HOUR, body=b"wrong", method="POST", path=spelt)
         self.assertEqual(self.send(weir, 1, body=b"wrong", source="127.0.0.2", **self.login)[0].status, 401)
 
@@ -79,14 +79,14 @@ class CardPayments(Example):
         weir = self.weir()
         payment = {"method": "POST", "path": "/payments", "body": b"declined"}
         self.assertEqual(self.pay(weir, 30, b"good", Cookie="device=d-1"), [200] * 30)
-        for device in range(4):  # 4 × 5 are the address's 20
+        for device in range(4):  # 4 × 5 use up the address's 20
             self.assertEqual(self.pay(weir, 5, Cookie=f"device=d-{device}"), [402] * 5)
             if device < 3:
                 self.refuses(weir, "declined-device", DAY, Cookie=f"device=d-{device}", **payment)
         self.refuses(weir, "declined-address", DAY, Cookie="device=d-4", **payment)
         self.assertEqual(self.pay(weir, 5, Cookie="device=d-4", source="127.0.0.2"), [402] * 5)
         self.refuses(weir, "declined-device", DAY, Cookie="device=d-4", source="127.0.0.3", **payment)
-        self.refuses(weir, "declined-address", DAY, **{**payment, "path": "/Payments/"})  # to some servers it is the same
+        self.refuses(weir, "declined-address", DAY, **{**payment, "path": "/Payments/"})  # some servers treat these paths alike
 
     def test_without_a_device_an_address_has_five(self):
         weir = self.weir()
@@ -110,7 +110,7 @@ class LlmTokens(Example):
     def test_errors_of_the_provider_cost_nothing(self):
         weir = self.weir()
         for status in (b"429", b"500", b"503", b"404"):
-            for _ in range(101):  # a reserve of 2,000 each would be more than the day
+            for _ in range(101):  # a reserve of 2,000 for each would exceed the day's budget
                 self.assertEqual(self.ask(weir, 1, how=b"fail " + status).status, int(status))
         self.assertEqual(self.left(weir), 198_000)
 
@@ -118,14 +118,14 @@ class LlmTokens(Example):
         return self.send(weir, 1, method="POST", path=path, body=b"%d %s" % (tokens, how), X_API_Key=key)[0]
 
     def left(self, weir, key="ann-1"):
-        """Beside its own reserve of 2,000."""
+        """Returns what is left. The request holds its own reserve of 2,000."""
         return int(self.ask(weir, 1, key)["x-ratelimit-remaining"])
 
     def test_what_the_answer_reports_is_charged(self):
         weir = self.weir()
-        self.assertEqual(self.left(weir), 198_000)  # 200,000 less the reserve of this one, which takes 1
+        self.assertEqual(self.left(weir), 198_000)  # 200,000 minus this request's reserve; it costs 1
         self.assertEqual(int(self.ask(weir, 1200)["x-ratelimit-remaining"]), 197_999)
-        self.assertEqual(self.left(weir), 200_000 - 1 - 1200 - 2000)  # of its 2,000 the second one gave 800 back
+        self.assertEqual(self.left(weir), 200_000 - 1 - 1200 - 2000)  # the second request refunded 800 of its 2,000
 
     def test_long_answers_are_read_and_streams_cost_the_reserve(self):
         weir = self.weir()

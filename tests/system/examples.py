@@ -1,5 +1,4 @@
-"""The files of config/examples as tests run them: what differs is in their environment (addresses, and where a test
-cannot wait, a shorter hour)."""
+"""Runs the files of config/examples. Only the environment differs: addresses, and a shorter hour if a test cannot wait."""
 
 import math
 import os
@@ -9,12 +8,12 @@ import time
 from harness import Client, TestCase, Upstream, Weir, answer, request_bytes
 
 FOLDER = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "config/examples"
-BESIDE = ("keys.toml", "countries.mmdb")  # what examples name; no configurations themselves
+BESIDE = ("keys.toml", "countries.mmdb")  # files that examples name; they are no configurations
 HOUR, DAY = 3600, 86400
 
 
 class Example(TestCase):
-    """A test of the example of this name. `reply`: what its upstream does."""
+    """A test of the example with this name. `reply`: the behaviour of its upstream."""
 
     name = None
     reply = staticmethod(lambda exchange: (exchange.read_body(), exchange.send(answer())))
@@ -30,18 +29,18 @@ class Example(TestCase):
 
     @staticmethod
     def send(weir, count, method="GET", path="/", source="127.0.0.1", body=b"", **headers):
-        """So many requests of one client, one behind the other without waiting for answers."""
+        """Sends so many requests of one client, without waiting for responses in between."""
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
         with Client(weir.port, source=source) as client:
             client.send(request_bytes(method, path, fields, body) * count)
             return [client.read(method) for _ in range(count)]
 
     def admits(self, weir, count, **request):
-        """All of them."""
+        """Checks that all requests are admitted."""
         self.assertEqual([response.status for response in self.send(weir, count, **request)], [200] * count)
 
     def refuses(self, weir, rule, within, status=429, **request):
-        """One request, by this rule, whose Retry-After is `within` seconds less the time since the test began."""
+        """Checks that this rule refuses one request. Retry-After must be `within` seconds minus the time since the test began."""
         refused = self.send(weir, 1, **request)[0]
         self.assertEqual(refused.status, status, refused.raw + refused.body)
         self.assertEqual(refused.json().get("rule"), rule)

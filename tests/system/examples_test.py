@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Each file of config/examples, driven through a running weir. The file itself is run: what differs is in its environment
-(addresses, and where a test cannot wait, a shorter hour). Each test says the arithmetic that the file promises."""
+"""Runs each file of config/examples in a weir. Only the environment differs: addresses, and a shorter hour if a test cannot wait.
+Each test checks the arithmetic that its file states."""
 
 import datetime
 import math
@@ -11,7 +11,7 @@ import time
 import unittest
 import zoneinfo
 
-import example_costs_test  # whose examples are tested as well
+import example_costs_test  # its tests run here as well
 from country_file import country_file
 from examples import BESIDE, DAY, FOLDER, HOUR, Example
 from harness import WEIR, Client, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule, together
@@ -43,10 +43,10 @@ class SignUps(Example):
         weir = self.weir()
         self.admits(weir, 20, method="POST", path="/signup")
         self.refuses(weir, "sign-ups", DAY, method="POST", path="/signup")  # until the oldest of the 20 is a day old
-        for spelt in ("/signup/", "/SignUp"):  # to some servers it is the same
+        for spelt in ("/signup/", "/SignUp"):  # some servers treat these paths alike
             self.refuses(weir, "sign-ups", DAY, method="POST", path=spelt)
         self.admits(weir, 1, method="POST", path="/signup", source="127.0.0.2")
-        self.admits(weir, 1, path="/signup")  # the form itself
+        self.admits(weir, 1, path="/signup")  # the form itself is free
 
 
 class FiveKeys(Example):
@@ -56,8 +56,8 @@ class FiveKeys(Example):
         weir = self.weir()
         self.admits(weir, 10, path="/reports/2026", X_API_Key="ann-1")
         self.refuses(weir, "reports", 60, path="/reports/2026", X_API_Key="ann-1")
-        self.refuses(weir, "reports", 60, path="/Reports/2026", X_API_Key="ann-1")  # to some servers it is the same
-        self.admits(weir, 50, X_API_Key="ann-1")  # 10 + 50: the key's 60, and the refused report is not among them
+        self.refuses(weir, "reports", 60, path="/Reports/2026", X_API_Key="ann-1")  # some servers treat these paths alike
+        self.admits(weir, 50, X_API_Key="ann-1")  # 10 + 50: the key's 60; the refused report does not count
         self.refused_by(weir, "api-key", X_API_Key="ann-1")
         self.admits(weir, 40, X_API_Key="ann-2")  # 60 + 40: Ann's 100
         self.refused_by(weir, "user", X_API_Key="ann-2")
@@ -72,7 +72,7 @@ class FiveKeys(Example):
         self.assert_own_error(self.send(self.weir(), 1, X_API_Key="invented")[0], 401)
 
     def refused_by(self, weir, rule, **request):
-        """A sliding window: when it admits again depends on where in its hour the test runs."""
+        """Checks that this rule refuses. In a sliding window, Retry-After depends on the time within the hour."""
         refused = self.send(weir, 1, **request)[0]
         self.assertEqual((refused.status, refused.json()["rule"]), (429, rule))
         self.assertLessEqual(int(refused["retry-after"]), 2 * HOUR)
@@ -80,9 +80,9 @@ class FiveKeys(Example):
     HOUR_IN_TEST = 4.0  # seconds
 
     def test_84_in_the_last_hour_and_36_in_this_one(self):
-        """With a quarter gone 84 × 3/4 + 36 = 99 are counted: one more is admitted of 100. Later in the hour fewer are, and
-        what is expected is what the arithmetic says of the instants before and after each request."""
-        for _ in range(5):  # a machine that stalls may miss the window: then with fresh counts
+        """After a quarter of the hour, 84 × 3/4 + 36 = 99 are counted, so one more of 100 is admitted. Later fewer are counted.
+        The test computes the expected counts for the times before and after each request."""
+        for _ in range(5):  # a slow machine may miss the window; then tries again with fresh counts
             left = self.two_windows()
             if left is not None:
                 break
@@ -91,8 +91,9 @@ class FiveKeys(Example):
         self.assertTrue(least <= told <= most, f"{told} left, of {least} to {most}")
 
     def two_windows(self):
-        """(least, told, most) left after 84 in one window and 37 in the next, the last one after a quarter of it; None
-        where they fell elsewhere. The 36 fit since 84 × overlap + 36 ≤ 100, that is from 0.238 of the window on."""
+        """Returns (least, told, most) left after 84 requests in one window and 37 in the next, the last one after a quarter of
+        it. Returns None if the requests fell into other windows. The 36 fit if 84 × overlap + 36 ≤ 100, which is from 0.238 of
+        the window on."""
         hour = self.HOUR_IN_TEST
         with Weir((FOLDER / "five_keys.toml").read_text(), {"keys.toml": (FOLDER / "keys.toml").read_bytes()},
                   {"WEIR_LISTEN": "127.0.0.1:0", "WEIR_UPSTREAM": self.upstream.address, "WEIR_USER_LIMIT": "100/4s"}) as weir:
@@ -115,7 +116,7 @@ class FiveKeys(Example):
             return (self.left(before - start - 0.01), int(last["x-ratelimit-remaining"]), self.left(after - start + 0.01))
 
     def left(self, since):
-        """What is left of 100 so long after the start of the last window but one, after the 37th of this one."""
+        """Returns what is left of 100, so long after the start of the previous window and after the 37th request of this one."""
         overlap = 2 - since / self.HOUR_IN_TEST
         return max(0, math.floor(100 - 84 * overlap - 37))
 
@@ -128,7 +129,7 @@ class Tiers(Example):
     name = "tiers"
 
     def burst(self, weir, least, per_minute, **request):
-        """`least` at once, and what came back meanwhile."""
+        """Checks that `least` requests are admitted at once, in addition to what the bucket has regained."""
         began = time.monotonic()
         answers = self.send(weir, least + 40, **request)
         most = least + math.floor((time.monotonic() - began) * per_minute / 60) + 1
@@ -146,9 +147,9 @@ class Tiers(Example):
     def test_exports_count_apart(self):
         weir = self.weir()
         self.admits(weir, 5, path="/exports", X_API_Key="ann-1")
-        for spelt in ("/exports", "/exports/", "/Exports"):  # to some servers it is the same
+        for spelt in ("/exports", "/exports/", "/Exports"):  # some servers treat these paths alike
             self.refuses(weir, "plan", HOUR // 5, path=spelt, X_API_Key="ann-1")
-        self.admits(weir, 100, X_API_Key="ann-1")  # nothing of her plan was taken
+        self.admits(weir, 100, X_API_Key="ann-1")  # nothing of her plan was used
         self.admits(weir, 1, path="/exports", X_API_Key="bob-1")
         self.refuses(weir, "plan", DAY, path="/exports", X_API_Key="bob-1")
         self.admits(weir, 1, path="/exports")
@@ -162,7 +163,7 @@ class Night(Example):
     order = {"method": "POST", "path": "/orders"}
 
     def weir_at_night_in(self, zone):
-        """Its night began three hours ago there and ends in three: elsewhere it may be day."""
+        """Starts a weir whose night in the zone began three hours ago and ends in three hours. Elsewhere it may be day."""
         now = datetime.datetime.now(zoneinfo.ZoneInfo(zone))
         begin, end = (now + datetime.timedelta(hours=hours) for hours in (-3, 3))
         return self.weir(WEIR_NIGHT=f"{begin:%H:%M}-{end:%H:%M}")
@@ -173,7 +174,7 @@ class Night(Example):
         self.refuses(weir, "night-in-switzerland", HOUR, source="127.0.0.2", **self.order)
         self.refuses(weir, "night-in-switzerland", HOUR, source="127.0.0.2", method="POST", path="/Orders/")
         self.admits(weir, 60, source="127.0.0.3", **self.order)
-        self.admits(weir, 60, source="127.0.0.2", path="/orders")  # to look at orders is free
+        self.admits(weir, 60, source="127.0.0.2", path="/orders")  # looking at orders is free
 
     def test_at_night_in_tokyo_it_is_day_in_zurich(self):
         weir = self.weir_at_night_in("Asia/Tokyo")
@@ -200,7 +201,7 @@ class FragileUpstream(Example):
         took = time.monotonic() - began
         admitted = [response for response in answers if response.status == 200]
         arrived = [exchange.arrived for exchange in self.upstream.exchanges]
-        # 1 leaves at once and 20 wait; more only where the first of those had left before the last came.
+        # One request leaves at once and 20 wait. More are admitted only if the first of those left before the last one came.
         self.assertTrue(21 <= len(admitted) <= 21 + took * 10, len(admitted))
         self.assertEqual(len(arrived), len(admitted))
         for k, at in enumerate(sorted(arrived)):
@@ -247,7 +248,7 @@ class DatabaseCeiling(Example):
     def test_one_address_cannot_close_it_for_everybody(self):
         weir = self.weir()
         greedy = [self.start(Client(weir.port)) for _ in range(8)]
-        for client in greedy:  # an upload that never ends takes a connection as well
+        for client in greedy:  # an endless upload holds a connection as well
             client.send(b"POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\na")
         eventually(lambda: len(self.upstream.exchanges) == 4, "four are at the upstream")
         self.refuses(weir, "of-one-address", 1)
@@ -272,9 +273,9 @@ class RiskyWords(Example):
         self.admits(weir, 1, body=b"Please buy a Gift Card for me", **self.message)
         for spelt in (b"GIFT CARD", b"a wire transfer", b'{"text": "gift\\u0020card"}', b"text=gift%20card"):
             self.refuses(weir, "risky-words", DAY, body=spelt, **self.message)
-        for path in ("/messages/", "/Messages"):  # to some servers it is the same
+        for path in ("/messages/", "/Messages"):  # some servers treat these paths alike
             self.refuses(weir, "risky-words", DAY, body=b"gift card", method="POST", path=path)
-        self.admits(weir, 59, body=b"Good morning", **self.message)  # the first was one of the 60, the refused are not
+        self.admits(weir, 59, body=b"Good morning", **self.message)  # the first request was one of the 60; refused ones do not count
         self.refuses(weir, "messages", HOUR, body=b"Good night", **self.message)
         self.admits(weir, 1, body=b"a gift card", source="127.0.0.2", **self.message)
 
@@ -286,7 +287,7 @@ class RiskyWords(Example):
 
 
 class Reference(TestCase):
-    """docs/limiters.md says which fields a client sees of a bucket of 10 at 6/min with 2 left."""
+    """The header fields that docs/limiters.md shows for a bucket of 10 at 6/min with 2 left."""
 
     def test_the_fields_that_it_shows(self):
         text = (FOLDER / "../../docs/limiters.md").read_text()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clients that wait for the server's word, 100, before they send their body: who is late, and who else is asked."""
+"""Clients that wait for 100 Continue before they send their body: who causes a delay, and which servers are asked."""
 
 import signal
 import threading
@@ -13,7 +13,7 @@ class Expectations(TestCase):
     HEAD = " / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
     TIMEOUTS = 'timeouts = { response = "300ms" }\n'
     NEVER_AGAIN = 'eject = { failures = 1, least = "1h", most = "1h" }'
-    PATIENT = 'body_timeout = "5s"\n'  # with clients; PATIENCE lasts longer
+    PATIENT = 'body_timeout = "5s"\n'  # towards clients; PATIENCE is longer
 
     def weir(self, *replies, more="", server=PATIENT):
         self.upstreams = [self.start(Upstream(reply)) for reply in replies]
@@ -30,7 +30,7 @@ class Expectations(TestCase):
         exchange.send(answer(exchange.read_body()))
 
     def ask(self, weir, method="POST"):
-        """The last answer; the body is sent when a server asks for it."""
+        """Returns the last response. Sends the body when a server asks for it."""
         with weir.connect() as client:
             client.send((method + self.HEAD).encode())
             answered = client.read()
@@ -50,7 +50,7 @@ class Expectations(TestCase):
         self.assert_no_client_was_blamed(weir)
 
     def test_where_connection_names_it_nobody_waits_for_a_word(self):
-        """It ends here, so no server will say it: a client that does not send its body is late itself."""
+        """`Connection` removes the field, so no server sends 100. A client that withholds its body then causes the delay itself."""
         def polite(exchange):
             if exchange.head["expect"]:
                 return self.well(exchange)
@@ -81,7 +81,7 @@ class Expectations(TestCase):
         exchange.send(answer(exchange.read_body()))
 
     def test_of_a_server_that_never_says_the_word_weir_says_it(self):
-        """A client that would wait for ever has its answer, and nobody is to blame."""
+        """A client that would wait forever gets its response, and no server is blamed."""
         weir = self.weir(self.knows_no_expectation, more=self.NEVER_AGAIN)
         for method in ("POST", "PUT"):
             with weir.connect() as client:
@@ -125,7 +125,8 @@ class Expectations(TestCase):
         self.assertEqual(weir.metric("weir_upstream_unanswered_expectations_total"), 1)
 
     def test_the_body_the_word_or_an_answer_may_come_just_as_the_wait_ends(self):
-        """Clients have such clocks themselves: curl sends after a second. A weir that was stopped finds all at once."""
+        """Clients have such timers too: curl sends the body after a second. A stopped weir finds all events at once when it
+        continues."""
         on = threading.Event()
 
         def replies(exchange):
@@ -143,11 +144,11 @@ class Expectations(TestCase):
             for name, client in clients.items():
                 client.send(("POST" + self.HEAD.replace("/", "/" + name, 1)).encode())
             eventually(lambda seen=seen: len(self.upstreams[0].exchanges) == seen + 3, "they wait")
-            time.sleep(0.045 + spell * 0.008)  # where between two ticks that falls, nobody knows
+            time.sleep(0.045 + spell * 0.008)  # falls at different times between two ticks
             weir.signal(signal.SIGSTOP)
             clients["body"].send(b"abc")
             on.set()
-            time.sleep(0.1)  # so that the next tick is due, and the server has spoken
+            time.sleep(0.1)  # until the next tick is due and the server has responded
             weir.signal(signal.SIGCONT)
             for name, client in clients.items():
                 answered = client.read()
@@ -161,7 +162,7 @@ class Expectations(TestCase):
         self.assert_no_client_was_blamed(weir)
 
     def test_a_body_that_has_not_come_yet_can_go_to_another_server(self):
-        self.TIMEOUTS = 'timeouts = { response = "300ms", expect_continue = "300ms" }\n'  # so weir never says it
+        self.TIMEOUTS = 'timeouts = { response = "300ms", expect_continue = "300ms" }\n'  # so weir never sends 100 itself
         for silent in (self.silent, lambda exchange: exchange.close()):
             weir = self.weir(silent, self.well, more='retry = { budget = "100%" }\neject = { failures = 1000 }')
             answers = [self.ask(weir, "PUT") for _ in range(4)]
@@ -187,14 +188,15 @@ class Expectations(TestCase):
         self.assertGreaterEqual(len(self.upstreams[0].exchanges), 1)
 
     def test_who_sends_no_body_keeps_no_server_out(self):
-        """It may be the one request that tries it, and nobody else does until its time has doubled."""
+        """The request may be the single trial of an ejected server. Otherwise no other request would try it until its time has
+        doubled."""
         well = threading.Event()
         weir = self.weir(lambda exchange: self.well(exchange) if well.is_set() else exchange.close(), self.well,
                          server='body_timeout = "300ms"\n', more='eject = { failures = 1, least = "100ms", most = "100ms" }')
         while not any("is out for" in line for line in weir.lines):
             weir.get("/")
         well.set()
-        time.sleep(0.25)  # twice as long: a POST is no trial before that
+        time.sleep(0.25)  # twice as long; a POST is not used as a trial before that
         with weir.connect() as client:
             client.send(("PUT" + self.HEAD).encode())
             self.assertEqual([client.read().status for _ in range(2)], [100, 408])
@@ -202,7 +204,7 @@ class Expectations(TestCase):
         self.assertEqual(len([each for each in self.upstreams[0].exchanges if each.method == "PUT"]), 1, "it was the trial")
 
     def test_nor_where_the_server_does_not_ask_for_it(self):
-        """Others try the server meanwhile: whose silence it is nobody knows."""
+        """Other requests try the server meanwhile, because nobody knows who causes the silence."""
         well = threading.Event()
         weir = self.weir(lambda exchange: self.knows_no_expectation(exchange) if well.is_set() else exchange.close(), self.well,
                          more='eject = { failures = 1, least = "1s", most = "1h" }')
@@ -211,7 +213,7 @@ class Expectations(TestCase):
         well.set()
         first = self.upstreams[0].exchanges
         keeps = []
-        while not any(each.method == "PUT" for each in first):  # none of them gets there before its time is over
+        while not any(each.method == "PUT" for each in first):  # none arrives before its time is over
             keeps.append(self.start(Client(weir.port)))
             keeps[-1].send(("PUT" + self.HEAD).encode())
             time.sleep(0.05)
@@ -259,7 +261,7 @@ class Expectations(TestCase):
         weir = self.weir(talkative)
         with weir.connect() as client:
             client.send(("POST" + self.HEAD).encode())
-            time.sleep(0.5)  # it takes nothing while the wait for the word would end
+            time.sleep(0.5)  # the server reads nothing until the wait for 100 would end
             seen = []
             while (answered := client.read()).status < 200:
                 seen.append(answered.status)

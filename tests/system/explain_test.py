@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What weir explains is what it then does, and explaining charges nothing; one key looked at, and given back."""
+"""weir's explanation of a request is what then happens to it, and explaining charges nothing. A single key can be read and
+reset."""
 
 import hashlib
 import json
@@ -62,7 +63,7 @@ class Explain(Asking):
                 self.assertEqual(json.loads(said["body"])["rule"], "burst")
 
     def is_what_it_gets(self, got, **inquiry):
-        """The verdict is the answer `got`, but for what an answer has beside it, and a second that may have passed."""
+        """Checks that the verdict describes the response `got`, except for the body's form and one second that may have passed."""
         said = self.explain(**inquiry)["verdict"]
         self.assertEqual(said["status"], got.status)
         self.assertEqual(re.sub(r"\d+", "N", said.get("body", "")), re.sub(r"\d+", "N", got.body.decode()))
@@ -330,7 +331,7 @@ class Keys(Asking):
 
 
 class Shown(Asking):
-    """Whoever weir shows can be named as it is shown. The keys file has hashes alone, so weir knows no API key."""
+    """A client can be named in the way in which weir shows it. The keys file has only hashes, so weir knows no API key."""
 
     KEYS = "".join(f'[[key]]\nsha256 = "{hashlib.sha256(key).hexdigest()}"\nuser = "{user}"\ntier = "{tier}"\n'
                    for key, user, tier in ((b"paulas-key", "paula", "pro"), (b"adas-first", "ada", "free"), (b"adas-second", "ada", "free")))
@@ -343,7 +344,7 @@ class Shown(Asking):
         return self.weir
 
     def logged(self):
-        """The access log's line of the last refusal."""
+        """Returns the access log's line about the last refusal."""
         def lines():
             return [json.loads(line) for line in (self.weir.folder / "access.log").read_text().splitlines()]
         return eventually(lambda: [line for line in lines() if line["status"] == 429], "the refusal is logged")[-1]
@@ -352,7 +353,7 @@ class Shown(Asking):
         return json.loads(get(self.weir.admin, f"/api/top?rule={rule}").body)["top"][0]["refused"]
 
     def frees(self, rule, text, key, limit):
-        """paula is refused; the text names her; a reset frees her."""
+        """paula is refused. The text names her, and a reset admits her again."""
         self.assertEqual(self.weir.get("/", x_api_key=key).status, 429)
         status, out, err = self.command("keys", "show", rule, *text)
         self.assertEqual((status, err), (0, ""), text)
@@ -432,7 +433,7 @@ class Shown(Asking):
 
 
 class Reset(Asking):
-    """Four logins are under way, and go well in the end. The key is given back meanwhile, and then five go wrong."""
+    """Four logins are in progress, and succeed in the end. Meanwhile the key is reset, and then five logins fail."""
 
     def five_go_wrong(self, **more):
         held, gate = threading.Semaphore(0), threading.Event()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What one client does stays its own business: the others of its worker are served meanwhile, and weir outlives it."""
+"""A heavy client does not harm the other clients of its worker: they are served meanwhile, and weir survives."""
 
 import pathlib
 import resource
@@ -23,7 +23,7 @@ class Turns(TestCase):
         with weir.connect() as greedy, weir.connect() as modest:
             for client in (greedy, modest):
                 self.assertEqual(client.get("/warm").status, 204)
-            weir.signal(signal.SIGSTOP)  # so that both find all of it when weir looks again
+            weir.signal(signal.SIGSTOP)  # so that weir finds both complete when it continues
             greedy.send(request_bytes("GET", "/greedy") * count)
             modest.send(request_bytes("GET", "/modest"))
             weir.signal(signal.SIGCONT)
@@ -46,7 +46,7 @@ class Turns(TestCase):
 
 
 class SharedQueue(TestCase):
-    """One client fills a queue that others share, and none of its places is its own."""
+    """One client fills a queue that others share, although no place is reserved for it."""
 
     def setUp(self):
         self.upstream = self.start(Upstream())
@@ -80,7 +80,7 @@ class SharedQueue(TestCase):
             self.await_metric(weir, number + 1, "weir_queue_refused_total", reason="levelled")
         self.assertEqual(weir.get("/", X_API_Key="modest").status, 429, "it would have more than the other")
         self.assertEqual(weir.get("/", X_API_Key="greedy").status, 429, "and the other does not come back")
-        self.send(weir, "third")  # of equals the one whose turn comes last gives way
+        self.send(weir, "third")  # among equals, the request with the latest departure gives way
         self.await_metric(weir, 4, "weir_queue_refused_total", reason="levelled")
         self.assertEqual(weir.metric("weir_queue_depth"), 6)
         for client in greedy:
@@ -98,22 +98,22 @@ class SharedQueue(TestCase):
         self.assertEqual([again[0].status, again[1].status, again[1].json()["rule"]], [200, 429, "two"])
 
     def test_who_sends_another_away_and_leaves_has_paid(self):
-        """Else it could send everybody away, one after another, and pay nothing."""
+        """Otherwise a client could displace all others one after another, and pay nothing."""
         weir = self.weir(queue=2, more=rule("two", "2/day", key='["api_key"]'))
         greedy = [self.enqueue(weir, "greedy") for _ in range(2)]
         leaving = self.send(weir, "leaving")
         self.assertEqual(greedy[1].read().json()["rule"], "queue")
-        self.await_metric(weir, 1, "weir_requests_total", code="429")  # it is counted out,
-        self.await_metric(weir, 2, "weir_queue_depth")  # and who took its place is counted in
+        self.await_metric(weir, 1, "weir_requests_total", code="429")  # the displaced request no longer counts,
+        self.await_metric(weir, 2, "weir_queue_depth")  # and the new one is added
         leaving.leave()
         eventually(lambda: weir.metric("weir_queue_depth") == 1, "it has left")
-        self.enqueue(weir, "leaving").leave()  # it sent nobody away
+        self.enqueue(weir, "leaving").leave()  # it displaced nobody
         eventually(lambda: weir.metric("weir_queue_depth") == 1, "it has left again")
         self.enqueue(weir, "leaving")
         self.assertEqual(weir.get("/", X_API_Key="leaving").json()["rule"], "two")
 
     def test_who_gives_way_is_told_when_there_is_room_for_what_it_costs(self):
-        """Of requests that cost two, 200 s each, two wait: for another there is room in 100 s, when the first has left."""
+        """Two requests that cost two units (200 s) each wait. There is room for another one in 100 s, when the first has left."""
         weir = self.weir("1/100s", queue=2, cost='{ header = "X-Cost" }')
         greedy = [self.enqueue(weir, "greedy", **{"X-Cost": "2"}) for _ in range(2)]
         self.send(weir, "modest", **{"X-Cost": "2"})
@@ -121,7 +121,7 @@ class SharedQueue(TestCase):
 
 
     def test_who_invents_keys_is_one_client(self):
-        """Whatever is done with keys that nobody vouches for: each of them was a client with a place of its own."""
+        """API keys that nobody vouches for must not give a client several places, whatever weir does with such keys."""
         for client in ("", 'keys = "keys.toml"', 'keys = "keys.toml"\nunknown_keys = "accept"'):
             with self.subTest(client):
                 weir = self.weir(client=client)
@@ -144,16 +144,16 @@ class Shortage(TestCase):
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         self.assertEqual(resource.prlimit(weir.pid, resource.RLIMIT_NOFILE), (hard, hard))
-        if hard != resource.RLIM_INFINITY and hard < 20_000_000:  # else the system allows them
+        if hard != resource.RLIM_INFINITY and hard < 20_000_000:  # otherwise the system allows them
             weir.wait_for(r"warning max_connections = 10000000 may take \d+ descriptors, and the system allows")
 
     def test_no_descriptor_is_no_fault_of_the_upstream(self):
         if SANITIZED:
-            return  # UndefinedBehaviorSanitizer tries memory through a pipe, and takes its lack for bad memory
+            return  # UndefinedBehaviorSanitizer tests memory through a pipe, and takes a lack of descriptors for bad memory
         upstream = self.start(Upstream())
         weir = self.start(Weir(config(upstream.port).replace("workers = 2", "workers = 1")))
         with weir.connect() as client:
-            client.send(b"GET / HT")  # accepted, and nothing asked of the upstream yet
+            client.send(b"GET / HT")  # accepted, but not forwarded yet
             eventually(lambda: weir.metric("weir_connections_open") == 1, "it is accepted")
             used = len(list(pathlib.Path(f"/proc/{weir.pid}/fd").iterdir()))
             before = resource.prlimit(weir.pid, resource.RLIMIT_NOFILE)
@@ -168,8 +168,8 @@ class Shortage(TestCase):
 
     def test_memory_that_runs_out_during_an_upload_ends_that_request_alone(self):
         if SANITIZED:
-            return  # their shadow memory knows no limit of address space
-        for spare in range(4):  # buffers that are left: which step of a request meets the end depends on them
+            return  # their shadow memory ignores the limit of the address space
+        for spare in range(4):  # the number of free buffers decides which step of a request fails
             with self.subTest(spare=spare):
                 self.run_out_of_memory(spare)
 

@@ -14,7 +14,7 @@ QUEUE = rule("queue", "10/s", algorithm='"leaky_bucket"', queue=20, key="[]")
 
 class HalfClose(TestCase):
     def slow(self, upstream="", **given):
-        """A weir whose upstream answers once it is told to."""
+        """Starts a weir whose upstream responds when the test allows it."""
         self.may_answer, self.asked = threading.Event(), threading.Semaphore(0)
 
         def reply(exchange):
@@ -30,11 +30,12 @@ class HalfClose(TestCase):
     def half_close(self, weir, data=GET, **options):
         client = self.start(Client(weir.port, **options))
         client.send(data)
-        socket.socket.shutdown(client.sock, socket.SHUT_WR)  # of TLS too, which Python would end for both ways
+        socket.socket.shutdown(client.sock, socket.SHUT_WR)  # over TLS as well, where Python would close both directions
         return client
 
     def some_ticks_pass(self, weir):
-        """A client that has left is noticed at a tick, which a reset shows to have passed for those before it."""
+        """Waits for ticks, at which weir notices clients that have left. A client that resets its connection shows that a tick
+        has passed."""
         left = weir.metric("weir_client_errors_total", kind="left")
         with Client(weir.port) as other:
             other.send(GET)

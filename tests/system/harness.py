@@ -1,9 +1,8 @@
-"""What the system tests share: a weir of a given configuration, upstreams that do as they are told, a Redis, and
-clients that send exactly the bytes given. Standard library only. Everything listens on 127.0.0.1, on ports that the
-kernel picks, and ends with the `with` (or the test) that started it.
+"""Common parts of the system tests: a weir with a given configuration, upstreams with given behaviour, a Redis, and clients that
+send exact bytes. Needs only the standard library. Everything listens on 127.0.0.1 at free ports, and ends with the `with`
+block (or the test) that started it.
 
-$WEIR names the binary under test; $WEIR_SANITIZE is set where it runs under a sanitizer and is slow.
-"""
+$WEIR names the binary under test. $WEIR_SANITIZE is set if the binary runs slowly under a sanitizer."""
 
 import itertools
 import os
@@ -19,7 +18,7 @@ from upstream import Exchange, Upstream, answer, closed_port
 from wire import PATIENCE, Client, Response, chunked, exchange_raw, get, read_response, request_bytes
 
 SANITIZED = bool(os.environ.get("WEIR_SANITIZE"))
-PAUSES = 2.0 if SANITIZED else 0.35  # of a machine that has other work: a request may be so late without a fault of weir's
+PAUSES = 2.0 if SANITIZED else 0.35  # seconds that a busy machine may delay a request, without a fault of weir
 
 __all__ = [
     "BELOW_EPHEMERAL",
@@ -31,14 +30,14 @@ __all__ = [
 
 
 def together(count, work):
-    """work(0) … work(count-1) at the same time, one thread each; their results in order."""
+    """Runs work(0) … work(count-1) at the same time, one thread each. Returns their results in order."""
     results, start = [None] * count, threading.Barrier(count)
 
     def run(index):
         start.wait(PATIENCE)
         try:
             results[index] = work(index)
-        except Exception as fault:  # handed to the caller below, whatever it is
+        except Exception as fault:  # any exception is passed on to the caller below
             results[index] = fault
 
     threads = [threading.Thread(target=run, args=(index,), daemon=True) for index in range(count)]
@@ -53,7 +52,8 @@ def together(count, work):
 
 
 def eventually(holds, what, seconds=PATIENCE):
-    """Polls until it holds; its value. Used where only the outside can be seen, such as a counter."""
+    """Polls until the condition is true, and returns its value. For effects that are only visible from outside, such as
+    counters."""
     deadline = time.monotonic() + seconds
     while not (value := holds()):
         if time.monotonic() > deadline:
@@ -63,8 +63,8 @@ def eventually(holds, what, seconds=PATIENCE):
 
 
 class Load:
-    """A client for each of `ports` that asks again and again until told to stop; what they got (0: a connection that broke), and
-    how long it took. Another one asks the `upstream` directly: what it has to wait, the machine makes everybody wait."""
+    """A client for each of `ports` that sends requests until it is stopped. Records the statuses (0: a broken connection) and
+    times. Another client asks the `upstream` directly: the waits that it has are the machine's and not weir's."""
 
     def __init__(self, ports, upstream=None):
         self.results, self.ending, self.failing, self.pause = [], threading.Event(), 0, PAUSES
@@ -104,12 +104,12 @@ class Load:
         eventually(lambda: len(self.results) > seen + count, "requests go on")
 
     def fails_from_here(self):
-        """What comes is set beside what has been."""
+        """Marks the point after which results are compared with those before."""
         self.failing = len(self.results)
 
     def stop(self, timeout=None):
-        """The statuses that there were. No request may have waited for longer than `timeout` seconds beyond what is normal: what the
-        slowest took before anything failed, and a busy machine's pauses."""
+        """Stops and returns all statuses. No request may have waited for more than `timeout` seconds beyond the normal. Normal is
+        the slowest time before the failure, plus a busy machine's pauses."""
         self.ending.set()
         for thread in self.threads:
             thread.join(4 * PATIENCE)
@@ -122,7 +122,7 @@ class Load:
 
 
 def config(*upstreams, rules="", server="", client="", state="", listener="", routes="", upstream=""):
-    """A weir of one plain listener before these upstreams (ports), with an admin listener; more by keyword."""
+    """Returns a configuration with one plain listener, these upstreams (ports) and an admin listener. Keywords add more."""
     servers = ", ".join(f'"127.0.0.1:{port}"' for port in upstreams)
     return f"""
 [server]
@@ -150,14 +150,14 @@ servers = [{servers}]
 
 
 def rule(name="per-ip", limit="1/day", **more):
-    """A [[rule]]; values are TOML: rule(key='["ip"]', burst=3)."""
+    """Returns a [[rule]] with values in TOML: rule(key='["ip"]', burst=3)."""
     lines = ["[[rule]]", f'name = "{name}"', f'limit = "{limit}"', *(f"{key} = {value}" for key, value in more.items())]
     return "\n".join(lines) + "\n"
 
 
 def make_certificate(folder, name="edge", host="localhost", address=None, days=2):
-    """NAME.crt and NAME.key, self-signed for a name and maybe an address; their text by file name. A bare system may not know
-    the name: who looks names up goes to the address."""
+    """Makes NAME.crt and NAME.key, self-signed for a name and perhaps an address. Returns their text by file name. A bare system
+    may not know the name, so clients that look it up use the address."""
     folder = pathlib.Path(folder)
     names = f"DNS:{host}" + (f",IP:{address}" if address else "")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
@@ -167,7 +167,7 @@ def make_certificate(folder, name="edge", host="localhost", address=None, days=2
 
 
 def make_authority(folder, name="ca"):
-    """NAME.crt and NAME.key, a root that signs clients' certificates; their text by file name."""
+    """Makes NAME.crt and NAME.key, a root that signs client certificates. Returns their text by file name."""
     folder = pathlib.Path(folder)
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                     "-days", "2", "-subj", f"/CN={name}", "-addext", "basicConstraints=critical,CA:TRUE",
@@ -177,7 +177,7 @@ def make_authority(folder, name="ca"):
 
 
 def make_client_certificate(folder, name, subject, authority="ca", days=2):
-    """NAME.crt and NAME.key, signed by an authority of make_authority(); in the past with days below zero."""
+    """Makes NAME.crt and NAME.key, signed by an authority of make_authority(). Negative days give an expired certificate."""
     folder = pathlib.Path(folder)
     request = folder / f"{name}.csr"
     subprocess.run(["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", subject,
@@ -188,7 +188,8 @@ def make_client_certificate(folder, name, subject, authority="ca", days=2):
 
 
 def client_tls(certificate, alpn=None, shown=None):
-    """`shown`: the path of a certificate and key of make_client_certificate(), without its ending."""
+    """Returns a client's TLS context. `shown`: the path of a certificate and key of make_client_certificate(), without its
+    ending."""
     context = ssl.create_default_context(cadata=certificate)
     if shown:
         context.load_cert_chain(f"{shown}.crt", f"{shown}.key")
@@ -205,13 +206,13 @@ class TestCase(unittest.TestCase):
         return self.enterContext(context)
 
     def assert_own_error(self, response, status):
-        """weir's own errors are JSON with a word and a sentence."""
+        """Checks that the response is one of weir's own errors: JSON with a word and a sentence."""
         self.assertEqual(response.status, status, response.raw + response.body)
         self.assertEqual(response["content-type"], "application/json")
         self.assertLessEqual({"error", "message"}, response.json().keys())
 
     def await_metric(self, weir, expected, name, **labels):
-        """A request is accounted when it has ended: a moment after its client has the whole answer."""
+        """Waits for the value, because a request is counted shortly after its client has the whole response."""
         eventually(lambda: weir.metric(name, **labels) == expected, f"{name} {labels} is {expected}")
 
     def statuses(self, port, count, path="/", **headers):

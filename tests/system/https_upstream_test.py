@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Servers that speak TLS: whom weir believes, what it says of whom it does not, and what it keeps."""
+"""Upstream servers with TLS: which certificates weir trusts, how it reports others, and which connections and sessions it keeps."""
 
 import contextlib
 import pathlib
@@ -15,7 +15,7 @@ from harness import (TestCase, Upstream, Weir, answer, config, eventually, get, 
 
 
 class Plain:
-    """A server that speaks no TLS and says so at once."""
+    """A server without TLS that says so at once."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -122,7 +122,7 @@ class Secure(TestCase):
         self.assert_own_error(self.weir(upstream, tls=trusted).get("/"), 502)
 
     def test_a_chain_of_any_size_is_read_to_its_end(self):
-        """Some come in pieces that end where weir has let others have their turn."""
+        """Some chains arrive in pieces that end where weir lets other work run."""
         names = ",".join(f"DNS:name-{number}.of.a.certificate.that.is.fat.test" for number in range(130))
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                         "-subj", "/CN=fat", "-addext", f"subjectAltName={names}", "-keyout", self.folder / "fat.key",
@@ -154,7 +154,7 @@ class Secure(TestCase):
 
     def test_what_a_server_sends_unasked_is_no_answer(self):
         def twice(exchange):
-            exchange.wire.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)  # two records, which arrive together
+            exchange.wire.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)  # two records that arrive together
             exchange.send(answer(b"first"))
             exchange.send(answer(b"unasked"))
             exchange.wire.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)

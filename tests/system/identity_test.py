@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whom rules tell apart and which requests they meet: tokens, countries, overrides, hours, queries."""
+"""Identities and conditions of rules: tokens, countries, overrides, hours, queries."""
 
 import base64
 import json
@@ -57,7 +57,7 @@ class Identity(TestCase):
         ann, bob = issuer.token(sub="ann", exp=soon), issuer.token(sub="bob", exp=soon)
         self.assertEqual([ask(ann), ask(bob), ask(issuer.token(sub="ann", jti="another")), ask(bob)], [200] * 4)
         self.assertEqual([ask(ann), ask(bob)], [429, 429])
-        # What does not verify claims nothing: those clients share their address.
+        # A token that does not verify has no claims, so those clients share the limit of their address.
         head, claims, _ = ann.split(".")
         none = base64url(b'{"alg":"none"}')
         self.assertEqual([ask(issuer.token(sub="eve", exp=soon - 7200)), ask(f"{none}.{claims}.")], [200, 200])
@@ -163,14 +163,14 @@ class Identity(TestCase):
                 client.send(request_bytes("GET", "/", {**twins, "X-API-Key": "B", "X-Plain": "a_b"}))
                 self.assertEqual(client.read().status, 200)
             head = self.upstream.exchanges[-1].head
-            # X_Forwarded_For would pass for what weir says in X-Forwarded-For, which strangers may not.
+            # A server could take X_Forwarded_For for weir's X-Forwarded-For, which strangers may not set.
             self.assertEqual([name in head for name in twins], [arrives, False, arrives], head.raw)
             as_cgi = [name.upper().replace("-", "_") for name, _ in head.fields]
             self.assertEqual(as_cgi.count("X_API_KEY"), 1 + arrives, head.raw)
             self.assertEqual((head["x-api-key"], head["x-plain"]), ("B", "a_b"))
 
     def forwarded(self, fields, client="", server=""):
-        """The fields that the server gets of a request with these."""
+        """Returns the fields that the server gets for a request with these fields."""
         weir = self.weir(rule(limit="99/s"), client=client, server=server)
         with weir.connect() as connection:
             connection.send(request_bytes("GET", "/", fields))
@@ -178,7 +178,7 @@ class Identity(TestCase):
         return self.upstream.exchanges[-1].head
 
     def admitted_of(self, addresses):
-        """How many of these clients, as a trusted proxy names them, have a limit of one request to themselves."""
+        """Returns how many of these clients, as a trusted proxy names them, have a limit of one request of their own."""
         weir = self.weir(rule(limit="1/day", key='["ip"]'), client=PROXIED)
         return [get(weir.port, x_forwarded_for=address).status for address in addresses].count(200)
 
@@ -193,7 +193,7 @@ class Identity(TestCase):
                 self.assertEqual(self.admitted_of(same), 1)
 
     def test_an_address_with_leading_zeros_is_no_address_and_one_in_ipv6_is(self):
-        """Whose address cannot be read is counted as the proxy that names it."""
+        """A client with an unreadable address is counted as the proxy that names it."""
         self.assertEqual(self.admitted_of(["203.0.113.007", "127.0.0.1"]), 1)
         self.assertEqual(self.admitted_of(["203.0.113.007", "203.0.113.7"]), 2)
         self.assertEqual(self.admitted_of(["::203.0.113.7", "203.0.113.7"]), 1)
@@ -241,7 +241,7 @@ class Identity(TestCase):
         self.assertEqual([name for name in (*self.WHO, *more) if name not in head], [], head.raw)
 
     def test_hours_of_the_day(self):
-        now = time.gmtime(time.time() + 6 * 3600)  # so far from both ends that the test's own time does not matter
+        now = time.gmtime(time.time() + 6 * 3600)  # so far from both ends that the duration of the test does not matter
         before = time.gmtime(time.time() - 6 * 3600)
         hours = f"{before.tm_hour:02}:{before.tm_min:02}-{now.tm_hour:02}:{now.tm_min:02}"
         weir = self.weir(rule("now", "1/day", key="[]", match=f'{{ path = "/now", hours = "{hours}" }}'),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What becomes of connections in an upgrade whose sockets do not say all: those of TLS, whose keys stay with the process that has
-them, and those that a proxy has made for somebody. Their next requests are the new process's, and it knows whose they are."""
+"""Connections that an upgrade cannot simply pass on: TLS connections, whose keys stay in the old process, and connections from a
+proxy. The new process serves their next requests, and knows the clients."""
 
 import pathlib
 import signal
@@ -32,7 +32,7 @@ class Kept(Upgrade):
         return self.weir(self.files, listener=listener, **given)
 
     def connect(self, weir, shown=None, ahead=b"", source="127.0.0.1"):
-        """A client that has spoken TLS and no word of HTTP, behind what a proxy says."""
+        """Returns a client that has finished the TLS handshake and sent no HTTP, after the given PROXY header."""
         trust = client_tls(self.files["edge.crt"], shown=shown and self.folder / shown)
         client = self.enterContext(Client(weir.port, source=source))
         client.send(ahead)
@@ -40,7 +40,7 @@ class Kept(Upgrade):
         return client
 
     def assert_old_one_decided(self, weir, count, *clients):
-        """It ends once these have left."""
+        """Checks the number of requests that the old process decided. It ends once these clients have left."""
         for client in clients:
             client.sock.close()
         self.assertEqual(weir.status_of(weir.ended.pop()), 0)
@@ -69,7 +69,7 @@ class Tls(Kept):
         self.assertEqual(self.connect(weir, source="127.0.0.2").get("/").status, 429)
 
     def test_bodies_come_whole_both_ways(self):
-        body = bytes(range(256)) * 8192  # more than sockets hold
+        body = bytes(range(256)) * 8192  # larger than the sockets' buffers
         self.upstream.reply = lambda exchange: exchange.send(answer(exchange.read_body()))
         weir = self.secure()
         kept = self.connect(weir)
@@ -90,7 +90,7 @@ class Tls(Kept):
         self.assert_old_one_decided(weir, 0, kept)
 
     def test_of_requests_sent_together_one_is_answered_and_the_others_by_nobody(self):
-        """As with every answer that says that it is the last."""
+        """As after every response that announces the end of the connection."""
         weir = self.secure(rules=LIMIT)
         kept = self.connect(weir)
         weir.upgrade()
@@ -131,7 +131,7 @@ class Tls(Kept):
         weir = self.secure(rules=LIMIT)
         kept = self.connect(weir)
         weir.upgrade()
-        kept.send(b"GET / HTTP/1.1\r\n")  # which the second one waits for
+        kept.send(b"GET / HTTP/1.1\r\n")  # the second process waits for the rest
         weir.upgrade()
         self.assertEqual([self.connect(weir).get("/").status for _ in range(3)], [200] * 3)
         kept.send(b"Host: weir\r\n\r\n")
@@ -150,7 +150,7 @@ class Tls(Kept):
             for name, text in make_certificate(folder).items():
                 (weir.folder / (name + ".new")).write_text(text)
                 (weir.folder / (name + ".new")).rename(weir.folder / name)
-        # Each process says so once of both files, or of one and then of the other.
+        # Each process reports both files at once, or one after the other.
         eventually(lambda: len({line for line in weir.lines if "certificates read anew" in line}) > 0, "it is seen")
         weir.wait_for("certificates read anew", 2)
         said = kept.get("/")
@@ -246,7 +246,7 @@ class Plain(Kept):
         if said[1]["connection"] == "close":
             kept = self.enterContext(weir.connect())
             kept.send(2 * behind)
-        # Else so little had been read that it went over itself.
+        # Otherwise weir had read so little that the connection itself was passed on.
         self.assertEqual([kept.read().status for _ in range(2)], [200, 429])
         self.assert_old_one_decided(weir, 0, kept)
 

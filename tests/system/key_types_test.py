@@ -37,7 +37,7 @@ class KeyTypes(TestCase):
                               capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
 
     def shown(self, weir, *options, sni=None):
-        """The organization of the certificate that a client of these options gets; None: no handshake came about."""
+        """Returns the organization in the certificate that a client with these options gets; None if the handshake fails."""
         found = re.search(r"^subject=O = (\S+)", self.client(weir, *options, sni=sni), re.MULTILINE)
         return found and found[1]
 
@@ -109,7 +109,7 @@ class KeyTypes(TestCase):
         return int(text.strip().partition("=")[2], 16)
 
     def respond(self, name):
-        """NAME.ocsp: what the certificate, its own authority, says of itself."""
+        """Makes NAME.ocsp: the response of the certificate about itself, as its own authority."""
         crt, key, index, asked = (self.folder / f"{name}.{ending}" for ending in ("crt", "key", "index", "asked"))
         index.write_text(f"V\t491231235959Z\t\t{self.serial(name):X}\tunknown\t/O={name}\n")
         for arguments in (["-issuer", crt, "-cert", crt, "-reqout", asked, "-no_nonce"],

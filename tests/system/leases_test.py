@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Weirs that take units of hot keys from one Redis in advance: never one too many, hardly a trip, and all of it back."""
+"""Weirs that take units of hot keys in advance from one Redis. They never admit one request too many, need few round trips, and
+return all unused units."""
 
 import signal
 import socket
@@ -9,7 +10,7 @@ import time
 from harness import PATIENCE, SANITIZED, Redis, TestCase, Weir, closed_port, config, eventually, main, rule, together
 from resolve_test import Silent
 
-CLIENTS = 3  # too few to open the breaker by waiting in vain
+CLIENTS = 3  # too few to open the circuit breaker by time-outs
 MANY = 4_000 if SANITIZED else 20_000
 
 
@@ -19,7 +20,7 @@ def leased(algorithm, limit, **more):
 
 
 def ask(port, count, at_once=50):
-    """So many requests on one connection, some at once; how many were admitted."""
+    """Sends so many requests on one connection, some at once. Returns the number of admitted requests."""
     admitted, last = 0, b""
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as wire:
         for _ in range(count // at_once):
@@ -31,7 +32,7 @@ def ask(port, count, at_once=50):
                     raise AssertionError("weir hung up")
                 admitted += text.count(b"HTTP/1.1 200 ")
                 answers += text.count(b"HTTP/1.1 200 ") + text.count(b"HTTP/1.1 429 ")
-                rest = text[-12:]  # a status line that is not whole yet
+                rest = text[-12:]  # a status line that is not complete yet
                 last = text
     return admitted, last
 
@@ -48,7 +49,8 @@ class Leases(TestCase):
         return weir
 
     def admit(self, weirs, each):
-        """Two clients a weir, all at once; how many were admitted, and how many trips a request that took."""
+        """Runs two clients for each weir at the same time. Returns the number of admitted requests, and the round trips per
+        request."""
         before = self.redis.calls("evalsha")
         results = together(2 * len(weirs), lambda index: ask(weirs[index % len(weirs)].port, each)[0])
         trips = (self.redis.calls("evalsha") - before) / (2 * len(weirs) * each)
@@ -59,7 +61,7 @@ class Leases(TestCase):
         return self.redis.command("GET", key.decode())
 
     def counted(self, state):
-        """What a fixed window has admitted (src/redis/scripts/charge.lua)."""
+        """Returns the count of a fixed window (src/redis/scripts/charge.lua)."""
         kind, _, used = struct.unpack("<Bdd", state[:17])
         self.assertEqual(kind, 3)
         return used
@@ -73,7 +75,7 @@ class Leases(TestCase):
                 weirs = [self.weir(rules, lease_return="1min") for _ in range(3)]
                 admitted, trips = self.admit(weirs, MANY // 4)
                 for weir in weirs:
-                    admitted += ask(weir.port, 1000)[0]  # whatever any of them still has is spent
+                    admitted += ask(weir.port, 1000)[0]  # takes the units that a weir may still have
                 print(f"\n{algorithm}: {admitted} of {MANY} admitted, {trips:.4f} trips a request", flush=True)
                 self.assertEqual(admitted, MANY)
                 self.assertLess(trips, 0.05)
@@ -91,8 +93,8 @@ class Leases(TestCase):
         rules = leased("fixed_window", f"{MANY}/3000day")
         weirs = [self.weir(rules, lease_return="300ms") for _ in range(3)]
         admitted = returned = rounds = 0
-        while not returned and rounds < 3:  # what was taken may happen to be spent to the last unit
-            admitted += self.admit(weirs, MANY // 20)[0]  # all together less than the limit
+        while not returned and rounds < 3:  # by chance all prefetched units may have been used
+            admitted += self.admit(weirs, MANY // 20)[0]  # less than the limit in total
             eventually(lambda: not any(weir.metric("weir_lease_units") for weir in weirs), "nobody holds anything")
             returned = sum(weir.metric("weir_lease_units_total", event="returned") for weir in weirs)
             rounds += 1
@@ -110,7 +112,7 @@ class Leases(TestCase):
         self.assertIn(b"X-RateLimit-Remaining", answer)
 
     def test_a_bucket_is_given_back_to_though_others_were_charged_behind_it(self):
-        """Three weirs hold some, use a part of it, and are idle: again and again, and in the end all of it is admitted."""
+        """Three weirs prefetch units, use some and become idle, several times. In the end the whole limit is admitted."""
         weirs = [self.weir(leased("token_bucket", "1/day", burst=2000, lease='"5%"'), lease_return="200ms") for _ in range(3)]
         admitted = 0
         for _ in range(12):
@@ -123,7 +125,7 @@ class Leases(TestCase):
         self.assertEqual(admitted, 2000)
 
     def test_what_reached_no_server_is_given_back_however_late(self):
-        """When what it was taken with has gone back long ago."""
+        """The refund comes long after the units of the same call were returned."""
         away = self.start(Silent("127.0.0.1", 0))
         upstream = f'[[upstream]]\nname = "away"\nservers = ["127.0.0.1:{away.port}"]\ntimeouts = {{ connect = "700ms" }}\n'
         routes = '[[route]]\nmatch = { path = "/away" }\nupstream = "away"\n[[route]]\nrespond = { status = 200, body = "ok" }\n'
@@ -196,23 +198,23 @@ class Leases(TestCase):
             self.redis.process.send_signal(signal.SIGCONT)
             admitted += sum(self.answered(weir) for _ in range(30))
         eventually(lambda: weir.metric("weir_lease_units") == 0, "it holds nothing")
-        while (said := weir.get("/")).status != 200:  # it may be connecting anew
+        while (said := weir.get("/")).status != 200:  # weir may be reconnecting
             self.assertEqual(said.status, 503)
         lost, reconnects = MANY - admitted - 1 - int(said["x-ratelimit-remaining"]), weir.metric("weir_redis_reconnects_total")
         print(f"\n{lost} of {admitted + 1} lost, {reconnects:.0f} connections", flush=True)
-        most = 200 + CLIENTS  # on its way when a connection ends, or held at the end
+        most = 200 + CLIENTS  # units on their way when a connection ends, or held at the end
         self.assertLessEqual(lost, most * (1 + reconnects))
         self.assertGreater(weir.metric("weir_redis_timeouts_total"), 20)
 
     def until_it_is_late(self, weir):
-        """How many are admitted until Redis is waited for in vain."""
+        """Returns the number of requests admitted until a call to Redis times out."""
         admitted = 0
         while self.answered(weir):
             admitted += 1
         return admitted
 
     def answered(self, weir):
-        """1 if it is admitted, else 0."""
+        """Returns 1 if a request is admitted, else 0."""
         status = weir.get("/").status
         self.assertIn(status, (200, 503))
         return int(status == 200)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rules as a client meets them: bursts, refusals, keys, tiers, chains."""
+"""Rules from a client's view: bursts, refusals, keys, tiers, chains."""
 
 import pathlib
 import signal
@@ -32,7 +32,7 @@ class Limits(TestCase):
             self.assertEqual([client.get("/").status for _ in range(3)], [200] * 3)
             refused = client.get("/")
             self.check_refusal(refused)
-            time.sleep(int(refused["retry-after"]))  # the law under test: admitted at that moment
+            time.sleep(int(refused["retry-after"]))  # the promise under test: admitted at that time
             self.assertEqual(client.get("/").status, 200)
         self.assertEqual(len(self.upstream.exchanges), 4)
 
@@ -49,7 +49,7 @@ class Limits(TestCase):
         weir = self.weir(rule(limit="10/day", key="[]"))
         with weir.connect() as client:
             self.assertEqual(client.get("/")["x-ratelimit-remaining"], "9")
-            weir.signal(signal.SIGSTOP)  # so that it writes to a connection that is closed already
+            weir.signal(signal.SIGSTOP)  # so that weir writes to a connection that is closed already
             stopped = pathlib.Path(f"/proc/{weir.pid}/stat")
             eventually(lambda: stopped.read_text().rpartition(")")[2].split()[0] == "T", "it stands still")
             client.send(request_bytes("GET", "/"))
@@ -102,7 +102,7 @@ class Limits(TestCase):
 
     def test_an_early_error_tells_nothing_of_another_client(self):
         weir = self.weir(rule(limit="1/day"), server='max_body = "1KiB"')
-        for _ in range(8):  # so that both workers' memory has been used
+        for _ in range(8):  # so that the memory of both workers has been used
             weir.get("/")
             with weir.connect() as client:
                 refused = client.request("POST", "/", body=b"x" * 5000)

@@ -1,4 +1,4 @@
-"""A weir and those that take over from it, one after another, and what tests of that begin with."""
+"""A weir and the processes that take over from it one after another, with a base class for their tests."""
 
 import ctypes
 import os
@@ -16,12 +16,12 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans():
-    """What a weir leaves behind when it ends becomes a child of this process, which so hears how it ended."""
+    """Makes orphaned processes of a weir children of this process, which can then read their exit status."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 class Lineage(Process):
-    """A weir and those that take over from it, as one log; `pid` is of the one that serves."""
+    """A weir and the processes that take over from it, with one common log. `pid` is the process that serves."""
 
     def __init__(self, text, files=None, environment=None):
         self.scratch = tempfile.TemporaryDirectory(prefix="weir-test-")
@@ -43,7 +43,7 @@ class Lineage(Process):
         (self.folder / "weir.toml.new").rename(self.folder / "weir.toml")
 
     def install(self, script):
-        """Another binary in the place of this one; None: weir again."""
+        """Replaces the binary by a script; None: by weir again."""
         fresh = self.folder / "weir.new"
         if script is None:
             fresh.symlink_to(WEIR)
@@ -56,7 +56,7 @@ class Lineage(Process):
         os.kill(self.pid, which)
 
     def upgrade(self):
-        """Waits until another process serves; returns its number."""
+        """Waits until another process serves, and returns its process ID."""
         self.count += 1
         self.signal(signal.SIGUSR2)
         return self.taken_over()
@@ -67,7 +67,7 @@ class Lineage(Process):
         return self.pid
 
     def fails(self, why):
-        """An upgrade that comes to nothing."""
+        """Checks that an upgrade fails for this reason."""
         before = len([line for line in self.lines if "goes on as it was" in line])
         self.signal(signal.SIGUSR2)
         said = self.wait_for(r"error upgrade: (.*); this weir goes on as it was", before + 1)[-1].group(1)
@@ -79,7 +79,7 @@ class Lineage(Process):
                               capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     def status_of(self, pid):
-        """How it ends, which it does soon."""
+        """Waits for the end of the process, and returns its exit status."""
         if pid == self.process.pid:
             return self.process.wait(PATIENCE)
         deadline = time.monotonic() + PATIENCE
@@ -128,7 +128,7 @@ class Upgrade(TestCase):
         return self.start(Lineage(config(self.upstream.port, **given), files, environment))
 
     def hold_requests(self):
-        """Those that go to the upstream are answered once the event is set."""
+        """Returns an event. The upstream responds to requests once the event is set."""
         release = threading.Event()
 
         def hold(exchange):

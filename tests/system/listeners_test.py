@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where weir listens: at all addresses of a name, and on the sockets that systemd passes."""
+"""Listening at all addresses of a name, and on sockets that systemd passes."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ import unittest
 from harness import PATIENCE, WEIR, Process, TestCase, Upstream, Weir, config, get, main
 from own_etc import WAY, Names
 
-# What systemd does: sockets from descriptor 3 on, and the variables that say so, for this process alone.
+# Passes sockets as systemd does: from descriptor 3 on, with environment variables for this process alone.
 PASS = """
 import os, sys
 count = int(sys.argv[1])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Elastic limits follow the load: they open while there is room and close when a queue or the upstreams are full."""
+"""Elastic limits follow the load: they rise while there is room, and fall when a queue or the upstreams are full."""
 
 import threading
 
@@ -13,7 +13,7 @@ respond = { status = 200, body = "pong" }
 upstream = "api"
 priority = 0
 """
-# Its own limit is used up at once; what passes then passes by the elastic one.
+# Its own limit is used up at once. After that, only the elastic limit admits requests.
 ELASTIC = rule("elastic", "1/day", key="[]", match='{ path = "/ping" }',
                elastic='{ limit = "100000/day", while_load_below = 1 }')
 
@@ -42,7 +42,7 @@ class Load(TestCase):
 
     def await_open(self, weir):
         self.await_ping(weir, 200)
-        self.await_ping(weir, 200)  # the second is over the rule's own limit
+        self.await_ping(weir, 200)  # the second request is above the rule's own limit
 
     def test_requests_in_flight_close_it(self):
         weir = self.start(Weir(config(self.upstream.port, server="max_in_flight = 2", routes=ROUTES, rules=ELASTIC)))
@@ -69,13 +69,14 @@ class Load(TestCase):
         self.await_ping(weir, 200)
 
     def await_measurement(self, weir):
-        """What is measured as time goes by has changed twice, in whichever worker: the queues were looked at meanwhile."""
+        """Waits until the values that depend on time have changed twice in some worker. Meanwhile the queues were measured as
+        well."""
         for _ in range(2):
             before = [weir.metric("weir_load", kind=kind) for kind in ("lag", "cpu")]
             eventually(lambda: [weir.metric("weir_load", kind=kind) for kind in ("lag", "cpu")] != before, "measured")  # noqa: B023
 
     def test_a_queue_that_one_client_may_have_to_itself_does_not(self):
-        """Its own, or one of a path that nobody else asks for."""
+        """A queue of one client, or of a path that nobody else uses, does not count as load."""
         self.gate.set()
         for key in ("ip", "path"):
             with self.subTest(key):

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""The Kubernetes manifests and Compose files that the documents show are what Kubernetes and Compose take, and the configurations
-in them are what weir takes.
+"""Kubernetes and Compose accept the manifests and Compose files in the documents, and weir accepts the configurations in them.
 
 The schemas are packages of the npm registry (tests/schemas), which `./dev test` installs into build/schemas. Without npm the
 tests that need them are skipped."""
@@ -24,7 +23,7 @@ needs_schemas = unittest.skipUnless(PACKAGES.is_dir(), f"{PACKAGES} is not there
 
 
 def files():
-    """(place, documents) of each YAML that is shown or shipped."""
+    """Returns (place, documents) for each YAML text that is shown or shipped."""
     found = [(place(block), block.text) for page in PAGES for block in blocks(page, "yaml")]
     found.append(("docker/compose.yaml", (TREE / "docker/compose.yaml").read_text()))
     return [(name, [document for document in yaml.safe_load_all(text) if document]) for name, text in found]
@@ -70,8 +69,8 @@ class Kubernetes(TestCase):
         return deployment, deployment["spec"]["template"]["spec"]["containers"][1]
 
     def faults(self, document):
-        """What TypeScript says of the manifest as a value of its kind's type: fields that the kind lacks, wrong types, and
-        required fields that are absent."""
+        """Returns TypeScript's messages about the manifest as a value of its kind's type: unknown fields, wrong types, missing
+        fields."""
         kind, module = document["kind"], f"{document['apiVersion']}/{document['kind']}"
         with tempfile.TemporaryDirectory(dir=PACKAGES.parent) as folder:
             source = pathlib.Path(folder, "manifest.ts")
@@ -94,7 +93,7 @@ class Kubernetes(TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_pod_has_time_to_drain(self):
-        """The service outlives weir's hook and drain, and the pod's grace period outlives both."""
+        """The service lives longer than weir's hook and drain. The pod's grace period lives longer than both."""
         drain = seconds(re.search(r'^drain = "(.*?)"', next(document["data"]["weir.toml"] for _, document in manifests()
                                                             if document["kind"] == "ConfigMap"), re.M)[1])
         for _, document in manifests():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What Prometheus and Grafana are given: metrics that promtool accepts, and rules and panels that ask for these alone."""
+"""promtool accepts the metrics and rules. The rules and the Grafana panels use only metrics that exist."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def expressions(panels):
 
 
 class Monitoring(TestCase):
-    """A weir that has everything that there are metrics of."""
+    """A weir whose configuration produces all metrics."""
 
     @classmethod
     def setUpClass(cls):

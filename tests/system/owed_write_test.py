@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Clients that stop reading: a text that weir cannot finish is followed by nothing.
+"""Clients that stop reading: weir sends nothing behind a text that it could not finish.
 
-A client asks for so many pages that its socket is full, reads none of them, and then sends a request whose answer weir has to give up.
-Once weir has given up, the client reads to the end. It must find whole answers of weir's, and at most one that is cut off.
-"""
+A client requests pages until its socket is full, and reads none. Then it sends a request whose response weir must give up. After
+that, the client reads to the end. It must find complete responses of weir, and at most one that is cut off."""
 
 import contextlib
 import json
@@ -23,7 +22,7 @@ MOST = 4000  # no socket here takes so many pages
 
 
 class Reader:
-    """A client that reads nothing until it reads all; of a port, or of a unix socket's path."""
+    """A client of a port or of a unix socket's path. It reads nothing until it reads everything."""
 
     def __init__(self, address, tls):
         sock = socket.socket(socket.AF_INET if isinstance(address, int) else socket.AF_UNIX)
@@ -40,11 +39,11 @@ class Reader:
         self.sock.close()
 
     def send(self, data):
-        with contextlib.suppress(OSError):  # weir may have given the connection up
+        with contextlib.suppress(OSError):  # weir may have closed the connection
             self.sock.sendall(data)
 
     def read_to_end(self):
-        """All octets, and whether the end came without an error."""
+        """Returns all bytes, and whether the end came without an error."""
         read = b""
         try:
             while piece := self.sock.recv(1 << 18):
@@ -55,7 +54,8 @@ class Reader:
 
 
 def texts_in(read):
-    """The answers in what a client read, as (status, head, body), and whether the last one is cut off. ValueError if it is no HTTP."""
+    """Returns the responses that a client read, as (status, head, body), and whether the last one is cut off. Raises ValueError
+    if the bytes are no HTTP."""
     texts = []
     while read:
         raw, mark, behind = read.partition(CRLF2)
@@ -76,12 +76,12 @@ def texts_in(read):
 
 
 def is_read(sock):
-    """Whether the other end, a process of this machine, has read all that was sent to it."""
+    """Returns true if the other end, a process of this machine, has read all that was sent to it."""
     def hexed(address):
         return f"{int.from_bytes(socket.inet_aton(address[0]), 'little'):08X}:{address[1]:04X}"
     try:
         ends = [hexed(sock.getpeername()), hexed(sock.getsockname())]
-    except OSError:  # it has gone
+    except OSError:  # the peer has closed
         return True
     for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
@@ -122,7 +122,7 @@ upstream = "api"
         return self.weir.metric("weir_client_errors_total")
 
     def pages_that_fit(self, address, tls):
-        """Returns how many pages a client is sent that reads none."""
+        """Returns the number of pages that are sent to a client that reads none."""
         before = self.weir.metric("weir_connections_accepted_total")
         with Reader(address, tls) as client:
             client.send(GET * MOST)
@@ -131,8 +131,8 @@ upstream = "api"
             return len(texts_in(client.read_to_end()[0])[0])
 
     def at_every_level(self, ask):
-        """Has ask(clients) make weir give all clients up, which have asked for as many pages as fit, or for fewer. Returns
-        what they read: a list of statuses for each."""
+        """Makes weir give up clients that have requested as many pages as fit, or fewer. Calls ask(clients) for that. Returns the
+        statuses that each client read."""
         everything = []
         for address, tls in ((f"{self.folder}/tls", self.tls), (f"{self.folder}/plain", None), (self.weir.ports[0], self.tls),
                              (self.weir.ports[1], None)):
@@ -166,7 +166,7 @@ upstream = "api"
         self.assertIn([200, 100, 408], everything)
 
     def test_an_error_of_weirs_never_follows_a_part_of_an_early_answer(self):
-        """The server answers before it has the body, which turns out to be too large."""
+        """The server responds before it has the body, which then turns out to be too large."""
         asked = []
 
         def early(exchange):

@@ -1,7 +1,6 @@
-"""A weir with an /etc of its own, so that a test says what names stand for.
+"""A weir with an /etc of its own, so that a test controls name resolution.
 
-A folder of the test's in a mount namespace: in a user namespace where that is allowed (no privilege at all), else as root.
-"""
+The folder is mounted over /etc in a mount namespace. The namespace needs a user namespace (without privileges) or root."""
 
 import pathlib
 import random
@@ -19,7 +18,7 @@ BIND = ["sh", "-c", 'mount --bind "$0" /etc && exec "$@"']
 
 
 def ways():
-    """Commands before which a folder and a program are to be written."""
+    """Yields the commands that may run a program in a new mount namespace."""
     for unshare in (["unshare", "--user", "--map-root-user", "--mount"], ["unshare", "--mount"]):
         with tempfile.TemporaryDirectory(prefix="weir-etc-") as folder:
             tried = subprocess.run([*unshare, *BIND, folder, "true"], capture_output=True, check=False)
@@ -31,7 +30,7 @@ WAY = next(ways(), None) if shutil.which("unshare") else None
 
 
 class Names:
-    """An /etc that knows the names it is told."""
+    """An /etc whose names the test sets."""
 
     def __init__(self, **names):
         self.scratch = tempfile.TemporaryDirectory(prefix="weir-etc-")
@@ -43,13 +42,13 @@ class Names:
         self.say(**names)
 
     def say(self, **names):
-        """say(api="127.0.0.2 127.0.0.3"): what api.test stands for from now on; others are unknown."""
+        """say(api="127.0.0.2 127.0.0.3") gives api.test these addresses from now on. Other names are unknown."""
         text = "".join(f"{address} {name}.test\n" for name, addresses in names.items() for address in addresses.split())
         (self.folder / "new").write_text(text)
         (self.folder / "new").rename(self.folder / "hosts")
 
     def ask(self, server):
-        """What /etc/hosts lacks is asked of a name server from the next process on."""
+        """New processes ask the name server for names that /etc/hosts lacks."""
         (self.folder / "nsswitch.conf").write_text("hosts: files dns\n")
         (self.folder / "resolv.conf").write_text(f"nameserver {server.host}\noptions timeout:30 attempts:1\n")
 
@@ -64,7 +63,7 @@ class Names:
 
 
 class NameServer:
-    """Of the DNS, and silent until it is told what all names stand for. Its port is 53, which is root's to take."""
+    """A DNS server that is silent until the test sets the address of all names. Its port 53 needs root."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -100,7 +99,7 @@ class NameServer:
         assert self.asked.wait(PATIENCE), "a name is looked up"
 
     def speak(self, address):
-        """To those who wait, and to whoever asks from now on."""
+        """Answers waiting and later questions."""
         with self.lock:
             self.address = address
             self.answer_if_told()

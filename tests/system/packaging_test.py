@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the package installs beside the binary: the service's configuration and unit, manual pages, completion.
-`./dev package --smoke` builds the package and installs it on a bare Debian."""
+"""The files that the package installs with the binary: the service's configuration and unit, manual pages, completion. `./dev
+package --smoke` builds the package and installs it on a minimal Debian."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ PACKAGING = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "packaging"
 
 
 class Terminal:
-    """An interactive bash at a terminal of its own, in a folder."""
+    """An interactive bash in a terminal of its own, in a folder."""
 
     def __init__(self, folder):
         environment = {"PATH": f"{pathlib.Path(WEIR).resolve().parent}:{os.environ['PATH']}", "TERM": "dumb", "HOME": folder,
@@ -35,7 +35,7 @@ class Terminal:
         os.write(self.terminal, keys.encode())
 
     def see(self, text):
-        """Waits until the terminal shows it."""
+        """Waits until the terminal shows the text."""
         deadline = time.monotonic() + PATIENCE
         while text not in self.shown:
             ready, _, _ = select.select([self.terminal], [], [], max(0.0, deadline - time.monotonic()))
@@ -109,7 +109,7 @@ class Packaging(TestCase):
                 self.assertIn(re.sub(r"-\s+", "-", about), page)
 
     def test_an_upgrade_of_the_package_takes_over_or_restarts(self):
-        """What is installed with the package is told by scripts that write down how they were called."""
+        """Runs the package's scripts with commands that only record how they were called."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-deb-")))
         script = (PACKAGING / "debian/postinst").read_text()
         for path in ("/run/systemd/system", "/usr/sbin/policy-rc.d"):
@@ -135,7 +135,7 @@ class Packaging(TestCase):
         self.assertIn("the running weir goes on as it was; mend /etc/weir/weir.toml", told)
         self.assertNotIn(restart, told)
         for fails in ("systemctl", ""):
-            told = called(["0.1.0"], fails)  # it does not run; then there is a policy
+            told = called(["0.1.0"], fails)  # first, the service does not run; then a policy forbids starting services
             self.assertNotIn(upgrade, told)
             self.assertIn(restart, told)
             (folder / "policy-rc.d").touch()
@@ -151,7 +151,7 @@ class Packaging(TestCase):
         with tempfile.TemporaryDirectory(prefix="weir-state-") as folder:
             text = re.sub(r"^#.*\n", "", (PACKAGING / "weir.toml").read_text(), flags=re.M)
             listeners = re.findall(r'^address = "([^"]*):\d+"', text, re.M)
-            self.assertEqual(listeners, ["127.0.0.1", "127.0.0.1"])  # nobody but this machine
+            self.assertEqual(listeners, ["127.0.0.1", "127.0.0.1"])  # only this machine
             ours = re.sub(r'^address = "127.0.0.1:\d+"', 'address = "127.0.0.1:0"', text, flags=re.M)
             weir = self.start(Weir(ours, environment={"STATE_DIRECTORY": folder, "LOGS_DIRECTORY": folder}))
             answer = weir.get("/anything")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What requests say by name is read up to a bound, and a request that takes long to decide on holds nobody up."""
+"""Named values of requests are read up to a bound. A request that takes long to decide delays no other request."""
 
 import json
 import pathlib
@@ -14,7 +14,7 @@ ANSWER_ITSELF = "[[route]]\nrespond = { status = 204 }"
 
 
 def costly(count=30):
-    """Rules that each ask for ten parameters."""
+    """Rules with ten conditions on parameters each."""
     conditions = ", ".join(f'p{number} = "~^x"' for number in range(9))
     return "".join(rule(f"r{number}", "1000/s", key="[]", match=f'{{ query = {{ a = "~b", {conditions} }} }}') for number in range(count))
 
@@ -90,10 +90,10 @@ class Bounds(TestCase):
 
 class Turns(TestCase):
     def test_requests_that_take_long_to_decide_on_leave_others_their_turn(self):
-        """Sixteen requests of milliseconds each would be one turn of the worker if requests were counted, not work."""
+        """Sixteen requests of milliseconds each would run as one turn of the worker if weir counted requests instead of work."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         log = pathlib.Path(folder) / "access.log"
-        slow = "~x[xy]{14}z"  # more states than are remembered
+        slow = "~x[xy]{14}z"  # more states than RE2 caches
         rules = "".join(rule(f"r{number}", "1000/s", key="[]", match=f'{{ headers = {{ X-Long = "{slow}{number}" }} }}') for number in range(10))
         text = config(1, routes=ANSWER_ITSELF, rules=rules)
         seed = random.randrange(1 << 32)
@@ -104,7 +104,7 @@ class Turns(TestCase):
         with weir.connect() as greedy, weir.connect() as modest:
             for client in (greedy, modest):
                 self.assertEqual(client.get("/warm").status, 204)
-            weir.signal(signal.SIGSTOP)  # so that both find their requests when weir looks again
+            weir.signal(signal.SIGSTOP)  # so that weir finds the requests of both when it continues
             greedy.send(request_bytes("GET", "/greedy", {"X-Long": long}) * count)
             modest.send(request_bytes("GET", "/modest"))
             weir.signal(signal.SIGCONT)
@@ -114,7 +114,7 @@ class Turns(TestCase):
         eventually(lambda: log.read_text().count("\n") == count + 3, "every request is in the log")
         lines = log.read_text().splitlines()
         place = next(number for number, line in enumerate(lines) if "/modest" in line)
-        self.assertLess(place, 2 + 5)  # two came before, to warm
+        self.assertLess(place, 2 + 5)  # two requests came before, to warm up
 
 
 if __name__ == "__main__":

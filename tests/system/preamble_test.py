@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who is asking where proxies say so: the PROXY protocol in and out, Forwarded, and listeners on unix sockets."""
+"""Client addresses from proxies: the PROXY protocol in and out, Forwarded, and listeners on unix sockets."""
 
 import contextlib
 import os
@@ -34,7 +34,7 @@ class In(TestCase):
         return self.start(Weir(config(self.upstream.port, listener=listener, client=client, rules="\n".join(rules), **more), files))
 
     def asked(self, weir, preamble, source="127.0.0.1"):
-        """The status, and whom the upstream was told of."""
+        """Returns the status, and the client address that the upstream was told."""
         with Client(weir.port, source=source) as client:
             client.send(preamble + request_bytes("GET", "/"))
             status = client.read().status
@@ -180,7 +180,7 @@ class Unix(TestCase):
         folder = self.enterContext(tempfile.TemporaryDirectory())
         upstream = self.start(Upstream())
         path = f"{folder}/weir"
-        # The harness waits for a port of each [[listener]].
+        # The harness waits for a port of each [[listener]], so these headers have spaces.
         more = f'[[ listener ]]\naddress = "unix:{path}"\n[[ listener ]]\naddress = "unix:{path}-proxied"\nproxy_protocol = true'
         weir = self.start(Weir(config(upstream.port, listener=more, client='trusted_proxies = ["unix:"]')))
 

@@ -1,4 +1,4 @@
-"""weir, `weir echo` and redis-server as the tests start them: on ports that the kernel picks, ended with the `with`."""
+"""Starts weir, `weir echo` and redis-server on free ports, and ends them with the `with` block."""
 
 import contextlib
 import os
@@ -15,15 +15,15 @@ import time
 from wire import PATIENCE, Client, get
 
 WEIR = os.environ.get("WEIR", "build/weir")
-REPORT = re.compile(r"(Address|Leak|Thread|UndefinedBehavior)Sanitizer|: runtime error: ")  # in every sanitizer's report
-# The kernel gives these to no connection. One of its own, while redis-server does not listen, could be given the very port
-# that it connects to: it would reach itself, read what it wrote, and keep redis-server from its port.
+REPORT = re.compile(r"(Address|Leak|Thread|UndefinedBehavior)Sanitizer|: runtime error: ")  # a text in every sanitizer's report
+# The kernel uses no port below its ephemeral range for outgoing connections. Otherwise, while redis-server does not listen, a
+# connection attempt could get the port as its own. It would connect to itself, and block the port.
 EPHEMERAL = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-BELOW_EPHEMERAL = (20_000, max(21_000, min(EPHEMERAL, 32_768)))  # unless a system begins lower still
+BELOW_EPHEMERAL = (20_000, max(21_000, min(EPHEMERAL, 32_768)))  # some systems begin lower still
 
 
 class Process:
-    """A program whose standard error is followed line by line."""
+    """A program whose standard error is read line by line."""
 
     def __init__(self, command, **options):
         self.lines, self.news = [], queue.Queue()
@@ -41,7 +41,7 @@ class Process:
         self.news.put(None)
 
     def wait_for(self, pattern, count=1):
-        """The first `count` matches of the pattern in its lines."""
+        """Waits for `count` matches of the pattern in the lines, and returns them."""
         deadline = time.monotonic() + PATIENCE
         while len(found := [match for line in list(self.lines) if (match := re.search(pattern, line))]) < count:
             try:
@@ -56,7 +56,7 @@ class Process:
         return "\n".join(self.lines[-60:])
 
     def check_reports(self):
-        """A sanitizer's report fails the test that caused it, whatever status the program ended with."""
+        """Fails the test that caused a sanitizer's report, whatever the program's exit status is."""
         for number, line in enumerate(self.lines):
             if REPORT.search(line):
                 raise AssertionError("a sanitizer reports:\n" + "\n".join(self.lines[number:number + 120]))
@@ -70,7 +70,7 @@ class Process:
         return status
 
     def stop(self):
-        """SIGTERM, and what came of it; SIGKILL where that does not end it."""
+        """Sends SIGTERM and returns the exit status. Sends SIGKILL if that does not end the process."""
         if self.process.poll() is None:
             self.process.terminate()
         try:
@@ -88,8 +88,8 @@ def rss_kib(pid):
 
 
 class Weir(Process):
-    """`weir run` of a configuration text that says port 0; `files` are laid beside it; `within`: a command that runs the
-    one behind it. Leaving checks that it ended well: a crash or a sanitizer's report fails the test that caused it."""
+    """`weir run` with a configuration text whose ports are 0. `files` are written into its folder. `within`: a command that runs
+    another one. On leaving, checks that it ended well: a crash or a sanitizer's report fails the test that caused it."""
 
     def __init__(self, text, files=None, environment=None, output=subprocess.DEVNULL, within=(), **options):
         self.scratch = tempfile.TemporaryDirectory(prefix="weir-test-")
@@ -135,7 +135,7 @@ class Weir(Process):
 
 
 def metric(admin, name, **labels):
-    """The sum of a metric's samples that carry these labels, as the admin listener at that port tells them."""
+    """Returns the sum of a metric's samples with these labels, from the admin listener at that port."""
     total = 0.0
     for line in get(admin, "/metrics").body.decode().splitlines():
         if re.match(rf"{name}(\{{|\s)", line) and all(f'{key}="{value}"' in line for key, value in labels.items()):
@@ -144,7 +144,7 @@ def metric(admin, name, **labels):
 
 
 def run_weir(*arguments, config=None):
-    """A command of weir's to its end, with `config` as the file that --config names: status, output, errors."""
+    """Runs a command of weir to its end, with `config` as the file for --config. Returns status, output, errors."""
     with tempfile.TemporaryDirectory(prefix="weir-test-") as folder:
         if config is not None:
             path = pathlib.Path(folder) / "weir.toml"
@@ -174,12 +174,12 @@ class Echo(Process):
 
 
 class Redis:
-    """A redis-server of its own, without persistence, that can be killed and started again on its port."""
+    """A redis-server without persistence, which can be killed and started again on its port."""
 
     def __init__(self, *options, environment=None):
         self.options, self.environment = options, {**os.environ, **(environment or {})}
         self.folder = tempfile.TemporaryDirectory(prefix="weir-redis-")
-        for _ in range(20):  # another process may have the port: then redis-server ends at once
+        for _ in range(20):  # another process may have the port; then redis-server ends at once
             self.port = random.randrange(*BELOW_EPHEMERAL)
             if self.start():
                 return
@@ -193,7 +193,7 @@ class Redis:
         return self.answers()
 
     def answers(self):
-        """Whether it comes to answer, rather than somebody else on its port."""
+        """Returns true if this process answers, and not another one on its port."""
         deadline = time.monotonic() + PATIENCE
         while self.process.poll() is None and time.monotonic() < deadline:
             with contextlib.suppress(OSError, EOFError):
@@ -221,7 +221,7 @@ class Redis:
         return int(rest) if kind == b":" else rest
 
     def calls(self, command):
-        """How often the command ran: INFO commandstats."""
+        """Returns how often the command ran, from INFO commandstats."""
         found = re.search(rf"cmdstat_{command}:calls=(\d+)", self.command("INFO", "commandstats").decode())
         return int(found.group(1)) if found else 0
 

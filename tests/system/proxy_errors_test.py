@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is answered when something is wrong with a request, with its client, or with the upstream."""
+"""Responses when something is wrong with the request, the client or the upstream."""
 
 import contextlib
 import socket

@@ -11,11 +11,11 @@ import time
 from harness import PATIENCE, TestCase, Upstream, Weir, answer, chunked, config, eventually, main, request_bytes, rss_kib
 
 MIB = 1 << 20
-BLOCK = 32 << 10  # what weir reads a connection into
+BLOCK = 32 << 10  # size of weir's read buffer
 
 
 def describe_body(exchange):
-    """Answers with the length and digest of what arrived, after 100 where that is waited for."""
+    """Responds with the length and digest of the body, and sends 100 first if the client waits for it."""
     if "expect" in exchange.head:
         exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
     body = exchange.read_body()
@@ -78,7 +78,7 @@ class Connections(TestCase):
     def test_whom_a_request_without_a_host_is_for_each_server_is_told_by_its_own_name(self):
         silent = self.start(Upstream(lambda exchange: exchange.close()))
         weir = self.start(Weir(config(silent.port, self.upstream.port, upstream='balance = "round_robin"')))
-        for _ in range(2):  # one of them begins with the silent one
+        for _ in range(2):  # one of them starts with the silent server
             with weir.connect() as client:
                 client.send(b"GET / HTTP/1.0\r\n\r\n")
                 self.assertEqual(client.read().status, 200)
@@ -205,13 +205,13 @@ class Bodies(TestCase):
 
 
 def block_of(*heads):
-    """These heads, which fill a block to its last octet together: each has an equal share of what is missing for its %s."""
+    """Returns heads that fill a buffer to its last byte together. Each gets an equal share of the missing bytes for its %s."""
     share, more = divmod(BLOCK - sum(len(head % b"") for head in heads), len(heads))
     return b"".join(head % (share * b"a") for head in heads[:-1]) + heads[-1] % ((share + more) * b"a")
 
 
 class FullBlocks(TestCase):
-    """A head that came behind others, and ends where a block does, leaves room for what comes behind it."""
+    """A head behind others, which ends exactly where a buffer ends, leaves room for what follows."""
 
     GET = b"GET / HTTP/1.1\r\nHost: weir.test\r\nX: %s\r\n\r\n"
     EARLY = b"HTTP/1.1 103 Early Hints\r\nLink: %s\r\n\r\n"
@@ -222,7 +222,7 @@ class FullBlocks(TestCase):
         self.client = self.start(self.weir.connect())
 
     def passed_on(self, *heads):
-        """Requests; all but the last are answered."""
+        """Sends requests, and responds to all but the last."""
         self.client.send(block_of(*heads))
         self.assertEqual([self.client.read().status for _ in heads[1:]], [200] * (len(heads) - 1))
         eventually(lambda: len(self.upstream.exchanges) == len(heads), "the last head has gone on")
@@ -248,7 +248,7 @@ class FullBlocks(TestCase):
         self.assertEqual(self.client.wire.read_exactly(5), b"HELLO")
 
     def answered(self, fields):
-        """The answer whose body comes late and behind interim heads."""
+        """Returns the response whose body comes late, after interim responses."""
         came = threading.Event()
 
         def reply(exchange):

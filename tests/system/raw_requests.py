@@ -1,8 +1,7 @@
-"""Requests octet by octet, and what must become of each: the table of raw_test.py (EDGE: framing, forwarding).
+"""Requests byte by byte, with the expected results: the table of raw_test.py (framing and forwarding).
 
-CASE in a request stands for a word of its own, so that what the upstream saw can be told by case. Behind each that is to
-be refused comes a request for CASE-smuggled, which nobody may ever see or answer.
-"""
+In a request, CASE stands for a word of its own, so that the test finds out which case the upstream saw. A request for
+CASE-smuggled follows each request that weir must reject. The upstream must never see it, and nobody may answer it."""
 
 import dataclasses
 
@@ -17,11 +16,11 @@ LONG = b"a" * 8000
 class Case:
     name: str
     raw: bytes
-    statuses: tuple  # of the answers, in order; of a refusal: any one of them
-    kind: str  # head: nothing of it goes on; body: it may go on, never whole; passes
-    sees: tuple = ()  # of what passes: each a request line, or (request line, body)
-    lines: tuple = ()  # field lines that the upstream must see, once each, in the first
-    lacks: tuple = ()  # what no line there may begin with
+    statuses: tuple  # of the responses, in order; for a rejected request, any one of them
+    kind: str  # head: weir forwards nothing; body: weir may forward a part, never all; passes: weir forwards it
+    sees: tuple = ()  # for kind "passes": request lines, or pairs of request line and body
+    lines: tuple = ()  # field lines that the upstream must see exactly once, in the first request
+    lacks: tuple = ()  # beginnings that no line there may have
     closes: bool = False
 
 
@@ -34,7 +33,7 @@ def line(name, text, *statuses):
 
 
 def field(name, text, *statuses):
-    """In the middle, with good ones around."""
+    """Puts the field between good ones."""
     return head(name, b"GET /CASE HTTP/1.1\r\n" + HOST + text + b"\r\nX-Last: 1\r\n\r\n", *statuses)
 
 

@@ -1,8 +1,6 @@
-"""Answers of an upstream octet by octet, and what the client must have of each: the table of raw_test.py (EDGE: upstream
-misbehaviour, forwarding).
+"""Upstream responses byte by byte, with what the client must get: the table of raw_test.py (upstream faults and forwarding).
 
-Behind most comes STRAY on the same connection: an answer to nobody, which no client may ever see.
-"""
+STRAY follows most responses on the same connection. It is a response without a request, which no client may ever see."""
 
 import dataclasses
 
@@ -15,13 +13,13 @@ class Case:
     name: str
     raw: bytes
     status: int
-    body: bytes | None = None  # None of an answer that must look cut off
-    then: str = "keep"  # what the upstream does: "keep" the connection, "close" it, "reset" it
+    body: bytes | None = None  # None for a response that must look cut off
+    then: str = "keep"  # what the upstream does with the connection: "keep", "close" or "reset"
     method: str = "GET"
     version: str = "1.1"  # of the client
-    lines: tuple = ()  # field lines that the client must see, once each
+    lines: tuple = ()  # field lines that the client must see exactly once
     lacks: tuple = ()
-    interim: tuple = ()  # statuses that come before
+    interim: tuple = ()  # statuses of earlier interim responses
 
 
 def whole(name, raw, body=b"abc", status=200, **more):

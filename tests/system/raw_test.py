@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Octets as attackers and broken servers send them: the tables of raw_requests.py and raw_responses.py, each line against a
-running weir. What weir let through is judged by the octets that the upstream saw, read by a reader that forgives nothing."""
+"""Bytes as attackers and broken servers send them. Sends each line of the tables in raw_requests.py and raw_responses.py to a
+running weir. A strict reader checks the bytes that the upstream saw."""
 
 import concurrent.futures
 import contextlib
@@ -20,7 +20,7 @@ CHUNK_SIZE = re.compile(rb"[0-9a-f]{1,16}")
 
 
 class Seen:
-    """One request as the upstream had it; `body` is None while it is not whole."""
+    """One request as the upstream saw it; `body` is None while it is incomplete."""
 
     def __init__(self, raw):
         self.raw, self.body = raw, None
@@ -32,8 +32,8 @@ class Seen:
 
 
 class Judge:
-    """An upstream that writes down every request, and what of its octets was none. `reply(seen)` gives what to send, and
-    whether to "keep", "close" or "reset" the connection afterwards."""
+    """An upstream that records every request, and bytes that are no request. `reply(seen)` returns what to send, and whether to
+    "keep", "close" or "reset" the connection afterwards."""
 
     def __init__(self, reply):
         self.reply, self.seen, self.faults = reply, [], []
@@ -48,7 +48,7 @@ class Judge:
                 threading.Thread(target=self.serve, args=(sock,), daemon=True).start()
 
     def read(self, wire):
-        """The next request, or None at the end of the connection."""
+        """Returns the next request, or None at the end of the connection."""
         try:
             seen = Seen(wire.read_until(CRLF2))
         except EOFError:
@@ -63,7 +63,7 @@ class Judge:
         if not sound:
             self.faults.append(seen.raw)
             return None
-        with contextlib.suppress(EOFError):  # cut short: then nobody has it whole
+        with contextlib.suppress(EOFError):  # cut short, so nobody has the whole request
             seen.body = self.chunks(wire) if codings else wire.read_exactly(int(lengths[0]) if lengths else 0)
         return seen if seen.body is not None else None
 
@@ -101,7 +101,7 @@ class Judge:
 
 
 def all_at_once(cases, check):
-    """What is wrong, of all cases, by name."""
+    """Runs all cases, and returns what is wrong, by name."""
     def run(case):
         try:
             return check(case)
@@ -119,7 +119,7 @@ class Requests(TestCase):
         self.words = {case.name: b"C%03d" % number for number, case in enumerate(raw_requests.CASES)}
 
     def answers(self, client, case):
-        """All that come until weir closes the connection or, where it is to stay open, as many as there should be."""
+        """Reads responses until weir closes the connection. If it stays open, reads as many as the case expects."""
         answers = []
         while case.closes or len(answers) < len(case.statuses):
             try:
@@ -132,7 +132,7 @@ class Requests(TestCase):
         word = self.words[case.name]
         raw = case.raw + (raw_requests.SMUGGLED if case.kind != "passes" else b"")
         with Client(self.weir.port) as client:
-            with contextlib.suppress(ConnectionError):  # refused before all of it was sent
+            with contextlib.suppress(ConnectionError):  # rejected before all of it was sent
                 client.send(raw.replace(b"CASE", word))
             answers = self.answers(client, case)
         statuses = tuple(answer.status for answer in answers)
@@ -149,7 +149,7 @@ class Requests(TestCase):
         return self.judge_of(case, word)
 
     def judge_of(self, case, word):
-        """By what the upstream saw of it."""
+        """Checks a case by what the upstream saw of it."""
         seen = [each for each in self.judge.seen if re.search(word + rb"\b", each.raw + (each.body or b""))]
         if case.kind == "head" and seen:
             return f"the upstream saw {seen[0].raw}"
@@ -159,7 +159,7 @@ class Requests(TestCase):
 
     def passed(self, case, word, seen):
         if case.sees[0] == b"OPTIONS * HTTP/1.1":
-            return None  # told apart from others of the kind by nothing but Host
+            return None  # only Host tells it from others of its kind
         wanted = [each if isinstance(each, tuple) else (each, b"") for each in case.sees]
         wanted = [(line.replace(b"CASE", word), body.replace(b"CASE", word)) for line, body in wanted]
         if (found := [(each.line, each.body) for each in seen]) != wanted:
@@ -197,7 +197,7 @@ class Responses(TestCase):
         return case.raw, case.then
 
     def read(self, client, case):
-        """The answer, and whether it looked whole."""
+        """Returns the response, and whether it looked complete."""
         interim = []
         while (answer := Response(client.wire.read_until(CRLF2))).status < 200:
             interim.append(answer.status)
@@ -216,7 +216,7 @@ class Responses(TestCase):
             client.send(f"{case.method} /{number} HTTP/{case.version}\r\n".encode() + host + b"\r\n")
             try:
                 answer, is_whole = self.read(client, case)
-            except ConnectionResetError:  # it may overtake what came before
+            except ConnectionResetError:  # the reset may overtake earlier data
                 return "cut off" if case.body is not None or case.status != 200 else None
             fault = self.judge_of(case, answer, is_whole)
             if fault or not is_whole or answer["connection"] == "close" or case.version == "1.0":
@@ -247,7 +247,7 @@ class Responses(TestCase):
         self.assertGreaterEqual(len(raw_responses.CASES), 50)
         self.assertEqual(all_at_once(raw_responses.CASES, self.check), {})
         self.assertEqual(self.judge.faults, [])
-        with self.weir.connect() as client:  # none of the connections that wait has anything to say
+        with self.weir.connect() as client:  # the waiting connections must have nothing to send
             self.assertEqual([client.get("/next").body for _ in range(4 * AT_ONCE)], [b"right"] * 4 * AT_ONCE)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`weir redis-check` against real servers: one that will do, and others that will not."""
+"""`weir redis-check` against real servers: a suitable one and unsuitable ones."""
 
 import json
 import re
@@ -18,7 +18,7 @@ def check(url, more=""):
 
 
 class OldRedis(socketserver.ThreadingTCPServer):
-    """Says that it is a Redis of the past, and nothing else."""
+    """Claims to be an old version of Redis, and answers nothing else."""
 
     allow_reuse_address = daemon_threads = True
 

@@ -1,4 +1,4 @@
-"""A Redis Cluster as the tests make one: its nodes, what they keep, and slots that move."""
+"""Makes a Redis Cluster, lists its keys, and moves its slots."""
 
 import subprocess
 
@@ -20,7 +20,7 @@ class Node(Redis):
 
 
 def form(nodes, replicas=0):
-    """Makes one cluster of them."""
+    """Makes one cluster of the nodes."""
     addresses = [f"127.0.0.1:{node.port}" for node in nodes]
     subprocess.run(["redis-cli", "--cluster", "create", *addresses, "--cluster-replicas", str(replicas), "--cluster-yes"], check=True,
                    stdout=subprocess.DEVNULL)
@@ -29,26 +29,26 @@ def form(nodes, replicas=0):
 
 
 def state(nodes, more="", timeout="100ms"):
-    """What a configuration says of it."""
+    """Returns the [state] settings for these nodes."""
     nodes = ", ".join(f'"127.0.0.1:{node.port}"' for node in nodes)
     return (f'key_secret = "test"\nredis = {{ url = "redis://ignored", topology = "cluster", nodes = [{nodes}], '
             f'timeout = "{timeout}"{more} }}')
 
 
 def slots_of(node):
-    """The slots that a node keeps, as it says, ranges by first and last."""
+    """Returns the slots that a node reports as its own, as ranges from first to last."""
     own = next(line for line in node.command("CLUSTER", "NODES").decode().splitlines() if "myself" in line)
     ranges = [part.split("-") for part in own.split()[8:] if not part.startswith("[")]
     return [(int(part[0]), int(part[-1])) for part in ranges]
 
 
 def keys_of(*nodes):
-    """Of clients, at these nodes."""
+    """Returns the keys of clients at these nodes."""
     return [key.decode() for node in nodes for key in node.command("KEYS", "weir:*") if b":probe:" not in key]
 
 
 def move_slot(slot, source, target, masters, meanwhile=lambda: None):
-    """As resharding does; `meanwhile` runs when the slot is on its way, and with half of its keys there."""
+    """Moves a slot as resharding does. Calls `meanwhile` while the slot moves, and again when half of its keys have moved."""
     target.ok("CLUSTER", "SETSLOT", str(slot), "IMPORTING", source.name)
     source.ok("CLUSTER", "SETSLOT", str(slot), "MIGRATING", target.name)
     meanwhile()

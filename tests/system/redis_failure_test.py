@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What befalls a Redis under load, and what clients notice: no error unless a rule asks for one, no request that waits,
-and one exact limit again within a moment of its being well."""
+"""Failures of Redis under load. Clients see no error unless a rule asks for one, and no request waits. Shortly after the repair,
+the weirs enforce one exact limit again."""
 
 import contextlib
 import re
@@ -12,17 +12,17 @@ import time
 
 from harness import PAUSES, SANITIZED, Client, Load, Redis, TestCase, Upstream, Weir, config, eventually, main, rule
 
-AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds after which the weirs are one limit again
+AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds until the weirs enforce one limit again
 
 
 class Way:
-    """The way to a Redis at `port`. Answers are `delay` seconds late on it; `torn`, half of one gets through and the connection is
-    cut; `silent`, nothing gets through, and nobody is told; of `forgotten` connections likewise, while new ones are carried; so
-    many answers of scripts are `losing`, whole ones, and what comes behind them gets through."""
+    """A network path to the Redis at `port`. `delay`: replies are late by so many seconds. `torn`: half of a reply passes, and
+    the connection is reset. `silent`: nothing passes. `forgotten` connections pass nothing, while new ones work. `losing`: so
+    many whole replies of scripts are lost, and later ones pass."""
 
     def __init__(self, port):
         self.target, self.delay, self.torn, self.silent, self.losing = port, 0.0, False, False, 0
-        self.carried, self.forgotten = [], []  # clients' ends
+        self.carried, self.forgotten = [], []  # the clients' ends
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -55,7 +55,7 @@ class Way:
             source.shutdown(socket.SHUT_RDWR)
 
     def without_one(self, data):
-        """What Redis writes at once begins with an answer, an array of numbers."""
+        """Removes the first reply, an array of numbers, from data that Redis wrote at once."""
         answer = re.match(rb"\*(\d+)\r\n", data)
         if not answer:
             return data
@@ -63,7 +63,7 @@ class Way:
         return data[answer.end():].split(b"\r\n", int(answer[1]))[-1]
 
     def forget(self):
-        """As a firewall does: of the connections that there are."""
+        """Forgets the present connections, as a firewall does."""
         self.forgotten = list(self.carried)
 
     def __enter__(self):
@@ -76,7 +76,7 @@ class Way:
 
 
 class Newcomers(Load):
-    """Each request is another client's."""
+    """Sends each request as another client."""
 
     def get(self, client, number):
         return client.get("/", x_count=f"{id(client)}-{number}")
@@ -96,13 +96,13 @@ class Failures(TestCase):
         return self.start(Weir(text.replace("workers = 2", f"workers = {workers}")))
 
     def admitted(self, weirs, name):
-        """How many of 30 requests each weir admits of a client; the others are refused."""
+        """Returns how many of 30 requests of a client each weir admits. The others must be refused."""
         statuses = [[weir.get("/", x_count=name).status for _ in range(30)] for weir in weirs]
         self.assertLessEqual(set(sum(statuses, [])), {200, 429})
         return [of_one.count(200) for of_one in statuses]
 
     def endure(self, strike, heal=lambda: None, policy="open", noticed=True, lasting=True, within=AT_ONCE, workers=2, clients=2):
-        """No request fails or waits, each goes by the policy meanwhile, and the weirs are one limit again at once."""
+        """No request fails or waits, each follows the policy meanwhile, and the weirs enforce one limit again at once."""
         weirs = [self.weir(policy, workers), self.weir(policy, workers)]
         self.assertEqual(self.admitted(weirs, "before"), [20, 0])
         load = Load([weir.port for weir in weirs for _ in range(clients)], self.upstream.port)
@@ -129,10 +129,10 @@ class Failures(TestCase):
             self.assertEqual([weir.metric("weir_decisions_total", outcome="store_failed") for weir in weirs], [0, 0])
 
     def closed(self, strike, heal):
-        """With "closed" it is 503 meanwhile, and 200 again; never later than the timeout."""
+        """With "closed" the status is 503 meanwhile and 200 afterwards, and never later than the timeout."""
         weir = self.weir("closed", workers=1)
-        load = Load([], self.upstream.port)  # nobody's but the one that measures the machine
-        client, took = self.start(Client(weir.port)), []  # on a kept connection, as that one's
+        load = Load([], self.upstream.port)  # it only measures the machine
+        client, took = self.start(Client(weir.port)), []  # on a kept connection, like the measuring client
 
         def ask():
             began = time.monotonic()
@@ -159,13 +159,13 @@ class Failures(TestCase):
     def freeze_for_five_seconds(self):
         self.freeze()
         self.addCleanup(self.thaw)
-        time.sleep(5)  # the failure itself: long enough for the pauses between attempts to grow
+        time.sleep(5)  # the failure itself: long enough for longer pauses between attempts
 
     def test_frozen_for_five_seconds(self):
         self.endure(self.freeze_for_five_seconds, self.thaw)
 
     def test_frozen_under_a_crowd(self):
-        """More bills than have calls of their own: some wait for others all the time, and while nobody answers."""
+        """More bills than calls to Redis may be open: some always wait for others, also while Redis does not answer."""
         self.endure(self.freeze, self.thaw, workers=1, clients=24)
 
     def test_frozen_and_local(self):
@@ -184,7 +184,7 @@ class Failures(TestCase):
         self.closed(self.redis.kill, self.redis.start)
 
     def test_scripts_flushed(self):
-        self.timeout = 5  # a busy machine's share, so that what is noticed is the failure
+        self.timeout = 5  # a share for a busy machine, so that only the failure is noticed
         self.endure(lambda: self.redis.command("SCRIPT", "FLUSH"), noticed=False)
 
     def test_everything_flushed(self):
@@ -226,9 +226,10 @@ class Failures(TestCase):
         self.endure(lambda: setattr(way, trouble, value), lambda: setattr(way, trouble, rest), within=within)
 
     def test_a_way_that_loses_an_answer(self):
-        """Those that come behind it are nobody's: who has used up a limit is not told what others are."""
+        """Later replies must not be taken for the lost one: a client that has used up its limit must not get another client's
+        reply."""
         way = self.way()
-        way.delay = 0.002  # so that several are under way, each in a call of its own
+        way.delay = 0.002  # so that several calls are open at once
         weir = self.weir("closed", workers=1)
         self.assertEqual(self.admitted([weir], "spent"), [20])
         load = Newcomers([weir.port] * 3)
@@ -236,9 +237,9 @@ class Failures(TestCase):
         way.losing = 1
         eventually(lambda: not way.losing, "it is lost")
         lost, statuses = time.monotonic(), []
-        while time.monotonic() < lost + 2.5:  # a refusal is known for a second
+        while time.monotonic() < lost + 2.5:  # a refusal is cached for a second
             statuses.append(weir.get("/", x_count="spent").status)
-            time.sleep(0.02)  # beside what newcomers ask
+            time.sleep(0.02)  # in addition to the requests of new clients
         self.assertLessEqual(set(statuses), {429, 503})
         weir.wait_for(r"is down: bad_reply, an answer that is not to what was asked")
         self.assertEqual(weir.metric("weir_redis_up"), 1)
@@ -253,11 +254,11 @@ class Failures(TestCase):
         self.on_the_way("torn", True, False)
 
     def test_a_way_that_drops_everything(self):
-        self.timeout = 0.125  # of which an attempt to connect that is swallowed takes eight: a second
+        self.timeout = 0.125  # a swallowed connection attempt takes eight of it: a second
         self.on_the_way("silent", True, False, within=AT_ONCE + 1)
 
     def test_slower_than_the_timeout(self):
-        """Once that is known no request waits for it, until it is fast enough again; and the log does not fill."""
+        """Once weir knows it, no request waits for Redis until Redis is fast enough again. The log does not fill meanwhile."""
         way, self.timeout = self.way(), 0.05
         weir = self.weir(workers=1)
         eventually(lambda: weir.metric("weir_redis_up") == 1, "it is up")
@@ -265,7 +266,7 @@ class Failures(TestCase):
         way.delay = 0.08
         weir.wait_for(r"is down: breaker_open, no answer within 50ms")
         seen, waited, lines = len(load.results), weir.metric("weir_redis_timeouts_total"), len(weir.lines)
-        time.sleep(2)  # of attempts
+        time.sleep(2)  # seconds of attempts
         self.assertGreater(len(load.results), seen)
         self.assertEqual((weir.metric("weir_redis_timeouts_total"), weir.lines[lines:]), (waited, []))
         way.delay = 0.0
@@ -273,7 +274,7 @@ class Failures(TestCase):
         self.assertEqual(load.stop(), {200})
 
     def test_loading(self):
-        """What it has to load takes some seconds, in which it listens and answers LOADING."""
+        """Loading takes Redis some seconds, in which it listens and replies LOADING."""
         self.redis.kill()
         self.redis.options = ("--rdbcompression", "no", "--key-load-delay", "4000", "--loading-process-events-interval-bytes", "1024")
         self.redis.start()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Weirs that share a Redis, and what becomes of requests when it goes away."""
+"""Weirs that share a Redis, and requests while Redis is unavailable."""
 
 import json
 import pathlib
@@ -13,7 +13,7 @@ from harness import PATIENCE, SANITIZED, Client, Redis, TestCase, Upstream, Weir
 from harness import main, rule, together
 
 
-# Each admits 100 at once, and no more while a test runs: windows end in years, a calendar's day not near midnight.
+# Each rule admits 100 requests during a test: windows end in years, and a calendar's day does not end near the test.
 ZONE = "UTC" if 1 <= time.gmtime().tm_hour < 23 else "Asia/Tokyo"
 HUNDRED = {
     "token_bucket": {"limit": "1/day", "burst": 100},
@@ -36,7 +36,7 @@ def shared(name="shared", limit="1/day", **more):
 
 
 def flood(port, count, at_once=125):
-    """Refused requests, so many at once on one connection."""
+    """Sends refused requests, many at once on one connection."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as wire:
         for _ in range(count // at_once):
             wire.sendall(b"GET / HTTP/1.1\r\nHost: flood\r\n\r\n" * at_once)
@@ -44,7 +44,7 @@ def flood(port, count, at_once=125):
             while seen < at_once:
                 text = rest + wire.recv(1 << 18)
                 seen += text.count(b"HTTP/1.1 429 ")
-                rest = text[-12:]  # a status line that is not whole yet
+                rest = text[-12:]  # a status line that is not complete yet
                 if len(text) == len(rest):
                     raise AssertionError("weir hung up")
 
@@ -136,7 +136,7 @@ class Shared(TestCase):
         weir = self.weir(shared("everybody", burst=2), rule("local", "1/day", burst=4, key="[]"))
         self.assertEqual(self.statuses(weir.port, 30), [200] * 2 + [429] * 28)
         self.redis.command("FLUSHALL")
-        for _ in range(2):  # each worker hears of it by itself
+        for _ in range(2):  # each worker finds out by itself
             eventually(lambda: weir.get("/").status == 200, "what Redis lost is heard of within a second")
         eventually(lambda: weir.get("/").json()["rule"] == "local", "four are all that were charged here")
 
@@ -146,7 +146,7 @@ class Shared(TestCase):
             self.assertEqual(client.get("/").status, 200)
             refused = client.get("/")
             self.assertEqual(refused.status, 429)
-            time.sleep(int(refused["retry-after"]))  # the law under test: admitted at that moment
+            time.sleep(int(refused["retry-after"]))  # the promise under test: admitted at that time
             self.assertEqual(client.get("/").status, 200)
 
     def test_the_queue_is_shared(self):
@@ -164,7 +164,7 @@ class Shared(TestCase):
         for key in keys:
             self.assertNotIn(b"very-secret-key", key)
             self.assertTrue(key.startswith(b"weir"), key)
-            self.assertNotEqual(self.redis.command("PTTL", key.decode("latin-1")), -1, "it has no end")  # a trial ends at once
+            self.assertNotEqual(self.redis.command("PTTL", key.decode("latin-1")), -1, "it has no end")  # a probe key expires at once
 
     def test_a_client_has_one_digest_whether_redis_is_there_or_not(self):
         log = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))) / "access.log"

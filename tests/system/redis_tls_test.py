@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""TLS to Redis and to Sentinels: who is believed, and what is said and done where somebody is not."""
+"""TLS to Redis and to Sentinels: which certificates weir trusts, and what it logs and does if it does not trust one."""
 
 import pathlib
 import random
@@ -12,7 +12,7 @@ from harness import (BELOW_EPHEMERAL, Redis, TestCase, Upstream, Weir, config, e
 
 
 def make_certificate_of(folder, name, names, authority="ca", days=2):
-    """NAME.crt and NAME.key for `names`, signed by an authority of make_authority()."""
+    """Makes NAME.crt and NAME.key for `names`, signed by an authority of make_authority()."""
     folder = pathlib.Path(folder)
     request = subprocess.run(["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                               "-subj", f"/CN={name}", "-keyout", folder / f"{name}.key"], check=True, capture_output=True).stdout
@@ -23,7 +23,7 @@ def make_certificate_of(folder, name, names, authority="ca", days=2):
 
 
 class TlsRedis(Redis):
-    """Speaks TLS on `tls_port`, and plain to the test."""
+    """A Redis that uses TLS on `tls_port`, and plain TCP for the test."""
 
     def __init__(self, folder, name, *options):
         self.tls = ["--tls-cert-file", f"{folder}/{name}.crt", "--tls-key-file", f"{folder}/{name}.key",
@@ -80,11 +80,11 @@ class RedisTls(TestCase):
         return self.start(Weir(config(self.start(Upstream()).port, rules=rules, server=server, state=self.state(url, **how))))
 
     def test_weirs_share_a_limit(self):
-        """By address, and by a name that only the certificate and SNI know; with a certificate of weir's own."""
+        """Connects by address, and by a name that only the certificate and SNI have. Uses a client certificate of weir's own."""
         redis = self.start(TlsRedis(self.folder, "server"))
         weirs = [self.weir(redis.url), self.weir(redis.url, more=', server_name = "redis.test"')]
         for weir in weirs:
-            weir.wait_for(rf"redis 127\.0\.0\.1:{redis.tls_port} is up", 2)  # one a worker
+            weir.wait_for(rf"redis 127\.0\.0\.1:{redis.tls_port} is up", 2)  # once for each worker
         statuses = [status for _ in range(3) for weir in weirs for status in self.statuses(weir.port, 5, x_count="a")]
         self.assertEqual((statuses.count(200), statuses.count(429)), (20, 10))
         for connection in redis.command("CLIENT", "LIST").decode().splitlines():
@@ -113,14 +113,15 @@ class RedisTls(TestCase):
                 ("server", "no_tls, its certificate is not to be trusted: hostname mismatch", {"more": ', server_name = "a.test"'}),
                 ("elsewhere", "no_tls, its certificate is not to be trusted: IP address mismatch", {}),
                 ("expired", "no_tls, its certificate is not to be trusted: certificate has expired", {}),
-                # Under TLS 1.3 the server says so after the handshake, and what weir has written by then may reset that.
+                # With TLS 1.3 the server rejects a client after the handshake. Data that weir has written by then may reset the
+                # connection.
                 ("server", "connection_lost, (TLS: .*certificate required|.* as soon as TLS came about; does it want a certificate)", {"shown": None})):
             with self.subTest(certificate=certificate, pattern=pattern):
                 server = redis if certificate == "server" else self.start(TlsRedis(self.folder, certificate))
                 self.distrusted(server, pattern, **how)
 
     def test_a_port_without_tls(self):
-        """Says so at once or not at all, as the bytes of a greeting fall."""
+        """A port without TLS fails at once or stays silent, depending on how it reads the bytes of the handshake."""
         said = "(what answers does not speak TLS|.* to TLS; is it a port without|no TLS came about)"
         self.distrusted(self.start(Redis()), f"(no_tls|timeout), {said}")
 

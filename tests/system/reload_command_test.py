@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weir reload: the reload is asked for, and whoever asks hears what came of it."""
+"""weir reload asks for a reload and prints its result."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Listeners, TLS, servers and routes that change while weir runs: no connection and no request is lost."""
+"""Listeners, TLS, servers and routes change while weir runs. No connection and no request is lost."""
 
 import os
 import socket
@@ -30,7 +30,7 @@ class Connections(Reload):
                 self.assertTrue(client.recv(100).startswith(b"HTTP/1.1 200"))
                 self.change(weir)
                 client.settimeout(PATIENCE)
-                while client.recv(1000):  # the rest of the answer, then the end: it was idle
+                while client.recv(1000):  # the rest of the response, then the end, because the connection was idle
                     pass
             self.assertFalse(os.path.exists(path))
             self.assertEqual(weir.get().status, 200)
@@ -104,7 +104,7 @@ class Connections(Reload):
 
 class UnderLoad(Reload):
     def test_no_request_fails_and_no_limit_is_exceeded_or_reset(self):
-        """A limit of so many for all of the time, asked for by clients that stay and by clients that come anew."""
+        """A limit for the whole time of the test, used by clients with kept and with new connections."""
         most = 300
         other = self.start(Upstream())
 
@@ -131,7 +131,7 @@ class UnderLoad(Reload):
         def watch(work):
             try:
                 work()
-            except Exception as fault:  # told at the end
+            except Exception as fault:  # reported at the end
                 faults.append(repr(fault))
 
         threads = [threading.Thread(target=watch, args=(work,)) for work in (stay, stay, come_anew)]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The configuration read anew while weir runs: no count and no place in a queue is lost."""
+"""Reloads of the configuration while weir runs: no count and no place in a queue is lost."""
 
 import signal
 import threading
@@ -7,7 +7,7 @@ import time
 
 from harness import PATIENCE, Client, TestCase, Upstream, Weir, answer, closed_port, config, eventually, get, main, rule
 
-MANY = 30  # rules of a file; there is room for 256
+MANY = 30  # rules in a file; at most 256 are allowed
 
 
 class Reload(TestCase):
@@ -18,7 +18,7 @@ class Reload(TestCase):
         return self.start(Weir(config(self.upstream.port, **given), files))
 
     def write(self, weir, text):
-        """The file is there whole at any time."""
+        """Replaces the file as a whole."""
         (weir.folder / "weir.toml.new").write_text(text)
         (weir.folder / "weir.toml.new").rename(weir.folder / "weir.toml")
 
@@ -62,7 +62,7 @@ class Rules(Reload):
             return config(self.upstream.port, rules="".join(rule(f"{prefix}{i}", limit="1/day", burst=5) for i in range(MANY)))
 
         weir = self.start(Weir(renamed("a")))
-        for before, after in zip("abcdefgh", "bcdefghi"):  # each configuration is kept by a request that has not ended
+        for before, after in zip("abcdefgh", "bcdefghi"):  # a request that has not ended keeps each configuration alive
             client = self.enterContext(weir.connect())
             client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
             eventually(lambda name=f"{before}0": weir.metric("weir_decisions_total", rule=name, outcome="admitted") == 1,
@@ -244,21 +244,21 @@ class Rules(Reload):
 
 
 class Lives(Reload):
-    """A rule is given another algorithm while requests are under way."""
+    """A rule changes its algorithm while requests are in progress."""
 
     def setUp(self):
         super().setUp()
         self.held, self.gates, self.upstream.reply = threading.Semaphore(0), {}, self.reply
 
     def reply(self, exchange):
-        """/hold/WAVE waits for its wave to be let go; /fail is denied."""
+        """/hold/WAVE waits until its wave is released; /fail gets an error."""
         if exchange.target.startswith("/hold/"):
             self.held.release()
             self.gates[exchange.target].wait(PATIENCE)
         exchange.send(answer(status="401 Unauthorized") if exchange.target == "/fail" else answer())
 
     def hold(self, weir, wave, count):
-        """So many requests that the upstream has; ends them all when it is called."""
+        """Starts so many requests that the upstream holds. Returns a function that ends them all."""
         path = f"/hold/{wave}"
         gate = self.gates.setdefault(path, threading.Event())
         threads = [threading.Thread(target=weir.get, args=(path,), daemon=True) for _ in range(count)]
@@ -290,7 +290,8 @@ class Lives(Reload):
         self.assertEqual(self.statuses(weir.port, 2, "/fail"), [429] * 2)
 
     def places_after(self, *between, last):
-        """Four are under way, then a reload or two, then four more: what the first four leave is no place for others."""
+        """Starts four requests, then one or two reloads, then four more requests. When the first four end, they must not free a
+        permit of the later four."""
         weir = self.weir(rules=self.concurrency())
         end_old = self.hold(weir, "old", 4)
         self.assertEqual(weir.get().status, 429)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weir replay: what weir recorded comes out as it was under the same rules, and is judged anew under others."""
+"""weir replay: recorded traffic has the recorded result under the same rules, and another result under other rules."""
 
 import gzip
 import json
@@ -12,7 +12,7 @@ from harness import Client, TestCase, Upstream, Weir, answer, config, eventually
 
 FIELDS = 'fields = ["usual", "replay"]'
 
-# One of each kind of state, of keys that many share, so that workers decide about one key at the same time.
+# One rule for each kind of state. Clients share the keys, so that workers decide about one key at the same time.
 RULES = "".join([
     rule("bucket", "40/s", key='["ip"]', burst=30),
     rule("stepped", "60/s", key='["api_key|ip"]', algorithm='"token_bucket"', refill='"stepwise"'),
@@ -33,7 +33,7 @@ key = ["ip"]
 
 class Replay(TestCase):
     def record(self, rules, requests, clients=4, **more):
-        """A log of what so many clients at once asked in their own words, and the file of its configuration."""
+        """Returns a log of the requests of so many concurrent clients, and the configuration's file."""
         folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
         log = folder / "access.log"
         upstream = self.start(Upstream(self.say))
@@ -80,7 +80,7 @@ class Replay(TestCase):
             self.assertEqual((name, one["otherwise"]), (name, 0))
             self.assertEqual(one["refused_now"], one["refused_then"], name)
             self.assertGreater(one["met"], 0, name)
-        self.assertGreater(told["refused_now"], 100)  # else it would not say much
+        self.assertGreater(told["refused_now"], 100)  # otherwise the test would show little
         self.assertGreater(by_name["failures"]["refused_now"] + by_name["together"]["met"], 0)
 
     def test_other_rules_name_whom_they_would_refuse_and_admit(self):
@@ -91,7 +91,7 @@ class Replay(TestCase):
         packed.write_bytes(gzip.compress(b"".join(lines[:10])))
         log.write_bytes(b"".join(lines[10:]) + b"torn lin")
         after = text.replace('"20/day"', '"5/day"').replace('"tenant"', '"renamed"')
-        told = self.replay(folder, after, log, packed)  # the newer first: order does not matter
+        told = self.replay(folder, after, log, packed)  # the newer file first, because the order does not matter
         self.assertEqual((told["lines"], told["requests"]), (31, 30))
         self.assertEqual(told["left_out"], {"no JSON object, or cut short": 1})
         rules = {one["rule"]: one for one in told["rules"]}

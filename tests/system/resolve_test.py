@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Names of servers are looked up again while weir runs, by the system's own resolver.
+"""weir looks the names of servers up again while it runs, with the system's resolver.
 
-It reads /etc/hosts, so each weir here has an /etc of its own: a folder of the test's in a mount namespace, in a user
-namespace where that is allowed (no privilege at all), else as root. Where neither is, as in many containers, the tests are
-skipped: tests/unit/upstream/resolver_test.cpp then shows the same but for the system's part.
-"""
+The resolver reads /etc/hosts, so each weir here has an /etc of its own in a mount namespace (own_etc.py). Without the right to
+make one, as in many containers, the tests are skipped. tests/unit/upstream/resolver_test.cpp tests the same without the system's
+part."""
 
 import pathlib
 import signal
@@ -20,7 +19,7 @@ from own_etc import WAY, Names, NameServer
 
 
 class Silent:
-    """An address whose backlog is full, so that whoever connects hears nothing."""
+    """An address whose backlog is full, so that connection attempts hang."""
 
     def __init__(self, host, port):
         self.sockets = [socket.create_server((host, port), backlog=0)]
@@ -39,7 +38,7 @@ class Silent:
 
 
 class Mute(Silent):
-    """One where the kernel takes connections, and nobody reads them."""
+    """An address where the kernel accepts connections but nobody reads them."""
 
     def __init__(self, host, port):
         self.sockets = [socket.create_server((host, port))]
@@ -48,12 +47,12 @@ class Mute(Silent):
 @unittest.skipUnless(WAY, "unshare(1) may give no mount namespace here, so weir cannot have an /etc/hosts of its own")
 class Resolve(TestCase):
     def two(self, **options):
-        """Two machines, at 127.0.0.2 and 127.0.0.3, that serve at the same port."""
+        """Two machines, at 127.0.0.2 and 127.0.0.3, that serve on the same port."""
         for _ in range(20):
             first = Upstream(answer(b"first"), host="127.0.0.2", **options)
             try:
                 second = Upstream(answer(b"second"), host="127.0.0.3", port=first.port, **options)
-            except OSError:  # somebody has that port there
+            except OSError:  # another process has that port there
                 first.__exit__()
                 continue
             return self.start(first), self.start(second)
@@ -194,7 +193,7 @@ class Resolve(TestCase):
                 self.assertEqual(weir.metric("weir_upstream_healthy"), 1)
 
     def test_no_address_keeps_anybody_from_redis(self):
-        """Be it silent, or one that lets everybody in and says nothing, as a process that has been stopped."""
+        """One address of Redis may be silent, or accept connections and send nothing, as a stopped process does."""
         redis = self.start(Redis("--bind", "127.0.0.1", "127.0.0.3"))
         names = self.start(Names(api="127.0.0.3", redis="127.0.0.2 127.0.0.3"))
         for other in (Silent, Mute):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The rights that docs/distributed.md gives to weir's user are enough for all that weir does, and what is missing is said."""
+"""The rights that docs/distributed.md gives to weir's user are enough for everything that weir does. Missing rights are
+reported."""
 
 import os
 import pathlib
@@ -15,7 +16,7 @@ from sentinel_test import MASTER, Sentinel
 DOCUMENT = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "docs/distributed.md"
 LINES = re.findall(r"^    (ACL SETUSER .*)$", DOCUMENT.read_text(), re.M)
 REDIS, SENTINEL = (line.replace(">PASSWORD", ">secret").split() for line in LINES)
-SECRET = ""  # weir learns the one that Redis keeps, which takes rights as well
+SECRET = ""  # weir learns the secret from Redis, which needs rights as well
 RULES = {
     "bucket": {"limit": "1000/s"},
     "stepwise": {"limit": "1000/s", "refill": '"stepwise"', "algorithm": '"token_bucket"'},
@@ -48,7 +49,7 @@ class Rights(TestCase):
         exchange.send(answer(headers="X-Cost: 5\r\n"))
 
     def denied(self, redis):
-        """What it has denied to anybody, since it was asked last."""
+        """Returns what Redis has denied since the last call."""
         said = redis.command("ACL", "LOG")
         redis.command("ACL", "LOG", "RESET")
         return [dict(zip(entry[::2], entry[1::2], strict=False)).get(b"object") for entry in said]
@@ -58,7 +59,7 @@ class Rights(TestCase):
         return f'{SECRET}redis = {{ url = "{url}", timeout = "10s", lease_time = "1s"{more} }}'
 
     def live(self, redis, state):
-        """Everything that weir does; nothing of it is denied, and nothing fails."""
+        """Does everything that weir does. Redis must deny nothing, and nothing may fail."""
         weir = self.start(Weir(config(self.upstream.port, rules=rules(), state=state)))
         eventually(lambda: weir.metric("weir_redis_up") == 2, "it is up")
         held = [self.start(Client(weir.port)) for _ in range(2)]
@@ -66,7 +67,7 @@ class Rights(TestCase):
             client.send(request_bytes("GET", "/places?held", {"X-Key": "held"}))
         eventually(lambda: len(self.upstream.exchanges) == 2, "two are under way")
         self.assertEqual(weir.get("/places", x_key="held").status, 429)
-        ended = time.monotonic() + 1.2  # beyond a renewal, and the logs drain by turns
+        ended = time.monotonic() + 1.2  # longer than a renewal; the logs drain in turns
         while time.monotonic() < ended:
             for name in RULES:
                 self.assertIn(weir.get(f"/{name}", x_key="a").status, (200, 429), name)
@@ -105,15 +106,15 @@ class Rights(TestCase):
         self.assertEqual(self.denied(sentinel), [])
 
     def test_each_of_them_is_needed(self):
-        """By weir or by its check: one that is taken away is missed by the check, or denied to it."""
+        """weir or its check needs each right: without it, the check reports a missing right, or Redis denies a command."""
         redis = self.start(Redis())
         redis.command(*REDIS)
-        elsewhere = {"+select", "+role", "+cluster|nodes", "+asking"}  # of a topology or a database
+        elsewhere = {"+select", "+role", "+cluster|nodes", "+asking"}  # for another topology or database
         for right in [word for word in REDIS if word.startswith("+") and word not in elsewhere]:
             redis.command("ACL", "SETUSER", "weir", right.replace("+", "-"))
             self.denied(redis)
             status, _, errors = run_weir("redis-check", config=config(9, state=self.settings(redis)))
-            # Without the last four, what could be a list or set stays a string.
+            # Without the last four rights, a string is never converted to a list or set.
             if right in ("+info", "+ping", "+client|setname", "+rpush", "+zadd", "+pexpire", "+rename"):
                 self.assertTrue(self.denied(redis), right)
             else:

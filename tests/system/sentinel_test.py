@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Weirs whose Redis is the master that Sentinels know: a failover under load costs no request, and they are one limit
-again on the new one."""
+"""Weirs whose Redis is the master that Sentinels name. A failover under load costs no request, and then the weirs enforce one
+limit on the new master."""
 
 import pathlib
 import signal
@@ -13,11 +13,11 @@ from harness import SANITIZED, Load, Redis, TestCase, Upstream, Weir, closed_por
 
 MASTER = "mymaster"
 TIMEOUT = 0.4
-AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds after which the weirs are one limit again
+AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds until the weirs enforce one limit again
 
 
 class Sentinel(Redis):
-    """One of several that watch `master`."""
+    """One of several Sentinels that watch `master`."""
 
     def __init__(self, master, *more):
         self.master, self.more = master, more
@@ -34,7 +34,7 @@ class Sentinel(Redis):
 
     @property
     def knows(self):
-        """The port of the master, as it says."""
+        """Returns the port of the master that this Sentinel names."""
         return int(self.command("SENTINEL", "get-master-addr-by-name", MASTER)[1])
 
     def is_ready(self):
@@ -44,7 +44,7 @@ class Sentinel(Redis):
 
 
 class Liar(socketserver.ThreadingTCPServer):
-    """A Sentinel that says of some server that it is the master; how often it was asked, and who listens to it."""
+    """A Sentinel that names some server as the master. Records how often it was asked, and who subscribes to it."""
 
     allow_reuse_address = daemon_threads = True
 
@@ -62,7 +62,7 @@ class Liar(socketserver.ThreadingTCPServer):
                         self.server.listeners.append(self.request)
                         self.request.sendall(b"*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n")
             except OSError:
-                pass  # it has hung up
+                pass  # the client has closed
             finally:
                 if self.request in self.server.listeners:
                     self.server.listeners.remove(self.request)
@@ -93,12 +93,12 @@ class Believed(TestCase):
         weir.wait_for(r"is down: readonly, it is a slave, no master")
         self.assertEqual(weir.get("/").status, 503)
         liar.named = master.port
-        weir.wait_for(rf"redis {MASTER} at 127\.0\.0\.1:{master.port} is up", 2)  # one a worker
+        weir.wait_for(rf"redis {MASTER} at 127\.0\.0\.1:{master.port} is up", 2)  # once for each worker
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "19")
 
 
 class Outdated(TestCase):
-    """One Sentinel of three, the first of them, knows an old master: weir neither goes on asking it nor listens to it."""
+    """The first of three Sentinels names an old master. weir stops asking it and does not listen to it."""
 
     def follow(self, old):
         master = self.start(Redis())
@@ -151,12 +151,12 @@ class Failover(TestCase):
         return self.start(Weir(config(self.upstream.port, rules="\n".join(rules), state=self.state(*ports, more=more))))
 
     def shares(self, weirs, name):
-        """Whether the weirs admit exactly the limit together, for a client that nobody has seen."""
+        """Returns true if the weirs together admit exactly the limit for a new client."""
         statuses = [weir.get("/", x_count=name).status for weir in weirs for _ in range(15)]
         return (statuses.count(200), statuses.count(429)) == (20, 15 * len(weirs) - 20)
 
     def fail_over(self, failure):
-        """Under load: no request fails, and within a moment of the new master the weirs are one limit on it."""
+        """A failover under load. No request fails, and shortly after the new master appears the weirs enforce one limit on it."""
         weirs = [self.weir(), self.weir()]
         self.assertTrue(self.shares(weirs, "before"))
         load = Load([weir.port for weir in weirs for _ in range(2)], self.upstream.port)
@@ -190,8 +190,8 @@ class Failover(TestCase):
 
     def test_an_idle_weir_follows_as_well(self):
         weir = self.weir()
-        weir.wait_for(rf"redis {MASTER} at 127\.0\.0\.1:{self.master.port} is up", 2)  # one a worker
-        self.master.process.send_signal(signal.SIGSTOP)  # no request finds out: the Sentinels tell
+        weir.wait_for(rf"redis {MASTER} at 127\.0\.0\.1:{self.master.port} is up", 2)  # once for each worker
+        self.master.process.send_signal(signal.SIGSTOP)  # no request finds out: only the Sentinels can tell
         try:
             weir.wait_for(rf"redis {MASTER} at 127\.0\.0\.1:{self.replica.port} is up", 2)
         finally:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Requests that wait for a server of an upstream to have room (max_in_flight, limit), and what becomes of them."""
+"""Requests that wait for a free server of an upstream (max_in_flight, limit)."""
 
 import signal
 import threading
@@ -26,7 +26,7 @@ class ServerQueue(TestCase):
         return [exchange.target for exchange in self.upstream.exchanges if exchange.target != "/health"]
 
     def weir(self, *entries, more="", bound="max_in_flight = 1", **sections):
-        """One before these, or before the upstream with its bound, where nobody is refused for having waited."""
+        """Starts a weir before these servers, or before the upstream with its bound. No wait is long enough for a refusal."""
         return self.start(Weir(several(*(entries or [entry(self.upstream.port, bound)]), more=f'max_wait = "{PATIENCE}s"\n{more}', **sections)))
 
     def begin(self, weir, path="/"):
@@ -35,7 +35,7 @@ class ServerQueue(TestCase):
         return client
 
     def hold(self, weir, waiting, paths=None):
-        """One that has the place, and so many that wait for it."""
+        """Starts one request that has the place, and so many that wait for it."""
         clients = [self.begin(weir)]
         eventually(lambda: self.upstream.exchanges, "it is under way")
         for path in paths or ["/"] * waiting:
@@ -151,7 +151,7 @@ class ServerQueue(TestCase):
         self.assertEqual(weir.metric("weir_upstream_queued_total"), 0)
 
     def test_a_server_that_is_back_has_room(self):
-        """The other one is full, and nobody leaves it."""
+        """The other server is full, and none of its requests ends."""
         well = threading.Event()
 
         def reply(exchange):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Charges that answers settle, through a running weir: failures alone are counted, however many try at once; a budget
-is charged what each answer says it cost; and what is held is settled on every ending."""
+"""Settlement by responses, in a running weir. Only failures are counted, however many are tried at once. A budget is charged the
+cost that each response states. Charges in progress are settled on every ending."""
 
 import gzip
 import json
@@ -23,7 +23,7 @@ class Settlement(TestCase):
         return self.start(Weir(config(port or self.upstream.port, rules="\n".join(rules), **more)))
 
     def settled(self, weir, rule_name):
-        """What became of the rule's charges, those of which there were any."""
+        """Returns the results of the rule's charges that occurred."""
         names = ("charged", "refunded", "surplus", "debt", "untold", "unreadable", "unanswered")
         counts = {name: int(weir.metric("weir_settlements_total", rule=rule_name, outcome=name)) for name in names}
         return {name: count for name, count in counts.items() if count}
@@ -191,11 +191,11 @@ class CostOfTheAnswer(Settlement):
             indebted = client.get("/")
             self.assertEqual((indebted.status, indebted["x-ratelimit-remaining"]), (200, "0"))
             refused = client.get("/")
-            # 1450 beyond the capacity and one more, at 500 a second, less what has passed since.
+            # 1450 units above the capacity and one more, at 500 a second, minus the time that has passed.
             self.assertEqual(refused.status, 429)
             self.assertIn(int(refused["retry-after"]), range(math.ceil(2.902 - (time.monotonic() - began)), 4))
             self.upstream.reply = answer(headers="X-Tokens: 0\r\n")
-            time.sleep(int(refused["retry-after"]))  # the law under test: admitted at that moment
+            time.sleep(int(refused["retry-after"]))  # the promise under test: admitted at that time
             self.assertEqual(client.get("/").status, 200)
         self.await_settled(weir, "tokens", debt=1, refunded=1)
 
@@ -222,7 +222,7 @@ class CostOfTheAnswer(Settlement):
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "9950")
 
     def spent_by(self, reply, cost='{ response_json = "/usage/total_tokens", reserve = 1000 }'):
-        """What is left of 10,000 once such an answer has come and gone, and what the metrics call it."""
+        """Returns what is left of 10,000 after such a response, and the name of the result in the metrics."""
         self.upstream.reply = reply
         weir = self.budget(cost)
         response = weir.get("/chat")

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""The leaky bucket as a queue: it delays without blocking, keeps its bounds and its order over all workers, and gives
-places back. Intervals are measured at the upstream and printed; what is asserted is order, counts and what no slowness
-can bring about."""
+"""The leaky bucket as a queue. It delays without blocking, keeps its bounds and its order over all workers, and frees places.
+Intervals are measured at the upstream and only printed. The tests check order, counts, and what a slow machine cannot change."""
 
 import statistics
 import threading
@@ -9,8 +8,8 @@ import time
 
 from harness import SANITIZED, Client, TestCase, Upstream, Weir, closed_port, config, eventually, get, main, request_bytes, rule, together
 
-KEYS = "".join(f'[[key]]\nkey = "{name}"\n' for name in ("a", "b", "c", "another"))  # clients of one address
-UNHURRIED = "1/3s" if SANITIZED else "1/2s"  # the first interval is the time for all to queue up
+KEYS = "".join(f'[[key]]\nkey = "{name}"\n' for name in ("a", "b", "c", "another"))  # clients with the same address
+UNHURRIED = "1/3s" if SANITIZED else "1/2s"  # the first interval is the time in which all must queue up
 
 
 def queue_rule(limit, queue, **more):
@@ -32,7 +31,7 @@ class Shaper(TestCase):
         return client
 
     def fill(self, weir, count):
-        """One has departed, `count` wait, in this order."""
+        """Lets one request depart, then makes `count` requests wait in this order."""
         self.assertEqual(weir.get("/queue").status, 200)
         clients = []
         for number in range(count):
@@ -53,7 +52,7 @@ class Shaper(TestCase):
         self.assertGreaterEqual((arrived[-1] - began) * 1000, 590, "the last may not depart before 59 intervals")
 
     def order_at_upstream(self):
-        """The X-Name of each request, as they come to the upstream."""
+        """Returns the X-Name of each request in the order of arrival at the upstream."""
         order = []
 
         def reply(exchange):
@@ -64,7 +63,7 @@ class Shaper(TestCase):
         return order
 
     def enqueue(self, weir, name, **headers):
-        """One more that waits; its connection goes to whichever worker."""
+        """Adds a request that waits. Any worker may get its connection."""
         depth = weir.metric("weir_queue_depth")
         client = self.waiting_client(weir, {"X-Name": name, **headers})
         eventually(lambda: weir.metric("weir_queue_depth") == depth + 1, f"{name} waits")
@@ -114,8 +113,8 @@ class Shaper(TestCase):
         self.enqueue(weir, "other", **{"X-API-Key": "another"})
 
     def test_who_is_overtaken_too_long_is_refused_as_soon_as_that_is_known(self):
-        """Its own departure would have been in time; others of a better priority take it and the next ones. It is told
-        long before its max_wait is over, for which nobody waits here."""
+        """The request's own departure would be in time, but requests with a better priority take that departure and later ones.
+        Its refusal comes long before the end of max_wait, for which this test does not wait."""
         routes = ('[[route]]\nupstream = "api"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
                   '[[route]]\nupstream = "api"')
         weir = self.start(Weir(config(self.upstream.port, routes=routes, rules=queue_rule("1/4s", 20, max_wait='"60s"'))))
@@ -125,7 +124,7 @@ class Shaper(TestCase):
         sent = 2
 
         def overtake():
-            """One more at a time, as long as the wait of the last is not over 60 s: none is refused, nobody displaced."""
+            """Adds one request at a time while the wait of the last is at most 60 s. None is refused or displaced."""
             nonlocal sent
             if weir.metric("weir_queue_refused_total", reason="overdue") == 1:
                 return True
@@ -142,7 +141,7 @@ class Shaper(TestCase):
         self.assertEqual(weir.metric("weir_queue_refused_total", reason="displaced"), 0)
 
     def test_nobody_is_overtaken_for_ever(self):
-        """Without max_wait: twice the time in which ten leave at 5/s, and a second."""
+        """Without max_wait, the bound is twice the time in which ten requests depart at 5/s, plus a second."""
         routes = ('[[route]]\nupstream = "api"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
                   '[[route]]\nupstream = "api"')
         weir = self.start(Weir(config(self.upstream.port, routes=routes, rules=queue_rule("5/s", 10))))
@@ -166,7 +165,7 @@ class Shaper(TestCase):
         self.assertEqual(weir.metric("weir_queue_refused_total", reason="overdue"), 1)
 
     def test_a_better_priority_takes_the_place_of_a_worse_one_in_a_full_queue(self):
-        """Whatever the workers of the two; the last of the lowest goes, and nobody when all are as good."""
+        """Workers do not matter. The last request of the lowest priority is displaced, and none if all have the same priority."""
         routes = "".join(f'[[route]]\nupstream = "api"\nmatch = {{ headers = {{ X-Class = "{name}" }} }}\n'
                          f"priority = {priority}\n" for name, priority in (("urgent", 0), ("batch", 9)))
         rules = queue_rule("1/60s", 3) + rule("spent", "100/day", key="[]")
@@ -230,7 +229,7 @@ class Shaper(TestCase):
         self.assertEqual(len(self.upstream.exchanges), 3, "who left never reached the upstream")
 
     def test_who_finds_no_server_gives_nothing_of_others_back(self):
-        """It took the departure of one who waits on, and that one has its own now."""
+        """The request took the departure of another one that still waits, and that one has a departure of its own now."""
         routes = ('[[upstream]]\nname = "dead"\nservers = ["127.0.0.1:%d"]\n' % closed_port() +
                   '[[route]]\nupstream = "dead"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
                   '[[route]]\nupstream = "api"\n')
@@ -243,8 +242,8 @@ class Shaper(TestCase):
         self.assertEqual(weir.get("/queue").status, 429, "both places are taken")
 
     def test_places_are_reused_whatever_the_worker(self):
-        """Ten wait, all but the last leave, ten come: with a queue for each worker, the freed departures before one that
-        another worker holds would be lost, and the newcomers refused."""
+        """Ten wait, all but the last leave, ten come. With a queue for each worker, the freed departures before one that another
+        worker holds would be lost, and the new requests would be refused."""
         weir = self.weir("1/4s", 10)
         clients = self.fill(weir, 10)
         self.assertEqual(weir.get("/queue").status, 429)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Weirs without `key_secret` name clients under a secret that their Redis keeps, so that together they are one limiter."""
+"""Weirs without `key_secret` name clients with a secret that their Redis keeps, so that together they are one limiter."""
 
 import signal
 
@@ -20,12 +20,12 @@ class SharedSecret(TestCase):
         self.upstream = self.start(Upstream())
 
     def weir(self, redis, start_wait="20s", kind=Weir):
-        """`redis`: what [state.redis] says beside its time-outs."""
+        """Starts a weir. `redis`: the settings of [state.redis] other than time-outs."""
         state = f'redis = {{ {redis}, timeout = "2s", start_wait = "{start_wait}" }}'
         return self.start(kind(config(self.upstream.port, rules=RULE, state=state)))
 
     def digest(self, weir):
-        """Returns what the weir calls the client "alice" in Redis, or None while its store cannot be asked."""
+        """Returns the weir's name for the client "alice" in Redis, or None while its store cannot be asked."""
         question = b'{"path": "/", "headers": {"X-API-Key": "alice"}}'
         with Client(weir.admin) as admin:
             told = admin.request("POST", "/api/explain", {"Content-Type": "application/json"}, question).json()
@@ -69,7 +69,7 @@ class SharedSecret(TestCase):
         self.assertEqual(weir.get("/", x_api_key="bob").status, 503, "on_store_failure")
         self.assertEqual(weir.metric("weir_redis_up"), 0)
         redis.start()
-        redis.command("SET", "weir:secret", secret)  # or weir was faster, and takes this one a period later
+        redis.command("SET", "weir:secret", secret)  # if weir was faster, it adopts this secret one period later
         other = self.weir(f'url = "{redis.url}"')
         eventually(lambda: weir.metric("weir_redis_up") == 2, "it is connected to Redis")
         eventually(lambda: self.agree(weir, other), "they agree")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Charges that answers settle where Redis keeps the state: all that settlement_test.py shows of the table, and what only
-several weirs can show."""
+"""Settlement by responses with the state in Redis: the tests of settlement_test.py for the table, and those that need several
+weirs."""
 
 import os
 import threading
@@ -16,8 +16,8 @@ class InRedis(settlement_test.Settlement):
         self.redis = self.start(Redis())
 
     def weir(self, *rules, port=None, state="", workers=1, secret=None, **more):
-        """One worker, unless asked for: calls of one connection are carried out in order, so a settlement is seen at once.
-        Its keys are its own, unless it shares a secret."""
+        """Starts a weir with one worker by default: calls on one connection run in order, so a settlement is visible at once. It
+        names clients with a secret of its own, unless `secret` is given."""
         redis = f'redis = {{ url = "{self.redis.url}", timeout = "10s", start_wait = "20s" }}'
         shared = f'store = "redis"\nkey_secret = "{secret or os.urandom(8).hex()}"\n{redis}\n{state}'
         text = config(port or self.upstream.port, rules="\n".join(rules), state=shared, **more)
@@ -31,7 +31,7 @@ class ChargedByStatusInRedis(InRedis, settlement_test.ChargedByStatus):
 
 
 class CostOfTheAnswerInRedis(InRedis, settlement_test.CostOfTheAnswer):
-    test_the_overflow_cell_is_settled = None  # the table's alone
+    test_the_overflow_cell_is_settled = None  # only for the table
 
 
 class AcrossWeirs(InRedis):

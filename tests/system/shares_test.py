@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What one rule's clients leave of the key table to another rule's."""
+"""The part of the key table that one rule's clients leave to another rule."""
 
 from harness import TestCase, Upstream, Weir, config, main, rule, run_weir
 
@@ -24,7 +24,7 @@ class Shares(TestCase):
         self.assertIn(429, [answer.status for answer in answers], "the flood did not fill the table")
 
     def left(self, weir, name):
-        """What newcomers to a rule are told remains of five."""
+        """Returns the remaining units of five that new clients of a rule see."""
         with weir.connect() as client:
             return [client.get(f"/{name}", x_who=f"honest-{number}")["x-ratelimit-remaining"]
                     for number in range(self.NEWCOMERS)]

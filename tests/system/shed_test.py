@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Load is shed by priority: the lowest first, and never what tells whether weir is well."""
+"""weir sheds load by priority, the lowest first. It never sheds health checks."""
 
 import threading
 
@@ -34,7 +34,7 @@ class Shed(TestCase):
         exchange.send(b"HTTP/1.1 204 No Content\r\n\r\n")
 
     def occupy(self, weir, path, count):
-        """So many more requests are at the upstream."""
+        """Brings so many more requests to the upstream."""
         clients = []
         before = len(self.upstream.exchanges)
         for _ in range(count):

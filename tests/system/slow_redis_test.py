@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A Redis that stalls: what it says counts from when it was heard. Its answer is no older than the stall, so of instants that it
-gives none lies before the stall's end: bounds from below, which no busy machine can break."""
+"""A Redis that stalls. A reply counts from the time when it arrives. The reply is no older than the stall, so no time that it
+gives lies before the end of the stall. The tests check only such lower bounds, which no slow machine can break."""
 
 import signal
 import threading
@@ -33,7 +33,7 @@ class SlowRedis(TestCase):
         self.redis.process.send_signal(signal.SIGCONT)
 
     def ask(self, weir, count):
-        """So many requests, of which Redis is asked; how to get their statuses."""
+        """Sends so many requests, about which weir asks Redis. Returns a function that returns their statuses."""
         statuses = []
         threads = [threading.Thread(target=lambda: statuses.append(weir.get("/").status), daemon=True) for _ in range(count)]
         for thread in threads:
@@ -48,7 +48,7 @@ class SlowRedis(TestCase):
         return read
 
     def assert_spaced(self, heard):
-        """Departures are an interval apart, the first no earlier than it was heard of."""
+        """Checks that departures are an interval apart, and that the first is not before the reply arrived."""
         after = [exchange.arrived - heard for exchange in sorted(self.upstream.exchanges, key=lambda exchange: exchange.arrived)]
         print("\nat the upstream after", " ".join(f"{seconds * 1000:.0f}" for seconds in after), "ms", flush=True)
         early = [number for number, seconds in enumerate(after) if seconds < number * INTERVAL - 0.02]
@@ -58,7 +58,7 @@ class SlowRedis(TestCase):
         weir = self.queueing("10s", "closed")
         self.freeze()
         read = self.ask(weir, COUNT)
-        time.sleep(1)  # the stall itself, of ten intervals
+        time.sleep(1)  # the stall itself: ten intervals
         thawed = time.monotonic()
         self.thaw()
         self.assertEqual(read(), [200] * COUNT)
@@ -79,7 +79,7 @@ class SlowRedis(TestCase):
         asking = threading.Thread(target=lambda: answers.append(weir.get("/")), daemon=True)
         asking.start()
         eventually(lambda: weir.metric("weir_redis_calls_total") == 1, "Redis is asked")
-        time.sleep(1.5)  # the stall itself, longer than what rounding up may add
+        time.sleep(1.5)  # the stall itself: longer than rounding up can add
         thawed = time.time()
         self.thaw()
         asking.join(4 * PATIENCE)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clients that are slow, be it with a head, a body, an answer or a handshake: each has its time, and a least rate."""
+"""Clients that are slow with a head, a body, a response or a handshake. Each has a time limit and a minimum rate."""
 
 import contextlib
 import socket
@@ -20,7 +20,7 @@ class Slowness(TestCase):
         return self.start(Weir(config(self.upstream.port, server=server, **more)))
 
     def drip(self, client, count=10_000):
-        """An octet now and then, until weir has had enough; the answer."""
+        """Sends a byte now and then until weir ends the connection. Returns the response."""
         ended = threading.Event()
 
         def send():
@@ -114,7 +114,7 @@ class Slowness(TestCase):
         weir = self.weir('write_timeout = "500ms"\nmin_rate = "0B"')
         client = self.slow_reader(weir, 256 << 10)
         got = 0
-        for _ in range(20):  # the kernels' buffers hold much, and say that there is room only once much has gone
+        for _ in range(20):  # the kernel's buffers are large, and report room only after much was read
             got += len(client.sock.recv(64_000))
             time.sleep(0.1)
         while piece := client.sock.recv(MIB):
@@ -136,7 +136,7 @@ class Slowness(TestCase):
         client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 256 << 10)
         client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
         got = 0
-        for _ in range(25):  # each look at how it reads falls into a wait for what it sends
+        for _ in range(25):  # each check of its reading falls into a wait for its sending
             client.send(b"3e8\r\n" + b"y" * 1000 + b"\r\n")
             got += len(client.sock.recv(64_000))
             time.sleep(0.1)
@@ -156,7 +156,7 @@ class Slowness(TestCase):
             taking.wait(PATIENCE)
             exchange.read_body()
             pouring.join()
-            exchange.send(whole[-1:])  # for an answer that is over ends the upload
+            exchange.send(whole[-1:])  # because the end of a response ends the upload
 
         self.upstream.reply = pour_and_read
         weir = self.weir('min_rate = "500B"\nmin_rate_grace = "500ms"')

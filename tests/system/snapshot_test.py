@@ -1,4 +1,4 @@
-"""A restart forgets nothing where [state.memory] names a snapshot, and a snapshot that is of no use stops nobody."""
+"""With a snapshot in [state.memory], a restart keeps all state. An unusable snapshot does not prevent the start."""
 
 import pathlib
 import re
@@ -27,7 +27,7 @@ class Snapshot(TestCase):
         return [status for _ in range(count) for status in [weir.get("/", **{"X-API-Key": key}).status]]
 
     def run_once(self, key, count, how=signal.SIGTERM, **text):
-        """A weir's life: its statuses, and what it said of snapshots."""
+        """Runs a weir once. Returns the statuses and the log lines about snapshots."""
         with Weir(self.text(**text)) as weir:
             statuses = self.spend(weir, key, count)
             weir.signal(how)
@@ -44,7 +44,7 @@ class Snapshot(TestCase):
         statuses, lines = self.run_once("a", 4, how=signal.SIGINT)
         self.assertEqual(statuses, [200, 200, 429, 429])
         self.assertRegex(lines[0], r"info restored 2 keys from .* in \d+ ms")
-        # The sliding log of everybody has five entries by now: fifteen are left of twenty.
+        # The sliding log has five entries of all clients by now, so fifteen of twenty are left.
         statuses, _ = self.run_once("b", 1)
         self.assertEqual(statuses, [200])
         statuses = sum((self.run_once(f"c{i}", 5)[0] for i in range(3)), [])
@@ -61,7 +61,7 @@ class Snapshot(TestCase):
         self.assertRegex(lines[0], "restored 1 key")
 
     def test_messages_that_were_counted_come_back_beside_a_log(self):
-        """A text frame, and a switch to the protocol that it is of."""
+        """Sends a text frame, after a switch to the WebSocket protocol."""
         def echo(exchange):
             exchange.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
             exchange.send(exchange.wire.read_exactly(7)[:1] + b"\x01x")
@@ -91,7 +91,7 @@ class Snapshot(TestCase):
         self.assertRegex(lines[0], r"restored 1 key from .*; 1 were of rules that are gone or count otherwise")
 
     def test_a_rule_whose_limit_changed_keeps_the_share_that_its_clients_have_used(self):
-        """Its tiers too, and though one restart follows another before the client is met again."""
+        """Tiers keep their share as well, even if weir is restarted twice before it sees the client again."""
         def tiered(limit, of_tier):
             return rule("day", limit, algorithm='"fixed_window"', key='["api_key"]',
                         tiers=f'{{ pro = {{ limit = "{of_tier}" }} }}')

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weir under a service manager: what it says at $NOTIFY_SOCKET, from the start to the end."""
+"""weir under a service manager: its messages to $NOTIFY_SOCKET from the start to the end."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ from harness import PATIENCE, Client, TestCase, Upstream, Weir, answer, closed_p
 
 
 class Manager:
-    """The socket of a service manager; `abstract`: one that is no file."""
+    """The socket of a service manager. `abstract`: its name is no file."""
 
     def __init__(self, abstract=False):
         self.folder = tempfile.TemporaryDirectory(prefix="weir-notify-")
@@ -24,11 +24,11 @@ class Manager:
         self.socket.settimeout(PATIENCE)
 
     def hear(self):
-        """The next message, as a dictionary."""
+        """Returns the next message as a dictionary."""
         return dict(line.split("=", 1) for line in self.socket.recv(4096).decode().split("\n"))
 
     def hear_of(self, key):
-        """The next message that says something of it; what came before is passed over."""
+        """Returns the next message that has this key, and skips earlier ones."""
         while key not in (message := self.hear()):
             pass
         return message
@@ -65,7 +65,7 @@ class Supervision(TestCase):
                 self.assertEqual(weir.wait(), 0)
 
     def test_it_is_ready_only_when_requests_are_taken(self):
-        """A Redis that is away is waited for; until then READY has not been said."""
+        """weir waits for an unavailable Redis, and sends READY only afterwards."""
         manager = self.start(Manager())
         state = f'redis = {{ url = "redis://127.0.0.1:{closed_port()}", start_wait = "400ms" }}'
         began = time.monotonic()
@@ -86,7 +86,7 @@ class Supervision(TestCase):
         self.assertGreater(time.monotonic() - began, 3 * 0.1)
 
     def test_it_lives_while_it_drains(self):
-        """Workers that have ended answer no more, and nobody asks them."""
+        """Workers that have ended do not reply any more, and the heartbeat does not ask them."""
         reached, release = threading.Event(), threading.Event()
         held = self.start(Upstream(lambda exchange: (reached.set(), release.wait(PATIENCE), exchange.send(answer()))))
         manager = self.start(Manager())

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Bearer tokens that openssl signs: what is not accepted is answered, logged and counted with its reason, and a token costs a
-signature only where a rule needs it."""
+"""Bearer tokens that openssl signs. A rejected token is answered, logged and counted with its reason. weir verifies a signature
+only if a rule needs the token."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ def openssl(*arguments, stdin=b""):
 
 
 def pair_of(der, size):
-    """r and s of an ECDSA signature, each of so many octets."""
+    """Returns r and s of an ECDSA signature, each in so many bytes."""
     at, numbers = 2 if der[1] < 0x80 else 3, b""
     for _ in range(2):
         length = der[at + 1]
@@ -128,7 +128,7 @@ class Tokens(Asking):
             self.assertEqual((algorithm, self.ask(token[:-8] + "AAAAAAAA").status), (algorithm, 401))
 
     def test_a_client_that_another_rule_refuses_costs_no_signature(self):
-        self.begin(INSIST, rule("per-ip", "2/day", key='["ip"]'))  # whichever comes first in the file
+        self.begin(INSIST, rule("per-ip", "2/day", key='["ip"]'))  # in either order in the file
         forged = self.issuer.token(sub="ann").rsplit(".", 1)[0] + "." + base64url(bytes(64))
         good = self.issuer.token(sub="ann")
         self.assertEqual([self.ask(token).status for token in (forged, good, good)], [401, 200, 200])

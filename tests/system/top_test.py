@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who spends most and who is refused most, over /api/top and weir top."""
+"""The clients with most admitted and most refused units, in /api/top and in weir top."""
 
 import fcntl
 import json
@@ -21,7 +21,7 @@ RULES = rule("per-key", "1000/s", key='["api_key|ip"]') + rule("login", "3/day",
 
 
 class Screen:
-    """weir top at a terminal of its own."""
+    """weir top in a terminal of its own."""
 
     def __init__(self, *arguments, size=None):
         self.shown = ""
@@ -32,7 +32,7 @@ class Screen:
             fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
 
     def read(self, deadline):
-        """What comes next; nothing once it has ended."""
+        """Returns the next output; nothing after the end."""
         ready, _, _ = select.select([self.terminal], [], [], max(0.0, deadline - time.monotonic()))
         try:
             more = os.read(self.terminal, 65536).decode(errors="replace") if ready else ""
@@ -42,14 +42,14 @@ class Screen:
         return more
 
     def see(self, text):
-        """Waits until it is shown from now on."""
+        """Waits until the text appears from now on."""
         self.shown, deadline = "", time.monotonic() + PATIENCE
         while text not in self.shown:
             if not self.read(deadline):
                 raise AssertionError(f"weir top does not show {text!r} but {self.shown!r}")
 
     def end(self):
-        """Its wait status."""
+        """Returns its wait status."""
         deadline = time.monotonic() + PATIENCE
         while self.read(deadline):
             pass
@@ -67,7 +67,7 @@ class Screen:
 
 
 class Once(TestCase):
-    """One frame, as scripts ask for it."""
+    """A single frame, as scripts request it."""
 
     LONG = "a-rule-" + "whose-name-is-long-" * 3
 
@@ -110,7 +110,7 @@ class Once(TestCase):
 
 
 class Live(TestCase):
-    BACK = "\x1b[?25h\x1b[?1049l"  # the cursor, and the screen that was there before
+    BACK = "\x1b[?25h\x1b[?1049l"  # restores the cursor and the former screen
 
     def test_whatever_ends_it_the_terminal_is_as_it_was(self):
         weir = self.start(Weir(config(self.start(Upstream()).port, rules=RULES)))
@@ -179,7 +179,7 @@ class Top(TestCase):
                 client.get("/login")
             for _ in range(3):
                 client.get("/", x_api_key="secret")
-        # Workers count each for itself; what is told is of all of them.
+        # Workers count separately, and the page shows the sum.
         self.start(weir.connect()).get("/", x_api_key="other")
 
     def test_clients_by_what_they_spent_and_were_refused(self):

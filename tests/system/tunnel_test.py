@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Connections that change their protocol: who may, what passes, how it ends, and what it counts as meanwhile."""
+"""Connections that change their protocol: who may switch, what passes, how the tunnel ends, and how it is counted."""
 
 import contextlib
 import json
@@ -17,11 +17,11 @@ from harness import (PATIENCE, Client, TestCase, Upstream, Weir, answer, config,
 SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-Kept: yes\r\n\r\n"
 ASK = {"Connection": "keep-alive, Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
-DEBIANS_PYTHON = "/usr/bin/python3"  # which has python3-websockets
+DEBIANS_PYTHON = "/usr/bin/python3"  # has python3-websockets
 
 
 def echo(exchange):
-    """Switches, and gives back what comes until the other side ends its sending."""
+    """Switches the protocol, and echoes until the other side ends its sending."""
     exchange.send(SWITCH)
     while exchange.wire.buffer or exchange.wire.fill():
         exchange.send(exchange.wire.take(len(exchange.wire.buffer)))
@@ -77,7 +77,7 @@ class Switch(Tunnels):
         self.assertEqual(len(upstream.exchanges), 1)
 
     def test_a_server_that_switches_before_it_has_the_request_gets_no_more_of_it(self):
-        """What the client says behind its head would stand within it."""
+        """The server would read the client's later bytes as part of the request."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         got = []
 
@@ -93,7 +93,7 @@ class Switch(Tunnels):
             ended.set()
 
         answered, ended = threading.Event(), threading.Event()
-        listener = self.start(socket.socket(socket.AF_UNIX))  # which takes no more than its buffer
+        listener = self.start(socket.socket(socket.AF_UNIX))  # takes no more than its buffer
         listener.bind(f"{folder}/server")
         listener.listen()
         threading.Thread(target=serve, daemon=True).start()
@@ -107,7 +107,7 @@ class Switch(Tunnels):
         self.assertNotIn(b"a frame", b"".join(got))
 
     def test_another_answer_is_an_ordinary_one_and_what_follows_are_requests(self):
-        """The upgrade that the server declined must not open a way past the rules."""
+        """An upgrade that the server declined must not open a way around the rules."""
         upstream = self.start(Upstream(answer(b"no", "426 Upgrade Required", "Upgrade: websocket\r\nConnection: upgrade\r\n")))
         weir = self.start(Weir(config(upstream.port, rules=rule("few", "2/day"))))
         client = self.start(weir.connect())
@@ -212,7 +212,7 @@ class Bounds(Tunnels):
                                .replace("servers = []", f"servers = {servers}")))
         first, _ = self.opened(weir), self.opened(weir)
         self.assert_own_error(weir.get("/chat"), 429)
-        self.assert_own_error(weir.get("/other"), 503)  # of its server's two places none is free
+        self.assert_own_error(weir.get("/other"), 503)  # both places of its server are taken
         first.leave()
         eventually(lambda: weir.get("/none", **{k.replace("-", "_"): v for k, v in ASK.items()}).status == 101, "a place is free")
 
@@ -248,7 +248,7 @@ class Bounds(Tunnels):
 
 
 def frame(opcode, payload=b"", final=True, masked=True):
-    """One frame of a client's (RFC 6455 §5.2), or of a server's."""
+    """Returns a frame of a client (RFC 6455 §5.2), or of a server."""
     first, mask = opcode | (0x80 if final else 0), b"\x11\x22\x33\x44" if masked else b""
     size = len(payload)
     length = bytes([size]) if size < 126 else b"\x7e" + size.to_bytes(2, "big") if size < 1 << 16 else b"\x7f" + size.to_bytes(8, "big")
@@ -259,7 +259,7 @@ def frame(opcode, payload=b"", final=True, masked=True):
 
 
 def read_frame(wire):
-    """Opcode and payload, unmasked."""
+    """Returns opcode and unmasked payload."""
     first, second = wire.read_exactly(2)
     size = second & 0x7F
     if size >= 126:
@@ -312,7 +312,7 @@ class Messages(Tunnels):
         self.assertEqual([read_frame(client.wire)[0] for _ in range(5)], [1, 9, 0, 0, 2])
         other = self.opened(weir)
         other.send(frame(self.TEXT, b"the same client"))
-        client.sock.shutdown(socket.SHUT_WR)  # who leaves while it waits is not kept
+        client.sock.shutdown(socket.SHUT_WR)  # a client that leaves while it waits is not kept
         self.assertTrue(client.closed())
         self.assertEqual(len(self.got), 5)
         self.await_metric(weir, 3, "weir_messages_total")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A new process of the binary that cannot take over, or does so in word alone: nothing changes at all."""
+"""A new process that cannot take over, or only claims to: nothing changes for clients."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ import time
 from harness import PATIENCE, WEIR, config, eventually, main, request_bytes, rule
 from lineage import Upgrade
 
-# A process that takes over in word alone; then comes what it does.
+# A process that only claims to take over. Its further behaviour follows.
 IMPOSTOR = """exec python3 -c '
 import os, signal, socket, time
 channel = socket.socket(fileno=int(os.environ["WEIR_UPGRADE_FD"]))
@@ -26,7 +26,7 @@ hear(b"open")
 
 
 def has_ended(pid):
-    """Whether nothing is left of it but what its parent may ask."""
+    """Returns true if only the exit status of the process is left."""
     try:
         return (pathlib.Path("/proc") / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except FileNotFoundError:
@@ -61,7 +61,7 @@ class Failing(Upgrade):
         self.assertEqual(weir.metric("weir_upgrades_total", result="failed"), 5)
 
     def test_one_that_is_late_with_the_state_is_ended_and_requests_go_on(self):
-        """It says that it is ready and then nothing."""
+        """The process reports that it is ready, and nothing more."""
         weir = self.weir(rules=self.LIMIT, routes=self.FREE, server='upgrade_pause = "300ms"')
         weir.install("exec python3 -c 'import os, socket, time; "
                      's = socket.socket(fileno=int(os.environ["WEIR_UPGRADE_FD"])); s.send(b"ready"); time.sleep(30)\'')
@@ -78,7 +78,7 @@ class Failing(Upgrade):
         self.assertEqual(statuses.count(200), min(9, len(statuses)))
 
     def test_a_request_that_comes_in_the_pause_is_not_late_for_that(self):
-        """Its connection would have been idle for too long by the end of it."""
+        """The pause must not make the request's connection exceed its idle time."""
         weir = self.weir(routes=self.FREE, server='upgrade_pause = "1s"\nidle_timeout = "400ms"')
         weir.install(IMPOSTOR.split("hear(b\"state\")")[0] + "hear(b\"state\")\ntime.sleep(30)'")
         kept = self.enterContext(weir.connect())
@@ -127,7 +127,7 @@ class Failing(Upgrade):
         self.assertEqual(weir.get("/").status, 200)
 
     def test_connections_stay_where_nobody_takes_them(self):
-        """The new process is gone before a connection is free to go over: who has one hears of it with an answer."""
+        """The new process ends before a connection can be passed on. The client learns that with its next response."""
         release = self.hold_requests()
         weir = self.weir()
         weir.install(IMPOSTOR % 'channel.send(b"serving"); hear(b"over"); os._exit(0)')
@@ -141,10 +141,10 @@ class Failing(Upgrade):
         release.set()
         answers = [client.read() for client in clients]
         self.assertEqual([said.status for said in answers], [200] * 6)
-        # The first of each worker was to go over; by the next it knows that nobody takes them.
+        # Each worker tried to pass its first connection on. By the next one it knows that nobody takes them.
         kept = [client for client, said in zip(clients, answers) if said["connection"] != "close"]
         self.assertTrue(kept)
-        time.sleep(0.3)  # six ticks, at each of which they might be closed
+        time.sleep(0.3)  # six ticks, each of which could close them
         for client in kept:
             said = client.get("/")
             self.assertEqual((said.status, said["connection"]), (200, "close"))
@@ -178,7 +178,7 @@ class Failing(Upgrade):
             self.assertTrue(path.exists())
 
     def test_the_pause_has_one_bound_for_all_of_it(self):
-        """It restores and opens, and is too late with both together."""
+        """The new process restores and opens, and both together take too long."""
         weir = self.weir(rules=self.LIMIT, routes=self.FREE, server='upgrade_pause = "600ms"')
         late = 'time.sleep(0.4); channel.send(b"%s")'
         weir.install((IMPOSTOR % (late % "serving")).replace('channel.send(b"restored")', late % "restored"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A new process of the binary takes over: no connection refused, none lost, no count reset."""
+"""A new process of the binary takes over: no connection is refused or lost, and no count is reset."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ UPGRADES = int(os.environ.get("WEIR_UPGRADES", "5"))
 
 
 def sockets_of(pid):
-    """The inodes of what it has open, the standard streams aside."""
+    """Returns the inodes of the process's open sockets, without standard streams."""
     inodes = set()
     for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed meanwhile
@@ -33,14 +33,14 @@ def sockets_of(pid):
 
 
 def listening_at(port, pid):
-    """The inodes of its sockets that listen there."""
+    """Returns the inodes of the process's sockets that listen on the port."""
     lines = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return {line[9] for line in lines if line[1].endswith(f":{port:04X}") and line[3] == "0A"} & sockets_of(pid)
 
 
 class Clients:
-    """Some that keep their connections and some that open one for each request, until they are told to stop. A
-    connection is given up where the answer says so, and for no other reason."""
+    """Clients that keep their connections, and clients that open one for each request, until they are stopped. They close a
+    connection only if the response says so."""
 
     def __init__(self, port, kept=6, fresh=2):
         self.port, self.ending, self.statuses, self.faults, self.closed = port, threading.Event(), [], [], 0
@@ -53,7 +53,7 @@ class Clients:
             try:
                 with Client(self.port) as client:
                     self.use(client, keeps)
-            except Exception as fault:  # each is a client's failed request
+            except Exception as fault:  # each one is a client's failed request
                 self.faults.append(repr(fault))
 
     def use(self, client, keeps):
@@ -132,7 +132,7 @@ class Serving(Upgrade):
             self.assertEqual([client.read().body for client in (first, second)], [b"late", b"late"])
             release.clear()
             with weir.connect() as third, weir.connect() as fourth:
-                # A place comes free just behind the last octet of its answer.
+                # The permit becomes free just after the last byte of its response.
                 eventually(lambda: self.begins(third), "the place that the new one had is free")
                 eventually(lambda: self.begins(fourth), "the place that the old one had is free")
                 self.assertEqual(weir.get("/slow").status, 429)
@@ -140,7 +140,7 @@ class Serving(Upgrade):
                 self.assertEqual([client.read().body for client in (third, fourth)], [b"late", b"late"])
 
     def begins(self, client):
-        """Whether a request is let through, which is under way then."""
+        """Returns true if a request is admitted; it is then in progress."""
         seen = len(self.upstream.exchanges)
         client.send(request_bytes("GET", "/slow"))
         while len(self.upstream.exchanges) == seen:
@@ -168,7 +168,7 @@ class Serving(Upgrade):
         weir.ended.clear()
 
     def begin(self, client):
-        """A request that is under way."""
+        """Starts a request that stays in progress."""
         seen = len(self.upstream.exchanges)
         client.send(request_bytes("GET", "/slow"))
         eventually(lambda: len(self.upstream.exchanges) > seen, "it is under way")
@@ -203,8 +203,8 @@ class Serving(Upgrade):
             self.assertEqual(client.read().body, b"late")
 
     def test_connections_pass_through_a_process_that_has_been_replaced_itself(self):
-        """The first one finishes a request when the second, which has nothing to finish, has given place to a third. A first
-        SIGTERM, which a service manager sends to all of them, ends none of that."""
+        """The first process finishes a request when the second, which has nothing to finish, has handed over to a third. A first
+        SIGTERM, which a service manager sends to all of them, must not end that."""
         release = self.hold_requests()
         weir = self.weir(routes=self.SLOW + self.FREE)
         with weir.connect() as client:
@@ -240,7 +240,7 @@ class Serving(Upgrade):
             before, weir.count = len(weir.lines), 1
             weir.signal(signal.SIGUSR2)
             while not any("has taken over" in line for line in weir.lines[before:]):
-                large.send(b"z")  # each makes it look whether it may go
+                large.send(b"z")  # each byte makes it check whether it may pass the connection on
                 time.sleep(0.002)
             for _ in range(20):
                 large.send(b"z")
@@ -253,7 +253,7 @@ class Serving(Upgrade):
         weir.wait_for("upgrade: requests decided here since the other took over: 0$")
 
     def test_every_socket_goes_over_however_many_there_are(self):
-        """They come in several messages."""
+        """They arrive in several messages."""
         weir = self.start(Lineage(config(self.upstream.port, routes=self.FREE).replace("workers = 2", "workers = 130")))
         before = listening_at(weir.port, weir.pid)
         weir.upgrade()
@@ -268,7 +268,7 @@ class Serving(Upgrade):
             with Client(weir.port, tls=client_tls(files["edge.crt"])) as client:
                 self.assertEqual(client.get("/").status, 200)
                 weir.upgrade()
-                time.sleep(0.3)  # six ticks, each of which would close what is idle
+                time.sleep(0.3)  # six ticks, each of which would close idle connections
                 said = client.get("/")
                 self.assertEqual((said.status, said["connection"]), (200, "close"))
             weir.wait_for("upgrade: requests decided here since the other took over: 0$")
@@ -291,7 +291,7 @@ class Serving(Upgrade):
         self.assertEqual(int(weir.get("/")["x-ratelimit-remaining"]), 749)
 
     def test_the_number_of_workers_may_change(self):
-        """Each inherited socket has somebody who accepts there: the kernel spreads connections over all."""
+        """A worker accepts on each inherited socket, because the kernel spreads connections over all."""
         weir = self.weir(routes=self.FREE)
         listening = listening_at(weir.port, weir.pid)
         for workers in (1, 5, 2):
@@ -306,7 +306,7 @@ class Serving(Upgrade):
             path = f"{folder}/weir.sock"
             weir = self.weir(listener=f'[[listener]]\naddress = "unix:{path}"', routes=self.FREE)
             weir.upgrade()
-            self.assertEqual(weir.status_of(weir.ended.pop()), 0)  # and has left the file where it is
+            self.assertEqual(weir.status_of(weir.ended.pop()), 0)  # and has not removed the file
             with socket.socket(socket.AF_UNIX) as client:
                 client.settimeout(PATIENCE)
                 client.connect(path)
@@ -337,14 +337,14 @@ class Serving(Upgrade):
             self.assertEqual([weir.get("/").status for _ in range(2)], [200, 429])
 
     def test_a_log_across_an_upgrade_is_replayed_as_it_was(self):
-        """What the old process gives back after it has handed over nobody counts, and neither does a replay."""
+        """Neither the new process nor a replay counts what the old process refunds after the handover."""
         release = self.hold_requests()
         weir = self.weir(rules=rule("failures", "3/day", algorithm='"fixed_window"', key="[]", charge='{ status = ["404"] }'),
                          routes=self.SLOW + '[[route]]\nrespond = { status = 404 }')
         log = weir.folder / "access.log"
         logged = (weir.folder / "weir.toml").read_text().replace('access = "off"', f'access = "{log}"\nfields = ["usual", "replay"]')
         weir.write(logged)
-        weir.upgrade()  # [log] access is asked for at start
+        weir.upgrade()  # [log] access takes effect at start
         with weir.connect() as client:
             self.begin(client)
             weir.upgrade()
@@ -358,7 +358,7 @@ class Serving(Upgrade):
         self.assertEqual((said["requests"], said["refused_now"], said["newly_admitted"], said["left_out"]), (4, 1, 0, {}))
 
     def test_an_alert_that_fires_is_told_of_once_and_its_end_as_well(self):
-        """But one that the new file lacks has ended, which the old process says, who is here yet."""
+        """An alert that the new file lacks has ended. The old process, which still runs, reports that."""
         receiver, other, release = self.start(Receiver()), self.start(Receiver()), self.hold_requests()
         stays = alert(receiver.port, what='rule = "some"', name='"stays"')
         limit = rule("some", "1/day", key="[]", match='{ path = "/" }')

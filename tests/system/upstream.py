@@ -1,4 +1,4 @@
-"""An upstream that does as it is told, and remembers what it was sent."""
+"""An upstream that behaves as the test says, and records its requests."""
 
 import contextlib
 import socket
@@ -9,13 +9,13 @@ from wire import CRLF2, Head, Wire
 
 
 def answer(body=b"ok", status="200 OK", headers="", length=True):
-    """A complete response as bytes; `headers` are whole lines ending in CRLF."""
+    """Returns a complete response as bytes. `headers` are whole lines that end in CRLF."""
     framing = f"Content-Length: {len(body)}\r\n" if length else ""
     return f"HTTP/1.1 {status}\r\n{framing}{headers}\r\n".encode() + body
 
 
 class Exchange:
-    """One request as the upstream got it, and the means to answer."""
+    """One request as the upstream got it, with functions for the response."""
 
     def __init__(self, wire, connection):
         self.head = Head(wire.read_until(CRLF2))
@@ -39,15 +39,15 @@ class Exchange:
         self.wire.sock.shutdown(socket.SHUT_RDWR)
 
     def wait_for_close(self):
-        """Until the other side ends the connection, as a server that never answers."""
+        """Waits until the other side closes the connection, like a server that never responds."""
         with contextlib.suppress(OSError):
             while self.wire.fill():
                 pass
 
 
 class Upstream:
-    """`reply` is bytes, sent after each request's body was read, or a function of the Exchange; `port` 0: a free one; `tls`: an
-    ssl.SSLContext; `host`: an address of this machine; `ahead`: called with each connection's socket before anything else."""
+    """An upstream server. `reply`: bytes that are sent after each request, or a function of the Exchange. `port` 0: a free one.
+    `tls`: an ssl.SSLContext. `host`: an address of this machine. `ahead`: called with the socket of each connection first."""
 
     def __init__(self, reply=answer(), port=0, tls=None, host="127.0.0.1", ahead=None):
         self.reply, self.tls, self.ahead = reply, tls, ahead
@@ -87,7 +87,7 @@ class Upstream:
                     exchange.send(self.reply)
         except (EOFError, OSError, ValueError) as fault:
             if str(fault) != "ended after b''":
-                self.failures.append(fault)  # a request that was cut short, or not HTTP: the test may ask
+                self.failures.append(fault)  # a request that was cut short, or is not HTTP; a test may check it
         finally:
             self.open.discard(sock)
             sock.close()
@@ -108,7 +108,7 @@ KEPT_CLOSED = []
 
 
 def closed_port():
-    """A port that nobody listens on, nor comes to while this program runs: it is bound, and refuses."""
+    """Returns a port that refuses connections. It stays bound, so that no other program listens on it."""
     probe = socket.socket()
     probe.bind(("127.0.0.1", 0))
     KEPT_CLOSED.append(probe)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Of several servers one fails under load: which requests are lost, which are late, and who is put out."""
+"""One of several servers fails under load: which requests are lost or late, and which server is ejected."""
 
 import itertools
 import signal
@@ -21,19 +21,20 @@ def puts(client):
 
 
 def uploads(client):
-    """A body that weir has to pass on as it comes."""
+    """Sends a body that weir must forward while it arrives."""
     client.send(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc")
-    time.sleep(0.05)  # what comes at once can be sent again
+    time.sleep(0.05)  # a body that arrives at once could be sent again
     client.send(b"def")
     return client.read()
 
 
 class Load:
-    """Requests without pause by several clients, until they are stopped; what each came to. `asks`: what they do by turns."""
+    """Several clients that send requests without pause, until they are stopped. Records the results. `asks`: the requests, in
+    turn."""
 
     def __init__(self, weir, *asks, clients=4):
         self.weir, self.asks, self.stopped = weir, asks or (gets, puts), threading.Event()
-        self.results = []  # (status or the fault, seconds)
+        self.results = []  # (status or exception, seconds)
         self.clients = clients
         self.threads = [threading.Thread(target=self.run, daemon=True) for _ in range(clients)]
         for thread in self.threads:
@@ -55,7 +56,7 @@ class Load:
                 client = None
 
     def pass_on(self, count=200):
-        """Until so many more were answered."""
+        """Waits until so many more requests were answered."""
         end = len(self.results) + count
         eventually(lambda: len(self.results) >= end, f"{count} more requests are over", 2 * PATIENCE)
 
@@ -70,9 +71,9 @@ class Load:
 
 
 class Failures(TestCase):
-    """Of three servers one fails under load: the others have an answer for every request that can be sent again."""
+    """One of three servers fails under load. The others answer every request that can be sent again."""
 
-    # A request that waits for another deadline than that of 300 ms is late, whatever else a busy machine is about.
+    # A request is late if it waits for another deadline than that of 300 ms, however busy the machine is.
     LATE = 6 if SANITIZED else 3  # seconds
     TIMEOUTS = 'timeouts = { connect = "300ms", response = "300ms" }\nslow_start = "0s"\n'
     FOR_GOOD = 'eject = { failures = 3, least = "1h", most = "1h" }'
@@ -87,7 +88,7 @@ class Failures(TestCase):
                                        more=self.TIMEOUTS + more)))
 
     def load(self, weir, *asks, **options):
-        """It ends with the test, before its weir does: else it would find others at that port."""
+        """Starts a load that ends before its weir. Otherwise it would reach other programs on that port."""
         load = Load(weir, *asks, **options)
         self.addCleanup(load.stop)
         return load
@@ -103,7 +104,7 @@ class Failures(TestCase):
         weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is out for .*: its answers fail")
 
     def assert_few_lost(self, load):
-        """As many as put a server out for good, and what was under way at it."""
+        """Checks that only so many requests are lost as eject a server for good, plus those that it had then."""
         lost = load.lost()
         self.assertIn(len(lost), range(3, 3 + load.clients), lost)
         self.assert_none_late(load)
@@ -152,7 +153,7 @@ class Failures(TestCase):
                 self.assert_none_lost_or_late(load)
 
     def test_a_server_whose_answers_break_off_or_stop(self):
-        """What went to a client cannot be taken back, but it is few of them that come upon such a server."""
+        """A response that a client has in part cannot be sent again. Only few requests get to such a server."""
         for begun, ends in ((b"Content-Length: 10\r\n\r\n", True), (b"Content-Length: 10\r\n\r\nabc", True),
                             (b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", True),
                             (b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n", True),
@@ -180,7 +181,7 @@ class Failures(TestCase):
         self.assertEqual(weir.metric("weir_client_errors_total"), 0)
 
     def test_an_answer_that_lasts_brings_a_server_back(self):
-        """A stream of events has no end to be waited for."""
+        """An event stream has no end to wait for."""
         well, stream = threading.Event(), threading.Event()
 
         def reply(exchange):
@@ -260,7 +261,7 @@ class Failures(TestCase):
         upstream = self.start(Upstream(early))
         weir = self.start(Weir(config(upstream.port, server='body_timeout = "300ms"',
                                       upstream='timeouts = { response = "300ms" }\neject = { failures = 1 }')))
-        for wrong in (b"zz\r\n", b""):  # no chunk; nothing in time, which the server may be waiting for
+        for wrong in (b"zz\r\n", b""):  # no chunk; or nothing in time, for which weir may be to blame
             with weir.connect() as client:
                 client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
                 client.wire.read_until(b"first")
@@ -300,7 +301,7 @@ class Failures(TestCase):
                 self.assertNotIn("POST", [each.method for each in frozen.exchanges[seen:]])
 
     def test_connecting_is_bounded_for_all_servers_together(self):
-        """A listener whose backlog is full lets a connection hang, as a host that is away does."""
+        """A listener with a full backlog lets a connection hang, like a host that is down."""
         full = [socket.create_server(("127.0.0.1", 0), backlog=0) for _ in range(4)]
         for listener in full:
             self.addCleanup(listener.close)

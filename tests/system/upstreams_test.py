@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Several servers behind one upstream: who gets what, and what becomes of requests when some of them fail."""
+"""Several servers of one upstream: how requests are distributed, and what happens to them when servers fail."""
 
 import socket
 import tempfile
@@ -15,7 +15,7 @@ def named(name):
 
 
 def servers(*entries):
-    """The `servers` of an upstream, with the ports of Upstreams and Echos in place of addresses."""
+    """Returns the `servers` of an upstream, with ports of Upstreams and Echos in place of addresses."""
     return ", ".join(entries)
 
 
@@ -24,7 +24,7 @@ def entry(port, more=""):
 
 
 def several(*entries, more="", **sections):
-    """A weir before servers that are tables."""
+    """Returns a configuration with servers that are tables."""
     return config(upstream=more, **sections).replace("servers = []", f"servers = [{servers(*entries)}]")
 
 
@@ -66,7 +66,7 @@ class Balance(TestCase):
         full = self.enterContext(socket.socket(socket.AF_UNIX))
         full.bind(f"{folder}/full")
         full.listen(0)
-        with self.assertRaises(BlockingIOError):  # nobody accepts: what is not in the queue is turned away
+        with self.assertRaises(BlockingIOError):  # nobody accepts, so connections beyond the queue are refused
             while True:
                 waiting = self.enterContext(socket.socket(socket.AF_UNIX))
                 waiting.setblocking(False)
@@ -130,7 +130,7 @@ class Bounds(TestCase):
 
 
 class Asked(TestCase):
-    """Health checks, and what they change."""
+    """Health checks and their effects."""
 
     HEALTH = 'health = { path = "/health?deep", interval = "50ms", timeout = "200ms", unhealthy_after = 2, healthy_after = 2 }\n'
 
@@ -211,13 +211,13 @@ class Repetitions(TestCase):
             self.assertEqual(client.request("PUT", "/", body=b"x").body, b"good")
 
     def test_a_client_that_leaves_while_weir_pauses_harms_nobody(self):
-        def busy(exchange):  # an answer whose body is still on its way
+        def busy(exchange):  # a response whose body is not complete yet
             exchange.send(b"HTTP/1.1 503 Busy\r\nContent-Length: 100000\r\n\r\nfirst")
             exchange.wait_for_close()
 
         bad = self.start(Upstream(busy))
         weir = self.weir(bad, 'on = ["503"], backoff = "2s", budget = "100%"')
-        for gone in range(1, 5):  # how long the pause is, chance decides
+        for gone in range(1, 5):  # the length of the pause is random
             with weir.connect() as client:
                 client.send(request_bytes("GET", "/"))
                 eventually(lambda: len(bad.exchanges) == gone, "the first server was asked")
@@ -228,7 +228,7 @@ class Repetitions(TestCase):
         bad = self.bad()
         away = closed_port()
         weir = self.start(Weir(several(entry(bad.port), entry(away), more='balance = "round_robin"\nretry = { on = ["503"] }\n')))
-        weir.get("/")  # one of these finds that the other is away
+        weir.get("/")  # one of these requests finds that the other server is down
         weir.get("/")
         eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 1, "the one that is away is out")
         self.assertEqual({weir.get("/").status for _ in range(4)}, {503})
@@ -262,7 +262,7 @@ class Repetitions(TestCase):
             self.assertEqual([client.get("/").status for _ in range(5)], [200] * 4 + [503])
 
     def test_what_no_server_has_an_octet_of_is_sent_again_whatever_its_method(self):
-        """That a unix socket takes no more is seen by writing alone."""
+        """Only a write shows that a unix socket takes no more data."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-unix-"))
         listener = self.start(socket.socket(socket.AF_UNIX))
         listener.bind(f"{folder}/server")
@@ -283,7 +283,7 @@ class Repetitions(TestCase):
         with weir.connect() as client:
             self.assertEqual(client.get("/").status, 200)
             client.send(request_bytes("POST", "/", body=b"x"))
-            time.sleep(0.2)  # it has tried to write
+            time.sleep(0.2)  # weir has tried to write
             asked.set()
             self.assertEqual(client.read().status, 200)
         self.assertEqual(got, [b"GET", b"POST"])
@@ -360,7 +360,7 @@ upstream = "api"
         self.assertEqual(weir.get("/other").body, b"slow down", "routes that do not honour it go on; nothing was charged")
 
     def test_a_retry_after_may_be_a_date_in_any_of_the_three_forms(self):
-        """RFC 9110 §5.6.7."""
+        """See RFC 9110 §5.6.7."""
         for form in ("%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"):
             date = time.strftime(form, time.gmtime(time.time() + 1800))
             upstream = self.start(Upstream(answer(b"slow down", "429 Too Many", f"Retry-After: {date}\r\n")))

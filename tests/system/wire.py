@@ -1,4 +1,4 @@
-"""HTTP on a socket, byte by byte: clients that send exactly what they are given."""
+"""HTTP on a socket, byte by byte: clients that send exactly the given bytes."""
 
 import contextlib
 import json
@@ -10,7 +10,7 @@ CRLF2 = b"\r\n\r\n"
 
 
 class Wire:
-    """A socket and what was read from it too far."""
+    """A socket, and bytes that were read ahead."""
 
     def __init__(self, sock):
         self.sock, self.buffer = sock, b""
@@ -31,7 +31,7 @@ class Wire:
         return self.take(at + len(mark))
 
     def read_exactly(self, count):
-        """A list of pieces instead of one string, so that 50 MB do not cost quadratic time."""
+        """Reads exactly so many bytes. Collects pieces in a list, so that 50 MB do not take quadratic time."""
         pieces = [self.take(count)]
         left = count - len(pieces[0])
         while left:
@@ -58,7 +58,7 @@ class Wire:
         return self.take(len(self.buffer))
 
     def at_end(self):
-        """The other side has closed, and nothing more came before that."""
+        """Returns true if the other side has closed and sent nothing more before that."""
         try:
             return not self.buffer and not self.fill()
         except ConnectionResetError:
@@ -109,7 +109,8 @@ def read_response(wire, method="GET"):
 
 
 def request_bytes(method, path, headers=None, body=b""):
-    """A Host among the headers takes the place of localhost, which the admin listener answers to without a token."""
+    """Returns a request as bytes. Without a Host among the headers it has "localhost", which the admin listener accepts without a
+    token."""
     fields = {"Host": "localhost", **{"Host" if name == "host" else name: value for name, value in (headers or {}).items()}}
     lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
     if body:
@@ -123,7 +124,7 @@ def chunked(body, size=16384):
 
 
 class Client:
-    """A connection to 127.0.0.1:port; `tls` is an ssl.SSLContext, `source` another loopback address to come from."""
+    """A connection to 127.0.0.1:port. `tls` is an ssl.SSLContext; `source` is another loopback address for the client's end."""
 
     def __init__(self, port, tls=None, name="localhost", source="127.0.0.1"):
         sock = socket.create_connection(("127.0.0.1", port), PATIENCE, (source, 0))
@@ -148,14 +149,14 @@ class Client:
         return self.read(method)
 
     def get(self, path="/", **headers):
-        """Underscores in names stand for hyphens: get("/", x_api_key="k")."""
+        """Sends a GET. Underscores in names stand for hyphens: get("/", x_api_key="k")."""
         return self.request("GET", path, {name.replace("_", "-"): value for name, value in headers.items()})
 
     def closed(self):
         return self.wire.at_end()
 
     def leave(self):
-        """Goes away with a reset, as a killed client does."""
+        """Closes with a reset, as a killed client does."""
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
         self.sock.close()
 
@@ -166,7 +167,7 @@ def get(port, path="/", **headers):
 
 
 def exchange_raw(port, data):
-    """Sends bytes on a fresh connection and reads the first response."""
+    """Sends bytes on a new connection and returns the first response."""
     with Client(port) as client:
         with contextlib.suppress(ConnectionError):  # refused before all of it was sent
             client.send(data)
