@@ -5,13 +5,13 @@
 namespace weir::base {
 namespace {
 
-TEST(Endpoint, ReadsAndWritesEveryForm) {
+TEST(Endpoint, ParsesAndFormatsEveryForm) {
   for (const std::string text : {"127.0.0.1:8080", "example.com:443", "[::1]:80", "[2001:db8::1]:65535",
                                  "localhost:0", "unix:/run/weir.sock"})
     EXPECT_EQ(parse_endpoint(text).value().to_string(), text);
 }
 
-TEST(Endpoint, KeepsItsParts) {
+TEST(Endpoint, ReturnsHostAndPort) {
   const auto tcp = parse_endpoint("[2001:db8::1]:8443").value();
   EXPECT_EQ(tcp.host, "2001:db8::1");
   EXPECT_EQ(tcp.port, 8443);
@@ -21,7 +21,7 @@ TEST(Endpoint, KeepsItsParts) {
   EXPECT_EQ(local.unix_path, "/run/a:b");
 }
 
-TEST(Endpoint, RefusesEverythingElseAndQuotesIt) {
+TEST(Endpoint, RejectsInvalidTextAndQuotesIt) {
   for (const std::string text :
        {"",         "host",          ":80",   "host:",   "host:65536", "host:-1",  "host:80x",
         "::1:80",   "[::1]",         "[]:80", "[::1:80", "::1]:80",    "host: 80", "unix:",
@@ -35,7 +35,7 @@ TEST(Endpoint, RefusesEverythingElseAndQuotesIt) {
   EXPECT_TRUE(parse_endpoint("unix:/" + std::string(106, 'x')));
 }
 
-TEST(Endpoint, OfAnIpv6AddressIsTheSameHoweverItIsSpelt) {
+TEST(Endpoint, Ipv6SpellingsGiveEqualEndpoints) {
   for (const char* spelt : {"[::1]:80", "[0:0:0:0:0:0:0:1]:80", "[0::1]:080"})
     EXPECT_EQ(parse_endpoint(spelt).value().to_string(), "[::1]:80") << spelt;
   EXPECT_EQ(parse_endpoint("[2001:DB8::A]:1").value(), parse_endpoint("[2001:db8:0::a]:1").value());
@@ -66,7 +66,7 @@ TEST(Endpoint, SaysWhatIsWrongWithThePort) {
   EXPECT_EQ(parse_endpoint("unix:80").value().port, 80);
 }
 
-TEST(Endpoint, RefusesWhatLooksLikeAnIpv4AddressAndIsNone) {
+TEST(Endpoint, RejectsHostsThatOnlyLookLikeIpv4Addresses) {
   const auto parsed = parse_endpoint("256.1.1.1:80");
   ASSERT_FALSE(parsed);
   EXPECT_EQ(parsed.error().message,

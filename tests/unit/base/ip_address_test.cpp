@@ -12,7 +12,7 @@ Cidr cidr(std::string_view text) {
   return Cidr::parse(text).value();
 }
 
-TEST(IpAddress, ReadsAndWritesBothFamilies) {
+TEST(IpAddress, ParsesAndFormatsBothFamilies) {
   for (const std::string text :
        {"203.0.113.7", "0.0.0.0", "255.255.255.255", "2001:db8::1", "::", "::1", "fe80::1:2"})
     EXPECT_EQ(ip(text).to_string(), text);
@@ -20,7 +20,7 @@ TEST(IpAddress, ReadsAndWritesBothFamilies) {
   EXPECT_EQ(IpAddress::v4(0xcb007107), ip("203.0.113.7"));
 }
 
-TEST(IpAddress, AMappedAddressIsTheIpv4One) {
+TEST(IpAddress, MappedAddressEqualsItsIpv4Address) {
   EXPECT_EQ(ip("::ffff:203.0.113.7"), ip("203.0.113.7"));
   EXPECT_EQ(ip("::ffff:cb00:7107"), ip("203.0.113.7"));
   EXPECT_TRUE(ip("::ffff:203.0.113.7").is_v4());
@@ -28,7 +28,7 @@ TEST(IpAddress, AMappedAddressIsTheIpv4One) {
   EXPECT_EQ(ip("::ffff:203.0.113.7").to_string(), "203.0.113.7");
 }
 
-TEST(IpAddress, RefusesWhatIsNotOne) {
+TEST(IpAddress, RejectsInvalidText) {
   using namespace std::literals;
   for (const std::string_view text :
        {""sv, "1.2.3"sv, "1.2.3.4.5"sv, "256.1.1.1"sv, "01.2.3.4"sv, "1.2.3.4 "sv, " 1.2.3.4"sv,
@@ -45,7 +45,7 @@ TEST(IpAddress, MasksToAnyLength) {
   EXPECT_EQ(ip("203.0.113.7").masked(96 + 24), ip("203.0.113.0"));
 }
 
-TEST(Cidr, HoldsItsBlockAndNothingBeside) {
+TEST(Cidr, ContainsExactlyItsBlock) {
   EXPECT_TRUE(cidr("10.0.0.0/8").contains(ip("10.255.255.255")));
   EXPECT_FALSE(cidr("10.0.0.0/8").contains(ip("11.0.0.0")));
   EXPECT_TRUE(cidr("10.0.0.0/8").contains(ip("::ffff:10.1.2.3")));
@@ -59,7 +59,7 @@ TEST(Cidr, HoldsItsBlockAndNothingBeside) {
   EXPECT_FALSE(cidr("203.0.113.7").contains(ip("203.0.113.6")));
 }
 
-TEST(Cidr, ReadsAndWrites) {
+TEST(Cidr, ParsesAndFormats) {
   for (const std::string text : {"10.0.0.0/8", "203.0.113.7/32", "2001:db8::/32", "::/0", "0.0.0.0/0"})
     EXPECT_EQ(cidr(text).to_string(), text);
   EXPECT_EQ(cidr("::1").to_string(), "::1/128");
@@ -69,7 +69,7 @@ TEST(Cidr, ReadsAndWrites) {
     EXPECT_FALSE(Cidr::parse(text)) << text;
 }
 
-TEST(Cidr, OfMappedAddressesIsTheIpv4One) {
+TEST(Cidr, BlockOfMappedAddressesEqualsTheIpv4Block) {
   EXPECT_EQ(cidr("::ffff:0:0/96").to_string(), "0.0.0.0/0");
   EXPECT_EQ(cidr("::ffff:10.0.0.0/104").to_string(), "10.0.0.0/8");
   EXPECT_EQ(cidr("::ffff:203.0.113.7").to_string(), "203.0.113.7/32");

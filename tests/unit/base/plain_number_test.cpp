@@ -22,12 +22,12 @@ TEST(PlainNumber, HasNoExponent) {
   EXPECT_EQ(plain_number(1e21), "1000000000000000000000");
 }
 
-TEST(PlainNumber, IsNullWhereJsonHasNoNumber) {
+TEST(PlainNumber, ReturnsNullForInfinityAndNan) {
   EXPECT_EQ(plain_number(std::numeric_limits<double>::infinity()), "null");
   EXPECT_EQ(plain_number(std::numeric_limits<double>::quiet_NaN()), "null");
 }
 
-TEST(PlainNumber, ReadsBackAsTheSameNumber) {
+TEST(PlainNumber, ParsesBackToTheSameNumber) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);

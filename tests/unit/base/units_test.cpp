@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(Units, ReadDurations) {
+TEST(Units, ParseDurations) {
   EXPECT_EQ(parse_duration("7us").value(), 7us);
   EXPECT_EQ(parse_duration("250ms").value(), 250ms);
   EXPECT_EQ(parse_duration("2s").value(), 2s);
@@ -19,7 +19,7 @@ TEST(Units, ReadDurations) {
   EXPECT_EQ(parse_duration("36525day").value(), 36'525 * 24h);
 }
 
-TEST(Units, RefuseOtherDurationsAndQuoteThem) {
+TEST(Units, RejectInvalidDurationsAndQuoteThem) {
   for (const std::string text : {"", "s", "5", "-1s", "+1s", "1.5s", "1 s", " 1s", "1s ", "1S", "1week",
                                  "36526day", "99999999999999999999s", "9223372036854775807us", "1s1s"}) {
     const auto parsed = parse_duration(text);
@@ -28,7 +28,7 @@ TEST(Units, RefuseOtherDurationsAndQuoteThem) {
   }
 }
 
-TEST(Units, ReadSizes) {
+TEST(Units, ParseSizes) {
   EXPECT_EQ(parse_size("65536").value(), 65'536);
   EXPECT_EQ(parse_size("64KiB").value(), 65'536);
   EXPECT_EQ(parse_size("10kB").value(), 10'000);
@@ -40,7 +40,7 @@ TEST(Units, ReadSizes) {
     EXPECT_FALSE(parse_size(text)) << text;
 }
 
-TEST(Units, WriteTheShortestExactSpelling) {
+TEST(Units, FormatTheShortestExactSpelling) {
   EXPECT_EQ(to_string(250ms), "250ms");
   EXPECT_EQ(to_string(2s), "2s");
   EXPECT_EQ(to_string(90s), "90s");
@@ -50,7 +50,7 @@ TEST(Units, WriteTheShortestExactSpelling) {
   EXPECT_EQ(to_string(0us), "0us");
 }
 
-TEST(Units, AreReadableWithTwoOfThemRoundedUp) {
+TEST(Units, ReadableFormHasTwoUnitsAndRoundsUp) {
   EXPECT_EQ(to_readable(0us), "0us");
   EXPECT_EQ(to_readable(1us), "1ms");
   EXPECT_EQ(to_readable(2500ms), "2500ms");
@@ -65,7 +65,7 @@ TEST(Units, AreReadableWithTwoOfThemRoundedUp) {
   EXPECT_EQ(to_readable(48h), "2d");
 }
 
-TEST(Time, WholeSecondsAreNeverEarly) {
+TEST(Time, CeilSecondsRoundsUp) {
   EXPECT_EQ(ceil_seconds(0us), 0);
   EXPECT_EQ(ceil_seconds(1us), 1);
   EXPECT_EQ(ceil_seconds(1s), 1);

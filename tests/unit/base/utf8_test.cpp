@@ -5,7 +5,7 @@
 namespace weir::base {
 namespace {
 
-TEST(Utf8, TheFirstCharacterOfEveryLength) {
+TEST(Utf8, DecodesCharactersOfEveryLength) {
   const std::pair<std::string_view, char32_t> characters[] = {{"a", 'a'},
                                                               {"\x7f", 0x7f},
                                                               {"\xc2\x80", 0x80},
@@ -22,7 +22,7 @@ TEST(Utf8, TheFirstCharacterOfEveryLength) {
   }
 }
 
-TEST(Utf8, WhatIsNoCharacterHasNoLength) {
+TEST(Utf8, InvalidOctetsHaveLengthZero) {
   for (const std::string_view text :
        {"", "\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80",
         "\xf5\x80\x80\x80", "\xff", "\xc3", "\xe2\x82", "\xe2\x82z", "\xc3(", "\xf0\x9f\x8c"}) {

@@ -22,7 +22,7 @@ std::string written(const Answer& answer) {
 
 constexpr std::string_view kDate = "Sun, 06 Nov 1994 08:49:37 GMT";
 
-TEST(WriteAnswer, ToTheByte) {
+TEST(WriteAnswer, WritesExactlyTheseBytes) {
   EXPECT_EQ(written({.status = 429, .body = "{}\n", .fields = "Retry-After: 3\r\n", .date = kDate}),
             "HTTP/1.1 429 Too Many Requests\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
             "Content-Type: application/json\r\nContent-Length: 3\r\nCache-Control: no-store\r\n"
@@ -37,25 +37,25 @@ TEST(WriteAnswer, ToTheByte) {
             "Content-Length: 5\r\nConnection: close\r\n\r\nhello");
 }
 
-TEST(WriteAnswer, NamesTheRequest) {
+TEST(WriteAnswer, WritesTheRequestId) {
   const auto out = written({.status = 429, .date = kDate, .request_id = "7f-1"});
   EXPECT_NE(out.find("\r\nX-Request-ID: 7f-1\r\n"), std::string::npos) << out;
   EXPECT_EQ(written({.status = 429, .date = kDate}).find("X-Request-ID"), std::string::npos);
 }
 
-TEST(WriteAnswer, ToHeadIsTheSameWithoutTheBody) {
+TEST(WriteAnswer, AnswersHeadWithTheSameHeadAndNoBody) {
   const auto whole = written({.status = 404, .body = "{}", .date = kDate});
   EXPECT_EQ(written({.status = 404, .body = "{}", .date = kDate, .omit_body = true}) + "{}", whole);
 }
 
-TEST(WriteAnswer, OldClientsAreToldThatTheConnectionStays) {
+TEST(WriteAnswer, SendsKeepAliveToHttp10Clients) {
   EXPECT_NE(written({.client_minor_version = 0}).find("\r\nConnection: keep-alive\r\n"), std::string::npos);
   EXPECT_NE(written({.keep_alive = false, .client_minor_version = 0}).find("\r\nConnection: close\r\n"),
             std::string::npos);
 }
 
 // The client would read a body after these as the next response.
-TEST(WriteAnswer, NoContentAndNotModifiedHaveNoBody) {
+TEST(WriteAnswer, WritesNoBodyWith204And304) {
   for (const unsigned status : {204U, 304U}) {
     const auto out = written({.status = status, .body = "body", .date = kDate});
     EXPECT_TRUE(out.ends_with("\r\n\r\n")) << out;
@@ -63,7 +63,7 @@ TEST(WriteAnswer, NoContentAndNotModifiedHaveNoBody) {
   }
 }
 
-TEST(WriteAnswer, IsAHeadThatAStrictReaderTakes) {
+TEST(WriteAnswer, WritesAHeadThatTheParserAccepts) {
   for (unsigned status = 200; status < 600; ++status) {
     const auto out = written({.status = status, .body = "body", .date = kDate});
     const auto size = find_head_end(out);
@@ -87,13 +87,13 @@ const Standing kStanding{.rule = "per-key",
                          .more_after = microseconds(1),
                          .reset_at = base::TimePoint(seconds(1'708'425'599) + microseconds(1))};
 
-TEST(AppendStanding, BothFamilies) {
+TEST(AppendStanding, WritesBothHeaderFamilies) {
   EXPECT_EQ(standing(kStanding),
             "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 42\r\nX-RateLimit-Reset: 1708425600\r\n"
             "RateLimit-Policy: \"per-key\";q=100;w=10\r\nRateLimit: \"per-key\";r=42;t=1\r\n");
 }
 
-TEST(AppendStanding, OverASoftLimit) {
+TEST(AppendStanding, ReportsAnExceededSoftLimit) {
   auto at = kStanding;
   at.exceeded = true;
   EXPECT_EQ(standing(at, {.x = true, .ietf = false}),
@@ -102,7 +102,7 @@ TEST(AppendStanding, OverASoftLimit) {
   EXPECT_EQ(standing(at, {.x = false, .ietf = true}), standing(kStanding, {.x = false, .ietf = true}));
 }
 
-TEST(AppendStanding, OneFamilyOrNone) {
+TEST(AppendStanding, WritesOneHeaderFamilyOrNone) {
   EXPECT_EQ(standing(kStanding, {.x = true, .ietf = false}),
             "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 42\r\nX-RateLimit-Reset: 1708425600\r\n");
   EXPECT_EQ(standing(kStanding, {.x = false, .ietf = true}),
@@ -110,7 +110,7 @@ TEST(AppendStanding, OneFamilyOrNone) {
   EXPECT_EQ(standing(kStanding, {.x = false, .ietf = false}), "");
 }
 
-TEST(AppendStanding, WhatNeverGrowsHasNoTimeAndAWindowIsAtLeastASecond) {
+TEST(AppendStanding, OmitsInfiniteTimesAndRoundsWindowsUpToASecond) {
   auto at = kStanding;
   at.more_after = base::kForever;
   at.window = microseconds(1);
@@ -120,7 +120,7 @@ TEST(AppendStanding, WhatNeverGrowsHasNoTimeAndAWindowIsAtLeastASecond) {
   EXPECT_TRUE(standing(at, {.x = false}).ends_with(";t=0\r\n"));
 }
 
-TEST(AppendStanding, WhatIsUnderWayKnowsNoTime) {
+TEST(AppendStanding, WritesNoTimesForConcurrencyLimits) {
   auto at = kStanding;
   at.concurrency = true;
   EXPECT_EQ(
@@ -161,7 +161,7 @@ std::string json(const Refusal& refusal) {
   return out;
 }
 
-TEST(AppendRefusalJson, ToTheByte) {
+TEST(AppendRefusalJson, WritesExactlyTheseBytes) {
   EXPECT_EQ(json({.rule = "per-key", .retry_after_seconds = 3}),
             R"({"error":"rate_limit_exceeded","message":"Too many requests. Please retry after 3 seconds.",)"
             R"("rule":"per-key","retry_after_seconds":3})"
@@ -172,7 +172,7 @@ TEST(AppendRefusalJson, ToTheByte) {
             "\n");
 }
 
-TEST(AppendRefusalJson, WhatCanNeverFitSaysSo) {
+TEST(AppendRefusalJson, SaysIfTheRequestCanNeverFit) {
   EXPECT_EQ(
       json({.rule = "r", .retry_after_seconds = {}}),
       R"({"error":"rate_limit_exceeded","message":"This request costs more than the limit can ever admit.",)"
@@ -180,7 +180,7 @@ TEST(AppendRefusalJson, WhatCanNeverFitSaysSo) {
       "\n");
 }
 
-TEST(AppendRefusalProblem, ToTheByte) {
+TEST(AppendRefusalProblem, WritesExactlyTheseBytes) {
   std::string out;
   append_refusal_problem(out, {.rule = "per-key", .retry_after_seconds = 3});
   EXPECT_EQ(out, R"({"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",)"
@@ -191,7 +191,7 @@ TEST(AppendRefusalProblem, ToTheByte) {
 }
 
 // The configuration allows only printable ASCII without '"' and '\' in rule names, so they need no escaping.
-TEST(AppendRefusal, ANameOfAllAllowedCharactersStandsAsItIs) {
+TEST(AppendRefusal, NeedsNoEscapingForAllowedRuleNames) {
   std::string name;
   for (char c = 0x20; c < 0x7f; ++c)
     if (c != '"' && c != '\\') name += c;
@@ -201,7 +201,7 @@ TEST(AppendRefusal, ANameOfAllAllowedCharactersStandsAsItIs) {
   EXPECT_NE(fields.find("RateLimit: \"" + name + "\";"), std::string::npos);
 }
 
-TEST(AppendErrorJson, ToTheByte) {
+TEST(AppendErrorJson, WritesExactlyTheseBytes) {
   std::string out;
   append_error_json(out, 404, "no route matches this request");
   append_error_json(out, 499, "odd");
@@ -210,13 +210,13 @@ TEST(AppendErrorJson, ToTheByte) {
             "{\"error\":\"error\",\"message\":\"odd\"}\n");
 }
 
-TEST(ReasonPhrase, KnownAndUnknown) {
+TEST(ReasonPhrase, ReturnsUnknownForUnregisteredStatuses) {
   EXPECT_EQ(reason_phrase(431), "Request Header Fields Too Large");
   EXPECT_EQ(reason_phrase(299), "Unknown");
   EXPECT_EQ(reason_phrase(0), "Unknown");
 }
 
-TEST(WantsProblemJson, WhereItIsAskedFor) {
+TEST(WantsProblemJson, FindsTheTypeInAccept) {
   for (const char* accept :
        {"application/problem+json", "text/html, application/problem+json;q=0.5", "Application/Problem+JSON"})
     EXPECT_TRUE(wants_problem_json(accept)) << accept;

@@ -47,7 +47,7 @@ Result trickle(std::string_view input, ChunkDecoder::Sender sender = ChunkDecode
   return result;
 }
 
-TEST(ChunkDecoder, TakesApartWhatIsWellFormed) {
+TEST(ChunkDecoder, DecodesValidBodies) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"0\r\n\r\n", ""},
       {"5\r\nhello\r\n0\r\n\r\n", "hello"},
@@ -69,7 +69,7 @@ TEST(ChunkDecoder, TakesApartWhatIsWellFormed) {
   }
 }
 
-TEST(ChunkDecoder, RefusesWhatIsNot) {
+TEST(ChunkDecoder, RejectsInvalidBodies) {
   const std::string_view cases[] = {
       "\r\n",
       "g\r\n",
@@ -102,7 +102,7 @@ TEST(ChunkDecoder, RefusesWhatIsNot) {
   }
 }
 
-TEST(ChunkDecoder, ServersAlonePadTheirSizes) {
+TEST(ChunkDecoder, AcceptsPaddedSizesFromServersOnly) {
   for (const std::string_view coded : {"5 \r\nhello\r\n0\r\n\r\n", "5\r\nhello\r\n0 \t \r\n\r\n"}) {
     for (const auto& result :
          {decode(coded, ChunkDecoder::Sender::Server), trickle(coded, ChunkDecoder::Sender::Server)}) {
@@ -127,7 +127,7 @@ TEST(ChunkDecoder, IsNeverDoneBeforeTheLastByte) {
 }
 
 // Found by tests/fuzz/chunked_fuzz.cpp: a rejected byte had changed the decoder's state.
-TEST(ChunkDecoder, IsNotDoneByALastByteThatMayNotStandThere) {
+TEST(ChunkDecoder, StaysUnfinishedAfterAnInvalidLastByte) {
   ChunkDecoder decoder;
   Result result;
   feed(decoder, "0\r\n\rx", result);
@@ -136,7 +136,7 @@ TEST(ChunkDecoder, IsNotDoneByALastByteThatMayNotStandThere) {
   EXPECT_EQ(decoder.next("x").status, Status::Bad) << "it went on";
 }
 
-TEST(ChunkDecoder, LeavesWhatFollowsTheBody) {
+TEST(ChunkDecoder, LeavesTheBytesAfterTheBody) {
   const std::string_view coded = "1\r\nx\r\n0\r\n\r\nGET / HTTP/1.1\r\n";
   ChunkDecoder decoder;
   Result result;
@@ -168,7 +168,7 @@ TEST(ChunkDecoder, ExtensionsAndTrailersAreBounded) {
   EXPECT_EQ(decode(many).last, Status::Bad);
 }
 
-TEST(ChunkDecoder, ExtensionsOfClientsAreWhatTheGrammarSays) {
+TEST(ChunkDecoder, ChecksTheGrammarOfClientExtensions) {
   for (const auto* good :
        {";a", ";a=b", "; a = b", ";a=\"\"", ";a=\"b;\\\"c\"", ";a;b", " ;a=1 ;b=\"2\";c", "\t;\ta\t;b"})
     EXPECT_EQ(decode(std::string("1") + good + "\r\nx\r\n0\r\n\r\n").last, Status::Done) << good;
@@ -181,7 +181,7 @@ TEST(ChunkDecoder, ExtensionsOfClientsAreWhatTheGrammarSays) {
   }
 }
 
-TEST(ChunkDecoder, TrailersOfClientsAreFields) {
+TEST(ChunkDecoder, ChecksTheGrammarOfClientTrailers) {
   for (const auto* good : {"X: a", "X:", "x-y:\t a b ", "X: a\r\nY: b"})
     EXPECT_EQ(decode(std::string("0\r\n") + good + "\r\n\r\n").last, Status::Done) << good;
   for (const auto* bad : {"no colon here", "nothing", "X : a", ": a", "X: a\r\n folded", " X: a",

@@ -11,7 +11,7 @@ namespace {
 #define RAW(text) std::string_view(text, sizeof(text) - 1)
 
 // None of these heads has an empty line, so without the check weir would wait for one.
-TEST(FindEarlyFault, NeedNotWaitForTheEnd) {
+TEST(FindEarlyFault, FindsFaultsBeforeTheHeadIsComplete) {
   for (const auto begun :
        {RAW("GET / HTTP/1.1\nHost: a\n\n"), RAW("GET /\r\n"), RAW("GET / HTTP/2.0\r\nHost"), RAW("\n"),
         RAW("\rG"), RAW("\x16\x03\x01\x02\x00\x01"), RAW(" GET"), RAW("GET / HTTP/1.1\r\nHost: a\n"),
@@ -26,7 +26,7 @@ TEST(FindEarlyFault, NeedNotWaitForTheEnd) {
   }
 }
 
-TEST(FindEarlyFault, WhatMayStillBecomeAHeadIsNone) {
+TEST(FindEarlyFault, AcceptsEveryBeginningOfAValidHead) {
   const std::string head = "POST /x?y HTTP/1.1\r\nHost: a\r\nX:\ty \r\nContent-Length: 3\r\n\r\n";
   for (std::size_t size = 0; size <= head.size(); ++size)
     for (std::size_t from = 0; from <= size; ++from)
@@ -34,7 +34,7 @@ TEST(FindEarlyFault, WhatMayStillBecomeAHeadIsNone) {
   EXPECT_FALSE(find_early_fault("\r")) << "half an empty line";
 }
 
-TEST(FindEarlyAnswerFault, NeedNotWaitForTheEnd) {
+TEST(FindEarlyAnswerFault, FindsFaultsBeforeTheHeadIsComplete) {
   for (const auto begun : {RAW("SSH-2.0-OpenSSH_9.2"), RAW("220 smtp\r\n"), RAW("\x15\x03\x03"), RAW("<p>"),
                            RAW("\n"), RAW("HTTP/2"), RAW("HTTP/1.1 2OO OK\r\n"), RAW("HTTP/1.1 2OO OK\n")}) {
     const auto fault = find_early_answer_fault(begun);
@@ -47,7 +47,7 @@ TEST(FindEarlyAnswerFault, NeedNotWaitForTheEnd) {
   }
 }
 
-TEST(FindEarlyAnswerFault, WhatMayStillBecomeAHeadIsNone) {
+TEST(FindEarlyAnswerFault, AcceptsEveryBeginningOfAValidHead) {
   for (const std::string head :
        {"HTTP/1.1 200\r\nContent-Length: 3\r\nX:\ty \r\n\r\n", "HTTP/1.1 200\nContent-Length: 3\nX:\ty \n\n"})
     for (std::size_t size = 0; size <= head.size(); ++size)

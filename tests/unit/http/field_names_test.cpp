@@ -9,7 +9,7 @@
 namespace weir::http {
 namespace {
 
-TEST(FieldNames, FindsANameWhateverItsCaseAndSeparators) {
+TEST(FieldNames, IgnoresCaseAndSeparators) {
   const FieldNames names{"X-Real-IP"};
   for (const char* same : {"X-Real-IP", "x-real-ip", "X_Real_IP", "X.Real.IP", "x-REAL_ip", "x~real|ip"})
     EXPECT_TRUE(names.contains(same)) << same;
@@ -26,7 +26,7 @@ TEST(FieldNames, FindsEveryNameThatBeginsWithAPrefix) {
     EXPECT_FALSE(names.contains(other)) << other;
 }
 
-TEST(FieldNames, FindsNamesOfAPrefixThatIsShort) {
+TEST(FieldNames, FindsNamesWithAShortPrefix) {
   const FieldNames names{"X-*"};
   for (const char* below : {"X-", "X-A", "x_real_ip"}) EXPECT_TRUE(names.contains(below)) << below;
   for (const char* other : {"X", "XA-B", "A-X-"}) EXPECT_FALSE(names.contains(other)) << other;
@@ -52,7 +52,7 @@ TEST(FieldNames, FindsFieldsThatWeirKnowsByNameOrPrefix) {
   EXPECT_TRUE(names.contains(Field{"X_Forwarded_For", "1", field_id("X_Forwarded_For")}));
 }
 
-TEST(FieldNames, TellsLongNamesApart) {
+TEST(FieldNames, DistinguishesLongNames) {
   const std::string longest(100, 'n');
   FieldNames names;
   names.add(longest);
@@ -61,7 +61,7 @@ TEST(FieldNames, TellsLongNamesApart) {
   EXPECT_FALSE(names.contains(longest.substr(1)));
 }
 
-TEST(FieldNames, HasNothingWhenEmptied) {
+TEST(FieldNames, IsEmptyAfterClear) {
   FieldNames names{"X-Real-IP", "X-SSL-*"};
   names.clear();
   EXPECT_TRUE(names.empty());
@@ -69,7 +69,7 @@ TEST(FieldNames, HasNothingWhenEmptied) {
   EXPECT_FALSE(names.contains("X-SSL-Cert"));
 }
 
-TEST(UsualTrustedFields, AreThoseByWhichServersLearnWhoTheClientIs) {
+TEST(UsualTrustedFields, ContainFieldsThatIdentifyClientsToServers) {
   const auto names = usual_trusted_fields();
   for (const char* name : {"X-Real-IP",
                            "X-Forwarded-For",
@@ -117,7 +117,7 @@ TEST(UsualTrustedFields, AreThoseByWhichServersLearnWhoTheClientIs) {
     EXPECT_TRUE(names.contains(name)) << name;
 }
 
-TEST(UsualTrustedFields, LeaveOutWhatClientsSendOfThemselves) {
+TEST(UsualTrustedFields, OmitFieldsThatClientsNormallySend) {
   const auto names = usual_trusted_fields();
   for (const char* name : {"Accept",
                            "Accept-Encoding",

@@ -54,7 +54,7 @@ std::string without_ours(std::string head) {
   return head;
 }
 
-TEST(WriteRequestHead, ToTheByte) {
+TEST(WriteRequestHead, WritesExactlyTheseBytes) {
   EXPECT_EQ(forwarded("GET /a%2Fb/c/../?d HTTP/1.1\r\nhost: a\r\nAccept:  x \r\nX-Two: 1\r\nX-Two: 2"),
             "GET /a%2Fb/c/../?d HTTP/1.1\r\n"
             "Host: a\r\n"
@@ -76,7 +76,7 @@ std::string forwarded_of(const std::string& lines, ForwardedBy by) {
   return forwarded("GET / HTTP/1.1\r\nHost: a\r\n" + lines, by);
 }
 
-TEST(WriteRequestHead, DropsTrustedFieldsOfStrangers) {
+TEST(WriteRequestHead, DropsTrustedFieldsFromUntrustedPeers) {
   EXPECT_EQ(
       without_ours(forwarded_of("X-A: 1\r\nX-Real-IP: 9.9.9.9\r\nx-forwarded-user: root\r\nX-B: 2\r\n"
                                 "PROXY: evil:80\r\nX-Original-URL: /admin\r\nX-SSL-Client-Verify: SUCCESS",
@@ -84,7 +84,7 @@ TEST(WriteRequestHead, DropsTrustedFieldsOfStrangers) {
       "GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\nX-B: 2\r\n\r\n");
 }
 
-TEST(WriteRequestHead, DropsTrustedFieldsOfStrangersHoweverTheyAreSpelt) {
+TEST(WriteRequestHead, DropsTrustedFieldsInEverySpelling) {
   auto by = kStranger;
   by.underscores = true;
   EXPECT_EQ(
@@ -94,19 +94,19 @@ TEST(WriteRequestHead, DropsTrustedFieldsOfStrangersHoweverTheyAreSpelt) {
       "GET / HTTP/1.1\r\nHost: a\r\nx_a: 1\r\n\r\n");
 }
 
-TEST(WriteRequestHead, ForwardsTrustedFieldsOfTrustedPeers) {
+TEST(WriteRequestHead, ForwardsTrustedFieldsFromTrustedPeers) {
   const auto head = forwarded_of("X-Real-IP: 9.9.9.9\r\nX-Forwarded-User: root", kTrusted);
   EXPECT_NE(head.find("\r\nX-Real-IP: 9.9.9.9\r\nX-Forwarded-User: root\r\n"), std::string::npos) << head;
 }
 
-TEST(WriteRequestHead, HopByHopFieldsEndHere) {
+TEST(WriteRequestHead, DropsHopByHopFields) {
   EXPECT_EQ(without_ours(forwarded(
                 "GET / HTTP/1.1\r\nHost: a\r\nConnection: X-Secret, close\r\nX-Secret: 1\r\nKeep-Alive: 1\r\n"
                 "Proxy-Connection: x\r\nTE: trailers\r\nTrailer: X\r\nUpgrade: h2c\r\nX-Stays: 1")),
             "GET / HTTP/1.1\r\nHost: a\r\nX-Stays: 1\r\n\r\n");
 }
 
-TEST(WriteRequestHead, NominatingWhatFramesOrNamesTheHostHasNoEffect) {
+TEST(WriteRequestHead, IgnoresConnectionOptionsForHostAndFraming) {
   EXPECT_EQ(
       without_ours(forwarded("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n"
                              "Connection: Content-Length, Host, Transfer-Encoding, X-Forwarded-For, Via")),
@@ -116,7 +116,7 @@ TEST(WriteRequestHead, NominatingWhatFramesOrNamesTheHostHasNoEffect) {
             "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
 }
 
-TEST(WriteRequestHead, ContentLengthOfZeroStays) {
+TEST(WriteRequestHead, KeepsContentLengthZero) {
   EXPECT_EQ(without_ours(forwarded("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 000")),
             "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
 }
@@ -126,13 +126,13 @@ constexpr const char* kClaims =
     "X-Forwarded-For:\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\nForwarded: for=4.4.4.4\r\n"
     "X-Request-ID: theirs\r\nVia: 1.0 p\r\nVia: 1.1 q";
 
-TEST(WriteRequestHead, AStrangersClaimsAreReplaced) {
+TEST(WriteRequestHead, ReplacesForwardingFieldsOfUntrustedPeers) {
   EXPECT_EQ(forwarded(kClaims),
             "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 203.0.113.7\r\nX-Forwarded-Proto: https\r\n"
             "X-Forwarded-Host: a\r\nX-Request-ID: id-1\r\nVia: 1.0 p, 1.1 q, 1.1 weir\r\n\r\n");
 }
 
-TEST(WriteRequestHead, ATrustedPeersAreContinued) {
+TEST(WriteRequestHead, ContinuesForwardingFieldsOfTrustedPeers) {
   EXPECT_EQ(forwarded(kClaims, kTrusted),
             "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\n"
             "Forwarded: for=4.4.4.4\r\nX-Request-ID: theirs\r\n"
@@ -140,7 +140,7 @@ TEST(WriteRequestHead, ATrustedPeersAreContinued) {
 }
 
 // A trusted proxy may forward the client's Connection field, which must not remove these fields.
-TEST(WriteRequestHead, ForwardingFieldsThatConnectionNamesAreWrittenAfresh) {
+TEST(WriteRequestHead, RewritesForwardingFieldsThatConnectionNames) {
   EXPECT_EQ(forwarded("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\n"
                       "X-Request-ID: theirs\r\nX-Forwarded-For: 1.1.1.1\r\n"
                       "Connection: X-Forwarded-Proto, X-Forwarded-Host, X-Request-ID, X-Forwarded-For",
@@ -149,7 +149,7 @@ TEST(WriteRequestHead, ForwardingFieldsThatConnectionNamesAreWrittenAfresh) {
             "X-Forwarded-Host: a\r\nX-Request-ID: id-1\r\nVia: 1.1 weir\r\n\r\n");
 }
 
-TEST(WriteRequestHead, ForwardedWhereAskedFor) {
+TEST(WriteRequestHead, WritesForwardedIfConfigured) {
   auto by = kStranger;
   by.add_forwarded = true;
   EXPECT_NE(forwarded("GET / HTTP/1.1\r\nHost: a:80", by)
@@ -162,7 +162,7 @@ TEST(WriteRequestHead, ForwardedWhereAskedFor) {
 }
 
 // The peer of a unix socket has no address (RFC 7239 §6.3), and X-Forwarded-For cannot say that.
-TEST(WriteRequestHead, OfAPeerWithoutAnAddressNothingIsInvented) {
+TEST(WriteRequestHead, WritesNoAddressForPeersOnUnixSockets) {
   auto by = kTrusted;
   by.peer = {};
   by.add_forwarded = true;
@@ -176,7 +176,7 @@ TEST(WriteRequestHead, OfAPeerWithoutAnAddressNothingIsInvented) {
 
 // CGI and WSGI read "X_API_Key" and "X-API-Key" from one variable. A name that weir has not read must not
 // arrive.
-TEST(WriteRequestHead, NamesWithUnderscoresGoOnOnlyWhereAskedFor) {
+TEST(WriteRequestHead, DropsNamesWithUnderscoresUnlessConfigured) {
   const std::string twins =
       "X_API_Key: A\r\nX-Stays: 1\r\nX_Forwarded_For: 6.6.6.6\r\nTransfer_Encoding: chunked\r\n_: 1\r\n";
   const auto head = "GET / HTTP/1.1\r\nHost: a\r\n" + twins + "X-Also: a_b";
@@ -188,13 +188,13 @@ TEST(WriteRequestHead, NamesWithUnderscoresGoOnOnlyWhereAskedFor) {
             "GET / HTTP/1.1\r\nHost: a\r\n" + twins + "X-Also: a_b\r\n\r\n");
 }
 
-TEST(WriteRequestHead, ViaNamesTheVersionThatCame) {
+TEST(WriteRequestHead, WritesTheReceivedVersionInVia) {
   EXPECT_NE(forwarded("GET / HTTP/1.0\r\nHost: a").find("GET / HTTP/1.1\r\n"), std::string::npos);
   EXPECT_NE(forwarded("GET / HTTP/1.0\r\nHost: a").find("\r\nVia: 1.0 weir\r\n"), std::string::npos);
 }
 
 // weir forwards HTTP/1.0 as HTTP/1.1, and servers refuse HTTP/1.1 with an empty Host.
-TEST(WriteRequestHead, WhereNobodyIsNamedHostIsTheServer) {
+TEST(WriteRequestHead, UsesTheServerAsHostIfTheRequestHasNone) {
   auto by = kStranger;
   by.host = "10.0.0.9:80";
   for (const char* head : {"GET / HTTP/1.0", "GET / HTTP/1.1\r\nHost:"}) {
@@ -205,7 +205,7 @@ TEST(WriteRequestHead, WhereNobodyIsNamedHostIsTheServer) {
   EXPECT_TRUE(forwarded("GET / HTTP/1.0\r\nHost: a", by).starts_with("GET / HTTP/1.1\r\nHost: a\r\n"));
 }
 
-TEST(WriteRequestHead, AbsoluteFormGoesOnAsOriginForm) {
+TEST(WriteRequestHead, ConvertsAbsoluteFormToOriginForm) {
   const std::pair<const char*, const char*> cases[] = {
       {"GET http://a/x?y=http://z/ ", "GET /x?y=http://z/ HTTP/1.1\r\nHost: a\r\n"},
       {"GET http://a:81 ", "GET / HTTP/1.1\r\nHost: a:81\r\n"},
@@ -224,7 +224,7 @@ TEST(WriteRequestHead, AbsoluteFormGoesOnAsOriginForm) {
   }
 }
 
-TEST(WriteResponseHead, ToTheByte) {
+TEST(WriteResponseHead, WritesExactlyTheseBytes) {
   EXPECT_EQ(
       without_date(answered("HTTP/1.0 404 Not There\r\nContent-Length: 3\r\nServer: s\r\nKeep-Alive: 1\r\n"
                             "Connection: x-secret\r\nX-Secret: 1\r\nUpgrade: h2c\r\nTrailer: x")),
@@ -232,14 +232,14 @@ TEST(WriteResponseHead, ToTheByte) {
 }
 
 // RFC 9110 §6.6.1: a recipient may add Date to a response without it.
-TEST(WriteResponseHead, AnAnswerWithoutADateHasThatOfItsComing) {
+TEST(WriteResponseHead, AddsTheTimeOfReceiptIfDateIsMissing) {
   EXPECT_EQ(answered("HTTP/1.1 304 Same\r\ndate: then"), "HTTP/1.1 304 Same\r\ndate: then\r\n\r\n");
   EXPECT_EQ(answered("HTTP/1.1 304 Same\r\nETag: 1"), "HTTP/1.1 304 Same\r\nETag: 1\r\nDate: now\r\n\r\n");
   EXPECT_EQ(answered("HTTP/1.1 304 Same\r\nDate: then\r\nConnection: date"),
             "HTTP/1.1 304 Same\r\nDate: now\r\n\r\n");
 }
 
-TEST(WriteResponseHead, ExtraFieldsStandBeforeTheFraming) {
+TEST(WriteResponseHead, WritesExtraFieldsBeforeTheFraming) {
   ResponseHead response;
   ASSERT_FALSE(parse_response_head("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", false, response));
   std::string out = "before ";
@@ -247,7 +247,7 @@ TEST(WriteResponseHead, ExtraFieldsStandBeforeTheFraming) {
   EXPECT_EQ(out, "before HTTP/1.1 200 OK\r\nDate: now\r\nX: y\r\nContent-Length: 3\r\n\r\n");
 }
 
-TEST(WriteResponseHead, UnmeasuredBodiesAreChunkedForNewClientsAndEndWithTheConnectionForOld) {
+TEST(WriteResponseHead, ChunksUnmeasuredBodiesOrClosesForHttp10) {
   for (const char* framing : {"", "\r\nTransfer-Encoding: chunked"}) {
     const auto answer = std::string("HTTP/1.1 200 OK") + framing;
     EXPECT_EQ(without_date(answered(answer)), "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -256,7 +256,7 @@ TEST(WriteResponseHead, UnmeasuredBodiesAreChunkedForNewClientsAndEndWithTheConn
   }
 }
 
-TEST(WriteResponseHead, SaysWhetherTheConnectionStays) {
+TEST(WriteResponseHead, WritesConnectionCloseOrKeepAlive) {
   const std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 3";
   EXPECT_EQ(without_date(answered(answer, "GET / HTTP/1.0\r\nConnection: keep-alive")),
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: keep-alive\r\n\r\n");
@@ -264,7 +264,7 @@ TEST(WriteResponseHead, SaysWhetherTheConnectionStays) {
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\n");
 }
 
-TEST(WriteResponseHead, HeadAndNotModifiedKeepTheLengthOfABodyThatDoesNotCome) {
+TEST(WriteResponseHead, KeepsContentLengthForHeadAnd304) {
   EXPECT_EQ(without_date(answered("HTTP/1.1 200 OK\r\nContent-Length: 3", "HEAD / HTTP/1.1\r\nHost: a")),
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n");
   EXPECT_EQ(without_date(answered("HTTP/1.1 304 Not Modified\r\nContent-Length: 3")),
@@ -276,7 +276,7 @@ TEST(WriteResponseHead, HeadAndNotModifiedKeepTheLengthOfABodyThatDoesNotCome) {
             "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 }
 
-TEST(WriteResponseHead, NoContentHasNoLength) {
+TEST(WriteResponseHead, WritesNoContentLengthWith204) {
   EXPECT_EQ(without_date(answered("HTTP/1.1 204 No Content\r\nContent-Length: 3")),
             "HTTP/1.1 204 No Content\r\n\r\n");
   EXPECT_EQ(without_date(answered("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked")),
@@ -284,7 +284,7 @@ TEST(WriteResponseHead, NoContentHasNoLength) {
 }
 
 // RFC 9112 §6.3: Transfer-Encoding overrides Content-Length, so Content-Length must not be forwarded.
-TEST(WriteResponseHead, LeavesOutLengthsOfBodilessAnswersThatAreFramedAmbiguously) {
+TEST(WriteResponseHead, OmitsAmbiguousLengthsOfBodilessResponses) {
   const std::string to_head = "HEAD / HTTP/1.1\r\nHost: a";
   for (const char* fields : {"Content-Length: 3\r\nTransfer-Encoding: chunked", "Content-Length: 3x",
                              "Content-Length: 3\r\nContent-Length: 4", "Transfer-Encoding: gzip"}) {
@@ -298,7 +298,7 @@ TEST(WriteResponseHead, LeavesOutLengthsOfBodilessAnswersThatAreFramedAmbiguousl
 }
 
 // RFC 9110 §15.5.22: the client must learn which protocols the server requires.
-TEST(WriteResponseHead, PassesUpgradeOnWith426) {
+TEST(WriteResponseHead, ForwardsUpgradeWith426) {
   const std::string answer = "HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\nConnection: Upgrade\r\n";
   EXPECT_EQ(without_date(answered(answer + "Upgrade: websocket")),
             "HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\nUpgrade: websocket\r\n"
@@ -314,7 +314,7 @@ TEST(WriteResponseHead, PassesUpgradeOnWith426) {
             "HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\n\r\n");
 }
 
-TEST(WriteResponseHead, DropsUpgradeOfEveryOtherStatus) {
+TEST(WriteResponseHead, DropsUpgradeWithOtherStatuses) {
   for (const char* status : {"200 OK", "403 No", "503 Busy", "505 Old"})
     EXPECT_EQ(without_date(answered(std::string("HTTP/1.1 ") + status +
                                     "\r\nContent-Length: 0\r\nConnection: upgrade\r\nUpgrade: h2c")),
@@ -331,7 +331,7 @@ TEST(WriteResponseHead, WritesNoBareLineFeed) {
         << fields;
 }
 
-TEST(WriteInterimHead, GoesOnWithoutWhatEndsHere) {
+TEST(WriteInterimHead, DropsHopByHopFields) {
   ResponseHead response;
   const std::string bytes =
       "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\nConnection: x\r\nX: y\r\nContent-Length: 3\r\n\r\n";
@@ -343,7 +343,7 @@ TEST(WriteInterimHead, GoesOnWithoutWhatEndsHere) {
 
 // weir can parse each head that it writes, with the same framing and only its own hop-by-hop fields. This
 // also checks the reserved size (text_writer.hpp): with assertions enabled, a longer head aborts the test.
-TEST(WriteRequestHead, TheLongestFits) {
+TEST(WriteRequestHead, ReservesEnoughRoomForTheLongestHead) {
   for (const std::string name : {"X-Forwarded-For", "Via", "A"})
     for (const std::size_t fields : {0U, 1U, 50U, 110U})
       for (const std::size_t size : {0U, 1U, 200U}) {
@@ -359,7 +359,7 @@ TEST(WriteRequestHead, TheLongestFits) {
       }
 }
 
-TEST(WriteRequestHead, IsItselfAGoodHead) {
+TEST(WriteRequestHead, WritesAHeadThatTheParserAccepts) {
   for (const char* framing : {"", "\r\nContent-Length: 7", "\r\nTransfer-Encoding: chunked"}) {
     const auto original =
         std::string("POST http://a/x?y HTTP/1.1\r\nHost: b\r\nConnection: x\r\nX: y") + framing;
@@ -378,7 +378,7 @@ TEST(WriteRequestHead, IsItselfAGoodHead) {
   }
 }
 
-TEST(WriteRequestHead, AWholeAndPlainAnswerIsAskedFor) {
+TEST(WriteRequestHead, RequestsAWholeUnencodedResponse) {
   const std::string head =
       "GET / HTTP/1.1\r\nHost: a\r\naccept-encoding: gzip\r\nAccept: b\r\nRange: bytes=0-1\r\nIf-Range: c\r\n"
       "Accept-Encoding: br\r\nX-Range: d";

@@ -80,13 +80,13 @@ std::string a_conversation(Sender sender) {
          frame(kFinal | 8, 2, sender);
 }
 
-TEST(FrameScanner, AMessageCountsOnceInHoweverManyFrames) {
+TEST(FrameScanner, CountsAFragmentedMessageOnce) {
   for (const auto sender : {Sender::Client, Sender::Server})
     EXPECT_EQ(told_whole(a_conversation(sender), sender), "mmmicocmx");
 }
 
 // Splits the input at every place, and into single octets.
-TEST(FrameScanner, WhereBytesAreSplitChangesNothing) {
+TEST(FrameScanner, FindsTheSameFramesForEverySplit) {
   const auto bytes = frame(kFinal | 1, 3) + frame(1, 130) + frame(kFinal | 9, 2) + frame(kFinal, 65'540) +
                      frame(kFinal | 8, 0);
   for (std::size_t split = 1; split < bytes.size();
@@ -98,7 +98,7 @@ TEST(FrameScanner, WhereBytesAreSplitChangesNothing) {
   EXPECT_EQ(told(bytes, [] { return 1; }), "mmicx");
 }
 
-TEST(FrameScanner, RandomSplitsOfRandomFrames) {
+TEST(FrameScanner, FindsRandomFramesForRandomSplits) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -125,7 +125,7 @@ TEST(FrameScanner, RandomSplitsOfRandomFrames) {
   }
 }
 
-TEST(FrameScanner, WhatNoSideMaySendIsAFaultAndStaysOne) {
+TEST(FrameScanner, ReportsInvalidFramesAndStaysFaulty) {
   const auto good = frame(kFinal | 1, 1);
   const std::pair<const char*, std::string> faults[] = {
       {"not masked", frame(kFinal | 1, 1, Sender::Server)},
@@ -154,7 +154,7 @@ TEST(FrameScanner, WhatNoSideMaySendIsAFaultAndStaysOne) {
 }
 
 // RFC 6455 §5.5.1: after Close a peer sends no more frames.
-TEST(FrameScanner, NothingComesBehindClose) {
+TEST(FrameScanner, RejectsFramesAfterClose) {
   const auto close = frame(kFinal | 8, 2);
   FrameScanner open(Sender::Client);
   EXPECT_FALSE(open.closed());
@@ -169,7 +169,7 @@ TEST(FrameScanner, NothingComesBehindClose) {
   EXPECT_EQ(scanner.next(close).kind, Kind::Faulty);
 }
 
-TEST(FrameScanner, NoLengthRunsOver) {
+TEST(FrameScanner, LengthsDoNotOverflow) {
   FrameScanner scanner(Sender::Client);
   const std::string header(
       "\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xff"
@@ -180,7 +180,7 @@ TEST(FrameScanner, NoLengthRunsOver) {
   EXPECT_FALSE(scanner.between_frames());
 }
 
-TEST(CloseFrame, ToTheByte) {
+TEST(CloseFrame, HasExactlyTheseBytes) {
   std::string out;
   append_close_frame(out, kPolicyViolation, "slow");
   EXPECT_EQ(out, std::string("\x88\x06\x03\xf0slow"));

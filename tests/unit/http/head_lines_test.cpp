@@ -142,20 +142,20 @@ void compare(const Seeds& seeds) {
   EXPECT_GT(taken, 10'000);
 }
 
-TEST(HeadLines, WhatIsTakenOfRequestsBeastTakesAlike) {
+TEST(HeadLines, AgreesWithBeastOnRequests) {
   compare<true>(kRequests);
 }
-TEST(HeadLines, WhatIsTakenOfAnswersBeastTakesAlike) {
+TEST(HeadLines, AgreesWithBeastOnResponses) {
   compare<false>(kAnswers);
 }
 
-TEST(HeadLines, WholeHeadsAreTaken) {
+TEST(HeadLines, AcceptsWholeHeads) {
   for (const auto head : kRequests) EXPECT_TRUE(ours<true>(head).taken) << head;
   for (const auto head : kAnswers) EXPECT_TRUE(ours<false>(head).taken) << head;
   EXPECT_TRUE(ours<false>("HTTP/1.1 200\r\n\r\n").taken) << "an empty reason without its space";
 }
 
-TEST(HeadLines, NothingIsReadBeyondTheEnd) {
+TEST(HeadLines, NeverReadsBeyondTheEnd) {
   for (const auto head : kRequests)
     for (std::size_t size = 0; size < head.size(); ++size)
       EXPECT_FALSE(ours<true>(std::string(head.substr(0, size))).taken) << head.substr(0, size);
@@ -164,7 +164,7 @@ TEST(HeadLines, NothingIsReadBeyondTheEnd) {
       EXPECT_FALSE(ours<false>(std::string(head.substr(0, size))).taken) << head.substr(0, size);
 }
 
-TEST(HeadLines, AControlCharacterIsFoundWhereverItStands) {
+TEST(HeadLines, FindsControlCharactersAtEveryPosition) {
   const auto with = [](std::size_t at, char c) {
     std::string value(40, 'v');
     value[at] = c;
@@ -181,7 +181,7 @@ TEST(HeadLines, AControlCharacterIsFoundWhereverItStands) {
   }
 }
 
-TEST(HeadLines, NamesAreKnownInAnyCase) {
+TEST(HeadLines, RecognisesFieldNamesInAnyCase) {
   const std::pair<std::string_view, FieldId> kKnown[] = {{"te", FieldId::Te},
                                                          {"VIA", FieldId::Via},
                                                          {"hOST", FieldId::Host},

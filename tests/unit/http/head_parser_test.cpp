@@ -207,7 +207,7 @@ TEST(RequestHead, FieldsAndConnection) {
   check(kFields);
 }
 
-TEST(RequestHead, IsExactlyOneHead) {
+TEST(RequestHead, RejectsMoreOrLessThanOneHead) {
   const std::string_view head = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   EXPECT_EQ(verdict(head), "GET / @a none keep");
   for (std::size_t size = 0; size < head.size(); ++size)
@@ -215,7 +215,7 @@ TEST(RequestHead, IsExactlyOneHead) {
   EXPECT_EQ(verdict(std::string(head) + "x"), "400");
 }
 
-TEST(Fields, AreCounted) {
+TEST(Fields, AreBoundedInNumber) {
   const auto with_fields = [](std::string bytes, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) bytes += "X: y\r\n";
     return bytes;
@@ -230,12 +230,12 @@ TEST(Fields, AreCounted) {
   EXPECT_EQ(response_verdict(response + "X y\r\n\r\n"), "502");
 }
 
-TEST(RequestHead, EightThousandOctetsOfTargetWork) {
+TEST(RequestHead, AcceptsATargetOf60000Octets) {
   const auto path = "/" + std::string(60'000, 'a');
   EXPECT_EQ(verdict("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"), "GET " + path + " @a none keep");
 }
 
-TEST(RequestHead, ConnectionNamesWhatEndsHere) {
+TEST(RequestHead, MarksFieldsThatConnectionNamesAsHopByHop) {
   const std::string bytes =
       "GET / HTTP/1.1\r\nHost: a\r\nX-One: 1\r\nConnection: x-ONE, , te\r\nX-Two: 2\r\nTE: trailers\r\n"
       "Keep-Alive: 5\r\nX-Forwarded-For: 1.2.3.4\r\nUpgrade: h2c\r\nTrailer: X\r\nProxy-Connection: "
@@ -252,7 +252,7 @@ TEST(RequestHead, ConnectionNamesWhatEndsHere) {
 }
 
 // The parser compares each with every field name, so both counts bound its work.
-TEST(Connection, OptionsAreCountedOverAllItsLines) {
+TEST(Connection, OptionsOfAllLinesAreBounded) {
   const auto lines = [](std::size_t a, std::size_t b) {
     std::string text = "\r\nConnection: close, , ";
     for (std::size_t i = 1; i < a; ++i) text += "x,";
@@ -271,7 +271,7 @@ TEST(Connection, OptionsAreCountedOverAllItsLines) {
                "Connection names too many options");
 }
 
-TEST(RequestHead, WhatConnectionNamesIsExpectedOfNobody) {
+TEST(RequestHead, IgnoresExpectIfConnectionNamesIt) {
   RequestHead head;
   const std::string bytes =
       "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nConnection: expect\r\nExpect: 100-continue\r\n\r\n";
@@ -279,7 +279,7 @@ TEST(RequestHead, WhatConnectionNamesIsExpectedOfNobody) {
   EXPECT_FALSE(head.expects_continue);
 }
 
-TEST(RequestHead, OneHeadLeavesNothingToTheNext) {
+TEST(RequestHead, ParsingClearsThePreviousHead) {
   RequestHead head;
   const std::string first =
       "PUT /a?b HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
@@ -293,7 +293,7 @@ TEST(RequestHead, OneHeadLeavesNothingToTheNext) {
   EXPECT_EQ(head.fields.size(), 1U);
 }
 
-TEST(FindHeadEnd, FindsTheEmptyLineFromWhereItLookedBefore) {
+TEST(FindHeadEnd, ContinuesFromThePreviousSearch) {
   const std::string_view bytes = "GET / HTTP/1.1\r\nHost: a\r\n\r\nbody\r\n\r\n";
   const std::size_t end = bytes.find("body");
   EXPECT_EQ(find_head_end(bytes), end);

@@ -22,21 +22,21 @@ PathReadings readings_of(std::string_view raw) {
   return readings;
 }
 
-TEST(PathReadings, APathThatAllServersReadAlikeHasNone) {
+TEST(PathReadings, AreNoneIfAllServersAgree) {
   for (const char* raw : {"/", "/a/b", "/.well-known/x", "/a%20b", "/caf%C3%A9", "/caf\xc3\xa9", "/a//b",
                           "/a//b/../c", "/a/./b/../c", "/a;v=1/b", "/a%3Bv", "/;x/a", "/%61", "*",
                           "/%E0%A4%85", "/a/../b", "/sale;off=50%25"})
     EXPECT_THAT(readings_of(raw).others, IsEmpty()) << raw;
 }
 
-TEST(PathReadings, AngularsParametersAreReadWithAndWithoutTheSlashInThem) {
+TEST(PathReadings, SplitParametersAtEncodedSlashesOrNot) {
   const auto readings = readings_of("/signin;returnPath=%2Ftrack");
   EXPECT_TRUE(readings.equal);
   EXPECT_THAT(readings.others, ::testing::ElementsAre("/signin/track"));
 }
 
 // Finds what some server reads, whichever server is right.
-TEST(PathReadings, HoldWhatAnyServerReads) {
+TEST(PathReadings, ContainTheReadingOfEveryServer) {
   const std::pair<const char*, const char*> cases[] = {
       {"/%2fadmin", "/admin"},
       {"/x%2f..%2fadmin", "/admin"},
@@ -84,7 +84,7 @@ TEST(PathReadings, HoldWhatAnyServerReads) {
   }
 }
 
-TEST(PathReadings, WhatFewServersReadIsNoEqualOfTheNormalForm) {
+TEST(PathReadings, ReadingsOfFewServersAreNotEqual) {
   for (const char* raw : {"/a%2Fb", "/a%5Cb", "/%2561", "/%C0%AF", "/group%2Fproject/issues"}) {
     const auto readings = readings_of(raw);
     EXPECT_FALSE(readings.equal) << raw;
@@ -92,7 +92,7 @@ TEST(PathReadings, WhatFewServersReadIsNoEqualOfTheNormalForm) {
   }
 }
 
-TEST(PathReadings, AreBoundedHoweverLongAPathIs) {
+TEST(PathReadings, AreBoundedForLongPaths) {
   std::string raw = "/admin;%2F%5C%25%3B/..";
   while (raw.size() < 16'000) raw += "/a%2F%255C..;%2F%3B";
   const auto readings = readings_of(raw);
@@ -106,7 +106,7 @@ TEST(PathReadings, AreBoundedHoweverLongAPathIs) {
 }
 
 // Each reading is in normal form except for parameters, and no reading is listed twice.
-TEST(PathReadings, AreInOneSpellingAndEachOnce) {
+TEST(PathReadings, AreNormalisedAndUnique) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-TEST(Percent, DecodesOnceAndLeavesTheMalformed) {
+TEST(Percent, DecodesOnceAndKeepsInvalidEscapes) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"", ""},          {"plain", "plain"}, {"%61", "a"},          {"a%2Fb%2fc", "a/b/c"}, {"%2561", "%61"},
       {"100%", "100%"},  {"%4", "%4"},       {"%zz%41", "%zzA"},    {"%%41", "%A"},         {"a+b", "a+b"},
@@ -23,7 +23,7 @@ TEST(Percent, DecodesOnceAndLeavesTheMalformed) {
   }
 }
 
-TEST(Percent, APlusIsABlankInForms) {
+TEST(Percent, DecodesPlusAsBlankInForms) {
   std::string scratch;
   EXPECT_EQ(percent_decoded("a+b%2B%20", scratch, Plus::Blank), "a b+ ");
   EXPECT_TRUE(decodes_to("a+b%2B", "a b+", Plus::Blank));
@@ -31,7 +31,7 @@ TEST(Percent, APlusIsABlankInForms) {
   EXPECT_EQ(percent_decoded("a%20+", scratch), "a +");
 }
 
-TEST(Percent, ReturnsWhatCameWhereNothingIsEncoded) {
+TEST(Percent, ReturnsTheArgumentIfNothingIsEncoded) {
   std::string scratch = "untouched";
   const std::string_view raw = "value";
   EXPECT_EQ(percent_decoded(raw, scratch).data(), raw.data());
@@ -39,7 +39,7 @@ TEST(Percent, ReturnsWhatCameWhereNothingIsEncoded) {
 }
 
 // The text is the same whichever octets a client encodes.
-TEST(Percent, EverySpellingOfATextIsThatText) {
+TEST(Percent, DecodesEverySpellingToTheSameText) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

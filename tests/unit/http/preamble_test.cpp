@@ -46,7 +46,7 @@ std::vector<Good> good() {
 }
 
 // A preamble that is cut anywhere needs more and is not a fault. Octets after a whole preamble are ignored.
-TEST(Preamble, IsReadWholeHoweverItComes) {
+TEST(Preamble, IsParsedForEverySplit) {
   for (const auto& [bytes, ends] : good()) {
     for (std::size_t cut = 0; cut < bytes.size(); ++cut)
       EXPECT_EQ(read_preamble(bytes.substr(0, cut)).status, Status::NeedMore) << cut << " of " << bytes;
@@ -59,7 +59,7 @@ TEST(Preamble, IsReadWholeHoweverItComes) {
   }
 }
 
-TEST(Preamble, OfAnythingElseIsBad) {
+TEST(Preamble, RejectsOtherBytes) {
   for (const auto& bytes : {"GET / HTTP/1.1\r\n\r\n"s,
                             "PROXx"s,
                             "proxy TCP4"s,
@@ -92,7 +92,7 @@ TEST(Preamble, OfAnythingElseIsBad) {
     EXPECT_EQ(read_preamble(bytes).status, Status::Bad) << bytes;
 }
 
-TEST(Preamble, OfMixedFamiliesIsWrittenAsIPv6) {
+TEST(Preamble, WritesMixedFamiliesAsIpv6) {
   const Ends mixed{ip("203.0.113.7"), ip("2001:db8::1"), 1, 2};
   EXPECT_EQ(read_preamble(second(mixed)).ends, mixed);
   EXPECT_EQ(second(mixed).size(), 16U + 36U);

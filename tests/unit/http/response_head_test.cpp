@@ -73,7 +73,7 @@ TEST(ResponseHead, FramingAndFaults) {
 
 // RFC 9112 §6.3: these responses end with their heads, so framing fields cannot make them ambiguous. The
 // server may still send a body, so its connection is not reused.
-TEST(ResponseHead, AmbiguousFramingIsNoFaultWhereNoBodyFollows) {
+TEST(ResponseHead, AcceptsAmbiguousFramingIfNoBodyFollows) {
   for (const char* fields :
        {"Transfer-Encoding: chunked\r\nContent-Length: 5", "Content-Length: 5\r\nTransfer-Encoding: chunked",
         "Content-Length: 5\r\nContent-Length: 6", "Content-Length: 5, 6", "Content-Length: five",
@@ -94,7 +94,7 @@ TEST(ResponseHead, AmbiguousFramingIsNoFaultWhereNoBodyFollows) {
   }
 }
 
-TEST(ResponseHead, LengthIsKnownOnlyWhereContentLengthCounts) {
+TEST(ResponseHead, LengthIsKnownOnlyIfContentLengthApplies) {
   const auto known = [](std::string fields) {
     ResponseHead head;
     const auto bytes = "HTTP/1.1 304 Same\r\n" + fields + "\r\n";
@@ -108,14 +108,14 @@ TEST(ResponseHead, LengthIsKnownOnlyWhereContentLengthCounts) {
   EXPECT_EQ(known("Content-Length: 5\r\nContent-Length: 6\r\n"), "unknown");
 }
 
-TEST(ResponseHead, ToHeadHasNoBodyWhateverItSays) {
+TEST(ResponseHead, ResponseToHeadHasNoBody) {
   EXPECT_EQ(response_verdict("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", true), "200 none keep");
   EXPECT_EQ(response_verdict("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", true), "200 none keep");
   EXPECT_EQ(response_verdict("HTTP/1.1 200 OK\r\n\r\n", true), "200 none keep");
 }
 
 // RFC 9112 §2.2. Only for responses: two readers could interpret such a request differently.
-TEST(ResponseHead, LinesMayEndInLineFeedAlone) {
+TEST(ResponseHead, AcceptsLinesThatEndInLineFeed) {
   ResponseHead head;
   const std::string bytes = "HTTP/1.1 200 Fine\nX: a \nY:\tb\nContent-Length: 3\n\n";
   ASSERT_FALSE(parse_response_head(bytes, false, head));
@@ -130,7 +130,7 @@ TEST(ResponseHead, LinesMayEndInLineFeedAlone) {
   }
 }
 
-TEST(FindAnswerHeadEnd, FindsTheFirstEmptyLineWhateverEndsTheLines) {
+TEST(FindAnswerHeadEnd, FindsTheFirstEmptyLineForAllLineEnds) {
   for (const std::string head : {"HTTP/1.1 200 OK\r\nX: a\r\n\r\n", "HTTP/1.1 200 OK\nX: a\n\n",
                                  "HTTP/1.1 200 OK\nX: a\n\r\n", "HTTP/1.1 200 OK\r\nX: a\r\n\n"}) {
     const auto bytes = head + "body\r\n\r\n\n\n";

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 constexpr base::TimePoint kNow{784'111'777s};  // Sun, 06 Nov 1994 08:49:37 GMT
 
-TEST(ParseRetryAfter, TakesSecondsAndDates) {
+TEST(ParseRetryAfter, AcceptsSecondsAndDates) {
   EXPECT_EQ(parse_retry_after("0", kNow), 0s);
   EXPECT_EQ(parse_retry_after("120", kNow), 120s);
   EXPECT_EQ(parse_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", kNow), 0s);
@@ -20,7 +20,7 @@ TEST(ParseRetryAfter, TakesSecondsAndDates) {
 }
 
 // RFC 9110 §5.6.7: a recipient must accept the two obsolete forms as well.
-TEST(ParseRetryAfter, TakesAllThreeFormsOfDates) {
+TEST(ParseRetryAfter, AcceptsAllThreeDateForms) {
   for (const auto* text :
        {"Sun, 06 Nov 1994 08:50:07 GMT", "Sunday, 06-Nov-94 08:50:07 GMT", "Sun Nov  6 08:50:07 1994"})
     EXPECT_EQ(parse_retry_after(text, kNow), 30s) << text;
@@ -33,7 +33,7 @@ TEST(ParseRetryAfter, TakesAllThreeFormsOfDates) {
 }
 
 // RFC 9110 §5.6.7: a year that appears to be more than 50 years ahead is the last one in the past.
-TEST(ParseRetryAfter, YearsOfTwoDigitsAreAtMostFiftyYearsAhead) {
+TEST(ParseRetryAfter, TwoDigitYearsAreAtMostFiftyYearsAhead) {
   const auto date = [](const char* text) { return parse_retry_after(text, kNow); };
   EXPECT_GT(date("Sunday, 06-Nov-44 08:49:37 GMT"), 49 * 365 * 24h);
   EXPECT_EQ(date("Sunday, 06-Nov-44 08:49:38 GMT"), 0s) << "50 years and a second ahead: 1944";
@@ -45,11 +45,11 @@ TEST(ParseRetryAfter, YearsOfTwoDigitsAreAtMostFiftyYearsAhead) {
   EXPECT_EQ(parse_retry_after("Friday, 01-Jan-00 00:00:09 GMT", kStartOf2100), 9s);
 }
 
-TEST(ParseRetryAfter, OfMoreThanAnyoneWaitsIsBounded) {
+TEST(ParseRetryAfter, BoundsVeryLongDelays) {
   EXPECT_EQ(parse_retry_after("99999999999999999999", kNow), std::chrono::seconds{std::int64_t{1} << 31});
 }
 
-TEST(ParseRetryAfter, TakesNothingElse) {
+TEST(ParseRetryAfter, RejectsOtherText) {
   for (const auto* text : {"",
                            "-1",
                            "+1",

@@ -12,20 +12,20 @@ using State = StatusReader::State;
 constexpr std::string_view kHints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
 constexpr std::string_view kFine = "HTTP/1.1 204 No Content\r\nServer: a\r\n\r\n";
 
-TEST(StatusReader, ReadsTheHeadOfAnAnswer) {
+TEST(StatusReader, ReadsTheHeadOfAResponse) {
   StatusReader reader;
   ASSERT_EQ(reader.feed(kFine), State::Known);
   EXPECT_EQ(reader.status(), 204);
 }
 
 // The whole response may come in one piece.
-TEST(StatusReader, PassesOverInterimAnswersThatComeWithIt) {
+TEST(StatusReader, SkipsInterimHeads) {
   StatusReader reader;
   ASSERT_EQ(reader.feed(std::string(kHints) + std::string(kHints) + std::string(kFine)), State::Known);
   EXPECT_EQ(reader.status(), 204);
 }
 
-TEST(StatusReader, ReadsItHoweverItIsCut) {
+TEST(StatusReader, ReadsTheStatusForEverySplit) {
   const std::string answer = std::string(kHints) + std::string(kFine);
   for (std::size_t cut = 1; cut < answer.size(); ++cut) {
     StatusReader reader;
@@ -36,7 +36,7 @@ TEST(StatusReader, ReadsItHoweverItIsCut) {
 }
 
 // RFC 9112 §2.2: a health check accepts the same responses as proxied requests.
-TEST(StatusReader, AcceptsLinesThatEndInLineFeedAlone) {
+TEST(StatusReader, AcceptsLinesThatEndInLineFeed) {
   const std::string answer = "HTTP/1.1 103 Early Hints\nLink: </a>\n\nHTTP/1.0 200 OK\nServer: a\n\n";
   for (std::size_t cut = 1; cut < answer.size(); ++cut) {
     StatusReader reader;
@@ -46,19 +46,19 @@ TEST(StatusReader, AcceptsLinesThatEndInLineFeedAlone) {
   }
 }
 
-TEST(StatusReader, KnowsWhatIsNoHead) {
+TEST(StatusReader, RejectsInvalidHeads) {
   StatusReader reader;
   EXPECT_EQ(reader.feed("SSH-2.0-OpenSSH_9.2\r\n\r\n"), State::Faulty);
   StatusReader later;
   EXPECT_EQ(later.feed(std::string(kHints) + "and\r\n\r\n"), State::Faulty);
 }
 
-TEST(StatusReader, DoesNotWaitForTheEndOfWhatIsNoHead) {
+TEST(StatusReader, RejectsInvalidHeadsBeforeTheyEnd) {
   StatusReader reader;
   EXPECT_EQ(reader.feed("HTTP/1.1 2OO OK\n"), State::Faulty);
 }
 
-TEST(StatusReader, ListensToNobodyForEver) {
+TEST(StatusReader, BoundsTheSizeOfAllHeads) {
   for (const std::string_view piece :
        {kHints, std::string_view("HTTP/1.1 200 OK a header without an end ")}) {
     StatusReader reader;

@@ -19,7 +19,7 @@ std::string host(std::string_view authority) {
   return std::string(normalise_host(authority, scratch));
 }
 
-TEST(NormalisePath, OneResourceHasOneName) {
+TEST(NormalisePath, GivesOneNameToOneResource) {
   for (const char* way :
        {"/a", "//a", "///a", "/./a", "/%61", "/a/../a", "/x/../a", "/x/%2e%2e/a", "/x/%2E./a", "/a;v=1",
         "/a;", "/a%3Bv", "/;x/a", "/%3bx/a", "/../a", "/../../a", "/x/..;y/a", "/a#fragment", "/x/y/../../a"})
@@ -27,7 +27,7 @@ TEST(NormalisePath, OneResourceHasOneName) {
 }
 
 // pchar without letters and digits. A server decodes them before it looks up the resource.
-TEST(NormalisePath, WhatAPathMayHoldHasOneSpelling) {
+TEST(NormalisePath, DecodesCharactersThatAPathMayContain) {
   for (const char c : std::string_view("-._~!$&'()*+,=:@")) {
     char encoded[4];
     std::snprintf(encoded, sizeof encoded, "%%%02x", static_cast<unsigned>(c));
@@ -37,7 +37,7 @@ TEST(NormalisePath, WhatAPathMayHoldHasOneSpelling) {
   }
 }
 
-TEST(NormalisePath, WhatAPathMayNotHoldHasOneSpelling) {
+TEST(NormalisePath, EncodesAllOtherOctetsInOneWay) {
   for (unsigned c = 0; c < 256; ++c) {
     const char octet = static_cast<char>(c);
     if (std::isalnum(static_cast<int>(c)) != 0 && c < 0x80) continue;
@@ -52,7 +52,7 @@ TEST(NormalisePath, WhatAPathMayNotHoldHasOneSpelling) {
   }
 }
 
-TEST(NormalisePath, KeepsWhatMakesADifference) {
+TEST(NormalisePath, KeepsSignificantDifferences) {
   const std::pair<const char*, const char*> cases[] = {
       {"/a/", "/a/"},
       {"/A", "/A"},
@@ -78,7 +78,7 @@ TEST(NormalisePath, KeepsWhatMakesADifference) {
   for (const auto& [raw, normal] : cases) EXPECT_EQ(path(raw), normal) << raw;
 }
 
-TEST(PathDoubt, WhatServersReadDifferently) {
+TEST(PathDoubt, FindsPathsThatServersReadDifferently) {
   for (const char* raw : {"/a\\b", "/a%00", "/login%00.js", "/a/..;x/b", "/a/%2e.%3bx/b", "/a/.;/b", "/..;/a",
                           "/a//../b", "/a/;x/../b", "/a/%3B/../b", "/a//b/../../c", "/a//./../b"})
     EXPECT_NE(path_doubt(raw), nullptr) << raw;
@@ -89,7 +89,7 @@ TEST(PathDoubt, WhatServersReadDifferently) {
 
 // A server that decodes them before it removes dot segments (as nginx does) reads another path. The normal
 // form does not show that path.
-TEST(PathDoubt, EncodedSlashesThatRulesDoNotSee) {
+TEST(PathDoubt, FindsEncodedSlashesThatRulesDoNotSee) {
   for (const std::string slash : {"%2f", "%2F", "%5c", "%5C", "%25"}) {
     for (const std::string& raw :
          {"/pub;" + slash + "..;x/admin", "/a;v=" + slash, "/a%3bv=" + slash, "/;" + slash + "/a",
@@ -106,7 +106,7 @@ TEST(PathDoubt, EncodedSlashesThatRulesDoNotSee) {
   EXPECT_EQ(path_doubt("/%20/../a"), nullptr);
 }
 
-TEST(NormalisePath, DotSegmentsAtTheEndLeaveTheirSlash) {
+TEST(NormalisePath, KeepsTheSlashBeforeFinalDotSegments) {
   const std::pair<const char*, const char*> cases[] = {
       {"/a/.", "/a/"}, {"/a/..", "/"},   {"/a/b/..", "/a/"}, {"/a/b/../", "/a/"},
       {"/a//", "/a/"}, {"/a/;x", "/a/"}, {"/..", "/"},       {"/.", "/"},
@@ -115,7 +115,7 @@ TEST(NormalisePath, DotSegmentsAtTheEndLeaveTheirSlash) {
   for (const auto& [raw, normal] : cases) EXPECT_EQ(path(raw), normal) << raw;
 }
 
-TEST(NormalisePath, WhatIsNormalIsNotCopied) {
+TEST(NormalisePath, DoesNotCopyNormalPaths) {
   std::string scratch = "untouched";
   const std::string_view raw = "/api/v1/things";
   EXPECT_EQ(normalise_path(raw, scratch).data(), raw.data());
@@ -124,7 +124,7 @@ TEST(NormalisePath, WhatIsNormalIsNotCopied) {
   EXPECT_EQ(normalise_path(upper_hex, scratch).data(), upper_hex.data());
 }
 
-TEST(NormalisePath, UsesTheScratchAgain) {
+TEST(NormalisePath, ReusesTheScratchBuffer) {
   std::string scratch;
   scratch.reserve(256);
   const auto* storage = scratch.data();
@@ -134,7 +134,7 @@ TEST(NormalisePath, UsesTheScratchAgain) {
 }
 
 // Every normal form begins with '/', has no dot or empty segment, and is its own normal form.
-TEST(NormalisePath, IsAFixedPointOfItself) {
+TEST(NormalisePath, IsIdempotent) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -153,7 +153,7 @@ TEST(NormalisePath, IsAFixedPointOfItself) {
   }
 }
 
-TEST(NormaliseHost, LowerCaseWithoutPortAndTrailingDot) {
+TEST(NormaliseHost, ReturnsLowerCaseWithoutPortAndTrailingDot) {
   const std::pair<const char*, const char*> cases[] = {
       {"api.example.com", "api.example.com"},
       {"API.Example.COM", "api.example.com"},
@@ -170,7 +170,7 @@ TEST(NormaliseHost, LowerCaseWithoutPortAndTrailingDot) {
   for (const auto& [raw, normal] : cases) EXPECT_EQ(host(raw), normal) << raw;
 }
 
-TEST(NormaliseHost, AnIpv6LiteralIsTheSameHoweverItIsSpelt) {
+TEST(NormaliseHost, Ipv6SpellingsGiveOneHost) {
   for (const char* spelt :
        {"[::1]", "[::1]:8080", "[0:0:0:0:0:0:0:1]", "[0000:0000:0000:0000:0000:0000:0000:0001]:1", "[0::1]",
         "[::0:1]", "[0:0::0:0:1]", "[::0.0.0.1]"})
@@ -183,7 +183,7 @@ TEST(NormaliseHost, AnIpv6LiteralIsTheSameHoweverItIsSpelt) {
   EXPECT_EQ(host("[v1.x]"), "[v1.x]");
 }
 
-TEST(NormaliseHost, WhatIsNormalIsNotCopied) {
+TEST(NormaliseHost, DoesNotCopyNormalHosts) {
   std::string scratch = "untouched";
   const std::string_view raw = "api.example.com:8443";
   EXPECT_EQ(normalise_host(raw, scratch).data(), raw.data());

@@ -20,14 +20,14 @@ std::string asked(const std::string& lines, const std::string& line = "GET / HTT
   return std::string(protocol_to_ask(head, kAllowed));
 }
 
-TEST(ProtocolToAsk, IsTheFirstOfTheClientsThatIsAllowed) {
+TEST(ProtocolToAsk, IsTheClientsFirstAllowedProtocol) {
   EXPECT_EQ(asked("Connection: upgrade\r\nUpgrade: websocket"), "websocket");
   EXPECT_EQ(asked("Connection: keep-alive , UPGRADE\r\nUpgrade: WebSocket"), "websocket");
   EXPECT_EQ(asked("Upgrade: h2c, chat/2\r\nConnection: upgrade\r\nUpgrade: websocket"), "Chat/2");
   EXPECT_EQ(asked("Connection: upgrade\r\nUpgrade: ,websocket"), "websocket");
 }
 
-TEST(ProtocolToAsk, IsNoneForWhomItMustNotBe) {
+TEST(ProtocolToAsk, IsEmptyForRequestsThatCannotUpgrade) {
   EXPECT_EQ(asked("Upgrade: websocket"), "");
   EXPECT_EQ(asked("Connection: upgrade"), "");
   EXPECT_EQ(asked("Connection: upgrade\r\nUpgrade: h2c"), "");
@@ -41,7 +41,7 @@ TEST(ProtocolToAsk, IsNoneForWhomItMustNotBe) {
       "");
 }
 
-TEST(ProtocolToAsk, OneHeadLeavesNothingToTheNext) {
+TEST(ProtocolToAsk, IgnoresThePreviousHead) {
   RequestHead head;
   const std::string first = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
   ASSERT_FALSE(parse_request_head(first, head));
@@ -57,7 +57,7 @@ bool agrees(const std::string& lines, const std::string& line = "HTTP/1.1 101 Sw
   return !parse_response_head(bytes, false, head) && switches_to(head, "websocket");
 }
 
-TEST(SwitchesTo, OnlyWhatWasAskedFor) {
+TEST(SwitchesTo, AcceptsOnlyTheRequestedProtocol) {
   EXPECT_TRUE(agrees("Connection: Upgrade\r\nUpgrade: WebSocket"));
   EXPECT_TRUE(agrees("Upgrade: websocket\r\nConnection: keep-alive, upgrade\r\nContent-Length: 5"));
   EXPECT_FALSE(agrees("Connection: upgrade"));
@@ -68,7 +68,7 @@ TEST(SwitchesTo, OnlyWhatWasAskedFor) {
   EXPECT_FALSE(agrees("Connection: upgrade\r\nUpgrade: websocket", "HTTP/1.0 101 Switching Protocols"));
 }
 
-TEST(MayBeAllowed, NoneThatCarriesRequestsPastWeir) {
+TEST(MayBeAllowed, RejectsProtocolsThatCarryRequests) {
   for (const char* name : {"websocket", "IRC/6.9", "chat", "postgres"})
     EXPECT_TRUE(may_be_allowed(name)) << name;
   for (const char* name :
@@ -76,7 +76,7 @@ TEST(MayBeAllowed, NoneThatCarriesRequestsPastWeir) {
     EXPECT_FALSE(may_be_allowed(name)) << name;
 }
 
-TEST(WriteRequestHead, AsksForOneProtocol) {
+TEST(WriteRequestHead, RequestsOneUpgradeProtocol) {
   const std::string bytes =
       "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade, X-Secret\r\nX-Secret: 1\r\nUpgrade: h2c, "
       "websocket\r\n\r\n";
@@ -91,7 +91,7 @@ TEST(WriteRequestHead, AsksForOneProtocol) {
             "X-Forwarded-Proto: http\r\nX-Forwarded-Host: a\r\nX-Request-ID: c\r\nVia: 1.1 weir\r\n\r\n");
 }
 
-TEST(WriteSwitchHead, SaysTheProtocolAndNothingThatFrames) {
+TEST(WriteSwitchHead, WritesTheProtocolAndNoFraming) {
   const std::string bytes =
       "HTTP/1.1 101 Switching\r\nUpgrade: WEBSOCKET\r\nConnection: upgrade, x-one\r\nX-One: "
       "1\r\nContent-Length: 5\r\n"
