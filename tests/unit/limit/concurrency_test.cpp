@@ -36,7 +36,7 @@ TEST(Concurrency, AdmitsWhileFewerThanTheLimitAreInFlight) {
 }
 
 // Compares random arrivals and endings with a list of the requests in flight.
-TEST(Concurrency, IsAListOfWhoIsInFlight) {
+TEST(Concurrency, CountsRandomRequestsInFlight) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
   for (int round = 0; round < 10'000; ++round) {
@@ -65,7 +65,7 @@ TEST(Concurrency, IsAListOfWhoIsInFlight) {
   }
 }
 
-TEST(Permit, GivesBackOnceWhoeverHasIt) {
+TEST(Permit, ReleasesExactlyOnceAfterMoves) {
   KeyTable table(64);
   const auto limiter = in_flight(1);
   const Charge charge{key_of(1), &limiter};
@@ -81,7 +81,7 @@ TEST(Permit, GivesBackOnceWhoeverHasIt) {
   EXPECT_FALSE(table.peek(charge, kStart).allowed) << "it gave back what another holds";
 }
 
-TEST(Permit, GivesBackToTheSharedCellThatAnswered) {
+TEST(Permit, ReleasesToTheOverflowCellThatAdmitted) {
   KeyTable table(16);
   const auto limiter = in_flight(1);
   Outcome out;
@@ -152,7 +152,7 @@ class Server {
   std::uint64_t lowest_ = ~std::uint64_t{0};
 };
 
-TEST(AdaptiveConcurrency, FindsHowManyAServerWorksOnAtOnce) {
+TEST(AdaptiveConcurrency, FindsTheParallelismOfAServer) {
   Server server(adaptive(1, 1'000), 40, 20ms, 5'000);
   server.run(60s);
   EXPECT_GE(server.limit(), 40) << "the server idles";
@@ -184,7 +184,7 @@ TEST(AdaptiveConcurrency, NeverFallsBelowMinNorRisesAboveMax) {
 }
 
 // A failure counts as a gradient of ½, like the slowest answer: the limit falls by an eighth of a unit.
-TEST(AdaptiveConcurrency, AFailureLowersItAsTheSlowestAnswerDoes) {
+TEST(AdaptiveConcurrency, FailureLowersTheLimitLikeTheSlowestAnswer) {
   const auto limiter = adaptive(1, 10'000);
   auto cell = limiter.step({}, kStart, 20).next;
   for (int i = 0; i < 8; ++i) {
@@ -197,7 +197,7 @@ TEST(AdaptiveConcurrency, AFailureLowersItAsTheSlowestAnswerDoes) {
 }
 
 // A server that fails one request in four still has capacity for the others.
-TEST(AdaptiveConcurrency, ServesOnWhereSomeFail) {
+TEST(AdaptiveConcurrency, KeepsServingIfSomeRequestsFail) {
   Server server(adaptive(2, 1'000), 40, 20ms, 5'000);
   server.run(20s);
   server.fail_every(4);
@@ -205,7 +205,7 @@ TEST(AdaptiveConcurrency, ServesOnWhereSomeFail) {
   EXPECT_GE(server.limit(), 40) << "failures alone brought it down";
 }
 
-TEST(AdaptiveConcurrency, ShedsNothingToProbe) {
+TEST(AdaptiveConcurrency, RejectsNothingInOrderToProbe) {
   Server server(adaptive(1, 200), 100, 10ms, 60);
   server.run(10s);
   const auto before = server.limit();
@@ -215,13 +215,13 @@ TEST(AdaptiveConcurrency, ShedsNothingToProbe) {
   EXPECT_GE(server.limit(), before) << "a server that is well was measured by shedding";
 }
 
-TEST(AdaptiveConcurrency, GrowsOnlyOnEvidence) {
+TEST(AdaptiveConcurrency, GrowsOnlyIfTheLimitIsUsed) {
   Server server(adaptive(4, 400), 1'000, 10ms, 10);
   server.run(30s);
   EXPECT_LE(server.limit(), 40) << "ten in flight prove nothing about forty";
 }
 
-TEST(AdaptiveConcurrency, ForgetsAfterTenMinutesOfSilence) {
+TEST(AdaptiveConcurrency, ForgetsAfterTenMinutesWithoutTraffic) {
   const auto limiter = adaptive(1, 100);
   auto cell = limiter.step({}, kStart, 1).next;
   EXPECT_EQ(limiter.drained_at(cell), kNever);
@@ -234,14 +234,14 @@ TEST(AdaptiveConcurrency, ForgetsAfterTenMinutesOfSilence) {
   EXPECT_NE(limiter.step(cell, forgotten - 1us, 1).next, limiter.step({}, forgotten - 1us, 1).next);
 }
 
-TEST(AdaptiveConcurrency, AnExchangeThatTaughtNothingLeavesNothing) {
+TEST(AdaptiveConcurrency, ExchangeWithoutLatencyLeavesAFreshCell) {
   const auto limiter = adaptive(1, 100);
   const auto cell = limiter.step({}, kStart, 3).next;
   EXPECT_EQ(limiter.release(cell, kStart, 3, {}), Cell{});
 }
 
 // For all latencies in any order, the limit stays within its bounds and the number in flight stays exact.
-TEST(AdaptiveConcurrency, CountsExactlyWhateverItLearns) {
+TEST(AdaptiveConcurrency, CountsRequestsInFlightExactly) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
   for (int round = 0; round < 10'000; ++round) {

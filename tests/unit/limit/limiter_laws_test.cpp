@@ -59,7 +59,7 @@ void for_each_moment(Law law) {
   }
 }
 
-TEST(LimiterLaws, RefusedAtEveryInstantBeforeRetryAfterAndAdmittedAtIt) {
+TEST(LimiterLaws, RejectsUntilRetryAfterAndThenAdmits) {
   int refusals = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
     const auto wait = m.step.outcome.retry_after;
@@ -80,13 +80,13 @@ TEST(LimiterLaws, RefusedAtEveryInstantBeforeRetryAfterAndAdmittedAtIt) {
   EXPECT_GT(refusals, kCases);
 }
 
-TEST(LimiterLaws, ACostBeyondTheCapacityIsRefusedByAFreshKeyToo) {
+TEST(LimiterLaws, FreshKeyRejectsCostsBeyondTheCapacity) {
   for_each_moment([](const Moment& m, Dice&) {
     EXPECT_EQ(step(m.rule.limiter, Cell{}, m.now, m.cost).outcome.allowed, m.cost <= largest_cost(m.rule));
   });
 }
 
-TEST(LimiterLaws, ARefusedRequestChangesNothing) {
+TEST(LimiterLaws, RejectedRequestChangesNothing) {
   for_each_moment([](const Moment& m, Dice&) {
     if (m.step.outcome.allowed) return;
     EXPECT_EQ(m.step.next, m.cell);
@@ -96,7 +96,7 @@ TEST(LimiterLaws, ARefusedRequestChangesNothing) {
 }
 
 // Workers read their clocks before they lock, and a wall clock may be set back.
-TEST(LimiterLaws, TimeThatGoesBackGivesNothing) {
+TEST(LimiterLaws, EarlierClockGrantsNothing) {
   int admitted = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
     const Cell& cell = m.step.next;
@@ -113,7 +113,7 @@ TEST(LimiterLaws, TimeThatGoesBackGivesNothing) {
   EXPECT_GT(admitted, kCases / 10);
 }
 
-TEST(LimiterLaws, RemainingCanBeSpentNowAndNoMore) {
+TEST(LimiterLaws, ExactlyTheRemainingUnitsCanBeSpentNow) {
   for_each_moment([](const Moment& m, Dice&) {
     Cell cell = m.step.next;
     Cost left = m.step.outcome.remaining;
@@ -132,7 +132,7 @@ TEST(LimiterLaws, RemainingCanBeSpentNowAndNoMore) {
   });
 }
 
-TEST(LimiterLaws, MoreAfterIsWhenRemainingGrowsAndNotBefore) {
+TEST(LimiterLaws, RemainingGrowsExactlyAtMoreAfter) {
   for_each_moment([](const Moment& m, Dice&) {
     const auto& outcome = m.step.outcome;
     const auto remaining = outcome.remaining;
@@ -149,7 +149,7 @@ TEST(LimiterLaws, MoreAfterIsWhenRemainingGrowsAndNotBefore) {
   });
 }
 
-TEST(LimiterLaws, ResetAfterIsWhenTheStateEqualsAFreshOne) {
+TEST(LimiterLaws, StateIsFreshExactlyAtResetAfter) {
   for_each_moment([](const Moment& m, Dice&) {
     const auto reset = m.step.outcome.reset_after;
     EXPECT_EQ(m.step.drained_at, m.now + reset);
@@ -171,7 +171,7 @@ TEST(LimiterLaws, ResetAfterIsWhenTheStateEqualsAFreshOne) {
   });
 }
 
-TEST(LimiterLaws, RefundRestores) {
+TEST(LimiterLaws, RefundRestoresTheState) {
   for_each_moment([](const Moment& m, Dice& dice) {
     if (!m.step.outcome.allowed || (m.rule.merges() && m.cell != Cell{})) return;
     const Cell back = refund(m.rule.limiter, m.step.next, m.now + m.step.outcome.delay, m.cost);
@@ -183,7 +183,7 @@ TEST(LimiterLaws, RefundRestores) {
   });
 }
 
-TEST(LimiterLaws, ACellCarriedOverDrainsAtTheSameInstantRoundedUp) {
+TEST(LimiterLaws, CarriedCellDrainsAtTheSameInstant) {
   for_each_moment([](const Moment& m, Dice& dice) {
     const Case other = dice.limiter();
     if (!m.rule.is_paced() || !other.is_paced()) return;
@@ -194,7 +194,7 @@ TEST(LimiterLaws, ACellCarriedOverDrainsAtTheSameInstantRoundedUp) {
 
 // Windows of two lengths cannot always drain together. A converted cell may drain later, never earlier, and
 // keeps its whole count.
-TEST(LimiterLaws, ACountCarriedOverIsForgottenNoEarlier) {
+TEST(LimiterLaws, CarriedCountDrainsNoEarlier) {
   int carried_over = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
     const Case other = dice.limiter();

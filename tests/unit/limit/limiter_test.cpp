@@ -27,7 +27,7 @@ class Client {
   Cell cell_;
 };
 
-TEST(TokenBucket, ABurstThenTheRate) {
+TEST(TokenBucket, AdmitsABurstThenTheRate) {
   Client client(token_bucket("10/s", 3));
   EXPECT_EQ(client.ask(0ms),
             (Outcome{.allowed = true, .remaining = 2, .reset_after = 100ms, .more_after = 100ms}));
@@ -43,7 +43,7 @@ TEST(TokenBucket, ABurstThenTheRate) {
             (Outcome{.allowed = true, .remaining = 2, .reset_after = 100ms, .more_after = 100ms}));
 }
 
-TEST(TokenBucket, RoundsWaitsUpAndNeverItsState) {
+TEST(TokenBucket, RoundsWaitsUpButNeverItsState) {
   Client client(token_bucket("3/7s", 1));  // the interval is 2 333 333⅓ µs
   EXPECT_TRUE(client.ask(0us).allowed);
   EXPECT_EQ(client.ask(0us).retry_after, 2'333'334us);
@@ -53,7 +53,7 @@ TEST(TokenBucket, RoundsWaitsUpAndNeverItsState) {
   EXPECT_TRUE(client.ask(4'666'668us).allowed);
 }
 
-TEST(TokenBucket, ACostThatCanNeverFitHasNoInstant) {
+TEST(TokenBucket, RetryAfterIsForeverIfTheCostNeverFits) {
   Client client(token_bucket("10/s", 3));
   EXPECT_EQ(client.ask(0us, 4),
             (Outcome{.remaining = 3, .retry_after = base::kForever, .more_after = base::kForever}));
@@ -71,7 +71,7 @@ TEST(Gcra, SpacesRequestsAndToleratesABurst) {
   EXPECT_EQ(quota(gcra("10/s", 2)), 3);
 }
 
-TEST(LeakyBucket, DepartsAtAConstantRate) {
+TEST(LeakyBucket, SchedulesDeparturesAtAConstantRate) {
   Client client(leaky_bucket("100/s", 50));
   for (int i = 0; i <= 50; ++i) {
     const auto outcome = client.ask(0ms);
@@ -82,7 +82,7 @@ TEST(LeakyBucket, DepartsAtAConstantRate) {
   EXPECT_EQ(client.ask(10ms).delay, 500ms);
 }
 
-TEST(LeakyBucket, QueueCountsRequestsWhateverTheyCost) {
+TEST(LeakyBucket, QueueCountsRequestsNotCosts) {
   for (const Cost cost : {1, 2, 5, 7}) {
     Client client(leaky_bucket("10/s", 3));
     for (int i = 0; i <= 3; ++i) {
@@ -96,7 +96,7 @@ TEST(LeakyBucket, QueueCountsRequestsWhateverTheyCost) {
   }
 }
 
-TEST(LeakyBucket, ARequestThatLeavesAtOnceTakesNoPlaceWhateverItCosts) {
+TEST(LeakyBucket, RequestThatDepartsAtOnceTakesNoPlace) {
   Client client(leaky_bucket("10/s", 0));
   EXPECT_EQ(client.ask(0ms, 5).delay, 0ms);
   EXPECT_EQ(client.ask(0ms, 5).retry_after, 500ms);
@@ -104,7 +104,7 @@ TEST(LeakyBucket, ARequestThatLeavesAtOnceTakesNoPlaceWhateverItCosts) {
 }
 
 // Otherwise a client that declares its own cost could block all others for years.
-TEST(LeakyBucket, RefusesACostAboveAThousandThatTheQueueCouldNotHold) {
+TEST(LeakyBucket, RejectsCostsAbove1000ThatExceedTheQueue) {
   Client client(leaky_bucket("10/s", 3));
   EXPECT_EQ(client.ask(0ms, 1001).retry_after, base::kForever);
   EXPECT_EQ(client.ask(0ms, kMaxCost).retry_after, base::kForever);
@@ -112,20 +112,20 @@ TEST(LeakyBucket, RefusesACostAboveAThousandThatTheQueueCouldNotHold) {
   EXPECT_TRUE(client.ask(1s, 1000).allowed);
 }
 
-TEST(LeakyBucket, AdmitsACostOfAllPlacesOfALongQueue) {
+TEST(LeakyBucket, AdmitsACostUpToTheLengthOfALongQueue) {
   EXPECT_TRUE(Client(leaky_bucket("1/hour", 4'999)).ask(0ms, 5'000).allowed);
   EXPECT_EQ(Client(leaky_bucket("1/hour", 4'999)).ask(0ms, 5'001).retry_after, base::kForever);
 }
 
 // If costs differ, each request assumes that all requests ahead have its own cost.
-TEST(LeakyBucket, ADearRequestAheadCountsAsManyCheapOnes) {
+TEST(LeakyBucket, ExpensiveRequestAheadCountsAsSeveralCheapOnes) {
   Client client(leaky_bucket("10/s", 3));
   EXPECT_TRUE(client.ask(0ms, 5).allowed);
   EXPECT_EQ(client.ask(0ms, 1).retry_after, 200ms);
   EXPECT_EQ(client.ask(0ms, 2).delay, 500ms);
 }
 
-TEST(LeakyBucket, AnUnevenIntervalNeverDrifts) {
+TEST(LeakyBucket, FractionalIntervalsNeverDrift) {
   Client client(leaky_bucket("3/7s", 3'000'000));
   for (std::int64_t i = 0; i < 3'000'000; ++i)
     ASSERT_EQ(client.ask(0us).delay.count(), (i * 7'000'000 + 2) / 3) << "departure " << i;
@@ -139,7 +139,7 @@ TEST(LeakyBucket, NobodyWaitsLongerThanMaxWait) {
 }
 
 // The load measurement once took such a queue for nearly empty.
-TEST(LeakyBucket, AQueueThatItsLongestWaitClosesIsFull) {
+TEST(LeakyBucket, QueueIsFullIfMaxWaitBoundsIt) {
   struct Case {
     std::uint64_t queue;
     Duration max_wait;
@@ -159,14 +159,14 @@ TEST(LeakyBucket, AQueueThatItsLongestWaitClosesIsFull) {
   EXPECT_EQ(most_waiting(LeakyBucket::make({1, std::chrono::seconds(1)}, 9, Duration(1)).value()), 1);
 }
 
-TEST(LeakyBucket, AQueueOfNoneAdmitsWhatDepartsAtOnce) {
+TEST(LeakyBucket, QueueOfZeroAdmitsImmediateDepartures) {
   Client client(leaky_bucket("10/s", 0));
   EXPECT_EQ(client.ask(0ms).delay, 0ms);
   EXPECT_EQ(client.ask(99ms).retry_after, 1ms);
   EXPECT_EQ(client.ask(100ms).delay, 0ms);
 }
 
-TEST(LeakyBucket, OnlyTheLastDepartureCanBeWithdrawn) {
+TEST(LeakyBucket, WithdrawsOnlyTheLastDeparture) {
   Client client(leaky_bucket("10/s", 5));
   for (const auto delay : {0ms, 100ms, 200ms}) EXPECT_EQ(client.ask(0ms).delay, delay);
   client.give_back(100ms);  // another request has departure 200 ms
@@ -196,14 +196,14 @@ TEST(LongRun, CountsAreExact) {
   EXPECT_EQ(greedy(token_bucket("1/36500day", 1), 24h * 36'500), 2);
 }
 
-TEST(Limiter, ALoneClientOfTheFastestRateIsHeldToItsBurst) {
+TEST(Limiter, BoundsTheBurstAtTheFastestRate) {
   Client client(token_bucket("1000000000/us", 1'000'000'000));
   EXPECT_TRUE(client.ask(0us, 1'000'000'000).allowed);
   EXPECT_EQ(client.ask(0us).retry_after, 1us);
   EXPECT_TRUE(client.ask(1us, 1'000'000'000).allowed);
 }
 
-TEST(Limiter, MakeRefusesWhatCannotBeKept) {
+TEST(Limiter, MakeRejectsImpossibleParameters) {
   EXPECT_FALSE(TokenBucket::make(rate("10/s"), 0));
   EXPECT_FALSE(TokenBucket::make(rate("1/36500day"), 2)) << "two hundred years to fill";
   EXPECT_TRUE(TokenBucket::make(rate("1/36500day"), 1));
@@ -223,7 +223,7 @@ TEST(Limiter, DescribesItself) {
   EXPECT_EQ(quota(leaky_bucket("100/s", 50)), 50);
 }
 
-TEST(Limiter, CarriesACellOverToOtherUnits) {
+TEST(Limiter, ConvertsACellToOtherUnits) {
   const Limiter coarse = token_bucket("1/s", 10);
   const Limiter fine = token_bucket("1000/s", 10'000);
   const Cell cell = step(coarse, Cell{}, kStart, 4).next;
@@ -232,7 +232,7 @@ TEST(Limiter, CarriesACellOverToOtherUnits) {
 
 // Several limiters of one period may share a cell (tiers, overrides, elastic limits). The cell must not move
 // when they charge it in turn.
-TEST(Limiter, ACellThatGoesToAndFroStaysWhereItIs) {
+TEST(Limiter, CellStaysInPlaceIfCarriedBackAndForth) {
   const auto minute = [](std::uint64_t count) { return Rate{count, std::chrono::minutes(1)}; };
   const auto whole = [](const auto& made) { return Limiter(*made); };
   const std::pair<Limiter, Limiter> pairs[] = {

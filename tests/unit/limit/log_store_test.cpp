@@ -19,13 +19,13 @@ std::set<LogStore::Ref> take_all(LogStore& store) {
   return taken;
 }
 
-TEST(LogStore, GivesNoMoreThanThereIs) {
+TEST(LogStore, ReturnsNoMoreChunksThanItHas) {
   LogStore store(kChunks);
   EXPECT_EQ(take_all(store).size(), kChunks);
   EXPECT_EQ(store.take(0), 0U);
 }
 
-TEST(LogStore, EveryChunkThatComesBackIsTakenAgain) {
+TEST(LogStore, ReusesEveryReturnedChunk) {
   LogStore store(kChunks);
   for (int round = 0; round < 3; ++round) {
     for (const auto chunk : take_all(store)) store.give_back(chunk);
@@ -34,7 +34,7 @@ TEST(LogStore, EveryChunkThatComesBackIsTakenAgain) {
   EXPECT_EQ(take_all(store).size(), kChunks);
 }
 
-TEST(LogStore, ARingComesBackWhole) {
+TEST(LogStore, TakesBackAWholeRing) {
   LogStore store(kChunks);
   for (int round = 0; round < 3; ++round) {
     const auto all = take_all(store);
@@ -50,7 +50,7 @@ TEST(LogStore, ARingComesBackWhole) {
   EXPECT_EQ(take_all(store).size(), kChunks);
 }
 
-TEST(LogStore, ARingOfOneIsOne) {
+TEST(LogStore, TakesBackARingOfOneChunk) {
   LogStore store(kChunks);
   for (const auto chunk : take_all(store)) store.give_back_ring(chunk);
   EXPECT_EQ(store.in_use(), 0U);

@@ -5,7 +5,7 @@
 namespace weir::limit {
 namespace {
 
-TEST(Rate, ReadsWhatTheConfigurationWrites) {
+TEST(Rate, ParsesValidRates) {
   EXPECT_EQ(parse_rate("10/s").value(), (Rate{10, 1s}));
   EXPECT_EQ(parse_rate("200/min").value(), (Rate{200, 1min}));
   EXPECT_EQ(parse_rate("20/10s").value(), (Rate{20, 10s}));
@@ -16,7 +16,7 @@ TEST(Rate, ReadsWhatTheConfigurationWrites) {
   EXPECT_EQ(parse_rate("1/36500day").value(), (Rate{1, 24h * 36'500}));
 }
 
-TEST(Rate, RefusesEverythingElseAndQuotesIt) {
+TEST(Rate, RejectsInvalidTextAndQuotesIt) {
   for (const std::string text : {"",
                                  "10",
                                  "/s",
@@ -47,7 +47,7 @@ TEST(Rate, RefusesEverythingElseAndQuotesIt) {
   }
 }
 
-TEST(Rate, WritesWhatItReads) {
+TEST(Rate, FormatsWhatItParses) {
   for (const std::string text :
        {"10/s", "200/min", "20/10s", "3/7s", "10000/h", "5/day", "1/250ms", "1/us", "7/11us"})
     EXPECT_EQ(to_string(parse_rate(text).value()), text);

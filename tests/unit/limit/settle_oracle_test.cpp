@@ -213,7 +213,7 @@ class Traffic {
   bool was_full_ = false;
 };
 
-TEST(SettleOracle, TheStateIsThatOfHavingChargedTheActualCostAtOnce) {
+TEST(SettleOracle, SettledStateEqualsChargingTheActualCost) {
   const auto seed = new_seed();
   Dice dice(seed);
   auto table = std::make_unique<KeyTable>(1 << 16);

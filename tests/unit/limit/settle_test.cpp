@@ -36,7 +36,7 @@ class Settling : public testing::Test {
   bool overflow_ = false;
 };
 
-TEST_F(Settling, TheSurplusOfAReserveComesBack) {
+TEST_F(Settling, RefundsTheSurplusOfAReserve) {
   const auto budget = token_bucket("200000/day", 200'000);
   ASSERT_TRUE(charge(budget, 1'000));
   EXPECT_EQ(standing(budget, kStart).remaining, 199'000U);
@@ -44,7 +44,7 @@ TEST_F(Settling, TheSurplusOfAReserveComesBack) {
   EXPECT_EQ(standing(budget, kStart).remaining, 199'750U);
 }
 
-TEST_F(Settling, ADebtIsCarriedAndRetryAfterKnowsIt) {
+TEST_F(Settling, DebtDelaysRetryAfter) {
   const auto budget = token_bucket("10/s", 100);
   ASSERT_TRUE(charge(budget, 50));
   settle(budget, 50, 350);
@@ -57,7 +57,7 @@ TEST_F(Settling, ADebtIsCarriedAndRetryAfterKnowsIt) {
   EXPECT_TRUE(charge(budget, 1, kStart + now.retry_after));
 }
 
-TEST_F(Settling, AFixedWindowOwesUntilItsEnd) {
+TEST_F(Settling, FixedWindowIsInDebtUntilItEnds) {
   const Limiter daily = FixedWindow::make(rate("100/day")).value();
   const TimePoint noon{Duration{1'700'000'000'000'000 / 86'400'000'000 * 86'400'000'000} + 12h};
   ASSERT_TRUE(charge(daily, 10, noon));
@@ -67,7 +67,7 @@ TEST_F(Settling, AFixedWindowOwesUntilItsEnd) {
 }
 
 // The first window counted 300 of 100. A third of that fits only after two thirds of the next window.
-TEST_F(Settling, ASlidingWindowOwesIntoTheNext) {
+TEST_F(Settling, SlidingWindowCarriesItsDebtIntoTheNext) {
   const Limiter hourly = SlidingWindow::make(rate("100/h")).value();
   const TimePoint hour{Duration{1'700'000'000'000'000 / 3'600'000'000 * 3'600'000'000}};
   ASSERT_TRUE(charge(hourly, 1, hour));
@@ -77,7 +77,7 @@ TEST_F(Settling, ASlidingWindowOwesIntoTheNext) {
   EXPECT_EQ(standing(hourly, hour + 1h + 48min).remaining, 40U);
 }
 
-TEST_F(Settling, WhatHasBeenPaidForAndForgottenIsOwedAllTheSame) {
+TEST_F(Settling, ChargesADebtToAnEvictedKey) {
   const auto budget = token_bucket("10/s", 10);
   ASSERT_TRUE(charge(budget, 10));
   const auto later = kStart + 5s;
@@ -118,7 +118,7 @@ class SettlingAnew : public Settling {
   const Limiter daily_ = FixedWindow::make(rate("1000000/day")).value();
 };
 
-TEST_F(SettlingAnew, WhoFindsRoomAgainBeginsWithWhatNewcomersOwe) {
+TEST_F(SettlingAnew, NewSlotStartsWithTheDebtOfTheOverflowCell) {
   ASSERT_TRUE(charge(budget_, 10));
   fill();
   (void)charge_what_newcomers_share();
@@ -129,7 +129,7 @@ TEST_F(SettlingAnew, WhoFindsRoomAgainBeginsWithWhatNewcomersOwe) {
   EXPECT_EQ(standing(budget_, kStart + 5s).reset_after, 10s) << "a second of theirs, and nine of its own";
 }
 
-TEST_F(SettlingAnew, ASurplusIsNotGivenBackOfWhatNewcomersOwe) {
+TEST_F(SettlingAnew, EvictedKeyGetsNoRefundFromTheOverflowCell) {
   ASSERT_TRUE(charge(budget_, 10));
   fill();
   (void)charge_what_newcomers_share();
@@ -138,7 +138,7 @@ TEST_F(SettlingAnew, ASurplusIsNotGivenBackOfWhatNewcomersOwe) {
   EXPECT_FALSE(table_.knows(key_of(1)));
 }
 
-TEST_F(SettlingAnew, WhoFindsNoRoomOwesWithTheNewcomers) {
+TEST_F(SettlingAnew, KeyWithoutASlotOwesInTheOverflowCell) {
   fill();
   const auto key = charge_what_newcomers_share();
   settle(budget_, 10, 100, kStart + 4s, 1s, key);
@@ -147,7 +147,7 @@ TEST_F(SettlingAnew, WhoFindsNoRoomOwesWithTheNewcomers) {
   EXPECT_EQ(standing(budget_, kStart + 5s).reset_after, 10s);
 }
 
-TEST_F(Settling, AForgottenLogOwesInItsOwnEntry) {
+TEST_F(Settling, EvictedLogOwesInAnEntryOfItsOwn) {
   const auto daily = sliding_log("5/10s");
   settle(daily, 1, 9, kStart, 4s);
   EXPECT_EQ(standing(daily, kStart + 4s).remaining, 0U);
@@ -157,7 +157,7 @@ TEST_F(Settling, AForgottenLogOwesInItsOwnEntry) {
 
 // The worker whose clock is ahead locks first. So the other worker's charge is entered later than its own
 // clock says, and settling must find it.
-TEST_F(Settling, AChargeThatWasEnteredLateIsFound) {
+TEST_F(Settling, FindsAnEntryAtALaterMark) {
   const auto daily = sliding_log("5/day");
   ASSERT_TRUE(charge(daily, 1, kStart));
   ASSERT_TRUE(charge(daily, 1, kStart + 2us));
@@ -166,7 +166,7 @@ TEST_F(Settling, AChargeThatWasEnteredLateIsFound) {
   EXPECT_EQ(standing(daily, kStart + 1s), full(daily));
 }
 
-TEST_F(Settling, AnEntryThatCountsNoMoreIsNotAnothersToPay) {
+TEST_F(Settling, ExpiredEntryChangesNoOtherEntry) {
   const auto brief = sliding_log("5/10s");
   ASSERT_TRUE(charge(brief, 2, kStart));
   ASSERT_TRUE(charge(brief, 3, kStart + 9s));
@@ -177,7 +177,7 @@ TEST_F(Settling, AnEntryThatCountsNoMoreIsNotAnothersToPay) {
 }
 
 // A log without memory and a shared log have a single entry.
-TEST(SettleLaws, ALogOfOneEntryIsSettledInIt) {
+TEST(SettleLaws, SettlesALogOfOneEntry) {
   const Limiter log = sliding_log("10/10s");
   const auto cell = [](TimePoint newest, Cost total) {
     return Cell{{static_cast<std::uint64_t>(newest.time_since_epoch().count()), total}};
@@ -199,7 +199,7 @@ TEST(SettleLaws, ALogOfOneEntryIsSettledInIt) {
 }
 
 // A debt never exceeds the bits of an entry or of the log's total.
-TEST_F(Settling, ALogOwesNoMoreThanItCanSay) {
+TEST_F(Settling, BoundsTheDebtOfALog) {
   const Limiter buckets = SlidingLog::make(rate("5/10s"), 10).value();
   ASSERT_TRUE(charge(buckets, 1, kStart));
   ASSERT_TRUE(charge(buckets, 1, kStart + 3s));
@@ -210,7 +210,7 @@ TEST_F(Settling, ALogOwesNoMoreThanItCanSay) {
   EXPECT_EQ(standing(buckets, kStart + 13s), full(buckets));
 }
 
-TEST_F(Settling, AnEntryOwesNoMoreThanItCanSay) {
+TEST_F(Settling, BoundsTheDebtOfAnEntry) {
   const auto exact = sliding_log("5/10s");
   ASSERT_TRUE(charge(exact, 1, kStart));
   ASSERT_TRUE(charge(exact, 1, kStart + 3s));
@@ -219,7 +219,7 @@ TEST_F(Settling, AnEntryOwesNoMoreThanItCanSay) {
   EXPECT_EQ(standing(exact, kStart + 10s).remaining, 4U) << "all of the debt was its entry's";
 }
 
-TEST(SettleLaws, WhatQueuesOrHoldsIsNotSettled) {
+TEST(SettleLaws, QueuesAndPermitsAreNotSettled) {
   for (const Limiter& limiter : {leaky_bucket("1/s", 5), Limiter(Concurrency::make(3).value()),
                                  Limiter(AdaptiveConcurrency::make(1, 9).value())}) {
     EXPECT_FALSE(settles(limiter));
@@ -230,7 +230,7 @@ TEST(SettleLaws, WhatQueuesOrHoldsIsNotSettled) {
 }
 
 // A full table, so that keys share the overflow cell.
-TEST_F(Settling, TheOverflowCellIsSettledToo) {
+TEST_F(Settling, SettlesTheOverflowCell) {
   const auto budget = token_bucket("1/h", 10);
   std::uint64_t key = 1;
   while (charge(budget, 10, kStart, key) && !overflow_) ++key;
@@ -245,7 +245,7 @@ TEST_F(Settling, TheOverflowCellIsSettledToo) {
 
 // Many threads reserve and settle the same key at once. In the end the key is charged exactly the settled
 // costs.
-TEST_F(Settling, NothingIsLostBetweenThreads) {
+TEST_F(Settling, ThreadsLoseNoSettlement) {
   const Limiter limiters[] = {token_bucket("10000/day", 1'000'000), Limiter(sliding_log("10000/day")),
                               Limiter(FixedWindow::make(rate("1000000/day")).value())};
   for (const auto& limiter : limiters) {
@@ -267,7 +267,7 @@ TEST_F(Settling, NothingIsLostBetweenThreads) {
   }
 }
 
-TEST(SettleLaws, NoCostHoweverLargeMakesArithmeticOverflow) {
+TEST(SettleLaws, LargestCostsDoNotOverflow) {
   const auto seed = new_seed();
   Dice dice(seed);
   for (int i = 0; i < 20'000; ++i) {
@@ -297,7 +297,7 @@ TEST(SettleLaws, NoCostHoweverLargeMakesArithmeticOverflow) {
 
 // A bucket that was full in between no longer knows how much it was charged. A refund is then at most the
 // surplus too large, and a debt at most the excess too large. It never errs by more.
-TEST(SettleLaws, ABucketThatWasFullMeanwhileErrsByNoMoreThanTheDifference) {
+TEST(SettleLaws, BucketThatWasFullErrsByTheDifferenceAtMost) {
   const auto seed = new_seed();
   Dice dice(seed);
   for (int i = 0; i < 20'000; ++i) {

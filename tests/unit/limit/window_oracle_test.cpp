@@ -132,16 +132,16 @@ void compare(Algorithm algorithm) {
   });
 }
 
-TEST(WindowOracle, ASteppedBucketIsFilledPeriodByPeriod) {
+TEST(WindowOracle, SteppedBucketAgreesWithRefillsByPeriod) {
   compare<Steps>(Algorithm::SteppedBucket);
 }
-TEST(WindowOracle, AFixedWindowCountsItsWindow) {
+TEST(WindowOracle, FixedWindowAgreesWithACountByWindow) {
   compare<Windows>(Algorithm::FixedWindow);
 }
-TEST(WindowOracle, ACalendarWindowCountsItsDayOrMonth) {
+TEST(WindowOracle, CalendarWindowAgreesWithACountByDayOrMonth) {
   compare<Windows>(Algorithm::Calendar);
 }
-TEST(WindowOracle, ASlidingWindowWeighsThePreviousOne) {
+TEST(WindowOracle, SlidingWindowAgreesWithAWeightedCount) {
   compare<Weights>(Algorithm::SlidingWindow);
 }
 
@@ -243,10 +243,10 @@ void compare_logs(Algorithm algorithm) {
   });
 }
 
-TEST(WindowOracle, ASlidingLogRemembersEverything) {
+TEST(WindowOracle, SlidingLogAgreesWithAListOfAdmissions) {
   compare_logs(Algorithm::LoneLog);
 }
-TEST(WindowOracle, BucketsAreALogOfSubWindows) {
+TEST(WindowOracle, BucketsAgreeWithALogOfSubWindows) {
   compare_logs(Algorithm::BucketedWindow);
 }
 

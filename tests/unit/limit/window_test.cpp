@@ -49,7 +49,7 @@ class Client {
   KeyTable table_{64};
 };
 
-TEST(SteppedBucket, IsRefilledByWholeAmountsFromTheMomentItLeftFull) {
+TEST(SteppedBucket, RefillsWholeAmountsCountedFromWhenItStoppedBeingFull) {
   Client client(stepwise("50/day", 200));
   EXPECT_EQ(client.ask(10h, 120),
             (Outcome{.allowed = true, .remaining = 80, .reset_after = 72h, .more_after = 24h}));
@@ -75,7 +75,7 @@ TEST(FixedWindow, IsAlignedToTheEpoch) {
   EXPECT_EQ(client.ask(61s).remaining, 0) << "what was charged in the last window came back in this one";
 }
 
-TEST(FixedWindow, ADayOf25HoursIsOneWindow) {
+TEST(FixedWindow, DayOf25HoursIsOneWindow) {
   // From day 100 on, one hour behind.
   const auto zone = std::make_shared<Calendar>(
       "Somewhere", std::vector<Calendar::Run>{{-1, std::chrono::hours(2)}, {101, std::chrono::hours(1)}});
@@ -104,7 +104,7 @@ TEST(SlidingWindow, WeighsThePreviousWindow) {
   EXPECT_TRUE(client.ask(75min + 42'857'143us).allowed);
 }
 
-TEST(SlidingWindow, ARefundGoesToTheWindowItWasChargedIn) {
+TEST(SlidingWindow, RefundsInTheWindowOfTheCharge) {
   Client client(weighted("100/h"));
   client.ask(30min, 80);
   client.ask(61min, 1);
@@ -116,7 +116,7 @@ TEST(SlidingWindow, ARefundGoesToTheWindowItWasChargedIn) {
 }
 
 // The cell knows two windows. A charge outside both is not refunded.
-TEST(SlidingWindow, ARefundOfAnotherWindowGivesNothingBack) {
+TEST(SlidingWindow, DoesNotRefundOtherWindows) {
   const auto limiter = SlidingWindow::make(rate("100/h")).value();
   Cell cell = limiter.step({}, kHour, 30).next;
   EXPECT_EQ(limiter.refund(cell, kHour + 1h, 10), cell) << "of the next one, which has not begun";
@@ -132,7 +132,7 @@ TEST(SlidingWindow, ARefundOfAnotherWindowGivesNothingBack) {
   EXPECT_EQ(limiter.refund(cell, kHour + 2h, 10), cell);
 }
 
-TEST(SlidingLog, CountsTheLastPeriodWhereverItBegins) {
+TEST(SlidingLog, CountsExactlyTheLastPeriod) {
   Client client(sliding_log("3/h"));
   EXPECT_EQ(client.ask(10min),
             (Outcome{.allowed = true, .remaining = 2, .reset_after = 1h, .more_after = 1h}));
@@ -145,7 +145,7 @@ TEST(SlidingLog, CountsTheLastPeriodWhereverItBegins) {
   EXPECT_TRUE(client.ask(70min).allowed);
 }
 
-TEST(BucketedWindow, TheCurrentBucketIsAmongThem) {
+TEST(BucketedWindow, CountsTheCurrentBucket) {
   Client client(buckets("10/h", 6));
   ASSERT_TRUE(client.ask(9min, 10).allowed);
   EXPECT_EQ(client.ask(10min).retry_after, 50min) << "counts from the start of its ten minutes";
@@ -153,7 +153,7 @@ TEST(BucketedWindow, TheCurrentBucketIsAmongThem) {
   EXPECT_TRUE(client.ask(60min, 10).allowed);
 }
 
-TEST(BucketedWindow, ThreeBucketsOfASecondAreNeverRounded) {
+TEST(BucketedWindow, BucketsOfFractionalLengthAreNotRounded) {
   Client client(buckets("1/s", 3));
   ASSERT_TRUE(client.ask(333'333us).allowed);  // still in the first third
   EXPECT_EQ(client.ask(333'334us).retry_after, 666'666us);
@@ -237,7 +237,7 @@ TEST(Extremes, NothingOverflows) {
   }
 }
 
-TEST(Make, RefusesWhatCannotBeKept) {
+TEST(Make, RejectsImpossibleParameters) {
   const auto long_log = SlidingLog::make(rate("10001/h"));
   ASSERT_FALSE(long_log);
   EXPECT_NE(long_log.error().message.find("sliding_window"), std::string::npos);

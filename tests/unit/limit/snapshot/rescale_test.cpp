@@ -25,7 +25,7 @@ Cost left_after(const Limiter& from, Cost used, const Limiter& to) {
   return left(to, rescaled(from, spent(from, used), to, kStart));
 }
 
-TEST(Rescale, ABucketKeepsTheShareThatWasUsed) {
+TEST(Rescale, BucketKeepsItsUsedShare) {
   const Limiter small = TokenBucket::make({10, 1s}, 100).value();
   const Limiter large = TokenBucket::make({3, 7s}, 200).value();
   EXPECT_EQ(left_after(small, 60, large), 80);
@@ -33,7 +33,7 @@ TEST(Rescale, ABucketKeepsTheShareThatWasUsed) {
   EXPECT_EQ(left_after(small, 100, large), 0);
 }
 
-TEST(Rescale, AFractionOfAUnitCountsAgainstTheClient) {
+TEST(Rescale, RoundsFractionsAgainstTheClient) {
   const Limiter ten = FixedWindow::make({10, 1h}).value();
   const Limiter three = FixedWindow::make({3, 1h}).value();
   EXPECT_EQ(left_after(ten, 1, three), 2);
@@ -41,7 +41,7 @@ TEST(Rescale, AFractionOfAUnitCountsAgainstTheClient) {
   EXPECT_EQ(left_after(Gcra::make({1, 1s}, 9).value(), 1, Gcra::make({1, 1s}, 2).value()), 2);
 }
 
-TEST(Rescale, WindowsOfAnotherLengthCountInTheOneThatIsUnderWay) {
+TEST(Rescale, WindowsOfAnotherLengthCountInThePresentWindow) {
   const Limiter day = FixedWindow::make({100, 24h}).value();
   const Limiter hour = FixedWindow::make({50, 1h}).value();
   const auto cell = rescaled(day, spent(day, 60), hour, kStart);
@@ -52,7 +52,7 @@ TEST(Rescale, WindowsOfAnotherLengthCountInTheOneThatIsUnderWay) {
   EXPECT_EQ(left_after(slow, 60, quick), 20);
 }
 
-TEST(Rescale, AStepwiseBucketKeepsItsPlaceInThePeriod) {
+TEST(Rescale, StepwiseBucketKeepsItsPhase) {
   const Limiter slow = SteppedBucket::make({50, 6h}, 200).value();
   const Limiter quick = SteppedBucket::make({50, 1h}, 100).value();
   const auto cell = rescaled(slow, spent(slow, 160), quick, kStart + 3h);
@@ -61,28 +61,28 @@ TEST(Rescale, AStepwiseBucketKeepsItsPlaceInThePeriod) {
   EXPECT_EQ(left(quick, cell, kStart + 3h + 30min), 70);
 }
 
-TEST(Rescale, WhatAQueueHasPromisedStands) {
+TEST(Rescale, QueueKeepsPromisedDepartures) {
   const Limiter slow = LeakyBucket::make({1, 1s}, 10, base::kForever).value();
   const Limiter quick = LeakyBucket::make({10, 1s}, 100, base::kForever).value();
   const auto cell = rescaled(slow, spent(slow, 5), quick, kStart);
   EXPECT_EQ(step(quick, cell, kStart, 1).outcome.delay, 5s);
 }
 
-TEST(Rescale, WhatIsUnderWayIsSoManyRequests) {
+TEST(Rescale, ConcurrencyKeepsTheNumberInFlight) {
   const Limiter few = Concurrency::make(3).value();
   const Limiter many = Concurrency::make(10).value();
   EXPECT_EQ(left_after(few, 3, many), 7);
   EXPECT_EQ(left_after(many, 8, few), 0);
 }
 
-TEST(Rescale, AnotherAlgorithmBeginsAnew) {
+TEST(Rescale, AnotherAlgorithmStartsAnew) {
   const Limiter bucket = TokenBucket::make({10, 1s}, 100).value();
   const Limiter window = FixedWindow::make({10, 1h}).value();
   EXPECT_EQ(rescaled(bucket, spent(bucket, 60), window, kStart), Cell{});
   EXPECT_EQ(rescaled_refund(bucket, 1, window), 0);
 }
 
-TEST(Rescale, ALogKeepsTheAgesOfItsEntries) {
+TEST(Rescale, LogKeepsTheAgesOfItsEntries) {
   const auto old_log = SlidingLog::make({10, 100s}).value();
   const auto new_log = SlidingLog::make({20, 10s}).value();
   const auto at = [&](Duration d) { return old_log.mark_of(kStart + d); };
@@ -103,7 +103,7 @@ TEST(Rescale, RefundsAreRoundedDownAndDebtsUp) {
 }
 
 // Uses random numbers and any state that traffic can produce.
-TEST(RescaleLaws, TheShareUsedNeverFallsAndADrainedCellStaysOne) {
+TEST(RescaleLaws, UsedShareNeverFallsAndDrainedCellsStayDrained) {
   const auto seed = new_seed();
   Dice dice(seed);
   int changed = 0;

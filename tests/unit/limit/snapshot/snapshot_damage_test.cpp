@@ -75,13 +75,13 @@ class SnapshotDamage : public testing::Test {
   const Limiter buckets_ = SlidingLog::make({5, 24h}, 10).value();
 };
 
-TEST_F(SnapshotDamage, WhatIsRightIsRead) {
+TEST_F(SnapshotDamage, AcceptsAnIntactSnapshot) {
   EXPECT_EQ(told(of(daily_), daily_), "");
   EXPECT_EQ(told(of_log({{kMark, 1}}), exact_), "");
   EXPECT_EQ(told(of_log({{kMark, 1}}), buckets_), "");
 }
 
-TEST_F(SnapshotDamage, TimesAndRulesThatThereAreNot) {
+TEST_F(SnapshotDamage, RejectsImpossibleTimesAndRules) {
   EXPECT_EQ(told_of_daily(2, kLatest), "");
   EXPECT_EQ(told_of_daily(2, kLatest + 1), "is damaged: it is from no time");
   EXPECT_EQ(told_of_daily(3, kLatest), "");
@@ -95,7 +95,7 @@ TEST_F(SnapshotDamage, TimesAndRulesThatThereAreNot) {
   EXPECT_EQ(told(words, daily_, 0), "is damaged: it names a rule that it lacks");
 }
 
-TEST_F(SnapshotDamage, CountsBeyondTheirBounds) {
+TEST_F(SnapshotDamage, RejectsCountsBeyondTheirBounds) {
   EXPECT_EQ(told_of_daily(6, kMaxRules + 1), "is damaged: it has too many rules");
   EXPECT_EQ(told_of_daily(7, kLongestRuleName + 1), "is damaged: it has too many letters in a name");
   EXPECT_EQ(told_of_daily(9, kMostLimiters + 1), "is damaged: it has too many limiters of a rule");
@@ -107,7 +107,7 @@ TEST_F(SnapshotDamage, CountsBeyondTheirBounds) {
   EXPECT_EQ(told(words, exact_), "is damaged: it has too many entries in a log");
 }
 
-TEST_F(SnapshotDamage, AnotherNumberOfKeysThanItSays) {
+TEST_F(SnapshotDamage, RejectsAWrongNumberOfKeys) {
   const auto wrong = "is damaged: it has another number of keys than it says";
   EXPECT_EQ(told(of(daily_), daily_, 0), wrong);
   EXPECT_EQ(told(of(daily_), daily_, 2), wrong);
@@ -116,7 +116,7 @@ TEST_F(SnapshotDamage, AnotherNumberOfKeysThanItSays) {
 }
 
 // An age has only the bits that the cost of an entry leaves. A larger value would be read as another age.
-TEST_F(SnapshotDamage, LogsThatNoTableCanKeep) {
+TEST_F(SnapshotDamage, RejectsLogsThatNoTableCanHave) {
   const auto wrong = "is damaged: a log is out of order";
   EXPECT_EQ(told(of_log({}), exact_), "is damaged: a log is empty");
   EXPECT_EQ(told(of_log({{kMark, 1}, {kMark + 1, 1}}), exact_), "");

@@ -21,7 +21,7 @@ std::optional<Limiter> through_words(const Limiter& limiter) {
   return take_limiter(in);
 }
 
-TEST(SnapshotLimiter, ComesBackWithAllThatItsCellsDependOn) {
+TEST(SnapshotLimiter, RestoresAllParametersThatCellsDependOn) {
   constexpr std::array<Calendar::Run, 1> kRuns{{{-1, std::chrono::hours(1)}}};
   const auto calendar = std::make_shared<const Calendar>("Europe/Berlin", kRuns);
   std::vector<Limiter> limiters = {
@@ -41,7 +41,7 @@ TEST(SnapshotLimiter, ComesBackWithAllThatItsCellsDependOn) {
   }
 }
 
-TEST(SnapshotLimiter, IsNoneOfWordsThatNoneIsMadeOf) {
+TEST(SnapshotLimiter, RejectsImpossibleParameters) {
   const std::array<std::array<std::uint64_t, 4>, 5> all{
       {{99, 1, 1, 1}, {0, 0, 1, 1}, {0, 1, 0, 1}, {2, 1, 1, ~std::uint64_t{0}}, {8, 5, 4, 0}}};
   for (const auto& words : all) {

@@ -31,7 +31,7 @@ class SnapshotOfOneRule : public testing::Test {
   const Limiter hourly_ = token_bucket("3/h", 3);
 };
 
-TEST_F(SnapshotOfOneRule, RulesThatMovedKeepTheirKeys) {
+TEST_F(SnapshotOfOneRule, ReorderedRulesKeepTheirKeys) {
   KeyTable table(100);
   EXPECT_TRUE(charge(table, {key_of(1), &daily_, 5, 0}, kStart));
   EXPECT_TRUE(charge(table, {key_of(2), &hourly_, 3, 1}, kStart));
@@ -45,7 +45,7 @@ TEST_F(SnapshotOfOneRule, RulesThatMovedKeepTheirKeys) {
   EXPECT_FALSE(charge(again, {key_of(2), &hourly_, 1, 1}, kStart));
 }
 
-TEST_F(SnapshotOfOneRule, ARuleThatChangedStartsAnewWhereNobodyAdoptsIt) {
+TEST_F(SnapshotOfOneRule, ChangedRuleStartsAnewIfNotAdopted) {
   KeyTable table(100);
   EXPECT_TRUE(charge(table, {key_of(1), &daily_, 5, 0}, kStart));
   const auto bytes = written(table, {rule_of("day", daily_)}, kStart);
@@ -88,7 +88,7 @@ class SnapshotOfChangedRule : public SnapshotOfOneRule {
   FormerRule former_;  // outlives the table
 };
 
-TEST_F(SnapshotOfChangedRule, ItsKeysMoveOnWithTheirShare) {
+TEST_F(SnapshotOfChangedRule, ConvertsKeysWithTheirUsedShare) {
   KeyTable table(100), again(100);
   EXPECT_TRUE(charge(table, {key_of(1), &daily_, 3, 0}, kStart));
   EXPECT_EQ(go_on(table, rule({{0, 0, 0, &daily_}}), again, rule({{0, 0, 0, &twice_}})).keys, 1);
@@ -96,7 +96,7 @@ TEST_F(SnapshotOfChangedRule, ItsKeysMoveOnWithTheirShare) {
   EXPECT_TRUE(charge(again, {key_of(1), &twice_, 4, 0}, kStart));
 }
 
-TEST_F(SnapshotOfChangedRule, ItsTiersDoEachByItself) {
+TEST_F(SnapshotOfChangedRule, ConvertsEachTierByItself) {
   const Limiter log = SlidingLog::make({6, 24h}).value(), shorter = SlidingLog::make({3, 24h}).value();
   KeyTable table(100), again(100);
   EXPECT_TRUE(charge(table, {key_of(1), &daily_, 3, 0}, kStart));
@@ -113,7 +113,7 @@ TEST_F(SnapshotOfChangedRule, ItsTiersDoEachByItself) {
   EXPECT_EQ(left(3, hourly_, 2), 1);
 }
 
-TEST_F(SnapshotOfChangedRule, AnotherAlgorithmBeginsAnew) {
+TEST_F(SnapshotOfChangedRule, AnotherAlgorithmStartsAnew) {
   KeyTable table(100), again(100);
   EXPECT_TRUE(charge(table, {key_of(1), &daily_, 3, 0}, kStart));
   const auto restored = go_on(table, rule({{0, 0, 0, &daily_}}), again, rule({{0, 0, 0, &hourly_}}));
@@ -121,7 +121,7 @@ TEST_F(SnapshotOfChangedRule, AnotherAlgorithmBeginsAnew) {
   EXPECT_TRUE(charge(again, {key_of(1), &hourly_, 3, 0}, kStart));
 }
 
-TEST_F(SnapshotOfChangedRule, WhatNewcomersShareMovesOn) {
+TEST_F(SnapshotOfChangedRule, ConvertsOverflowCells) {
   KeyTable table(10), again(10);
   std::uint64_t client = 0;
   while (table.stats().overflowed == 0) charge(table, {key_of(client++), &daily_, 2, 0}, kStart);
@@ -131,7 +131,7 @@ TEST_F(SnapshotOfChangedRule, WhatNewcomersShareMovesOn) {
   EXPECT_EQ(outcome.remaining, 5);
 }
 
-TEST_F(SnapshotOfOneRule, ALogOfARuleThatChangedIsReadAndLeftOut) {
+TEST_F(SnapshotOfOneRule, SkipsTheLogsOfAChangedRule) {
   const Limiter log = SlidingLog::make({5, 24h}).value();
   KeyTable table(100);
   for (const auto at : {0us, 1us, 2us}) EXPECT_TRUE(charge(table, {key_of(1), &log, 1, 0}, kStart + at));
@@ -141,14 +141,14 @@ TEST_F(SnapshotOfOneRule, ALogOfARuleThatChangedIsReadAndLeftOut) {
   EXPECT_EQ(restored(bytes, {rule_of("other", log)}, kStart, again).changed, 1);
 }
 
-TEST_F(SnapshotOfOneRule, ANewVariantLeavesTheOthersAlone) {
+TEST_F(SnapshotOfOneRule, NewVariantLeavesOthersUnchanged) {
   const SavedRule was{.name = "r", .variants = {{1, 10}, {2, 20}}};
   EXPECT_TRUE((SavedRule{.name = "r", .variants = {{1, 10}, {2, 20}, {3, 30}}}.reads(was)));
   EXPECT_TRUE((SavedRule{.name = "r", .variants = {{2, 20}}}.reads(was)));
   EXPECT_FALSE((SavedRule{.name = "r", .variants = {{1, 10}, {2, 21}}}.reads(was)));
 }
 
-TEST_F(SnapshotOfOneRule, WhatIsInFlightDoesNotComeBack) {
+TEST_F(SnapshotOfOneRule, DoesNotRestorePermits) {
   const Limiter in_flight = Concurrency::make(2).value();
   KeyTable table(100);
   EXPECT_TRUE(charge(table, {key_of(1), &in_flight, 2, 0}, kStart));
@@ -158,7 +158,7 @@ TEST_F(SnapshotOfOneRule, WhatIsInFlightDoesNotComeBack) {
   EXPECT_TRUE(charge(again, {key_of(1), &in_flight, 2, 0}, kStart));
 }
 
-TEST_F(SnapshotOfOneRule, ASmallerTableTakesWhatFitsAndSharesTheRest) {
+TEST_F(SnapshotOfOneRule, SmallerTableRestoresWhatFitsAndSharesTheRest) {
   constexpr std::uint64_t kKeys = 2'000;
   KeyTable table(2 * kKeys);
   for (std::uint64_t i = 0; i < kKeys; ++i) EXPECT_TRUE(charge(table, {key_of(i), &daily_, 5, 0}, kStart));
@@ -174,7 +174,7 @@ TEST_F(SnapshotOfOneRule, ASmallerTableTakesWhatFitsAndSharesTheRest) {
   EXPECT_LE(admitted, 5) << "who found no room gained more than one fresh state together";
 }
 
-TEST_F(SnapshotOfOneRule, WhatNewcomersShareComesBack) {
+TEST_F(SnapshotOfOneRule, RestoresOverflowCells) {
   KeyTable table(10);
   std::uint64_t client = 0;
   while (table.stats().overflowed == 0) charge(table, {key_of(client++), &daily_, 5, 0}, kStart);
@@ -186,7 +186,7 @@ TEST_F(SnapshotOfOneRule, WhatNewcomersShareComesBack) {
 }
 
 // A rule with a log counts WebSocket messages in a bucket.
-TEST_F(SnapshotOfOneRule, MessagesBesideALogComeBackWithIt) {
+TEST_F(SnapshotOfOneRule, RestoresMessageBucketsOfRulesWithLogs) {
   for (const std::uint64_t buckets : {0, 20}) {
     const Limiter log =
         (buckets == 0 ? SlidingLog::make({5, 24h}) : SlidingLog::make({5, 24h}, buckets)).value();
@@ -204,7 +204,7 @@ TEST_F(SnapshotOfOneRule, MessagesBesideALogComeBackWithIt) {
   }
 }
 
-TEST_F(SnapshotOfOneRule, AKeyOfAnotherAlgorithmThanItsRuleKeepsIsDamage) {
+TEST_F(SnapshotOfOneRule, RejectsAKeyOfAnotherAlgorithmThanItsRule) {
   const Limiter log = SlidingLog::make({5, 24h}).value();
   for (const auto& [of, told] : {std::pair(&log, &hourly_), std::pair(&hourly_, &log)}) {
     KeyTable table(100);
@@ -219,7 +219,7 @@ TEST_F(SnapshotOfOneRule, AKeyOfAnotherAlgorithmThanItsRuleKeepsIsDamage) {
 }
 
 // A new tier before it in the configuration gives this tier another ledger.
-TEST_F(SnapshotOfOneRule, WhatTiersShareComesBackToTheTierOfThatName) {
+TEST_F(SnapshotOfOneRule, RestoresOverflowCellsOfTiersByName) {
   const Limiter small = FixedWindow::make({3, 24h}).value();
   KeyTable table(10);
   std::uint64_t client = 0;
@@ -240,7 +240,7 @@ TEST_F(SnapshotOfOneRule, WhatTiersShareComesBackToTheTierOfThatName) {
   EXPECT_EQ(left(small, 6), 0);
 }
 
-TEST_F(SnapshotOfOneRule, ALogThatFindsNoMemoryRefusesEarlier) {
+TEST_F(SnapshotOfOneRule, RestoredLogWithoutMemoryRejectsEarlier) {
   const Limiter log = SlidingLog::make({10'000, 1h}).value();
   KeyTable table(1'000'000);
   for (std::uint64_t client = 0; client < 30; ++client)

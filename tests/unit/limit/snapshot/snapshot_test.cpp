@@ -52,7 +52,7 @@ class SnapshotTest : public testing::Test {
 class RandomTables : public SnapshotTest, public testing::WithParamInterface<int> {};
 INSTANTIATE_TEST_SUITE_P(Many, RandomTables, testing::Range(0, 20));
 
-TEST_P(RandomTables, AnswerAsBeforeWhenTheyComeBack) {
+TEST_P(RandomTables, AnswerAsBeforeAfterARestore) {
   KeyTable table(5'000);
   charge_at_random(table, 5'000);
   const auto bytes = written(table, rules_, now_);
@@ -123,7 +123,7 @@ class ReloadedLogs : public SnapshotTest, public testing::WithParamInterface<int
 };
 INSTANTIATE_TEST_SUITE_P(Many, ReloadedLogs, testing::Range(0, 100));
 
-TEST_P(ReloadedLogs, WhatIsWrittenCanBeRead) {
+TEST_P(ReloadedLogs, SnapshotOfReloadedLogsIsValid) {
   for (int i = 0; i < 2'000; ++i) {
     if (i % 100 == 0) reload();
     dice_.one_in(2) ? charge() : end_one();
@@ -135,7 +135,7 @@ TEST_P(ReloadedLogs, WhatIsWrittenCanBeRead) {
   }
 }
 
-TEST_F(SnapshotTest, TimePassesWhileNobodyLooks) {
+TEST_F(SnapshotTest, TimePassesBetweenSaveAndRestore) {
   KeyTable table(5'000);
   charge_at_random(table, 2'000);
   const auto all = keys_of(table, rules_, now_);
@@ -149,7 +149,7 @@ TEST_F(SnapshotTest, TimePassesWhileNobodyLooks) {
   EXPECT_EQ(keys_of(again, rules_, then), live);
 }
 
-TEST_F(SnapshotTest, EveryTruncationIsTold) {
+TEST_F(SnapshotTest, ReportsEveryTruncation) {
   KeyTable table(1'000);
   charge_at_random(table, 300);
   const auto bytes = written(table, rules_, now_);
@@ -162,7 +162,7 @@ TEST_F(SnapshotTest, EveryTruncationIsTold) {
   EXPECT_FALSE(check_snapshot(source_of(bytes + bytes), rules_));
 }
 
-TEST_F(SnapshotTest, EveryChangedByteIsTold) {
+TEST_F(SnapshotTest, ReportsEveryChangedByte) {
   KeyTable table(1'000);
   charge_at_random(table, 300);
   const auto bytes = written(table, rules_, now_);
@@ -176,7 +176,7 @@ TEST_F(SnapshotTest, EveryChangedByteIsTold) {
   }
 }
 
-TEST_F(SnapshotTest, AnotherVersionIsNamed) {
+TEST_F(SnapshotTest, ReportsAnotherVersion) {
   auto bytes = written(KeyTable(10), rules_, now_);
   bytes[8] = 1;
   const auto checked = check_snapshot(source_of(bytes), rules_);

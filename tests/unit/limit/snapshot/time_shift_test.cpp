@@ -20,7 +20,7 @@ SavedRule rule_with(std::initializer_list<const Limiter*> limiters) {
 }
 
 // Windows and buckets of the new clock begin at other instants; spent units stay spent.
-TEST(TimeShift, KeepsWhatRemainsAndForHowLong) {
+TEST(TimeShift, KeepsRemainingUnitsAndTimes) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   Dice dice(seed);
@@ -53,7 +53,7 @@ TEST(TimeShift, KeepsWhatRemainsAndForHowLong) {
 }
 
 // A day of a clock that was fifty minutes fast becomes the same day of the correct clock.
-TEST(TimeShift, AFixedWindowEndsWhereTheNewClockEndsIt) {
+TEST(TimeShift, FixedWindowEndsWithTheNewClocksWindow) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;
   const auto cell = step(day, {}, noon + 50min, 3).next;
@@ -66,7 +66,7 @@ TEST(TimeShift, AFixedWindowEndsWhereTheNewClockEndsIt) {
 }
 
 // The client was promised forty more minutes, although the day of the correct clock has ended.
-TEST(TimeShift, AFixedWindowThatHasNoCounterpartEndsWhenItWasToEnd) {
+TEST(TimeShift, FixedWindowWithoutCounterpartKeepsItsShiftedEnd) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto midnight = TimePoint(std::chrono::sys_days(std::chrono::days(20'000)));
   const auto then = midnight - 90min;  // the old clock was two hours slow
@@ -82,7 +82,7 @@ TEST(TimeShift, AFixedWindowThatHasNoCounterpartEndsWhenItWasToEnd) {
 
 // The clock was fifty minutes fast, and ten minutes have passed. So the minute in which all was spent is
 // over.
-TEST(TimeShift, AFixedWindowThatHasEndedStaysEnded) {
+TEST(TimeShift, EndedFixedWindowStaysEnded) {
   const Limiter minute = FixedWindow::make({5, 1min}).value();
   const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;
   auto saved = saved_key(minute, step(minute, {}, noon + 50min, 5).next);
@@ -91,7 +91,7 @@ TEST(TimeShift, AFixedWindowThatHasEndedStaysEnded) {
   EXPECT_EQ(step(minute, saved.cell, noon + 10min, 5).outcome.allowed, true);
 }
 
-TEST(TimeShift, FindsTheLimiterThatACellIsOf) {
+TEST(TimeShift, FindsTheLimiterOfACell) {
   const Limiter slow = token_bucket("1/h", 10);
   const Limiter fast = token_bucket("7/s", 1'000);
   const auto now = TimePoint(1'700'000'000s);
@@ -104,7 +104,7 @@ TEST(TimeShift, FindsTheLimiterThatACellIsOf) {
   }
 }
 
-TEST(TimeShift, EntriesOfALogStayAsFarApart) {
+TEST(TimeShift, LogEntriesKeepTheirDistances) {
   const Limiter log = SlidingLog::make({50, 1h}, 20).value();
   const auto& buckets = std::get<SlidingLog>(log);
   const auto now = TimePoint(1'700'000'000s);
@@ -117,7 +117,7 @@ TEST(TimeShift, EntriesOfALogStayAsFarApart) {
   EXPECT_EQ(saved.drained_at, buckets.expiry_of(saved.log[1].mark));
 }
 
-TEST(TimeShift, IsTheClocksDifferenceWhenTheSnapshotWasWritten) {
+TEST(TimeShift, EqualsTheDifferenceOfTheClocksAtSaving) {
   const auto at = TimePoint(1'700'000'000s);
   const auto shift = [&](Duration fast, Duration passed) {
     return shift_of({.names = {}, .saved_at = at + fast, .machine_at = at}, at + passed);
@@ -129,7 +129,7 @@ TEST(TimeShift, IsTheClocksDifferenceWhenTheSnapshotWasWritten) {
   EXPECT_EQ(shift(0s, -1s), 0s);
 }
 
-TEST(TimeShift, ASnapshotOfAFastClockComesBackByTheRightOne) {
+TEST(TimeShift, RestoresASnapshotOfAFastClock) {
   const Limiter bucket = token_bucket("1/h", 3);
   const std::vector<SavedRule> rules{rule_of("r", bucket)};
   const auto right = kStart;

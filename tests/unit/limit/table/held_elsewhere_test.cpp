@@ -43,7 +43,7 @@ class HeldElsewhereTest : public KeyTableTest {
   HeldElsewhere elsewhere_{there_};
 };
 
-TEST_F(HeldElsewhereTest, BothTogetherStayWithinTheLimit) {
+TEST_F(HeldElsewhereTest, BothProcessesTogetherStayWithinTheLimit) {
   ASSERT_TRUE(charge(here_, {fixed(1, 2)}, kStart));
   follow();
   EXPECT_EQ(elsewhere_.units(), 2u);
@@ -57,7 +57,7 @@ TEST_F(HeldElsewhereTest, BothTogetherStayWithinTheLimit) {
   EXPECT_FALSE(charge(there_, {fixed(1)}, kStart));
 }
 
-TEST_F(HeldElsewhereTest, WhatIsChargedHereAfterwardsCountsThere) {
+TEST_F(HeldElsewhereTest, ReportsPermitsChargedAfterTheWatchBegan) {
   follow();
   ASSERT_TRUE(charge(there_, {fixed(1, 2)}, kStart));
   ASSERT_TRUE(charge(here_, {fixed(1, 3)}, kStart)) << "which does not know of them";
@@ -66,7 +66,7 @@ TEST_F(HeldElsewhereTest, WhatIsChargedHereAfterwardsCountsThere) {
   EXPECT_TRUE(charge(there_, {fixed(1)}, kStart));
 }
 
-TEST_F(HeldElsewhereTest, OneThatEndsGivesAllBack) {
+TEST_F(HeldElsewhereTest, ReleasesAllPermitsOfAnEndedProcess) {
   ASSERT_TRUE(charge(here_, {fixed(1, 3), line(2, kAdaptive, kAdaptiveRule, 2)}, kStart));
   follow();
   EXPECT_EQ(elsewhere_.units(), 5u);
@@ -77,7 +77,7 @@ TEST_F(HeldElsewhereTest, OneThatEndsGivesAllBack) {
   EXPECT_TRUE(charge(there_, {line(2, kAdaptive, kAdaptiveRule, 4)}, kStart));
 }
 
-TEST_F(HeldElsewhereTest, OnlyWhatIsHeldIsTold) {
+TEST_F(HeldElsewhereTest, ReportsOnlyPermits) {
   ASSERT_TRUE(charge(here_, {line(1, three_, kBucketRule), line(2, one_, kFixedRule)}, kStart));
   std::vector<HeldUnits> told;
   here_.watch_held(rules_, [&](const HeldUnits& held) { told.push_back(held); });
@@ -91,7 +91,7 @@ TEST_F(HeldElsewhereTest, OnlyWhatIsHeldIsTold) {
   EXPECT_EQ(told.size(), 1u);
 }
 
-TEST_F(HeldElsewhereTest, MoreIsNotGivenBackThanWasTold) {
+TEST_F(HeldElsewhereTest, ReleasesNoMoreThanWasReported) {
   ASSERT_TRUE(charge(there_, {fixed(1, 2)}, kStart));
   elsewhere_.change(fixed(1), 1, kStart);
   elsewhere_.change(fixed(1), -3, kStart);
@@ -100,7 +100,7 @@ TEST_F(HeldElsewhereTest, MoreIsNotGivenBackThanWasTold) {
   EXPECT_FALSE(charge(there_, {fixed(1)}, kStart)) << "the two are there still";
 }
 
-TEST_F(HeldElsewhereTest, InAFullTableItCountsInTheSharedCell) {
+TEST_F(HeldElsewhereTest, CountsInTheOverflowCellOfAFullTable) {
   KeyTable full(1);
   ASSERT_GT(fill(full, three_), 0u);
   HeldElsewhere elsewhere(full);
@@ -112,7 +112,7 @@ TEST_F(HeldElsewhereTest, InAFullTableItCountsInTheSharedCell) {
 }
 
 // Workers end and begin requests while the main thread begins to watch.
-TEST_F(HeldElsewhereTest, WhatIsToldAddsUpWhoeverChangesItMeanwhile) {
+TEST_F(HeldElsewhereTest, ReportsAddUpDuringConcurrentChanges) {
   const Limiter many = Concurrency::make(1'000'000).value();
   const std::vector<SavedRule> rules{{.name = "many", .variants = {}, .limiters = {&many}}};
   KeyTable table(1000);

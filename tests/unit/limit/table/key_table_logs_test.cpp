@@ -33,7 +33,7 @@ class KeyTableLogs : public testing::Test {
   }
 };
 
-TEST_F(KeyTableLogs, AKeyWithOneAdmissionTakesNoChunk) {
+TEST_F(KeyTableLogs, KeyWithOneAdmissionTakesNoChunk) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("5/day");
   Outcome out;
@@ -44,7 +44,7 @@ TEST_F(KeyTableLogs, AKeyWithOneAdmissionTakesNoChunk) {
   EXPECT_EQ(table.stats().log_chunks_used, 1);
 }
 
-TEST_F(KeyTableLogs, ALogOfTenThousandIsExactAndGivesItsMemoryBackAsItDrains) {
+TEST_F(KeyTableLogs, LogOf10000IsExactAndReturnsItsMemory) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("10000/s");
   const Charge line{key_of(1), &limiter};
@@ -65,7 +65,7 @@ TEST_F(KeyTableLogs, ALogOfTenThousandIsExactAndGivesItsMemoryBackAsItDrains) {
   EXPECT_EQ(table.stats().log_chunks_used, 0);
 }
 
-TEST_F(KeyTableLogs, ARefusedBillKeepsNoChunk) {
+TEST_F(KeyTableLogs, RejectedBillKeepsNoChunk) {
   KeyTable table(1'000);
   const auto log = sliding_log("5/h");
   const Limiter one = token_bucket("1/h", 1);
@@ -77,7 +77,7 @@ TEST_F(KeyTableLogs, ARefusedBillKeepsNoChunk) {
   EXPECT_EQ(table.peek(bill[0], kStart + 1s).remaining, 3) << "a refused bill was entered in the log";
 }
 
-TEST_F(KeyTableLogs, WithoutMemoryTheNewestEntryMovesOn) {
+TEST_F(KeyTableLogs, WithoutMemoryTheNewestEntryMoves) {
   KeyTable table(1'000);
   const auto filler = sliding_log("10000/day");
   exhaust(table, filler);
@@ -147,7 +147,7 @@ TEST_F(KeyTableLogs, NewcomersToAFullTableShareALogOfOneEntry) {
   EXPECT_EQ(table.stats().log_chunks_used, 0);
 }
 
-TEST_F(KeyTableLogs, ARefundRemovesItsOwnEntry) {
+TEST_F(KeyTableLogs, RefundRemovesItsOwnEntry) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("20/h");
   const Charge line{key_of(1), &limiter};
@@ -169,7 +169,7 @@ TEST_F(KeyTableLogs, ARefundRemovesItsOwnEntry) {
 
 // Two workers read their clocks in one order and lock in the other. The second charge is entered with the
 // first.
-TEST_F(KeyTableLogs, ARefundWasLostWhereTheClocksOfWorkersCrossed) {
+TEST_F(KeyTableLogs, RefundFindsAnEntryWhenWorkersClocksCross) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("5/h");
   const Charge line{key_of(1), &limiter};
@@ -184,7 +184,7 @@ TEST_F(KeyTableLogs, ARefundWasLostWhereTheClocksOfWorkersCrossed) {
   EXPECT_EQ(table.standing(line, kStart + 2min).remaining, 3);
 }
 
-TEST_F(KeyTableLogs, ARefundWasLostInTheOverflowCellOnceAnotherWasAdmitted) {
+TEST_F(KeyTableLogs, RefundWorksInTheOverflowCellAfterAnotherAdmission) {
   const auto limiter = sliding_log("5/h");
   Cell cell = step(limiter, {}, kStart, 1).next;
   cell = step(limiter, cell, kStart + 1min, 1).next;
@@ -194,7 +194,7 @@ TEST_F(KeyTableLogs, ARefundWasLostInTheOverflowCellOnceAnotherWasAdmitted) {
 }
 
 // The entry of the charge has expired, and later entries belong to other charges.
-TEST_F(KeyTableLogs, ARefundOfWhatCountsNoMoreTakesNothingOfOthers) {
+TEST_F(KeyTableLogs, RefundOfAnExpiredEntryChangesNoOtherEntry) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("5/h");
   const Charge line{key_of(1), &limiter};
@@ -205,7 +205,7 @@ TEST_F(KeyTableLogs, ARefundOfWhatCountsNoMoreTakesNothingOfOthers) {
   EXPECT_EQ(table.standing(line, kStart + 1h).remaining, 3);
 }
 
-TEST_F(KeyTableLogs, ARuleThatWasGivenAnotherAlgorithmCountsAnew) {
+TEST_F(KeyTableLogs, RuleWithAnotherAlgorithmCountsAnew) {
   KeyTable table(1'000);
   const auto log = sliding_log("3/h");
   const Limiter bucket = token_bucket("3/h", 3);
@@ -245,7 +245,7 @@ class Mixed : public KeyTableLogs {
                                           AdaptiveConcurrency::make(3, 80).value()};
 };
 
-TEST_F(Mixed, ABillIsChargedWholeOrNotAtAll) {
+TEST_F(Mixed, ChargesAWholeBillOrNothing) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
   KeyTable table(10'000);
@@ -279,7 +279,7 @@ TEST_F(Mixed, ABillIsChargedWholeOrNotAtAll) {
   EXPECT_GT(refused, 500);
 }
 
-TEST_F(Mixed, ThreadsAdmitExactlyWhatOneWould) {
+TEST_F(Mixed, ThreadsAdmitExactlyWhatOneThreadWould) {
   KeyTable table(10'000);
   std::atomic<std::uint64_t> admitted{0};
   {
@@ -310,7 +310,7 @@ TEST_F(Mixed, ThreadsAdmitExactlyWhatOneWould) {
   }
 }
 
-TEST_F(Mixed, AStepOfTheWallClockChangesNothing) {
+TEST_F(Mixed, EarlierClockChangesNothing) {
   KeyTable table(10'000);
   std::vector<Outcome> outcomes(limiters_.size());
   const auto lines = bill(1);

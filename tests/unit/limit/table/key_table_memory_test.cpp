@@ -49,7 +49,7 @@ std::uint64_t resident_kib() {
   return 0;
 }
 
-TEST(KeyTableMemory, AMillionKeysTakeLessThan64MiB) {
+TEST(KeyTableMemory, MillionKeysTakeLessThan64MiB) {
   constexpr std::uint64_t kKeys = 1'000'000;
   const Limiter limiter = token_bucket("1/day", 2);
   const auto before = resident_kib();
@@ -71,7 +71,7 @@ TEST(KeyTableMemory, AMillionKeysTakeLessThan64MiB) {
 
 // Ten million clients with one request each meet a table whose million keys are all live. An attacker can
 // achieve no more than the table then admits.
-TEST(KeyTableMemory, TenMillionNewcomersBuyNoMemoryAndNobodysState) {
+TEST(KeyTableMemory, TenMillionNewcomersTakeNoMemoryAndEvictNoLiveKey) {
   constexpr std::uint64_t kKeys = 1'000'000 / kHaste;
   constexpr std::uint64_t kAttackers = 10 * kKeys;
   const Limiter limiter = token_bucket("1/day", 1);
@@ -106,7 +106,7 @@ TEST(KeyTableMemory, TenMillionNewcomersBuyNoMemoryAndNobodysState) {
   for (std::uint64_t i = 0; i < kKeys; i += 97) ASSERT_FALSE(admits(i, then)) << i << " was forgotten";
 }
 
-TEST(KeyTableMemory, ADecisionAllocatesNothing) {
+TEST(KeyTableMemory, DecisionAllocatesNothing) {
   KeyTable table(1'000);  // small enough to overflow
   const Limiter bucket = token_bucket("10/s", 5);
   const Limiter queue = leaky_bucket("10/s", 5);

@@ -40,7 +40,7 @@ class KeyTableReadings : public testing::Test {
   KeyTable table_{1000};
 };
 
-TEST_F(KeyTableReadings, AKeyMovesOnWithItsShare) {
+TEST_F(KeyTableReadings, ConvertsAKeyWithItsUsedShare) {
   table_.introduce(0, reading("r", kTen), kNow);
   EXPECT_EQ(ask(charge(1, kTen, 0, 6)).remaining, 4);
   table_.introduce(1, reading("r", kTwenty), kNow);
@@ -48,7 +48,7 @@ TEST_F(KeyTableReadings, AKeyMovesOnWithItsShare) {
   EXPECT_EQ(table_.stats().keys_by_rule[0], 0);
 }
 
-TEST_F(KeyTableReadings, ARefusalMovesOnOnce) {
+TEST_F(KeyTableReadings, RejectionConvertsAKeyOnce) {
   table_.introduce(0, reading("r", kTen), kNow);
   EXPECT_EQ(ask(charge(1, kTen, 0, 10)).remaining, 0);
   table_.introduce(1, reading("r", kTwenty), kNow);
@@ -57,7 +57,7 @@ TEST_F(KeyTableReadings, ARefusalMovesOnOnce) {
   EXPECT_EQ(table_.peek(charge(1, kTwenty, 1), kNow).remaining, 0);
 }
 
-TEST_F(KeyTableReadings, WhoBeganUnderOldNumbersIsChargedUnderTheNewestThatTheKeyHasMet) {
+TEST_F(KeyTableReadings, OldRequestIsChargedUnderTheNewestNumbersOfItsKey) {
   table_.introduce(0, reading("r", kTen), kNow);
   ask(charge(1, kTen, 0, 5));
   table_.introduce(1, reading("r", kTwenty), kNow);
@@ -67,7 +67,7 @@ TEST_F(KeyTableReadings, WhoBeganUnderOldNumbersIsChargedUnderTheNewestThatTheKe
   EXPECT_EQ(ask(charge(1, kTwenty, 1)).remaining, 17);
 }
 
-TEST_F(KeyTableReadings, ThePassMovesOnWhatNobodyAsksForAndForgetsWhatIsGone) {
+TEST_F(KeyTableReadings, PutInOrderConvertsUnusedKeysAndEvictsRemovedRules) {
   table_.introduce(0, reading("r", kTen), kNow);
   table_.introduce(2, reading("gone", kTen), kNow);
   for (std::uint64_t key = 1; key <= 100; ++key) {
@@ -84,7 +84,7 @@ TEST_F(KeyTableReadings, ThePassMovesOnWhatNobodyAsksForAndForgetsWhatIsGone) {
   EXPECT_EQ(ask(charge(7, kTwenty, 1)).remaining, 9);
 }
 
-TEST_F(KeyTableReadings, AnUnchangedCellIsLeftAlone) {
+TEST_F(KeyTableReadings, LeavesUnchangedCellsAlone) {
   table_.introduce(0, reading("r", kTen), kNow);
   ask(charge(1, kTen, 0, 3));
   table_.introduce(0, reading("r", kTen), kNow);
@@ -92,7 +92,7 @@ TEST_F(KeyTableReadings, AnUnchangedCellIsLeftAlone) {
   EXPECT_EQ(ask(charge(1, kTen, 0)).remaining, 6);
 }
 
-TEST_F(KeyTableReadings, ALogOfManyEntriesMovesOn) {
+TEST_F(KeyTableReadings, ConvertsALogOfManyEntries) {
   const Limiter small = SlidingLog::make({100, 1h}).value();
   const Limiter large = SlidingLog::make({200, 1h}).value();
   table_.introduce(0, reading("r", small), kNow - 1min);
@@ -109,7 +109,7 @@ TEST_F(KeyTableReadings, ALogOfManyEntriesMovesOn) {
   EXPECT_EQ(table_.stats().log_chunks_used, 0);
 }
 
-TEST_F(KeyTableReadings, TheCellThatNewcomersShareMovesOn) {
+TEST_F(KeyTableReadings, ConvertsTheOverflowCell) {
   KeyTable small(1);
   small.introduce(0, reading("r", kTen), kNow);
   Outcome outcome;
@@ -126,7 +126,7 @@ TEST_F(KeyTableReadings, TheCellThatNewcomersShareMovesOn) {
 }
 
 // A permit in the shared cell is released there. If new slots copied it, nobody would release the copy.
-TEST_F(KeyTableReadings, APlaceInTheCellThatNewcomersShareStaysThere) {
+TEST_F(KeyTableReadings, PermitInTheOverflowCellStaysThere) {
   const Limiter two = Concurrency::make(2).value(), three = Concurrency::make(3).value();
   KeyTable small(1);
   small.introduce(0, reading("r", two), kNow);
@@ -148,7 +148,7 @@ TEST_F(KeyTableReadings, APlaceInTheCellThatNewcomersShareStaysThere) {
 
 // Five of a thousand were reserved and four used: less than one of ten. Rounding the refund down and the debt
 // up would charge the client instead of refunding it.
-TEST_F(KeyTableReadings, ASurplusOfLessThanAUnitIsNoDebt) {
+TEST_F(KeyTableReadings, SurplusOfLessThanAUnitIsNoDebt) {
   const auto remaining = [&](const Limiter& many, const Limiter& few) {
     KeyTable table(1000);
     table.introduce(0, reading("r", many), kNow);
@@ -188,7 +188,7 @@ class KeyTableLives : public KeyTableReadings {
   const Limiter adaptive_ = AdaptiveConcurrency::make(2, 2).value();
 };
 
-TEST_F(KeyTableLives, NothingIsGivenBackToAKeyThatBeganAnew) {
+TEST_F(KeyTableLives, RefundsNothingToAKeyThatStartedAnew) {
   table_.introduce(0, reading("r", kTen), kNow);
   const auto first = charge(1, kTen, 0, 4);
   EXPECT_TRUE(admits(first));
@@ -208,7 +208,7 @@ TEST_F(KeyTableLives, NothingIsGivenBackToAKeyThatBeganAnew) {
 }
 
 // A cell that no request has used since is still of the generation in which it was charged.
-TEST_F(KeyTableLives, ACellThatStayedGetsBackWhatItWasCharged) {
+TEST_F(KeyTableLives, RefundsToACellOfTheSameGeneration) {
   table_.introduce(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
   table_.introduce(1, reading("r", log_), kNow);
@@ -216,7 +216,7 @@ TEST_F(KeyTableLives, ACellThatStayedGetsBackWhatItWasCharged) {
   EXPECT_EQ(room(charge(1, kTen, 0)), 10);
 }
 
-TEST_F(KeyTableLives, OtherNumbersOfOneAlgorithmAreOneLife) {
+TEST_F(KeyTableLives, OtherNumbersOfOneAlgorithmAreOneGeneration) {
   table_.introduce(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
   table_.introduce(1, reading("r", kTwenty), kNow);
@@ -227,7 +227,7 @@ TEST_F(KeyTableLives, OtherNumbersOfOneAlgorithmAreOneLife) {
   EXPECT_EQ(room(charge(1, kTen, 0)), 9);
 }
 
-TEST_F(KeyTableLives, ThePassForgetsWhatBeginsAnewWhoeverHoldsIt) {
+TEST_F(KeyTableLives, PutInOrderEvictsKeysThatStartAnew) {
   auto rule = reading("r", kTen);
   rule.variants.push_back({.name = 2, .numbers = 0, .ledger = 2, .limiter = &two_});
   table_.introduce(0, rule, kNow);
@@ -247,7 +247,7 @@ TEST_F(KeyTableLives, ThePassForgetsWhatBeginsAnewWhoeverHoldsIt) {
   EXPECT_EQ(table_.stats().keys, 0);
 }
 
-TEST_F(KeyTableLives, ARuleThatWasGoneBeginsAnew) {
+TEST_F(KeyTableLives, RemovedRuleThatReturnsStartsAnew) {
   table_.introduce(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
   table_.forget(0);
@@ -258,7 +258,7 @@ TEST_F(KeyTableLives, ARuleThatWasGoneBeginsAnew) {
 }
 
 // Two permits are out when the rule changes and changes back. They then occupy no unit, and free none.
-TEST_F(KeyTableLives, APlaceOfAnotherLifeIsNobodysNow) {
+TEST_F(KeyTableLives, PermitOfAnotherGenerationOccupiesAndFreesNothing) {
   table_.introduce(0, reading("r", two_), kNow);
   const auto old = charge(1, two_, 0);
   std::vector<Permit> held;
@@ -278,7 +278,7 @@ TEST_F(KeyTableLives, APlaceOfAnotherLifeIsNobodysNow) {
   EXPECT_EQ(room(now), 2);
 }
 
-TEST_F(KeyTableLives, ACellThatNobodyMetInBetweenBeginsAnewAllTheSame) {
+TEST_F(KeyTableLives, UnusedCellStartsAnewAfterTwoReloads) {
   table_.introduce(0, reading("r", two_), kNow);
   std::vector<Permit> held;
   held.push_back(hold(charge(1, two_, 0)));
@@ -294,7 +294,7 @@ TEST_F(KeyTableLives, ACellThatNobodyMetInBetweenBeginsAnewAllTheSame) {
   EXPECT_EQ(table_.peek(now, kNow).remaining, 1) << "nothing is left of the old one, after one more";
 }
 
-TEST_F(KeyTableLives, AnAdaptiveLimitCountsWhatItAdmittedItself) {
+TEST_F(KeyTableLives, AdaptiveLimitCountsItsOwnAdmissions) {
   table_.introduce(0, reading("r", two_), kNow);
   std::vector<Permit> held;
   held.push_back(hold(charge(1, two_, 0)));
@@ -312,7 +312,7 @@ TEST_F(KeyTableLives, AnAdaptiveLimitCountsWhatItAdmittedItself) {
 
 // A request of the old configuration asks late, for example after a slow body. Its permit is counted in the
 // shared cell. So it neither occupies a unit for ever nor frees one that it never took.
-TEST_F(KeyTableLives, WhoComesLateIsCountedApart) {
+TEST_F(KeyTableLives, LateRequestIsCountedInTheOverflowCell) {
   const auto late = [this](const Limiter& was, const Limiter& is) {
     SCOPED_TRACE(describe(was) + ", then " + describe(is));
     KeyTable table(1000);

@@ -159,7 +159,7 @@ TEST(Overflow, BothLimitsOfAnElasticRuleCountEveryAdmission) {
   }
 }
 
-TEST(Overflow, NewcomersAreAdmittedNoMoreThanTheLimitThatDecides) {
+TEST(Overflow, NewcomersStayWithinTheDecidingLimit) {
   const Limiter one = Concurrency::make(1).value();
   KeyTable table(16);
   fill(table, one);
@@ -179,7 +179,7 @@ TEST(Overflow, NewcomersAreAdmittedNoMoreThanTheLimitThatDecides) {
   EXPECT_EQ(admitted, 20);
 }
 
-TEST(Overflow, WindowsOfDifferentPeriodsDrainWhenTheyWould) {
+TEST(Overflow, WindowsOfDifferentPeriodsDrainInTime) {
   const Limiter one = Concurrency::make(1).value();
   KeyTable table(16);
   fill(table, one);
@@ -197,7 +197,7 @@ TEST(Overflow, WindowsOfDifferentPeriodsDrainWhenTheyWould) {
 }
 
 // Ledgers beyond the bound share two cells, whose limiters count in different units.
-TEST(Overflow, LedgersBeyondTheBoundShareTheirRulesTwoCells) {
+TEST(Overflow, LedgersBeyondTheBoundShareTwoCellsOfTheirRule) {
   const Limiter bucket = token_bucket("1/h", 3), slow = token_bucket("1/h", 5);
   const auto taken = [](const Limiter& limiter, const Cell& cell) {
     return step(limiter, cell, kStart, 1).outcome.remaining;

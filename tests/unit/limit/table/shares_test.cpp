@@ -75,7 +75,7 @@ TEST_F(Shares, FloodedRuleHasFourFifthsOfMaxKeysAndMore) {
   EXPECT_GE(keys_of(0), kKeys * 4 / 5);
 }
 
-TEST_F(Shares, RuleThatHasItsShareForgetsDrainedKeysForNewcomers) {
+TEST_F(Shares, RuleWithFullShareEvictsDrainedKeysForNewcomers) {
   introduce(0, one_);
   introduce(1, one_);
   own_cells(2 * kKeys, 0, one_);
@@ -87,7 +87,7 @@ TEST_F(Shares, RuleThatHasItsShareForgetsDrainedKeysForNewcomers) {
   EXPECT_LE(keys_of(0), full);
 }
 
-TEST_F(Shares, LooksSayWhatAChargeWouldMeet) {
+TEST_F(Shares, PeekReturnsWhatAChargeWouldGet) {
   introduce(0, three_);
   introduce(1, three_);
   own_cells(2 * kKeys, 0, three_);
@@ -104,7 +104,7 @@ TEST_F(Shares, RuleThatAReloadAddsGetsAPartAsPlacesBecomeFree) {
   EXPECT_EQ(own_cells(20, 1, three_), 20);
 }
 
-TEST_F(Shares, PartOfARuleThatIsGoneGoesToTheOthers) {
+TEST_F(Shares, PartOfARemovedRuleGoesToTheOthers) {
   for (RuleIndex rule = 0; rule < 2; ++rule) introduce(rule, three_);
   own_cells(2 * kKeys, 0, three_);
   const auto newcomer = line(500'000, three_, 0);
@@ -126,7 +126,7 @@ TEST_F(Shares, KeysUnderOldNumbersCountInTheirRulesPart) {
   EXPECT_EQ(own_cells(20, 0, three_), 20);
 }
 
-TEST_F(Shares, KeysOfASnapshotComeBackThoughTheirRulesShareIsSmallerNow) {
+TEST_F(Shares, RestoresKeysBeyondASmallerShare) {
   introduce(0, three_);
   own_cells(kKeys, 0, three_);
   std::vector<SavedKey> saved;
@@ -161,7 +161,7 @@ TEST_F(Shares, OneRuleThatKeepsLogsHasAllChunks) {
 }
 
 // Random charges, refunds, resets, sweeps and reloads. A rule with less than its part always gets a place.
-TEST_F(Shares, HoldUnderRandomOperations) {
+TEST_F(Shares, RandomOperationsRespectShares) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -210,7 +210,7 @@ TEST_F(Shares, HoldUnderRandomOperations) {
 }
 
 // Compares with counts that are made anew each time.
-TEST(Quota, CountsAsItsModel) {
+TEST(Quota, AgreesWithItsModel) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -255,7 +255,7 @@ TEST(Quota, CountsAsItsModel) {
   }
 }
 
-TEST(Split, NeverGivesAwayMoreThanThereIs) {
+TEST(Split, NeverExceedsTheNumberOfPlaces) {
   for (std::size_t places = 4; places < 3'000; places += 7)
     for (std::size_t rules = 2; rules <= kMaxRules; rules += 3) {
       const auto parts = split(places, places - places / 12, rules);

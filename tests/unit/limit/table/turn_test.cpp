@@ -14,7 +14,7 @@
 namespace weir::limit {
 namespace {
 
-TEST(Turn, GoesByTimeAndThenByCount) {
+TEST(Turn, OrdersByTimeThenByCount) {
   EXPECT_EQ(turn_after(0, kStart), turn_at(kStart));
   EXPECT_EQ(turn_after(turn_at(kStart), kStart), turn_at(kStart) + 1);
   EXPECT_EQ(turn_after(turn_at(kStart), kStart + 1us), turn_at(kStart + 1us));
@@ -168,7 +168,7 @@ std::vector<Deed> work_at_once(const Rules& rules, Dice& dice) {
   return deeds;
 }
 
-TEST(Turn, WhatWorkersDidAtOnceComesOutTheSameInTheOrderOfItsTurns) {
+TEST(Turn, ReplayInOrderOfTurnsGivesTheSameOutcomes) {
   const auto seed = new_seed();
   Dice dice(seed);
   std::size_t done = 0, refused = 0;
