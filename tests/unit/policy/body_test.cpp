@@ -15,7 +15,7 @@ bool contains(std::string_view body, const std::vector<std::string>& texts) {
   return body_contains(body, words);
 }
 
-TEST(BodyContains, AnyWordWithoutCase) {
+TEST(BodyContains, FindsAnyWordIgnoringCase) {
   EXPECT_TRUE(contains("Win a FREE prize", {"bitcoin", "free"}));
   EXPECT_TRUE(contains("win a free prize", {"FREE"}));
   EXPECT_TRUE(contains("free", {"free"}));
@@ -27,7 +27,7 @@ TEST(BodyContains, AnyWordWithoutCase) {
   EXPECT_TRUE(contains("", {""}));
 }
 
-TEST(BodyContains, WordsOfOneOctetAndAtTheEnd) {
+TEST(BodyContains, FindsWordsOfOneOctetAndAtTheEnd) {
   EXPECT_TRUE(contains("x", {"X"}));
   EXPECT_TRUE(contains("abX", {"zz", "x"}));
   EXPECT_TRUE(contains("Xab", {"x"}));
@@ -39,7 +39,7 @@ TEST(BodyContains, WordsOfOneOctetAndAtTheEnd) {
 }
 
 // Compares with a search for each word separately.
-TEST(BodyContains, AllWordsAtOnceAreEachWord) {
+TEST(BodyContains, AgreesWithASearchForEachWord) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -58,14 +58,14 @@ TEST(BodyContains, AllWordsAtOnceAreEachWord) {
   }
 }
 
-TEST(BodyContains, OctetsBeyondAsciiAreThemselves) {
+TEST(BodyContains, ComparesNonAsciiOctetsExactly) {
   EXPECT_TRUE(contains("gratis f\xc3\xbcr dich", {"F\xc3\xbcR"}));
   EXPECT_FALSE(contains("gratis f\xc3\x9cr dich", {"f\xc3\xbcr"}));
   EXPECT_TRUE(contains(std::string_view("a\0Free", 6), {"free"}));
   EXPECT_FALSE(contains("[", {"{"}));  // '[' and '{' differ in the bit of the case
 }
 
-TEST(BodyContains, HoweverAnUpstreamSpellsIt) {
+TEST(BodyContains, FindsWordsInEveryEncodingThatUpstreamsDecode) {
   const std::vector<std::string> words{"free \xf0\x9f\x8e\x81", "a/b"};
   for (const auto* body :
        {R"({"t": "\u0066r\u0045e \uD83C\udf81"})", "t=%66re%65+%F0%9F%8E%81", R"({"t": "a\/b"})", "t=a%2Fb",

@@ -63,7 +63,7 @@ TEST(NeedsClaims, IfAPartOfTheKeyIsAClaimAndNothingBeforeItIsPresent) {
   }
 }
 
-TEST(NeedsClaims, OnlyOfARuleThatMayApply) {
+TEST(NeedsClaims, IgnoresRulesThatCannotApply) {
   Asked asked(signed_token(R"({"sub":"ann"})", kSecret));
   auto rule = rule_of("r", {"user"});
   rule.match.path = PathMatch::parse("/elsewhere").value();
@@ -72,7 +72,7 @@ TEST(NeedsClaims, OnlyOfARuleThatMayApply) {
   EXPECT_TRUE(needs_claims(rule, asked.request));
 }
 
-TEST(NeedsClaims, OfARuleWhoseQueueKnowsClientsByTheirUser) {
+TEST(NeedsClaims, IncludesRulesWhoseQueueNamesClientsByAClaim) {
   Asked asked(signed_token(R"({"sub":"ann"})", kSecret));
   auto rule = rule_of("r", {"ip"});
   rule.limiter = limit::LeakyBucket::make({10, base::Duration(1'000'000)}, 5, base::kForever).value();
@@ -81,7 +81,7 @@ TEST(NeedsClaims, OfARuleWhoseQueueKnowsClientsByTheirUser) {
   EXPECT_FALSE(needs_claims(rule, asked.request));
 }
 
-TEST(NeedsClaims, NoMoreOnceTheTokenIsVerifiedNorWithoutOne) {
+TEST(NeedsClaims, IsFalseWithoutATokenOrAfterVerification) {
   const auto rule = rule_of("r", {"user"});
   Asked asked(signed_token(R"({"sub":"ann"})", kSecret));
   EXPECT_EQ(verify_token(asked.request.client, asked.credentials), std::nullopt);
@@ -105,7 +105,7 @@ TEST(CollectUnverified, LeavesOutRulesThatNeedClaims) {
   EXPECT_EQ(evaluation.local.charges().size(), 2U);
 }
 
-TEST(Objection, SaysWhyTheTokenIsNotAccepted) {
+TEST(Objection, SaysWhyTheTokenIsRejected) {
   Asked expired(signed_token(R"({"sub":"ann","exp":-1})", kSecret));
   (void)verify_token(expired.request.client, expired.credentials);
   const auto rule = insisting_on({"user"});
@@ -115,7 +115,7 @@ TEST(Objection, SaysWhyTheTokenIsNotAccepted) {
   EXPECT_EQ(describe(objection), "the bearer token is not accepted: the token has expired");
 }
 
-TEST(Objection, TellsAMissingTokenFromAMissingClaim) {
+TEST(Objection, DistinguishesAMissingTokenFromAMissingClaim) {
   Asked without("");
   EXPECT_EQ(without.collect(insisting_on({"claim:sub"})).token, TokenFault::Missing);
   Asked other(signed_token(R"({"sub":"ann"})", kSecret));

@@ -21,7 +21,7 @@ std::string text_of(const std::vector<const char*>& parts, const Request& reques
   return std::string(write_client(space, pattern(parts), request));
 }
 
-TEST(ClientText, ShowsWhatIsNoSecret) {
+TEST(ClientText, ShowsValuesThatAreNotSecret) {
   http::RequestHead head;
   head.method = "GET";
   Request request{.head = &head, .path = "/a", .host = "example.com", .route = "api", .client = {}};
@@ -41,7 +41,7 @@ TEST(ClientText, ShowsWhatIsNoSecret) {
   EXPECT_FALSE(is_readable(pattern({"ip", "api_key|ip"})));
 }
 
-TEST(ClientText, WritesAddressesAsEverybodyDoes) {
+TEST(ClientText, WritesAddressesInCanonicalForm) {
   std::mt19937_64 chance(7);
   const auto expect_same = [](const base::IpAddress& ip) {
     Request request;

@@ -12,7 +12,7 @@ namespace {
 using Kind = CostSource::Kind;
 constexpr auto kFaulty = std::optional<limit::Cost>{};
 
-TEST(ParseCost, WholeNumbers) {
+TEST(ParseCost, ParsesWholeNumbers) {
   const std::pair<const char*, std::optional<limit::Cost>> cases[] = {
       {"1", 1},
       {"007", 7},
@@ -54,7 +54,7 @@ TEST(ParseCost, WholeNumbers) {
   for (const auto& [text, cost] : cases) EXPECT_EQ(parse_cost(text, 0), cost) << text;
 }
 
-TEST(ParseCost, DecimalsTimesAScaleRoundedUp) {
+TEST(ParseCost, ScalesDecimalsAndRoundsUp) {
   const std::tuple<const char*, std::uint32_t, std::optional<limit::Cost>> cases[] = {
       {"19.99", 100, 1999},
       {"0.07", 100, 7},
@@ -87,7 +87,7 @@ TEST(ParseCost, DecimalsTimesAScaleRoundedUp) {
 }
 
 // A computed double prints like this: seventeen digits after some zeros.
-TEST(ParseCost, ADecimalOfMoreThanEighteenPlacesIsRoundedUpAndNotRefused) {
+TEST(ParseCost, RoundsUpDecimalsWithMoreThan18Places) {
   EXPECT_EQ(parse_cost("0.00021450000000000002", 1'000'000), 215U);
   EXPECT_EQ(parse_cost("0.00012345678901234567", 1'000'000), 124U);
   EXPECT_EQ(parse_cost("0.000214" + std::string(200, '0'), 1'000'000), 214U);
@@ -113,7 +113,7 @@ TEST(ParseCost, MoneyIsExact) {
   }
 }
 
-TEST(CostInHead, OfAHeader) {
+TEST(CostInHead, ReadsAHeader) {
   const CostSource source{Kind::Header, "X-Cost", 0};
   const auto of = [&](Lines lines) { return cost_in_head(source, head_with(lines), 3); };
   EXPECT_EQ(of({}), 3U);
@@ -125,7 +125,7 @@ TEST(CostInHead, OfAHeader) {
   EXPECT_EQ(of({{"X_Cost", "7"}}), 3U);
 }
 
-TEST(CostInHead, OfTheQuery) {
+TEST(CostInHead, ReadsTheQuery) {
   const CostSource source{Kind::Query, "n", 0};
   const auto of = [&](std::string_view query) { return cost_in_head(source, head_with({}, query), 3); };
   EXPECT_EQ(of(""), 3U);
@@ -138,7 +138,7 @@ TEST(CostInHead, OfTheQuery) {
   EXPECT_EQ(of("N=12"), 3U);
 }
 
-TEST(CostInBody, OfAJsonPointer) {
+TEST(CostInBody, FollowsAJsonPointer) {
   const auto of = [](const char* pointer, std::string_view body, std::uint32_t scale = 0) {
     return cost_in_body({Kind::Json, pointer, scale}, body, 3);
   };
@@ -161,7 +161,7 @@ TEST(CostInBody, OfAJsonPointer) {
     EXPECT_EQ(of("/n", body), kFaulty) << body;
 }
 
-TEST(CostInBody, MayBeNestedDeeply) {
+TEST(CostInBody, AcceptsDeeplyNestedBodies) {
   const CostSource source{Kind::Json, "/n", 0};
   const auto nested = [](std::size_t deep) {
     return R"({"n": 5, "x": )" + std::string(deep - 1, '[') + std::string(deep - 1, ']') + "}";
@@ -174,7 +174,7 @@ TEST(CostInBody, MayBeNestedDeeply) {
 }
 
 // Parsers differ about which of two members counts.
-TEST(CostInBody, SaidTwiceIsFaulty) {
+TEST(CostInBody, RejectsDuplicateMembers) {
   const auto of = [](const char* pointer, std::string_view body) {
     return cost_in_body({Kind::Json, pointer, 0}, body, 3);
   };
@@ -189,7 +189,7 @@ TEST(CostInBody, SaidTwiceIsFaulty) {
   EXPECT_EQ(of("/n", R"({"x": {"n": 9}, "y": [{"n": 8}], "n": 5})"), 5U);
 }
 
-TEST(CostInBody, ANumberIsTakenAsWritten) {
+TEST(CostInBody, ReadsAllDigitsOfANumber) {
   const auto of = [](std::string_view body, std::uint32_t scale) {
     return cost_in_body({Kind::Json, "/n", scale}, body, 3);
   };
@@ -199,7 +199,7 @@ TEST(CostInBody, ANumberIsTakenAsWritten) {
   EXPECT_EQ(of(R"({"n": 1e-400})", 100), 1U);  // a double would be 0
 }
 
-TEST(CostInBody, WholeNumbersMayBeWrittenWithPointExponentOrQuotes) {
+TEST(CostInBody, AcceptsWholeNumbersWithPointExponentOrQuotes) {
   const auto of = [](const std::string& number) {
     return cost_in_body({Kind::Json, "/n", 0}, "{\"n\": " + number + "}", 3);
   };

@@ -25,7 +25,7 @@ class CountriesTest : public testing::Test {
   std::string name_ = (std::filesystem::temp_directory_path() / "weir-countries-XXXXXX").string();
 };
 
-TEST_F(CountriesTest, OfAddressesOfBothFamilies) {
+TEST_F(CountriesTest, LooksUpAddressesOfBothFamilies) {
   CountryFile file;
   file.add("203.0.113.0", 24, "CH");
   file.add("198.51.100.128", 25, "LI");
@@ -41,7 +41,7 @@ TEST_F(CountriesTest, OfAddressesOfBothFamilies) {
   for (const auto& [address, country] : cases) EXPECT_EQ(countries->of(ip(address)), country) << address;
 }
 
-TEST_F(CountriesTest, AreOfTheClientNotOfTheProxyBeforeIt) {
+TEST_F(CountriesTest, UsesTheClientNotTheProxy) {
   CountryFile file;
   file.add("10.0.0.0", 8, "US");
   file.add("203.0.113.0", 24, "CH");
@@ -54,7 +54,7 @@ TEST_F(CountriesTest, AreOfTheClientNotOfTheProxyBeforeIt) {
   EXPECT_EQ(identify(settings, ip("192.0.2.1"), head).country, "");
 }
 
-TEST_F(CountriesTest, OutliveTheirFileAndTheirFirstOwner) {
+TEST_F(CountriesTest, OutlivesItsFileAndItsFirstOwner) {
   CountryFile file;
   file.add("203.0.113.0", 24, "CH");
   Countries copy = [&] { return open(file.bytes()).value(); }();
@@ -62,7 +62,7 @@ TEST_F(CountriesTest, OutliveTheirFileAndTheirFirstOwner) {
   EXPECT_EQ(copy.of(ip("203.0.113.1")), "CH");
 }
 
-TEST_F(CountriesTest, ADamagedFileIsAnError) {
+TEST_F(CountriesTest, RejectsADamagedFile) {
   CountryFile file;
   file.add("203.0.113.0", 24, "CH");
   const auto bytes = file.bytes();

@@ -37,14 +37,14 @@ class Decide : public testing::Test {
   Bill local_, remote_;
 };
 
-TEST_F(Decide, NothingToSayIsForward) {
+TEST_F(Decide, ForwardsIfNoRuleApplies) {
   const auto d = decision();
   EXPECT_EQ(d.verdict, Verdict::Forward);
   EXPECT_EQ(d.rule, nullptr);
   EXPECT_EQ(d.limiter, nullptr);
 }
 
-TEST_F(Decide, TheSmallestShareLeftSpeaksNotTheSmallestNumber) {
+TEST_F(Decide, ReportsTheSmallestShareNotTheSmallestNumber) {
   add(local_, ten_, admitted(5));         // 50 %
   add(remote_, thousand_, admitted(60));  // 6 %
   const auto d = decision();
@@ -54,7 +54,7 @@ TEST_F(Decide, TheSmallestShareLeftSpeaksNotTheSmallestNumber) {
   EXPECT_EQ(d.outcome.remaining, 60U);
 }
 
-TEST_F(Decide, SharesAreComparedExactly) {
+TEST_F(Decide, ComparesSharesExactly) {
   add(local_, thousand_, admitted(334));  // slightly more than a third
   add(local_, third_, admitted(1));
   EXPECT_EQ(decision().rule, &third_);
@@ -68,7 +68,7 @@ TEST_F(Decide, SharesAreComparedExactly) {
   EXPECT_EQ(decision().rule, &almost);
 }
 
-TEST_F(Decide, ARefusalWinsAndTheLongestIsReported) {
+TEST_F(Decide, RefusalWinsAndTheLongestIsReported) {
   add(local_, ten_, admitted(0, seconds(9)));
   add(local_, thousand_, refused(seconds(3)));
   add(remote_, third_, refused(seconds(2)));
@@ -84,7 +84,7 @@ TEST_F(Decide, ARefusalWinsAndTheLongestIsReported) {
 }
 
 // The time is 22:13:20. A rule whose hours have ended rejects nobody.
-TEST_F(Decide, ARefusalLastsNoLongerThanTheHoursOfItsRule) {
+TEST_F(Decide, RefusalEndsWithTheHoursOfItsRule) {
   thousand_.match.hours = parse_hours("20:00-22:15").value();
   add(local_, thousand_, refused(seconds(3600)));
   local_.outcomes()[0].more_after = seconds(3600);
@@ -102,7 +102,7 @@ TEST_F(Decide, ARefusalLastsNoLongerThanTheHoursOfItsRule) {
   EXPECT_EQ(decision().outcome.retry_after, seconds(10));
 }
 
-TEST_F(Decide, TheLongestDelayWinsAndTheTightestStillSpeaks) {
+TEST_F(Decide, LongestDelayWinsAndTheTightestRuleIsReported) {
   add(local_, thousand_, admitted(900, seconds(1)));
   add(local_, ten_, admitted(1));
   add(remote_, third_, admitted(3, seconds(2)));
@@ -113,7 +113,7 @@ TEST_F(Decide, TheLongestDelayWinsAndTheTightestStillSpeaks) {
   EXPECT_EQ(d.rule, &ten_);
 }
 
-TEST_F(Decide, AShadowLineChangesNothing) {
+TEST_F(Decide, ShadowChargeChangesNothing) {
   add(local_, thousand_, admitted(900));
   add(local_, ten_, refused(seconds(5)), false);
   add(remote_, third_, admitted(0, seconds(5)), false);
@@ -124,7 +124,7 @@ TEST_F(Decide, AShadowLineChangesNothing) {
   EXPECT_EQ(decision().rule, nullptr);
 }
 
-TEST_F(Decide, AQueueOfNoPlaceIsTight) {
+TEST_F(Decide, QueueWithoutPlacesHasNothingLeft) {
   Rule line{.name = "line", .limiter = limit::LeakyBucket::make({1, seconds(1)}, 0, base::kForever).value()};
   add(local_, ten_, admitted(1));
   add(local_, line, admitted(0));

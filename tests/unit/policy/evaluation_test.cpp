@@ -22,7 +22,7 @@ class Collect : public testing::Test {
   Evaluation evaluation_;
 };
 
-TEST_F(Collect, WhatMatchesAndHasAKeyInTheBillOfItsStore) {
+TEST_F(Collect, PutsMatchingRulesIntoTheBillOfTheirStore) {
   rules_[2].store = Store::Redis;
   rules_[2].index = rules_[2].cells = 2;
   rules_[2].cost = 5;
@@ -42,7 +42,7 @@ TEST_F(Collect, WhatMatchesAndHasAKeyInTheBillOfItsStore) {
 }
 
 // Applies in a cluster (limit/place.hpp). The test above covers names without a cluster.
-TEST_F(Collect, NamesOfOneClientShareAPlaceWhateverElseTheirKeysSay) {
+TEST_F(Collect, NamesOfOneClientShareAPlaceInACluster) {
   rules_ = {rule_of("a", {"user"}), rule_of("b", {"path", "user"}),
             rule_of("c", {"ip"}),   rule_of("d", {"api_key|ip"}),
             rule_of("e", {}),       rule_of("f", {}),
@@ -67,7 +67,7 @@ TEST_F(Collect, NamesOfOneClientShareAPlaceWhateverElseTheirKeysSay) {
   EXPECT_EQ(evaluation_.local.charges()[0].key, name_key(rules_[6], 0, request_, kKeys.table));
 }
 
-TEST_F(Collect, ATierPaysByItsOwnLimiterUnderItsOwnName) {
+TEST_F(Collect, TierHasItsOwnLimiterAndName) {
   rules_.erase(rules_.begin() + 1, rules_.end());
   rules_[0].tiers.push_back({.tier = "pro", .limiter = bucket(50, 200)});
   request_.client.tier = "pro";
@@ -76,7 +76,7 @@ TEST_F(Collect, ATierPaysByItsOwnLimiterUnderItsOwnName) {
   EXPECT_EQ(evaluation_.local.charges()[0].key, name_key(rules_[0], 1, request_, kKeys.table));
 }
 
-TEST_F(Collect, AMissingKeyRejectsWhereAskedAndLeavesNothingToCharge) {
+TEST_F(Collect, RejectsAMissingKeyIfConfiguredAndChargesNothing) {
   rules_[0].store = Store::Redis;
   rules_[1].on_missing = OnMissing::Reject;
   EXPECT_EQ(collect().rule, &rules_[1]);
@@ -90,7 +90,7 @@ TEST_F(Collect, AMissingKeyRejectsWhereAskedAndLeavesNothingToCharge) {
   EXPECT_EQ(evaluation_.local.charges().size(), 2U);  // a second collect() starts anew
 }
 
-TEST_F(Collect, WhatIsMissingDecidesTheStatus) {
+TEST_F(Collect, MissingPartDeterminesTheStatus) {
   const std::pair<std::vector<std::string>, unsigned> cases[] = {
       {{"api_key"}, 401},     {{"user"}, 401},         {{"org"}, 401},
       {{"service"}, 401},     {{"claim:sub"}, 401},    {{"cert:subject"}, 401},
@@ -109,7 +109,7 @@ TEST_F(Collect, WhatIsMissingDecidesTheStatus) {
   }
 }
 
-TEST_F(Collect, TheCostThatTheRequestSays) {
+TEST_F(Collect, UsesTheCostInTheRequest) {
   rules_ = {rule_of("a", {"ip"}), rule_of("b", {"ip"})};
   rules_[0].cost_from = {CostSource::Kind::Header, "X-Cost", 100};
   rules_[0].cost = 4;
@@ -122,7 +122,7 @@ TEST_F(Collect, TheCostThatTheRequestSays) {
   EXPECT_EQ(evaluation_.local.charges()[0].cost, 4U);
 }
 
-TEST_F(Collect, AFaultyCostIsTheClientsFaultAndLeavesNothingToCharge) {
+TEST_F(Collect, RejectsAnInvalidCostAndChargesNothing) {
   rules_ = {rule_of("a", {"ip"}), rule_of("b", {"ip"})};
   rules_[1].cost_from = {CostSource::Kind::Query, "n", 0};
   head_.query = "n=-1";
@@ -140,7 +140,7 @@ TEST_F(Collect, AFaultyCostIsTheClientsFaultAndLeavesNothingToCharge) {
   EXPECT_FALSE(collect());
 }
 
-TEST_F(Collect, ACostIsSaidInOneWay) {
+TEST_F(Collect, RejectsDifferingCosts) {
   rules_ = {rule_of("a", {"ip"})};
   const auto told = [&](CostSource::Kind kind, Lines lines, std::string_view query) {
     rules_[0].cost_from = {kind, "n", 0};
@@ -156,14 +156,14 @@ TEST_F(Collect, ACostIsSaidInOneWay) {
 }
 
 // The sentence goes into JSON without escaping.
-TEST_F(Collect, NamesInASentenceArePrintable) {
+TEST_F(Collect, ReplacesUnprintableCharactersOfNames) {
   Objection objection{.rule = rules_.data()};
   objection.ambiguity = {"header", "a\x01\x1f \"b\"\\~\x7f\xc3\xa9"};
   EXPECT_EQ(describe(objection), "the request says the header a?? ?b??~??? in several ways that differ");
 }
 
 // A value that decides whether an override applies must not differ either.
-TEST_F(Collect, WhatAnOverrideAsksForIsSaidInOneWay) {
+TEST_F(Collect, RejectsDifferingValuesThatAnOverrideReads) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
   rules_[0].overrides[0].match.headers = {{"x-plan", *TextMatch::parse("pro")}};
@@ -178,7 +178,7 @@ TEST_F(Collect, WhatAnOverrideAsksForIsSaidInOneWay) {
   EXPECT_FALSE(collect());
 }
 
-TEST_F(Collect, JsonThatIsNestedTooDeepIsToldSo) {
+TEST_F(Collect, ReportsJsonThatIsNestedTooDeep) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].cost_from = {CostSource::Kind::Json, "/n", 0};
   const std::string body(600, '[');
@@ -191,7 +191,7 @@ TEST_F(Collect, JsonThatIsNestedTooDeepIsToldSo) {
             "the cost in the json /n is not a whole number that comes to 1 up to 2147483648");
 }
 
-TEST_F(Collect, AFullBillSaysSo) {
+TEST_F(Collect, AddReturnsFalseIfTheBillIsFull) {
   Bill bill;
   for (std::size_t i = 0; i < limit::kMaxCharges; ++i) EXPECT_TRUE(bill.add({rules_.data(), {}}, {}));
   EXPECT_FALSE(bill.add({rules_.data(), {}}, {}));
@@ -201,7 +201,7 @@ TEST_F(Collect, AFullBillSaysSo) {
   EXPECT_TRUE(bill.outcomes().empty());
 }
 
-TEST_F(Collect, ABillThatLosesLinesKeepsTheOthersInOrder) {
+TEST_F(Collect, RemoveKeepsTheOtherChargesInOrder) {
   Bill bill;
   for (std::size_t i = 0; i < 5; ++i) {
     bill.add({&rules_[i % 3], {}}, {.key = {i, i}, .limiter = nullptr});
@@ -238,7 +238,7 @@ class FallBack : public Collect {
   Bill fallback_;
 };
 
-TEST_F(FallBack, LocalPaysItsShareHereAndOpenPaysNothing) {
+TEST_F(FallBack, LocalChargesItsShareAndOpenChargesNothing) {
   EXPECT_EQ(fall_back(), nullptr);
   ASSERT_EQ(fallback_.charges().size(), 1U);
   const auto& charge = fallback_.charges()[0];
@@ -249,13 +249,13 @@ TEST_F(FallBack, LocalPaysItsShareHereAndOpenPaysNothing) {
   EXPECT_EQ(evaluation_.remote.charges().size(), 2U);  // unchanged
 }
 
-TEST_F(FallBack, WithoutAShareTheWholeLimitHolds) {
+TEST_F(FallBack, UsesTheWholeLimitWithoutAShare) {
   rules_[0].local_share.reset();
   EXPECT_EQ(fall_back(), nullptr);
   EXPECT_EQ(fallback_.charges()[0].limiter, rules_[0].limiter.get());
 }
 
-TEST_F(FallBack, AnEnforcedClosedRuleRefusesAndNothingIsCharged) {
+TEST_F(FallBack, EnforcedClosedRuleRejectsAndChargesNothing) {
   rules_[1].on_store_failure = OnStoreFailure::Closed;
   EXPECT_EQ(fall_back(), &rules_[1]);
   EXPECT_TRUE(fallback_.empty());
@@ -264,14 +264,14 @@ TEST_F(FallBack, AnEnforcedClosedRuleRefusesAndNothingIsCharged) {
   EXPECT_EQ(fallback_.charges().size(), 1U);
 }
 
-TEST_F(FallBack, AShadowRuleStaysOne) {
+TEST_F(FallBack, ShadowRuleStaysAShadowRule) {
   rules_[0].mode = Mode::Shadow;
   EXPECT_EQ(fall_back(), nullptr);
   EXPECT_FALSE(fallback_.charges()[0].enforced);
 }
 
 // One node of a cluster was away. The charges of the other nodes keep their outcomes.
-TEST_F(FallBack, OnlyWhatCouldNotBeAskedGoesByItsRule) {
+TEST_F(FallBack, AppliesOnlyToChargesThatCouldNotBeAsked) {
   constexpr limit::LineSet kFirst = 1, kSecond = 2;
   rules_[1].on_store_failure = OnStoreFailure::Closed;
   collect();

@@ -39,7 +39,7 @@ Objection object(const Rule& rule, const http::RequestHead& head) {
   return evaluation.collect(std::span(&rule, 1), request_of(head), kKeys);
 }
 
-TEST(Excess, TooManyParametersAreRefusedWhereARuleAsksForOne) {
+TEST(Excess, RejectsTooManyParametersIfARuleReadsOne) {
   const auto query = repeated("a&", 7800);
   const auto head = head_with({}, query);
   const auto rule = rule_with(on_query("b", "1"));
@@ -50,13 +50,13 @@ TEST(Excess, TooManyParametersAreRefusedWhereARuleAsksForOne) {
   EXPECT_FALSE(object(rule_of("few", {"ip"}), head)) << "nobody asks";
 }
 
-TEST(Excess, ARuleThatIsNotMetAsksForNothing) {
+TEST(Excess, RuleThatDoesNotApplyReadsNothing) {
   auto match = on_query("b", "1");
   match.methods = {"POST"};
   EXPECT_FALSE(object(rule_with(match), head_with({}, repeated("a&", 7800))));
 }
 
-TEST(Excess, ANameThatIsRepeatedTooOftenIsRefused) {
+TEST(Excess, RejectsANameThatIsRepeatedTooOften) {
   const auto query = repeated("a=1&", 17);
   const auto rule = rule_with(on_query("a", "1"));
   const auto objection = object(rule, head_with({}, query));
@@ -66,7 +66,7 @@ TEST(Excess, ANameThatIsRepeatedTooOftenIsRefused) {
   EXPECT_FALSE(object(rule_with(on_query("b", "1")), head_with({}, query))) << "nobody asks for that one";
 }
 
-TEST(Excess, KeysAndCostsAreBoundedAlike) {
+TEST(Excess, BoundsKeysAndCostsToo) {
   const auto many = repeated("a&", 1001);
   const auto often = repeated("k=1&", 17);
   auto costly = rule_of("few", {"ip"});
@@ -75,7 +75,7 @@ TEST(Excess, KeysAndCostsAreBoundedAlike) {
     for (const auto& query : {many, often}) EXPECT_TRUE(object(rule, head_with({}, query)).excess) << query;
 }
 
-TEST(Excess, CookiesAreBounded) {
+TEST(Excess, BoundsCookies) {
   const auto rule = rule_of("few", {"cookie:sid"});
   const auto many = "sid=1; " + repeated("a;", 1000);
   const auto objection = object(rule, head_with({{"Cookie", many}}));
@@ -86,7 +86,7 @@ TEST(Excess, CookiesAreBounded) {
   EXPECT_THAT(describe(object(rule, head_with({{"Cookie", often}}))), HasSubstr("repeats the cookie sid"));
 }
 
-TEST(Excess, LinesOfAHeaderAreBounded) {
+TEST(Excess, BoundsLinesOfAHeader) {
   Match match;
   match.headers = {{"X-Tag", TextMatch::present()}};
   auto head = head_with({});
@@ -96,7 +96,7 @@ TEST(Excess, LinesOfAHeaderAreBounded) {
   EXPECT_THAT(describe(object(rule_with(match), head)), HasSubstr("repeats the header X-Tag too often"));
 }
 
-TEST(Excess, TheWalkOverProxiesLooksAtSoManyElements) {
+TEST(Excess, BoundsTheWalkOverProxies) {
   const std::vector trusted{cidr("10.0.0.0/8")};
   const auto asked = [&](std::size_t proxies, AddressField field, std::string_view proxy) {
     const bool forwarded = field == AddressField::Forwarded;

@@ -64,7 +64,7 @@ class GoldenNames : public testing::Test {
   Request request_ = request_of(head_);
 };
 
-TEST_F(GoldenNames, OfEveryAttribute) {
+TEST_F(GoldenNames, OfEveryAttributeAreStable) {
   const Names expected = {
       {"ip", "14ab3c0c94ecd15a6f0385e983ed4dc5"},
       {"api_key", "50b4d175e80b971dc02c2bfb3b7274ca"},
@@ -89,7 +89,7 @@ TEST_F(GoldenNames, OfEveryAttribute) {
   EXPECT_EQ(found, expected) << kWhatToDo;
 }
 
-TEST_F(GoldenNames, OfPartsTogetherOfNoneAndOfWhatIsMissing) {
+TEST_F(GoldenNames, OfSeveralPartsNoPartAndMissingPartsAreStable) {
   EXPECT_EQ(name(rule_of("r", {"api_key", "path"})), "87732d1f59b6a4a2b4752fb7c53d8c59") << kWhatToDo;
   EXPECT_EQ(name(rule_of("r", {})), "3657286b54c2220e022684334aeb7b06") << kWhatToDo;
   request_.client.user = {};
@@ -100,7 +100,7 @@ TEST_F(GoldenNames, OfPartsTogetherOfNoneAndOfWhatIsMissing) {
   EXPECT_EQ(name(rule_of("r", {"ip"})), "3db3d62fd9cf4254871e05b09eb8714e") << kWhatToDo;
 }
 
-TEST_F(GoldenNames, OfOverridesTiersAndElasticLimits) {
+TEST_F(GoldenNames, OfOverridesTiersAndElasticLimitsAreStable) {
   auto rule = rule_of("r", {"ip"});
   rule.overrides = {{.tier = {}, .limiter = bucket(1, 1)}, {.tier = {}, .limiter = bucket(2, 2)}};
   rule.tiers = {{.tier = "free", .limiter = bucket(3, 3)}, {.tier = "pro", .limiter = bucket(4, 4)}};
@@ -121,7 +121,7 @@ TEST_F(GoldenNames, OfOverridesTiersAndElasticLimits) {
 }
 
 // The first four digits of each name; the others are those of names without a cluster.
-TEST_F(GoldenNames, OfAClusterBeginWithTheirPlace) {
+TEST_F(GoldenNames, InAClusterBeginWithTheirPlace) {
   const Names expected = {
       {"ip", "aca8"},
       {"user", "4f06"},
@@ -135,14 +135,14 @@ TEST_F(GoldenNames, OfAClusterBeginWithTheirPlace) {
             name(rule_of("r", {"user"}), 0, false, true).substr(0, 4));
 }
 
-TEST_F(GoldenNames, OfMessagesAndOfApiKeysInLogs) {
+TEST_F(GoldenNames, OfMessagesAndLoggedApiKeysAreStable) {
   const auto key = name_key(rule_of("r", {"ip"}), 0, request_, kKeys.shared);
   EXPECT_EQ(hex(message_key(*key)), "14ab3c0c94ecd15a0266f69ae28a28b6") << kWhatToDo;
   EXPECT_EQ(hex(*name_api_key(request_.client, kKeys)), "8f1247d184b2ff568d8aefeb187f95a7") << kWhatToDo;
 }
 
 // A snapshot uses these to find a rule's variants again, and to see whether their numbers are unchanged.
-TEST_F(GoldenNames, OfVariantsInSnapshots) {
+TEST_F(GoldenNames, OfVariantsInSnapshotsAreStable) {
   auto rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.5};
   rule.overrides = {{.tier = {}, .limiter = bucket(1, 1)}};

@@ -22,7 +22,7 @@ base::TimePoint at(int month, int day, std::chrono::microseconds time) {
   return std::chrono::sys_days(std::chrono::year(2026) / month / day) + time;
 }
 
-TEST(Hours, IncludeTheirStartAndNotTheirEnd) {
+TEST(Hours, IncludeTheirStartButNotTheirEnd) {
   const auto night = hours_of("01:00-06:00");
   EXPECT_FALSE(night.hold(at(1, 2, 1h - 1us)));
   EXPECT_TRUE(night.hold(at(1, 2, 1h)));
@@ -30,7 +30,7 @@ TEST(Hours, IncludeTheirStartAndNotTheirEnd) {
   EXPECT_FALSE(night.hold(at(1, 2, 6h)));
 }
 
-TEST(Hours, MaySpanMidnightAndBelongToTheDayTheyBegin) {
+TEST(Hours, SpanMidnightAndBelongToTheirFirstDay) {
   const auto night = hours_of("22:00-06:00", {"fri"});
   EXPECT_FALSE(night.hold(at(1, 2, 1h)));  // Thursday's hours
   EXPECT_TRUE(night.hold(at(1, 2, 22h)));
@@ -53,7 +53,7 @@ TEST(Hours, WholeDaysAndEndsAtMidnight) {
   }
 }
 
-TEST(Hours, CountAsClocksAreShown) {
+TEST(Hours, FollowTheLocalClock) {
   const auto evening = hours_of("18:00-19:00", {}, "Europe/Zurich");
   EXPECT_TRUE(evening.hold(at(1, 2, 17h)));  // winter
   EXPECT_TRUE(evening.hold(at(7, 2, 16h)));  // summer
@@ -68,7 +68,7 @@ TEST(Hours, CountAsClocksAreShown) {
 }
 
 // In each minute of the week exactly one of "a-b" and "b-a" holds.
-TEST(Hours, AndTheirComplementTileTheWeek) {
+TEST(Hours, AndTheirComplementCoverTheWeek) {
   const std::pair<const char*, const char*> pairs[] = {
       {"01:00-06:00", "06:00-01:00"}, {"00:00-12:00", "12:00-00:00"}, {"23:59-00:01", "00:01-23:59"}};
   for (const auto& [a, b] : pairs)
@@ -76,7 +76,7 @@ TEST(Hours, AndTheirComplementTileTheWeek) {
       ASSERT_NE(hours_of(a).hold(at(1, 2, minute)), hours_of(b).hold(at(1, 2, minute))) << a;
 }
 
-TEST(Hours, EndWhenAClockShowsIt) {
+TEST(Hours, EndWhenTheClockShowsTheirEnd) {
   EXPECT_EQ(hours_of("01:00-06:00").end_from(at(1, 2, 2h + 1us)), at(1, 2, 6h));
   EXPECT_EQ(hours_of("01:00-06:00").end_from(at(1, 2, 6h)), at(1, 2, 6h)) << "they do not hold";
   const auto night = hours_of("22:00-06:00", {"fri"});
@@ -88,7 +88,7 @@ TEST(Hours, EndWhenAClockShowsIt) {
   EXPECT_EQ(hours_of("00:00-24:00", {}, "Europe/Zurich").end_from(at(3, 29, 0h)), std::nullopt);
 }
 
-TEST(Hours, EndWhereClocksArePutForwardOrBack) {
+TEST(Hours, EndAtClockChangesThatLeaveThem) {
   const auto end = [](const char* text, base::TimePoint from) {
     return hours_of(text, {}, "Europe/Zurich").end_from(from);
   };
@@ -101,7 +101,7 @@ TEST(Hours, EndWhereClocksArePutForwardOrBack) {
 }
 
 // Compares with a check of every minute.
-TEST(Hours, EndAtTheFirstMinuteAtWhichTheyDoNotHold) {
+TEST(Hours, EndAtTheFirstMinuteOutsideThem) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -126,7 +126,7 @@ TEST(Hours, EndAtTheFirstMinuteAtWhichTheyDoNotHold) {
   }
 }
 
-TEST(Hours, RefusesWhatAreNone) {
+TEST(Hours, RejectInvalidText) {
   for (const char* text :
        {"", "1:00-6:00", "01:00", "01:00-", "-06:00", "01:00-25:00", "01:60-02:00", "24:00-01:00",
         "01:00-01:00", "01:00–06:00", "01:00-06:00 ", "24:01-02:00", "00:00-24:01", "a1:00-06:00"}) {

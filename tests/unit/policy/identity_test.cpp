@@ -30,7 +30,7 @@ std::string client_of(std::string_view peer, std::initializer_list<std::string_v
   return client.address.to_string();
 }
 
-TEST(ForwardedClient, ASpoofedListChangesNothing) {
+TEST(ForwardedClient, IgnoresSpoofedElements) {
   struct Case {
     const char* peer;
     std::initializer_list<std::string_view> lines;
@@ -82,7 +82,7 @@ std::string told_by(std::initializer_list<std::string_view> lines) {
   return forwarded_client(settings, ip("10.0.0.1"), head.fields).to_string();
 }
 
-TEST(ForwardedClient, ALeadingZeroIsNoAddressAndACompatibleAddressIsIPv4) {
+TEST(ForwardedClient, RejectsLeadingZerosAndConvertsCompatibleAddresses) {
   ClientSettings settings;
   settings.trusted_proxies = {cidr("10.0.0.0/8")};
   const auto of = [&](std::string_view list) {
@@ -97,7 +97,7 @@ TEST(ForwardedClient, ALeadingZeroIsNoAddressAndACompatibleAddressIsIPv4) {
   EXPECT_EQ(of("::1"), ip("::1"));
 }
 
-TEST(ForwardedClient, ReadsForwardedWhereProxiesWriteThat) {
+TEST(ForwardedClient, ReadsForwardedIfConfigured) {
   struct Case {
     std::initializer_list<std::string_view> lines;
     const char* client;
@@ -177,7 +177,7 @@ TEST(Identify, CountsEachHostOfBlocksWithoutOneHolderByItself) {
     EXPECT_EQ(network(address), whole);
 }
 
-TEST(Identify, BelievesUserOrgServiceFromTrustedProxiesAlone) {
+TEST(Identify, ReadsUserOrgServiceFromTrustedProxiesOnly) {
   const auto settings = behind_proxies();
   const auto head =
       head_with({{"x-user-id", "ann"}, {"X-Device-ID", "phone"}, {"Cookie", "service=s"}}, "org=acme");
@@ -193,7 +193,7 @@ TEST(Identify, BelievesUserOrgServiceFromTrustedProxiesAlone) {
   EXPECT_EQ(stranger.device, "phone");
 }
 
-TEST(Identify, FindsTheApiKeyWhereItIsSaidToBe) {
+TEST(Identify, ReadsTheApiKeyFromItsSource) {
   ClientSettings settings;
   const auto key = [&](const http::RequestHead& head) {
     return identify(settings, ip("203.0.113.7"), head).api_key;
@@ -225,7 +225,7 @@ std::string key_or_ambiguity(const Source& source, Lines lines, std::string_view
 
 // Treating it as "no key" would evade a limit that skips requests without a key, while the upstream uses one
 // of them.
-TEST(Identify, KeysThatDifferAreAmbiguousAndEqualOnesAreOne) {
+TEST(Identify, DifferingKeysAreAmbiguousAndEqualKeysAreOne) {
   const std::string two = "the request carries more than one API key";
   const Source header{Source::Kind::Header, "X-API-Key"};
   EXPECT_EQ(key_or_ambiguity(header, {{"X-API-Key", "k"}, {"x-api-key", "k"}}), "k");
@@ -249,7 +249,7 @@ TEST(Identify, KeysThatDifferAreAmbiguousAndEqualOnesAreOne) {
   EXPECT_EQ(key_or_ambiguity(cookie, {{"Cookie", "key=A; key=B"}}), two);
 }
 
-TEST(Identify, TheFirstAmbiguityIsNamedWhereItWouldBeBelieved) {
+TEST(Identify, ReportsTheFirstAmbiguityOfAttributesItReads) {
   auto settings = behind_proxies();
   const auto of = [&](std::string_view peer, Lines lines, std::string_view query = {}) {
     return std::string(identify(settings, ip(peer), head_with(lines, query)).ambiguity);
@@ -265,7 +265,7 @@ TEST(Identify, TheFirstAmbiguityIsNamedWhereItWouldBeBelieved) {
             "the request carries more than one bearer token");
 }
 
-TEST(Identify, AsksTheKeyRing) {
+TEST(Identify, LooksUpTheKeyRing) {
   auto settings = behind_proxies();
   settings.keys.emplace();
   ASSERT_TRUE(settings.keys->add(KeyRing::digest("known"), {"bob", "", "pro", "billing"}));
@@ -301,7 +301,7 @@ TEST(KeyRing, DigestIsSha256) {
 }
 
 // The upstream decodes it, so weir counts by the decoded value.
-TEST(Identify, AQueryIsDecoded) {
+TEST(Identify, DecodesQueryValues) {
   ClientSettings settings;
   settings.api_key = {Source::Kind::Query, "api_key"};
   settings.device = {Source::Kind::Query, "dev"};
@@ -319,7 +319,7 @@ TEST(Identify, AQueryIsDecoded) {
 }
 
 // As in a rule's key. Otherwise a user could count as many clients, one for each spelling of its session.
-TEST(Identify, ACookieCountsWithoutQuotesAndDecoded) {
+TEST(Identify, DecodesAndUnquotesCookies) {
   ClientSettings settings;
   settings.user = {Source::Kind::Cookie, "session"};
   settings.trusted_proxies = {cidr("10.0.0.0/8")};

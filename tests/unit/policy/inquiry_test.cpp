@@ -23,7 +23,7 @@ class InquiryTest : public testing::Test {
   std::optional<DescribedRequest> described_;
 };
 
-TEST_F(InquiryTest, IsReadAsARequestThatCame) {
+TEST_F(InquiryTest, IsParsedLikeARealRequest) {
   settings_.trusted_proxies = {cidr("10.0.0.0/8")};
   ASSERT_FALSE(read([](Inquiry& inquiry) {
     inquiry.method = "POST";
@@ -44,7 +44,7 @@ TEST_F(InquiryTest, IsReadAsARequestThatCame) {
   EXPECT_EQ(request.load, 0.5);
 }
 
-TEST_F(InquiryTest, WhatIsNoRequestIsAnsweredAsOneWouldBe) {
+TEST_F(InquiryTest, InvalidRequestGetsTheFaultOfARealOne) {
   const auto status = [&](auto change) {
     const auto fault = read(change);
     return fault ? fault->status : 0;
@@ -57,7 +57,7 @@ TEST_F(InquiryTest, WhatIsNoRequestIsAnsweredAsOneWouldBe) {
   EXPECT_EQ(status([](Inquiry& inquiry) { inquiry.headers = {{"Content-Length", "1x"}}; }), 400U);
 }
 
-TEST_F(InquiryTest, WithoutAHostTheFirstThatLeadsToARouteIsTaken) {
+TEST_F(InquiryTest, WithoutAHostUsesTheFirstThatLeadsToARoute) {
   std::vector<Route> routes(4);
   routes[0].match.methods = {"POST"};
   routes[1].match.host = "shop.example.com";
@@ -82,7 +82,7 @@ TEST_F(InquiryTest, WithoutAHostTheFirstThatLeadsToARouteIsTaken) {
   EXPECT_EQ(host("/api"), std::nullopt);  // the inquiry says that there is none
 }
 
-TEST_F(InquiryTest, TheBodyIsShownAsFarAsRulesRead) {
+TEST_F(InquiryTest, ShowsTheBodyAsFarAsRulesRead) {
   Rule rule = rule_of("words", {"ip"});
   rule.match.body_words = {"drop"};
   rule.match.max_body = rule.max_body = 4;

@@ -59,7 +59,7 @@ class Inspection : public testing::Test {
   Evaluation evaluation_;
 };
 
-TEST_F(Inspection, AMatchIsOpenWhereTheBodyDecides) {
+TEST_F(Inspection, MatchIsOpenIfTheBodyDecides) {
   request_.path = "/messages";
   EXPECT_EQ(path("/messages").known(request_), Known::Yes);
   EXPECT_EQ(words({"free"}).known(request_), Known::Open);
@@ -73,7 +73,7 @@ TEST_F(Inspection, AMatchIsOpenWhereTheBodyDecides) {
 }
 
 // Law: if the head alone says yes or no, no body changes the answer.
-TEST_F(Inspection, WhatIsKnownOfTheHeadHoldsForEveryBody) {
+TEST_F(Inspection, ResultOfTheHeadHoldsForEveryBody) {
   request_.path = "/messages";
   const Match parts[] = {path("/messages"), path("/other"), words({"free"}),
                          both(path("/messages"), words({"free"})), both(path("/other"), words({"free"}))};
@@ -91,13 +91,13 @@ TEST_F(Inspection, WhatIsKnownOfTheHeadHoldsForEveryBody) {
     }
 }
 
-TEST_F(Inspection, RulesWithoutWordsAskForNothing) {
+TEST_F(Inspection, RulesWithoutWordsNeedNoBody) {
   EXPECT_EQ(wanted_body(rules_, request_), 0U);
   EXPECT_FALSE(collect());  // decided without the body
   EXPECT_EQ(lines(), 1U);
 }
 
-TEST_F(Inspection, TheMostThatAnyRuleAsksForIsRead) {
+TEST_F(Inspection, ReadsTheMostThatAnyRuleNeeds) {
   rules_ = {rule_of("a", {"ip"}), rule_of("b", {"ip"}), rule_of("c", {"ip"})};
   rules_[0].match = words({"free"}, 10);
   rules_[0].max_body = 10;
@@ -110,7 +110,7 @@ TEST_F(Inspection, TheMostThatAnyRuleAsksForIsRead) {
   EXPECT_EQ(wanted_body(rules_, request_), 1000U);
 }
 
-TEST_F(Inspection, ARuleThatLacksItsKeyAsksForNothing) {
+TEST_F(Inspection, RuleWithoutItsKeyNeedsNoBody) {
   only(words({"free"}));
   rules_[0].key = {parse_key_part("user").value()};
   EXPECT_EQ(wanted_body(rules_, request_), 0U);
@@ -118,7 +118,7 @@ TEST_F(Inspection, ARuleThatLacksItsKeyAsksForNothing) {
   EXPECT_EQ(wanted_body(rules_, request_), 100U);
 }
 
-TEST_F(Inspection, OverridesAskUpToTheFirstThatHolds) {
+TEST_F(Inspection, OverridesNeedTheBodyUpToTheFirstMatch) {
   rules_[0].max_body = 100;
   rules_[0].overrides.push_back({.tier = {}, .match = path("/a"), .limiter = bucket(1, 1)});
   rules_[0].overrides.push_back({.tier = {}, .match = words({"free"}), .limiter = bucket(2, 2)});
@@ -143,7 +143,7 @@ TEST_F(Inspection, WordsDecideWhetherARuleApplies) {
   EXPECT_EQ(lines(), 1U);
 }
 
-TEST_F(Inspection, ACostIsReadFromTheBody) {
+TEST_F(Inspection, ReadsACostFromTheBody) {
   cost_in_json();
   rules_[0].cost = 4;
   body(R"({"n": 12})");
@@ -160,7 +160,7 @@ TEST_F(Inspection, ACostIsReadFromTheBody) {
 }
 
 // Padding or coding a body evades neither the rule nor its negation.
-TEST_F(Inspection, ABodyThatCannotBeReadIsRefused) {
+TEST_F(Inspection, RejectsUnreadableBodies) {
   for (const auto& match : {words({"free"}), negation(words({"free"}))}) {
     only(match);
     body(std::string_view("free").substr(0, 2), State::TooLong);
@@ -181,7 +181,7 @@ TEST_F(Inspection, ABodyThatCannotBeReadIsRefused) {
   }
 }
 
-TEST_F(Inspection, WhoDoesNotAskDoesNotRefuse) {
+TEST_F(Inspection, RulesThatNeedNoBodyRejectNothing) {
   only(both(path("/messages"), words({"free"})));
   body({}, State::TooLong);
   EXPECT_FALSE(collect());

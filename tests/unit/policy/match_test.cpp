@@ -16,7 +16,7 @@ bool path_holds(std::string_view pattern, std::string_view path) {
   return match->holds(path);
 }
 
-TEST(PathMatch, ExactPrefixAndExpression) {
+TEST(PathMatch, MatchesExactTextPrefixesAndExpressions) {
   EXPECT_TRUE(path_holds("/login", "/login"));
   EXPECT_FALSE(path_holds("/login", "/login/"));
   EXPECT_FALSE(path_holds("/login", "/Login"));
@@ -32,7 +32,7 @@ TEST(PathMatch, ExactPrefixAndExpression) {
   EXPECT_TRUE(path_holds("~^/a...c$", "/a%FFc"));
 }
 
-TEST(PathMatch, RefusesWhatCouldNeverMatch) {
+TEST(PathMatch, RejectsPatternsThatNeverMatch) {
   for (const char* pattern : {"login", "", "/a/*/b", "/a//b", "/a/../b", "/a;x", "/a%3Bx", "/a?b=c", "/a#b",
                               "/a\\b", "/a%00", "~(", "~caf\xc3\xa9", "//*", "/a/.", "/a/..;x/*"}) {
     const auto match = PathMatch::parse(pattern);
@@ -42,7 +42,7 @@ TEST(PathMatch, RefusesWhatCouldNeverMatch) {
 }
 
 // A pattern may encode its octets in any way, as a request may.
-TEST(PathMatch, EverySpellingOfAPatternIsThatPattern) {
+TEST(PathMatch, AcceptsEverySpellingOfAPattern) {
   const std::pair<const char*, const char*> cases[] = {{"/caf\xc3\xa9", "/caf%C3%A9"},
                                                        {"/caf%c3%a9", "/caf%C3%A9"},
                                                        {"/%6Cogin", "/login"},
@@ -59,7 +59,7 @@ TEST(PathMatch, EverySpellingOfAPatternIsThatPattern) {
   }
 }
 
-TEST(TextMatch, ExactExpressionPresent) {
+TEST(TextMatch, MatchesExactTextExpressionsAndPresence) {
   EXPECT_TRUE(TextMatch::parse("a")->holds("a"));
   EXPECT_FALSE(TextMatch::parse("a")->holds("ab"));
   EXPECT_TRUE(TextMatch::parse("~a")->holds("bab"));
@@ -84,7 +84,7 @@ TEST_F(MatchTest, EmptyMatchesEverything) {
   EXPECT_EQ(match_.describe(), "everything");
 }
 
-TEST_F(MatchTest, MethodsHaveCase) {
+TEST_F(MatchTest, MethodsAreCaseSensitive) {
   match_.methods = {"POST", "GET"};
   EXPECT_TRUE(holds());
   head_.method = "get";
@@ -108,21 +108,21 @@ TEST_F(MatchTest, HostPathTierAndAddress) {
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, AnyLineOfAHeaderAndAllHeadersAskedFor) {
+TEST_F(MatchTest, AnyLineOfEachHeaderMustMatch) {
   match_.headers = {{"x-env", *TextMatch::parse("blue")}};
   EXPECT_TRUE(holds());
   match_.headers.push_back({"X-Other", TextMatch::present()});
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, QueryByExactName) {
+TEST_F(MatchTest, QueryNamesAreExact) {
   match_.query = {{"debug", TextMatch::present()}, {"mode", *TextMatch::parse("~^f")}};
   EXPECT_TRUE(holds());
   match_.query = {{"Debug", TextMatch::present()}};
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, QueryAfterDecoding) {
+TEST_F(MatchTest, QueryIsComparedAfterDecoding) {
   match_.query = {{"mode", *TextMatch::parse("a b")}, {"tag&", *TextMatch::parse("~^[0-9]+$")}};
   for (const auto* query : {"mode=a%20b&tag%26=12", "mode=a+b&tag%26=12", "m%6Fde=%61%20b&%74ag%26=%31%32",
                             "mode=x&mode=a b&tag%26=1"}) {
@@ -136,7 +136,7 @@ TEST_F(MatchTest, QueryAfterDecoding) {
   }
 }
 
-TEST_F(MatchTest, APlusIsABlankOrItself) {
+TEST_F(MatchTest, PlusInTheQueryIsABlankOrItself) {
   match_.query = {{"a+b", *TextMatch::parse("c+d")}};
   for (const auto* query : {"a+b=c+d", "a%2Bb=c%2bd"}) {
     head_.query = query;
@@ -146,7 +146,7 @@ TEST_F(MatchTest, APlusIsABlankOrItself) {
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, ValuesOnWhichAConditionIsDivided) {
+TEST_F(MatchTest, FindsConditionsThatHoldForSomeValuesOnly) {
   const auto found = [&] {
     const auto ambiguity = match_.ambiguity(request_);
     return ambiguity ? std::string(ambiguity->place) + " " + std::string(ambiguity->name) : std::string();
@@ -173,7 +173,7 @@ TEST_F(MatchTest, ValuesOnWhichAConditionIsDivided) {
   EXPECT_EQ(found(), "header x-env");
 }
 
-TEST_F(MatchTest, CountryOfTheClient) {
+TEST_F(MatchTest, ChecksTheCountryOfTheClient) {
   match_.countries = {"CH", "LI"};
   EXPECT_FALSE(holds());  // the country is unknown
   request_.client.country = "LI";
@@ -183,7 +183,7 @@ TEST_F(MatchTest, CountryOfTheClient) {
   EXPECT_EQ(match_.describe(), "country CH LI");
 }
 
-TEST_F(MatchTest, HoursOfTheRequest) {
+TEST_F(MatchTest, ChecksTheHoursOfTheRequest) {
   match_.hours = *parse_hours("22:00-06:00");
   request_.now = base::TimePoint(std::chrono::hours(23));
   EXPECT_TRUE(holds());
@@ -191,7 +191,7 @@ TEST_F(MatchTest, HoursOfTheRequest) {
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, NotNegatesAllOfItTogether) {
+TEST_F(MatchTest, NotNegatesTheWholeMatch) {
   Match inner;
   inner.methods = {"GET"};
   inner.host = "other.example.com";
@@ -215,7 +215,7 @@ TEST_F(MatchTest, DescribesItself) {
             "hours 01:00-06:00 in UTC, not (tier free)");
 }
 
-TEST_F(MatchTest, TheFirstRouteThatMatches) {
+TEST_F(MatchTest, FindsTheFirstRouteThatMatches) {
   std::vector<Route> routes(3);
   routes[0].match.methods = {"PUT"};
   routes[2].match.methods = {"GET"};

@@ -27,7 +27,7 @@ class NameKey : public testing::Test {
   Request request_ = request_of(head_);
 };
 
-TEST_F(NameKey, TheSameClientHasTheSameNameWhereverItsRuleStands) {
+TEST_F(NameKey, NamesDoNotDependOnTheRulesPosition) {
   Rule rule = rule_of("r", {"ip"});
   const auto before = name(rule);
   rule.index = 7;
@@ -49,7 +49,7 @@ TEST_F(NameKey, MappedAddressesAreIpv4AndIpv6CountsByNetwork) {
   EXPECT_NE(of("2001:db8::1"), of("2001:db8:0:1::1"));
 }
 
-TEST_F(NameKey, KindsStandApart) {
+TEST_F(NameKey, DistinguishesKindsOfAttributes) {
   const std::string bytes(request_.client.network.view());
   request_.client.api_key = request_.client.user = request_.client.org = request_.client.tier = bytes;
   request_.client.service = request_.client.device = request_.route = request_.host = request_.path = bytes;
@@ -62,14 +62,14 @@ TEST_F(NameKey, KindsStandApart) {
   EXPECT_EQ(names.size(), kinds.size());
 }
 
-TEST_F(NameKey, AnApiKeyThatLooksLikeAnAddressIsNone) {
+TEST_F(NameKey, ApiKeyNeverEqualsAnAddress) {
   request_.client.api_key = "203.0.113.7";
   EXPECT_NE(name({"api_key|ip"}), name({"ip"}));
   request_.client.api_key = {};
   EXPECT_EQ(name({"api_key|ip"}), name({"ip"}));
 }
 
-TEST_F(NameKey, PartsCannotRunTogether) {
+TEST_F(NameKey, DistinguishesWherePartsEnd) {
   const auto of = [&](std::string_view user, std::string_view org) {
     request_.client.user = user;
     request_.client.org = org;
@@ -79,14 +79,14 @@ TEST_F(NameKey, PartsCannotRunTogether) {
   EXPECT_NE(of("a", "b"), of("b", "a"));
 }
 
-TEST_F(NameKey, NoPartIsOneKeyForEverybody) {
+TEST_F(NameKey, WithoutPartsThereIsOneKeyForEverybody) {
   const auto one = name(std::initializer_list<std::string_view>{});
   request_.client.network = ip("198.51.100.1");
   EXPECT_EQ(name(std::initializer_list<std::string_view>{}), one);
   EXPECT_NE(name(rule_of("s", {})), one);
 }
 
-TEST_F(NameKey, NamedAttributesStandApartByName) {
+TEST_F(NameKey, DistinguishesNamedAttributesByName) {
   head_ = head_with({{"X-A", "v"}, {"X-B", "v"}, {"Cookie", "a=v; b=v"}}, "a=v&b=v");
   std::set<limit::Key> names;
   for (const auto* part : {"header:X-A", "header:X-B", "query:a", "query:b", "cookie:a", "cookie:b"})
@@ -94,7 +94,7 @@ TEST_F(NameKey, NamedAttributesStandApartByName) {
   EXPECT_EQ(names.size(), 6U);
 }
 
-TEST_F(NameKey, ClaimsOfAVerifiedToken) {
+TEST_F(NameKey, UsesClaimsOfAVerifiedToken) {
   Claims claims;
   claims.add("sub", "ann");
   claims.add("plan", "ann");
@@ -108,7 +108,7 @@ TEST_F(NameKey, ClaimsOfAVerifiedToken) {
 }
 
 // A client remains one client, however it encodes a value that the upstream decodes.
-TEST_F(NameKey, AQueryCountsAfterDecoding) {
+TEST_F(NameKey, DecodesQueryValues) {
   const auto of = [&](std::string_view query) {
     head_.query = query;
     return name({"query:user"});
@@ -164,7 +164,7 @@ TEST_F(NameKey, DifferentValuesNeverCollide) {
   EXPECT_GT(names.size(), 2000U);
 }
 
-TEST_F(NameKey, HeaderNamesHaveNoCaseAndEqualLinesAreOne) {
+TEST_F(NameKey, HeaderNamesIgnoreCaseAndEqualLinesAreOne) {
   const auto of = [&](Lines lines) {
     head_ = head_with(lines);
     return name({"header:X-Tenant"});
@@ -176,7 +176,7 @@ TEST_F(NameKey, HeaderNamesHaveNoCaseAndEqualLinesAreOne) {
   EXPECT_EQ(of({{"X_Tenant", "a"}}), std::nullopt);
 }
 
-TEST_F(NameKey, EverySpellingOfAValueIsOneName) {
+TEST_F(NameKey, EverySpellingOfAValueGivesOneName) {
   const auto query = [&](std::string_view text) {
     head_ = head_with({}, text);
     return name({"query:my q"});
@@ -193,7 +193,7 @@ TEST_F(NameKey, EverySpellingOfAValueIsOneName) {
   EXPECT_NE(cookies("s=%2561b"), cookies("s=ab"));
 }
 
-TEST_F(NameKey, WhatIsSaidInWaysThatDiffer) {
+TEST_F(NameKey, ReportsDifferingValues) {
   const auto found = [&](std::initializer_list<std::string_view> parts, Lines lines, std::string_view query) {
     head_ = head_with(lines, query);
     const auto rule = rule_of("r", parts);  // must outlive the names in the result
@@ -210,7 +210,7 @@ TEST_F(NameKey, WhatIsSaidInWaysThatDiffer) {
   EXPECT_EQ(found({"ip"}, {{"X-T", "1"}, {"x-t", "2"}}, "q=1&q=2"), "");
 }
 
-TEST_F(NameKey, LongValuesAreNotCut) {
+TEST_F(NameKey, HashesLongValuesCompletely) {
   std::string value(20'000, 'a');
   const auto of = [&] {
     head_ = head_with({{"X-Tenant", value}});
@@ -221,7 +221,7 @@ TEST_F(NameKey, LongValuesAreNotCut) {
   EXPECT_NE(of(), before);
 }
 
-TEST_F(NameKey, WhatIsMissing) {
+TEST_F(NameKey, FollowsOnMissing) {
   Rule rule = rule_of("r", {"user", "method"});
   EXPECT_EQ(name(rule), std::nullopt);
   rule.on_missing = OnMissing::Reject;
@@ -234,7 +234,7 @@ TEST_F(NameKey, WhatIsMissing) {
 
 // If the address replaces a missing part, it also determines the place. Otherwise all such clients would be
 // in one place of a cluster.
-TEST_F(NameKey, WhoLacksAPartIsWhereItsAddressIs) {
+TEST_F(NameKey, AddressThatReplacesAPartDeterminesThePlace) {
   Rule rule = rule_of("r", {"user", "path"});
   rule.on_missing = OnMissing::Ip;
   const auto place = place_of_client(rule, request_, kKey);
@@ -245,7 +245,7 @@ TEST_F(NameKey, WhoLacksAPartIsWhereItsAddressIs) {
   EXPECT_EQ(place_of_client(rule, request_, kKey), place_of_client(rule_of("s", {"user"}), request_, kKey));
 }
 
-TEST_F(NameKey, TiersAndOverridesCountApartAndTiersKeepTheirNames) {
+TEST_F(NameKey, TiersAndOverridesHaveSeparateStableNames) {
   Rule rule = rule_of("r", {"ip"});
   rule.tiers.push_back({.tier = "free", .limiter = bucket(1, 1)});
   rule.tiers.push_back({.tier = "pro", .limiter = bucket(1, 1)});
@@ -259,7 +259,7 @@ TEST_F(NameKey, TiersAndOverridesCountApartAndTiersKeepTheirNames) {
 
 // Consecutive rules with the same key share one digest of the client. A name must not depend on earlier
 // rules, or on whether marks were computed in advance.
-TEST_F(NameKey, RulesInARowAreNamedAsEachAlone) {
+TEST_F(NameKey, NamerAgreesWithNamingEachRuleAlone) {
   request_.client.user = "ann";
   std::vector<Rule> rules;
   const auto add = [&](std::string name, std::initializer_list<std::string_view> parts) {
@@ -299,7 +299,7 @@ TEST_F(NameKey, RulesInARowAreNamedAsEachAlone) {
 }
 
 // Weirs with different forms would otherwise read each other's state as missing.
-TEST_F(NameKey, OfStateInRedisSaysInWhichForm) {
+TEST_F(NameKey, NamesInRedisDependOnTheFormOfTheState) {
   const limit::Rate rate{.count = 10, .period = base::Duration{1'000'000}};
   const limit::SharedLimiter limiters[] = {
       limit::TokenBucket::make(rate, 10).value(), limit::Gcra::make(rate, 10).value(),
@@ -322,7 +322,7 @@ TEST_F(NameKey, OfStateInRedisSaysInWhichForm) {
 }
 
 // Balancing by hash uses this name. It needs no rule, and the address replaces a missing part.
-TEST_F(NameKey, AClientHasANameWithoutARule) {
+TEST_F(NameKey, NamesAClientWithoutARule) {
   const auto of = [&](std::initializer_list<std::string_view> parts) {
     return name_client(rule_of("any", parts).key, request_, kKey);
   };

@@ -9,7 +9,7 @@ namespace {
 
 constexpr base::SipKey kKey{1, 2};
 
-TEST(Priority, OfTheTierElseOfTheRouteElseInTheMiddle) {
+TEST(Priority, ComesFromTheTierThenTheRouteThenTheDefault) {
   const auto head = head_with({});
   auto request = request_of(head);
   Route route;
@@ -24,7 +24,7 @@ TEST(Priority, OfTheTierElseOfTheRouteElseInTheMiddle) {
   EXPECT_EQ(priority_of(request, nullptr, tiers), 1);
 }
 
-TEST(NameClient, ByTheFirstThatIsPresent) {
+TEST(NameClient, UsesTheFirstAttributeThatIsPresent) {
   const auto head = head_with({});
   auto request = request_of(head, "203.0.113.7");
   const auto by_ip = name_client(request, kKey);
@@ -41,7 +41,7 @@ TEST(NameClient, ByTheFirstThatIsPresent) {
 }
 
 // A client that invented keys used to count as many clients, and displaced others.
-TEST(NameClient, IsNotByAKeyThatNobodyVouchesFor) {
+TEST(NameClient, IgnoresKeysThatTheKeysFileLacks) {
   const auto head = head_with({{"X-API-Key", "invented"}});
   const auto of = [&](const ClientSettings& settings) {
     auto request = request_of(head);

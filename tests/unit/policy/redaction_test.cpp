@@ -16,36 +16,36 @@ std::string logged(std::string_view target) {
   return std::string(redaction.redacted(target, scratch));
 }
 
-TEST(Redaction, ValuesThatNameTheClientAreHidden) {
+TEST(Redaction, HidesValuesThatIdentifyTheClient) {
   EXPECT_EQ(logged("/x?api_key=SECRET&y=1"), "/x?api_key=***&y=1");
   EXPECT_EQ(logged("/x?y=1&u=jo&api_key=SECRET"), "/x?y=1&u=***&api_key=***");
   EXPECT_EQ(logged("/x?api_key=A&api_key=B"), "/x?api_key=***&api_key=***");
   EXPECT_EQ(logged("/x?api_key=a=b"), "/x?api_key=***");
 }
 
-TEST(Redaction, HoweverTheNameIsSpelt) {
+TEST(Redaction, HidesValuesInEverySpellingOfTheName) {
   EXPECT_EQ(logged("/x?api%5Fkey=SECRET"), "/x?api%5Fkey=***");
   EXPECT_EQ(logged("/x?%61pi_key=SECRET&z"), "/x?%61pi_key=***&z");
 }
 
-TEST(Redaction, EverythingElseStaysAsItCame) {
+TEST(Redaction, LeavesEverythingElseUnchanged) {
   for (const auto* target :
        {"/", "*", "/x?", "/x?&&", "/x?api_key", "/x?API_KEY=a", "/x?x=1", "/api_key=1", "/x?q=api_key"})
     EXPECT_EQ(logged(target), target);
 }
 
-TEST(Redaction, WhatARuleKeysOnIsHidden) {
+TEST(Redaction, HidesValuesInKeysOfRules) {
   EXPECT_EQ(logged("/x?tenant=acme&y=1"), "/x?tenant=***&y=1");
   EXPECT_EQ(logged("/x?t+t=acme&t%20t=b"), "/x?t+t=***&t%20t=***");
 }
 
-TEST(Redaction, ATokenIsHiddenWhoeverReadsIt) {
+TEST(Redaction, AlwaysHidesAccessTokens) {
   std::string scratch;
   EXPECT_EQ(Redaction(ClientSettings{}).redacted("/x?access_token=SECRET&a=1", scratch),
             "/x?access_token=***&a=1");
 }
 
-TEST(Redaction, NothingElseIsHiddenWhereNothingIsReadFromTheQuery) {
+TEST(Redaction, HidesNothingElseIfTheQueryIsNotRead) {
   std::string scratch;
   EXPECT_EQ(Redaction(ClientSettings{}).redacted("/x?api_key=a", scratch), "/x?api_key=a");
   EXPECT_EQ(Redaction().redacted("/x?access_token=a", scratch), "/x?access_token=a");

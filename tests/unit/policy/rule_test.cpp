@@ -7,7 +7,7 @@
 namespace weir::policy {
 namespace {
 
-TEST(KeyPart, ReadsEveryAttribute) {
+TEST(KeyPart, ParsesEveryAttribute) {
   for (const char* text :
        {"ip", "api_key", "user", "org", "tier", "service", "device", "route", "host", "method", "path",
         "country", "cert:subject", "claim:https://example.com/plan", "header:x-tenant", "query:Tenant",
@@ -20,11 +20,11 @@ TEST(KeyPart, ReadsEveryAttribute) {
   EXPECT_EQ(describe({*parse_key_part("api_key|ip"), *parse_key_part("path")}), "[api_key|ip, path]");
 }
 
-TEST(KeyPart, HeaderNamesHaveNoCase) {
+TEST(KeyPart, HeaderNamesIgnoreCase) {
   EXPECT_EQ(parse_key_part("header:X-Tenant")->front().name, "x-tenant");
 }
 
-TEST(KeyPart, SaysWhatIsWrong) {
+TEST(KeyPart, ErrorsSayWhatIsWrong) {
   const std::pair<const char*, const char*> cases[] = {
       {"apikey", "nearest is \"api_key\""},
       {"api_key|pi", "nearest is \"ip\""},
@@ -51,7 +51,7 @@ TEST(KeyPart, SaysWhatIsWrong) {
   }
 }
 
-TEST(KeyPart, TellsClientsApartOrNot) {
+TEST(KeyPart, KnowsIfAKeyDistinguishesClients) {
   const auto pattern = [](std::initializer_list<const char*> parts) {
     KeyPattern made;
     for (const auto* part : parts) made.push_back(*parse_key_part(part));
@@ -67,7 +67,7 @@ TEST(KeyPart, TellsClientsApartOrNot) {
     EXPECT_FALSE(names_nobody(key)) << describe(key);
 }
 
-TEST(AppliedLimiter, OverridesInOrderThenTheTierThenTheRule) {
+TEST(AppliedLimiter, IsOfAnOverrideThenTheTierThenTheRule) {
   Rule rule = rule_of("r", {"ip"});
   Match put;
   put.methods = {"PUT"};
@@ -97,7 +97,7 @@ TEST(AppliedLimiter, OverridesInOrderThenTheTierThenTheRule) {
   EXPECT_EQ(expect(rule.overrides[0].limiter, 1), rule.overrides[0].local_share->get());
 }
 
-TEST(AppliedLimiter, ASoftLimitIsEnforcedInPlaceOfTheOneThatIsTold) {
+TEST(AppliedLimiter, EnforcesTheSoftLimitAndReportsTheOther) {
   Rule rule = rule_of("r", {"ip"});
   rule.local_share = bucket(5, 5);
   rule.soft = bucket(10, 11);
@@ -111,7 +111,7 @@ TEST(AppliedLimiter, ASoftLimitIsEnforcedInPlaceOfTheOneThatIsTold) {
   EXPECT_EQ(local_limiter(rule, applied).told, rule.local_share->get());
 }
 
-TEST(AppliedLimiter, AnElasticLimitByLoadAndTheOtherCounts) {
+TEST(AppliedLimiter, ChoosesTheElasticLimitByLoad) {
   Rule rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.7};
   rule.tiers.push_back({.tier = "free", .limiter = bucket(4, 4)});
@@ -143,7 +143,7 @@ TEST(AppliedLimiter, AnElasticLimitByLoadAndTheOtherCounts) {
   EXPECT_EQ(local_limiter(rule, tier).limiter, tier.limiter);
 }
 
-TEST(AppliedLimiter, OfAnElasticLimitTheShareIsEnforcedAndTold) {
+TEST(AppliedLimiter, EnforcesAndReportsTheShareOfAnElasticLimit) {
   Rule rule = rule_of("r", {"ip"});
   rule.local_share = bucket(5, 5);
   rule.elastic = Elastic{.limiter = bucket(20, 20), .local_share = bucket(10, 10), .while_load_below = 0.7};
@@ -160,7 +160,7 @@ TEST(AppliedLimiter, OfAnElasticLimitTheShareIsEnforcedAndTold) {
 }
 
 // A log line stores this digest. It tells whether the present rule reads the same things from the request.
-TEST(DigestOfAsks, IsOfEverythingThatARuleAsks) {
+TEST(DigestOfAsks, DependsOnEverythingThatARuleReads) {
   Rule rule = rule_of("r", {"ip"});
   rule.cost_from = {CostSource::Kind::Header, "x-cost", 0};
   rule.overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});

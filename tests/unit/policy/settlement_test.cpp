@@ -32,7 +32,7 @@ Settlement charged_on(std::initializer_list<std::string_view> texts) {
   return settlement;
 }
 
-TEST(Settlement, ChargesTheStatusesThatAreNamed) {
+TEST(Settlement, ChargesOnlyTheConfiguredStatuses) {
   const auto settlement = charged_on({"401", "5xx", "300-303"});
   for (const unsigned status : {401U, 500U, 599U, 300U, 303U}) EXPECT_TRUE(is_charged(settlement, status));
   for (const unsigned status : {200U, 400U, 402U, 499U, 299U, 304U, 600U, 0U, 999U})
@@ -42,7 +42,7 @@ TEST(Settlement, ChargesTheStatusesThatAreNamed) {
   EXPECT_EQ(describe_charge(charged_on({"400-499", "100-100"})), "charged on 4xx, 100");
 }
 
-TEST(Settlement, ARangeIsAStatusAClassOrTwoStatusesInOrder) {
+TEST(Settlement, ParsesStatusesClassesAndRanges) {
   EXPECT_EQ(parse_statuses("500-504").value(), (StatusRange{500, 504}));
   EXPECT_EQ(parse_statuses("1xx").value(), (StatusRange{100, 199}));
   for (const auto text :
@@ -56,7 +56,7 @@ Told in_header(Lines lines, std::uint32_t scale = 0) {
   return told_in_head({.kind = Settlement::Kind::Header, .name = "X-Tokens", .scale = scale}, head.fields);
 }
 
-TEST(Settlement, AHeaderSaysAWholeNumberFromZero) {
+TEST(Settlement, ReadsAWholeNumberFromAHeader) {
   EXPECT_EQ(in_header({{"x-tokens", "250"}}), amount(250));
   EXPECT_EQ(in_header({{"X-Tokens", "0"}}), amount(0));
   EXPECT_EQ(in_header({{"X-Tokens", "000"}}), amount(0));
@@ -70,14 +70,14 @@ TEST(Settlement, AHeaderSaysAWholeNumberFromZero) {
 }
 
 // Keeping the reserve instead would make the most expensive responses the cheapest.
-TEST(Settlement, WhatIsMoreThanAnythingMayCostIsTheMost) {
+TEST(Settlement, AmountAboveTheMaximumCountsAsTheMaximum) {
   for (const auto text : {"2147483649", "99999999999", "123456789012345678901234567890"})
     EXPECT_EQ(in_header({{"X-Tokens", text}}), amount(limit::kMaxCost)) << text;
   for (const auto text : {"21474836.49", "2147483649", "123456789012345678901234567890.5"})
     EXPECT_EQ(in_header({{"X-Tokens", text}}, 100), amount(limit::kMaxCost)) << text;
 }
 
-TEST(Settlement, AWholeNumberMayHaveAPointOrAnExponent) {
+TEST(Settlement, AcceptsWholeNumbersWithPointOrExponent) {
   for (const auto text : {"5", "5.0", "5e0", "5E0", "0.5e1", "50e-1", "005.000"})
     EXPECT_EQ(in_header({{"X-Tokens", text}}), amount(5)) << text;
   for (const auto text : {"0.0", "0e3", "0.00e-1"})
@@ -87,7 +87,7 @@ TEST(Settlement, AWholeNumberMayHaveAPointOrAnExponent) {
 }
 
 // Also larger than a double.
-TEST(Settlement, AnAmountBeyondAllBoundsIsTheMost) {
+TEST(Settlement, AmountLargerThanADoubleCountsAsTheMaximum) {
   const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/n"};
   for (const std::string text : {"1e10", "1e308", "1e309", "1e400", "1.5E+99999", "0.001e400", "\"1e400\""}) {
     EXPECT_EQ(told_in_body(settlement, "{\"n\":" + text + "}"), amount(limit::kMaxCost)) << text;
@@ -96,7 +96,7 @@ TEST(Settlement, AnAmountBeyondAllBoundsIsTheMost) {
   EXPECT_EQ(in_header({{"X-Tokens", "1e400"}}, 100), amount(limit::kMaxCost));
 }
 
-TEST(Settlement, AScaleTakesDecimalsRoundedUp) {
+TEST(Settlement, ScalesDecimalsAndRoundsUp) {
   EXPECT_EQ(in_header({{"X-Tokens", "0.125"}}, 100), amount(13));
   EXPECT_EQ(in_header({{"X-Tokens", "0.00"}}, 100), amount(0));
   EXPECT_EQ(in_header({{"X-Tokens", "0.001"}}, 100), amount(1));
@@ -104,7 +104,7 @@ TEST(Settlement, AScaleTakesDecimalsRoundedUp) {
     EXPECT_EQ(in_header({{"X-Tokens", text}}, 100), kUnreadable);
 }
 
-TEST(Settlement, ABodySaysItUnderItsPointer) {
+TEST(Settlement, ReadsABodyUnderItsPointer) {
   const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/usage/total_tokens"};
   const auto in = [&](std::string_view body) { return told_in_body(settlement, body); };
   EXPECT_EQ(in(R"({"usage":{"prompt":3,"total_tokens":41}})"), amount(41));
@@ -123,7 +123,7 @@ TEST(Settlement, ABodySaysItUnderItsPointer) {
 }
 
 // Otherwise weir would refund the reserve for a response without an amount.
-TEST(Settlement, AStringThatIsNoNumberIsNotNothing) {
+TEST(Settlement, RejectsAStringThatIsNotANumber) {
   const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/n"};
   for (const std::string text : {"none", "unavailable", "e", "1e", "e3", "12e2x", "-1e3", ""})
     EXPECT_EQ(told_in_body(settlement, R"({"n":")" + text + "\"}"), kUnreadable) << text;

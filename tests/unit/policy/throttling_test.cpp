@@ -36,7 +36,7 @@ class Throttling : public testing::Test {
   Evaluation evaluation_;
 };
 
-TEST_F(Throttling, SoftAdmitsItsMarginAndSaysSo) {
+TEST_F(Throttling, SoftLimitAdmitsItsMarginAndReportsIt) {
   rules_[0].limiter = bucket(1, 4);
   rules_[0].soft = bucket(1, 6);
   for (const auto remaining : {3U, 2U, 1U, 0U}) {
@@ -61,7 +61,7 @@ TEST_F(Throttling, SoftAdmitsItsMarginAndSaysSo) {
   EXPECT_TRUE(ask(1, kNow + std::chrono::seconds(1)).exceeded);
 }
 
-TEST_F(Throttling, TheTightestIsFoundByWhatIsTold) {
+TEST_F(Throttling, ComparesSharesOfTheReportedLimits) {
   rules_[0].limiter = bucket(1, 4);
   rules_[0].soft = bucket(1, 8);
   rules_.push_back(rule_of("s", {"ip"}));
@@ -70,7 +70,7 @@ TEST_F(Throttling, TheTightestIsFoundByWhatIsTold) {
 }
 
 // The order of the rules and the reported rule do not matter.
-TEST_F(Throttling, ASoftLimitThatIsExceededIsToldOnceForAll) {
+TEST_F(Throttling, ReportsAnExceededSoftLimitOfAnyRule) {
   rules_[0].limiter = bucket(1, 1);
   rules_[0].soft = bucket(1, 3);
   rules_.push_back(rule_of("wide", {"ip"}));
@@ -81,7 +81,7 @@ TEST_F(Throttling, ASoftLimitThatIsExceededIsToldOnceForAll) {
 }
 
 // Law: the reported remaining units do not grow before `more_after`, and have grown by then.
-TEST_F(Throttling, ARemainingThatIsToldGrowsWhenItIsSaid) {
+TEST_F(Throttling, ReportedRemainingGrowsAtMoreAfter) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -131,19 +131,19 @@ class ElasticLimit : public Throttling {
   }
 };
 
-TEST_F(ElasticLimit, WhileThereIsRoomTheHigherOneHolds) {
+TEST_F(ElasticLimit, HigherLimitAppliesWhileThereIsRoom) {
   EXPECT_EQ(admitted_of(9, 0.1), 5);
   EXPECT_EQ(limit::quota(*ask(0.1).limiter), 5U);
 }
 
-TEST_F(ElasticLimit, WithoutRoomTheRulesOwn) {
+TEST_F(ElasticLimit, OwnLimitAppliesWithoutRoom) {
   EXPECT_EQ(admitted_of(9, 0.5), 2);
   EXPECT_EQ(limit::quota(*ask(0.5).limiter), 2U);
   EXPECT_EQ(admitted_of(9, 0.1), 3);  // now counts what the elastic limit admitted
 }
 
 // Load that rises and falls must not grant both limits in turn.
-TEST_F(ElasticLimit, WhenRoomRunsOutWhatWasAdmittedCounts) {
+TEST_F(ElasticLimit, EarlierAdmissionsCountWhenRoomRunsOut) {
   EXPECT_EQ(admitted_of(4, 0.1), 4);
   EXPECT_EQ(admitted_of(9, 0.9), 0);
   EXPECT_EQ(admitted_of(9, 0.1), 1);
@@ -156,7 +156,7 @@ TEST_F(ElasticLimit, WhenRoomRunsOutWhatWasAdmittedCounts) {
   EXPECT_EQ(admitted, 5);
 }
 
-TEST_F(ElasticLimit, TheOtherOnlyCounts) {
+TEST_F(ElasticLimit, OtherLimitOnlyCounts) {
   ask(0.1);
   ASSERT_EQ(evaluation_.local.charges().size(), 2U);
   EXPECT_EQ(evaluation_.local.charges()[0].ledger, 1U);

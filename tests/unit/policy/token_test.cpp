@@ -34,7 +34,7 @@ bool accepted(const TokenVerifier& verifier, const std::string& token, base::Tim
 }
 
 // RFC 7515 appendix A.1: a token from another implementation.
-TEST(Token, OfTheStandard) {
+TEST(Token, AcceptsTheExampleOfTheStandard) {
   std::string key(66, '\0');
   const std::string_view text =
       "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ+EstJQLr/T+1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow==";
@@ -58,7 +58,7 @@ TEST(Token, OfTheStandard) {
   EXPECT_EQ(claims.find("sub"), "");
 }
 
-TEST(Token, ClaimsAreTextNumbersAndTruth) {
+TEST(Token, ReturnsClaimsOfTextNumbersAndBooleans) {
   Claims claims;
   const auto token =
       signed_token(R"({"sub":"ann","n":-7,"t":true,"f":false,"l":["a"],"o":{"a":"b"},"z":null,"e":"",)"
@@ -72,7 +72,7 @@ TEST(Token, ClaimsAreTextNumbersAndTruth) {
   for (const auto& [name, value] : cases) EXPECT_EQ(claims.find(name), value) << name;
 }
 
-TEST(Token, IsInForceFromNotBeforeUpToExpiry) {
+TEST(Token, IsValidFromNotBeforeToExpiry) {
   const auto at = [&](const char* claims, base::TimePoint now) {
     return accepted(verifier(), signed_token(std::string(R"({"sub":"a",)") + claims + "}", kSecret), now);
   };
@@ -100,7 +100,7 @@ TEST(Token, LeewayWidensBothBounds) {
   EXPECT_FALSE(at(R"("nbf":1700000000)", kNow - 30s - 1us));
 }
 
-TEST(Token, IsOfTheIssuerAndForTheAudienceAskedFor) {
+TEST(Token, ChecksIssuerAndAudience) {
   const auto strict = verifier({"HS256", kSecret, "https://login", "api"});
   const auto with = [&](const char* claims) {
     return accepted(strict, signed_token(std::string(R"({"sub":"a",)") + claims + "}", kSecret));
@@ -121,7 +121,7 @@ std::optional<TokenFault> fault_of(const std::string& token, const TokenVerifier
   return fault;
 }
 
-TEST(Token, ThatIsNotGenuineIsRefusedWithAReason) {
+TEST(Token, RejectsForgedTokensWithAReason) {
   const std::string claims = R"({"sub":"a"})";
   const auto good = signed_token(claims, kSecret);
   ASSERT_EQ(fault_of(good), std::nullopt);
@@ -179,19 +179,19 @@ TEST(Token, SaysWhichClaimIsWrong) {
   EXPECT_EQ(with(R"({"sub":"a","exp":"soon","iss":"https://login","aud":"api"})"), Malformed);
 }
 
-TEST(Token, WithoutExpiryIsRefusedWhereOneIsRequired) {
+TEST(Token, RejectsAMissingExpiryIfRequired) {
   const auto token = signed_token(R"({"sub":"a"})", kSecret);
   EXPECT_EQ(fault_of(token), std::nullopt) << "it never expires";
   EXPECT_EQ(fault_of(token, verifier({"HS256", kSecret, {}, {}, 0s, true})), TokenFault::Claim);
 }
 
-TEST(Token, OfMembersOfOneNameTheLastCounts) {
+TEST(Token, UsesTheLastOfDuplicateMembers) {
   EXPECT_EQ(fault_of(signed_token(R"({"sub":"a","exp":1900000000,"exp":1})", kSecret)), TokenFault::Expired);
   EXPECT_EQ(fault_of(signed_token(R"({"sub":"a"})", kSecret, R"({"alg":"HS256","alg":"none"})")),
             TokenFault::Algorithm);
 }
 
-TEST(Token, ForgetsTheClaimsOfTheOneBefore) {
+TEST(Token, ClearsTheClaimsOfThePreviousToken) {
   Claims claims;
   ASSERT_FALSE(verifier().verify(signed_token(R"({"sub":"ann","plan":"pro"})", kSecret), kNow, claims));
   ASSERT_FALSE(verifier().verify(signed_token(R"({"sub":"bob"})", kSecret), kNow, claims));
@@ -248,7 +248,7 @@ struct Signer {
   }
 };
 
-TEST(Token, OfPublicKeys) {
+TEST(Token, VerifiesSignaturesWithPublicKeys) {
   const Signer cases[] = {{"RS256", EVP_sha256(), 0, {EVP_RSA_gen(2048), &EVP_PKEY_free}},
                           {"RS384", EVP_sha384(), 0, {EVP_RSA_gen(2048), &EVP_PKEY_free}},
                           {"RS512", EVP_sha512(), 0, {EVP_RSA_gen(2048), &EVP_PKEY_free}},
@@ -276,7 +276,7 @@ TEST(Token, OfPublicKeys) {
   }
 }
 
-TEST(Token, ASignatureOfACurveIsAPairOfNumbersAndNothingElse) {
+TEST(Token, RejectsOtherFormsOfCurveSignatures) {
   const Signer signer{"ES256", EVP_sha256(), 32, {EVP_EC_gen("P-256"), &EVP_PKEY_free}};
   const auto checks = verifier({"ES256", pem(signer.key.get(), false), {}, {}});
   const auto text = base64url(R"({"alg":"ES256"})") + "." + base64url(R"({"sub":"ann"})");
@@ -310,7 +310,7 @@ TEST(TokenVerifier, SaysWhatIsWrongWithItsKey) {
   }
 }
 
-TEST(TokenIdentity, AClaimIsBelievedFromAnyoneAndAHeaderIsNot) {
+TEST(TokenIdentity, TrustsClaimsFromAnyPeerButNotHeaders) {
   ClientSettings settings;
   settings.tokens = verifier();
   settings.user = {Source::Kind::Claim, "sub"};

@@ -20,7 +20,7 @@ class WhyNot : public testing::Test {
   Request request_ = request_of(head_);
 };
 
-TEST_F(WhyNot, SaysNothingWhereAllHolds) {
+TEST_F(WhyNot, IsEmptyIfAllConditionsHold) {
   Match match;
   EXPECT_EQ(why(match), "");
   match.methods = {"GET"};
@@ -28,7 +28,7 @@ TEST_F(WhyNot, SaysNothingWhereAllHolds) {
   EXPECT_EQ(why(match), "");
 }
 
-TEST_F(WhyNot, NamesTheFirstConditionThatFailsAndWhatItWants) {
+TEST_F(WhyNot, NamesTheFirstUnmetConditionAndItsValue) {
   const auto with = [&](auto change) {
     Match match;
     change(match);
@@ -67,7 +67,7 @@ TEST_F(WhyNot, NamesTheFirstConditionThatFailsAndWhatItWants) {
             "it is excluded by not (methods GET)");
 }
 
-TEST_F(WhyNot, ValuesOfHeadersAreNotRepeated) {
+TEST_F(WhyNot, DoesNotRepeatHeaderValues) {
   head_ = head_with({{"X-Plan", "s3cret"}});
   Match match;
   match.headers = {{"x-plan", TextMatch::parse("iron").value()}};
@@ -75,7 +75,7 @@ TEST_F(WhyNot, ValuesOfHeadersAreNotRepeated) {
 }
 
 // Explanation and decision come from the same walk: there is a reason exactly if the conditions do not hold.
-TEST_F(WhyNot, HasAReasonExactlyWhereItDoesNotHold) {
+TEST_F(WhyNot, HasAReasonExactlyIfTheMatchFails) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -108,7 +108,7 @@ class KeyValues : public testing::Test {
   ClientSettings settings_;
 };
 
-TEST_F(KeyValues, AreWhatPeopleReadAndSecretsAreDigests) {
+TEST_F(KeyValues, AreReadableAndSecretsAreDigests) {
   request_.client.api_key = "test";
   EXPECT_EQ(texts(rule_of("r", {"api_key|ip", "header:x-tenant", "query:team"})),
             (std::vector<std::string>{"api_key:sha256:9f86d081884c7d65", "header:x-tenant:acme",
@@ -119,14 +119,14 @@ TEST_F(KeyValues, AreWhatPeopleReadAndSecretsAreDigests) {
   EXPECT_TRUE(texts(rule_of("r", {})).empty());
 }
 
-TEST_F(KeyValues, WhatIsMissingFallsBackOnTheAddress) {
+TEST_F(KeyValues, MissingPartFallsBackOnTheAddress) {
   Rule rule = rule_of("r", {"user"});
   rule.on_missing = OnMissing::Ip;
   EXPECT_EQ(texts(rule), std::vector<std::string>{"ip:203.0.113.7"});
 }
 
 // A shown key can be entered again and names the same key: in the table, in Redis and in a cluster.
-TEST_F(KeyValues, WhatPeopleWriteNamesTheKeyThatRequestsDo) {
+TEST_F(KeyValues, EnteredValuesNameTheKeyOfRequests) {
   constexpr base::SipKey kKey{3, 4};
   request_.client.user = "ada";
   request_.client.network = network_of(settings_, ip("2001:db8::1"));
@@ -159,7 +159,7 @@ TEST_F(KeyValues, WhatPeopleWriteNamesTheKeyThatRequestsDo) {
   }
 }
 
-TEST_F(KeyValues, ANameUnderOneLimiterLeadsToThatUnderEveryOther) {
+TEST_F(KeyValues, NameUnderOneLimiterConvertsToEveryOther) {
   constexpr base::SipKey kKey{3, 4};
   Rule rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.7};
@@ -175,7 +175,7 @@ TEST_F(KeyValues, ANameUnderOneLimiterLeadsToThatUnderEveryOther) {
 }
 
 // JSON cannot hold any octets. The shown text still names the same key.
-TEST_F(KeyValues, OctetsThatAreNoTextAreShownAsTextAndTakenBack) {
+TEST_F(KeyValues, OctetsThatAreNotTextSurviveDisplay) {
   constexpr base::SipKey kKey{3, 4};
   const Rule rule = rule_of("r", {"query:team"});
   const AppliedLimiter own{rule.limiter.get(), rule.limiter.get()};
@@ -192,7 +192,7 @@ TEST_F(KeyValues, OctetsThatAreNoTextAreShownAsTextAndTakenBack) {
   }
 }
 
-TEST_F(KeyValues, WhatCannotBeAKeyIsToldWhatTheKeyIs) {
+TEST_F(KeyValues, ErrorsListThePartsOfTheKey) {
   const Rule rule = rule_of("login", {"ip", "header:x-tenant"});
   const auto wrong = [&](const std::vector<std::string>& texts) {
     const auto values = read_key_values(rule, settings_, texts);
@@ -208,7 +208,7 @@ TEST_F(KeyValues, WhatCannotBeAKeyIsToldWhatTheKeyIs) {
   EXPECT_FALSE(read_key_values(rule_of("all", {}), settings_, std::vector<std::string>{"x"}));
 }
 
-TEST(Meetings, SayOfEachRuleWhetherItAppliesAndWhyNot) {
+TEST(Meetings, SayWhetherEachRuleAppliesOrWhyNot) {
   auto head = head_with({});
   const auto request = request_of(head);
   std::vector<Rule> rules{rule_of("applies", {"ip"}), rule_of("path", {"ip"}), rule_of("user", {"user"}),
