@@ -178,7 +178,7 @@ class Finder {
       }
   }
 
-  // Adds the readings of servers that decode once more.
+  // Adds the interpretations of servers that decode once more.
   void read_decoded(std::string_view text, PathStyle style) {
     if (readings_.too_many) return;
     if (const auto decoded = decoded_once(text); decoded != text) read(decoded, style);

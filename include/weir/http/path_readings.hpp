@@ -2,8 +2,8 @@
 // split it at encoded slashes, and some know ";parameters". Some merge slashes before they remove dot
 // segments, some after.
 //
-// Pure. Rules compare the normal form (http/target.hpp). The other readings show whether another server would
-// find another path.
+// Pure. Rules compare the normal form (http/target.hpp). The other interpretations show whether another
+// server would find another path.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,9 @@
 
 namespace weir::http {
 
-// Bounds on the readings of one path: the octets written to find them, and their number. Beyond either,
-// `too_many` is set. The first bounds the work that a client can cause before a rule rejects its request.
+// Bounds on the interpretations of one path: the octets written to find them, and their number. Beyond
+// either, `too_many` is set. The first bounds the work that a client can cause before a rule rejects its
+// request.
 inline constexpr std::size_t kMostReadOctets = 16 << 10;
 inline constexpr std::size_t kMostReadings = 64;
 
@@ -26,8 +27,8 @@ struct PathReadings {
   bool too_many = false;  // `others` is then empty, and servers may read any path
 };
 
-// Finds the readings of `raw`, whose normal form is `normal`. Returns false if all servers read the same
-// path. A path without ';', '%', empty segments and dot segments costs one scan.
+// Finds the interpretations of `raw`, whose normal form is `normal`. Returns false if all servers read the
+// same path. A path without ';', '%', empty segments and dot segments costs one scan.
 [[nodiscard]] bool find_path_readings(std::string_view raw, std::string_view normal, PathReadings& readings);
 
 }  // namespace weir::http

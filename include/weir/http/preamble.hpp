@@ -1,10 +1,10 @@
-// The PROXY protocol, versions 1 and 2 (proxy-protocol.txt of HAProxy). A proxy sends this preamble first. It
+// The PROXY protocol, versions 1 and 2 (proxy-protocol.txt of HAProxy). A proxy sends this header first. It
 // names the two ends of the connection that the proxy forwards.
 //
 //   1   PROXY TCP4 203.0.113.7 198.51.100.1 51234 443 CRLF
 //   2   | signature 12 | version, command 1 | family 1 | length 2 | addresses | TLVs |
 //
-// Pure. Ignores TLVs. Strict, so that no octets of the client can pass for a part of the preamble.
+// Pure. Ignores TLVs. Strict, so that no octets of the client can pass for a part of the header.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -34,12 +34,12 @@ struct Preamble {
   std::optional<Ends> ends;
 };
 
-inline constexpr std::size_t kMaxPreamble = 2048;  // a longer preamble is Bad
+inline constexpr std::size_t kMaxPreamble = 2048;  // a longer header is Bad
 
 // Parses the first bytes of a connection.
 [[nodiscard]] Preamble read_preamble(std::string_view bytes) noexcept;
 
-// Appends a preamble of version 2; LOCAL if there are no ends.
+// Appends a PROXY header of version 2; LOCAL if there are no ends.
 void append_preamble(std::string& out, const std::optional<Ends>& ends);
 
 }  // namespace weir::http

@@ -27,7 +27,7 @@ namespace weir::http {
 [[nodiscard]] const char* path_fault(std::string_view raw) noexcept;
 
 // Returns why servers disagree about the resource of this path, as a sentence; null if they agree. The
-// normal form alone is then unsafe (http/path_readings.hpp finds the other readings). The reasons are:
+// normal form alone is then unsafe (http/path_readings.hpp finds the other interpretations). The reasons are:
 // * path_fault();
 // * a dot segment with parameters, which only some servers know;
 // * ".." after an empty segment, which removes different segments before and after slashes are merged;

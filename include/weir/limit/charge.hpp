@@ -29,7 +29,7 @@ struct Charge {
   Cost cost = 1;
   RuleIndex rule = 0;
   bool enforced = true;  // false: a shadow rule, evaluated separately and charged only if it would admit
-  Ledger ledger = 0;     // a full table has one overflow cell for each ledger
+  Ledger ledger = 0;     // a full table has one overflow cell for each limiter ID
   Cost lease = 0;        // Redis only: the most units that a weir may take in advance; 0 is none
   // The previous charge, of the same rule, decides; this charge only counts (limit/pair.hpp). Implies
   // !enforced.

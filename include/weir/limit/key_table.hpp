@@ -7,7 +7,8 @@
 //  1. The constructor claims all memory. A key is in one of two buckets of eight slots, or in none.
 //  2. Only a drained key is evicted: its state equals that of a fresh key. So inventing keys buys no fresh
 //     state.
-//  3. A newcomer without a slot uses the overflow cell of its ledger (limit/charge.hpp). It gets no slot if
+//  3. A newcomer without a slot uses the overflow cell of its limiter ID (limit/charge.hpp). It gets no slot
+//  if
 //     both its buckets are full of live keys that cannot move, or if its rule has used up its share
 //     (limit/table/quota.hpp). The overflow cell rejects earlier than the newcomer's own cell would. Until
 //     it has drained, newcomers that find a slot start with its state, because it may hold charges of
@@ -67,10 +68,10 @@ class KeyTable {
   // Checks all charges, then charges all enforced ones or none. outcomes[i] belongs to charges[i]. Returns
   // true if charged. A shadow charge is charged if it would admit and all enforced charges admit. A charge
   // that only counts (limit/pair.hpp) is charged together with the previous one, beyond its limit if
-  // necessary; its outcome is then `allowed`. `turn`, here and below, receives the order number of the change
+  // necessary; its outcome is then `allowed`. `turn`, here and below, receives the timestamp of the change
   // (limit/turn.hpp); it may be null.
-  // REQUIRES: charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. All pairs of rule and ledger
-  // differ. If a rule has two charges, one ledger is even and the other odd. now ≥ the epoch.
+  // REQUIRES: charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. All pairs of rule and limiter
+  // ID differ. If a rule has two charges, one limiter ID is even and the other odd. now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
               Turn* turn = nullptr);
 

@@ -8,8 +8,8 @@
 
 namespace weir::limit {
 
-// All keys of one client share a place, and places are spread over the nodes of a Redis Cluster. In a cluster
-// the place is the first 16 bits of a key; the other 112 bits tell keys apart.
+// All keys of one client share a slot hash, and slot hashes are spread over the nodes of a Redis Cluster. In
+// a cluster the slot hash is the first 16 bits of a key; the other 112 bits tell keys apart.
 using Place = std::uint16_t;
 
 [[nodiscard]] constexpr Place place_of(const Key& key) noexcept {

@@ -22,7 +22,7 @@ struct SavedKey {
   friend bool operator==(const SavedKey&, const SavedKey&) = default;
 };
 
-// The overflow cell of one ledger.
+// The overflow cell of one limiter ID.
 struct SharedCell {
   RuleIndex rule = 0;
   Ledger ledger = 0;
@@ -52,8 +52,8 @@ struct SavedRule {
   [[nodiscard]] bool keeps_logs_alone() const noexcept;
   // Returns true if cells of `older`, a rule of the same name, keep their meaning.
   [[nodiscard]] bool reads(const SavedRule& older) const noexcept;
-  // Returns true if both rules may share one RuleIndex. Their variants must have the same names and ledgers.
-  // The numbers must be the same too, except those of concurrency limits.
+  // Returns true if both rules may share one RuleIndex. Their variants must have the same names and limiter
+  // IDs. The numbers must be the same too, except those of concurrency limits.
   [[nodiscard]] bool counts_as(const SavedRule& other) const noexcept;
 
   // Return null if there is none.

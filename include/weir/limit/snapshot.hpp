@@ -6,7 +6,7 @@
 // * rules: their number, then for each rule its name, limiters and variants
 // * a name: its length | its octets
 // * a limiter: algorithm | its parameters
-// * a variant: name | numbers | ledger | which limiter
+// * a variant: name | numbers | limiter ID | which limiter
 // * shared cells: their number, then for each: rule | name of its variant | fingerprint of its limiter | cell
 // * a key without a log: drained_at, log?, rule (one word) | key | cell
 // * a key with a log: drained_at, log?, rule (one word) | key | number of entries | mark and cost of each
@@ -79,7 +79,7 @@ struct Restored {
   std::uint64_t drained = 0;  // keys that drained in the meantime
   std::uint64_t changed = 0;  // keys of rules that are gone or that `adopt` refused
   // Keys for which a smaller table has no room. It is then full of live keys, so they use the overflow cells
-  // of their rules. All of them together gain one fresh state for each ledger.
+  // of their rules. All of them together gain one fresh state for each limiter ID.
   std::uint64_t left_out = 0;
 };
 

@@ -2,14 +2,14 @@
 // replayed in the original order.
 //
 // A microsecond is not enough. Workers read the clock before they lock, so the later of two charges of one
-// key may have the earlier time, or both the same. A turn is a hybrid logical clock (Kulkarni, Demirbas et
+// key may have the earlier time, or both the same. This is a hybrid logical clock (Kulkarni, Demirbas et
 // al., "Logical Physical Clocks", 2014) whose processes are the shards of the table:
 //
 //   63                    12 11        0
 //   | µs since the epoch    | count     |      a count that overflows moves on to the next µs
 //
-// A change takes a turn above that of every shard it locks, and not before its own time. The shards store it.
-// So the changes of one key are in exact order, and all changes nearly in order of time.
+// A change takes a timestamp above that of every shard it locks, and not before its own time. The shards
+// store it. So the changes of one key are in exact order, and all changes nearly in order of time.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -23,11 +23,11 @@ using Turn = std::uint64_t;  // 0: none
 
 inline constexpr unsigned kTurnBits = 12;
 
-// Returns the first turn of an instant. REQUIRES: the epoch ≤ at < the year 2112.
+// Returns the first timestamp of an instant. REQUIRES: the epoch ≤ at < the year 2112.
 [[nodiscard]] constexpr Turn turn_at(base::TimePoint at) noexcept {
   return static_cast<Turn>(at.time_since_epoch().count()) << kTurnBits;
 }
-// Returns the turn of a change at `at` that follows a change with turn `last`.
+// Returns the timestamp of a change at `at` that follows a change with timestamp `last`.
 [[nodiscard]] constexpr Turn turn_after(Turn last, base::TimePoint at) noexcept {
   return std::max(last + 1, turn_at(at));
 }

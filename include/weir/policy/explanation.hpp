@@ -24,7 +24,7 @@ struct Meeting {
   std::vector<std::string> key{};  // the key's parts if the rule applies: "user:ada"
   limit::Cost cost = 0;            // if the rule applies
 };
-// Returns one Meeting for each rule, in order.
+// Returns the result of each rule, in order.
 [[nodiscard]] std::vector<Meeting> meet_all(std::span<const Rule> rules, const Request& request,
                                             const NamingKeys& keys);
 

@@ -89,7 +89,7 @@ struct ClientIdentity {
 [[nodiscard]] base::IpAddress network_of(const ClientSettings& settings,
                                          const base::IpAddress& address) noexcept;
 
-// `peer` is the other end of the connection, or the source in the PROXY preamble.
+// `peer` is the other end of the connection, or the source in the PROXY header.
 [[nodiscard]] ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
                                       const http::RequestHead& head, Credentials& credentials);
 

@@ -37,7 +37,7 @@ struct InquiryTime {
 };
 
 // Returns a host with which the request leads to a route: the host of the first route that then matches.
-// Returns "localhost" if that route needs no host, or if no route matches. Returns nullopt if the inquiry
+// Returns "localhost" if that route needs no host, or if no route matches. Returns nullopt if the description
 // names a host.
 [[nodiscard]] std::optional<std::string> fitting_host(const Inquiry& inquiry, std::span<const Route> routes,
                                                       const ClientSettings& settings, const InquiryTime& time,
@@ -63,7 +63,7 @@ class DescribedRequest {
   DescribedRequest& operator=(const DescribedRequest&) = delete;
 
   // Parses the described request. Returns the fault that a real request with this head would get, or nullopt.
-  // Returns a 400 if the inquiry contains line breaks. `settings` must outlive this object.
+  // Returns a 400 if the description contains line breaks. `settings` must outlive this object.
   [[nodiscard]] std::optional<http::Fault> read(const Inquiry& inquiry, const ClientSettings& settings,
                                                 const InquiryTime& time, double load);
   // Verifies the request's token unless that was done.

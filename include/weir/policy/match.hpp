@@ -23,7 +23,7 @@ namespace weir::policy {
 struct Request {
   const http::RequestHead* head = nullptr;
   std::string_view path;                         // http::normalise_path
-  const http::PathReadings* readings = nullptr;  // other readings of the path; null: none
+  const http::PathReadings* readings = nullptr;  // other interpretations of the path; null: none
   std::string_view host;                         // http::normalise_host
   std::string_view route;       // name of the matched route; empty while routes are being matched
   std::string_view upstream{};  // name of the route's upstream; empty if weir answers itself
@@ -31,7 +31,7 @@ struct Request {
   base::TimePoint now{};       // when it arrived
   double load = 1;             // of the system at that time, 0 idle to 1 full; elastic limits use it
   RequestBody body{};          // as much as rules need (policy/inspection.hpp)
-  bool routes_differ = false;  // other readings lead to other routes, which this route refuses
+  bool routes_differ = false;  // other interpretations lead to other routes, which this route refuses
 };
 
 // A test of a text: equality, a regular expression (RE2, searches the text), or presence.
@@ -131,17 +131,17 @@ struct Match {
     Open,  // depends on the body
   };
   [[nodiscard]] Known known(const Request& request) const;
-  // Returns the first condition on the path, a header or the query that differs: it holds for one reading or
-  // value and not for another. The other conditions on the head must hold. weir rejects such a request. With
-  // `not`, with an override, or if the upstream uses the other value, either reading could evade the
-  // condition.
+  // Returns the first condition on the path, a header or the query that differs: it holds for one
+  // interpretation or value and not for another. The other conditions on the head must hold. weir rejects
+  // such a request. With `not`, with an override, or if the upstream uses the other value, either
+  // interpretation could evade the condition.
   [[nodiscard]] std::optional<Ambiguity> ambiguity(const Request& request) const {
     if (is_path_ambiguous(request)) return Ambiguity{.place = "path", .name = {}};
     return ambiguity_in_values(request);
   }
-  // Returns true if the conditions hold for one reading of the path and not for another. Readings of few
-  // servers (PathReadings::equal is false) count only if the conditions hold for them but not for the normal
-  // form. Then the request would evade the conditions.
+  // Returns true if the conditions hold for one interpretation of the path and not for another.
+  // Interpretations of few servers (PathReadings::equal is false) count only if the conditions hold for them
+  // but not for the normal form. Then the request would evade the conditions.
   [[nodiscard]] bool is_path_ambiguous(const Request& request) const {
     return request.readings != nullptr && divides_readings(request);
   }

@@ -16,7 +16,7 @@ namespace weir::policy {
 struct NamingKeys {
   base::SipKey table;
   base::SipKey shared;
-  bool places = false;  // names in Redis begin with the client's place (limit/place.hpp)
+  bool places = false;  // names in Redis begin with the client's slot hash (limit/place.hpp)
 };
 
 // Returns the digest that names a client in a rule. Returns nullopt if a part is missing and on_missing is
@@ -42,9 +42,9 @@ class Namer {
   std::optional<base::Digest128> who_;  // nullopt: a part is missing
 };
 
-// Returns the place of the client in a rule. It depends only on the part of the key that identifies the
-// client best. So rules for an API key, with or without its path, find the client in one place. REQUIRES: the
-// rule's key has a name for the request.
+// Returns the slot hash of the client in a rule. It depends only on the part of the key that identifies the
+// client best. So all rules for an API key, with or without its path, find the client on one node. REQUIRES:
+// the rule's key has a name for the request.
 [[nodiscard]] limit::Place place_of_client(const Rule& rule, const Request& request, base::SipKey key);
 
 // Returns the client's name in Redis for a rule; nullopt as in name_key(). Logs use this name even while

@@ -49,8 +49,8 @@ struct Route {
 // Returns the index of the first route that matches, or nullopt (404).
 [[nodiscard]] std::optional<std::size_t> find_route(std::span<const Route> routes, const Request& request);
 
-// Calls find_route() and stores the result in the request: its route, and whether other readings of its path
-// lead to other routes. The routes must outlive the request.
+// Calls find_route() and stores the result in the request: its route, and whether other interpretations of
+// its path lead to other routes. The routes must outlive the request.
 [[nodiscard]] std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& request);
 
 // Stores the route in the request. The route must outlive it.

@@ -150,8 +150,7 @@ struct Rule {
 // its numbers.
 [[nodiscard]] std::uint32_t digest_of_asks(const Rule& rule);
 
-// Returns by ledger the digest that distinguishes names in one ledger from names elsewhere (see
-// name_key.cpp).
+// Returns for each limiter ID the digest that distinguishes its names from all others (see name_key.cpp).
 [[nodiscard]] std::vector<base::Digest128> marks_of(const Rule& rule);
 
 // Returns the key that counts a client's messages, given the key of its requests.
@@ -172,11 +171,11 @@ struct AppliedLimiter {
   bool paired = false;            // the variant has two limiters, and both must be charged
   bool counted = false;           // this is the other limiter: charged, but it decides nothing
 };
-// A variant has an even ledger; its elastic limiter has the odd one after it.
+// A variant has an even limiter ID; its elastic limiter has the odd one after it.
 [[nodiscard]] constexpr limit::Ledger ledger_of(std::uint16_t variant, bool elastic) noexcept {
   return variant * limit::Ledger{2} + (elastic ? 1 : 0);
 }
-// The ledger of messages follows those of all variants.
+// The limiter ID of messages follows those of all variants.
 [[nodiscard]] inline limit::Ledger message_ledger(const Rule& rule) noexcept {
   return ledger_of(static_cast<std::uint16_t>(1 + rule.overrides.size() + rule.tiers.size()), false);
 }

@@ -91,8 +91,8 @@ class Log : public LogReader {
   void clear() noexcept;
   void append(std::uint64_t word, LogStore::Ref spare) noexcept;
   void erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexcept;
-  // Returns the first entry at or after a mark; its cost is 0 if there is none. `*word` is set to its place
-  // if it is in a chunk.
+  // Returns the first entry at or after a mark; its cost is 0 if there is none. `*word` is set to its
+  // position if it is in a chunk.
   [[nodiscard]] LogEntry first_from(std::uint64_t mark, std::uint64_t** word) const noexcept;
 
   Cell& own_;

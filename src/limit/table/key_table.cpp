@@ -50,7 +50,7 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
   return line;
 }
 
-// Uses the overflow cell of the charge's ledger.
+// Uses the overflow cell of the charge's limiter ID.
 auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Locks& locks) -> Line {
   Line line;
   line.limiter = charge.limiter;
@@ -63,9 +63,9 @@ auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Loc
 }
 
 // Returns the state that a new slot starts with. The table may have had no room for this key, and then the
-// overflow cell of its ledger holds charges of it. Until that cell has drained, a new slot starts with its
-// state. Otherwise filling the table would buy a fresh limit. Permits are not inherited: they are released
-// where they were charged.
+// overflow cell of its limiter ID holds charges of it. Until that cell has drained, a new slot starts with
+// its state. Otherwise filling the table would buy a fresh limit. Permits are not inherited: they are
+// released where they were charged.
 Cell KeyTable::Impl::inherited(const Charge& charge, base::TimePoint now) const noexcept {
   if (holds(*charge.limiter)) return {};
   const Cell shared = overflow.cell(charge.rule, charge.ledger, *charge.limiter);

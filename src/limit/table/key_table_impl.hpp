@@ -81,10 +81,10 @@ struct KeyTable::Impl {
   // under the shard's lock, if the key was evicted: it had drained, so it equals a fresh key. `change` and
   // `change_log` receive the charge in the present numbers of the cell, which a reload may have changed.
   struct Where {
-    Turn charged;   // the earliest turn of the charge
-    bool overflow;  // the charge is in the overflow cell of its ledger
+    Turn charged;   // the earliest timestamp of the charge
+    bool overflow;  // the charge is in the overflow cell of its limiter ID
     base::TimePoint now;
-    Turn* turn;  // receives the turn of the change, or null. Shared cells have none
+    Turn* turn;  // receives the timestamp of the change, or null. Shared cells have none
   };
   template <class Change, class ChangeLog, class Anew>
   bool amend(const Charge& asked, const Where& where, Change change, ChangeLog change_log, Anew anew);

@@ -30,7 +30,7 @@ class KeyTable::Impl::Locks {
   Locks(const Locks&) = delete;
   Locks& operator=(const Locks&) = delete;
 
-  // Takes the turn of the bill that holds these locks.
+  // Takes the timestamp of the bill that holds these locks.
   Turn take_turn(base::TimePoint now) {
     Turn last = 0;
     for_each([&](const Shard& shard) { last = std::max(last, shard.turn); });

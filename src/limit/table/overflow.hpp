@@ -1,9 +1,9 @@
-// The overflow cells: keys share them if the table has no room for them. Each ledger of a rule has one,
-// because ledgers count separately here as well.
+// The overflow cells: keys share them if the table has no room for them. Each limiter ID of a rule has one,
+// because its limiters count separately here as well.
 //
-// A rule always has cells for its own two ledgers (itself and its elastic limiter). The first
-// kMostApart other ledgers that need a cell get one. Later ledgers share the two cells of their rule. Their
-// limiters may count in different units, so each cell stores its limiter and is converted when another
+// A rule always has cells for its own two limiter IDs (itself and its elastic limiter). The first
+// kMostApart other limiter IDs that need a cell get one. Later limiter IDs share the two cells of their rule.
+// Their limiters may count in different units, so each cell stores its limiter and is converted when another
 // limiter asks.
 //
 // Owned by the key table. Every member REQUIRES that the caller holds `mutex`. It is locked after the mutexes
@@ -36,7 +36,7 @@ class Overflow {
     return now.time_since_epoch().count() < live_until_[rule].load(std::memory_order_relaxed);
   }
 
-  // Returns the cell of a ledger, in the units of `limiter`.
+  // Returns the cell of a limiter ID, in the units of `limiter`.
   [[nodiscard]] Cell cell(RuleIndex rule, Ledger ledger, const Limiter& limiter) const noexcept {
     const auto found = cells_.find(name_of(rule, ledger));
     if (found == cells_.end()) return {};
@@ -90,8 +90,8 @@ class Overflow {
     Shared(const Limiter& limiter, const Cell& state) : units(limiter), cell(state) {}
   };
 
-  // Returns the cell of a ledger. A ledger without a cell of its own uses its rule's first or second cell, so
-  // that the two charges of an elastic rule never share one.
+  // Returns the cell of a limiter ID. A limiter ID without a cell of its own uses its rule's first or second
+  // cell, so that the two charges of an elastic rule never share one.
   [[nodiscard]] std::uint64_t name_of(RuleIndex rule, Ledger ledger) const noexcept {
     const std::uint64_t first = std::uint64_t{rule} << kRuleAt;
     const std::uint64_t own = first | ledger;
@@ -101,7 +101,7 @@ class Overflow {
   boost::unordered_flat_map<std::uint64_t, Shared> cells_;
   // By rule, in microseconds since the epoch. Written under the lock.
   std::array<std::atomic<std::int64_t>, kMaxRules> live_until_{};
-  std::size_t apart_ = 0;  // cells of ledgers other than a rule's own two
+  std::size_t apart_ = 0;  // cells of limiter IDs other than a rule's own two
   std::uint64_t charges_ = 0;
   std::uint64_t refusals_ = 0;
 };

@@ -1,5 +1,5 @@
 // The keys that were reset while requests were under way. Charges made before a reset are not refunded. A
-// shard knows the turn of its last reset, so only earlier charges need a lookup here.
+// shard knows the timestamp of its last reset, so only earlier charges need a lookup here.
 //
 // The last kMost resets are stored one by one. Older resets count for all keys: a charge before them is not
 // refunded, even if its own key was not reset. This errs on the safe side, and needs more than kMost resets
@@ -33,7 +33,7 @@ class Resets {
     oldest = {key, turn};
   }
 
-  // Returns true if the key was, or may have been, reset at or after `turn`.
+  // Returns true if the key was, or may have been, reset at or after that timestamp.
   [[nodiscard]] bool noted_since(const Key& key, Turn turn) const {
     const std::lock_guard lock(mutex_);
     if (next_ != 0 && turn <= forgotten_) return true;
@@ -50,7 +50,7 @@ class Resets {
   mutable std::mutex mutex_;
   std::vector<Reset> noted_;
   std::size_t next_ = 0;  // the next to overwrite, once there are kMost
-  Turn forgotten_ = 0;    // the latest turn that was overwritten
+  Turn forgotten_ = 0;    // the latest timestamp that was overwritten
 };
 
 }  // namespace weir::limit

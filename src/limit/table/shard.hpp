@@ -121,7 +121,7 @@ class alignas(kCacheLine) Shard {
   // later charge may have an earlier time.
   [[nodiscard]] base::TimePoint forgotten_at() const noexcept { return forgotten_at_; }
 
-  // Returns the turn of the last reset of a key (limit/table/resets.hpp); 0 if there was none.
+  // Returns the timestamp of the last reset of a key (limit/table/resets.hpp); 0 if there was none.
   [[nodiscard]] Turn last_reset() const noexcept { return last_reset_; }
   void note_reset() noexcept { last_reset_ = turn; }
 

@@ -316,7 +316,7 @@ const KeyPart* most_telling(const Rule& rule) noexcept {
 
 }  // namespace
 
-// Uses attributes only, without the rule's name. Rules that count all clients together share a place.
+// Uses attributes only, without the rule's name. Rules that count all clients together share a slot hash.
 limit::Place place_of_values(const Rule& rule, std::span<const KeyValue> values, base::SipKey key) {
   SipHash128 hash(key);
   const KeyPart* const telling = most_telling(rule);

@@ -13,7 +13,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::IsEmpty;
 
-// Returns the other readings; empty if there are none.
+// Returns the other interpretations; empty if there are none.
 PathReadings readings_of(std::string_view raw) {
   std::string scratch;
   PathReadings readings;
@@ -105,7 +105,7 @@ TEST(PathReadings, AreBoundedForLongPaths) {
   EXPECT_FALSE(readings_of("/x" + std::string(1000, 'a') + "/%2fadmin").too_many);
 }
 
-// Each reading is in normal form except for parameters, and no reading is listed twice.
+// Each interpretation is in normal form except for parameters, and no interpretation is listed twice.
 TEST(PathReadings, AreNormalisedAndUnique) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

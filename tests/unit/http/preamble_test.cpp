@@ -45,7 +45,7 @@ std::vector<Good> good() {
           {kSignature + "\x21\x31\0\xd8"s + std::string(216, 'u'), std::nullopt}};  // a unix socket
 }
 
-// A preamble that is cut anywhere needs more and is not a fault. Octets after a whole preamble are ignored.
+// A header that is cut anywhere needs more octets and is no fault. Octets after a whole header are ignored.
 TEST(Preamble, IsParsedForEverySplit) {
   for (const auto& [bytes, ends] : good()) {
     for (std::size_t cut = 0; cut < bytes.size(); ++cut)

@@ -42,7 +42,7 @@ TEST_F(Collect, PutsMatchingRulesIntoTheBillOfTheirStore) {
 }
 
 // Applies in a cluster (limit/place.hpp). The test above covers names without a cluster.
-TEST_F(Collect, NamesOfOneClientShareAPlaceInACluster) {
+TEST_F(Collect, NamesOfOneClientShareASlotHashInACluster) {
   rules_ = {rule_of("a", {"user"}), rule_of("b", {"path", "user"}),
             rule_of("c", {"ip"}),   rule_of("d", {"api_key|ip"}),
             rule_of("e", {}),       rule_of("f", {}),

@@ -121,7 +121,7 @@ TEST_F(GoldenNames, OfOverridesTiersAndElasticLimitsAreStable) {
 }
 
 // The first four digits of each name; the others are those of names without a cluster.
-TEST_F(GoldenNames, InAClusterBeginWithTheirPlace) {
+TEST_F(GoldenNames, InAClusterBeginWithTheirSlotHash) {
   const Names expected = {
       {"ip", "aca8"},
       {"user", "4f06"},

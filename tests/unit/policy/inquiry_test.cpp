@@ -79,7 +79,7 @@ TEST_F(InquiryTest, WithoutAHostUsesTheFirstThatLeadsToARoute) {
   inquiry.headers = {{"host", "b"}};
   EXPECT_EQ(host("/api"), std::nullopt);
   inquiry = {};
-  EXPECT_EQ(host("/api"), std::nullopt);  // the inquiry says that there is none
+  EXPECT_EQ(host("/api"), std::nullopt);  // the description says that there is none
 }
 
 TEST_F(InquiryTest, ShowsTheBodyAsFarAsRulesRead) {

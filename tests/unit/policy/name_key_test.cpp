@@ -232,9 +232,9 @@ TEST_F(NameKey, FollowsOnMissing) {
   EXPECT_EQ(name(rule), name({"user", "method"}));
 }
 
-// If the address replaces a missing part, it also determines the place. Otherwise all such clients would be
-// in one place of a cluster.
-TEST_F(NameKey, AddressThatReplacesAPartDeterminesThePlace) {
+// If the address replaces a missing part, it also determines the slot hash. Otherwise all such clients would
+// be on one node of a cluster.
+TEST_F(NameKey, AddressThatReplacesAPartDeterminesTheSlotHash) {
   Rule rule = rule_of("r", {"user", "path"});
   rule.on_missing = OnMissing::Ip;
   const auto place = place_of_client(rule, request_, kKey);

@@ -149,7 +149,7 @@ Route route(const char* name, Match match) {
 
 class RouteChoice : public testing::Test {
  protected:
-  // Returns the route, and whether readings lead to different routes.
+  // Returns the route, and whether interpretations lead to different routes.
   std::string choose(const std::string& target) {
     EXPECT_FALSE(described_.read(asking_for(target), settings_, {}, 1));
     const auto chosen = choose_route(routes_, described_.request());

@@ -80,7 +80,7 @@ TEST_F(SavedRuleTest, DistinguishesOverridesThatMatchAlike) {
   EXPECT_FALSE(reads());
 }
 
-// Overflow cells and snapshots tell limiters apart by their ledger.
+// Overflow cells and snapshots tell limiters apart by their limiter ID.
 TEST_F(SavedRuleTest, EveryLimiterThatCountsSeparatelyHasALedger) {
   is_.elastic = Elastic{.limiter = bucket(50), .while_load_below = 0.5};
   is_.overrides = {{.tier = {}, .limiter = bucket(1)}};

@@ -35,7 +35,7 @@ class SnapshotDamage : public testing::Test {
             kVariant,
             kNumbers,
             0,
-            0,   // one variant, its ledger, none of the limiters
+            0,   // one variant, its limiter ID, none of the limiters
             0};  // no shared cell
   }
   static Words of(const Limiter& limiter) {

@@ -218,7 +218,7 @@ TEST_F(SnapshotOfOneRule, RejectsAKeyOfAnotherAlgorithmThanItsRule) {
   }
 }
 
-// A new tier before it in the configuration gives this tier another ledger.
+// A new tier before it in the configuration gives this tier another limiter ID.
 TEST_F(SnapshotOfOneRule, RestoresOverflowCellsOfTiersByName) {
   const Limiter small = FixedWindow::make({3, 24h}).value();
   KeyTable table(10);

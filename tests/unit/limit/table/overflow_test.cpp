@@ -1,5 +1,5 @@
-// A table full of live keys. Newcomers share a cell for each ledger of a rule. That cell is charged, refunded
-// and settled like the cell of one key.
+// A table full of live keys. Newcomers share a cell for each limiter ID of a rule. That cell is charged,
+// refunded and settled like the cell of one key.
 #include "limit/table/overflow.hpp"
 
 #include "unit/limit/random_case.hpp"
@@ -196,7 +196,7 @@ TEST(Overflow, WindowsOfDifferentPeriodsDrainInTime) {
   EXPECT_TRUE(table.peek({key_of(1), &hourly, 10, 3, true, 2}, kStart + 2h).allowed);
 }
 
-// Ledgers beyond the bound share two cells, whose limiters count in different units.
+// Limiter IDs beyond the bound share two cells, whose limiters count in different units.
 TEST(Overflow, LedgersBeyondTheBoundShareTwoCellsOfTheirRule) {
   const Limiter bucket = token_bucket("1/h", 3), slow = token_bucket("1/h", 5);
   const auto taken = [](const Limiter& limiter, const Cell& cell) {
