@@ -48,7 +48,7 @@ class SlidingLog {
   struct Answer {
     Outcome outcome;
     std::uint64_t mark;          // where to enter the cost if the request is charged
-    base::TimePoint drained_at;  // of the log with the new entry, or without it when rejected
+    base::TimePoint drained_at;  // when the log drains, with the new entry if allowed
   };
   // `log` has newest() (0 if empty), total() of all entries, and walk(visit). walk() calls `visit` for the
   // entries, oldest first, until it returns false. Marks ascend.
