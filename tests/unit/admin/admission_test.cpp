@@ -19,13 +19,13 @@ unsigned refusal(const Admission& admission, const Question& question) {
   return said == nullptr ? 0 : said->status;
 }
 
-TEST(Admission, AHostIsOursByAddressAsLocalhostOrAsConfigured) {
+TEST(Admission, AcceptsAHostThatIsAnAddressLocalhostOrTheConfiguredName) {
   for (const char* host : {"127.0.0.1:9900", "127.0.0.1", "[::1]:9900", "[2001:db8::7]", "203.0.113.7:1",
                            "localhost:9900", "LOCALHOST", "Weir.Internal:9900", ""})
     EXPECT_TRUE(is_own_host(host, tcp("weir.internal"))) << host;
 }
 
-TEST(Admission, AHostThatAStrangerCouldNameIsNotOurs) {
+TEST(Admission, RejectsAHostThatAnotherSiteCouldHave) {
   for (const char* host :
        {"evil.example", "evil.example:9900", "localhost.evil.example", "127.0.0.1.evil.example",
         "[evil.example]", "[::1", "weir.internal.", ":9900", "127.0.0.1@evil.example", "[::1].evil.example",
@@ -33,11 +33,11 @@ TEST(Admission, AHostThatAStrangerCouldNameIsNotOurs) {
     EXPECT_FALSE(is_own_host(host, tcp("weir.internal"))) << host;
 }
 
-TEST(Admission, NoBrowserComesByAUnixSocket) {
+TEST(Admission, AcceptsAnyHostOnAUnixSocket) {
   EXPECT_TRUE(is_own_host("weir", {.host = {}, .port = 0, .unix_path = "/run/weir/admin.sock"}));
 }
 
-TEST(Admission, WithoutATokenAnotherHostIsRefusedWhereDataIs) {
+TEST(Admission, RejectsAnotherHostForDataWithoutAToken) {
   const Admission admission{Token(""), tcp("127.0.0.1")};
   const auto status = [&](std::string_view target, std::string_view host) {
     return refusal(admission, {.method = "GET", .target = target, .host = host});
@@ -48,7 +48,7 @@ TEST(Admission, WithoutATokenAnotherHostIsRefusedWhereDataIs) {
   EXPECT_EQ(status("/healthz", "weir.pod.local"), 0U);
 }
 
-TEST(Admission, WithATokenAnyHostWillDo) {
+TEST(Admission, AcceptsAnyHostWithAToken) {
   const Admission admission{Token("s3cret"), tcp("0.0.0.0")};
   Question question{.method = "GET", .target = "/metrics", .host = "weir:9900"};
   EXPECT_EQ(refusal(admission, question), 401U);
@@ -60,14 +60,14 @@ Question from(std::string_view origin, std::string_view site = {}) {
   return {.method = "POST", .target = "/", .host = "127.0.0.1:9900", .origin = origin, .fetch_site = site};
 }
 
-TEST(Admission, APageOfThisSiteAndACommandAreOfThisSite) {
+TEST(Admission, AcceptsThisSitesPageAndCommands) {
   EXPECT_FALSE(is_of_another_site(from("")));
   EXPECT_FALSE(is_of_another_site(from("http://127.0.0.1:9900")));
   EXPECT_FALSE(is_of_another_site(from("https://127.0.0.1:9900", "same-origin")));
   EXPECT_FALSE(is_of_another_site(from("", "none")));
 }
 
-TEST(Admission, APageOfAnotherSiteIsNot) {
+TEST(Admission, RejectsAnotherSitesPage) {
   for (const char* origin :
        {"http://evil.example", "http://127.0.0.1:8080", "http://127.0.0.1", "null", "http://localhost:9900"})
     EXPECT_TRUE(is_of_another_site(from(origin))) << origin;
@@ -76,7 +76,7 @@ TEST(Admission, APageOfAnotherSiteIsNot) {
   EXPECT_TRUE(is_of_another_site(from("http://127.0.0.1:9900", "cross-site")));
 }
 
-TEST(Admission, NothingMayBePutIntoAFrameOrGuessedAt) {
+TEST(Admission, ForbidsFramesAndTypeGuessing) {
   const auto value = [](std::string_view wanted) {
     for (const auto& [name, text] : kGuardingFields)
       if (name == wanted) return text;
@@ -89,7 +89,7 @@ TEST(Admission, NothingMayBePutIntoAFrameOrGuessedAt) {
   EXPECT_EQ(value("Referrer-Policy"), "no-referrer");
 }
 
-TEST(Answer, IsNotSaidAgainToWhoKnowsIt) {
+TEST(Answer, IsNotSentAgainIfTheClientHasIt) {
   const Answer page{.status = 200, .body = "text", .etag = "\"1a2b\""};
   const auto status = [&](std::string_view known) {
     return unless_known(page, {.method = "GET", .target = "/", .if_none_match = known}).status;

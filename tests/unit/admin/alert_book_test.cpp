@@ -58,7 +58,7 @@ class AlertBookTest : public LoginAlerts {
   AlertBook* speaker_ = &book_;
 };
 
-TEST_F(AlertBookTest, OneWhoseSettingsStayGoesOnAsItIs) {
+TEST_F(AlertBookTest, AnUnchangedAlertKeepsItsState) {
   book_.change({alert("a"), alert("b")}, at(0));
   fire();
   EXPECT_THAT(posted(1), ElementsAre("firing a to /hook", "firing b to /hook"));
@@ -69,7 +69,7 @@ TEST_F(AlertBookTest, OneWhoseSettingsStayGoesOnAsItIs) {
   EXPECT_EQ(book_.figures()[0].fired, 1);
 }
 
-TEST_F(AlertBookTest, OneThatIsRemovedWhileItFiresSaysThatItHasEnded) {
+TEST_F(AlertBookTest, ARemovedFiringAlertPostsItsEnd) {
   book_.change({alert("a")}, at(0));
   fire();
   EXPECT_THAT(posted(1), ElementsAre("firing a to /hook"));
@@ -81,7 +81,7 @@ TEST_F(AlertBookTest, OneThatIsRemovedWhileItFiresSaysThatItHasEnded) {
   EXPECT_EQ(log_.back(), "alert a has ended: 6 within the last period, the threshold is 3/s");
 }
 
-TEST_F(AlertBookTest, OneThatIsRemovedTriesNoMoreThanItsAttempts) {
+TEST_F(AlertBookTest, ARemovedAlertKeepsItsBoundOfAttempts) {
   book_.change({alert("a")}, at(0));
   fire();
   book_.change({}, at(2));
@@ -91,7 +91,7 @@ TEST_F(AlertBookTest, OneThatIsRemovedTriesNoMoreThanItsAttempts) {
   EXPECT_THAT(book_.speakers(), IsEmpty());
 }
 
-TEST_F(AlertBookTest, OneThatIsRenamedEndsUnderItsNameAndBeginsAnewUnderTheOther) {
+TEST_F(AlertBookTest, ARenamedAlertEndsAndStartsUnderTheNewName) {
   book_.change({alert("a")}, at(0));
   fire();
   (void)posted(1);
@@ -103,7 +103,7 @@ TEST_F(AlertBookTest, OneThatIsRenamedEndsUnderItsNameAndBeginsAnewUnderTheOther
   EXPECT_THAT(posted(4), ElementsAre("firing b to /hook"));
 }
 
-TEST_F(AlertBookTest, ItsEndGoesToTheWebhookThatHeardOfItsBeginning) {
+TEST_F(AlertBookTest, TheEndIsPostedToTheWebhookOfTheBeginning) {
   book_.change({alert("a")}, at(0));
   fire();
   (void)posted(1);
@@ -113,7 +113,7 @@ TEST_F(AlertBookTest, ItsEndGoesToTheWebhookThatHeardOfItsBeginning) {
   EXPECT_EQ(book_.figures()[0].ended, 1);
 }
 
-TEST_F(AlertBookTest, WhatDidNotGetThroughYetIsTakenOverByNewerNews) {
+TEST_F(AlertBookTest, ANewerMessageReplacesAnUndeliveredOne) {
   book_.change({alert("a")}, at(0));
   fire();
   (void)posted(1);
@@ -127,7 +127,7 @@ TEST_F(AlertBookTest, WhatDidNotGetThroughYetIsTakenOverByNewerNews) {
   EXPECT_EQ(book_.speakers().size(), 1);
 }
 
-TEST_F(AlertBookTest, OneThatHasEndedAlreadyIsHeardOfAllTheSame) {
+TEST_F(AlertBookTest, AnEndedAlertThatIsRemovedStillPostsItsEnd) {
   book_.change({alert("a")}, at(0));
   fire();
   (void)posted(1);
@@ -140,7 +140,7 @@ TEST_F(AlertBookTest, OneThatHasEndedAlreadyIsHeardOfAllTheSame) {
   EXPECT_THAT(book_.speakers(), IsEmpty());  // there was no message to send
 }
 
-TEST_F(AlertBookTest, OneThatAnotherProcessGoesOnWithIsToldOfOnce) {
+TEST_F(AlertBookTest, AnAlertThatAnotherProcessContinuesIsPostedOnce) {
   book_.change({alert("a"), alert("b")}, at(0));
   fire();
   EXPECT_THAT(posted(1), ElementsAre("firing a to /hook", "firing b to /hook"));
@@ -159,7 +159,7 @@ TEST_F(AlertBookTest, OneThatAnotherProcessGoesOnWithIsToldOfOnce) {
   EXPECT_THAT(posted(3), ElementsAre("ended b to /hook"));
 }
 
-TEST_F(AlertBookTest, WhatDidNotGetThroughYetIsSaidByWhoGoesOn) {
+TEST_F(AlertBookTest, TheNextProcessPostsUndeliveredMessages) {
   for (auto* book : {&book_, &other_}) book->change({alert("a")}, at(0));
   fire();
   EXPECT_THAT(posted(1, false), ElementsAre("firing a to /hook"));
@@ -175,7 +175,7 @@ TEST_F(AlertBookTest, WhatDidNotGetThroughYetIsSaidByWhoGoesOn) {
   EXPECT_THAT(posted(8), ElementsAre("ended a to /hook"));
 }
 
-TEST_F(AlertBookTest, WhereACertificateCannotBeReadNothingHasChanged) {
+TEST_F(AlertBookTest, AnUnreadableCertificateChangesNothing) {
   book_.change({alert("a")}, at(0));
   fire();
   auto faulty = alert("a", 1);

@@ -41,7 +41,7 @@ class AnswerTest : public ::testing::Test {
   Token token_{""};
 };
 
-TEST_F(AnswerTest, AlertsAreTold) {
+TEST_F(AnswerTest, MetricsIncludeAlerts) {
   EXPECT_THAT(metrics(), Not(HasSubstr("weir_alert")));
   sources_.alerts = [] {
     AlertFigures figures;
@@ -56,7 +56,7 @@ TEST_F(AnswerTest, AlertsAreTold) {
   EXPECT_THAT(metrics(), HasSubstr("weir_alert_posts_failed_total{alert=\"login\"} 2\n"));
 }
 
-TEST_F(AnswerTest, VerdictsAndUpstreamsErrorsAreTold) {
+TEST_F(AnswerTest, MetricsIncludeVerdictsAndUpstreamErrors) {
   one_.verdicts(observe::Verdict::Delayed).add(2);
   two_.verdicts(observe::Verdict::Delayed).add(3);
   two_.upstream(0).errors.add(4);
@@ -64,7 +64,7 @@ TEST_F(AnswerTest, VerdictsAndUpstreamsErrorsAreTold) {
   EXPECT_THAT(metrics(), HasSubstr("weir_upstream_errors_total{upstream=\"backend\"} 4\n"));
 }
 
-TEST_F(AnswerTest, LoadIsToldByKind) {
+TEST_F(AnswerTest, MetricsIncludeLoadByKind) {
   EXPECT_THAT(metrics(), Not(HasSubstr("weir_load")));
   sources_.load = [] { return std::vector<std::pair<const char*, double>>{{"cpu", 0.25}, {"queue", 1}}; };
   EXPECT_THAT(metrics(), HasSubstr("weir_load{kind=\"cpu\"} 0.25\n"));
@@ -77,7 +77,7 @@ TEST_F(AnswerTest, HealthIsOk) {
   EXPECT_EQ(get("/healthz?verbose").status, 200U);
 }
 
-TEST_F(AnswerTest, ReadinessAsksAnewAndSaysWhyNot) {
+TEST_F(AnswerTest, ReadinessIsCurrentAndGivesTheReason) {
   EXPECT_EQ(get("/readyz").body, R"({"ready":true})");
   Readiness now{false, "upstream backend: no server answers"};
   sources_.readiness = [&] { return now; };
@@ -89,7 +89,7 @@ TEST_F(AnswerTest, ReadinessAsksAnewAndSaysWhyNot) {
   EXPECT_EQ(get("/readyz").status, 200U);
 }
 
-TEST_F(AnswerTest, WhatThereIsNotAndWhatMayNotBeDone) {
+TEST_F(AnswerTest, UnknownPagesGet404AndWrongMethods405) {
   EXPECT_EQ(get("/nothing").status, 404U);
   EXPECT_EQ(get("/metrics/").status, 404U);
   EXPECT_EQ(boost::json::parse(get("/nothing").body).at("error").as_string(), "not_found");
@@ -101,7 +101,7 @@ TEST_F(AnswerTest, WhatThereIsNotAndWhatMayNotBeDone) {
   }
 }
 
-TEST_F(AnswerTest, ATokenIsAskedOfEverythingButTheProbes) {
+TEST_F(AnswerTest, EveryPageButTheProbesNeedsTheToken) {
   token_ = Token("s3cret");
   for (const char* target : {"/metrics", "/api/rules", "/api/overview", "/nothing"}) {
     const auto refused = get(target);
@@ -115,14 +115,14 @@ TEST_F(AnswerTest, ATokenIsAskedOfEverythingButTheProbes) {
   EXPECT_EQ(get("/nothing", "bearer s3cret").status, 404U);
 }
 
-TEST_F(AnswerTest, NothingButTheTokenWillDo) {
+TEST_F(AnswerTest, OnlyTheTokenIsAccepted) {
   token_ = Token("s3cret");
   for (const char* offered : {"", "s3cret", "Bearer", "Bearer ", "Bearer s3cre", "Bearer s3cretX",
                               "Bearer  s3cret", "Basic s3cret", "BearerXs3cret", "Bearer S3CRET"})
     EXPECT_EQ(get("/metrics", offered).status, 401U) << offered;
 }
 
-TEST_F(AnswerTest, RulesComeWithTheCountersOfAllWorkers) {
+TEST_F(AnswerTest, RulesIncludeTheCountersOfAllWorkers) {
   one_.decisions(1, observe::RuleOutcome::ShadowRefused).add(3);
   two_.decisions(1, observe::RuleOutcome::ShadowRefused).add(4);
   const auto rules = boost::json::parse(get("/api/rules").body).at("rules").as_array();
@@ -193,7 +193,7 @@ TEST_F(AnswerTest, LabelsCannotBreakOut) {
   EXPECT_THAT(metrics(), HasSubstr(R"(weir_requests_total{code="200",route="~^/a\"\\b\n"} 1)"));
 }
 
-TEST_F(AnswerTest, WhatIsNotThereIsNotShown) {
+TEST_F(AnswerTest, MetricsOmitAbsentParts) {
   EXPECT_THAT(metrics(), Not(HasSubstr("weir_redis")));
   EXPECT_THAT(metrics(), Not(HasSubstr("weir_keys")));
   sources_.key_table = [] {

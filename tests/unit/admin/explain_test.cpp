@@ -74,7 +74,7 @@ TEST_F(ExplainTest, ReadsEveryMember) {
   EXPECT_EQ(inquiry_.certificate_subject, "CN=a");
 }
 
-TEST_F(ExplainTest, SaysWhatIsWrongWithAQuestion) {
+TEST_F(ExplainTest, ExplainsAWrongRequest) {
   const std::pair<const char*, const char*> cases[] = {
       {"rubbish", "is not a JSON object of method, host, path"},
       {"[]", "is not a JSON object"},
@@ -91,7 +91,7 @@ TEST_F(ExplainTest, SaysWhatIsWrongWithAQuestion) {
 }
 
 // The three types that a form of another site can send are all rejected, whatever Origin the browser sends.
-TEST_F(ExplainTest, NoFormOfAnotherSiteCanAsk) {
+TEST_F(ExplainTest, RejectsFormsOfOtherSites) {
   for (const char* type :
        {"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"})
     EXPECT_EQ(explain("{}", type).status, 415U) << type;
@@ -104,7 +104,7 @@ TEST_F(ExplainTest, NoFormOfAnotherSiteCanAsk) {
   EXPECT_EQ(ask(question).status, 403U);
 }
 
-TEST_F(ExplainTest, NothingIsChangedByGet) {
+TEST_F(ExplainTest, GetChangesNothing) {
   const auto said = ask({.method = "GET", .target = "/api/explain"});
   EXPECT_EQ(said.status, 405U);
   EXPECT_EQ(said.allow, "POST");
@@ -116,7 +116,7 @@ TEST_F(ExplainTest, NothingIsChangedByGet) {
   EXPECT_EQ(question_.peer, "127.0.0.1:5");
 }
 
-TEST_F(ExplainTest, KeysComeDecodedAndInOrder) {
+TEST_F(ExplainTest, KeysAreDecodedAndInOrder) {
   EXPECT_EQ(keys("/api/keys?rule=per%2Dkey&key=ip%3A203.0.113.7&key=a+b").status, 200U);
   EXPECT_EQ(question_.rule, "per-key");
   EXPECT_EQ(question_.key, (std::vector<std::string>{"ip:203.0.113.7", "a b"}));
@@ -125,14 +125,14 @@ TEST_F(ExplainTest, KeysComeDecodedAndInOrder) {
   EXPECT_EQ(keys("/api/keys?rule=a&rule=b").status, 400U);
 }
 
-TEST_F(ExplainTest, WhatThereIsNotIsSaid) {
+TEST_F(ExplainTest, ReportsUnknownRules) {
   key_answer_ = {.status = 404, .error = "no rule is called \"r\": there are login"};
   const auto said = keys("/api/keys?rule=r");
   EXPECT_EQ(said.status, 404U);
   EXPECT_THAT(said.body, HasSubstr("there are login"));
 }
 
-TEST_F(ExplainTest, LimitsAreToldInSecondsAndForEverIsNull) {
+TEST_F(ExplainTest, LimitsAreInSecondsAndForeverIsNull) {
   policy::LimitState state{
       .choice = "tier pro", .limiter = "gcra 1/s, burst 0", .store = "redis", .note = {}, .digest = "ab"};
   state.known = true;

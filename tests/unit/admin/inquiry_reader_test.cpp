@@ -10,7 +10,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Optional;
 
-TEST(InquiryReader, LeavesOutNothingButDefaults) {
+TEST(InquiryReader, GivesMissingMembersTheirDefaults) {
   policy::Inquiry inquiry;
   ASSERT_EQ(read_inquiry("{}", inquiry), std::nullopt);
   EXPECT_EQ(inquiry.method, "GET");
@@ -19,19 +19,19 @@ TEST(InquiryReader, LeavesOutNothingButDefaults) {
   EXPECT_EQ(inquiry.peer, base::IpAddress::parse("127.0.0.1"));
 }
 
-TEST(InquiryReader, TellsNoHostFromAnEmptyOne) {
+TEST(InquiryReader, DistinguishesNoHostFromAnEmptyOne) {
   policy::Inquiry inquiry;
   ASSERT_EQ(read_inquiry(R"({"host":""})", inquiry), std::nullopt);
   EXPECT_EQ(inquiry.host, "");
 }
 
-TEST(InquiryReader, RefusesAListOfLinesThatAreNoTexts) {
+TEST(InquiryReader, RejectsAListOfOtherValuesThanTexts) {
   policy::Inquiry inquiry;
   EXPECT_THAT(read_inquiry(R"({"headers":{"Cookie":["a=1",2]}})", inquiry),
               Optional(HasSubstr("\"Cookie\" is not a string")));
 }
 
-TEST(InquiryReader, RefusesTextBehindTheObjectAndNestingWithoutEnd) {
+TEST(InquiryReader, RejectsTextBehindTheObjectAndEndlessNesting) {
   policy::Inquiry inquiry;
   EXPECT_THAT(read_inquiry("{} x", inquiry), Optional(HasSubstr("is not a JSON object")));
   const std::string deep = R"({"headers":)" + std::string(10'000, '[');

@@ -14,7 +14,7 @@ File any_file() {
   return {std::fopen("/dev/null", "r"), std::fclose};
 }
 
-TEST(ProcessReader, TellsOfThisProcess) {
+TEST(ProcessReader, ReadsThisProcess) {
   const auto before = ProcessReader().read();
   ASSERT_TRUE(before);
   EXPECT_GT(before->resident_bytes, 1U << 20);
@@ -25,7 +25,7 @@ TEST(ProcessReader, TellsOfThisProcess) {
   EXPECT_EQ(ProcessReader(false).read()->open_descriptors, before->open_descriptors + 1);
 }
 
-TEST(ProcessReader, WhereTheKernelDoesNotSayDescriptorsAreSeldomCounted) {
+TEST(ProcessReader, CountsDescriptorsRarelyIfTheKernelDoesNotReportThem) {
   ProcessReader reader(false);
   const auto begin = ProcessReader::Clock::now();
   const auto before = reader.read(begin)->open_descriptors;

@@ -28,7 +28,7 @@ class BodyTest : public ServerTest {
   policy::Inquiry taken_;  // written on the loop's thread; read after an answer
 };
 
-TEST_F(BodyTest, ComesWholeInPiecesAndChunked) {
+TEST_F(BodyTest, IsReadInPiecesAndChunked) {
   begin();
   auto one = client();
   one.say(post("Content-Length: 13\r\n", "{\"path\":"));
@@ -40,7 +40,7 @@ TEST_F(BodyTest, ComesWholeInPiecesAndChunked) {
   EXPECT_EQ(taken_.target, "/b");
 }
 
-TEST_F(BodyTest, IsAskedForWhereItsSenderWaitsForTheWord) {
+TEST_F(BodyTest, IsRequestedBy100Continue) {
   begin();
   auto one = client();
   one.say(post("Content-Length: 2\r\nExpect: 100-continue\r\nConnection: close\r\n", ""));
@@ -58,7 +58,7 @@ TEST_F(BodyTest, HasABound) {
   EXPECT_THAT(ask(kHealth), EndsWith("ok\n"));
 }
 
-TEST_F(BodyTest, ThatDoesNotComeIsNotWaitedForLonger) {
+TEST_F(BodyTest, HasADeadline) {
   ServerOptions options;
   options.head_deadline = std::chrono::hours(1);
   options.deadline = base::Duration{100'000};
@@ -66,7 +66,7 @@ TEST_F(BodyTest, ThatDoesNotComeIsNotWaitedForLonger) {
   EXPECT_THAT(ask(post("Content-Length: 10\r\n", "{")), StartsWith("HTTP/1.1 408 "));
 }
 
-TEST_F(BodyTest, ThatIsNoBodyIsRefused) {
+TEST_F(BodyTest, IsRejectedIfMalformed) {
   begin();
   EXPECT_THAT(ask(post("Transfer-Encoding: chunked\r\n", "x\r\n")), StartsWith("HTTP/1.1 400 "));
 }

@@ -49,7 +49,7 @@ TEST_F(ServerTest, HeadIsGetWithoutTheBody) {
   EXPECT_THAT(said, EndsWith("\r\n\r\n"));
 }
 
-TEST_F(ServerTest, ChallengesWhoeverHasNoToken) {
+TEST_F(ServerTest, ChallengesRequestsWithoutAToken) {
   ServerOptions options;
   options.token = "s3cret";
   begin(options);
@@ -63,7 +63,7 @@ TEST_F(ServerTest, ChallengesWhoeverHasNoToken) {
 }
 
 // DNS rebinding: a browser loads a stranger's page by a name that now leads to this listener.
-TEST_F(ServerTest, AnotherSitesNameIsRefusedWhereNoTokenIs) {
+TEST_F(ServerTest, RejectsAnotherSitesNameWithoutAToken) {
   begin();
   EXPECT_THAT(ask("GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"),
               StartsWith("HTTP/1.1 403 "));
@@ -71,14 +71,14 @@ TEST_F(ServerTest, AnotherSitesNameIsRefusedWhereNoTokenIs) {
               StartsWith("HTTP/1.1 200 "));
 }
 
-TEST_F(ServerTest, SaysWhichMethodsWouldDo) {
+TEST_F(ServerTest, NamesTheAllowedMethods) {
   begin();
   const auto said = ask("DELETE /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   EXPECT_THAT(said, StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"));
   EXPECT_THAT(said, HasSubstr("Allow: GET, HEAD\r\n"));
 }
 
-TEST_F(ServerTest, RefusesWhatIsTooLargeOrNoHttp) {
+TEST_F(ServerTest, RejectsLargeHeadsAndOtherBytes) {
   begin();
   const std::string large = "GET /healthz HTTP/1.1\r\nHost: a\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n";
   // The server does not read half of it, and still its response must not be lost to a reset.
@@ -94,7 +94,7 @@ TEST_F(ServerTest, RefusesWhatIsTooLargeOrNoHttp) {
 }
 
 // A request without Host passed the check. If it had two, only the first was checked.
-TEST_F(ServerTest, ARequestHasOneHost) {
+TEST_F(ServerTest, RequiresExactlyOneHost) {
   begin();
   const auto status_of = [&](std::string_view version, std::string_view hosts) {
     const auto said = ask("GET /metrics HTTP/" + std::string(version) + "\r\n" + std::string(hosts) +
@@ -110,7 +110,7 @@ TEST_F(ServerTest, ARequestHasOneHost) {
   EXPECT_THAT(ask("GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 400"));
 }
 
-TEST_F(ServerTest, WhatIsToldAtOnceIsAnsweredAtOnce) {
+TEST_F(ServerTest, AnswersAnImmediateResultAtOnce) {
   std::string peers;
   sources_.reload = [&](const std::string& peer, const ReloadDone& done) {
     peers += peer + " ";
@@ -132,7 +132,7 @@ TEST_F(ServerTest, WhatIsToldAtOnceIsAnsweredAtOnce) {
   EXPECT_THAT(peers, ::testing::MatchesRegex("127\\.0\\.0\\.1:[0-9]+ 127\\.0\\.0\\.1:[0-9]+ "));
 }
 
-TEST_F(ServerTest, ClosesWhoDoesNotFinishItsHeadInTime) {
+TEST_F(ServerTest, ClosesAConnectionWithoutAHeadInTime) {
   ServerOptions options;
   options.head_deadline = base::Duration{100'000};
   begin(options);
@@ -143,7 +143,7 @@ TEST_F(ServerTest, ClosesWhoDoesNotFinishItsHeadInTime) {
   EXPECT_EQ(slow.hear_all(), "");
 }
 
-TEST_F(ServerTest, ClosesWhoStaysSilentBetweenTwoRequests) {
+TEST_F(ServerTest, ClosesAnIdleConnection) {
   ServerOptions options;
   options.head_deadline = std::chrono::hours(1);
   options.deadline = base::Duration{100'000};
@@ -154,7 +154,7 @@ TEST_F(ServerTest, ClosesWhoStaysSilentBetweenTwoRequests) {
 }
 
 // Silent connections filled the listener, and health checks failed until the deadline.
-TEST_F(ServerTest, ANewcomerTakesThePlaceOfWhoHasGotNowhereForLongest) {
+TEST_F(ServerTest, ANewConnectionReplacesTheOneWithoutProgressForLongest) {
   begin(crowded(3));
   auto silent = client();
   auto slow = client();
@@ -170,7 +170,7 @@ TEST_F(ServerTest, ANewcomerTakesThePlaceOfWhoHasGotNowhereForLongest) {
   EXPECT_THAT(answered.hear_all(), EndsWith("ok\n"));
 }
 
-TEST_F(ServerTest, WhoDoesNotHangUpAfterTheLastAnswerKeepsNobodyOut) {
+TEST_F(ServerTest, ALingeringConnectionDoesNotKeepOthersOut) {
   begin(crowded(1));
   auto stayer = client();
   stayer.say("rubbish\r\n\r\n");
@@ -178,7 +178,7 @@ TEST_F(ServerTest, WhoDoesNotHangUpAfterTheLastAnswerKeepsNobodyOut) {
   EXPECT_THAT(ask(kHealth), EndsWith("ok\n"));
 }
 
-TEST_F(ServerTest, WhatIsRecordedGoesOnAfterAClockThatThrew) {
+TEST_F(ServerTest, RecordingContinuesAfterAnException) {
   int looks = 0;
   sources_.now = [&looks] {
     if (looks++ == 0) throw std::bad_alloc();
@@ -217,7 +217,7 @@ TEST_F(ServerTest, StoppingClosesConnectionsAndTheLoopEnds) {
   EXPECT_EQ(idle.hear_all(), "");
 }
 
-TEST_F(ServerTest, APortInUseIsNamed) {
+TEST_F(ServerTest, NamesAPortInUse) {
   begin();
   ServerOptions options;
   options.address = server_->bound();
@@ -228,7 +228,7 @@ TEST_F(ServerTest, APortInUseIsNamed) {
 }
 
 // After a kill -9, no process listens on the socket's file.
-TEST_F(ServerTest, AUnixSocketThatWasLeftBehindIsReplaced) {
+TEST_F(ServerTest, ReplacesALeftoverUnixSocket) {
   std::string folder = (std::filesystem::temp_directory_path() / "weir-admin-XXXXXX").string();
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   ServerOptions options;

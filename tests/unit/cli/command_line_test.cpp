@@ -48,7 +48,7 @@ TEST(CommandLine, ShowsItsVersion) {
   EXPECT_THAT(say({"run", "--help"}).out, HasSubstr("--config"));
 }
 
-TEST(CommandLine, AWrongOneExitsWithTwoAndSaysWhy) {
+TEST(CommandLine, AWrongCommandLineExitsWithTwoAndSaysWhy) {
   const std::pair<std::vector<std::string>, std::string> wrong[] = {
       {{},
        "weir: no command; expected one of \"run\", \"reload\", \"upgrade\", \"check\", \"redis-check\", "
@@ -78,7 +78,7 @@ TEST(CommandLine, AWrongOneExitsWithTwoAndSaysWhy) {
   }
 }
 
-TEST(CommandLine, WhatIsTypedGoesBeforeTheFileAndTheFileBeforeWhatIsUsual) {
+TEST(CommandLine, OptionsHavePriorityOverTheFileAndTheFileOverDefaults) {
   const auto access = [](const TypedAccess& typed, const Settings* file) {
     const auto found = find_access(typed, file).value();
     return found ? found->address.to_string() + " " + found->token : "nobody";
@@ -99,7 +99,7 @@ TEST(CommandLine, WhatIsTypedGoesBeforeTheFileAndTheFileBeforeWhatIsUsual) {
   EXPECT_FALSE(find_access({"9900", ""}, nullptr));
 }
 
-TEST(CommandLine, CheckShowsWhatWasUnderstood) {
+TEST(CommandLine, CheckPrintsTheDescription) {
   const Folder folder;
   const auto said = say({"check", "--config", folder.write(kFile, kLeast)});
   EXPECT_EQ(said.code, 0);
@@ -117,7 +117,7 @@ TEST(CommandLine, CheckShowsWhatWasUnderstood) {
   EXPECT_THAT(said.err, HasSubstr("warning: rule \"all\""));
 }
 
-TEST(CommandLine, CheckTellsMachinesWhatWasUnderstood) {
+TEST(CommandLine, CheckPrintsTheDescriptionAsJson) {
   const Folder folder;
   const auto file = folder.write(kFile, with("[log]\naccess = \"none/access.log\"\n"));
   const auto said = say({"check", "--json", "--config", file});
@@ -133,7 +133,7 @@ TEST(CommandLine, CheckTellsMachinesWhatWasUnderstood) {
                 "\n"));
 }
 
-TEST(CommandLine, CheckTellsMachinesEveryMistake) {
+TEST(CommandLine, CheckPrintsEveryMistakeAsJson) {
   const Folder folder;
   const auto file = folder.write(kFile, with("[server]\nworkers = -1\n"));
   const auto said = say({"check", "--json", "--config", file});
@@ -152,7 +152,7 @@ TEST(CommandLine, CheckWarnsOfAnAccessLogThatCannotBeOpened) {
                                   " cannot be opened: No such file or directory"));
 }
 
-TEST(CommandLine, StrictCheckExitsWithOneWhereThereIsAWarning) {
+TEST(CommandLine, StrictCheckExitsWithOneAfterAWarning) {
   const Folder folder;
   const auto warned = folder.write(kFile, kLeast);
   EXPECT_EQ(say({"check", "--config", warned}).code, 0);
@@ -228,21 +228,21 @@ class OneAnswer {
   std::thread thread_;
 };
 
-TEST(Health, IsGoodWhenTheAdminListenerAnswers200) {
+TEST(Health, SucceedsIfTheAdminListenerAnswers200) {
   OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
   EXPECT_EQ(run_health(server.address()), 0);
   EXPECT_EQ(server.request(), "GET /healthz HTTP/1.1\r\nHost: " + server.address().to_string() +
                                   "\r\nConnection: close\r\n\r\n");
 }
 
-TEST(Health, IsBadWhenItAnswersAnythingElse) {
+TEST(Health, FailsOnAnyOtherResponse) {
   for (const auto* answer : {"HTTP/1.1 503 Service Unavailable\r\n\r\n", "HTTP/1.1", "SSH-2.0-x 200\r\n"}) {
     OneAnswer server(answer);
     EXPECT_EQ(say({"health", "--admin", server.address().to_string()}).code, 1) << answer;
   }
 }
 
-TEST(Health, IsBadWhenNobodyListens) {
+TEST(Health, FailsIfNobodyListens) {
   std::uint16_t port = 0;
   { port = OneAnswer("").address().port; }
   const auto said = say({"health", "--admin", "127.0.0.1:" + std::to_string(port)});
@@ -251,7 +251,7 @@ TEST(Health, IsBadWhenNobodyListens) {
   EXPECT_EQ(say({"health", "--admin", "unix:/nowhere/weir.sock"}).code, 1);
 }
 
-TEST(Health, WaitsTwoSecondsForAnAnswerAndNoLonger) {
+TEST(Health, WaitsTwoSecondsForAResponse) {
   const OneAnswer silent("");
   const auto start = std::chrono::steady_clock::now();
   const auto said = say({"health", "--admin", silent.address().to_string()});

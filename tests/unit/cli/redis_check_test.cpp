@@ -32,7 +32,7 @@ class RedisCheck : public ::testing::Test {
   redis::Inspection found_;
 };
 
-TEST_F(RedisCheck, SaysWhatItFound) {
+TEST_F(RedisCheck, PrintsItsFindings) {
   const auto said = report();
   EXPECT_EQ(said.text,
             "redis cache:6379\n"
@@ -50,7 +50,7 @@ TEST_F(RedisCheck, SaysWhatItFound) {
   EXPECT_THAT(said.warnings, IsEmpty());
 }
 
-TEST_F(RedisCheck, WarnsOfEveryPolicyThatMayForgetAKey) {
+TEST_F(RedisCheck, WarnsOfEveryPolicyThatMayEvictAKey) {
   for (const char* policy : {"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu",
                              "volatile-random", "volatile-ttl"}) {
     found_.facts.eviction = policy;
@@ -69,14 +69,14 @@ TEST_F(RedisCheck, WarnsOfRoundTripsBeyondTheTimeout) {
   EXPECT_THAT(report().warnings, ElementsAre(HasSubstr("the median round trip")));
 }
 
-TEST_F(RedisCheck, WarnsOfClocksFarApartAndNotWithinTheError) {
+TEST_F(RedisCheck, WarnsOfClockDifferencesAboveTheError) {
   found_.clock = redis::ClockDifference{-1200ms, 200ms};
   EXPECT_THAT(report().warnings, IsEmpty());
   found_.clock->ahead -= 1us;
   EXPECT_THAT(report().warnings, ElementsAre(HasSubstr("more than a second apart")));
 }
 
-TEST_F(RedisCheck, WarnsOfWhatItMayNotAsk) {
+TEST_F(RedisCheck, WarnsOfDeniedCommands) {
   found_.denied = {"PING: NOPERM"};
   EXPECT_THAT(report().warnings, ElementsAre(HasSubstr("PING: NOPERM")));
 }
@@ -88,7 +88,7 @@ TEST_F(RedisCheck, NamesTheKeyOfTheSecretThatWeirsShareWithoutKeySecret) {
   EXPECT_THAT(report().warnings, IsEmpty());
 }
 
-TEST_F(RedisCheck, FindsFaultWithAForeignValueInPlaceOfTheSharedSecret) {
+TEST_F(RedisCheck, RejectsAForeignValueInPlaceOfTheSharedSecret) {
   using State = redis::SecretLook::State;
   state_.key_secret.clear();
   found_.secret = redis::SecretLook{State::Foreign, "a list"};
@@ -106,7 +106,7 @@ TEST_F(RedisCheck, FindsFaultWithAForeignValueInPlaceOfTheSharedSecret) {
   EXPECT_THAT(report().warnings, ElementsAre("this check could not look at weir:secret: NOPERM"));
 }
 
-TEST_F(RedisCheck, FindsFaultWithWhatCannotBeUsed) {
+TEST_F(RedisCheck, ReportsFaultsThatPreventUse) {
   found_.facts.version = "6.0.16";
   EXPECT_THAT(report().faults, ElementsAre(HasSubstr("too old")));
   found_.facts.version = "6.2.0";
@@ -121,7 +121,7 @@ TEST_F(RedisCheck, FindsFaultWithWhatCannotBeUsed) {
   EXPECT_THAT(report().faults, ElementsAre("scripts: NOPERM"));
 }
 
-TEST_F(RedisCheck, SaysNoMoreOfOneThatIsNotThere) {
+TEST_F(RedisCheck, PrintsOnlyThatANodeIsUnreachable) {
   found_ = {};
   found_.address = state_.redis->address;
   found_.unreachable = "Connection refused";
@@ -131,7 +131,7 @@ TEST_F(RedisCheck, SaysNoMoreOfOneThatIsNotThere) {
               ElementsAre("Connection refused (expected a Redis where url of [state.redis] says)"));
 }
 
-TEST(ReadInfo, KnowsRedisAndValkey) {
+TEST(ReadInfo, ReadsRedisAndValkey) {
   const auto redis = redis::read_info(
       "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n\r\n# Memory\r\nused_memory:123\r\n"
       "used_memory_human:1K\r\nmaxmemory:456\r\nmaxmemory_policy:noeviction\r\n# "

@@ -20,7 +20,7 @@ std::vector<std::string> mistakes(const std::string& lines) {
 }
 constexpr const char* kHook = "webhook = \"https://hooks.example.com/weir?x=1#y\"\n";
 
-TEST(Alerts, AreReadWithTheirDefaults) {
+TEST(Alerts, ReadsSettingsAndDefaults) {
   const auto settings = parse_settings(
       alert(std::string("rule = \"login\"\nrefused_above = \"100/min\"\n") + kHook), "weir.toml");
   ASSERT_EQ(settings.alerts.size(), 1U);
@@ -38,7 +38,7 @@ TEST(Alerts, AreReadWithTheirDefaults) {
   EXPECT_EQ(read.timeout, std::chrono::seconds(5));
 }
 
-TEST(Alerts, ThereIsOneThingToWatch) {
+TEST(Alerts, RequiresExactlyOneSubject) {
   EXPECT_THAT(mistakes(std::string("refused_above = \"1/s\"\n") + kHook),
               ElementsAre("alert[#1]: found 0 of rule, upstream and store; expected one"));
   EXPECT_THAT(
@@ -52,7 +52,7 @@ TEST(Alerts, ThereIsOneThingToWatch) {
               ElementsAre("alert[#1].store: found without a rule that has its state in Redis"));
 }
 
-TEST(Alerts, TheThresholdIsThatOfWhatIsWatched) {
+TEST(Alerts, RequiresTheThresholdOfTheSubject) {
   EXPECT_THAT(mistakes(std::string("rule = \"login\"\n") + kHook),
               ElementsAre("alert[#1].refused_above: missing; expected a rate such as \"100/min\""));
   EXPECT_THAT(mistakes(std::string("rule = \"login\"\nfailures_above = \"1/s\"\n") + kHook),
@@ -62,7 +62,7 @@ TEST(Alerts, TheThresholdIsThatOfWhatIsWatched) {
       ElementsAre("alert[#1].refused_above: found a period below a second; expected one of at least 1s"));
 }
 
-TEST(Alerts, AWebhookIsAnAddressWithoutAUser) {
+TEST(Alerts, RejectsAWebhookThatIsNoAddressOrHasAUser) {
   for (const char* wrong : {"hooks.example.com", "ftp://a/b", "https://", "https://user@a/b", "https://a:0/",
                             "https://a/ b", "https://unix:/run/x"})
     EXPECT_THAT(
@@ -78,13 +78,13 @@ TEST(Alerts, AWebhookIsAnAddressWithoutAUser) {
           "alert[#1].authorization: found characters that no field may have; expected visible ASCII"));
 }
 
-TEST(Alerts, NamesAreTheirOwn) {
+TEST(Alerts, RejectsTwoAlertsOfOneName) {
   const std::string one = std::string("rule = \"login\"\nrefused_above = \"1/s\"\n") + kHook;
   EXPECT_THAT(mistakes(one + "[[alert]]\n" + one),
               ElementsAre("alert[#2].name: found \"login\" twice; expected a name of its own"));
 }
 
-TEST(AlertMistakes, SayWhatIsWrongWithAPortAndNeverAPassword) {
+TEST(AlertMistakes, ExplainAWrongPortAndNeverShowAPassword) {
   const auto of = [](const std::string& webhook) {
     const auto mistakes = mistakes_in(
         with("[[alert]]\nstore = \"redis\"\nfailures_above = \"1/s\"\nwebhook = \"" + webhook + "\"\n"));

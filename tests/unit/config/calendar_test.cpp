@@ -42,7 +42,7 @@ class Zone {
   }
 };
 
-TEST(Calendars, DaysAndMonthsAreTheCLibrarys) {
+TEST(Calendars, AgreeWithTheCLibraryOnDaysAndMonths) {
   const auto seed = std::random_device{}();
   std::cout << "[     SEED ] " << seed << '\n';
   std::mt19937_64 random(seed);
@@ -75,7 +75,7 @@ TEST(Calendars, DaysAndMonthsAreTheCLibrarys) {
   }
 }
 
-TEST(Calendars, ADayHas23Or25HoursAsClocksChange) {
+TEST(Calendars, GiveADay23Or25HoursWhenClocksChange) {
   const auto berlin = calendar("Europe/Berlin");
   const auto spring = berlin->day(utc(2026, 3, 29, 12));
   EXPECT_EQ(spring, (limit::Interval{utc(2026, 3, 28, 23), utc(2026, 3, 29, 22)}));
@@ -85,24 +85,24 @@ TEST(Calendars, ADayHas23Or25HoursAsClocksChange) {
   EXPECT_EQ(berlin->day(utc(2100, 7, 1, 12)).start, utc(2100, 6, 30, 22)) << "by the rule beyond the table";
 }
 
-TEST(Calendars, WhereMidnightIsSkippedTheDayBeginsLater) {
+TEST(Calendars, StartADayLaterWhereMidnightIsSkipped) {
   const auto day = calendar("America/Sao_Paulo")->day(utc(2018, 11, 4, 12));  // 00:00 became 01:00
   EXPECT_EQ(day, (limit::Interval{utc(2018, 11, 4, 3), utc(2018, 11, 5, 2)}));
 }
 
-TEST(Calendars, WhereMidnightComesTwiceTheDayBeginsWithTheFirst) {
+TEST(Calendars, StartADayAtTheFirstOfTwoMidnights) {
   const auto day = calendar("America/Havana")->day(utc(2024, 11, 3, 12));  // 01:00 became 00:00
   EXPECT_EQ(day, (limit::Interval{utc(2024, 11, 3, 4), utc(2024, 11, 4, 5)}));
 }
 
-TEST(Calendars, ADayThatWasSkippedIsNeverToday) {
+TEST(Calendars, NeverReturnASkippedDay) {
   const auto samoa = calendar("Pacific/Apia");  // skipped from 29 to 31 December 2011 at the date line
   const auto jump = utc(2011, 12, 30, 10);
   EXPECT_EQ(samoa->day(jump - 1us), (limit::Interval{jump - 24h, jump}));
   EXPECT_EQ(samoa->day(jump), (limit::Interval{jump, jump + 24h}));
 }
 
-TEST(Calendars, AZoneThatIsNoneIsRefused) {
+TEST(Calendars, RejectAnUnknownZone) {
   for (const char* name : {"", "Europe/Nowhere", "Europe", "EEST5"})
     EXPECT_FALSE(load_calendar(name)) << name;
 }

@@ -32,14 +32,14 @@ const WrongConfiguration kWrong[] = {
 
 class CapacityMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(CapacityMistakes, NamesTheCostAndWhatFits) {
+TEST_P(CapacityMistakes, NameTheCostAndTheHighestCostThatFits) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
 INSTANTIATE_TEST_SUITE_P(App, CapacityMistakes, ::testing::ValuesIn(kWrong),
                          [](const auto& wrong) { return wrong.param.name; });
 
-TEST(Capacity, TakesACostThatSomeLimitOfTheRuleAdmits) {
+TEST(Capacity, AcceptsACostThatOneLimitOfTheRuleAdmits) {
   for (const char* more :
        {"cost = 10\n", "cost = 11\nburst = 11\n", "cost = 11\nsoft = \"10%\"\n",
         "cost = 11\nelastic = { limit = \"20/s\", while_load_below = 0.7 }\n",
@@ -48,7 +48,7 @@ TEST(Capacity, TakesACostThatSomeLimitOfTheRuleAdmits) {
 }
 
 // A queue counts requests, whatever they cost.
-TEST(Capacity, OfAQueueIsAnyCost) {
+TEST(Capacity, AQueueAdmitsAnyCost) {
   for (unsigned queue = 0; queue < 4; ++queue)
     for (unsigned cost = 1; cost < 6; ++cost) {
       const auto bucket = limit::LeakyBucket::make({10, std::chrono::seconds(1)}, queue, base::kForever);

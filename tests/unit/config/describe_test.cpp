@@ -20,7 +20,7 @@ std::string rules_below(const std::string& route, const std::string& rule) {
   return text.substr(text.find("route "));
 }
 
-TEST(Describe, LeavesOutRulesThatPlainlyNeverApply) {
+TEST(Describe, OmitsRulesThatCertainlyNeverApply) {
   const auto none = HasSubstr("no rule applies");
   EXPECT_THAT(rules_below(R"({ path = "/a" })", R"({ path = "/b" })"), none);
   EXPECT_THAT(rules_below(R"({ path = "/a" })", R"({ path = "/b/*" })"), none);
@@ -30,7 +30,7 @@ TEST(Describe, LeavesOutRulesThatPlainlyNeverApply) {
   EXPECT_THAT(rules_below(R"({ host = "a" })", R"({ host = "b" })"), none);
 }
 
-TEST(Describe, ListsRulesThatMayApplyWithTheirCondition) {
+TEST(Describe, ListsRulesThatMayApplyWithTheirConditions) {
   const auto listed = HasSubstr("rule \"x\": token_bucket 1/s, burst 1");
   EXPECT_THAT(rules_below(R"({ path = "/a" })", R"({ path = "/a" })"), listed);
   EXPECT_THAT(rules_below(R"({ path = "/a/*" })", R"({ path = "/a/b" })"), listed);
@@ -42,7 +42,7 @@ TEST(Describe, ListsRulesThatMayApplyWithTheirCondition) {
   EXPECT_THAT(rules_below("{}", "{}"), AllOf(listed, Not(HasSubstr("where"))));
 }
 
-TEST(Describe, SaysWhatTellsClientsApart) {
+TEST(Describe, ShowsTheKeyOfARule) {
   const Folder folder;
   policy::CountryFile countries;
   countries.add("203.0.113.0", 24, "CH");
@@ -65,7 +65,7 @@ TEST(Describe, SaysWhatTellsClientsApart) {
   EXPECT_THAT(text, Not(HasSubstr("0123456789abcdef")));
 }
 
-TEST(Describe, SaysWhatARequestCosts) {
+TEST(Describe, ShowsTheCostOfARequest) {
   const auto of = [](const std::string& cost) {
     return describe(parse_settings(with_rule("cost = " + cost + "\n"), kFile));
   };
@@ -75,7 +75,7 @@ TEST(Describe, SaysWhatARequestCosts) {
               HasSubstr(", cost by header X-Cost x 100, else 3\n"));
 }
 
-TEST(Describe, SaysWhatIsReadOfBodies) {
+TEST(Describe, ShowsHowMuchOfBodiesIsRead) {
   const auto text = describe(parse_settings(
       with_rule(
           "cost = { json = \"/amount\", scale = 100 }\n"
@@ -89,7 +89,7 @@ TEST(Describe, SaysWhatIsReadOfBodies) {
   EXPECT_THAT(describe(parse_settings(kLeast, kFile)), Not(HasSubstr("bodies")));
 }
 
-TEST(Describe, SaysWhatIsSoftAndElastic) {
+TEST(Describe, ShowsSoftAndElasticLimits) {
   const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
   EXPECT_THAT(of("soft = \"20%\"\n"),
               HasSubstr("rule \"x\": token_bucket 10/s, burst 10, soft up to 12, per"));
@@ -97,7 +97,7 @@ TEST(Describe, SaysWhatIsSoftAndElastic) {
               HasSubstr("burst 10, elastic token_bucket 20/s, burst 20 while load is below 0.7, per"));
 }
 
-TEST(Describe, TellsWhatAnswersSettle) {
+TEST(Describe, ShowsWhatResponsesSettle) {
   const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
   EXPECT_THAT(of("charge = { status = [\"401\", \"5xx\", \"300-303\"] }\n"),
               HasSubstr(", in memory, charged on 401, 5xx, 300-303\n"));
@@ -108,7 +108,7 @@ TEST(Describe, TellsWhatAnswersSettle) {
               HasSubstr(", charged on 2xx, cost by json /usage/total of the answer x 100, reserve 5\n"));
 }
 
-TEST(Describe, TellsWhatHappensWhenServersFail) {
+TEST(Describe, ShowsTimeoutsRetriesAndEjection) {
   EXPECT_THAT(
       describe(parse_settings(kLeast, kFile)),
       HasSubstr("\n    connect 1s, of all 5s; response 30s, idle 1min, tunnel 5min, 100-continue after 1s\n"
@@ -132,7 +132,7 @@ TEST(Describe, TellsWhatHappensWhenServersFail) {
                 "    asked every 2s for at most 1s: down after 3 faults, back after 2 of 200-299, 404\n"));
 }
 
-TEST(Describe, TellsHowOftenNamesAreLookedUp) {
+TEST(Describe, ShowsHowOftenNamesAreLookedUp) {
   const auto of = [](const char* more) {
     return describe(parse_settings(with(std::string("[[upstream]]\nname = \"b\"\n") + more), kFile));
   };
@@ -143,7 +143,7 @@ TEST(Describe, TellsHowOftenNamesAreLookedUp) {
   EXPECT_THAT(of("servers = [\"[::1]:1\", \"unix:/a\"]\n"), Not(HasSubstr("looked up")));
 }
 
-TEST(Describe, TellsMessagesAndUpgrades) {
+TEST(Describe, ShowsMessageLimitsAndUpgrades) {
   const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
   EXPECT_THAT(of("messages = \"20/s\"\n"), HasSubstr(", in memory, messages 20/s, burst 20, else delayed\n"));
   EXPECT_THAT(of("messages = \"2/s\"\nmessages_burst = 9\nmessages_over = \"close\"\n"),
@@ -154,7 +154,7 @@ TEST(Describe, TellsMessagesAndUpgrades) {
               HasSubstr("upstream \"api\", may change to chat\n"));
 }
 
-TEST(Describe, TellsWhomItBelievesAndHowMuchItTakes) {
+TEST(Describe, ShowsTrustedProxiesAndBounds) {
   EXPECT_THAT(describe(parse_settings(kLeast, kFile)),
               HasSubstr("listener 127.0.0.1:8080 plain\n"
                         "bounds: heads up to 16KiB, 16384 connections\n"
@@ -173,7 +173,7 @@ TEST(Describe, TellsWhomItBelievesAndHowMuchItTakes) {
   EXPECT_THAT(text, HasSubstr("idle 75s\ntrusted proxies 10.0.0.0/8 unix:, clients by Forwarded\n"));
 }
 
-TEST(Describe, TellsTheBoundsOfRoutes) {
+TEST(Describe, ShowsTheBoundsOfRoutes) {
   EXPECT_THAT(describe(parse_settings(with("[[route]]\nname = \"a\"\nupstream = \"api\"\nmax_head = "
                                            "\"4KiB\"\nmax_body = 1000\nhonor_upstream_retry_after = true\n"),
                                       kFile)),
@@ -181,7 +181,7 @@ TEST(Describe, TellsTheBoundsOfRoutes) {
                         "stands for all\n"));
 }
 
-TEST(Describe, TellsAlertsWithoutTheirSecrets) {
+TEST(Describe, ShowsAlertsWithoutSecrets) {
   const auto text = describe(parse_settings(
       with("[[alert]]\nrule = \"all\"\nrefused_above = \"100/min\"\nfor = \"30s\"\n"
            "webhook = \"https://hooks.example.com/SECRET\"\nauthorization = \"Bearer HUSH\"\n"
@@ -198,7 +198,7 @@ TEST(Describe, TellsAlertsWithoutTheirSecrets) {
   EXPECT_THAT(text, Not(HasSubstr("HUSH")));
 }
 
-TEST(Describe, TellsPrioritiesThatAreNotTheDefault) {
+TEST(Describe, ShowsPrioritiesOtherThanTheDefault) {
   const auto text =
       describe(parse_settings(with_rule("algorithm = \"leaky_bucket\"\nqueue_per_client = 3\n"
                                         "tiers = { pro = { limit = \"20/s\", priority = 1 } }\n"
@@ -210,7 +210,7 @@ TEST(Describe, TellsPrioritiesThatAreNotTheDefault) {
   EXPECT_THAT(text, HasSubstr(", at most 3 of one client\n"));
 }
 
-TEST(Describe, SaysHowLongPlacesInRedisLast) {
+TEST(Describe, ShowsTheLeaseTimeOfPermitsInRedis) {
   const std::string state =
       "store = \"redis\"\n[state]\nredis = { url = \"redis://a\", lease_time = \"3s\" }\n";
   const auto of = [&](const std::string& rule) {
@@ -220,7 +220,7 @@ TEST(Describe, SaysHowLongPlacesInRedisLast) {
   EXPECT_THAT(of("limit = \"5/s\"\n"), HasSubstr("redis a:6379\n"));
 }
 
-TEST(Describe, SaysHowMuchIsTakenInAdvance) {
+TEST(Describe, ShowsHowMuchIsTakenInAdvance) {
   const std::string state = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\n";
   const auto of = [&](const std::string& rule) {
     return describe(parse_settings(std::string(kLeast) + "[[rule]]\nname = \"y\"\n" + rule + state, kFile));

@@ -10,31 +10,31 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(Differences, AreLinesThatOneTextHasAndTheOtherHasNot) {
+TEST(Differences, AreLinesThatOnlyOneTextHas) {
   EXPECT_THAT(differences("a\nb\nc\n", "a\nd\nc\n"), ElementsAre("no longer: b", "now: d"));
   EXPECT_THAT(differences("", "a"), ElementsAre("now: a"));
   EXPECT_THAT(differences("a", ""), ElementsAre("no longer: a"));
   EXPECT_THAT(differences("a\nb\n", "a\nb"), IsEmpty());
 }
 
-TEST(Differences, AreToldOnceEachInTheOrderOfTheirText) {
+TEST(Differences, AreReportedOnceInTheOrderOfTheText) {
   EXPECT_THAT(differences("z\nold\nz\nold\nb\n", "y\nnew\ny\nb\nnew\na"),
               ElementsAre("no longer: z", "no longer: old", "now: y", "now: new", "now: a"));
 }
 
-TEST(Differences, DoNotLieInOrderNorNumberNorBlanks) {
+TEST(Differences, IgnoreOrderRepetitionAndBlankLines) {
   EXPECT_THAT(differences("b\na\n    c\na\n    c\n", "a\n    c\n\n   \nb\n"), IsEmpty());
   EXPECT_THAT(differences("route 1\n    rule a\n    rule b\n", "route 1\n    rule b\n    rule a\n"),
               IsEmpty());
 }
 
-TEST(Differences, AreToldWithWhatTheyStandUnder) {
+TEST(Differences, IncludeTheLabelOfTheParent) {
   EXPECT_THAT(differences("upstream \"a\": x\n    connect 1s\n", "upstream \"a\": x\n    connect 2s\n"),
               ElementsAre("no longer: upstream \"a\": connect 1s", "now: upstream \"a\": connect 2s"));
 }
 
 // Both texts have the same lines, but under different rules.
-TEST(Differences, LieInTheRuleThatALineIsOf) {
+TEST(Differences, IncludeTheRuleOfALine) {
   const auto text = [](const std::string& login, const std::string& api) {
     return "route \"all\": everything\n    rule \"login\": 5/day\n      where path " + login +
            "\n    rule \"api\": 9/s\n      where path " + api + "\n";
@@ -45,7 +45,7 @@ TEST(Differences, LieInTheRuleThatALineIsOf) {
                           "now: rule \"login\": where path /items", "now: rule \"api\": where path /login"));
 }
 
-TEST(Differences, LieInWhereARuleApplies) {
+TEST(Differences, IncludeTheRoutesThatARuleAppliesTo) {
   const std::string before = "route \"1\": x\n    rule \"a\": 5/s\nroute \"2\": y\n    no rule applies\n";
   EXPECT_THAT(
       differences(before, "route \"1\": x\n    no rule applies\nroute \"2\": y\n    rule \"a\": 5/s\n"),
@@ -57,7 +57,7 @@ TEST(Differences, LieInWhereARuleApplies) {
       << "told of the rule, not of each route";
 }
 
-TEST(Differences, LieInTheOrderWhereTheFirstThatMatchesDecides) {
+TEST(Differences, IncludeTheOrderIfTheFirstMatchDecides) {
   EXPECT_THAT(differences("route \"1\": x\nroute \"2\": y\nroute \"3\": z\n",
                           "route \"4\": w\nroute \"2\": y\nroute \"1\": x\n"),
               ElementsAre("no longer: route \"3\": z", "now: route \"4\": w",
@@ -69,7 +69,7 @@ TEST(Differences, LieInTheOrderWhereTheFirstThatMatchesDecides) {
 }
 
 // All lines differ and many are equal, as with thousands of routes that have the same rules.
-TEST(Differences, OfVeryManyLinesAreFoundAllTheSame) {
+TEST(Differences, AreFoundInVeryManyLines) {
   constexpr int kRoutes = 4'000, kRules = 30;
   const auto text = [](const std::string& word) {
     std::string lines;

@@ -111,7 +111,7 @@ void expect_described(const DocumentTable& table, const KeySpec& key) {
   EXPECT_FALSE(table.cell(*row, "what it does").empty());
 }
 
-TEST(DocumentedKeys, AreAllThatTheSchemaHas) {
+TEST(DocumentedKeys, IncludeEveryKeyOfTheSchema) {
   for (const auto& [name, heading, spec] : kDescribed) {
     SCOPED_TRACE(heading);
     const auto sections = document(name);
@@ -124,7 +124,7 @@ TEST(DocumentedKeys, AreAllThatTheSchemaHas) {
   }
 }
 
-TEST(DocumentedKeys, AreNoneThatTheSchemaLacks) {
+TEST(DocumentedKeys, IncludeOnlyKeysOfTheSchema) {
   for (const auto& [name, heading, spec] : kDescribed) {
     const auto sections = document(name);
     const auto* table = table_of(sections, heading);

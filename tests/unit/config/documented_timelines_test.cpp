@@ -149,7 +149,7 @@ void play(const DocumentTable& table, const limit::Limiter& limiter) {
   }
 }
 
-TEST(DocumentedTimelines, AreWhatTheLimitersDo) {
+TEST(DocumentedTimelines, MatchTheLimiters) {
   std::map<std::string, int> played;  // by algorithm
   for (const auto& section : limiters_document())
     for (const auto& table : section.tables) {
@@ -163,7 +163,7 @@ TEST(DocumentedTimelines, AreWhatTheLimitersDo) {
   EXPECT_EQ(played.size(), 8) << "every algorithm has one";
 }
 
-TEST(DocumentedTimelines, StandBesideConfigurationsThatAreUnderstood) {
+TEST(DocumentedTimelines, HaveValidConfigurations) {
   int read = 0;
   for (const auto& section : limiters_document()) {
     if (section.toml.empty()) continue;

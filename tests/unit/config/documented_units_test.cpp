@@ -33,7 +33,7 @@ DocumentTable units() {
   return {};
 }
 
-TEST(DocumentedUnits, AreThoseThatAreTaken) {
+TEST(DocumentedUnits, AreExactlyTheAcceptedUnits) {
   const std::map<std::string, base::Duration> kLengths = {{"microsecond", 1us}, {"millisecond", 1ms},
                                                           {"second", 1s},       {"minute", 1min},
                                                           {"hour", 1h},         {"day, of 24 hours", 24h}};
@@ -62,7 +62,7 @@ TEST(DocumentedUnits, AreThoseThatAreTaken) {
   EXPECT_EQ(documented, taken);
 }
 
-TEST(DocumentedUnits, ExamplesAreTaken) {
+TEST(DocumentedUnits, HaveValidExamples) {
   const auto table = units();
   ASSERT_EQ(table.rows.size(), 7u);
   for (const auto& row : table.rows)

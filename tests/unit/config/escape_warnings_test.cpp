@@ -15,7 +15,7 @@ std::string beside_ip(const std::string& more, const std::string& of_ip = "") {
   return with_rule(more + "[[rule]]\nname = \"ip\"\nlimit = \"9/s\"\nkey = [\"ip\"]\n" + of_ip);
 }
 
-TEST(EscapeWarnings, OfNoInventedKeysWhereEachAddressIsLimitedToo) {
+TEST(EscapeWarnings, AreSilentAboutInventedKeysIfEachAddressIsLimitedToo) {
   const auto warned = Contains(HasSubstr("rule \"x\" tells clients apart by API keys"));
   const std::string by_key = "key = [\"api_key|ip\"]\nmatch = { path = \"/a/*\" }\n";
   EXPECT_THAT(warnings_of(beside_ip(by_key)), Not(warned));
@@ -26,7 +26,7 @@ TEST(EscapeWarnings, OfNoInventedKeysWhereEachAddressIsLimitedToo) {
       << "one client could use up the limit of everybody";
 }
 
-TEST(EscapeWarnings, OfKeysThatAClientMayLeaveOut) {
+TEST(EscapeWarnings, NameKeysThatAClientMayLeaveOut) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   const auto warned = Contains(HasSubstr("a client that leaves it out escapes the rule"));
   EXPECT_THAT(
@@ -51,7 +51,7 @@ TEST(EscapeWarnings, OfKeysThatAClientMayLeaveOut) {
     EXPECT_THAT(of("key = " + std::string(key) + "\n"), Not(warned)) << key;
 }
 
-TEST(EscapeWarnings, OfNoKeyLeftOutWhereTheMatchAsksForIt) {
+TEST(EscapeWarnings, AreSilentIfTheMatchRequiresTheKey) {
   const auto of = [](const std::string& key, const std::string& match) {
     return warnings_of(with_rule("key = [\"" + key + "\"]\nmatch = { " + match + " }\n"));
   };
@@ -85,7 +85,7 @@ unsigned escapes_of(const std::string& key, const std::string& more = "") {
   return kinds;
 }
 
-TEST(EscapeWarnings, OfEachKeyThatAClientEscapes) {
+TEST(EscapeWarnings, NameEachKeyThatAClientCanEscape) {
   const std::pair<const char*, unsigned> cases[] = {
       {R"([])", kNone},
       {R"(["ip"])", kNone},
@@ -123,7 +123,7 @@ TEST(EscapeWarnings, OfEachKeyThatAClientEscapes) {
   for (const auto& [key, kinds] : cases) EXPECT_EQ(escapes_of(key), kinds) << key;
 }
 
-TEST(EscapeWarnings, OfNoValueMadeUpWhereTheMatchLeavesOnlySoMany) {
+TEST(EscapeWarnings, AreSilentIfTheMatchBoundsTheValues) {
   for (const auto& [key, match] : {std::pair{"method", "methods = [\"GET\", \"POST\"]"},
                                    {"host", "host = \"a.example\""},
                                    {"path", "path = \"/login\""},
@@ -145,7 +145,7 @@ TEST(EscapeWarnings, OfNoValueMadeUpWhereTheMatchLeavesOnlySoMany) {
 }
 
 // A configuration that follows the advice gets no warning of that kind.
-TEST(EscapeWarnings, OfAHostAdviseNothingThatAClientEscapesAgain) {
+TEST(EscapeWarnings, AdviseForAHostWhatNoClientCanEscape) {
   const auto warned = located_warnings_of(with_rule("key = [\"ip\", \"host\"]\n"));
   EXPECT_THAT(
       warned,
@@ -170,7 +170,7 @@ std::vector<std::string> warnings_of_keys(const std::vector<std::string>& tiers,
   return texts;
 }
 
-TEST(EscapeWarnings, OfTiersOfTheKeysFileThatNoRuleNames) {
+TEST(EscapeWarnings, NameTiersOfTheKeysFileThatNoRuleNames) {
   const auto unnamed = HasSubstr("is named by no rule or route");
   EXPECT_THAT(
       warnings_of_keys({"pro", "premuim", "premuim"},
@@ -190,7 +190,7 @@ TEST(EscapeWarnings, OfTiersOfTheKeysFileThatNoRuleNames) {
       << "each tier has a count of its own";
 }
 
-TEST(EscapeWarnings, OfTiersThatNobodyNamesUnlessTheKeysFileSaysMore) {
+TEST(EscapeWarnings, IgnoreUnnamedTiersIfTheKeysFileHasHolders) {
   const auto of = [](const std::string& more) {
     const Folder folder;
     folder.write("keys.toml", "[[key]]\nkey = \"k\"\ntier = \"gold\"\n" + more);

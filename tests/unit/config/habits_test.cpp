@@ -16,7 +16,7 @@ std::string rule(const std::string& more) {
   return with("[[rule]]\nname = \"x\"\n" + more);
 }
 
-TEST(Habits, RatesInOtherWordsAreAnsweredWithTheLimitToWrite) {
+TEST(Habits, OtherSpellingsOfRatesGetTheLimitToWrite) {
   for (const auto& [text, line] : {std::pair{"rate = \"10r/s\"\n", "limit = \"10/s\""},
                                    {"rate = 10\n", "limit = \"10/s\""},
                                    {"rate = \"10/second\"\n", "limit = \"10/s\""},
@@ -29,7 +29,7 @@ TEST(Habits, RatesInOtherWordsAreAnsweredWithTheLimitToWrite) {
         << text;
 }
 
-TEST(Habits, KeysOfOtherProxiesAreAnsweredWithTheKeyToWrite) {
+TEST(Habits, KeysOfOtherProxiesGetTheKeyToWrite) {
   for (const auto& [text, line] :
        {std::pair{"zone = \"one:10m\"\n",
                   "zone: unknown key; leave it out: each rule has counters of its own"},
@@ -60,7 +60,7 @@ TEST(Habits, KeysOfOtherProxiesAreAnsweredWithTheKeyToWrite) {
     EXPECT_THAT(mistakes_in(rule(text)), Contains(HasSubstr(line))) << text;
 }
 
-TEST(Habits, OtherSectionsHaveThemToo) {
+TEST(Habits, OtherSectionsGetAdviceToo) {
   for (const auto& [text, line] :
        {std::pair{"[log]\nlevel = \"warning\"\n", "log.level: found \"warning\"; write level = \"warn\""},
         {"[[listener]]\naddress = \"a:1\"\ntls = { cert = \"a\", key = \"b\" }\n",
@@ -82,7 +82,7 @@ TEST(Habits, OtherSectionsHaveThemToo) {
     EXPECT_THAT(mistakes_in(with(text)), Contains(HasSubstr(line))) << text;
 }
 
-TEST(Habits, SingleAndDoubleBracketsAreToldApart) {
+TEST(Habits, WrongBracketsGetTheHeaderToWrite) {
   for (const char* name : {"rule", "route", "listener", "upstream", "alert"}) {
     const std::string word(name);
     EXPECT_THAT(mistakes_in("[" + word + "]\nname = \"x\"\n"),
@@ -99,7 +99,7 @@ TEST(Habits, SingleAndDoubleBracketsAreToldApart) {
 }
 
 // The reader accepts the suggested texts.
-TEST(Habits, NearestRatesAndDurationsAreGood) {
+TEST(Habits, SuggestedRatesAndDurationsAreValid) {
   for (const char* text :
        {"10r/s", "10 requests per second", "5/minute", "1/hours", "3/2weeks", "20 / 10 secs"}) {
     const auto near = nearest_rate(text);

@@ -32,7 +32,7 @@ TEST_F(KeysFileTest, FindsHoldersByKeyAndByDigest) {
   EXPECT_EQ(ring.find("c"), nullptr);
 }
 
-TEST_F(KeysFileTest, TellsWhereATierIsGivenFirstAndWhetherItStandsAlone) {
+TEST_F(KeysFileTest, ReportsTheFirstKeyOfATierAndWhetherItHasHolders) {
   read(
       "[[key]]\nkey = \"a\"\ntier = \"gold\"\n[[key]]\nkey = \"b\"\ntier = \"gold\"\nuser = \"u\"\n"
       "[[key]]\nkey = \"c\"\ntier = \"free\"\n");
@@ -42,7 +42,7 @@ TEST_F(KeysFileTest, TellsWhereATierIsGivenFirstAndWhetherItStandsAlone) {
   EXPECT_TRUE(keys_.tiers["free"].alone);
 }
 
-TEST_F(KeysFileTest, SaysWhatIsWrongAndShowsNoKey) {
+TEST_F(KeysFileTest, ReportsMistakesWithoutShowingAKey) {
   read(
       "[[key]]\nkey = \"secret\"\nsha256 = \"secret\"\n[[key]]\nsha256 = \"secret\"\n[[key]]\n"
       "[[key]]\nkey = \"secret\"\n[[key]]\nkey = \"secret\"\n");
@@ -55,7 +55,7 @@ TEST_F(KeysFileTest, SaysWhatIsWrongAndShowsNoKey) {
   EXPECT_EQ(keys_.ring.size(), 1);
 }
 
-TEST_F(KeysFileTest, QuotesNoLineThatIsNoToml) {
+TEST_F(KeysFileTest, NeverQuotesALineThatIsNotToml) {
   for (const char* line :
        {"kye = \"secret", "keys \"secret\"", "key = \"sec\\qret\"", "secret", "key = secret", "[secret"}) {
     Mistakes mistakes;

@@ -25,7 +25,7 @@ std::vector<std::string> mistakes(const std::string& more) {
   return mistakes_in(rule(more));
 }
 
-TEST(LimiterReader, UnderstandsEveryAlgorithm) {
+TEST(LimiterReader, ReadsEveryAlgorithm) {
   EXPECT_EQ(understood("limit = \"10/s\"\nalgorithm = \"token_bucket\"\nburst = 3\n"),
             "token_bucket 10/s, burst 3");
   EXPECT_EQ(understood("limit = \"50/6h\"\nrefill = \"stepwise\"\nburst = 200\n"),
@@ -59,7 +59,7 @@ TEST(LimiterReader, ASoftMarginWidensEachQuota) {
               ElementsAre(HasSubstr("rule[x].soft: not of adaptive_concurrency")));
 }
 
-TEST(LimiterReader, UnderstandsCalendars) {
+TEST(LimiterReader, ReadsCalendars) {
   const std::string fixed = "algorithm = \"fixed_window\"\n";
   EXPECT_EQ(understood(fixed + "limit = \"5/day\"\nalign = \"day\"\n"),
             "fixed_window 5/day by the calendar of UTC");
@@ -81,7 +81,7 @@ TEST(LimiterReader, UnderstandsCalendars) {
               ElementsAre(HasSubstr("rule[x].timezone: says nothing without a calendar")));
 }
 
-TEST(LimiterReader, ATierHasTheRulesMethodAndItsOwnNumbers) {
+TEST(LimiterReader, ATierHasTheRulesAlgorithmAndItsOwnNumbers) {
   const auto rules =
       parse_settings(rule("limit = \"5/month\"\nalgorithm = \"fixed_window\"\nalign = \"month\"\n"
                           "tiers = { pro = { limit = \"50/month\" } }\n"
@@ -95,7 +95,7 @@ TEST(LimiterReader, ATierHasTheRulesMethodAndItsOwnNumbers) {
       ElementsAre(HasSubstr("rule[x].tiers.pro.limit: found a string; expected a whole number from 1")));
 }
 
-TEST(LimiterReader, SaysWhatAnAlgorithmLacks) {
+TEST(LimiterReader, NamesKeysThatAnAlgorithmLacks) {
   EXPECT_THAT(
       mistakes("limit = \"10001/h\"\nalgorithm = \"sliding_log\"\n"),
       ElementsAre("weir.toml:13: rule[x].limit: a sliding log of 10001 would remember each of them; at most "
@@ -115,7 +115,7 @@ TEST(LimiterReader, SaysWhatAnAlgorithmLacks) {
               ElementsAre(HasSubstr("a bucket must be at least 1us long")));
 }
 
-TEST(LimiterReader, WhatIsInFlightIsANumber) {
+TEST(LimiterReader, RequiresWholeNumbersForConcurrency) {
   const std::string concurrency = "algorithm = \"concurrency\"\n";
   EXPECT_THAT(mistakes(concurrency + "limit = \"10/s\"\n"),
               ElementsAre("weir.toml:14: rule[x].limit: found a string; expected a whole number from 1 to "
@@ -135,7 +135,7 @@ TEST(LimiterReader, WhatIsInFlightIsANumber) {
 const std::string kRedis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\nreplicas = 2\n";
 
 // At low load, the elastic limit refused requests that the rule itself would have admitted.
-TEST(LimiterReader, AnElasticLimitWithLessOfAnythingThanItsRuleWasTaken) {
+TEST(LimiterReader, RejectsAnElasticLimitBelowTheRulesOwn) {
   const auto of = [](const std::string& own, const std::string& elastic) {
     return mistakes(own + "elastic = { " + elastic + ", while_load_below = 0.7 }\n");
   };
@@ -160,7 +160,7 @@ TEST(LimiterReader, AnElasticLimitWithLessOfAnythingThanItsRuleWasTaken) {
   EXPECT_THAT(of(queue + "max_wait = \"10s\"\n", "limit = \"20/s\""), IsEmpty());
 }
 
-TEST(LimiterReader, RedisKnowsAllThatCountWhatWasAdmitted) {
+TEST(LimiterReader, AcceptsRedisForEveryAlgorithmThatCountsAdmissions) {
   for (const std::string word :
        {"token_bucket", "gcra", "leaky_bucket", "fixed_window", "sliding_log", "sliding_window"}) {
     const auto plain = "limit = \"6/day\"\nalgorithm = \"" + word + "\"\n";
@@ -181,7 +181,7 @@ TEST(LimiterReader, RedisKnowsAllThatCountWhatWasAdmitted) {
               IsEmpty());
 }
 
-TEST(LimiterReader, EachFallsBackToItsShare) {
+TEST(LimiterReader, GivesEachAlgorithmItsLocalShare) {
   const auto share = [](const std::string& more) {
     const auto settings = parse_settings(rule(more + kRedis), kFile);
     return limit::describe(settings.rules[1].local_share.value());
@@ -196,7 +196,7 @@ TEST(LimiterReader, EachFallsBackToItsShare) {
   EXPECT_EQ(share("limit = 9\nalgorithm = \"concurrency\"\n"), "concurrency 4 in flight");
 }
 
-TEST(LimiterReader, WhatIsLearnedStaysHere) {
+TEST(LimiterReader, RejectsRedisForAdaptiveConcurrency) {
   EXPECT_THAT(mistakes("limit = 5\nalgorithm = \"concurrency\"\n" + kRedis), IsEmpty());
   EXPECT_THAT(mistakes("min = 1\nmax = 5\nalgorithm = \"adaptive_concurrency\"\n" + kRedis),
               ElementsAre(HasSubstr("stays in the process, for it follows what this weir has under way")));

@@ -18,7 +18,7 @@ std::string texts(const std::string& key, const std::string& good, const std::st
   return list(key, '"' + good + '"', '"' + bad + '"');
 }
 
-TEST(ListMistakes, OfServers) {
+TEST(ListMistakes, NameTheLineOfAServer) {
   const auto of = [](const std::string& bad) {
     return mistakes_in(with("[[upstream]]\nname = \"b\"\n" + list("servers", "\"a:1\"", bad)));
   };
@@ -31,7 +31,7 @@ TEST(ListMistakes, OfServers) {
               ElementsAre(StartsWith("weir.toml:15: upstream[b].servers[#2].weight: found 0")));
 }
 
-TEST(ListMistakes, OfTheWrongType) {
+TEST(ListMistakes, NameTheLineOfAnElementOfAWrongType) {
   EXPECT_THAT(mistakes_in(with_rule(list("key", "\"ip\"", "5"))),
               ElementsAre("weir.toml:16: rule[x].key: found a list with a whole number in it; expected a "
                           "list of strings: write key = [\"ip\", \"5\"]"));
@@ -40,7 +40,7 @@ TEST(ListMistakes, OfTheWrongType) {
       ElementsAre(StartsWith("weir.toml:16: rule[x].overrides: found a list with a whole number in it")));
 }
 
-TEST(ListMistakes, OfConditions) {
+TEST(ListMistakes, NameTheLineOfACondition) {
   const auto of = [](const std::string& key, const std::string& good, const std::string& bad) {
     return mistakes_in(with_rule("[rule.match]\n" + texts(key, good, bad)));
   };
@@ -55,7 +55,7 @@ TEST(ListMistakes, OfConditions) {
               ElementsAre(StartsWith("weir.toml:17: rule[x].match.body_contains: ")));
 }
 
-TEST(ListMistakes, OfAllOtherLists) {
+TEST(ListMistakes, NameTheLineInAllOtherLists) {
   EXPECT_THAT(mistakes_in(with_rule(texts("key", "ip", "ipp"))),
               ElementsAre(StartsWith("weir.toml:16: rule[x].key: ")));
   EXPECT_THAT(mistakes_in(with_rule("[rule.charge]\n" + texts("status", "401", "9xx"))),

@@ -82,7 +82,7 @@ const std::vector<Read>& reads() {
   return kReads;
 }
 
-TEST(SchemaPatterns, TakeWhatTheLoaderTakes) {
+TEST(SchemaPatterns, MatchEveryTextThatTheLoaderAccepts) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -105,7 +105,7 @@ TEST(SchemaPatterns, TakeWhatTheLoaderTakes) {
   }
 }
 
-TEST(SchemaPatterns, LetPassWhatReadsTheEnvironment) {
+TEST(SchemaPatterns, MatchTextsWithEnvironmentVariables) {
   for (const auto& read : reads())
     EXPECT_TRUE(std::regex_search("a${B:-c}", std::regex(whole_text(read.pattern)))) << read.pattern;
 }
@@ -124,7 +124,7 @@ void expect_whole(const TableSpec& spec, std::set<const TableSpec*>& seen) {
   }
 }
 
-TEST(SchemaJson, EveryTableSaysWhatItHolds) {
+TEST(SchemaJson, DefinesTheKeysOfEveryTable) {
   std::set<const TableSpec*> seen;
   expect_whole(schema::kRoot, seen);
   for (const auto* spec :
@@ -132,7 +132,7 @@ TEST(SchemaJson, EveryTableSaysWhatItHolds) {
     EXPECT_TRUE(seen.contains(spec));
 }
 
-TEST(SchemaJson, LeavesOutWhatALaterVersionBrings) {
+TEST(SchemaJson, OmitsKeysThatARuleDoesNotHave) {
   const auto text = schema_as_json();
   const auto rule = text.substr(text.find("\"rule\": {\n      \"type\": \"object\""));
   const auto keys = rule.substr(0, rule.find("\n    },"));

@@ -87,7 +87,7 @@ std::string literal(const KeySpec& key) {
   }
 }
 
-TEST(Schema, RefusesWhatNoTableKnows) {
+TEST(Schema, RejectsUnknownKeysInEveryTable) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -103,7 +103,7 @@ TEST(Schema, RefusesWhatNoTableKnows) {
   }
 }
 
-TEST(Schema, GuessesWhatWasMeant) {
+TEST(Schema, SuggestsTheNearestKey) {
   for (const auto& door : doors()) {
     for (const auto& key : door.spec->keys) {
       if (key.name.size() < 4) continue;
@@ -117,7 +117,7 @@ TEST(Schema, GuessesWhatWasMeant) {
   }
 }
 
-TEST(Schema, RefusesADateForEveryKey) {
+TEST(Schema, RejectsADateForEveryKey) {
   for (const auto& door : doors())
     for (const auto& key : door.spec->keys) {
       if (!key.instead.empty()) continue;
@@ -129,7 +129,7 @@ TEST(Schema, RefusesADateForEveryKey) {
     }
 }
 
-TEST(Schema, SaysWhereAKeyBelongsThatIsAnotherTables) {
+TEST(Schema, NamesTheTableOfAMisplacedKey) {
   int refused = 0;
   for (const auto& door : doors())
     for (const auto& key : door.spec->keys) {
@@ -142,7 +142,7 @@ TEST(Schema, SaysWhereAKeyBelongsThatIsAnotherTables) {
   EXPECT_GT(refused, 0);
 }
 
-TEST(Schema, EveryDefaultIsAValueThatItsKeyTakes) {
+TEST(Schema, EveryDefaultIsValidForItsKey) {
   for (const auto& door : doors())
     for (const auto& key : door.spec->keys) {
       if (key.fallback.empty()) continue;
@@ -152,13 +152,13 @@ TEST(Schema, EveryDefaultIsAValueThatItsKeyTakes) {
     }
 }
 
-TEST(Schema, SaysOfEveryKeyWhatItIsFor) {
+TEST(Schema, DescribesEveryKey) {
   for (const auto& door : doors())
     for (const auto& key : door.spec->keys)
       EXPECT_TRUE(!key.about.empty() || !key.instead.empty()) << key.name;
 }
 
-TEST(Schema, RefusesAtTheTopAndInTheKeysFile) {
+TEST(Schema, RejectsUnknownKeysAtTheTopAndInTheKeysFile) {
   EXPECT_THAT(mistakes_in("rules = 1\n" + kLeast),
               Contains("weir.toml:1: rules: unknown key; did you mean \"rule\"?"));
   const Folder folder;
@@ -168,7 +168,7 @@ TEST(Schema, RefusesAtTheTopAndInTheKeysFile) {
 }
 
 // People copy from config/weir.toml, so it must show every key with its default.
-TEST(Schema, IsShownWholeInTheReferenceConfiguration) {
+TEST(Schema, IsCompleteInTheReferenceConfiguration) {
   const auto text = contents(shipped("weir.toml"));
   ASSERT_THAT(text, Not(IsEmpty()));
   for (const auto& door : doors())

@@ -388,7 +388,7 @@ const WrongConfiguration kWrong[] = {
 
 class SectionMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(SectionMistakes, NamesFileLineKeyAndWhatWasExpected) {
+TEST_P(SectionMistakes, NameFileLineKeyAndExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 

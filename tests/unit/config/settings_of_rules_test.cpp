@@ -18,7 +18,7 @@ Settings parse(const std::string& text) {
   return parse_settings(text, kFile);
 }
 
-TEST(Settings, BodiesAreReadUpToTheLargestBoundOfARule) {
+TEST(Settings, ReadsBodiesUpToTheLargestBoundOfARule) {
   const auto of = [](const std::string& more) { return parse_settings(with_rule(more), kFile).rules[1]; };
   EXPECT_EQ(of("").max_body, 0u);
   const auto words = of("match = { body_contains = [\"Free\", \"Wire Transfer\"] }\n");
@@ -39,7 +39,7 @@ TEST(Settings, BodiesAreReadUpToTheLargestBoundOfARule) {
 }
 
 // Facts that no rule needs are not looked up, because every request would pay for them.
-TEST(Settings, TokensAndCountriesAreKeptWhereTheyAreAskedFor) {
+TEST(Settings, NeedsClaimsAndCountriesOnlyIfARuleUsesThem) {
   const Folder folder;
   policy::CountryFile countries;
   countries.add("203.0.113.0", 24, "CH");
@@ -62,7 +62,7 @@ TEST(Settings, TokensAndCountriesAreKeptWhereTheyAreAskedFor) {
     EXPECT_TRUE(of(asking + client).countries) << asking;
 }
 
-TEST(Settings, TrustedFieldsAreTheUsualOnesThoseThatSayWhoIsAskingAndMore) {
+TEST(Settings, ProtectsUsualIdentityAndConfiguredFields) {
   const auto of = [](const std::string& client) {
     return parse(with_rule("[client]\n" + client)).client.trusted_fields;
   };
@@ -79,7 +79,7 @@ TEST(Settings, TrustedFieldsAreTheUsualOnesThoseThatSayWhoIsAskingAndMore) {
   EXPECT_TRUE(of("trusted_fields = []\n" + sources).empty());
 }
 
-TEST(Settings, ASoftLimitIsTheSameWithMoreRoom) {
+TEST(Settings, ASoftLimitAddsItsMarginToTheLimit) {
   const auto of = [](const std::string& more) {
     const auto rule = parse(with_rule(more)).rules[1];
     return limit::describe(rule.limiter) + "; " + limit::describe(rule.soft.value());
@@ -100,7 +100,7 @@ TEST(Settings, ASoftLimitIsTheSameWithMoreRoom) {
   EXPECT_EQ(limit::describe(shared.rules[1].soft_share.value()), "token_bucket 10/2s, burst 15");
 }
 
-TEST(Settings, AnElasticLimit) {
+TEST(Settings, ReadsAnElasticLimit) {
   const auto rule =
       parse(with_rule("elastic = { limit = \"20/s\", burst = 50, while_load_below = 0.7 }\n")).rules[1];
   ASSERT_TRUE(rule.elastic);
@@ -114,7 +114,7 @@ TEST(Settings, AnElasticLimit) {
 }
 
 // A request that matches all rules has one bill entry for each rule, and two for an elastic rule.
-TEST(Settings, ElasticRulesCountTwice) {
+TEST(Settings, AnElasticRuleTakesTwoBillEntries) {
   std::string text = kLeast;
   for (int i = 0; i < 15; ++i)
     text += "[[rule]]\nname = \"" + std::to_string(i) +
@@ -127,7 +127,7 @@ TEST(Settings, ElasticRulesCountTwice) {
                   "elastic limit counted twice"));
 }
 
-TEST(Settings, ReadsWhatAnswersSettle) {
+TEST(Settings, ReadsWhatResponsesSettle) {
   const auto rule = parse(with_rule("burst = 50\ncharge = { status = [\"401\", \"5xx\", \"300-303\"] }\n"
                                     "cost = { response_json = \"/usage/total\", reserve = 50, scale = 10, "
                                     "max_body = \"4KiB\" }\n"))

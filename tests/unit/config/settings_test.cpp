@@ -24,7 +24,7 @@ std::string limiter_of(const std::string& more) {
   return limit::describe(parse(with_rule(more)).rules[1].limiter);
 }
 
-TEST(Settings, TheLeastThatServesTakesEveryDefault) {
+TEST(Settings, TheSmallestConfigurationHasEveryDefault) {
   const auto settings = parse(kLeast);
   ASSERT_EQ(settings.rules.size(), 1u);
   const auto& rule = settings.rules[0];
@@ -43,7 +43,7 @@ TEST(Settings, TheLeastThatServesTakesEveryDefault) {
 }
 
 // The schema's defaults are the same as the types' defaults, which other tests use.
-TEST(Settings, DefaultsAreThoseOfTheTypes) {
+TEST(Settings, DefaultsAgreeWithThoseOfTheTypes) {
   const auto settings = parse(kLeast);
   const proxy::ServerSettings server;
   EXPECT_EQ(settings.server.workers, server.workers);
@@ -83,7 +83,7 @@ TEST(Settings, DefaultsAreThoseOfTheTypes) {
   EXPECT_EQ(redis.prefix, redis::RedisSettings{}.prefix);
 }
 
-TEST(Settings, WhoWaitsForTheServersWordDoesSoForHalfItsTimeAtMost) {
+TEST(Settings, TheWaitFor100DefaultsToAtMostHalfTheTimeout) {
   const auto of = [](const std::string& timeouts) {
     const auto text = "[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { " + timeouts + " }\n";
     return parse(with(text)).upstreams.back().timeouts.expect_continue;
@@ -103,7 +103,7 @@ TEST(Settings, EachAlgorithmHasItsOwnDefaults) {
             "leaky_bucket 10/s, queue 3, max_wait 2s");
 }
 
-TEST(Settings, TiersAndOverridesStandAlone) {
+TEST(Settings, TiersAndOverridesDoNotInheritNumbers) {
   const auto rule =
       parse(with_rule("burst = 100\n"
                       "tiers = { free = { limit = \"2/s\" }, pro = { limit = \"50/s\", burst = 200 } }\n"
@@ -117,7 +117,7 @@ TEST(Settings, TiersAndOverridesStandAlone) {
   EXPECT_EQ(limit::describe(rule.overrides[0].limiter), "token_bucket 1/s, burst 1");
 }
 
-TEST(Settings, PrioritiesOfRoutesAndTiers) {
+TEST(Settings, ReadsPrioritiesOfRoutesAndTiers) {
   const auto settings =
       parse(with_rule("algorithm = \"leaky_bucket\"\nqueue_per_client = 3\n"
                       "tiers = { pro = { limit = \"20/s\", priority = 1 }, free = { limit = \"1/s\" } }\n"
@@ -159,7 +159,7 @@ TEST(Settings, TheStateStoreIsTheDefaultOfRules) {
   EXPECT_EQ(rules[1].index, 1u);
 }
 
-TEST(Settings, ReadsTheEnvironment) {
+TEST(Settings, ExpandsEnvironmentVariables) {
   const Variable name("WEIR_TEST_NAME", "from outside");
   const Variable empty("WEIR_TEST_EMPTY", "");
   const auto body = [](const std::string& text) {
@@ -174,12 +174,12 @@ TEST(Settings, ReadsTheEnvironment) {
   EXPECT_EQ(body("$5 and } {"), "$5 and } {");
 }
 
-TEST(Settings, WhatComesFromTheEnvironmentIsNotExpandedAgain) {
+TEST(Settings, ValuesOfVariablesAreNotExpandedAgain) {
   const Variable name("WEIR_TEST_NAME", "${HOME}");
   EXPECT_EQ(*parse(with_rule("body = \"${WEIR_TEST_NAME}\"\n")).rules[1].refusal_body, "${HOME}");
 }
 
-TEST(Settings, MoreRulesThanARequestMayMeetAreRefused) {
+TEST(Settings, RejectsMoreRulesThanARequestMayMeet) {
   std::string text = kLeast;
   for (int i = 0; i < 31; ++i) text += "[[rule]]\nname = \"r" + std::to_string(i) + "\"\nlimit = \"1/s\"\n";
   EXPECT_THAT(mistakes_in(text), IsEmpty());
@@ -189,7 +189,7 @@ TEST(Settings, MoreRulesThanARequestMayMeetAreRefused) {
 }
 
 // A request keeps the servers that it has tried in a word of 64 bits. The 65th server had no bit.
-TEST(Settings, MoreServersThanOneUpstreamMayHaveAreRefused) {
+TEST(Settings, RejectsMoreServersThanAnUpstreamMayHave) {
   const auto of = [](std::size_t count) {
     std::string servers;
     for (std::size_t i = 0; i < count; ++i) servers += "\"10.0.0.1:" + std::to_string(9000 + i) + "\", ";
@@ -201,19 +201,19 @@ TEST(Settings, MoreServersThanOneUpstreamMayHaveAreRefused) {
                           "upstream"));
 }
 
-TEST(Settings, EveryMistakeIsFoundAndInTheOrderOfTheFile) {
+TEST(Settings, ReportsEveryMistakeInTheOrderOfTheFile) {
   const auto mistakes = mistakes_in(with_rule("cost = 0\nburts = 1\n") + "[server]\nworkers = -1\n");
   EXPECT_THAT(mistakes, ElementsAre(HasSubstr("weir.toml:14: "), HasSubstr("weir.toml:15: "),
                                     HasSubstr("weir.toml:17: ")));
 }
 
-TEST(Settings, AnUnknownAttributeIsNamedWithTheNearest) {
+TEST(Settings, SuggestsTheNearestAttribute) {
   EXPECT_THAT(mistakes_in(with_rule("key = [\"api_kee\"]\n")),
               ElementsAre(AllOf(HasSubstr("weir.toml:14: rule[x].key: "), HasSubstr("api_kee"),
                                 HasSubstr("\"api_key\""))));
 }
 
-TEST(Settings, RoutesAreLabelledApart) {
+TEST(Settings, GivesRoutesDifferentLabels) {
   const auto routes =
       parse(with("[[route]]\nmatch = { path = \"/a\", host = \"B.example.\" }\nupstream = \"api\"\n"
                  "[[route]]\nmatch = { path = \"/a\" }\nrespond = { status = 204 }\n"
@@ -225,7 +225,7 @@ TEST(Settings, RoutesAreLabelledApart) {
   EXPECT_EQ(routes[3].name, "/a#2");
 }
 
-TEST(Settings, KeysFileGivesHoldersAndKeepsNoKey) {
+TEST(Settings, ReadsHoldersFromTheKeysFileAndKeepsNoKey) {
   const Folder folder;
   folder.write("keys.toml",
                "[[key]]\nkey = \"secret-1\"\nuser = \"ann\"\ntier = \"free\"\n"
@@ -241,7 +241,7 @@ TEST(Settings, KeysFileGivesHoldersAndKeepsNoKey) {
   EXPECT_EQ(settings.client.unknown_keys, policy::UnknownKeys::Reject);
 }
 
-TEST(Settings, MistakesOfAKeysFileNeverShowAKey) {
+TEST(Settings, MistakesInAKeysFileNeverShowAKey) {
   const Folder folder;
   const auto keys = folder.write("keys.toml",
                                  "[[key]]\nkey = \"secret-1\"\n[[key]]\nkey = \"secret-1\"\n"
@@ -258,7 +258,7 @@ TEST(Settings, MistakesOfAKeysFileNeverShowAKey) {
 }
 
 // An unset environment variable would otherwise turn the check of a claim off.
-TEST(Settings, AnEmptyIssuerAudienceOrPublicKeyIsAMistake) {
+TEST(Settings, RejectsAnEmptyIssuerAudienceOrPublicKey) {
   const std::string jwt =
       "[client]\njwt = { algorithm = \"HS256\", secret = \"" + std::string(32, 's') + "\", ";
   EXPECT_THAT(mistakes_in(with(jwt + "issuer = \"${UNSET_IN_TESTS:-}\" }\n")),
@@ -272,13 +272,13 @@ TEST(Settings, AnEmptyIssuerAudienceOrPublicKeyIsAMistake) {
               ElementsAre(HasSubstr("empty.pem\" is empty; expected a public key in PEM")));
 }
 
-TEST(Settings, ARedisUrlThatIsWrongDoesNotShowItsPassword) {
+TEST(Settings, AWrongRedisUrlDoesNotShowItsPassword) {
   const auto mistakes = mistakes_in(with("[state]\nredis = { url = \"redis://user:hunter2@:x/y\" }\n"));
   EXPECT_THAT(mistakes, ElementsAre(HasSubstr("weir.toml:12: state.redis.url: ")));
   EXPECT_THAT(mistakes, Not(Contains(HasSubstr("hunter2"))));
 }
 
-TEST(Settings, EachWordForALevelIsThatLevel) {
+TEST(Settings, ReadsEveryLogLevel) {
   constexpr std::pair<const char*, LogLevel> kWords[] = {
       {"trace", LogLevel::Trace},  {"debug", LogLevel::Debug}, {"info", LogLevel::Info},
       {"warn", LogLevel::Warning}, {"error", LogLevel::Error}, {"off", LogLevel::Off}};
@@ -286,7 +286,7 @@ TEST(Settings, EachWordForALevelIsThatLevel) {
     EXPECT_EQ(parse(with("[log]\nlevel = \"" + std::string(word) + "\"\n")).log.level, level) << word;
 }
 
-TEST(Settings, PathsStartAtTheFolderOfTheConfiguration) {
+TEST(Settings, RelativePathsStartAtTheFolderOfTheConfiguration) {
   const Folder folder;
   const net::Certificates made;
   const auto certificate = folder.write("edge.crt", contents(made.cert()));
@@ -302,7 +302,7 @@ TEST(Settings, PathsStartAtTheFolderOfTheConfiguration) {
   EXPECT_EQ(settings.log.access, folder.file("access.log"));
 }
 
-TEST(Settings, AFileThatCannotBeReadIsNamed) {
+TEST(Settings, NamesAFileThatCannotBeRead) {
   const Folder folder;
   const std::pair<std::string, std::string> unreadable[] = {
       {folder.file("absent.toml"), "No such file or directory"}, {folder.file(""), "Is a directory"}};
@@ -325,7 +325,7 @@ TEST(Settings, AnAdminListenerOffLoopbackNeedsAToken) {
               IsEmpty());
 }
 
-TEST(Settings, AnAdminListenerOffLoopbackRefusesAShortTokenAndDoesNotTellIt) {
+TEST(Settings, AnAdminListenerOffLoopbackRejectsAShortTokenWithoutShowingIt) {
   const auto of = [](const std::string& address) {
     return mistakes_in(with("[admin]\naddress = \"" + address + "\"\ntoken = \"0123456789abcde\"\n"));
   };
@@ -340,7 +340,7 @@ TEST(Settings, AnAdminListenerOffLoopbackRefusesAShortTokenAndDoesNotTellIt) {
 }
 
 // `weir check` accepted addresses that cannot both be bound, unless they were equal.
-TEST(Settings, AddressesThatCollideAreRefused) {
+TEST(Settings, RejectsAddressesThatCollide) {
   const auto beside = [](const std::string& one, const std::string& other) {
     return mistakes_in(with("[[listener]]\naddress = \"" + one +
                             "\"\n[admin]\ntoken = \"0123456789abcdef\"\naddress = \"" + other + "\"\n"));
@@ -369,7 +369,7 @@ TEST(Settings, AddressesThatCollideAreRefused) {
   for (const auto& [one, other] : apart) EXPECT_THAT(beside(one, other), IsEmpty()) << one << " " << other;
 }
 
-TEST(Settings, ACertificateAndAKeyThatDoNotBelongTogetherAreNamed) {
+TEST(Settings, NamesACertificateAndAKeyThatDoNotMatch) {
   const net::Certificates made;
   EXPECT_THAT(
       mistakes_in(with("[[listener]]\naddress = \"127.0.0.1:0\"\ntls = { certificates = [{ cert = \"" +
@@ -378,7 +378,7 @@ TEST(Settings, ACertificateAndAKeyThatDoNotBelongTogetherAreNamed) {
                         HasSubstr("does not belong to the certificate"))));
 }
 
-TEST(Settings, ClientsAreAskedForCertificatesWhereAnAuthorityIsNamed) {
+TEST(Settings, RequestsClientCertificatesIfAnAuthorityIsGiven) {
   const net::Certificates made;
   const auto tls = [&](const std::string& more) {
     return with_rule(

@@ -37,7 +37,7 @@ TEST(TomlFault, NamesAnUnclosedQuoteAndTheLineToWrite) {
         "found a quote that is not closed on its line; write match = { path = \"/a\" }"}});
 }
 
-TEST(TomlFault, PutsQuotesAroundAValueThatHasNone) {
+TEST(TomlFault, AdvisesQuotesAroundABareValue) {
   expect({{"limit = 10/s\n", "found 10/s without quotes; write limit = \"10/s\""},
           {"limit = 10/second # so many\n", "found 10/second without quotes; write limit = \"10/second\""},
           {"limit = 10/s;\n", "found 10/s without quotes; write limit = \"10/s\""},
@@ -55,7 +55,7 @@ TEST(TomlFault, PutsQuotesAroundAValueThatHasNone) {
             "weir.toml:3: found 10.0.0.1:80 without quotes; write \"10.0.0.1:80\"");
 }
 
-TEST(TomlFault, KnowsWhatOtherFormatsWrite) {
+TEST(TomlFault, RecognisesOtherFormats) {
   expect({{"limit: \"10/s\"\n", "found no = behind limit; write limit = \"10/s\""},
           {"limit 10/s;\n", "found no = behind limit; write limit = \"10/s\""},
           {"burst 20\n", "found no = behind burst; write burst = 20"},
@@ -85,7 +85,7 @@ TEST(TomlFault, KnowsWhatOtherFormatsWrite) {
           {"servers = [\"a:1\" \"b:2\"]\n", "found no comma between two values; write one before \"b:2\"]"}});
 }
 
-TEST(TomlFault, NamesHeadersThatDoNotMatchOrStandTwice) {
+TEST(TomlFault, NamesBrokenAndRepeatedHeaders) {
   expect({{"[[rule]\n", "found a header whose brackets do not match; write [[rule]]"},
           {"[rule]]\n", "found a header whose brackets do not match; write [[rule]]"},
           {"[server\n", "found a header whose brackets do not match; write [server]"}});
@@ -102,7 +102,7 @@ TEST(TomlFault, NamesHeadersThatDoNotMatchOrStandTwice) {
 }
 
 // Cuts a good line at every position. The message must be weir's own, and must never show a secret.
-TEST(TomlFault, SaysNothingInTheParsersWordsOfAnyCutLine) {
+TEST(TomlFault, NeverUsesTheParsersWordsForACutLine) {
   const std::string line = "limit = \"10/s\" # ten\n";
   for (std::size_t cut = 0; cut + 1 < line.size(); ++cut)
     for (const auto& mistake : mistakes_in(line.substr(0, cut) + "\n"))
@@ -114,7 +114,7 @@ TEST(TomlFault, SaysNothingInTheParsersWordsOfAnyCutLine) {
   EXPECT_THAT(fault_in("algorithm = token_bucket\n"), HasSubstr("write algorithm = \"token_bucket\""));
 }
 
-TEST(TomlFault, AKeyOfEndlessPartsIsAMistakeAndNotTheEnd) {
+TEST(TomlFault, ReportsAKeyWithEndlessParts) {
   std::string key = "a";
   for (int i = 0; i < 20'000; ++i) key += ".a";
   for (const auto& line : {key + " = 1", "[" + key + "]", "x = { " + key + " = 1 }"})

@@ -176,7 +176,7 @@ const WrongConfiguration kWrong[] = {
 
 class UpstreamMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(UpstreamMistakes, NamesFileLineKeyAndWhatWasExpected) {
+TEST_P(UpstreamMistakes, NameFileLineKeyAndExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 

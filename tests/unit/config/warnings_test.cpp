@@ -13,7 +13,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(Warnings, OfKeysThatClientsCanInvent) {
+TEST(Warnings, WarnOfKeysThatClientsCanInvent) {
   const auto of = [](const std::string& key) { return warnings_of(with_rule("key = " + key + "\n")); };
   const auto warned = Contains(HasSubstr("rule \"x\" tells clients apart by API keys"));
   EXPECT_THAT(warnings_of(kLeast), Contains(HasSubstr("who invents keys gets a fresh limit with each")));
@@ -24,7 +24,7 @@ TEST(Warnings, OfKeysThatClientsCanInvent) {
     EXPECT_THAT(of(key), Not(warned)) << key;
 }
 
-TEST(Warnings, OfBodiesThatAllMemoryCouldNotHold) {
+TEST(Warnings, WarnOfBodiesLargerThanAllBodyMemory) {
   const auto of = [](const std::string& memory, const std::string& rule) {
     return warnings_of("[server]\nmax_body_memory = \"" + memory + "\"\n" + with_rule(rule));
   };
@@ -39,7 +39,7 @@ TEST(Warnings, OfBodiesThatAllMemoryCouldNotHold) {
   EXPECT_THAT(of("1KiB", ""), Not(Contains(HasSubstr("max_body_memory")))) << "it reads no body";
 }
 
-TEST(Warnings, OfKeysThatClientsWriteAsTheyLike) {
+TEST(Warnings, WarnOfKeysThatClientsCanChoose) {
   const auto of = [](const std::string& rules) { return warnings_of(with_rule(rules)); };
   const auto warned = Contains(HasSubstr("which clients write as they like"));
   for (const char* key : {R"(["header:X-Tenant"])", R"(["path"])", R"(["ip", "query:id"])",
@@ -57,7 +57,7 @@ TEST(Warnings, OfKeysThatClientsWriteAsTheyLike) {
     EXPECT_THAT(of(by_header + beside + other), warned) << other;
 }
 
-TEST(Warnings, OfATableThatSetsAsideFewKeysForEachRule) {
+TEST(Warnings, WarnOfATableWithFewSlotsForEachRule) {
   const auto of = [](const std::string& max_keys) {
     return warnings_of(with_rule("key = [\"ip\"]\n[state.memory]\nmax_keys = " + max_keys + "\n"));
   };
@@ -69,7 +69,7 @@ TEST(Warnings, OfATableThatSetsAsideFewKeysForEachRule) {
       << "a single rule has all of it";
 }
 
-TEST(Warnings, OfLogsThatOutgrowTheirRulesPart) {
+TEST(Warnings, WarnOfLogsAboveTheirRulesShare) {
   const std::string log = "algorithm = \"sliding_log\"\nlimit = \"10000/day\"\n";
   std::string rules = "[state.memory]\nmax_keys = 2000\n";
   for (const char* name : {"a", "b", "c"}) rules += "[[rule]]\nname = \"" + std::string(name) + "\"\n" + log;
@@ -79,7 +79,7 @@ TEST(Warnings, OfLogsThatOutgrowTheirRulesPart) {
                "memory for 9555 of each such rule; raise max_keys, or use sliding_window"));
 }
 
-TEST(Warnings, OfRoutesBehindOneThatTakesAll) {
+TEST(Warnings, WarnOfRoutesBehindACatchAll) {
   EXPECT_THAT(located_warnings_of(
                   with("[[route]]\nname = \"late\"\nmatch = { path = \"/a\" }\nupstream = \"api\"\n")),
               Contains("weir.toml:11: route \"late\" is never reached: route \"*\" before it (weir.toml:6) "
@@ -93,7 +93,7 @@ std::vector<std::string> warnings_of_routes(const std::string& first, const std:
       "\nrespond = {}\n[[route]]\nname = \"second\"\nmatch = " + second + "\nrespond = {}\n");
 }
 
-TEST(Warnings, OfRoutesBehindOneThatTakesAllThatTheyWould) {
+TEST(Warnings, WarnOfRoutesBehindAWiderRoute) {
   const auto hidden = Contains(
       "weir.toml:7: route \"second\" is never reached: route \"first\" before it (weir.toml:3) "
       "takes every request that it would; the narrower one has to come first");
@@ -115,7 +115,7 @@ TEST(Warnings, OfRoutesBehindOneThatTakesAllThatTheyWould) {
     EXPECT_THAT(warnings_of_routes(first, second), hidden) << first << " " << second;
 }
 
-TEST(Warnings, OfNoRouteThatSomethingReaches) {
+TEST(Warnings, AreSilentAboutReachableRoutes) {
   const std::pair<const char*, const char*> reached[] = {
       {R"({ path = "/api/v1/*" })", R"({ path = "/api/*" })"},
       {R"({ path = "/api/*" })", R"({ path = "/api" })"},
@@ -135,7 +135,7 @@ TEST(Warnings, OfNoRouteThatSomethingReaches) {
         << first << " " << second;
 }
 
-TEST(Warnings, OfFallbacksThatNothingFallsBackOn) {
+TEST(Warnings, WarnOfAlternativesThatAreNeverUsed) {
   const auto of = [](const std::string& key) {
     return located_warnings_of(with_rule("key = [\"" + key + "\"]\n"));
   };
@@ -153,7 +153,7 @@ TEST(Warnings, OfFallbacksThatNothingFallsBackOn) {
     EXPECT_THAT(of(key), Not(Contains(HasSubstr("never looked at")))) << key;
 }
 
-TEST(Warnings, OfARuleThatMeetsNoRoute) {
+TEST(Warnings, WarnOfARuleThatMeetsNoRoute) {
   const auto warned = Contains("rule \"x\" applies to no route: its host, methods or path are of none");
   const std::string routes =
       "[[listener]]\naddress = \"127.0.0.1:0\"\n[[route]]\nmatch = { path = \"/api/*\" }\n"
@@ -162,7 +162,7 @@ TEST(Warnings, OfARuleThatMeetsNoRoute) {
   EXPECT_THAT(warnings_of(routes + "match = { path = \"/api/a\" }\n"), Not(warned));
 }
 
-TEST(Warnings, OfOverridesBehindOneThatTakesAllThatTheyWould) {
+TEST(Warnings, WarnOfOverridesBehindAWiderOverride) {
   const auto of = [](const std::string& first, const std::string& second) {
     return warnings_of(with_rule("overrides = [{ match = { path = \"" + first +
                                  "\" }, limit = \"1/s\" }, { match = { path = \"" + second +
@@ -174,7 +174,7 @@ TEST(Warnings, OfOverridesBehindOneThatTakesAllThatTheyWould) {
   EXPECT_THAT(of("/a/b", "/a/*"), Not(Contains(HasSubstr("never applies"))));
 }
 
-TEST(Warnings, OfTrustInEverybody) {
+TEST(Warnings, WarnOfTrustInEveryAddress) {
   const auto warned = Contains(HasSubstr("trusted_proxies takes every address"));
   EXPECT_THAT(warnings_of(with("[client]\ntrusted_proxies = [\"0.0.0.0/0\"]\n")), warned);
   EXPECT_THAT(warnings_of(with("[client]\ntrusted_proxies = [\"::/0\"]\n")), warned);
@@ -182,7 +182,7 @@ TEST(Warnings, OfTrustInEverybody) {
               Not(warned));
 }
 
-TEST(Warnings, OfTiersThatNobodyHas) {
+TEST(Warnings, WarnOfTiersThatNoKeyHas) {
   EXPECT_THAT(warnings_of(with_rule("tiers = { gold = { limit = \"1/s\" } }\n")),
               Contains(HasSubstr("rule \"x\" names the tier \"gold\"")));
   const Folder folder;
@@ -195,12 +195,12 @@ TEST(Warnings, OfTiersThatNobodyHas) {
                             "rule \"x\" names the tier \"gold\", which no key of the keys file has"));
 }
 
-TEST(Warnings, DoNotAskForASecretThatWeirsAgreeOnByThemselves) {
+TEST(Warnings, DoNotAskForKeySecret) {
   const std::string redis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\n";
   EXPECT_THAT(warnings_of(with_rule(redis)), Not(Contains(HasSubstr("key_secret"))));
 }
 
-TEST(Warnings, OfALongWaitForASlowRedis) {
+TEST(Warnings, WarnOfALongTimeoutForRedis) {
   const auto of = [](const std::string& timeout) {
     return warnings_of(with_rule(
         "store = \"redis\"\n[state]\nkey_secret = \"s\"\nredis = { url = \"redis://a\", timeout = \"" +
@@ -211,7 +211,7 @@ TEST(Warnings, OfALongWaitForASlowRedis) {
   EXPECT_THAT(of("1s"), Not(Contains(HasSubstr("may wait for"))));
 }
 
-TEST(Warnings, OfLeasesThatRunOutBeforeASilentConnectionIsGivenUp) {
+TEST(Warnings, WarnOfLeasesThatExpireBeforeASilentConnectionIsClosed) {
   const auto of = [](const std::string& store, const std::string& lease) {
     return warnings_of(
         with("[[rule]]\nname = \"x\"\nlimit = 10\nalgorithm = \"concurrency\"\nstore = \"" + store +
@@ -224,7 +224,7 @@ TEST(Warnings, OfLeasesThatRunOutBeforeASilentConnectionIsGivenUp) {
   EXPECT_THAT(of("memory", "2s"), Not(warned));
 }
 
-TEST(Warnings, ASharedQueueThatOneClientMayFill) {
+TEST(Warnings, WarnOfASharedQueueThatOneClientMayFill) {
   const auto warned =
       Contains(HasSubstr("rule \"x\" is a queue that clients share, without queue_per_client"));
   const std::string queue = "algorithm = \"leaky_bucket\"\n";
@@ -240,7 +240,7 @@ TEST(Warnings, ASharedQueueThatOneClientMayFill) {
   EXPECT_THAT(warnings_of(with_rule("key = []\n" + asks_redis)), Not(warned)) << "no queue";
 }
 
-TEST(Warnings, OfWhatNeverApplies) {
+TEST(Warnings, WarnOfSettingsThatNeverApply) {
   const auto every_body = HasSubstr("rule \"x\" reads every request's body into memory");
   EXPECT_THAT(warnings_of(with_rule("cost = { json = \"/a\" }\n")), Contains(every_body));
   EXPECT_THAT(warnings_of(with_rule("match = { not = { body_contains = \"a\" } }\n")), Contains(every_body));
@@ -253,7 +253,7 @@ TEST(Warnings, OfWhatNeverApplies) {
               Contains("upstream \"spare\" is used by no route"));
 }
 
-TEST(Warnings, OfPeersWhoseWordNobodyBelieves) {
+TEST(Warnings, WarnOfPeersThatAreNotTrusted) {
   const auto of = [](const std::string& listener, const std::string& more = "") {
     return warnings_of(with("[[listener]]\n" + listener + more));
   };
@@ -269,7 +269,7 @@ TEST(Warnings, OfPeersWhoseWordNobodyBelieves) {
   EXPECT_THAT(of("address = \"127.0.0.1:81\"\n"), Not(unbelieved));
 }
 
-TEST(Warnings, OfBoundsThatBoundNothing) {
+TEST(Warnings, WarnOfBoundsWithoutEffect) {
   const auto of = [](const std::string& size) {
     return warnings_of(with("[[route]]\nname = \"a\"\nupstream = \"api\"\nmax_head = \"" + size + "\"\n"));
   };
@@ -277,7 +277,7 @@ TEST(Warnings, OfBoundsThatBoundNothing) {
   EXPECT_THAT(of("16KiB"), Not(Contains(HasSubstr("max_head"))));
 }
 
-TEST(Warnings, OfQueuesForNobody) {
+TEST(Warnings, WarnOfQueuesWithoutServerBounds) {
   const auto of = [](const std::string& servers, const std::string& more) {
     return warnings_of(with("[[upstream]]\nname = \"b\"\nservers = [" + servers + "]\n" + more + "\n" +
                             "[[route]]\nmatch = { path = \"/b\" }\nupstream = \"b\"\n"));
@@ -290,7 +290,7 @@ TEST(Warnings, OfQueuesForNobody) {
   EXPECT_THAT(of(R"("a:1", { address = "a:2", limit = "1/s" })", "queue = 9"), Not(warned));
 }
 
-TEST(Warnings, OfMessagesWhereNoConnectionHasAny) {
+TEST(Warnings, WarnOfMessageLimitsWithoutWebSockets) {
   const auto of = [](const std::string& upgrade, const std::string& match) {
     return warnings_of(
         "[[listener]]\naddress = \"127.0.0.1:1\"\n[[upstream]]\nname = \"api\"\nservers = "
@@ -305,7 +305,7 @@ TEST(Warnings, OfMessagesWhereNoConnectionHasAny) {
   EXPECT_THAT(of("", "match = { path = \"/api/*\" }\n"), warned);
 }
 
-TEST(Warnings, OfUnsaidCostsThatNobodyCanPay) {
+TEST(Warnings, WarnOfDefaultCostsThatAreNeverAdmitted) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   EXPECT_THAT(of("cost = { header = \"X-Cost\", default = 12 }\n"),
               Contains(HasSubstr("admits no request that does not say its cost: it costs 12")));
@@ -313,7 +313,7 @@ TEST(Warnings, OfUnsaidCostsThatNobodyCanPay) {
       << "one more than fits is how one asks for a cost to be said";
 }
 
-TEST(Warnings, OfAShareTooSmallForOneRequest) {
+TEST(Warnings, WarnOfALocalShareTooSmallForOneRequest) {
   const auto of = [](const std::string& cost, const std::string& replicas) {
     return warnings_of(with_rule("store = \"redis\"\ncost = " + cost + "\n[state]\nreplicas = " + replicas +
                                  "\nredis = { url = \"redis://a\" }\n"));
@@ -325,7 +325,7 @@ TEST(Warnings, OfAShareTooSmallForOneRequest) {
   EXPECT_THAT(of("6", "1"), Not(Contains(HasSubstr("admits nothing"))));
 }
 
-TEST(Warnings, OfErrorsThatUseUpABudget) {
+TEST(Warnings, WarnOfErrorsThatUseUpABudget) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   const auto warned = Contains(HasSubstr("rule \"x\" charges its reserve of 5 for every error of a server"));
   for (const char* place : {"response_json = \"/usage/total_tokens\"", "response_header = \"X-Tokens\""}) {
@@ -339,7 +339,7 @@ TEST(Warnings, OfErrorsThatUseUpABudget) {
   EXPECT_THAT(of("charge = { status = \"401\" }\n"), Not(warned));
 }
 
-TEST(Warnings, OfWhatNobodyAsksFor) {
+TEST(Warnings, WarnOfUnusedTokenAndCountrySettings) {
   const Folder folder;
   policy::CountryFile countries;
   countries.add("203.0.113.0", 24, "CH");

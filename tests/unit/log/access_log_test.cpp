@@ -67,7 +67,7 @@ std::string read_to_end(int pipe) {
   }
 }
 
-TEST_F(AccessLogTest, WritesEveryLineInOrderWhateverTheBatches) {
+TEST_F(AccessLogTest, WritesEveryLineInOrder) {
   constexpr int kLines = 2000;  // several batches
   {
     AccessLog log(file(), say());
@@ -81,7 +81,7 @@ TEST_F(AccessLogTest, WritesEveryLineInOrderWhateverTheBatches) {
   EXPECT_EQ(counters_.access_log_dropped.value(), 0U);
 }
 
-TEST_F(AccessLogTest, AppendsToWhatIsThere) {
+TEST_F(AccessLogTest, AppendsToAnExistingFile) {
   std::ofstream(file()) << "before\n";
   {
     AccessLog log(file(), say());
@@ -94,7 +94,7 @@ TEST_F(AccessLogTest, AppendsToWhatIsThere) {
   EXPECT_THAT(written[1], ::testing::HasSubstr("/after"));
 }
 
-TEST_F(AccessLogTest, ALoneLineGoesOutByTheTimer) {
+TEST_F(AccessLogTest, WritesALoneLineAfterTheTimer) {
   AccessLog log(file(), say());
   AccessLogLines lines(log, io_.get_executor(), counters_);
   lines.record(record_of("/first"));
@@ -107,7 +107,7 @@ TEST_F(AccessLogTest, ALoneLineGoesOutByTheTimer) {
   EXPECT_EQ(lines_of_file().size(), 2U);
 }
 
-TEST_F(AccessLogTest, AReaderThatStopsCostsLinesAndCountsThemButStopsNobody) {
+TEST_F(AccessLogTest, DropsAndCountsLinesWithoutBlockingIfTheReaderStops) {
   ASSERT_EQ(::mkfifo(file().c_str(), 0600), 0);
   const int reader = ::open(file().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   ASSERT_GE(reader, 0);
@@ -132,7 +132,7 @@ TEST_F(AccessLogTest, AReaderThatStopsCostsLinesAndCountsThemButStopsNobody) {
   EXPECT_GT(written, 0U);
 }
 
-TEST_F(AccessLogTest, LinesThatAFullDiskDoesNotTakeAreCountedAndToldOfOnce) {
+TEST_F(AccessLogTest, CountsLinesThatAFullDiskRejectsAndReportsThemOnce) {
   constexpr int kLines = 2000;  // several batches
   auto log = std::make_unique<AccessLog>("/dev/full", say());
   {
@@ -147,7 +147,7 @@ TEST_F(AccessLogTest, LinesThatAFullDiskDoesNotTakeAreCountedAndToldOfOnce) {
                          ::testing::HasSubstr("cannot be written: /dev/full: No space left on device")));
 }
 
-TEST_F(AccessLogTest, OffTakesNothingAndMakesNoFile) {
+TEST_F(AccessLogTest, CreatesNoFileIfOff) {
   AccessLog log("off", say());
   EXPECT_FALSE(log.is_on());
   AccessLogLines lines(log, io_.get_executor(), counters_);
@@ -157,7 +157,7 @@ TEST_F(AccessLogTest, OffTakesNothingAndMakesNoFile) {
   EXPECT_EQ(counters_.access_log_dropped.value(), 0U);
 }
 
-TEST_F(AccessLogTest, WhetherAFileCanBeOpenedIsKnownBeforeAndChangesNothing) {
+TEST_F(AccessLogTest, ChecksWhetherAFileCanBeOpenedWithoutChangingIt) {
   for (const auto* target : {"-", "off"}) EXPECT_EQ(AccessLog::fault_of(target), "");
   EXPECT_EQ(AccessLog::fault_of(file()), "");
   EXPECT_FALSE(fs::exists(file()));
@@ -171,7 +171,7 @@ TEST_F(AccessLogTest, WhetherAFileCanBeOpenedIsKnownBeforeAndChangesNothing) {
   EXPECT_EQ(AccessLog::fault_of(folder_ / "pipe"), "");
 }
 
-TEST_F(AccessLogTest, AFileThatCannotBeOpenedIsNamed) {
+TEST_F(AccessLogTest, NamesAFileThatCannotBeOpened) {
   try {
     const AccessLog log("/proc/no/such/access.log", say());
     FAIL() << "opened it";

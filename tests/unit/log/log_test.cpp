@@ -24,12 +24,12 @@ std::string logged(LogLevel level, Use use) {
   return ::testing::internal::GetCapturedStderr();
 }
 
-TEST(Log, OneLineWithTimeLevelAndMessage) {
+TEST(Log, WritesTimeLevelAndMessageInOneLine) {
   const auto text = logged(LogLevel::Info, [](Log& log) { log.info("listening on 127.0.0.1:8080"); });
   EXPECT_THAT(text, MatchesRegex("[0-9-]+T[0-9:]+\\.[0-9]+Z info listening on 127\\.0\\.0\\.1:8080\n"));
 }
 
-TEST(Log, LinesBelowTheLevelAreLeftOut) {
+TEST(Log, OmitsLinesBelowTheLevel) {
   const auto text = logged(LogLevel::Warning, [](Log& log) {
     log.debug("one");
     log.info("two");
@@ -42,23 +42,23 @@ TEST(Log, LinesBelowTheLevelAreLeftOut) {
   EXPECT_THAT(text, HasSubstr("error four\n"));
 }
 
-TEST(Log, OffSaysNothing) {
+TEST(Log, WritesNothingIfOff) {
   EXPECT_EQ(logged(LogLevel::Off, [](Log& log) { log.error("anything"); }), "");
 }
 
-TEST(Log, WhatSomebodyWasLetDoStandsThereAtAnyLevel) {
+TEST(Log, WritesAuditLinesAtAnyLevel) {
   for (const auto level : {LogLevel::Error, LogLevel::Off})
     EXPECT_THAT(logged(level, [](Log& log) { log.audit("admin: somebody did\nsomething"); }),
                 HasSubstr("Z warning admin: somebody did\\x0asomething\n"));
 }
 
-TEST(Log, AMessageStaysOneLineWhateverItQuotes) {
+TEST(Log, KeepsAMessageOnOneLine) {
   const auto text =
       logged(LogLevel::Info, [](Log& log) { log.info("bad \r\n\x1b[31m{} %v \x7f caf\xc3\xa9"); });
   EXPECT_THAT(text, HasSubstr("bad \\x0d\\x0a\\x1b[31m{} %v \\x7f caf\xc3\xa9\n"));
 }
 
-TEST(Log, AFloodIsCutAndCounted) {
+TEST(Log, DropsAndCountsLinesAboveTheRate) {
   const auto text = logged(LogLevel::Info, [](Log& log) {
     for (unsigned i = 0; i < Log::kMaxPerSecond + 50; ++i) log.info("again");
   });

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(ListenerCertificates, AreReadAnewWhenAFileChangedAndOnlyThen) {
+TEST(ListenerCertificates, AreReadAgainOnlyIfAFileChanged) {
   const net::Certificates folder;
   const net::Certificates other;
   const auto settings = folder.settings();
@@ -33,7 +33,7 @@ TEST(ListenerCertificates, AreReadAnewWhenAFileChangedAndOnlyThen) {
   EXPECT_NE(read.context(), first);
 }
 
-TEST(ListenerCertificates, ALinkThatPointsElsewhereIsAChange) {
+TEST(ListenerCertificates, AreReadAgainIfALinkPointsElsewhere) {
   const net::Certificates folder;
   const auto link = folder.cert() + ".link";
   std::filesystem::create_symlink(folder.cert(), link);
@@ -48,7 +48,7 @@ TEST(ListenerCertificates, ALinkThatPointsElsewhereIsAChange) {
   EXPECT_TRUE(read.look().value());
 }
 
-TEST(ListenerCertificates, APipeIsNotWaitedFor) {
+TEST(ListenerCertificates, DoNotWaitForAPipe) {
   const net::Certificates folder;
   const auto settings = folder.settings();
   auto read = ListenerCertificates::read(settings).value();
@@ -59,7 +59,7 @@ TEST(ListenerCertificates, APipeIsNotWaitedFor) {
   EXPECT_THAT(looked.error().message, HasSubstr("cert.pem\" is no file"));
 }
 
-TEST(ListenerCertificates, WhatAPersonShouldDoIsSaidInTime) {
+TEST(ListenerCertificates, WarnBeforeACertificateExpires) {
   const net::TlsSettings settings{.certificates = {{.cert = "a.crt", .key = "a.key", .ocsp = "a.ocsp"}}};
   const std::chrono::sys_seconds now{100h};
   const auto doubts = [&](std::chrono::seconds left, std::optional<std::chrono::sys_seconds> stapled = {}) {
@@ -76,7 +76,7 @@ TEST(ListenerCertificates, WhatAPersonShouldDoIsSaidInTime) {
   EXPECT_THAT(doubts(std::chrono::days(90), now + 1s), IsEmpty());
 }
 
-TEST(ListenerCertificates, OneThatNoClientCanGetIsWarnedOf) {
+TEST(ListenerCertificates, WarnOfACertificateThatNoClientCanGet) {
   const net::TlsSettings settings{.certificates = {{"a.crt", "a.key"}, {"b.crt", "b.key"}}};
   const std::chrono::sys_seconds now{100h};
   const auto doubts = [&](std::optional<net::Hidden> hidden) {

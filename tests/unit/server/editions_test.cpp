@@ -74,7 +74,7 @@ class EditionsTest : public testing::Test {
   std::vector<std::string> changes_;
 };
 
-TEST_F(EditionsTest, WhatDidNotChangeStaysTheSame) {
+TEST_F(EditionsTest, UnchangedPartsStayTheSame) {
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("b", kFive) + rule("a", kFive));
   const auto& is = second->config.rules[1];
@@ -86,14 +86,14 @@ TEST_F(EditionsTest, WhatDidNotChangeStaysTheSame) {
   EXPECT_EQ(changes_, std::vector<std::string>{"rule \"b\" added"});
 }
 
-TEST_F(EditionsTest, OtherServersAreAnotherFleet) {
+TEST_F(EditionsTest, ChangedServersMakeANewFleet) {
   const auto first = reload("");
   const auto second = reload("", "\"127.0.0.1:9002\"");
   EXPECT_NE(second->fleets, first->fleets);
   EXPECT_EQ(changes_, std::vector<std::string>{"upstream \"api\" changed"});
 }
 
-TEST_F(EditionsTest, NumbersThatComeBackAreTheirOldOnes) {
+TEST_F(EditionsTest, AFormerLimitGetsItsFormerNumber) {
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("a", kNine));
   EXPECT_THAT(changes_, Contains(HasSubstr("keep the share")));
@@ -103,7 +103,7 @@ TEST_F(EditionsTest, NumbersThatComeBackAreTheirOldOnes) {
 }
 
 // The keys of the rule have started afresh meanwhile, so refunds for the first rule must not reach them.
-TEST_F(EditionsTest, AnAlgorithmThatComesBackIsAnother) {
+TEST_F(EditionsTest, AFormerAlgorithmStartsAfresh) {
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("a", kLog));
   EXPECT_THAT(changes_, Contains(HasSubstr("begin anew")));
@@ -116,7 +116,7 @@ TEST_F(EditionsTest, AnAlgorithmThatComesBackIsAnother) {
   EXPECT_EQ(only(reload(rule("a", kLog))).cells, only(fourth).cells);
 }
 
-TEST_F(EditionsTest, PlacesKeepTheirNumberWhileTheAlgorithmStays) {
+TEST_F(EditionsTest, PermitsKeepTheirNumberWhileTheAlgorithmStays) {
   const auto first = reload(rule("a", kTwoAtOnce));
   EXPECT_EQ(only(reload(rule("a", kThreeAtOnce))).cells, only(first).cells);
   EXPECT_EQ(only(reload(rule("a", kTwoAtOnce))).cells, only(first).cells);
@@ -124,7 +124,7 @@ TEST_F(EditionsTest, PlacesKeepTheirNumberWhileTheAlgorithmStays) {
   EXPECT_NE(only(reload(rule("a", kTwoAtOnce))).cells, only(first).cells);
 }
 
-TEST_F(EditionsTest, ARuleThatIsGoneIsForgottenWithItsLastRequest) {
+TEST_F(EditionsTest, ARemovedRuleIsForgottenWithItsLastRequest) {
   auto first = reload(rule("a", kFive));
   ASSERT_TRUE(charge(first));
   const auto second = reload("");
@@ -139,7 +139,7 @@ TEST_F(EditionsTest, ARuleThatIsGoneIsForgottenWithItsLastRequest) {
   EXPECT_EQ(only(third).index, 0);
 }
 
-TEST_F(EditionsTest, ARuleThatComesBackWhileARequestIsUnderWayGoesOn) {
+TEST_F(EditionsTest, ARuleThatReturnsDuringARequestContinues) {
   const auto first = reload(rule("a", kFive));
   ASSERT_TRUE(charge(first));
   reload("");
@@ -149,7 +149,7 @@ TEST_F(EditionsTest, ARuleThatComesBackWhileARequestIsUnderWayGoesOn) {
 }
 
 // The previous process may still release permits. They must not reach a rule that came later.
-TEST_F(EditionsTest, ARuleIsNotForgottenWhileAnotherProcessHoldsPlacesOfIt) {
+TEST_F(EditionsTest, ARuleIsKeptWhileAnotherProcessHoldsItsPermits) {
   auto first = reload(rule("a", kTwoAtOnce));
   elsewhere_.change({.key = {1, 1}, .limiter = only(first).limiter.get(), .rule = only(first).cells}, 2,
                     clock_.now());
@@ -163,7 +163,7 @@ TEST_F(EditionsTest, ARuleIsNotForgottenWhileAnotherProcessHoldsPlacesOfIt) {
   EXPECT_TRUE(charge(third));
 }
 
-TEST_F(EditionsTest, KeysMoveOnAndTheirNumberIsFree) {
+TEST_F(EditionsTest, KeysMoveToTheNewNumberAndFreeTheOldOne) {
   auto first = reload(rule("a", kFive));
   ASSERT_TRUE(charge(first));
   const auto second = reload(rule("a", kNine));
@@ -174,7 +174,7 @@ TEST_F(EditionsTest, KeysMoveOnAndTheirNumberIsFree) {
   EXPECT_EQ(third->config.rules[1].cells, 0);
 }
 
-TEST_F(EditionsTest, KeysThatBeginAnewAreForgottenAtOnce) {
+TEST_F(EditionsTest, KeysThatStartAfreshAreForgottenAtOnce) {
   const auto first = reload(rule("a", kTwoAtOnce));
   ASSERT_TRUE(charge(first));
   reload(rule("a", kLog));
@@ -182,7 +182,7 @@ TEST_F(EditionsTest, KeysThatBeginAnewAreForgottenAtOnce) {
 }
 
 // A long request keeps its configuration snapshot, and each change of the algorithm takes a number.
-TEST_F(EditionsTest, WhereAllNumbersAreTakenItSaysSo) {
+TEST_F(EditionsTest, ReportsThatAllNumbersAreTaken) {
   std::vector<Held> under_way;
   const auto settings = [](const std::string& numbers) {
     return parse_settings(with(rule("a", numbers)), kFile);

@@ -33,7 +33,7 @@ TEST_F(HeartbeatOf, TwoLoopsBeatsWhenBothHaveAnswered) {
   EXPECT_EQ(beats_, 1);
 }
 
-TEST_F(HeartbeatOf, ALoopThatStandsStillIsSilent) {
+TEST_F(HeartbeatOf, AHangingLoopIsSilent) {
   heart_.start({one_.get_executor(), other_.get_executor()}, 1ms);
   const auto until = std::chrono::steady_clock::now() + 30ms;
   while (std::chrono::steady_clock::now() < until) {
@@ -47,7 +47,7 @@ TEST_F(HeartbeatOf, ALoopThatStandsStillIsSilent) {
   EXPECT_EQ(beats_, 1);
 }
 
-TEST_F(HeartbeatOf, LoopsThatTurnBeatsAgainAndAgain) {
+TEST_F(HeartbeatOf, RunningLoopsBeatsRepeatedly) {
   heart_.start({one_.get_executor(), other_.get_executor()}, 1ms);
   const auto until = std::chrono::steady_clock::now() + 10s;
   while (beats_ < 5 && std::chrono::steady_clock::now() < until) {
@@ -58,7 +58,7 @@ TEST_F(HeartbeatOf, LoopsThatTurnBeatsAgainAndAgain) {
   EXPECT_EQ(beats_, 5);
 }
 
-TEST_F(HeartbeatOf, LoopsThatEndBeatsAlone) {
+TEST_F(HeartbeatOf, EndingLoopsBeatsAlone) {
   start();
   heart_.answer_alone();
   turn(one_);

@@ -48,7 +48,7 @@ class KeySearch : public testing::Test {
   observe::TopOfRule top_{observe::SpaceSaving(8), observe::SpaceSaving(8)};
 };
 
-TEST_F(KeySearch, FindsAClientByWhatIsShownOfIt) {
+TEST_F(KeySearch, FindsAClientByItsShownLabelOrDigest) {
   for (const auto& texts : std::vector<std::vector<std::string>>{{"api_key of paula"},
                                                                  {"api_key", "of", "paula"},
                                                                  {"user:paula"},
@@ -66,27 +66,27 @@ TEST_F(KeySearch, FindsEveryClientThatALabelOrDigitsMayMean) {
   EXPECT_THAT(find({"27de914d"}), ElementsAre(kPaula, kAda));
 }
 
-TEST_F(KeySearch, FindsNobodyByOtherTexts) {
+TEST_F(KeySearch, FindsNoClientForOtherTexts) {
   for (const auto* text : {"paula", "user:paul", "user:paula2", "27de914", "api_key of ada 27de914d7f",
                            "api_key of paula 11112222", "ffffffffffffffff", ""})
     EXPECT_THAT(find({text}), IsEmpty()) << text;
   EXPECT_THAT(find({}), IsEmpty());
 }
 
-TEST_F(KeySearch, TellsWhichLimiterCountsTheClient) {
+TEST_F(KeySearch, ReturnsTheLimiterThatCountsTheClient) {
   const auto found = find_shown(rule_, top_, std::vector<std::string>{"user:paula"});
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].ledger, 4U);
   EXPECT_EQ(found[0].label, "api_key of paula 27de914d");
 }
 
-TEST_F(KeySearch, MatchesALabelThatWasTooLongToBeKept) {
+TEST_F(KeySearch, MatchesALabelThatWasCut) {
   const std::string name(60, 'x');
   add(top_.refused, kNobody, "api_key of " + name, 0);
   EXPECT_THAT(find({"user:" + name}), ElementsAre(kNobody));
 }
 
-TEST_F(KeySearch, ReadsAWholeDigestWhoeverItIsOf) {
+TEST_F(KeySearch, ReadsAWholeDigestOfAnyClient) {
   const auto read = read_digest(std::vector{base::in_hex(kNobody)});
   ASSERT_TRUE(read);
   EXPECT_EQ(read->name, kNobody);
@@ -95,7 +95,7 @@ TEST_F(KeySearch, ReadsAWholeDigestWhoeverItIsOf) {
   EXPECT_FALSE(read_digest(std::vector<std::string>{"user:paula"}));
 }
 
-TEST_F(KeySearch, KnowsWhomTheListsHave) {
+TEST_F(KeySearch, FindsAClientInTheLists) {
   EXPECT_TRUE(lists(top_, kAda));
   EXPECT_FALSE(lists(top_, kNobody));
 }

@@ -32,7 +32,7 @@ class SnapshotFileTest : public testing::Test {
   limit::KeyTable table_{10};
 };
 
-TEST_F(SnapshotFileTest, IsItsOwnersAloneAndLeavesNoDraft) {
+TEST_F(SnapshotFileTest, BelongsToItsOwnerAndLeavesNoDraft) {
   folder_.write("weir.state.new", "of a weir that was killed");
   save();
   EXPECT_TRUE(is_found());
@@ -43,13 +43,13 @@ TEST_F(SnapshotFileTest, IsItsOwnersAloneAndLeavesNoDraft) {
   EXPECT_EQ(SnapshotFile(path_, {}, log_).found()->names.k1, 2);
 }
 
-TEST_F(SnapshotFileTest, IsReadAgainAfterAWeirThatDidNotEndWell) {
+TEST_F(SnapshotFileTest, IsReadAfterAWeirThatCrashed) {
   save();
   EXPECT_TRUE(is_found());
   EXPECT_TRUE(is_found());
 }
 
-TEST_F(SnapshotFileTest, DamageIsSetAsideAndTheNextOneTakesItsPlace) {
+TEST_F(SnapshotFileTest, SetsADamagedFileAsideAndWritesANewOne) {
   for (const auto& damage :
        {std::string(), std::string("weirkeys"), std::string("nothing of ours"), std::string(4096, '\0')}) {
     folder_.write("weir.state", damage);
@@ -60,19 +60,19 @@ TEST_F(SnapshotFileTest, DamageIsSetAsideAndTheNextOneTakesItsPlace) {
   }
 }
 
-TEST_F(SnapshotFileTest, WhatIsNoFileIsSetAsideToo) {
+TEST_F(SnapshotFileTest, SetsAsideWhatIsNotAFile) {
   std::filesystem::create_directory(path_);
   EXPECT_FALSE(is_found());
   EXPECT_TRUE(is_set_aside());
 }
 
 // The times in the snapshot are moved to this machine's clock, however far that was set since.
-TEST_F(SnapshotFileTest, ASnapshotOfAnotherTimeIsRead) {
+TEST_F(SnapshotFileTest, ReadsASnapshotOfAnotherTime) {
   save(kSaved + 10'000h);
   EXPECT_TRUE(is_found());
 }
 
-TEST_F(SnapshotFileTest, AFolderThatCannotTakeItIsNoFault) {
+TEST_F(SnapshotFileTest, IgnoresAMissingFolder) {
   const auto nowhere = folder_.file("none/weir.state");
   SnapshotFile(nowhere, {}, log_).save(table_, {{}, kSaved}, {});
   EXPECT_FALSE(std::filesystem::exists(nowhere));

@@ -41,7 +41,7 @@ struct House {
 };
 
 // Otherwise the client would wait until the process ends, which other requests may delay by `drain`.
-TEST(WorkerThread, WhoComesInAsTheDrainBeginsIsLetGoWithTheLoop) {
+TEST(WorkerThread, ClosesAClientThatConnectsAsTheDrainBegins) {
   House house;
   auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));
   ASSERT_TRUE(listening.has_value());
@@ -80,7 +80,7 @@ class NoDescriptorsLeft {
 };
 
 // A worker that never had a client.
-TEST(WorkerThread, EndsInOrderWhereTheSystemHasNoDescriptorsLeft) {
+TEST(WorkerThread, EndsNormallyWithoutFreeDescriptors) {
   auto house = std::make_unique<House>();
   const NoDescriptorsLeft none;
   house->worker.drain();

@@ -14,14 +14,14 @@ namespace {
 using limit::Charge;
 using limit::Limiter;
 
-TEST(HeldLines, ComeAsTheyWereWritten) {
+TEST(HeldLines, SurviveWritingAndReading) {
   const HeldLine line{{.lo = 1, .hi = std::numeric_limits<std::uint64_t>::max()}, -3, "a rule of words"};
   const std::string text = text_of(line);
   EXPECT_EQ(text, "18446744073709551615 1 -3 a rule of words");
   EXPECT_EQ(held_line_of(text), line);
 }
 
-TEST(HeldLines, AreNothingElse) {
+TEST(HeldLines, RejectOtherTexts) {
   for (const char* text : {"", "1", "1 2", "1 2 3", "1 2 x rule", "1 2 3x rule", "-1 2 3 rule", "1  3 rule",
                            "1 2 9223372036854775808 rule"})
     EXPECT_FALSE(held_line_of(text)) << text;
@@ -64,7 +64,7 @@ class HeldNewsTest : public testing::Test {
   std::vector<std::string> told_;
 };
 
-TEST_F(HeldNewsTest, WhatChangesBeforeAnybodyIsToldIsKept) {
+TEST_F(HeldNewsTest, KeepsChangesUntilTheyCanBeSent) {
   charge(1);
   EXPECT_EQ(news_.begin(rules_), std::vector<std::string>{"1 1 1 some"});
   std::thread([&] { release(1); }).join();
@@ -79,7 +79,7 @@ TEST_F(HeldNewsTest, WhatChangesBeforeAnybodyIsToldIsKept) {
   EXPECT_EQ(told_, (std::vector<std::string>{"1 1 -1 some", "2 2 1 some", "2 2 -1 some"}));
 }
 
-TEST_F(HeldNewsTest, OfAnUpgradeThatCameToNothingNobodyIsTold) {
+TEST_F(HeldNewsTest, SendsNothingAfterAFailedUpgrade) {
   charge(1);
   (void)news_.begin(rules_);
   release(1);

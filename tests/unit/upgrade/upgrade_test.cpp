@@ -22,7 +22,7 @@ using enum UpgradeStage;
 using Event = UpgradeEvent;
 using Act = UpgradeAct;
 
-TEST(UpgradeSteps, LeadToTheOtherServing) {
+TEST(UpgradeSteps, EndWithTheNewProcessServing) {
   EXPECT_EQ(step(Idle, Event::Begun), (UpgradeStep{Starting, Act::Start}));
   EXPECT_EQ(step(Starting, Event::Ready), (UpgradeStep{Pausing, Act::Pause}));
   EXPECT_EQ(step(Pausing, Event::Paused), (UpgradeStep{Restoring, Act::SendState}));
@@ -30,13 +30,13 @@ TEST(UpgradeSteps, LeadToTheOtherServing) {
   EXPECT_EQ(step(Opening, Event::Serving), (UpgradeStep{Idle, Act::HandOver}));
 }
 
-TEST(UpgradeSteps, DecideAgainWhereverTheyFailAfterThePause) {
+TEST(UpgradeSteps, ResumeIfAStepFailsAfterThePause) {
   EXPECT_EQ(step(Starting, Event::Failed), (UpgradeStep{Idle, Act::GiveUp}));
   for (const auto stage : {Pausing, Restoring, Opening})
     EXPECT_EQ(step(stage, Event::Failed), (UpgradeStep{Idle, Act::GiveUpAndResume}));
 }
 
-TEST(UpgradeSteps, TakeAWordOutOfTurnForAFault) {
+TEST(UpgradeSteps, FailOnAnUnexpectedMessage) {
   for (const auto event : {Event::Restored, Event::Serving})
     EXPECT_EQ(step(Starting, event), (UpgradeStep{Idle, Act::GiveUp}));
   EXPECT_EQ(step(Pausing, Event::Restored), (UpgradeStep{Idle, Act::GiveUpAndResume}));
@@ -44,7 +44,7 @@ TEST(UpgradeSteps, TakeAWordOutOfTurnForAFault) {
   EXPECT_EQ(step(Opening, Event::Ready), (UpgradeStep{Idle, Act::GiveUpAndResume}));
 }
 
-TEST(UpgradeSteps, PassOverWhatIsOfAnEarlierAttemptAndASecondWish) {
+TEST(UpgradeSteps, IgnoreEarlierAttemptsAndASecondRequest) {
   for (const auto stage : {Idle, Starting, Restoring, Opening})
     EXPECT_EQ(step(stage, Event::Paused), (UpgradeStep{stage, Act::None}));
   for (const auto stage : {Starting, Pausing, Restoring, Opening})
@@ -53,7 +53,7 @@ TEST(UpgradeSteps, PassOverWhatIsOfAnEarlierAttemptAndASecondWish) {
     EXPECT_EQ(step(Idle, event), (UpgradeStep{Idle, Act::None}));
 }
 
-TEST(Legacy, ComesOverWhole) {
+TEST(Legacy, SurvivesWritingAndReading) {
   const Legacy left{.clock = base::Duration(-7),
                     .table = {1, ~std::uint64_t{0}},
                     .shared = {3, 4},
@@ -68,7 +68,7 @@ TEST(Legacy, ComesOverWhole) {
   EXPECT_EQ(come->failed, 6u);
 }
 
-TEST(Legacy, OfAnotherProtocolIsNotTaken) {
+TEST(Legacy, IsRejectedWithAnotherProtocol) {
   auto lines = lines_of(Legacy{});
   lines[0] += "0";
   EXPECT_FALSE(legacy_of(lines));
@@ -81,7 +81,7 @@ TEST(Legacy, OfAnotherProtocolIsNotTaken) {
   EXPECT_FALSE(legacy_of({}));
 }
 
-TEST(HandedAlerts, ComeOverWhole) {
+TEST(HandedAlerts, SurviveWritingAndReading) {
   const std::vector<admin::AlertStanding> left{{.voice = "1.2",
                                                 .firing = true,
                                                 .unsaid = false,
@@ -115,7 +115,7 @@ TEST(UpgradeChannel, CarriesLinesAndDescriptors) {
   EXPECT_FALSE(send_message(ends->first.get(), "over"));
 }
 
-TEST(UpgradeChannel, EndsWithTheOtherEnd) {
+TEST(UpgradeChannel, ReportsTheEndOfTheOtherSide) {
   auto ends = upgrade_channel();
   ASSERT_TRUE(ends);
   ::close(ends->first.release());
@@ -145,7 +145,7 @@ std::vector<ArrivedConnection> passed(const proxy::Introduction& introduction, c
   return arrived;
 }
 
-TEST(Passage, BringsAConnectionWhole) {
+TEST(Passage, PassesAConnectionWithAllItsData) {
   const http::Ends ends{*base::IpAddress::parse("203.0.113.7"), *base::IpAddress::parse("2001:db8::1"), 51234,
                         443};
   const auto arrived =
@@ -161,7 +161,7 @@ TEST(Passage, BringsAConnectionWhole) {
   EXPECT_EQ(unread, "GET / HTTP/1.1\r\n\nHost: x\n");
 }
 
-TEST(Passage, BringsAConnectionOfWhichTheSocketSaysAll) {
+TEST(Passage, PassesAConnectionWithoutFurtherData) {
   const auto arrived = passed({}, "");
   ASSERT_EQ(arrived.size(), 1u);
   EXPECT_FALSE(arrived.front().introduction.ends);
@@ -170,14 +170,14 @@ TEST(Passage, BringsAConnectionOfWhichTheSocketSaysAll) {
   EXPECT_EQ(arrived.front().unread, "");
 }
 
-TEST(Passage, TellsWhatIsRelayedOfAPlainConnection) {
+TEST(Passage, ReportsARelayedPlainConnection) {
   const auto arrived = passed({.ends = {}, .certificate_subject = "", .relayed = true}, "");
   ASSERT_EQ(arrived.size(), 1u);
   EXPECT_TRUE(arrived.front().introduction.relayed);
   EXPECT_FALSE(arrived.front().introduction.secure);
 }
 
-TEST(Passage, WhoEndsTakesWhatIsOnItsWayAndNothingMore) {
+TEST(Passage, TakesConnectionsOnTheirWayAndNoMoreAfterTheEnd) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::size_t arrived = 0;
@@ -215,7 +215,7 @@ class NoDescriptorLeft {
   rlimit before_{};
 };
 
-TEST(Passage, SaysThatAConnectionIsLostForWantOfADescriptor) {
+TEST(Passage, ReportsAConnectionLostWithoutADescriptor) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::vector<std::string> told;
@@ -235,7 +235,7 @@ TEST(Passage, SaysThatAConnectionIsLostForWantOfADescriptor) {
   EXPECT_EQ(told, (std::vector<std::string>{"lost", "taken"}));
 }
 
-TEST(Passage, TellsWhatIsHeldBesideConnections) {
+TEST(Passage, PassesPermitChangesToo) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::vector<std::string> told;
@@ -256,7 +256,7 @@ TEST(Passage, TellsWhatIsHeldBesideConnections) {
   EXPECT_EQ(told, (std::vector<std::string>{"1 2 3 a", "1 2 -3 a", "a connection", "ended"}));
 }
 
-TEST(Passage, TakesNothingThatAMessageDoesNotHold) {
+TEST(Passage, RejectsAConnectionThatDoesNotFitIntoAMessage) {
   auto ends = upgrade_channel();
   Departures departures(std::move(ends->first));
   const std::string half(32 << 10, 'x');
@@ -266,7 +266,7 @@ TEST(Passage, TakesNothingThatAMessageDoesNotHold) {
   EXPECT_EQ(receive_message(ends->second.get(), false, message), Arrival::Nothing);
 }
 
-TEST(HandedState, IsNotReadWhereItIsNotWhole) {
+TEST(HandedState, IsRejectedIfIncomplete) {
   limit::KeyTable table(100);
   auto state = write_state(table, {.names = {}, .saved_at = base::TimePoint(base::Duration(1))}, {});
   ASSERT_TRUE(state);
