@@ -103,7 +103,7 @@ class ClientCertificate : public ::testing::Test {
   std::unique_ptr<SSL_SESSION, decltype(&SSL_SESSION_free)> kept{nullptr, SSL_SESSION_free};
 };
 
-TEST_F(ClientCertificate, ItsSubjectIsToldInTheOrderOfRfc4514) {
+TEST_F(ClientCertificate, ReturnsItsSubjectInTheOrderOfRfc4514) {
   const std::pair<Subject, std::string> cases[] = {
       {{{"CN", "billing"}}, "CN=billing"},
       {{{"O", "Example"}, {"OU", "Ops"}, {"CN", "billing"}}, "CN=billing,OU=Ops,O=Example"},
@@ -120,7 +120,7 @@ TEST_F(ClientCertificate, ItsSubjectIsToldInTheOrderOfRfc4514) {
     }
 }
 
-TEST_F(ClientCertificate, OneOfAnotherAuthorityOrOutOfTimeIsRefusedAndTheReasonIsTold) {
+TEST_F(ClientCertificate, AForeignOrExpiredOneIsRefusedWithTheReason) {
   const auto other = make_credential({{"CN", "Other CA"}}, nullptr);
   const std::pair<Credential, std::string> cases[] = {
       {make_credential({{"CN", "a"}}, &other), "unable to get local issuer certificate"},
@@ -139,7 +139,7 @@ TEST_F(ClientCertificate, OneOfAnotherAuthorityOrOutOfTimeIsRefusedAndTheReasonI
   }
 }
 
-TEST_F(ClientCertificate, NoneIsRefusedOnlyWhereOneIsRequired) {
+TEST_F(ClientCertificate, ClientsWithoutOneAreRefusedOnlyIfOneIsRequired) {
   ask(ClientAuth::Require);
   const auto ec = connect(nullptr);
   EXPECT_TRUE(ec);
@@ -149,7 +149,7 @@ TEST_F(ClientCertificate, NoneIsRefusedOnlyWhereOneIsRequired) {
   EXPECT_EQ(stream->peer_subject(), "");
 }
 
-TEST_F(ClientCertificate, WhoIsNotAskedHasNoSubject) {
+TEST_F(ClientCertificate, AClientThatIsNotAskedHasNoSubject) {
   tls = make_tls_context(folder.settings()).value();
   const auto shown = make_credential({{"CN", "a"}}, &authority);
   EXPECT_FALSE(connect(&shown));
@@ -170,7 +170,7 @@ TEST_F(ClientCertificate, AResumedSessionKeepsItsSubject) {
 }
 
 // A reload keeps the ticket keys.
-TEST_F(ClientCertificate, ASessionWithoutOneIsWorthNothingWhereOneIsRequired) {
+TEST_F(ClientCertificate, ASessionWithoutOneIsNotResumedIfOneIsRequired) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     ask(ClientAuth::Optional);
     ASSERT_FALSE(connect(nullptr, version));
@@ -185,7 +185,7 @@ TEST_F(ClientCertificate, ASessionWithoutOneIsWorthNothingWhereOneIsRequired) {
 }
 
 // The server must refuse it even if the ticket is valid.
-TEST_F(ClientCertificate, WhoResumesWithoutOneWhereOneIsRequiredIsRefused) {
+TEST_F(ClientCertificate, RefusesAResumedSessionWithoutOneIfOneIsRequired) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     ask(ClientAuth::Optional);
     ASSERT_FALSE(connect(nullptr, version));
@@ -212,7 +212,7 @@ TEST_F(ClientCertificate, ASessionDoesNotOutliveItsCertificate) {
   }
 }
 
-TEST_F(ClientCertificate, AFaultOfAnotherKindIsNoDistrust) {
+TEST_F(ClientCertificate, OtherFaultsAreNotReportedAsDistrust) {
   ask(ClientAuth::Require);
   auto made = socket_pair();
   stream.emplace(context.get_executor(), made.ours, tls.get());

@@ -9,7 +9,7 @@ namespace {
 using namespace std::chrono_literals;
 using Change = ClockStep::Change;
 
-TEST(ClockStep, SaysOnceThatTheClocksDifferAndOnceThatTheyAgree) {
+TEST(ClockStep, ReportsOnceThatClocksDifferAndOnceThatTheyAgree) {
   ClockStep step;
   EXPECT_EQ(step.look(0s), Change::None);
   EXPECT_EQ(step.look(2s), Change::None);
@@ -21,7 +21,7 @@ TEST(ClockStep, SaysOnceThatTheClocksDifferAndOnceThatTheyAgree) {
   EXPECT_EQ(step.look(-8h), Change::Apart);
 }
 
-TEST(ClockStep, SaysAgainThatTheClocksDifferTheOtherWayOrFarMoreOrFarLess) {
+TEST(ClockStep, ReportsAgainIfTheSignChangesOrTheStepDoublesOrHalves) {
   ClockStep step;
   EXPECT_EQ(step.look(2s + 1us), Change::Apart);
   EXPECT_EQ(step.look(-2h), Change::Apart) << "the other way";
@@ -33,7 +33,7 @@ TEST(ClockStep, SaysAgainThatTheClocksDifferTheOtherWayOrFarMoreOrFarLess) {
   EXPECT_EQ(step.look(0s), Change::Agree);
 }
 
-TEST(ClockStep, SaysFewTimesThatAClockRunsTooFast) {
+TEST(ClockStep, ReportsAFastClockFewTimes) {
   ClockStep step;
   int said = 0;
   for (auto ahead = base::Duration{0}; ahead < 24h; ahead += 500ms) said += step.look(ahead) != Change::None;
@@ -48,7 +48,7 @@ TEST(ClockStep, DoesNotFlickerAtTheTolerance) {
   EXPECT_EQ(step.look(1s), Change::Agree);
 }
 
-TEST(ClockStep, IsAWholeNumberOfSecondsThatStays) {
+TEST(ClockStep, IsAStableWholeNumberOfSeconds) {
   ClockStep step;
   EXPECT_EQ(step.seconds(), 0s);
   (void)step.look(-3'000'300'000us);

@@ -76,7 +76,7 @@ class Dialling : public ::testing::Test {
 };
 
 // The watchdog does not tick here, so nothing is ever late.
-TEST_F(Dialling, BeginsWithTheOneThatItIsToldAndGoesRound) {
+TEST_F(Dialling, BeginsWithTheGivenAddressAndWrapsAround) {
   const Address one;
   Address gone;
   const std::vector<RawEndpoint> addresses{one.endpoint(), gone.endpoint(), one.endpoint()};
@@ -92,7 +92,7 @@ TEST_F(Dialling, BeginsWithTheOneThatItIsToldAndGoesRound) {
   EXPECT_EQ(number, 2U);
 }
 
-TEST_F(Dialling, WhereAllFailTheLastSaysWhy) {
+TEST_F(Dialling, ReturnsTheLastErrorIfAllFail) {
   Address gone;
   const auto endpoint = gone.endpoint();
   gone.close();
@@ -102,7 +102,7 @@ TEST_F(Dialling, WhereAllFailTheLastSaysWhy) {
             asio::error::connection_refused);
 }
 
-TEST_F(Dialling, ASilentAddressHoldsUpTheNextForAMomentAlone) {
+TEST_F(Dialling, ASilentAddressDelaysTheNextOnlyBriefly) {
   watchdog.start();
   const auto silent = Address::silent();
   const Address good;
@@ -111,7 +111,7 @@ TEST_F(Dialling, ASilentAddressHoldsUpTheNextForAMomentAlone) {
   EXPECT_EQ(peer(), good.endpoint());
 }
 
-TEST_F(Dialling, MoreSilentOnesThanAreTriedAbreastAreGivenUpInTurn) {
+TEST_F(Dialling, ReplacesTheOldestOfTooManySilentAttempts) {
   watchdog.start();
   std::vector<Address> silent;
   std::vector<RawEndpoint> addresses;
@@ -126,7 +126,7 @@ TEST_F(Dialling, MoreSilentOnesThanAreTriedAbreastAreGivenUpInTurn) {
 }
 
 // The kernel retries after a second, when there is room.
-TEST_F(Dialling, OneThatIsSlowStaysInTheRunning) {
+TEST_F(Dialling, ASlowAttemptCanStillSucceed) {
   watchdog.start();
   const auto slow = Address::silent();
   const auto silent = Address::silent();
@@ -140,7 +140,7 @@ TEST_F(Dialling, OneThatIsSlowStaysInTheRunning) {
   EXPECT_EQ(dial.address(), 0U);
 }
 
-TEST_F(Dialling, TlsIsAPartOfStanding) {
+TEST_F(Dialling, AnAttemptSucceedsOnlyAfterTls) {
   watchdog.start();
   const Address mute;  // the kernel connects, but the server is silent
   const Address good;
@@ -160,7 +160,7 @@ TEST_F(Dialling, TlsIsAPartOfStanding) {
   EXPECT_EQ(other.get(), 1);
 }
 
-TEST_F(Dialling, WhoTakesTheirTimeOverTlsIsNotGivenUpForSilentOnes) {
+TEST_F(Dialling, ASlowTlsHandshakeIsNotReplacedBySilentAttempts) {
   watchdog.start();
   const Address slow;
   std::vector<Address> silent;
@@ -185,7 +185,7 @@ TEST_F(Dialling, WhoTakesTheirTimeOverTlsIsNotGivenUpForSilentOnes) {
   EXPECT_EQ(other.get(), 1);
 }
 
-TEST_F(Dialling, WhereTimeRunsOutTheNextOneBeginsWithWhatIsLeft) {
+TEST_F(Dialling, AfterATimeoutTheNextDialBeginsWithAnUntriedAddress) {
   watchdog.start();
   const auto silent = Address::silent();
   const std::vector<RawEndpoint> addresses{silent.endpoint(), silent.endpoint(), silent.endpoint()};
@@ -207,7 +207,7 @@ TEST_F(Dialling, WhereTimeRunsOutTheNextOneBeginsWithWhatIsLeft) {
   EXPECT_EQ(dial.next(), 0U);
 }
 
-TEST_F(Dialling, AFailedHandshakeMakesWayAndSaysWhy) {
+TEST_F(Dialling, AFailedHandshakeStartsTheNextAddressAndSaysWhy) {
   const Address foreign;
   auto other = std::async(std::launch::async, [&] {
     for (int i = 0; i < 2; ++i) {
@@ -224,7 +224,7 @@ TEST_F(Dialling, AFailedHandshakeMakesWayAndSaysWhy) {
   other.get();
 }
 
-TEST_F(Dialling, CancelEndsItWhereverItStands) {
+TEST_F(Dialling, CancelEndsItAtAnyStage) {
   const auto silent = Address::silent();
   const std::vector<RawEndpoint> addresses{silent.endpoint(), silent.endpoint()};
   for (const bool later : {false, true}) {

@@ -51,7 +51,7 @@ class UnixListener : public ::testing::Test {
   std::string directory_;
 };
 
-TEST(Listener, PortZeroIsAFreePortThatIsTold) {
+TEST(Listener, PortZeroYieldsAFreePort) {
   const auto socket = ListeningSocket::open(local());
   ASSERT_TRUE(socket);
   EXPECT_NE(socket->address().port, 0);
@@ -68,19 +68,19 @@ TEST(Listener, APortInUseIsAnErrorThatNamesTheAddress) {
             "cannot listen on " + first->address().to_string() + ": Address already in use");
 }
 
-TEST(Listener, AnAddressThatIsNotOursIsAnErrorThatNamesIt) {
+TEST(Listener, AForeignAddressIsAnErrorThatNamesIt) {
   const auto socket = ListeningSocket::open({.host = "192.0.2.1", .port = 1, .unix_path = {}});
   ASSERT_FALSE(socket);
   EXPECT_NE(socket.error().message.find("cannot listen on 192.0.2.1:1: "), std::string::npos);
 }
 
-TEST(Listener, ANameThatStandsForNothingIsAnError) {
+TEST(Listener, ANameWithoutAddressesIsAnError) {
   const auto socket = ListeningSocket::open({.host = "no such host", .port = 1, .unix_path = {}});
   ASSERT_FALSE(socket);
   EXPECT_NE(socket.error().message.find("cannot resolve \"no such host\": "), std::string::npos);
 }
 
-TEST(Listener, ANameIsOpenedAtAllItsAddresses) {
+TEST(Listener, OpensAllAddressesOfAName) {
   const auto sockets = ListeningSocket::open_all({.host = "localhost", .port = 0, .unix_path = {}});
   ASSERT_TRUE(sockets) << sockets.error().message;
   const auto found = resolve({.host = "localhost", .port = 0, .unix_path = {}});
@@ -97,7 +97,7 @@ TEST(Listener, ANameIsOpenedAtAllItsAddresses) {
   EXPECT_EQ(ports.size(), 1U) << "the port that the first was given";
 }
 
-TEST(Listener, AnAddressIsOpenedOnce) {
+TEST(Listener, OpensAnAddressOnce) {
   const auto sockets = ListeningSocket::open_all(local());
   ASSERT_TRUE(sockets);
   EXPECT_EQ(sockets->size(), 1U);
@@ -121,7 +121,7 @@ TEST(Listener, ASharedPortStaysClosedToASecondWeir) {
   EXPECT_EQ(status, 0) << "another process shares the port";
 }
 
-TEST(Listener, OfTwoThatOpenAtOnceOneFails) {
+TEST(Listener, OneOfTwoSimultaneousOpensFails) {
   for (int round = 0; round < 300; ++round) {
     const auto address = ListeningSocket::open(local())->address();  // closed again
     std::barrier start(2);
@@ -194,7 +194,7 @@ TEST(Listener, ClosesWithTheLastHolder) {
   EXPECT_LT(connect_to(address).number(), 0);
 }
 
-TEST_F(UnixListener, IsSharedByAllWhoAskAgain) {
+TEST_F(UnixListener, AgainSharesTheSocket) {
   const auto first = ListeningSocket::open(address);
   ASSERT_TRUE(first) << first.error().message;
   const auto second = first->again();
@@ -202,7 +202,7 @@ TEST_F(UnixListener, IsSharedByAllWhoAskAgain) {
   EXPECT_GE(connect_to(address).number(), 0);
 }
 
-TEST_F(UnixListener, ALivingSocketIsNotTaken) {
+TEST_F(UnixListener, DoesNotReplaceASocketInUse) {
   const auto first = ListeningSocket::open(address);
   ASSERT_TRUE(first);
   const auto second = ListeningSocket::open(address);
@@ -212,7 +212,7 @@ TEST_F(UnixListener, ALivingSocketIsNotTaken) {
 }
 
 // Its queue is full, so connecting fails although a process listens.
-TEST_F(UnixListener, ABusySocketIsNotTaken) {
+TEST_F(UnixListener, DoesNotReplaceABusySocket) {
   const auto endpoint = resolve(address)->front();
   const auto size = static_cast<socklen_t>(endpoint.size());
   const Descriptor busy(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -227,7 +227,7 @@ TEST_F(UnixListener, ABusySocketIsNotTaken) {
   EXPECT_TRUE(std::filesystem::exists(address.unix_path));
 }
 
-TEST_F(UnixListener, TheFileOfADeadOneIsReplaced) {
+TEST_F(UnixListener, ReplacesTheFileOfADeadSocket) {
   asio::io_context context;
   {
     auto dead = ListeningSocket::open(address);
@@ -240,7 +240,7 @@ TEST_F(UnixListener, TheFileOfADeadOneIsReplaced) {
   EXPECT_GE(connect_to(address).number(), 0);
 }
 
-TEST_F(UnixListener, OneThatNeverServedLeavesNoFile) {
+TEST_F(UnixListener, ASocketThatNeverServedLeavesNoFile) {
   {
     auto refused = ListeningSocket::open(address);
     ASSERT_TRUE(refused);
@@ -251,7 +251,7 @@ TEST_F(UnixListener, OneThatNeverServedLeavesNoFile) {
   EXPECT_FALSE(std::filesystem::exists(address.unix_path));
 }
 
-TEST_F(UnixListener, AFileThatIsNoSocketIsLeftAlone) {
+TEST_F(UnixListener, DoesNotReplaceAFileThatIsNoSocket) {
   std::ofstream(address.unix_path) << "precious";
   EXPECT_FALSE(ListeningSocket::open(address));
   std::string content;

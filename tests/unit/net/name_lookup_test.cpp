@@ -22,7 +22,7 @@ TEST(NameLookup, FindsAddresses) {
   EXPECT_EQ(peer_port(lookup.known().front()), 80);
 }
 
-TEST(NameLookup, KeepsWhatWasKnownWhenALaterLookUpFails) {
+TEST(NameLookup, KeepsKnownAddressesWhenALaterLookUpFails) {
   NameLookup lookup;
   lookup.begin({"localhost", 80, {}});
   await_end(lookup);
@@ -32,7 +32,7 @@ TEST(NameLookup, KeepsWhatWasKnownWhenALaterLookUpFails) {
   EXPECT_FALSE(lookup.known().empty());
 }
 
-TEST(NameLookup, MayGoBeforeTheAnswerComes) {
+TEST(NameLookup, CanBeDestroyedBeforeTheAnswerComes) {
   for (int round = 0; round < 20; ++round) {
     NameLookup lookup;
     lookup.begin({"localhost", 80, {}});

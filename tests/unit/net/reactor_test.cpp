@@ -49,7 +49,7 @@ TEST_F(ReactorTest, BytesWakeTheReaderOnce) {
 }
 
 // After a short read, the next read must not wait if the end was reported together with the bytes.
-TEST_F(ReactorTest, AfterTheEndAReadIsAlwaysWorthTrying) {
+TEST_F(ReactorTest, AfterTheEndAReadNeverWaits) {
   send_all(pair.theirs.number(), "last");
   pair.theirs.close();
   turn();
@@ -73,7 +73,7 @@ TEST_F(ReactorTest, AWriterWaitsForRoom) {
   EXPECT_FALSE(writing.result());
 }
 
-TEST_F(ReactorTest, CancelEndsBothWaitsAndNotTheNext) {
+TEST_F(ReactorTest, CancelEndsBothWaitsButNotLaterOnes) {
   port->filled();
   turn();
   port->filled();
@@ -90,14 +90,14 @@ TEST_F(ReactorTest, CancelEndsBothWaitsAndNotTheNext) {
   EXPECT_EQ(again.result(), asio::error::operation_aborted);
 }
 
-TEST_F(ReactorTest, APortThatGoesEndsItsWaits) {
+TEST_F(ReactorTest, DestroyingAPortEndsItsWaits) {
   Running reading(context, until_readable());
   port.reset();
   EXPECT_EQ(reading.result(), asio::error::operation_aborted);
 }
 
 // Both sockets are ready in one turn. The first resumed coroutine destroys the other's port.
-TEST_F(ReactorTest, APortMayGoWhileItsEventIsUnderWay) {
+TEST_F(ReactorTest, APortCanBeDestroyedDuringItsEvent) {
   auto other = socket_pair();
   const Descriptor other_end(other.ours);
   auto second = std::make_unique<Port>(Reactor::of(context.get_executor()), other_end.number());
@@ -116,19 +116,19 @@ TEST_F(ReactorTest, APortMayGoWhileItsEventIsUnderWay) {
   EXPECT_NE(port == nullptr, second == nullptr);
 }
 
-TEST_F(ReactorTest, WhatTheKernelCannotWatchAnswersAtOnce) {
+TEST_F(ReactorTest, WaitsReturnAtOnceIfTheKernelCannotRegister) {
   Port none(Reactor::of(context.get_executor()), -1);
   EXPECT_EQ(run(context, [](Port& p) -> Task<ErrorCode> { co_return co_await p.readable(); }(none)),
             asio::error::bad_descriptor);
 }
 
-TEST_F(ReactorTest, ALoopWithoutPortsHasNothingToDo) {
+TEST_F(ReactorTest, ALoopWithoutPortsEnds) {
   port.reset();
   context.restart();
   context.run();  // must return
 }
 
-TEST(ReactorEnd, WhatStillWaitsGoesWithItsLoop) {
+TEST(ReactorEnd, WaitingTasksAreDestroyedWithTheLoop) {
   auto pair = socket_pair();
   const Descriptor ours(pair.ours);
   const auto kept = std::make_shared<int>(1);
@@ -145,7 +145,7 @@ TEST(ReactorEnd, WhatStillWaitsGoesWithItsLoop) {
   EXPECT_EQ(kept.use_count(), 1);
 }
 
-TEST(SignalTest, StaysRaisedAndWakesFromTheLoop) {
+TEST(SignalTest, StaysRaisedAndResumesFromTheLoop) {
   asio::io_context context(1);
   Signal signal(context.get_executor());
   const auto wait = [](Signal& s) -> Task<bool> {
@@ -160,7 +160,7 @@ TEST(SignalTest, StaysRaisedAndWakesFromTheLoop) {
 }
 
 // A task that always has more work must not keep the others waiting.
-TEST(PauseTest, LetsOthersHaveTheirTurn) {
+TEST(PauseTest, LetsOthersRun) {
   asio::io_context context{1};
   std::string turns;
   const auto work = [](Executor executor, std::string& log, char name) -> Task<void> {
@@ -177,7 +177,7 @@ TEST(PauseTest, LetsOthersHaveTheirTurn) {
   EXPECT_EQ(turns, "abab.ab");
 }
 
-TEST(PauseTest, MayEndWithItsLoop) {
+TEST(PauseTest, CanBeDestroyedWithItsLoop) {
   auto held = std::make_shared<int>(1);
   const std::weak_ptr<int> watch = held;
   {
@@ -192,7 +192,7 @@ TEST(PauseTest, MayEndWithItsLoop) {
   EXPECT_TRUE(watch.expired());
 }
 
-TEST(SpawnTest, TellsTheEndAndWhatWasThrown) {
+TEST(SpawnTest, ReportsTheEndAndTheException) {
   asio::io_context context(1);
   std::string told;
   const auto fail = [](Timer timer) -> Task<void> {

@@ -93,7 +93,7 @@ class Stapling : public ::testing::Test {
   asio::io_context context{1};
 };
 
-TEST_F(Stapling, WhatIsUpToDateIsStapled) {
+TEST_F(Stapling, StaplesAValidResponse) {
   respond(1h);
   EXPECT_GT(stapled(), 0);
   const auto states = certificate_states(make_tls_context(settings).value().get());
@@ -104,19 +104,19 @@ TEST_F(Stapling, WhatIsUpToDateIsStapled) {
   EXPECT_LE(left, 1h);
 }
 
-TEST_F(Stapling, WhatDoesNotSayWhenItEndsIsStapled) {
+TEST_F(Stapling, StaplesAResponseWithoutNextUpdate) {
   respond(std::nullopt);
   EXPECT_GT(stapled(), 0);
 }
 
-TEST_F(Stapling, WhatIsOutOfDateIsNotAndIsNoError) {
+TEST_F(Stapling, SkipsAnOutdatedResponseWithoutAnError) {
   respond(-1h);
   EXPECT_EQ(fault(), "");
   EXPECT_EQ(stapled(), -1);
 }
 
 // A certificate is renewed before its first response exists.
-TEST_F(Stapling, WhatSpeaksOfAnotherCertificateIsNotAndIsNoError) {
+TEST_F(Stapling, SkipsAResponseForAnotherCertificateWithoutAnError) {
   respond(1h, 4711);
   EXPECT_EQ(fault(), "");
   EXPECT_EQ(stapled(), -1);

@@ -48,7 +48,7 @@ class PlainStream : public ::testing::Test {
   Stream stream;
 };
 
-TEST_F(PlainStream, ReadsWhatCameAndThenTheEnd) {
+TEST_F(PlainStream, ReadsBytesAndThenTheEnd) {
   send_all(theirs(), "hello");
   std::string got;
   EXPECT_FALSE(run(context, read_once(stream, got)));
@@ -58,7 +58,7 @@ TEST_F(PlainStream, ReadsWhatCameAndThenTheEnd) {
   EXPECT_EQ(got, "hello");
 }
 
-TEST_F(PlainStream, TryWriteTakesWhatFitsAndAFullSocketIsNoError) {
+TEST_F(PlainStream, TryWriteSendsWhatFitsAndAFullSocketIsNoError) {
   const auto first = random_bytes(1 << 20);
   const auto second = random_bytes(1 << 20);
   ErrorCode ec = asio::error::eof;
@@ -110,7 +110,7 @@ TEST_F(PlainStream, RefusesAnotherTextUntilTheFirstIsWhole) {
   EXPECT_TRUE(reader.get() == text + "next");
 }
 
-TEST_F(PlainStream, OwesNothingOfATextThatAFullSocketTookNothingOf) {
+TEST_F(PlainStream, OwesNothingIfAFullSocketAcceptedNothing) {
   std::string filler;
   while (::send(stream.native_handle(), "filler", 6, MSG_DONTWAIT | MSG_NOSIGNAL) == 6) filler += "filler";
   ErrorCode ec;
@@ -122,7 +122,7 @@ TEST_F(PlainStream, OwesNothingOfATextThatAFullSocketTookNothingOf) {
   EXPECT_EQ(receive(theirs(), 7), "another");
 }
 
-TEST_F(PlainStream, OwesTheRestOfAWriteThatWasCancelled) {
+TEST_F(PlainStream, OwesTheRestOfACancelledWrite) {
   const auto text = random_bytes(5 << 20);
   Running writing(context, stream.write(text));
   context.poll();
@@ -132,7 +132,7 @@ TEST_F(PlainStream, OwesTheRestOfAWriteThatWasCancelled) {
   EXPECT_EQ(run(context, stream.write("another")), StreamError::WriteOwed);
 }
 
-TEST_F(PlainStream, OwesItsRestAlsoAfterAMove) {
+TEST_F(PlainStream, StillOwesTheRestAfterAMove) {
   const auto text = random_bytes(5 << 20);
   ErrorCode ec;
   ASSERT_GT(stream.try_write(text, {}, ec), 0U);
@@ -140,7 +140,7 @@ TEST_F(PlainStream, OwesItsRestAlsoAfterAMove) {
   EXPECT_TRUE(moved.owes_write());
 }
 
-TEST_F(PlainStream, WritingToOneWhoLeftIsAnErrorAndNoSignal) {
+TEST_F(PlainStream, WritingToAClosedPeerIsAnErrorAndNoSignal) {
   pair.theirs.close();
   ErrorCode ec;
   EXPECT_EQ(stream.try_write("x", {}, ec), 0U);
@@ -148,7 +148,7 @@ TEST_F(PlainStream, WritingToOneWhoLeftIsAnErrorAndNoSignal) {
   EXPECT_EQ(run(context, stream.write("x")), asio::error::broken_pipe);
 }
 
-TEST_F(PlainStream, PeerLeftIsSeenWithoutReading) {
+TEST_F(PlainStream, SeesWithoutReadingThatThePeerLeft) {
   EXPECT_FALSE(stream.peer_left());
   send_all(theirs(), "unread");
   EXPECT_FALSE(stream.peer_left());
@@ -169,7 +169,7 @@ TEST_F(PlainStream, ShutdownSendEndsOneWayOnly) {
   EXPECT_EQ(got, "late");
 }
 
-TEST_F(PlainStream, CancelEndsWhatWaits) {
+TEST_F(PlainStream, CancelEndsWaits) {
   std::string got;
   Running reading(context, read_once(stream, got));
   context.poll();
@@ -197,7 +197,7 @@ TEST_F(PlainStream, WaitReadableNeedsNoBuffer) {
   EXPECT_EQ(got, "x");
 }
 
-TEST_F(PlainStream, NothingIsWrittenOnceClosed) {
+TEST_F(PlainStream, WritesNothingOnceClosed) {
   stream.close();
   EXPECT_FALSE(stream.is_open());
   stream.shutdown_send();

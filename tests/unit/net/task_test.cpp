@@ -28,7 +28,7 @@ Task<int> sum(int count) {
   co_return total;
 }
 
-TEST(Task, WhatNeverWaitsIsACall) {
+TEST(Task, ATaskThatNeverWaitsIsACall) {
   auto task = sum(3);
   EXPECT_TRUE(task.await_ready());
   EXPECT_EQ(task.await_resume(), 3);
@@ -51,7 +51,7 @@ Task<std::string> outer(Gate& gate) {
   co_return word;
 }
 
-TEST(Task, WaitsWithItsCallers) {
+TEST(Task, SuspendsItsCallersWhileItWaits) {
   Gate gate;
   auto task = outer(gate);
   EXPECT_FALSE(task.await_ready());
@@ -74,7 +74,7 @@ Task<std::string> caught(Gate* gate) {
   co_return "";
 }
 
-TEST(Task, AnExceptionReachesTheCallerNowAndLater) {
+TEST(Task, AnExceptionReachesTheCallerBeforeAndAfterAWait) {
   auto now = caught(nullptr);
   EXPECT_TRUE(now.await_ready());
   EXPECT_EQ(now.await_resume(), "no");
@@ -103,7 +103,7 @@ Task<void> outer_holding(Gate& gate, std::vector<std::string>& order) {
   co_await inner_holding(gate, order);
 }
 
-TEST(Task, DestroyedWhileItWaitsItLetsGoInnermostFirst) {
+TEST(Task, DestroyingAWaitingTaskDestroysTheInnermostFirst) {
   std::vector<std::string> order;
   Gate gate;
   {
@@ -114,14 +114,14 @@ TEST(Task, DestroyedWhileItWaitsItLetsGoInnermostFirst) {
   EXPECT_EQ(order, (std::vector<std::string>{"inner", "outer"}));
 }
 
-TEST(Task, MayHaveEndedBeforeItBegan) {
+TEST(Task, CanBeMadeEnded) {
   auto task = Task<std::unique_ptr<int>>::ended(std::make_unique<int>(7));
   auto moved = std::move(task);
   EXPECT_TRUE(moved.await_ready());
   EXPECT_EQ(*moved.await_resume(), 7);
 }
 
-TEST(Task, CarriesWhatCannotBeCopied) {
+TEST(Task, ReturnsValuesThatCannotBeCopied) {
   auto task = [](int value) -> Task<std::unique_ptr<int>> { co_return std::make_unique<int>(value); }(7);
   EXPECT_TRUE(task.await_ready());
   EXPECT_EQ(*task.await_resume(), 7);

@@ -25,7 +25,7 @@ TEST_F(TicketKeysTest, OneKeyServesAPeriod) {
   EXPECT_NE(issued(104).name, first.name);
 }
 
-TEST_F(TicketKeysTest, ATicketIsGoodForOnePeriodMoreAndShouldThenBeRenewed) {
+TEST_F(TicketKeysTest, ATicketIsValidForOneMorePeriodAndShouldBeRenewed) {
   const auto first = issued(100);
   ASSERT_TRUE(found(first, 103));
   EXPECT_TRUE(found(first, 103)->current);
@@ -35,12 +35,12 @@ TEST_F(TicketKeysTest, ATicketIsGoodForOnePeriodMoreAndShouldThenBeRenewed) {
   EXPECT_FALSE(found(first, 108));
 }
 
-TEST_F(TicketKeysTest, AKeyIsOverThoughNobodyAskedForTheNext) {
+TEST_F(TicketKeysTest, AKeyExpiresWithoutARequestForTheNext) {
   const auto first = issued(100);
   EXPECT_FALSE(found(first, 200));
 }
 
-TEST_F(TicketKeysTest, ANameThatNobodyWasGivenOpensNothing) {
+TEST_F(TicketKeysTest, AnUnknownNameHasNoKey) {
   (void)issued(100);
   EXPECT_FALSE(found(TicketKey{}, 100));
 }

@@ -34,7 +34,7 @@ class TlsClientFiles : public ::testing::Test {
   const Certificates other;
 };
 
-TEST_F(TlsClientFiles, AChangeOfAnyFileShows) {
+TEST_F(TlsClientFiles, DetectsAChangeOfAnyFile) {
   for (const auto& file : {folder.cert(), folder.key()}) {
     const auto before = stamps_of(all());
     EXPECT_EQ(stamps_of(all()), before);
@@ -44,14 +44,14 @@ TEST_F(TlsClientFiles, AChangeOfAnyFileShows) {
 }
 
 // An unreadable key is tried again after its owner or rights have changed.
-TEST_F(TlsClientFiles, AChangeOfRightsShows) {
+TEST_F(TlsClientFiles, DetectsAChangeOfRights) {
   const auto key = all().key;
   const auto before = stamps_of(all());
   ASSERT_EQ(::chmod(key.c_str(), 0640), 0);
   EXPECT_NE(stamps_of(all()), before);
 }
 
-TEST_F(TlsClientFiles, WithoutAnAuthorityThoseOfTheSystemCount) {
+TEST_F(TlsClientFiles, WithoutCaDetectsAChangeOfTheSystemsFile) {
   ::setenv("SSL_CERT_FILE", folder.cert().c_str(), 1);
   const auto before = stamps_of({});
   const auto unverified = stamps_of({.verify = false});
@@ -61,12 +61,12 @@ TEST_F(TlsClientFiles, WithoutAnAuthorityThoseOfTheSystemCount) {
   ::unsetenv("SSL_CERT_FILE");
 }
 
-TEST_F(TlsClientFiles, GoodOnesTellUntilWhenTheOwnCertificateIsGood) {
+TEST_F(TlsClientFiles, ReturnsTheExpiryOfTheOwnCertificate) {
   EXPECT_TRUE(try_files(all()).value().not_after);
   EXPECT_FALSE(try_files({.ca = folder.cert()}).value().not_after);
 }
 
-TEST_F(TlsClientFiles, FaultyOnesAreNamed) {
+TEST_F(TlsClientFiles, NamesAFaultyFile) {
   const auto name = "\"" + folder.key() + "\"";
   replace(folder.key(), other.key());
   EXPECT_THAT(fault_of(all()), HasSubstr("the key " + name + " does not belong to the certificate"));
@@ -76,7 +76,7 @@ TEST_F(TlsClientFiles, FaultyOnesAreNamed) {
   EXPECT_EQ(fault_of(all()), name + " is no file");
 }
 
-TEST_F(TlsClientFiles, APipeIsNotWaitedFor) {
+TEST_F(TlsClientFiles, DoesNotWaitForAPipe) {
   std::filesystem::remove(folder.cert());
   ASSERT_EQ(::mkfifo(folder.cert().c_str(), 0600), 0);
   EXPECT_THAT(fault_of({.ca = folder.cert()}), EndsWith("cert.pem\" is no file"));

@@ -38,7 +38,7 @@ class TlsFiles : public ::testing::Test {
   Certificates folder_;
 };
 
-TEST_F(TlsFiles, ThatCannotBeReadHaveTheSystemsReason) {
+TEST_F(TlsFiles, UnreadableFilesGetTheSystemsReason) {
   const auto missing = folder_.cert() + ".missing";
   EXPECT_EQ(of_cert(missing),
             "the certificate \"" + missing + "\" cannot be read: No such file or directory");
@@ -46,7 +46,7 @@ TEST_F(TlsFiles, ThatCannotBeReadHaveTheSystemsReason) {
   EXPECT_EQ(of_key("/"), "the key \"/\" cannot be read: Is a directory");
 }
 
-TEST_F(TlsFiles, ThatHaveChangedPlaces) {
+TEST_F(TlsFiles, SwappedCertificateAndKeyAreNamed) {
   EXPECT_EQ(of_cert(folder_.key()),
             "the certificate \"" + folder_.key() +
                 "\" holds a private key and no certificate; have cert and key changed places?");
@@ -55,7 +55,7 @@ TEST_F(TlsFiles, ThatHaveChangedPlaces) {
                 "\" holds a certificate and no private key; have cert and key changed places?");
 }
 
-TEST_F(TlsFiles, OfAnotherKind) {
+TEST_F(TlsFiles, FilesOfAnotherKindAreNamed) {
   EXPECT_THAT(of_cert(write("empty", "")),
               EndsWith("\" is empty; expected a PEM file with -----BEGIN CERTIFICATE-----"));
   EXPECT_THAT(of_cert(write("text", "a")),
@@ -72,7 +72,7 @@ TEST_F(TlsFiles, OfAnotherKind) {
               HasSubstr("\" is refused by OpenSSL: "));
 }
 
-TEST_F(TlsFiles, OfTwoThatDoNotBelongTogether) {
+TEST_F(TlsFiles, AKeyOfAnotherCertificateIsNamed) {
   EXPECT_EQ(of_key(folder_.other_key()), "the key \"" + folder_.other_key() +
                                              "\" does not belong to the certificate \"" + folder_.cert() +
                                              "\"; expected the key that this certificate was made for");
@@ -83,7 +83,7 @@ TEST_F(TlsFiles, OfTwoThatDoNotBelongTogether) {
                 "\", but to number 2 in that file; the server's own has to come first, before its chain");
 }
 
-TEST_F(TlsFiles, WithAPassPhrase) {
+TEST_F(TlsFiles, AnEncryptedKeyIsAnError) {
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
   const auto locked = folder_.cert() + ".locked";
   const std::unique_ptr<FILE, decltype(&std::fclose)> file(std::fopen(locked.c_str(), "w"), std::fclose);
@@ -95,7 +95,7 @@ TEST_F(TlsFiles, WithAPassPhrase) {
                     HasSubstr("openssl pkey -in " + locked)));
 }
 
-TEST_F(TlsFiles, OfAuthorities) {
+TEST_F(TlsFiles, FaultyAuthoritiesAreNamed) {
   EXPECT_EQ(fault_of_client_ca(folder_.key()).value().message,
             "the clients' authorities \"" + folder_.key() +
                 "\" holds a private key and no certificate; expected the authority's certificate");

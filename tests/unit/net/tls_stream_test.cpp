@@ -71,7 +71,7 @@ class TlsStream : public ::testing::Test {
 };
 
 // An SSL object takes 20 KiB or more.
-TEST_F(TlsStream, AClientThatSaysNothingCostsLittle) {
+TEST_F(TlsStream, ASilentClientCostsLittleMemory) {
   constexpr std::size_t kClients = 32;
   std::deque<Pair> pairs;
   for (std::size_t i = 0; i < kClients; ++i) pairs.push_back(socket_pair());
@@ -86,12 +86,12 @@ TEST_F(TlsStream, AClientThatSaysNothingCostsLittle) {
   EXPECT_LT(::mallinfo2().uordblks - before, kClients * std::size_t{2'000});
 }
 
-TEST_F(TlsStream, AClientThatLeavesWithoutAWordIsGone) {
+TEST_F(TlsStream, AClientThatLeavesSilentlyIsNoticed) {
   theirs_shutdown();
   EXPECT_EQ(run(context, stream->handshake()), asio::error::eof);
 }
 
-TEST_F(TlsStream, SpeaksBothVersions) {
+TEST_F(TlsStream, SupportsBothVersions) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     open(TlsVersion::Tls12);
     TlsClient client(theirs.number(), version);
@@ -108,7 +108,7 @@ TEST_F(TlsStream, SpeaksBothVersions) {
 }
 
 // Sessions are resumed by ticket only. For a TLS 1.2 client without tickets, OpenSSL would keep a session.
-TEST_F(TlsStream, NothingIsKeptOfASession) {
+TEST_F(TlsStream, KeepsNoSessions) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     open(TlsVersion::Tls12);
     TlsClient client(theirs.number(), version);
@@ -119,7 +119,7 @@ TEST_F(TlsStream, NothingIsKeptOfASession) {
 }
 
 // A server that was asked without a name could be any server.
-TEST_F(TlsStream, AServerWhoseNameCannotBeAskedForIsNotSpokenWith) {
+TEST_F(TlsStream, RefusesAServerNameThatCannotBeSent) {
   const auto ours = make_tls_client_context({.verify = false}).value();
   const std::string longest(255, 'a'), longer(256, 'a');
   EXPECT_NO_THROW(Stream(context.get_executor(), socket_pair().ours, TlsTarget{ours.get(), longest}));
@@ -135,7 +135,7 @@ TEST_F(TlsStream, OldVersionsAreRefused) {
   EXPECT_FALSE(shake_hands(newer));
 }
 
-TEST_F(TlsStream, AgreesOnHttp1AndRefusesWhoOffersOthersAlone) {
+TEST_F(TlsStream, ChoosesHttp1AndRejectsClientsThatOfferOnlyOthers) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"\x02h2\x08http/1.1", "http/1.1"}, {"\x08http/1.0", "http/1.0"}, {"\x02h2", "none"}, {"", ""}};
   for (const auto& [offered, chosen] : cases) {
@@ -153,7 +153,7 @@ TEST_F(TlsStream, AgreesOnHttp1AndRefusesWhoOffersOthersAlone) {
   }
 }
 
-TEST_F(TlsStream, ManyBytesGoBothWays) {
+TEST_F(TlsStream, TransfersManyBytesBothWays) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   const auto bytes = random_bytes(5 << 20);
@@ -214,7 +214,7 @@ TEST_F(TlsStream, RefusesAnotherTextWhileOpenSslHoldsARecord) {
   }
 }
 
-TEST_F(TlsStream, OwesTheRestOfAWriteThatWasCancelled) {
+TEST_F(TlsStream, OwesTheRestOfACancelledWrite) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   (void)fill(*stream, "text. ");
@@ -226,7 +226,7 @@ TEST_F(TlsStream, OwesTheRestOfAWriteThatWasCancelled) {
   EXPECT_TRUE(stream->owes_write());
 }
 
-TEST_F(TlsStream, SendsNoCloseNotifyBehindATextThatWasCutOff) {
+TEST_F(TlsStream, SendsNoCloseNotifyAfterATruncatedText) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   const auto taken = fill(*stream, "a text. ");
@@ -246,7 +246,7 @@ TEST_F(TlsStream, EndsWithACloseNotify) {
   EXPECT_EQ(client.last_error(), SSL_ERROR_ZERO_RETURN);
 }
 
-TEST_F(TlsStream, TheClientsEndIsTheEndWithACloseNotifyOrWithout) {
+TEST_F(TlsStream, TheClientsEndIsReadWithOrWithoutCloseNotify) {
   for (const bool polite : {true, false}) {
     open(TlsVersion::Tls12);
     TlsClient client(theirs.number());
@@ -261,7 +261,7 @@ TEST_F(TlsStream, TheClientsEndIsTheEndWithACloseNotifyOrWithout) {
   }
 }
 
-TEST_F(TlsStream, WhatTlsHoldsIsPending) {
+TEST_F(TlsStream, BytesInTlssBuffersArePending) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   EXPECT_FALSE(stream->has_pending());
@@ -274,7 +274,7 @@ TEST_F(TlsStream, WhatTlsHoldsIsPending) {
   EXPECT_FALSE(stream->has_pending());
 }
 
-TEST_F(TlsStream, TrimmedItGoesOn) {
+TEST_F(TlsStream, ContinuesAfterTrim) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   std::string got;
@@ -306,7 +306,7 @@ TEST_F(TlsStream, CancelEndsAHandshake) {
 }
 
 // The system gives a closed descriptor's number to the next connection, which would get the bytes.
-TEST_F(TlsStream, NothingIsWrittenOnceClosed) {
+TEST_F(TlsStream, WritesNothingOnceClosed) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   const int number = stream->native_handle();
@@ -332,7 +332,7 @@ void send_idly(TlsClient& client, int times, std::string_view data) {
   client.send(data);
 }
 
-TEST_F(TlsStream, KeyUpdatesWithoutEndEndTheConnection) {
+TEST_F(TlsStream, EndlessKeyUpdatesEndTheConnection) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   send_idly(client, 200, "data");
@@ -343,7 +343,7 @@ TEST_F(TlsStream, KeyUpdatesWithoutEndEndTheConnection) {
   EXPECT_TRUE(stream->has_pending()) << "what came behind them was not even looked at";
 }
 
-TEST_F(TlsStream, KeyUpdatesThatAreFewAreHeardOut) {
+TEST_F(TlsStream, AcceptsAFewKeyUpdates) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   std::string got;
@@ -356,7 +356,7 @@ TEST_F(TlsStream, KeyUpdatesThatAreFewAreHeardOut) {
       << "a word makes up for one";
 }
 
-TEST_F(TlsStream, ADataRecordReadInManyPiecesMakesUpForNoMoreThanThereWere) {
+TEST_F(TlsStream, ADataRecordReadInPiecesDoesNotAllowMoreIdleRecords) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   std::string got;
@@ -367,7 +367,7 @@ TEST_F(TlsStream, ADataRecordReadInManyPiecesMakesUpForNoMoreThanThereWere) {
 }
 
 // A ClientHello may come in records of one octet.
-TEST_F(TlsStream, AHandshakeInCrumbsLetsOthersHaveTheirTurn) {
+TEST_F(TlsStream, AHandshakeInTinyRecordsLetsOthersRun) {
   constexpr std::string_view kHello("\x01\x00\xff\xff", 4);
   std::string crumbs;
   for (std::size_t i = 0; i < 14'000; ++i)

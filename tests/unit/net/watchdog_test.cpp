@@ -72,7 +72,7 @@ class WatchdogTest : public ::testing::Test {
 // The margin for a busy machine. A defect adds whole ticks more.
 constexpr auto kPatience = milliseconds(500);
 
-TEST_F(WatchdogTest, IsNeverEarlyAndSoonEnough) {
+TEST_F(WatchdogTest, IsNeverEarlyAndSlightlyLateAtMost) {
   for (const auto wait : {0, 1, 49, 50, 51, 100, 120}) {
     Watcher watcher(watchdog);
     watcher.begin(milliseconds(wait));
@@ -102,7 +102,7 @@ TEST_F(WatchdogTest, IsNotEarlyAfterTheWorkerWasHeldUp) {
   }
 }
 
-TEST_F(WatchdogTest, LateOnceForEachTimeItIsArmed) {
+TEST_F(WatchdogTest, CallsOnLateOnceForEachArm) {
   Watcher watcher(watchdog);
   watcher.begin(milliseconds(1));
   ASSERT_TRUE(wait_for(watcher));
@@ -112,7 +112,7 @@ TEST_F(WatchdogTest, LateOnceForEachTimeItIsArmed) {
   ASSERT_TRUE(wait_for(watcher, 2));
 }
 
-TEST_F(WatchdogTest, ALaterDeadlineReplacesAnEarlierOneAndDisarmEndsIt) {
+TEST_F(WatchdogTest, ANewDeadlineReplacesTheOldAndDisarmRemovesIt) {
   Watcher put_off(watchdog);
   Watcher disarmed(watchdog);
   put_off.begin(milliseconds(1));
@@ -124,7 +124,7 @@ TEST_F(WatchdogTest, ALaterDeadlineReplacesAnEarlierOneAndDisarmEndsIt) {
   EXPECT_EQ(disarmed.times_late, 0);
 }
 
-TEST_F(WatchdogTest, WatchesManyAndForgetsWhoIsGone) {
+TEST_F(WatchdogTest, WatchesManyAndForgetsDestroyedObjects) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (int i = 0; i < 100; ++i) watchers.push_back(std::make_unique<Watcher>(watchdog));
   for (auto& watcher : watchers) watcher->begin(milliseconds(60));
@@ -138,7 +138,7 @@ TEST_F(WatchdogTest, WatchesManyAndForgetsWhoIsGone) {
 
 constexpr int kDoze = Watchdog::kDoze;
 
-TEST_F(WatchdogTest, WhoDozesHasATickASecond) {
+TEST_F(WatchdogTest, ADozingObjectHasATickASecond) {
   Watcher awake(watchdog);
   Watcher dozing(watchdog);
   dozing.dozes = true;
@@ -148,7 +148,7 @@ TEST_F(WatchdogTest, WhoDozesHasATickASecond) {
   EXPECT_EQ(dozing.ticks, 3);
 }
 
-TEST_F(WatchdogTest, WhoDozesIsAsLateAsOthers) {
+TEST_F(WatchdogTest, ADozingObjectsDeadlineIsAsExactAsOthers) {
   Watcher awake(watchdog);
   Watcher soon(watchdog), later(watchdog), armed(watchdog);
   soon.dozes = later.dozes = armed.dozes = true;
@@ -168,7 +168,7 @@ TEST_F(WatchdogTest, WhoDozesIsAsLateAsOthers) {
   EXPECT_EQ(later.times_late, 1);
 }
 
-TEST_F(WatchdogTest, WhoIsWokenHasTheNextTick) {
+TEST_F(WatchdogTest, AWokenObjectHasTheNextTick) {
   Watcher awake(watchdog);
   Watcher dozing(watchdog);
   dozing.dozes = true;
@@ -179,7 +179,7 @@ TEST_F(WatchdogTest, WhoIsWokenHasTheNextTick) {
   EXPECT_GE(dozing.ticks, 1 + 2);
 }
 
-TEST_F(WatchdogTest, TheFirstWakesTheOthersForTheSameTick) {
+TEST_F(WatchdogTest, TheFirstObjectCanWakeTheOthersForTheSameTick) {
   Watcher first(watchdog);
   Watcher dozing(watchdog), doze_on(watchdog);
   dozing.dozes = doze_on.dozes = true;
@@ -196,7 +196,7 @@ TEST_F(WatchdogTest, TheFirstWakesTheOthersForTheSameTick) {
 }
 
 // Here it is the only object that does not doze.
-TEST_F(WatchdogTest, OneAloneWakesTheOthersForTheSameTick) {
+TEST_F(WatchdogTest, ASingleAwakeObjectCanWakeTheOthersForTheSameTick) {
   Watcher dozing(watchdog);
   dozing.dozes = true;
   Watcher alone(watchdog);
@@ -239,7 +239,7 @@ TEST_F(WatchdogTest, OthersAreServedInTheMiddleOfATick) {
 }
 
 // Other turns may be long. A tick is not split so much that the next one is delayed.
-TEST_F(WatchdogTest, IsSoonEnoughWhereManyAreAwakeAlsoBesideABusyLoop) {
+TEST_F(WatchdogTest, IsOnTimeWithManyAwakeObjectsAndABusyLoop) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 20 * Watchdog::kAtOnce; ++i)
     watchers.push_back(std::make_unique<Watcher>(watchdog));

@@ -41,7 +41,7 @@ AccessRecord full() {
   return record;
 }
 
-TEST(AccessRecord, SaysEverythingInOneLine) {
+TEST(AccessRecord, WritesAllFieldsInOneLine) {
   EXPECT_EQ(
       line_of(full()),
       R"({"time":"2026-02-20T10:00:00.000042Z","client":"203.0.113.7","method":"GET","target":"/api/x?y=1",)"
@@ -53,7 +53,7 @@ TEST(AccessRecord, SaysEverythingInOneLine) {
       "\n");
 }
 
-TEST(AccessRecord, HoldsTheFieldsThatAreAskedFor) {
+TEST(AccessRecord, WritesOnlyTheWantedFields) {
   auto record = full();
   record.api_key = base::Digest128{1, 2};
   record.user = "alice";
@@ -73,7 +73,7 @@ TEST(AccessRecord, HoldsTheFieldsThatAreAskedFor) {
   EXPECT_THAT(line_of(record), Not(HasSubstr("alice")));  // not among the usual fields
 }
 
-TEST(AccessRecord, NamesOfFieldsAreThoseOfTheLine) {
+TEST(AccessRecord, FieldNamesMatchTheLine) {
   auto record = full();
   record.api_key = base::Digest128{1, 2};
   record.user = record.org = record.service = record.device = record.tier = record.country = "x";
@@ -88,7 +88,7 @@ TEST(AccessRecord, NamesOfFieldsAreThoseOfTheLine) {
   }
 }
 
-TEST(TraceId, IsThatOfAGoodTraceparentAlone) {
+TEST(TraceId, IsReadFromAValidTraceparentOnly) {
   const std::string trace = "4bf92f3577b34da6a3ce929d0e0e4736", parent = "00f067aa0ba902b7";
   const auto good = "00-" + trace + "-" + parent + "-01";
   EXPECT_EQ(trace_id_of(good), trace);
@@ -101,7 +101,7 @@ TEST(TraceId, IsThatOfAGoodTraceparentAlone) {
     EXPECT_EQ(trace_id_of(bad), "") << bad;
 }
 
-TEST(AccessRecord, LeavesOutWhatThereIsNot) {
+TEST(AccessRecord, LeavesOutAbsentFields) {
   EXPECT_EQ(line_of({}),
             R"({"time":"1970-01-01T00:00:00.000000Z","client":"::","status":0,"bytes_in":0,"bytes_out":0,)"
             R"("total_us":0})"
@@ -134,7 +134,7 @@ TEST(AccessRecord, EveryTextIsEscaped) {
   EXPECT_THAT(line, Not(HasSubstr("\x1b")));
 }
 
-TEST(AccessRecord, AddressesAreWrittenAsPeopleKnowThem) {
+TEST(AccessRecord, WritesAddressesInTheUsualForm) {
   for (const char* text : {"0.0.0.0", "255.255.255.255", "10.0.0.1", "2001:db8::1", "::1"}) {
     AccessRecord record;
     record.client = *base::IpAddress::parse(text);
@@ -142,14 +142,14 @@ TEST(AccessRecord, AddressesAreWrittenAsPeopleKnowThem) {
   }
 }
 
-TEST(AccessRecord, LeapDayAndLastMicrosecond) {
+TEST(AccessRecord, WritesALeapDayAndTheLastMicrosecond) {
   using namespace std::chrono;
   AccessRecord record;
   record.start = base::TimePoint{sys_days{2028y / February / 29}} + 24h - 1us;
   EXPECT_THAT(line_of(record), HasSubstr("2028-02-29T23:59:59.999999Z"));
 }
 
-TEST(AccessRecord, AWarmBufferIsNotMoved) {
+TEST(AccessRecord, DoesNotReallocateAWarmBuffer) {
   std::string out;
   append_json(out, full());
   const char* const at = out.data();

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Counters::Shape kShape{.routes = 3, .rules = 2, .upstreams = 2};
 
-TEST(Counters, EveryRouteAndStatusHasACellOfItsOwn) {
+TEST(Counters, EachRouteAndStatusHasItsOwnCell) {
   Counters counters(kShape);
   std::set<const Tally*> cells;
   for (const std::optional<std::size_t> route : {std::optional<std::size_t>{}, {0}, {1}, {2}}) {
@@ -31,7 +31,7 @@ TEST(Counters, StatusesOutsideTheRegisteredRangeShareOne) {
   EXPECT_EQ(counters.requests(1, 599).value(), 0U);
 }
 
-TEST(Counters, RulesAndOutcomesAreApart) {
+TEST(Counters, RulesAndOutcomesAreCountedSeparately) {
   Counters counters(kShape);
   for (limit::RuleIndex rule = 0; rule < 2; ++rule)
     for (std::size_t i = 0; i < kRuleOutcomes; ++i)
@@ -41,7 +41,7 @@ TEST(Counters, RulesAndOutcomesAreApart) {
   EXPECT_EQ(counters.decisions(1, RuleOutcome::Refused).value(), 103U);
 }
 
-TEST(Counters, GaugesComeDownAgain) {
+TEST(Counters, GaugesDecrease) {
   Counters counters({});
   counters.queue_depth.add(3);
   counters.queue_depth.remove();

@@ -16,7 +16,7 @@ Delivery delivery(std::uint64_t per_minute = 1000, unsigned most = 3) {
 }
 constexpr std::uint64_t kLongest = ~std::uint64_t{0};
 
-TEST(DeliveryTest, AMessageIsDueAtOnceAndGoneOnceItGotThrough) {
+TEST(DeliveryTest, AMessageIsDueAtOnceAndRemovedOnceSent) {
   auto post = delivery();
   EXPECT_EQ(post.begin(at(0)), nullptr);
   EXPECT_FALSE(post.put("one", at(0)));
@@ -43,7 +43,7 @@ TEST(DeliveryTest, PausesDoubleAndNoneIsLongerThanItsBound) {
   EXPECT_EQ(bound, Delivery::kLongestPause);
 }
 
-TEST(DeliveryTest, WithoutLuckThePauseIsNothing) {
+TEST(DeliveryTest, TheShortestPauseIsZero) {
   auto post = delivery();
   post.put("one", at(0));
   ASSERT_NE(post.begin(at(0)), nullptr);
@@ -51,7 +51,7 @@ TEST(DeliveryTest, WithoutLuckThePauseIsNothing) {
   EXPECT_NE(post.begin(at(10)), nullptr);
 }
 
-TEST(DeliveryTest, AfterSoManyAttemptsItIsOverdueAndTriedOn) {
+TEST(DeliveryTest, IsOverdueAfterTheMostAttemptsAndStillTried) {
   auto post = delivery(1000, 3);
   post.put("one", at(0));
   for (const bool overdue : {false, false, true, true, true}) {
@@ -66,7 +66,7 @@ TEST(DeliveryTest, AfterSoManyAttemptsItIsOverdueAndTriedOn) {
   EXPECT_TRUE(post.empty());
 }
 
-TEST(DeliveryTest, WhereNobodyTriesItForEverItIsGivenUpAfterSoManyAttempts) {
+TEST(DeliveryTest, IsGivenUpAfterTheMostAttemptsIfAsked) {
   auto post = delivery(1000, 3);
   post.put("one", at(0));
   post.give_up_what_is_overdue();
@@ -77,7 +77,7 @@ TEST(DeliveryTest, WhereNobodyTriesItForEverItIsGivenUpAfterSoManyAttempts) {
   EXPECT_TRUE(post.empty());
 }
 
-TEST(DeliveryTest, ItIsGivenUpWhenAnotherAttemptIsNoUse) {
+TEST(DeliveryTest, IsGivenUpWhenAnotherAttemptIsUseless) {
   auto post = delivery();
   post.put("two", at(0));
   ASSERT_NE(post.begin(at(0)), nullptr);
@@ -85,7 +85,7 @@ TEST(DeliveryTest, ItIsGivenUpWhenAnotherAttemptIsNoUse) {
   EXPECT_TRUE(post.empty());
 }
 
-TEST(DeliveryTest, ANewerMessageTakesThePlaceOfOneThatWaits) {
+TEST(DeliveryTest, ANewerMessageReplacesAWaitingOne) {
   auto post = delivery();
   post.put("began", at(0));
   ASSERT_NE(post.begin(at(0)), nullptr);
@@ -96,7 +96,7 @@ TEST(DeliveryTest, ANewerMessageTakesThePlaceOfOneThatWaits) {
   EXPECT_EQ(*due, "ended");
 }
 
-TEST(DeliveryTest, ANewerMessageThatComesDuringAnAttemptIsSentAfterIt) {
+TEST(DeliveryTest, AMessageThatComesDuringAnAttemptIsSentAfterIt) {
   for (const bool through : {true, false}) {
     auto post = delivery();
     post.put("began", at(0));
@@ -113,7 +113,7 @@ TEST(DeliveryTest, ANewerMessageThatComesDuringAnAttemptIsSentAfterIt) {
   }
 }
 
-TEST(DeliveryTest, AttemptsAreLimitedWhateverIsPut) {
+TEST(DeliveryTest, LimitsTheRateOfAttempts) {
   auto post = delivery(6);
   unsigned made = 0;
   for (std::int64_t second = 0; second < 600; ++second) {

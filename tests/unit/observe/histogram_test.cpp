@@ -18,7 +18,7 @@ std::size_t bucket_that_took(Duration duration) {
   return Histogram::kBuckets;
 }
 
-TEST(Histogram, ABoundBelongsToItsBucketAndOneMoreToTheNext) {
+TEST(Histogram, ABoundBelongsToItsBucket) {
   for (std::size_t i = 0; i < Histogram::kBounds.size(); ++i) {
     const std::int64_t bound = Histogram::kBounds[i];
     EXPECT_EQ(bucket_that_took(Duration{bound}), i) << bound;
@@ -26,7 +26,7 @@ TEST(Histogram, ABoundBelongsToItsBucketAndOneMoreToTheNext) {
   }
 }
 
-TEST(Histogram, TheEndsOfTime) {
+TEST(Histogram, RecordsExtremeDurations) {
   EXPECT_EQ(bucket_that_took(Duration{0}), 0U);
   EXPECT_EQ(bucket_that_took(Duration{-5}), 0U);
   EXPECT_EQ(bucket_that_took(base::kForever), Histogram::kBounds.size());
@@ -44,7 +44,7 @@ TEST(Histogram, AgreesWithASearchOfTheBounds) {
   }
 }
 
-TEST(Histogram, CountsAndSumsAddUp) {
+TEST(Histogram, ReadingsAddUp) {
   Histogram one, two;
   one.record(Duration{40});
   one.record(Duration{300});

@@ -14,20 +14,20 @@ std::string json_of(std::string_view text) {
   return out;
 }
 
-TEST(JsonText, PlainTextStaysAsItIs) {
+TEST(JsonText, PlainTextIsUnchanged) {
   EXPECT_EQ(json_of(""), R"("")");
   EXPECT_EQ(json_of("/api/items?x=1&y=%20"), R"("/api/items?x=1&y=%20")");
   EXPECT_EQ(json_of("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8a"),
             "\"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8a\"");
 }
 
-TEST(JsonText, NothingEndsTheStringOrTheLine) {
+TEST(JsonText, EscapesTheEndsOfStringAndLine) {
   EXPECT_EQ(json_of("a\"b\\c"), R"("a\"b\\c")");
   EXPECT_EQ(json_of("a\r\nb\tc"), R"("a\r\nb\tc")");
   EXPECT_EQ(json_of(std::string_view("\0\x01\x1f", 3)), R"("\u0000\u0001\u001f")");
 }
 
-TEST(JsonText, NothingSteersATerminal) {
+TEST(JsonText, EscapesTerminalControls) {
   EXPECT_EQ(json_of("\x1b[31m\x7f"), R"("\u001b[31m\u007f")");
   EXPECT_EQ(json_of("\xc2\x9b"
                     "31m\xc2\x85"),
@@ -35,7 +35,7 @@ TEST(JsonText, NothingSteersATerminal) {
   EXPECT_EQ(json_of("\xe2\x80\xa8\xe2\x80\xa9"), R"("\u2028\u2029")");
 }
 
-TEST(JsonText, WhatIsNotUtf8BecomesTheReplacementCharacter) {
+TEST(JsonText, ReplacesInvalidUtf8) {
   EXPECT_EQ(json_of("\xff"), R"("\ufffd")");
   EXPECT_EQ(json_of("a\x80z"), R"("a\ufffdz")");
   EXPECT_EQ(json_of("\xc0\xaf"), R"("\ufffd\ufffd")");                      // overlong '/'
@@ -46,7 +46,7 @@ TEST(JsonText, WhatIsNotUtf8BecomesTheReplacementCharacter) {
   EXPECT_EQ(json_of("\xe2\x82\""), R"("\ufffd\ufffd\"")");                  // the quote is kept
 }
 
-TEST(JsonText, LongTextIsCut) {
+TEST(JsonText, CutsLongText) {
   const std::string whole(kMaxJsonText, 'x');
   EXPECT_EQ(json_of(whole), '"' + whole + '"');
   EXPECT_EQ(json_of(whole + 'y'), '"' + whole + "\\u2026\"");

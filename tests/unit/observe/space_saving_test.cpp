@@ -59,7 +59,7 @@ void expect_laws(const SpaceSaving& summary, const Truth& truth) {
   }
 }
 
-TEST(SpaceSaving, KeepsItsLawsWhateverComes) {
+TEST(SpaceSaving, KeepsItsInvariantsForAnyStream) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 chance(seed);
@@ -76,7 +76,7 @@ TEST(SpaceSaving, KeepsItsLawsWhateverComes) {
   }
 }
 
-TEST(SpaceSaving, IsExactWhileThereIsRoom) {
+TEST(SpaceSaving, IsExactWhileCountersAreFree) {
   SpaceSaving summary(8);
   Truth truth;
   for (std::uint64_t who = 1; who <= 8; ++who) truth.feed(summary, who, who);
@@ -87,7 +87,7 @@ TEST(SpaceSaving, IsExactWhileThereIsRoom) {
   EXPECT_EQ(summary.floor(), 1U);
 }
 
-TEST(SpaceSaving, MergedKeepsTheLawsOfBoth) {
+TEST(SpaceSaving, MergedSummariesKeepTheInvariants) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 chance(seed);
@@ -104,7 +104,7 @@ TEST(SpaceSaving, MergedKeepsTheLawsOfBoth) {
   }
 }
 
-TEST(SpaceSaving, DescribesWhoGetsACounterAndNobodyElse) {
+TEST(SpaceSaving, DescribesOnlyClientsThatGetACounter) {
   SpaceSaving summary(2);
   const auto add = [&](std::uint64_t who, std::string_view text) {
     int described = 0;

@@ -9,7 +9,7 @@ constexpr base::TimePoint at(std::int64_t seconds) {
   return base::TimePoint{std::chrono::seconds(seconds)};
 }
 
-TEST(SpellTest, NothingGoesOnAtFirstWhateverWasCountedBefore) {
+TEST(SpellTest, HasNoSpellAtFirst) {
   Spell spell(std::chrono::seconds(60));
   spell.note(500, at(10));
   spell.note(500, at(15));
@@ -17,7 +17,7 @@ TEST(SpellTest, NothingGoesOnAtFirstWhateverWasCountedBefore) {
   EXPECT_FALSE(spell.last());
 }
 
-TEST(SpellTest, ItBeginsWithTheFirstEventAndBearsPauses) {
+TEST(SpellTest, BeginsWithTheFirstEventAndSurvivesPauses) {
   Spell spell(std::chrono::seconds(60));
   spell.note(0, at(10));
   spell.note(3, at(15));
@@ -29,7 +29,7 @@ TEST(SpellTest, ItBeginsWithTheFirstEventAndBearsPauses) {
   EXPECT_EQ(spell.last(), at(76));
 }
 
-TEST(SpellTest, ALongerPauseEndsItAndTheNextEventBeginsAnother) {
+TEST(SpellTest, ALongerPauseEndsItAndTheNextEventBeginsANewOne) {
   Spell spell(std::chrono::seconds(60));
   spell.note(0, at(10));
   spell.note(1, at(15));
@@ -40,7 +40,7 @@ TEST(SpellTest, ALongerPauseEndsItAndTheNextEventBeginsAnother) {
   EXPECT_EQ(spell.since(), at(80));
 }
 
-TEST(SpellTest, ATotalThatFellBeganAnew) {
+TEST(SpellTest, ATotalThatFellHasRestarted) {
   Spell spell(std::chrono::seconds(60));
   spell.note(100, at(10));
   spell.note(2, at(15));

@@ -32,7 +32,7 @@ struct Watch {
   }
 };
 
-TEST(SurgeTest, WhatWasCountedBeforeIsNoSurge) {
+TEST(SurgeTest, EarlierCountsAreNoSurge) {
   Watch watch({.above = per_minute(100)});
   watch.total = 5'000;
   EXPECT_EQ(watch.run(300, 0), Change::None);
@@ -45,7 +45,7 @@ TEST(SurgeTest, ExactlyTheLimitIsNotAbove) {
   EXPECT_EQ(watch.surge.seen(), 60U);
 }
 
-TEST(SurgeTest, OneMoreBeginsAtOnceAndSaysSinceWhen) {
+TEST(SurgeTest, OneMoreThanTheLimitBeginsASurgeAtOnce) {
   Watch watch({.above = per_minute(100)});
   EXPECT_EQ(watch.run(20, 0), Change::None);
   watch.total += 101;
@@ -55,7 +55,7 @@ TEST(SurgeTest, OneMoreBeginsAtOnceAndSaysSinceWhen) {
   EXPECT_EQ(watch.surge.seen(), 101U);
 }
 
-TEST(SurgeTest, ItEndsOnceThePeriodIsOverAndItHasBeenCalm) {
+TEST(SurgeTest, EndsOnceThePeriodIsOverAndItHasBeenCalm) {
   Watch watch({.above = per_minute(100)});
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 101), Change::Began);
@@ -64,7 +64,7 @@ TEST(SurgeTest, ItEndsOnceThePeriodIsOverAndItHasBeenCalm) {
   EXPECT_FALSE(watch.surge.firing());
 }
 
-TEST(SurgeTest, ANewBurstWithinTheCalmKeepsItFiring) {
+TEST(SurgeTest, ABurstDuringTheCalmKeepsItFiring) {
   Watch watch({.above = per_minute(100)});
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 101), Change::Began);
@@ -74,7 +74,7 @@ TEST(SurgeTest, ANewBurstWithinTheCalmKeepsItFiring) {
   EXPECT_TRUE(watch.surge.firing());
 }
 
-TEST(SurgeTest, WhatDoesNotLastIsNotSaid) {
+TEST(SurgeTest, DoesNotReportAShortBurst) {
   Watch watch(
       {.above = {.count = 5, .period = std::chrono::seconds(10)}, .lasting = std::chrono::seconds(30)});
   EXPECT_EQ(watch.run(1, 0), Change::None);
@@ -85,7 +85,7 @@ TEST(SurgeTest, WhatDoesNotLastIsNotSaid) {
   EXPECT_EQ(watch.now, 1 + 1 + 200 + 1 + 30);
 }
 
-TEST(SurgeTest, ItIsSaidAgainEachRepeatWhileItLasts) {
+TEST(SurgeTest, IsReportedAgainEachRepeatWhileItLasts) {
   Watch watch({.above = per_minute(10), .repeat = std::chrono::minutes(5)});
   EXPECT_EQ(watch.run(60, 1), Change::Began);
   const auto began = watch.now;
@@ -96,7 +96,7 @@ TEST(SurgeTest, ItIsSaidAgainEachRepeatWhileItLasts) {
   EXPECT_EQ(watch.surge.since(), at(began));
 }
 
-TEST(SurgeTest, ATotalThatFellBeganAnew) {
+TEST(SurgeTest, ATotalThatFellHasRestarted) {
   Watch watch({.above = per_minute(10)});
   watch.total = 1'000'000;
   EXPECT_EQ(watch.run(2, 0), Change::None);
@@ -106,7 +106,7 @@ TEST(SurgeTest, ATotalThatFellBeganAnew) {
   EXPECT_EQ(watch.run(2, 6), Change::Began);
 }
 
-TEST(SurgeTest, ALongPeriodIsCountedToASixtieth) {
+TEST(SurgeTest, CountsALongPeriodToASixtieth) {
   Watch watch({.above = {.count = 1000, .period = std::chrono::hours(24)}});
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 1001), Change::Began);

@@ -72,7 +72,7 @@ struct Written {
   }
 };
 
-TEST(LineReader, LeavesOutWhatTheProcessThatTookOverNeverHeardOf) {
+TEST(LineReader, LeavesOutAmendmentsUnknownToTheProcessThatTookOver) {
   Written written;
   written.amendments[2].turn =
       limit::turn_at(written.amendments[2].at);  // the settlement and the refund are in the key table
@@ -91,7 +91,7 @@ TEST(LineReader, LeavesOutWhatTheProcessThatTookOverNeverHeardOf) {
   EXPECT_NE(reader.read(written.line(), why), nullptr);
 }
 
-TEST(LineReader, ReadsThatAKeyWasGivenBack) {
+TEST(LineReader, ReadsAResetOfAKey) {
   const TimePoint at{Duration{1'771'581'600'123'456}};
   const std::vector<observe::ForgottenKey> keys{{{1, 2}, limit::turn_at(at) + 9}, {{3, 4}, 0}};
   std::string text;
@@ -167,7 +167,7 @@ TEST(LineReader, ReadsWhatTheLogWrote) {
   }
 }
 
-TEST(LineReader, SaysWhyALineIsOfNoUse) {
+TEST(LineReader, SaysWhyALineIsUnusable) {
   LineReader reader;
   const auto why_not = [&](const std::string& text) {
     Unusable why{};
@@ -208,7 +208,7 @@ TEST(LineReader, SaysWhyALineIsOfNoUse) {
   EXPECT_EQ(why_not(longer.line()), Unusable::Cut);
 }
 
-TEST(LineReader, ALineOfAnyLengthFindsRoom) {
+TEST(LineReader, ReadsALineOfAnyLength) {
   Written written;
   const std::string user(4000, 'u');
   written.replay.user = user;
@@ -222,7 +222,7 @@ TEST(LineReader, ALineOfAnyLengthFindsRoom) {
   EXPECT_EQ(line->user, user);
 }
 
-TEST(ParseTime, IsOfOneForm) {
+TEST(ParseTime, AcceptsOneFormOnly) {
   EXPECT_EQ(parse_time("1970-01-01T00:00:00.000001Z"), TimePoint(Duration(1)));
   EXPECT_EQ(parse_time("2026-02-20T10:00:00.123456Z"), TimePoint(Duration{1'771'581'600'123'456}));
   for (const char* bad :

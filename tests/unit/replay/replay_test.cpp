@@ -93,7 +93,7 @@ class ReplayTest : public testing::Test {
   std::vector<policy::Rule> recorded_;
 };
 
-TEST_F(ReplayTest, ATighterLimitNamesWhomItWouldRefuse) {
+TEST_F(ReplayTest, ATighterLimitNamesTheClientsItWouldRefuse) {
   std::vector<Request> requests;
   for (int i = 0; i < 5; ++i) requests.push_back({.at = kStart + i * 1s});
   requests.push_back({.at = kStart, .ip = "198.51.100.1"});
@@ -112,7 +112,7 @@ TEST_F(ReplayTest, ATighterLimitNamesWhomItWouldRefuse) {
   EXPECT_EQ(rule.clients[0].newly.refused, 3U);
 }
 
-TEST_F(ReplayTest, WhereTheBeginningOfARunIsMissingANoteSaysSo) {
+TEST_F(ReplayTest, NotesThatTheBeginningOfARunIsMissing) {
   const auto notes = [&](const std::vector<Request>& requests) { return replay(requests, {}).notes; };
   EXPECT_TRUE(notes({{.first = true}, {.at = kStart + 1s}}).empty());
   EXPECT_TRUE(notes({{.at = kStart + 1s}, {.first = true}}).empty()) << "logs come in any order";
@@ -123,13 +123,13 @@ TEST_F(ReplayTest, WhereTheBeginningOfARunIsMissingANoteSaysSo) {
   }
 }
 
-TEST_F(ReplayTest, WhatIsAskedOfTheWholeServerIsOnePath) {
+TEST_F(ReplayTest, ARequestForTheWholeServerHasThePathStar) {
   const std::vector<Request> requests{{.path = "*", .method = "OPTIONS"},
                                       {.path = "http://a", .method = "OPTIONS"}};
   EXPECT_EQ(replay(requests, {rule_of("per-path", bucket("1/day", 1), {"path"})}).newly.refused, 1U);
 }
 
-TEST_F(ReplayTest, AKeyThatWasGivenBackIsGivenBackAgain) {
+TEST_F(ReplayTest, RepeatsAResetOfAKey) {
   recorded_ = {rule_of("login", bucket("1/day", 2), {"ip"})};
   const auto said = [&](limit::Key key) {
     return std::vector<observe::AppliedRule>{{.rule = &recorded_[0], .key = key, .says = "admitted"}};
@@ -150,7 +150,7 @@ TEST_F(ReplayTest, AKeyThatWasGivenBackIsGivenBackAgain) {
   EXPECT_EQ(replay(requests, recorded_).newly.refused, 2U);
 }
 
-TEST_F(ReplayTest, AKeyThatWasGivenBackOfAnotherRuleIsNotedAndLeft) {
+TEST_F(ReplayTest, NotesAResetOfAnotherRule) {
   const auto before = rule_of("login", bucket("1/day", 2), {"user"});
   const auto now = rule_of("login", bucket("1/day", 1), {"ip"});
   const auto holding = rule_of("login", *limit::Concurrency::make(3), {"user"});
@@ -165,7 +165,7 @@ TEST_F(ReplayTest, AKeyThatWasGivenBackOfAnotherRuleIsNotedAndLeft) {
   EXPECT_EQ(replay({{}}, {}, resets).resets, 0U);  // the rule no longer exists
 }
 
-TEST_F(ReplayTest, ARuleThatIsNoMoreNamesWhomItRefused) {
+TEST_F(ReplayTest, ReportsTheClientsThatARemovedRuleRefused) {
   recorded_ = {rule_of("old", bucket("1/h", 1), {"ip"})};
   const observe::AppliedRule refused{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .says = "refused"};
   const auto report = replay({{.verdict = "reject", .said = {refused}, .status = 429}}, {});
@@ -179,7 +179,7 @@ TEST_F(ReplayTest, ARuleThatIsNoMoreNamesWhomItRefused) {
   EXPECT_EQ(report.rules[0].clients[0].digest, "00000000000000020000000000000001");
 }
 
-TEST_F(ReplayTest, WhatWasOnlyCountedInShadowIsKnownFromWhatWasRefused) {
+TEST_F(ReplayTest, CountsShadowRefusalsSeparately) {
   recorded_ = {rule_of("try", bucket("1/h", 1), {"ip"})};
   const observe::AppliedRule admitted{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .says = "admitted"};
   const observe::AppliedRule would{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .says = "shadow_refused"};
@@ -204,7 +204,7 @@ TEST_F(ReplayTest, LinesMayComeInAnyOrder) {
   EXPECT_EQ(forward.newly.refused, 4U);  // the first and the fourth are admitted
 }
 
-TEST_F(ReplayTest, WithinAMicrosecondTheTurnDecides) {
+TEST_F(ReplayTest, WithinAMicrosecondTheTurnDecidesTheOrder) {
   const std::vector rules{rule_of("per-ip", bucket("1/h", 1), {"ip"})};
   for (const bool first : {false, true}) {
     const auto report =
@@ -221,13 +221,13 @@ TEST_F(ReplayTest, WithinAMicrosecondTheTurnDecides) {
   EXPECT_EQ(report.first, kStart);
 }
 
-TEST_F(ReplayTest, WhatAProcessCountedEndsWithIt) {
+TEST_F(ReplayTest, StateInMemoryEndsWithItsProcess) {
   const std::vector rules{rule_of("per-ip", bucket("1/h", 1), {"ip"})};
   EXPECT_EQ(replay({{.run = 1}, {.at = kStart + 1s, .run = 1}}, rules).newly.refused, 1U);
   EXPECT_EQ(replay({{.run = 1}, {.at = kStart + 1s, .run = 2}}, rules).newly.refused, 0U);
 }
 
-TEST_F(ReplayTest, WhatTheLogDoesNotTellIsTakenFromItsWordOrLeftOut) {
+TEST_F(ReplayTest, UsesTheLoggedDecisionIfTheLogLacksFactsOrLeavesTheRuleOut) {
   recorded_ = {rule_of("tenant", bucket("9/s", 9), {"header:x-tenant"})};
   const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .says = "admitted"};
@@ -250,7 +250,7 @@ TEST_F(ReplayTest, WhatTheLogDoesNotTellIsTakenFromItsWordOrLeftOut) {
   EXPECT_NE(unknown.rules[0].left_out.find("knows no such rule"), std::string::npos);
 }
 
-TEST_F(ReplayTest, WhatALineHidesIsTakenFromTheLogsWordOrLeftOut) {
+TEST_F(ReplayTest, UsesTheLoggedDecisionForHiddenParametersOrLeavesTheRuleOut) {
   recorded_ = {rule_of("tenant", bucket("9/s", 9), {"query:tenant"})};
   const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .says = "admitted"};
@@ -270,7 +270,7 @@ TEST_F(ReplayTest, WhatALineHidesIsTakenFromTheLogsWordOrLeftOut) {
   EXPECT_EQ(shown.newly.refused, 1U);
 }
 
-TEST_F(ReplayTest, SettlementsAreDoneAgainAndByNewRulesJudgedByTheStatus) {
+TEST_F(ReplayTest, RepeatsSettlementsAndSettlesNewRulesByStatus) {
   auto rule = rule_of("failures", bucket("1/h", 1), {"ip"});
   rule.settlement = policy::Settlement{.charged = {{401, 401}}};
   rule.asks = policy::digest_of_asks(rule);
@@ -288,7 +288,7 @@ TEST_F(ReplayTest, SettlementsAreDoneAgainAndByNewRulesJudgedByTheStatus) {
   EXPECT_EQ(replay({{.said = {said}}, {.at = kStart + 1s, .said = {said}}}, {rule}).newly.refused, 1U);
 }
 
-TEST_F(ReplayTest, APlaceIsHeldAsLongAsItsRequestWas) {
+TEST_F(ReplayTest, HoldsAPlaceAsLongAsTheRequestLasted) {
   const std::vector rules{rule_of("at-once", *limit::Concurrency::make(1), {"ip"})};
   const auto overlapping = replay({{}, {.at = kStart + 400us}, {.at = kStart + 1000us}}, rules);
   EXPECT_EQ(overlapping.newly.refused, 1U);
@@ -301,7 +301,7 @@ TEST_F(ReplayTest, APlaceIsHeldAsLongAsItsRequestWas) {
   }));
 }
 
-TEST_F(ReplayTest, WhatIsOfNoUseIsCounted) {
+TEST_F(ReplayTest, CountsUnusableLines) {
   Replay replay({.rules = {}, .routes = {}, .client = client_});
   replay.add("nonsense");
   replay.add("{}");

@@ -81,7 +81,7 @@ TEST_F(BalancerLaws, RoundRobinGivesExactShares) {
 
 // Compares with the definition in rational numbers: no chosen server has a larger in_flight ÷ weight than
 // another candidate.
-TEST_F(BalancerLaws, LeastInFlightTakesNobodyBusier) {
+TEST_F(BalancerLaws, LeastInFlightNeverChoosesABusierServer) {
   for (int trial = 0; trial < 2'000; ++trial) {
     Servers servers(Balance::LeastInFlight, random_weights(1 + below(10), 5));
     const auto count = servers.loads.size();
@@ -130,7 +130,7 @@ TEST_F(BalancerLaws, RandomTwoComparesByWeight) {
   EXPECT_NEAR(servers.taken[2], 16'667, 500);  // it is missing only from pairs of the light ones: 1/6
 }
 
-TEST_F(BalancerLaws, AHashStaysOnItsServer) {
+TEST_F(BalancerLaws, AWordStaysOnItsServer) {
   Servers servers(Balance::Hash, random_weights(9, 5));
   for (int i = 0; i < 500; ++i) {
     const auto word = random();
@@ -139,7 +139,7 @@ TEST_F(BalancerLaws, AHashStaysOnItsServer) {
   }
 }
 
-TEST_F(BalancerLaws, AHashIsSharedByWeight) {
+TEST_F(BalancerLaws, WordsAreSharedByWeight) {
   Servers servers(Balance::Hash, {1, 2, 1, 4});
   servers.choose_often(80'000, random);
   const std::array<int, 4> expected{10'000, 20'000, 10'000, 40'000};
@@ -147,7 +147,7 @@ TEST_F(BalancerLaws, AHashIsSharedByWeight) {
 }
 
 // If a server leaves, only its words move. If a server joins, words move only to it.
-TEST_F(BalancerLaws, AHashMovesMinimally) {
+TEST_F(BalancerLaws, OnlyWordsOfAServerThatComesOrGoesMove) {
   Servers servers(Balance::Hash, random_weights(8, 4));
   for (int i = 0; i < 5'000; ++i) {
     const auto word = random();
@@ -162,7 +162,7 @@ TEST_F(BalancerLaws, AHashMovesMinimally) {
 }
 
 // A server whose weight grows (slow start) gains words and loses none.
-TEST_F(BalancerLaws, AHashMovesTowardsAServerThatGrows) {
+TEST_F(BalancerLaws, WordsMoveOnlyTowardsAServerThatGrows) {
   Servers servers(Balance::Hash, {40, 40, 4});
   for (int i = 0; i < 2'000; ++i) {
     const auto word = random();
@@ -175,7 +175,7 @@ TEST_F(BalancerLaws, AHashMovesTowardsAServerThatGrows) {
 }
 
 // One client sends everything. No server exceeds its bound, and the overflow always goes to the same servers.
-TEST_F(BalancerLaws, AHashIsBoundedInLoad) {
+TEST_F(BalancerLaws, HashBoundsTheLoadOfAServer) {
   for (int trial = 0; trial < 50; ++trial) {
     Servers servers(Balance::Hash, random_weights(2 + below(10), 4));
     const auto count = servers.loads.size();
@@ -204,7 +204,7 @@ TEST(Balancer, AFewRequestsOfOneClientStayTogether) {
   EXPECT_NE(servers.choose(all(8), 42), home);
 }
 
-TEST(Balancer, ServersAreToldApartByAddressAndOccurrence) {
+TEST(Balancer, IdentityDependsOnAddressAndOccurrence) {
   EXPECT_EQ(Balancer::identity("a:1", 0), Balancer::identity("a:1", 0));
   EXPECT_NE(Balancer::identity("a:1", 0), Balancer::identity("a:2", 0));
   EXPECT_NE(Balancer::identity("a:1", 0), Balancer::identity("a:1", 1));

@@ -19,7 +19,7 @@ base::Duration out_for(const Condition& condition, base::TimePoint now) {
   return condition.out_until() - now;
 }
 
-TEST(Condition, OneConnectThatFailsIsEnough) {
+TEST(Condition, OneFailedConnectEjects) {
   Condition condition;
   EXPECT_EQ(condition.out_until(), base::TimePoint{});
   EXPECT_EQ(condition.unreachable(kSettings, kStart, kWhole), Change::Out);
@@ -27,7 +27,7 @@ TEST(Condition, OneConnectThatFailsIsEnough) {
   EXPECT_EQ(condition.ejections(), 1U);
 }
 
-TEST(Condition, FailuresCountInARow) {
+TEST(Condition, FailuresInARowEject) {
   Condition condition;
   for (int round = 0; round < 3; ++round) {
     EXPECT_EQ(condition.failed(kSettings, kStart, kStart, kWhole), Change::None);
@@ -42,7 +42,7 @@ TEST(Condition, FailuresCountInARow) {
 }
 
 // A hundred requests that fail together are one failure of the server.
-TEST(Condition, WhatWasUnderWayMakesNothingWorse) {
+TEST(Condition, FailuresOfEarlierRequestsChangeNothing) {
   Condition condition;
   condition.unreachable(kSettings, kStart, kWhole);
   const auto until = condition.out_until();
@@ -54,7 +54,7 @@ TEST(Condition, WhatWasUnderWayMakesNothingWorse) {
 }
 
 // If no server serves, requests go to all of them without a trial.
-TEST(Condition, AFailureOnceItsTimeIsOverPutsItOutAgainWithoutATrial) {
+TEST(Condition, AFailureAfterItsTimeEjectsAgainWithoutATrial) {
   for (const bool reached : {false, true}) {
     Condition condition;
     const auto fail = [&](base::TimePoint now) {
@@ -74,7 +74,7 @@ TEST(Condition, AFailureOnceItsTimeIsOverPutsItOutAgainWithoutATrial) {
   }
 }
 
-TEST(Condition, WhoseClientOwesItsBodyKeepsNobodyFromTrying) {
+TEST(Condition, ATrialWithAnIncompleteBodyBlocksNoOtherTrial) {
   Condition condition;
   condition.unreachable(kSettings, kStart, kWhole);
   const auto due = kStart + 1s;
@@ -89,7 +89,7 @@ TEST(Condition, WhoseClientOwesItsBodyKeepsNobodyFromTrying) {
   EXPECT_EQ(out_for(condition, due + 1s), 2s);
 }
 
-TEST(Condition, WhatComesOfARequestThatOwesItsBodyCountsAllTheSame) {
+TEST(Condition, TheResultOfATrialWithAnIncompleteBodyCounts) {
   Condition condition;
   condition.unreachable(kSettings, kStart, kWhole);
   ASSERT_TRUE(condition.begin_trial(kSettings, kStart + 1s, true));
@@ -99,7 +99,7 @@ TEST(Condition, WhatComesOfARequestThatOwesItsBodyCountsAllTheSame) {
   EXPECT_EQ(condition.answered(kStart + 3500ms, kStart + 3600ms), Change::Back);
 }
 
-TEST(Condition, OneMayTryWhenTheTimeIsOver) {
+TEST(Condition, OneRequestMayTryWhenTheTimeIsOver) {
   Condition condition;
   EXPECT_FALSE(condition.begin_trial(kSettings, kStart)) << "it serves";
   condition.unreachable(kSettings, kStart, kWhole);
@@ -127,7 +127,7 @@ TEST(Condition, TheTimeDoublesUpToItsBound) {
   EXPECT_EQ(condition.ejections(), 6U) << "the first, and each request that tried it in vain";
 }
 
-TEST(Condition, AnAnswerBringsItBack) {
+TEST(Condition, AnAnswerReadmits) {
   Condition condition;
   condition.unreachable(kSettings, kStart, kWhole);
   ASSERT_TRUE(condition.begin_trial(kSettings, kStart + 1s));
@@ -137,7 +137,7 @@ TEST(Condition, AnAnswerBringsItBack) {
   EXPECT_FALSE(condition.suspect());
 }
 
-TEST(Condition, WhoFailsAgainSoonIsOutForLonger) {
+TEST(Condition, AServerThatFailsAgainSoonIsOutForLonger) {
   for (const auto& [later, expected] :
        {std::pair<base::Duration, base::Duration>{7'999'999us, 2s}, {8s, 1s}}) {
     Condition condition;
@@ -149,7 +149,7 @@ TEST(Condition, WhoFailsAgainSoonIsOutForLonger) {
   }
 }
 
-TEST(Condition, ChanceTakesUpToHalfOfTheTime) {
+TEST(Condition, RandomnessShortensTheTimeByHalfAtMost) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -169,7 +169,7 @@ TEST(Condition, ChanceTakesUpToHalfOfTheTime) {
 
 const HealthCheck kCheck{.path = "/", .unhealthy_after = 3, .healthy_after = 2};
 
-TEST(Condition, ProbesCountInARow) {
+TEST(Condition, ProbesInARowDecide) {
   Condition condition;
   for (const bool good : {false, false, true, false, false})
     EXPECT_EQ(condition.probed(kCheck, good, kStart), Change::None);
@@ -183,7 +183,7 @@ TEST(Condition, ProbesCountInARow) {
   EXPECT_EQ(condition.back_since(), kStart + 1s);
 }
 
-TEST(Condition, WhoIsDownComesBackByProbesAlone) {
+TEST(Condition, OnlyProbesReadmitAServerThatIsDown) {
   Condition condition;
   for (int i = 0; i < 3; ++i) condition.probed(kCheck, false, kStart);
   EXPECT_FALSE(condition.begin_trial(kSettings, kStart + 1h));
@@ -194,7 +194,7 @@ TEST(Condition, WhoIsDownComesBackByProbesAlone) {
 }
 
 // Only answers since the ejection count for the server.
-TEST(Condition, ProbesBringBackWhoFailedRequests) {
+TEST(Condition, ProbesReadmitAServerThatFailedRequests) {
   Condition condition;
   for (int i = 0; i < 5; ++i) condition.probed(kCheck, true, kStart);
   condition.unreachable(kSettings, kStart, kWhole);
@@ -204,7 +204,7 @@ TEST(Condition, ProbesBringBackWhoFailedRequests) {
 
 // A failed connect costs a request nothing. A server that accepts the request and is silent costs it its
 // answer.
-TEST(Condition, WhatCannotBeSentAgainTriesASilentServerLate) {
+TEST(Condition, UnrepeatableRequestsTryASilentServerLater) {
   Condition condition;
   condition.unreachable(kSettings, kStart, kWhole);
   EXPECT_EQ(condition.open_to_all_from(kSettings), kStart + 1s);
@@ -266,7 +266,7 @@ TEST(WeightAt, GrowsFromATenthToAll) {
   EXPECT_EQ(weight_at(1, 10s, kStart, kStart - 1s), 25U) << "another worker's clock is behind";
 }
 
-TEST(Condition, WhatWasSentBeforeSaysNothingOfATrialNorBringsBack) {
+TEST(Condition, AnswersToEarlierRequestsNeitherEndATrialNorReadmit) {
   Condition condition;
   const auto out = kStart + 10s;
   EXPECT_EQ(condition.unreachable(kSettings, out, kWhole), Change::Out);
@@ -292,7 +292,7 @@ TEST(Condition, AServerWithoutAnAddressIsDownUntilItHasOne) {
   EXPECT_EQ(condition.out_until(), base::TimePoint{});
 }
 
-TEST(Condition, AnotherMachineServesAtOnceAndLittleByLittle) {
+TEST(Condition, AnotherMachineServesAtOnceWithSlowStart) {
   Condition condition;
   condition.unreachable(kSettings, kStart, kWhole);
   condition.unreachable(kSettings, kStart + 500ms, kWhole);
@@ -305,7 +305,7 @@ TEST(Condition, AnotherMachineServesAtOnceAndLittleByLittle) {
   EXPECT_EQ(Condition{}.moved(true, kStart), Change::None) << "it was not out";
 }
 
-TEST(Condition, AnAddressMoreMakesItWorthATry) {
+TEST(Condition, ANewAddressAllowsATrialAtOnce) {
   Condition condition;
   EXPECT_EQ(condition.moved(false, kStart), Change::None);
   EXPECT_EQ(condition.out_until(), base::TimePoint{}) << "it serves";
@@ -315,7 +315,7 @@ TEST(Condition, AnAddressMoreMakesItWorthATry) {
   EXPECT_EQ(condition.answered(kStart + 100ms, kStart + 100ms), Change::Back);
 }
 
-TEST(Condition, ProbesAloneBringBackWhatTheyPutOutWhereItsNameKeepsAnAddress) {
+TEST(Condition, OnlyProbesReadmitAfterAPartialChangeOfAddresses) {
   const HealthCheck check{.path = "/", .unhealthy_after = 1, .healthy_after = 1};
   Condition condition;
   ASSERT_EQ(condition.probed(check, false, kStart), Change::Down);

@@ -35,7 +35,7 @@ Server server(const char* name) {
   return {name, net::resolve({.host = "127.0.0.1", .port = 1, .unix_path = {}}).value()};
 }
 
-TEST(FleetThreads, NoMoreEnterThanMay) {
+TEST(FleetThreads, MaxInFlightIsNeverExceeded) {
   const auto settings = settings_of({.max_in_flight = 3});
   Fleet fleet(settings, {server("a:1")});
   auto& member = fleet.member(0);
@@ -57,7 +57,7 @@ TEST(FleetThreads, NoMoreEnterThanMay) {
   EXPECT_TRUE(member.enter(kStart));
 }
 
-TEST(FleetThreads, ALimitIsTheLimitWhoeverAsks) {
+TEST(FleetThreads, ALimitHoldsForAllThreadsTogether) {
   const auto bucket = limit::TokenBucket::make({.count = 1'000, .period = std::chrono::hours{1}}, 1'000);
   const auto settings = settings_of({.limit = bucket.value()});
   Fleet fleet(settings, {server("a:1")});
@@ -70,7 +70,7 @@ TEST(FleetThreads, ALimitIsTheLimitWhoeverAsks) {
 }
 
 // The lines alternate: out, back, out, back. Each trial is given to one request.
-TEST(FleetThreads, ChangesAreToldOnceAndInOrder) {
+TEST(FleetThreads, ChangesAreReportedOnceAndInOrder) {
   const auto settings = settings_of({});
   std::vector<bool> told;  // whether it went out; under the member's lock
   Fleet fleet(settings, {server("a:1")}, [&](const std::string& line) {
@@ -94,7 +94,7 @@ TEST(FleetThreads, ChangesAreToldOnceAndInOrder) {
   EXPECT_GE(member.ejections(), (told.size() + 1) / 2);
 }
 
-TEST(FleetThreads, WhoConnectsWhileItMovesIsToldOneOfBothPlaces) {
+TEST(FleetThreads, AConnectDuringAMoveGetsOldOrNewAddresses) {
   const auto settings = settings_of({});
   const auto at = [](const char* address) {
     return net::resolve({.host = address, .port = 1, .unix_path = {}}).value();
@@ -116,7 +116,7 @@ TEST(FleetThreads, WhoConnectsWhileItMovesIsToldOneOfBothPlaces) {
 
 // Each request that finds a server due takes a unit of its limit first. All but one are too late for the
 // trial.
-TEST(FleetThreads, WhoIsTooLateForATrialSpendsNoUnit) {
+TEST(FleetThreads, ARequestTooLateForATrialSpendsNoUnit) {
   constexpr int kTrials = 5'000;
   constexpr std::uint64_t kUnits = 10'000;
   const auto bucket =
@@ -147,7 +147,7 @@ TEST(FleetThreads, WhoIsTooLateForATrialSpendsNoUnit) {
   EXPECT_EQ(left, kUnits - kTrials);
 }
 
-TEST(FleetThreads, ATrialHasOneTaker) {
+TEST(FleetThreads, ATrialIsGivenToOneRequest) {
   const auto settings = settings_of({});
   for (int round = 0; round < 200; ++round) {
     Fleet fleet(settings, {server("a:1")});

@@ -26,7 +26,7 @@ TEST(OutageLog, LogsTheEndOfAnOutageThatItLogged) {
   EXPECT_FALSE(log.ends());
 }
 
-TEST(OutageLog, LogsAFewOutagesAMinuteOfAServerThatComesAndGoes) {
+TEST(OutageLog, LogsAFewOutagesAMinuteOfAnUnstableServer) {
   OutageLog log;
   unsigned begun = 0, ended = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -39,7 +39,7 @@ TEST(OutageLog, LogsAFewOutagesAMinuteOfAServerThatComesAndGoes) {
   EXPECT_TRUE(log.begins(kStart + 61s));
 }
 
-TEST(OutageLog, TellsOfAnOutageThatBeganUnloggedOnceAMinuteHasPassed) {
+TEST(OutageLog, LogsAnOmittedOutageOnceAMinuteHasPassed) {
   OutageLog log;
   for (int i = 0; i < 5; ++i) {
     EXPECT_TRUE(log.begins(kStart));

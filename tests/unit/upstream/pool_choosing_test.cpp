@@ -15,7 +15,7 @@ TEST_F(PoolTest, RoundRobinTakesEachInTurn) {
   EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 2, 0, 1, 2, 0}));
 }
 
-TEST_F(PoolTest, RoundRobinSharesEvenlyAmongThoseThatAreLeft) {
+TEST_F(PoolTest, RoundRobinSharesEvenlyAmongRemainingServers) {
   auto& p = open(4, Balance::RoundRobin);
   std::array<int, 4> taken{};
   for (int i = 0; i < 30; ++i) ++taken[p.lease({.tried = 0b0010}).server()];
@@ -70,7 +70,7 @@ TEST_F(PoolTest, RandomTwoDrawsTheTwoIndependently) {
   EXPECT_EQ(taken[3], 0);
 }
 
-TEST_F(PoolTest, RandomTwoOfEqualsIsEvenWhateverWasTried) {
+TEST_F(PoolTest, RandomTwoSharesEvenlyAmongEqualsWhateverWasTried) {
   auto& p = open(5, Balance::RandomTwo);
   std::array<int, 5> taken{};
   for (int i = 0; i < 40'000; ++i) ++taken[p.lease({.tried = 0b00010}).server()];
@@ -78,7 +78,7 @@ TEST_F(PoolTest, RandomTwoOfEqualsIsEvenWhateverWasTried) {
   for (const std::size_t server : {0U, 2U, 3U, 4U}) EXPECT_NEAR(taken[server], 10'000, 600) << server;
 }
 
-TEST_F(PoolTest, WhatWasTriedIsPassedOverUntilNothingIsLeft) {
+TEST_F(PoolTest, SkipsTriedServersUntilNoneIsLeft) {
   for (const auto balance : {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo}) {
     auto& p = open(3, balance);
     std::uint64_t tried = 0;
@@ -94,7 +94,7 @@ TEST_F(PoolTest, WhatWasTriedIsPassedOverUntilNothingIsLeft) {
   EXPECT_TRUE(open(1).lease({.tried = 0}));
 }
 
-TEST_F(PoolTest, SixtyFourServersAreAllReached) {
+TEST_F(PoolTest, ReachesAllOfSixtyFourServers) {
   for (const auto balance : {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo}) {
     auto& p = open(kMaxServers, balance);
     std::uint64_t tried = 0;

@@ -10,7 +10,7 @@
 namespace weir::upstream {
 namespace {
 
-TEST_F(PoolTest, AConnectionServesAgainOnlyIfItIsKept) {
+TEST_F(PoolTest, AConnectionIsReusedOnlyAfterKeep) {
   auto& p = open(1);
   {
     auto lease = p.lease({});
@@ -29,7 +29,7 @@ TEST_F(PoolTest, AConnectionServesAgainOnlyIfItIsKept) {
   EXPECT_FALSE(p.lease({}).connected()) << "what was not kept came back";
 }
 
-TEST_F(PoolTest, AFreshLeaseLeavesTheWaitingOnesAlone) {
+TEST_F(PoolTest, AFreshLeaseUsesNoIdleConnection) {
   auto& p = open(1);
   {
     auto lease = p.lease({});
@@ -40,7 +40,7 @@ TEST_F(PoolTest, AFreshLeaseLeavesTheWaitingOnesAlone) {
   EXPECT_TRUE(p.lease({}).connected());
 }
 
-TEST_F(PoolTest, NoMoreAreKeptThanTheSettingsSay) {
+TEST_F(PoolTest, KeepsAtMostMaxIdleConnections) {
   settings.max_idle = 2;
   auto& p = open(1);
   {
@@ -60,7 +60,7 @@ TEST_F(PoolTest, NoMoreAreKeptThanTheSettingsSay) {
   EXPECT_EQ(reused, 2);
 }
 
-TEST_F(PoolTest, AMovedLeaseGivesBackOnce) {
+TEST_F(PoolTest, AMovedLeaseFreesItsPlaceOnce) {
   auto& p = open(2);
   {
     auto one = p.lease({});
@@ -80,7 +80,7 @@ TEST_F(PoolTest, AMovedLeaseGivesBackOnce) {
 }
 
 // Also if the loop has not reported it yet.
-TEST_F(PoolTest, AConnectionThatTheServerClosedOrSpokeOnIsNotLent) {
+TEST_F(PoolTest, DoesNotLendAConnectionThatTheServerClosedOrWroteTo) {
   for (const bool speaks : {false, true}) {
     auto& p = open(1);
     net::ErrorCode ec;
@@ -106,7 +106,7 @@ TEST_F(PoolTest, AConnectionThatTheServerClosedOrSpokeOnIsNotLent) {
   }
 }
 
-TEST_F(PoolTest, AConnectThatIsRefusedSaysSo) {
+TEST_F(PoolTest, ReturnsTheErrorOfARefusedConnect) {
   auto& p = open(1);
   listeners[0].reset();
   auto lease = p.lease({});
@@ -126,7 +126,7 @@ TEST_F(PoolTest, TriesAllAddressesOfAServer) {
   EXPECT_TRUE(lease.connected());
 }
 
-TEST_F(PoolTest, BeginsWithTheAddressThatWasConnectedLast) {
+TEST_F(PoolTest, BeginsWithTheAddressThatConnectedLast) {
   open(2);
   const auto dead = servers[0].addresses.front();
   const auto good = servers[1].addresses.front();
@@ -148,7 +148,7 @@ TEST_F(PoolTest, BeginsWithTheAddressThatWasConnectedLast) {
   EXPECT_EQ(member.place().first, 0U) << "that was said of addresses that are gone";
 }
 
-TEST_F(PoolTest, ConnectionsThatWaitTooLongAreClosed) {
+TEST_F(PoolTest, ClosesConnectionsThatAreIdleTooLong) {
   settings.timeouts.idle = 4 * net::Watchdog::kTick;
   auto& p = open(1);
   {

@@ -7,7 +7,7 @@ namespace {
 
 // The name has the address of another machine. Idle connections to the old one are closed; active ones end
 // there.
-TEST_F(PoolTest, ConnectionsLeadToWhereTheServerIs) {
+TEST_F(PoolTest, ClosesConnectionsToOldAddressesOfAServer) {
   auto& p = open(2);
   const auto first = servers[0].addresses.front();
   const auto second = servers[1].addresses.front();
@@ -38,7 +38,7 @@ TEST_F(PoolTest, ConnectionsLeadToWhereTheServerIs) {
   EXPECT_TRUE(p.lease({.tried = 0b10}).reused());
 }
 
-TEST_F(PoolTest, WhatWaitsWhereAServerWasIsClosedSoon) {
+TEST_F(PoolTest, SoonClosesIdleConnectionsToOldAddresses) {
   auto& p = open(1);
   {
     auto lease = p.lease({});
@@ -51,7 +51,7 @@ TEST_F(PoolTest, WhatWaitsWhereAServerWasIsClosedSoon) {
   EXPECT_EQ(net::receive(theirs.native_handle()), "") << "it is still open";
 }
 
-TEST_F(PoolTest, AServerThatMovedIsKnownToAllItsFleets) {
+TEST_F(PoolTest, AllFleetsOfAServerSeeItsNewAddresses) {
   open(1);
   const auto before = fleet->servers();
   Fleet newer(settings, servers, {}, &*fleet);

@@ -8,7 +8,7 @@
 namespace weir::upstream {
 namespace {
 
-TEST_F(PoolTest, AServerThatFailedIsPassedOverUntilItsTimeIsOver) {
+TEST_F(PoolTest, SkipsAFailedServerUntilItsTimeIsOver) {
   auto& p = open(2, Balance::RoundRobin);
   fail(0);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease({.now = now}).server(), 1U);
@@ -23,7 +23,7 @@ TEST_F(PoolTest, AServerThatFailedIsPassedOverUntilItsTimeIsOver) {
   EXPECT_EQ(taken, (std::array<int, 2>{2, 2}));
 }
 
-TEST_F(PoolTest, AServerThatIsBackStartsWithATenth) {
+TEST_F(PoolTest, AReadmittedServerStartsWithATenth) {
   auto& p = open(2, Balance::RoundRobin);
   fail(0);
   fleet->member(0).answered(now, now);
@@ -32,7 +32,7 @@ TEST_F(PoolTest, AServerThatIsBackStartsWithATenth) {
   EXPECT_NEAR(taken[0], 10, 1);
 }
 
-TEST_F(PoolTest, WhereAllFailedAllAreTriedInTurn) {
+TEST_F(PoolTest, TriesAllServersInTurnIfAllHaveFailed) {
   for (const auto balance :
        {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo, Balance::Hash}) {
     auto& p = open(2, balance);
@@ -46,7 +46,7 @@ TEST_F(PoolTest, WhereAllFailedAllAreTriedInTurn) {
   }
 }
 
-TEST_F(PoolTest, WhatChangesIsReportedOnce) {
+TEST_F(PoolTest, ReportsAChangeOnce) {
   auto& p = open(2);
   for (int i = 0; i < 3; ++i) fail(0);
   fleet->member(0).failed(now, now);
@@ -63,7 +63,7 @@ TEST_F(PoolTest, WhatChangesIsReportedOnce) {
   EXPECT_EQ(p.size(), 2U);
 }
 
-TEST_F(PoolTest, AFullServerLeavesItToOthersUntilAllAreFull) {
+TEST_F(PoolTest, SkipsAFullServerUntilAllAreFull) {
   auto& p = open(2, Balance::RoundRobin);
   settings.servers[0].max_in_flight = 1;
   settings.servers[1].max_in_flight = 3;
@@ -85,7 +85,7 @@ TEST_F(PoolTest, AFullServerLeavesItToOthersUntilAllAreFull) {
   EXPECT_TRUE(q.lease({}));
 }
 
-TEST_F(PoolTest, TheBoundIsOfAllWorkersTogether) {
+TEST_F(PoolTest, MaxInFlightCountsAllWorkersTogether) {
   open(1);
   settings.servers[0].max_in_flight = 2;
   auto& mine = reopen();
@@ -99,7 +99,7 @@ TEST_F(PoolTest, TheBoundIsOfAllWorkersTogether) {
 }
 
 // A server's bucket is full at first. Requests that it refuses go to other servers, and the wait is exact.
-TEST_F(PoolTest, ALimitedServerLeavesItToOthersUntilAllAreSpent) {
+TEST_F(PoolTest, SkipsAServerAtItsLimitUntilAllAre) {
   open(2, Balance::RoundRobin);
   settings.servers[0].limit =
       limit::TokenBucket::make({.count = 2, .period = base::Duration{1'000'000}}, 2).value();
@@ -122,14 +122,14 @@ TEST_F(PoolTest, ALimitedServerLeavesItToOthersUntilAllAreSpent) {
   EXPECT_FALSE(p.lease({.now = now}));
 }
 
-TEST_F(PoolTest, WhoAsksToBeLeftAloneIsHeardOnce) {
+TEST_F(PoolTest, APauseOfAnUpstreamLastsUntilItsLatestInstant) {
   open(1);
   fleet->pause_until(now + base::Duration{5});
   fleet->pause_until(now + base::Duration{3});
   EXPECT_EQ(fleet->paused_until(), now + base::Duration{5});
 }
 
-TEST_F(PoolTest, WhoFailedOnceIsNotSentOnATrial) {
+TEST_F(PoolTest, UsesNoFailedRequestForATrial) {
   auto& p = open(3, Balance::RoundRobin);
   fail(0);
   now += settings.ejection.least;
@@ -138,7 +138,7 @@ TEST_F(PoolTest, WhoFailedOnceIsNotSentOnATrial) {
 }
 
 // A POST to a silent server is lost, although other servers could have answered it.
-TEST_F(PoolTest, WhatCannotBeSentAgainIsNotSpentOnASilentServer) {
+TEST_F(PoolTest, KeepsUnrepeatableRequestsFromASilentServer) {
   auto& p = open(2, Balance::RoundRobin);
   for (unsigned i = 0; i < settings.ejection.failures; ++i) fleet->member(0).failed(now, now);
   now += settings.ejection.least;
@@ -150,14 +150,14 @@ TEST_F(PoolTest, WhatCannotBeSentAgainIsNotSpentOnASilentServer) {
   EXPECT_EQ(p.lease({.now = now, .once = true}).server(), 1U);
 }
 
-TEST_F(PoolTest, WhatCannotBeSentAgainMayFindThatThereIsNoConnection) {
+TEST_F(PoolTest, UnrepeatableRequestsMayTryAnUnreachableServer) {
   auto& p = open(2, Balance::RoundRobin);
   fail(0);
   now += settings.ejection.least;
   EXPECT_EQ(p.lease({.now = now, .once = true}).server(), 0U);
 }
 
-TEST_F(PoolTest, WhereProbesAskNoRequestIsSpentOnATrial) {
+TEST_F(PoolTest, UsesNoRequestForATrialIfThereAreProbes) {
   open(2, Balance::RoundRobin);
   settings.health = HealthCheck{.path = "/"};
   auto& p = reopen();
@@ -171,7 +171,7 @@ TEST_F(PoolTest, WhereProbesAskNoRequestIsSpentOnATrial) {
 }
 
 // Hanging requests hold the server's places. A trial must not cost another request its answer.
-TEST_F(PoolTest, AFullServerIsNotTried) {
+TEST_F(PoolTest, UsesNoFullServerForATrial) {
   open(2, Balance::RoundRobin);
   settings.servers[0].max_in_flight = 1;
   auto& p = reopen();

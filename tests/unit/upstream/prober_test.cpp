@@ -79,7 +79,7 @@ class ProberTest : public ::testing::Test {
   std::optional<Prober> prober;
 };
 
-TEST_F(ProberTest, AsksForThePathOnAConnectionOfItsOwn) {
+TEST_F(ProberTest, RequestsThePathOnASeparateConnection) {
   ask();
   for (int i = 0; i < 2; ++i)
     EXPECT_EQ(answer("HTTP/1.1 200 OK\r\n\r\n"),
@@ -88,7 +88,7 @@ TEST_F(ProberTest, AsksForThePathOnAConnectionOfItsOwn) {
   EXPECT_TRUE(fleet->member(0).serves()) << "it is taken to be well";
 }
 
-TEST_F(ProberTest, FaultsInARowPutItDownAndGoodAnswersInARowBringItBack) {
+TEST_F(ProberTest, FaultsInARowPutAServerDownAndGoodAnswersReadmitIt) {
   ask();
   const std::string_view good = "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 No\r\n\r\n";
   const std::string_view bad = "HTTP/1.1 500 No\r\n\r\n";
@@ -100,7 +100,7 @@ TEST_F(ProberTest, FaultsInARowPutItDownAndGoodAnswersInARowBringItBack) {
   EXPECT_TRUE(fleet->member(0).serves());
 }
 
-TEST_F(ProberTest, WhatIsNoAnswerIsAFault) {
+TEST_F(ProberTest, AnInvalidAnswerIsAFault) {
   settings.health->unhealthy_after = 1;
   for (const std::string_view none : {"hello, who is there?\r\n", "HTTP/1.1 2", ""}) {
     ask();
@@ -109,7 +109,7 @@ TEST_F(ProberTest, WhatIsNoAnswerIsAFault) {
   }
 }
 
-TEST_F(ProberTest, OneThatIsSilentIsLate) {
+TEST_F(ProberTest, ASilentServerIsReportedAsLate) {
   settings.health->unhealthy_after = 1;
   settings.health->timeout = std::chrono::milliseconds(100);
   ask();
@@ -117,14 +117,14 @@ TEST_F(ProberTest, OneThatIsSilentIsLate) {
   EXPECT_EQ(next_word(), " is down: it does not answer in time");
 }
 
-TEST_F(ProberTest, OneThatIsAwayCannotBeReached) {
+TEST_F(ProberTest, AnAbsentServerIsReportedAsUnreachable) {
   settings.health->unhealthy_after = 1;
   acceptor.reset();
   ask();
   EXPECT_EQ(next_word(), " is down: it cannot be reached");
 }
 
-TEST_F(ProberTest, WhatIsWatchedNoMoreIsAskedNoMore) {
+TEST_F(ProberTest, StopsProbesOfServersThatAreNoLongerWatched) {
   ask();
   answer("HTTP/1.1 200 OK\r\n\r\n");
   prober->watch({});

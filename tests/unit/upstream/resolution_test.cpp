@@ -28,12 +28,12 @@ Resolution::Step take(const Addresses& known, const base::Result<Addresses>& ans
   return Resolution(30s, kStart, kMiddle).take(known, answer, kStart, kMiddle);
 }
 
-TEST(Resolution, AnotherOrderIsNoChange) {
+TEST(Resolution, IgnoresTheOrderOfAddresses) {
   EXPECT_EQ(take(at({1, 2, 3}), at({3, 1, 2})).outcome, Outcome::Same);
   EXPECT_EQ(take(at({1, 2}), at({2, 1, 1, 2})).outcome, Outcome::Same) << "nor is one that is told twice";
 }
 
-TEST(Resolution, WhatStaysKeepsItsOrderAndNewcomersFollow) {
+TEST(Resolution, KnownAddressesKeepTheirOrderAndNewOnesFollow) {
   const auto step = take(at({3, 1, 2}), at({4, 1, 3}));
   EXPECT_EQ(step.outcome, Outcome::Changed);
   EXPECT_EQ(step.addresses, at({3, 1, 4}));
@@ -42,7 +42,7 @@ TEST(Resolution, WhatStaysKeepsItsOrderAndNewcomersFollow) {
   EXPECT_EQ(take(at({}), at({2, 2, 1})).addresses, at({2, 1}));
 }
 
-TEST(Resolution, ANameWithoutAnAnswerStaysWhereItWas) {
+TEST(Resolution, AFailedLookUpKeepsTheAddresses) {
   Resolution resolution(30s, kStart, kMiddle);
   auto step = resolution.take(at({1}), kNothing, kStart, kMiddle);
   EXPECT_EQ(step.outcome, Outcome::Failed);
@@ -91,7 +91,7 @@ TEST(Resolution, IsDueAPeriodAfterEachAnswerATenthMoreOrLess) {
   EXPECT_GT(most, kStart + 32'900ms);
 }
 
-TEST(Resolution, OfAVeryLongAnswerTheBeginningCounts) {
+TEST(Resolution, UsesTheBeginningOfAVeryLongAnswer) {
   Addresses many;
   for (unsigned i = 0; i < 1'000; ++i) many.push_back(at({i}).front());
   const auto step = take(at({999}), many);

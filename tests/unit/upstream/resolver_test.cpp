@@ -89,7 +89,7 @@ class ResolverTest : public ::testing::Test {
   std::optional<Resolver> resolver;
 };
 
-TEST_F(ResolverTest, AServerIsWhereItsNameLeads) {
+TEST_F(ResolverTest, AServerGetsTheAddressesOfItsName) {
   const auto fleet = fleet_of("api", {"api.test"});
   resolver->watch({fleet});
   until([&] { return figures().same >= 2; });
@@ -101,7 +101,7 @@ TEST_F(ResolverTest, AServerIsWhereItsNameLeads) {
               ElementsAre("upstream \"api\": server api.test:80 is at 10.0.0.2 now; it was at 10.0.0.1"));
 }
 
-TEST_F(ResolverTest, ItSaysOnceThatNobodyAnswersAndStaysWhereItWas) {
+TEST_F(ResolverTest, ReportsAFailureOnceAndKeepsTheAddresses) {
   const auto fleet = fleet_of("api", {"api.test"});
   system->say(base::Error{"cannot resolve \"api.test\": Host not found"});
   resolver->watch({fleet});
@@ -118,7 +118,7 @@ TEST_F(ResolverTest, ItSaysOnceThatNobodyAnswersAndStaysWhereItWas) {
   EXPECT_THAT(lines.back(), HasSubstr("server api.test:80 can be looked up again"));
 }
 
-TEST_F(ResolverTest, AServerThatCouldNotBeLookedUpIsDownUntilItCan) {
+TEST_F(ResolverTest, AServerWithoutAddressesIsDownUntilALookUpSucceeds) {
   known.clear();
   const auto fleet = fleet_of("api", {"api.test", "other.test"});
   EXPECT_FALSE(fleet->member(0).serves());
@@ -133,7 +133,7 @@ TEST_F(ResolverTest, AServerThatCouldNotBeLookedUpIsDownUntilItCan) {
   EXPECT_THAT(lines, Contains(HasSubstr("server api.test:80 can be looked up now: it is at 10.0.0.2")));
 }
 
-TEST_F(ResolverTest, ANameThatIsLookedUpAtStartAloneIsLookedUpUntilItIsKnown) {
+TEST_F(ResolverTest, ANameForTheStartOnlyIsLookedUpUntilItIsKnown) {
   known.clear();
   const auto fleet = fleet_of("api", {"api.test"}, 0s);
   system->say(at("10.0.0.2"));
@@ -145,7 +145,7 @@ TEST_F(ResolverTest, ANameThatIsLookedUpAtStartAloneIsLookedUpUntilItIsKnown) {
   EXPECT_EQ(fleet->member(0).server().addresses, at("10.0.0.2"));
 }
 
-TEST_F(ResolverTest, OnlyNamesAreLookedUpAndOnlyWhereThatIsWanted) {
+TEST_F(ResolverTest, LooksUpOnlyNamesAndOnlyIfConfigured) {
   const auto some = fleet_of("some", {"10.0.0.1", "a.test", "::1", "b.test"});
   const auto never = fleet_of("never", {"c.test"}, 0s);
   const auto none = fleet_of("none", {"10.0.0.1"});
@@ -158,7 +158,7 @@ TEST_F(ResolverTest, OnlyNamesAreLookedUpAndOnlyWhereThatIsWanted) {
   EXPECT_EQ(resolver->figures().size(), 1U);
 }
 
-TEST_F(ResolverTest, WhatIsAskedAboutMayGoMeanwhile) {
+TEST_F(ResolverTest, AServerMayBeRemovedDuringItsLookUp) {
   const auto older = fleet_of("old", {"old.test"});
   const auto newer = fleet_of("new", {"new.test"});
   system->be_silent(true);
@@ -183,7 +183,7 @@ TEST_F(ResolverTest, CountersOutliveAReload) {
   EXPECT_THAT(resolver->figures(), IsEmpty());
 }
 
-TEST_F(ResolverTest, ItsEndWaitsForNoNameServer) {
+TEST_F(ResolverTest, DestructionWaitsForNoNameServer) {
   system->be_silent(true);
   resolver->watch({fleet_of("api", {"api.test"})});
   until([&] { return !system->asked().empty(); });

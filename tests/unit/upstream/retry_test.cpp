@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(RetryBudget, AllowsItsShareOfAllAndAFewAtFirst) {
+TEST(RetryBudget, AllowsItsShareAndTheInitialReserve) {
   RetryBudget budget(20);
   int repeated = 0;
   for (int i = 0; i < 1'000; ++i) {
@@ -20,7 +20,7 @@ TEST(RetryBudget, AllowsItsShareOfAllAndAFewAtFirst) {
             209);  // the initial ten, and 20 % of all but the first, which found the budget full
 }
 
-TEST(RetryBudget, GathersNoMoreThanItsReserve) {
+TEST(RetryBudget, HoldsAtMostItsReserve) {
   RetryBudget budget(50);
   for (int i = 0; i < 10'000; ++i) budget.pay_in();
   std::uint64_t taken = 0;
@@ -32,7 +32,7 @@ TEST(RetryBudget, GathersNoMoreThanItsReserve) {
   EXPECT_TRUE(budget.take());
 }
 
-TEST(RetryBudget, OfNothingAllowsNothing) {
+TEST(RetryBudget, OfZeroPercentAllowsNothing) {
   RetryBudget budget(0);
   budget.pay_in();
   EXPECT_FALSE(budget.take());

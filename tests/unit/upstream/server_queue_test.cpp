@@ -26,7 +26,7 @@ struct ServerQueueTest : testing::Test {
   ServerQueue queue;
 };
 
-TEST_F(ServerQueueTest, TheFirstIsWokenAndTheNextOnceItHasGone) {
+TEST_F(ServerQueueTest, WakesTheFirstAndThenTheNext) {
   queue.freed();
   auto a = join("a");
   auto b = join("b");
@@ -43,7 +43,7 @@ TEST_F(ServerQueueTest, TheFirstIsWokenAndTheNextOnceItHasGone) {
   EXPECT_EQ(take_woken(), "");
 }
 
-TEST_F(ServerQueueTest, AHigherPriorityGoesFirstAndAmongEqualsWhoCameFirst) {
+TEST_F(ServerQueueTest, HigherPrioritiesComeFirstThenEarlierRequests) {
   std::vector<std::pair<std::string, std::unique_ptr<ServerQueue::Place>>> places;
   for (const auto& [name, priority] : {std::pair("c", 5), {"e", 9}, {"d", 5}, {"a", 0}, {"b", 4}})
     places.emplace_back(name, join(name, static_cast<policy::Priority>(priority)));
@@ -58,7 +58,7 @@ TEST_F(ServerQueueTest, AHigherPriorityGoesFirstAndAmongEqualsWhoCameFirst) {
   EXPECT_EQ(order, "abcde");
 }
 
-TEST_F(ServerQueueTest, WhoIsChoosyHoldsNobodyUpAndPassesOn) {
+TEST_F(ServerQueueTest, AChoosyRequestDelaysNoOtherAndPassesOn) {
   const auto a = join("a", 5, true);
   EXPECT_FALSE(queue.is_awaited());
   const auto b = join("b");
@@ -74,7 +74,7 @@ TEST_F(ServerQueueTest, WhoIsChoosyHoldsNobodyUpAndPassesOn) {
   EXPECT_EQ(take_woken(), "");
 }
 
-TEST_F(ServerQueueTest, ChoosyOnesWaitBehindOthers) {
+TEST_F(ServerQueueTest, ChoosyRequestsWaitBehindOthers) {
   const auto a = join("a");
   const auto b = join("b", 5, true);
   EXPECT_FALSE(b->is_next());
@@ -92,7 +92,7 @@ TEST_F(ServerQueueTest, HasABound) {
   EXPECT_NE(join("c", 0, false, 2), nullptr);
 }
 
-TEST_F(ServerQueueTest, WhatOneWasToldOfIsLeftToOthersWhereItGoes) {
+TEST_F(ServerQueueTest, ARequestThatLeavesPassesItsWakeUpOn) {
   auto a = join("a");
   const auto b = join("b");
   queue.freed();  // a's deadline has passed, or its client has left
@@ -101,7 +101,7 @@ TEST_F(ServerQueueTest, WhatOneWasToldOfIsLeftToOthersWhereItGoes) {
 }
 
 // Each request waits without a bound, so a single lost wake-up would make the test hang.
-TEST(ServerQueueThreads, NobodyIsForgotten) {
+TEST(ServerQueueThreads, EveryRequestIsWoken) {
   UpstreamSettings settings;
   settings.servers.emplace_back().max_in_flight = 2;
   Fleet fleet(settings, {{.name = "a", .addresses = Addresses(1)}});

@@ -77,7 +77,7 @@ std::unique_ptr<TwoMasters> ClusterReturn::cluster_;
 
 // If a client closes its connection while Redis answers, Redis drops that client's other commands. So a
 // worker must not end before it has the replies.
-TEST_F(ClusterReturn, OfManyKeysNothingIsLost) {
+TEST_F(ClusterReturn, GivesBackUnitsOfManyKeys) {
   const auto many = keys(1500, false);
   auto worker = weir();
   heat(*worker, many);
@@ -100,7 +100,7 @@ TEST_F(ClusterReturn, KeysOfOneSlotShareACall) {
 }
 
 // There are so many slots that not all commands of one renewal may be sent together.
-TEST_F(ClusterReturn, PlacesOfManySlotsAreAllRenewedAndFreed) {
+TEST_F(ClusterReturn, RenewsAndReleasesPermitsOfManySlots) {
   const auto many = keys(300, false);
   const limit::Limiter one = limit::Concurrency::make(1).value();
   auto tuning = Worker::quick();
@@ -120,7 +120,7 @@ TEST_F(ClusterReturn, PlacesOfManySlotsAreAllRenewedAndFreed) {
   EXPECT_EQ(stats.refunds_lost, 0U);
 }
 
-TEST_F(ClusterReturn, OfASlotThatIsOnItsWayEachKeyGoesBackWhereItIs) {
+TEST_F(ClusterReturn, GivesBackEachKeyOfAMovingSlotToItsNode) {
   const auto many = keys(20, true);
   auto worker = weir();
   heat(*worker, many);
@@ -132,7 +132,7 @@ TEST_F(ClusterReturn, OfASlotThatIsOnItsWayEachKeyGoesBackWhereItIs) {
   cluster_->give_up_move(slot);
 }
 
-TEST_F(ClusterReturn, ANodeThatIsSilentIsWaitedForNoLongerThanIsSaid) {
+TEST_F(ClusterReturn, WaitsForASilentNodeUntilFinishTimeoutOnly) {
   auto tuning = Worker::quick();
   tuning.finish_timeout = 150ms;
   auto worker = weir(tuning);
@@ -146,7 +146,7 @@ TEST_F(ClusterReturn, ANodeThatIsSilentIsWaitedForNoLongerThanIsSaid) {
   EXPECT_LT(took, 2s);
 }
 
-TEST_F(ClusterReturn, TheLastOfAllWorkersGivesBack) {
+TEST_F(ClusterReturn, TheLastWorkerGivesBack) {
   const auto few = keys(3, false);
   auto first = weir();
   auto last = weir();

@@ -88,7 +88,7 @@ TEST_F(Batches, AreDecidedAsIfEachBillHadComeAlone) {
   EXPECT_GT(refused, 1000U);
 }
 
-TEST_F(Batches, SpendABucketInTheirOrder) {
+TEST_F(Batches, SpendABucketInOrder) {
   const auto three = token_bucket({1, 1h}, 3), one = token_bucket({1, 1h}, 1);
   const limit::Key shared{1, 1}, own{2, 2};
   const std::vector<std::vector<Charge>> bills{
@@ -110,7 +110,7 @@ TEST_F(Batches, SpendABucketInTheirOrder) {
 }
 
 // The script asks once a call whether lists or sets exist. The bill before has made one since.
-TEST_F(Batches, FindWhatTheBillBeforeHasMovedOutOfItsString) {
+TEST_F(Batches, FindListsAndSetsThatTheBillBeforeHasMade) {
   constexpr std::uint64_t kEntries = 64, kPermits = 32;  // the most that a string holds
   const limit::Limiter log = limit::SlidingLog::make({kEntries + 1, 1h}).value();
   const limit::Limiter places = limit::Concurrency::make(kPermits + 1).value();
@@ -165,7 +165,7 @@ TEST_F(BatchingStore, BoundsTheLinesOfACall) {
 
 // While replies come soon, bills wait for others to share a call with. A bill that would fill the call does
 // not wait.
-TEST_F(BatchingStore, WaitsForCompanyWhileManyCallsHaveNoAnswer) {
+TEST_F(BatchingStore, WaitsForCompanyWhileManyCallsAreUnanswered) {
   Worker worker(Worker::settings_for(server_, 20s));
   ASSERT_TRUE(worker.turn_until_up());
   count_anew(server_);
@@ -190,7 +190,7 @@ TEST_F(BatchingStore, WaitsForCompanyWhileManyCallsHaveNoAnswer) {
   EXPECT_TRUE(evals().starts_with(calls)) << evals();
 }
 
-TEST_F(BatchingStore, AsksAllBillsAgainWhereTheScriptWasFlushed) {
+TEST_F(BatchingStore, SendsAllBillsAgainIfTheScriptWasFlushed) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   server_.ask({"SCRIPT", "FLUSH"});
@@ -204,7 +204,7 @@ TEST_F(BatchingStore, AsksAllBillsAgainWhereTheScriptWasFlushed) {
 }
 
 // If a call's reply comes too late, each bill is refunded as far as it was charged.
-TEST_F(BatchingStore, GivesBackEachBillOfALateReply) {
+TEST_F(BatchingStore, RefundsEachBillOfALateReply) {
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;
   Worker worker(Worker::settings_for(server_, 30ms), tuning);
@@ -220,7 +220,7 @@ TEST_F(BatchingStore, GivesBackEachBillOfALateReply) {
   EXPECT_EQ(worker.charge(bill_).outcomes[0].remaining, 8U);
 }
 
-TEST_F(BatchingStore, ChargesNothingThatAStopLeavesBehind) {
+TEST_F(BatchingStore, ChargesNoBillThatWaitsWhenTheStoreStops) {
   Answer left;
   {
     Worker worker(Worker::settings_for(server_));

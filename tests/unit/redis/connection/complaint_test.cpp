@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(Complaint, IsMadeAtOnceAndNotRepeated) {
+TEST(Complaint, LogsAtOnceAndDoesNotRepeat) {
   Complaint complaint;
   const Complaint::Time now{1h};
   EXPECT_TRUE(complaint.raise("refused", now));
@@ -16,7 +16,7 @@ TEST(Complaint, IsMadeAtOnceAndNotRepeated) {
   EXPECT_TRUE(complaint.raise("refused", now + 1h));
 }
 
-TEST(Complaint, ChangesItsReasonEveryTenSecondsAtMost) {
+TEST(Complaint, LogsANewReasonEveryTenSecondsAtMost) {
   Complaint complaint;
   Complaint::Time now{1h};
   EXPECT_TRUE(complaint.raise("refused", now));
@@ -29,7 +29,7 @@ TEST(Complaint, ChangesItsReasonEveryTenSecondsAtMost) {
   EXPECT_TRUE(complaint.raise("another", now + 10s));
 }
 
-TEST(Complaint, OfWhatComesAndGoesIsSaidThriceInTenSecondsAndHowOftenItWas) {
+TEST(Complaint, LogsThreeOutagesInTenSecondsAndCountsTheOthers) {
   Complaint complaint;
   Complaint::Time now{1h};
   EXPECT_TRUE(complaint.settle()) << "it came up first";

@@ -5,7 +5,7 @@
 namespace weir::redis {
 namespace {
 
-TEST(Classify, KnowsWhatRedisMeans) {
+TEST(Classify, MapsErrorRepliesToErrors) {
   EXPECT_EQ(classify("LOADING Redis is loading the dataset in memory"), StoreError::Loading);
   EXPECT_EQ(classify("BUSY Redis is busy running a script."), StoreError::Loading);
   EXPECT_EQ(classify("MISCONF Errors writing to the AOF file"), StoreError::Misconfigured);
@@ -23,14 +23,14 @@ TEST(Classify, KnowsWhatRedisMeans) {
       StoreError::OutOfMemory);
 }
 
-TEST(Classify, CutsAndEscapesTheTextsOfAServer) {
+TEST(Classify, CutsAndEscapesServerTexts) {
   EXPECT_EQ(readable("ERR a\r\nb\x7f"), "ERR a\\x0d\\x0ab\\x7f");
   EXPECT_EQ(readable(std::string(200, 'x')), std::string(200, 'x'));
   EXPECT_EQ(readable(std::string(100'000, 'x')), std::string(200, 'x') + " ...");
   EXPECT_EQ(advised("ERR " + std::string(100'000, 'x')).size(), 204U);
 }
 
-TEST(Classify, KnowsWhatAScriptMayNotDo) {
+TEST(Classify, RecognizesCommandsDeniedInAScript) {
   for (const char* text :
        {"ERR Error running script (call to f_0123): @user_script:12: @user_script: 12: The user executing "
         "the "
@@ -47,7 +47,7 @@ TEST(Classify, KnowsWhatAScriptMayNotDo) {
   EXPECT_EQ(advised("WRONGPASS invalid username-password pair"), "WRONGPASS invalid username-password pair");
 }
 
-TEST(Classify, KnowsWhoTurnsEverybodyAway) {
+TEST(Classify, RecognizesRejectedConnections) {
   EXPECT_TRUE(is_turned_away("DENIED Redis is running in protected mode"));
   EXPECT_TRUE(is_turned_away("NOAUTH Authentication required."));
   EXPECT_TRUE(is_turned_away("ERR max number of clients reached"));

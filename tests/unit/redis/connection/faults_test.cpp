@@ -20,7 +20,7 @@ class FaultsTest : public ::testing::Test {
   Faults faults_;
 };
 
-TEST_F(FaultsTest, AreSaidOnceWhereverTheyRecur) {
+TEST_F(FaultsTest, AreReportedOnce) {
   EXPECT_TRUE(faults_.none());
   EXPECT_TRUE(faults_.note(log_alone_, now_));
   EXPECT_FALSE(faults_.none());
@@ -30,13 +30,13 @@ TEST_F(FaultsTest, AreSaidOnceWhereverTheyRecur) {
   EXPECT_TRUE(faults_.note(Faults::kGivingBack, now_ + 2h));
 }
 
-TEST_F(FaultsTest, AreSaidMorePreciselyWhenTheyAreKnownSo) {
+TEST_F(FaultsTest, AreReportedAgainForASmallerSetOfKinds) {
   EXPECT_TRUE(faults_.note(Faults::kinds_of(both_), now_));
   EXPECT_TRUE(faults_.note(log_alone_, now_ + 1min));
   EXPECT_FALSE(faults_.note(Faults::kinds_of(both_), now_ + 2min));
 }
 
-TEST_F(FaultsTest, AreSaidAgainWhenItWentWellInBetween) {
+TEST_F(FaultsTest, AreReportedAgainAfterASuccess) {
   EXPECT_TRUE(faults_.note(log_alone_, now_));
   faults_.went_well(places_alone_);
   EXPECT_FALSE(faults_.note(log_alone_, now_ + 1min));
@@ -45,14 +45,14 @@ TEST_F(FaultsTest, AreSaidAgainWhenItWentWellInBetween) {
   EXPECT_TRUE(faults_.note(log_alone_, now_ + 2min));
 }
 
-TEST_F(FaultsTest, AreSaidAgainOnTheNextConnection) {
+TEST_F(FaultsTest, AreReportedAgainOnTheNextConnection) {
   EXPECT_TRUE(faults_.note(log_alone_, now_));
   faults_.forget();
   EXPECT_FALSE(faults_.note(log_alone_, now_ + 9s));
   EXPECT_TRUE(faults_.note(log_alone_, now_ + 10s));
 }
 
-TEST_F(FaultsTest, AreNotSaidMoreOftenThanEveryTenSeconds) {
+TEST_F(FaultsTest, AreReportedEveryTenSecondsAtMost) {
   EXPECT_TRUE(faults_.note(log_alone_, now_));
   for (int i = 0; i < 100; ++i) {
     faults_.went_well(log_alone_);

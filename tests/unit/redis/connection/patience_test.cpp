@@ -16,7 +16,7 @@ class Patience : public ::testing::Test {
 };
 
 // No request waits for a refund, so no charge times out.
-TEST_F(Patience, WhereNothingElseIsAskedWhatIsGivenBackFindsThatNobodyAnswers) {
+TEST_F(Patience, ARefundAloneDetectsThatRedisIsSilent) {
   Server server;
   auto settings = Worker::settings_for(server, 200ms);
   settings.lease_time = 900ms;
@@ -33,7 +33,7 @@ TEST_F(Patience, WhereNothingElseIsAskedWhatIsGivenBackFindsThatNobodyAnswers) {
 }
 
 // Redis may carry it out after the freeze; then nobody refunds it.
-TEST_F(Patience, AChargeWhoseAnswerIsNeverHeardIsCountedAsLost) {
+TEST_F(Patience, AChargeWithoutAReplyIsCountedAsLost) {
   Server server;
   auto settings = Worker::settings_for(server, 200ms);
   settings.lease_time = 900ms;
@@ -47,7 +47,7 @@ TEST_F(Patience, AChargeWhoseAnswerIsNeverHeardIsCountedAsLost) {
   ASSERT_TRUE(worker.turn_until_up());
 }
 
-TEST_F(Patience, AChargeBehindWhatIsGivenBackWaitsNoLongerThanTheTimeout) {
+TEST_F(Patience, AChargeBehindARefundWaitsNoLongerThanTheTimeout) {
   Server server;
   auto settings = Worker::settings_for(server, 30ms);
   settings.lease_time = 60s;

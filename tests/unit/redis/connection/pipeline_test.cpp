@@ -23,12 +23,12 @@ class Pending : public ::testing::Test {
   Pipeline pipeline_{32, 300ms, 100ms};
 };
 
-TEST_F(Pending, NothingAskedIsNeverLate) {
+TEST_F(Pending, WithoutCommandsIsNeverOverdue) {
   EXPECT_EQ(pipeline_.next_deadline(), std::nullopt);
   EXPECT_FALSE(pipeline_.is_overdue(Pipeline::Time::max()));
 }
 
-TEST_F(Pending, CountsFromWhenTheFirstWithoutAnAnswerWasSent) {
+TEST_F(Pending, CountsFromTheOldestUnansweredCommand) {
   send(Purpose::Refund, 0ms);
   send(Purpose::LoadRefund, 100ms);
   EXPECT_EQ(pipeline_.next_deadline(), start_ + 300ms);
@@ -41,7 +41,7 @@ TEST_F(Pending, CountsFromWhenTheFirstWithoutAnAnswerWasSent) {
   EXPECT_EQ(pipeline_.next_deadline(), std::nullopt);
 }
 
-TEST_F(Pending, ACallBehindIsDueByItsOwnDeadline) {
+TEST_F(Pending, ALaterCallHasItsOwnDeadline) {
   Call sent, gathered;
   sent.deadline = start_ + 50ms;
   gathered.deadline = start_ + 70ms;
@@ -57,7 +57,7 @@ TEST_F(Pending, ACallBehindIsDueByItsOwnDeadline) {
 }
 
 // The reply is still to come, and would show that the connection lives.
-TEST_F(Pending, ACallThatNobodyWaitsForAnyMoreCountsToo) {
+TEST_F(Pending, AnAbandonedCallCountsToo) {
   Call call;
   call.deadline = start_ + 50ms;
   pipeline_.gather(call);
@@ -102,7 +102,7 @@ TEST_F(Company, IsAwaitedBehindEightCalls) {
   EXPECT_FALSE(awaited());
 }
 
-TEST_F(Company, IsNotAwaitedOfARedisThatIsFar) {
+TEST_F(Company, IsNotAwaitedFromADistantRedis) {
   gather();
   pipeline_.note_trip(24ms);
   EXPECT_TRUE(awaited());
@@ -114,7 +114,7 @@ TEST_F(Company, IsNotAwaitedOfARedisThatIsFar) {
   EXPECT_FALSE(awaited(26ms));
 }
 
-TEST_F(Company, IsNotAwaitedOnceTheFirstAnswerIsLongInComing) {
+TEST_F(Company, IsNotAwaitedOnceTheOldestCallIsSlow) {
   gather();
   EXPECT_TRUE(awaited(24ms));
   EXPECT_FALSE(awaited(25ms));
@@ -137,7 +137,7 @@ TEST_F(Company, IsNotAwaitedByAFullCallOfFewBills) {
   EXPECT_TRUE(awaited());
 }
 
-TEST_F(Company, IsNotAwaitedByWhoSharesACallWithNoOther) {
+TEST_F(Company, IsNotAwaitedByABillThatSharesNoCall) {
   gather().alone = true;
   EXPECT_FALSE(awaited());
 }

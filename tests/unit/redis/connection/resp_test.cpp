@@ -16,7 +16,7 @@ namespace {
 using Kind = Reply::Kind;
 using Next = ReplyReader::Next;
 
-TEST(Command, IsByteForByteWhatHiredisWrites) {
+TEST(Command, EqualsHiredissBytes) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -72,7 +72,7 @@ TEST(ReplyReader, ReadsRepliesCutAnywhere) {
   }
 }
 
-TEST(ReplyReader, RefusesWhatIsNotResp) {
+TEST(ReplyReader, RejectsBytesThatAreNotResp) {
   for (const char* text : {"HTTP/1.1 200 OK\r\n", "\r\n", "$abc\r\n", "*1\r\n?\r\n", ":12x\r\n"}) {
     ReplyReader reader;
     reader.feed(text);
@@ -83,7 +83,7 @@ TEST(ReplyReader, RefusesWhatIsNotResp) {
   }
 }
 
-TEST(ReplyReader, KeepsNoReplyWithoutBound) {
+TEST(ReplyReader, BoundsTheSizeOfAReply) {
   ReplyReader reader;
   reader.feed("$100000000\r\n");
   const std::string piece(64 * 1024, 'x');

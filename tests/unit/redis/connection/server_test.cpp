@@ -9,7 +9,7 @@
 namespace weir::redis {
 
 // If the port is taken, the fixture tries another.
-TEST(RedisServer, StartsThoughAPortIsTaken) {
+TEST(RedisServer, StartsOnAnotherPortIfOneIsTaken) {
   const auto taken = free_port();
   const Server first({"--bind", "127.0.0.1", "--port", std::to_string(taken)});
   int asked = 0;

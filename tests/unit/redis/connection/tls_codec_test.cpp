@@ -65,7 +65,7 @@ class Codec : public ::testing::Test {
   bool ended = false;
 };
 
-TEST_F(Codec, OpensWhatComesWithATicketAndAKeyUpdate) {
+TEST_F(Codec, ReadsDataBehindATicketAndAKeyUpdate) {
   peer.update_keys(3);
   peer.say("+PONG");
   EXPECT_EQ(open(), "+PONG");
@@ -84,7 +84,7 @@ TEST_F(Codec, RecordsWithoutDataEndTheConnection) {
 
 // Found by tests/fuzz/redis_tls_fuzz.cpp: if the peer's answer was too short for OpenSSL to judge, the
 // failure had no reason.
-TEST(NewCodec, SaysWhyAnAnswerOfOneOctetThatIsNoTlsFails) {
+TEST(NewCodec, SaysWhyAOneOctetAnswerWithoutTlsFails) {
   TlsClient client{{.ca = {}, .cert = {}, .key = {}, .server_name = {}, .verify = false}};
   TlsCodec codec{client.begin("localhost").value()};
   ASSERT_EQ(codec.shake(), TlsCodec::Shake::More);

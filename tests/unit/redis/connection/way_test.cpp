@@ -111,7 +111,7 @@ class OnTheWay : public ::testing::Test {
 
 // Eight calls are unanswered all the time. A bill that waited for the first of them before it was sent would
 // be late.
-TEST_F(OnTheWay, BillsToARedisThatIsFarAreNotLate) {
+TEST_F(OnTheWay, BillsToADistantRedisAreNotLate) {
   way_.trouble().delay = 600ms;  // of the 1 s timeout
   ASSERT_TRUE(worker_.turn_until_up()) << worker_.store.last_error();
   std::array<Answer, 20> answers;
@@ -124,7 +124,7 @@ TEST_F(OnTheWay, BillsToARedisThatIsFarAreNotLate) {
   for (const auto& answer : answers) EXPECT_FALSE(answer.error) << answer.error.message();
 }
 
-TEST_F(OnTheWay, WhereAnAnswerIsLostTheNextOnesAreNobodys) {
+TEST_F(OnTheWay, AfterALostReplyLaterRepliesAnswerNoCall) {
   ASSERT_TRUE(worker_.turn_until_up());
   ASSERT_TRUE(worker_.charge(spent_).outcomes[0].allowed);
   std::array<Answer, 3> answers;
@@ -144,7 +144,7 @@ TEST_F(OnTheWay, WhereAnAnswerIsLostTheNextOnesAreNobodys) {
   EXPECT_FALSE(worker_.charge(spent_).outcomes[0].allowed);
 }
 
-TEST_F(OnTheWay, ALostAnswerToWhatIsGivenBackIsNoticedAsWell) {
+TEST_F(OnTheWay, ALostReplyToARefundIsNoticed) {
   ASSERT_TRUE(worker_.turn_until_up());
   const auto charged = worker_.charge(spent_);
   way_.trouble().loses = true;

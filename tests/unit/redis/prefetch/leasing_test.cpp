@@ -37,7 +37,7 @@ class Leasing : public ::testing::Test {
   }
 };
 
-TEST_F(Leasing, HardlyEverAsksForAHotKeyAndGivesTheRestBackWhenItStops) {
+TEST_F(Leasing, RarelyAsksRedisForAHotKeyAndGivesBackUnitsAtStop) {
   for (const auto* limiter : {&bucket_, &window_}) {
     server_.ask({"FLUSHALL"});
     {
@@ -57,7 +57,7 @@ TEST_F(Leasing, HardlyEverAsksForAHotKeyAndGivesTheRestBackWhenItStops) {
   }
 }
 
-TEST_F(Leasing, ALeaseSharesTheCallWithTheBillsOfItsTurn) {
+TEST_F(Leasing, AGrantSharesTheCallWithTheBillsOfItsTurn) {
   const std::vector<limit::Charge> other{{.key = {1, 1}, .limiter = &window_}};
   for (const bool other_first : {false, true}) {
     server_.ask({"FLUSHALL"});
@@ -77,7 +77,7 @@ TEST_F(Leasing, ALeaseSharesTheCallWithTheBillsOfItsTurn) {
 }
 
 // Other weirs have spent all but eight units since this weir's last reply, and it takes eight.
-TEST_F(Leasing, WhoAsksComesBeforeTheLease) {
+TEST_F(Leasing, ARequestIsChargedBeforeTheGrant) {
   UnitLeases units(64, 10s);
   Worker worker(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
   ASSERT_TRUE(worker.turn_until_up());
@@ -94,7 +94,7 @@ TEST_F(Leasing, WhoAsksComesBeforeTheLease) {
   EXPECT_EQ(units.stats().taken, 0U);
 }
 
-TEST_F(Leasing, WhatIsTakenTooLateGoesBack) {
+TEST_F(Leasing, RefundsALateGrant) {
   for (const auto* limiter : {&bucket_, &window_}) {
     server_.ask({"FLUSHALL"});
     UnitLeases units(64, 10s);
@@ -114,7 +114,7 @@ TEST_F(Leasing, WhatIsTakenTooLateGoesBack) {
 }
 
 // Others were charged behind the late grant.
-TEST_F(Leasing, WhatComesTooLateGoesBackInItsPlace) {
+TEST_F(Leasing, RefundsExactlyTheSlotsOfALateGrant) {
   UnitLeases units(64, 10s);
   Worker other(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
   Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units_);
@@ -139,7 +139,7 @@ TEST_F(Leasing, WhatComesTooLateGoesBackInItsPlace) {
       << "beside it, on whichever side: a Redis that thaws may read them in any order";
 }
 
-TEST_F(Leasing, OfABillThatWasRefusedNothingIsTakenHoweverLate) {
+TEST_F(Leasing, ALateRefusedBillChargesNothing) {
   const limit::Limiter one = limit::FixedWindow::make({1, 1h}).value();
   UnitLeases units(64, 10s);
   Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units);
@@ -157,7 +157,7 @@ TEST_F(Leasing, OfABillThatWasRefusedNothingIsTakenHoweverLate) {
   EXPECT_EQ(units.stats().taken, 0U);
 }
 
-TEST_F(Leasing, WhatARequestTookInVainIsPutBack) {
+TEST_F(Leasing, PutsBackUnitsOfARequestThatReachedNoServer) {
   for (const auto* limiter : {&bucket_, &window_}) {
     server_.ask({"FLUSHALL"});
     UnitLeases units(64, 10s);
@@ -179,7 +179,7 @@ TEST_F(Leasing, WhatARequestTookInVainIsPutBack) {
   }
 }
 
-TEST_F(Leasing, WhatIsPaidHereStandsThoughNobodyAnswersForTheRest) {
+TEST_F(Leasing, LinesPaidHereStandIfRedisDoesNotAnswerTheRest) {
   UnitLeases units(64, 10s);
   Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units);
   ASSERT_TRUE(worker.turn_until_up());
@@ -200,7 +200,7 @@ TEST_F(Leasing, WhatIsPaidHereStandsThoughNobodyAnswersForTheRest) {
   server_.thaw();
 }
 
-TEST_F(Leasing, WithoutAStockNothingIsTaken) {
+TEST_F(Leasing, WithoutAStockTakesNothing) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(worker.charge(bill(window_)).outcomes[0].allowed);

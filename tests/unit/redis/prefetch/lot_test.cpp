@@ -35,20 +35,20 @@ Lot window_lot(const Limiter& limiter, limit::Cost units, base::Duration into) {
              {.sent = kHere, .received = kHere + 1ms, .charged_at = kRedis + into}, 3s);
 }
 
-TEST(Lot, OfAFullBucketRunsOutAsItRefills) {
+TEST(Lot, UnitsOfAFullBucketExpireAsItRefills) {
   const auto lot = bucket_lot(20);
   EXPECT_EQ(lot.ready(kHere), 19U);  // a microsecond may have passed
   EXPECT_EQ(lot.ready(kHere + 5ms), 14U);
   EXPECT_EQ(lot.ready(kHere + 19ms), 0U);
 }
 
-TEST(Lot, OfABucketThatIsDrawnOnKeepsUntilItsSlots) {
+TEST(Lot, UnitsOfAChargedBucketLastUntilTheirSlots) {
   const auto lot = bucket_lot(20, 70);
   EXPECT_EQ(lot.ready(kHere + 65ms), 20U);
   EXPECT_EQ(lot.ready(kHere + 75ms), 14U);
 }
 
-TEST(Lot, SpendsWhatRunsOutFirst) {
+TEST(Lot, SpendsTheFirstToExpireFirst) {
   auto lot = bucket_lot(20);
   limit::Outcome outcome;
   lot.spend(4, kHere + 9ms, outcome);
@@ -64,7 +64,7 @@ TEST(Lot, AllowsForASlowClock) {
 }
 
 // The slots of others do not move.
-TEST(Lot, TakesBackWhatAdjoinsTheRest) {
+TEST(Lot, TakesBackAdjoiningSlots) {
   auto lot = bucket_lot(20, 70);
   limit::Outcome first, second;
   lot.spend(3, kHere, first);
@@ -93,7 +93,7 @@ TEST(Lot, TakesBackWhatAdjoinsTheRest) {
   EXPECT_TRUE(later->put_back(line_of(kBucket, 1), second)) << "though it goes by a reading of before";
 }
 
-TEST(Lot, TakesBackNothingThatWasDebitedBeforeIt) {
+TEST(Lot, TakesBackNoSlotsDebitedBeforeIt) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   auto before = window_lot(fixed, 20, 4s), after = window_lot(fixed, 20, 5s);
   limit::Outcome outcome;
@@ -105,7 +105,7 @@ TEST(Lot, TakesBackNothingThatWasDebitedBeforeIt) {
   EXPECT_FALSE(window_lot(fixed, 20, 14s).put_back(line_of(fixed, 1), outcome)) << "of another window";
 }
 
-TEST(Lot, OfAWindowIsGoodUntilItEnds) {
+TEST(Lot, UnitsOfAWindowLastUntilItEnds) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   const Limiter weighted = limit::SlidingWindow::make({100, 10s}).value();
   const Limiter buckets = limit::SlidingLog::make({100, 10s}, 5).value();
@@ -118,7 +118,7 @@ TEST(Lot, OfAWindowIsGoodUntilItEnds) {
   EXPECT_EQ(window_lot(buckets, 20, 5s).ready(kHere + 1s), 0U) << "a mark is 2 s";
 }
 
-TEST(Lot, OfOneWindowMerge) {
+TEST(Lot, LotsOfOneWindowMerge) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   auto lot = window_lot(fixed, 20, 4s);
   EXPECT_TRUE(lot.merge(window_lot(fixed, 5, 6s)));
@@ -126,7 +126,7 @@ TEST(Lot, OfOneWindowMerge) {
   EXPECT_EQ(lot.left(), 25U);
 }
 
-TEST(Lot, TellsWhatGivesItBack) {
+TEST(Lot, ReturnsTheRefundOfItsUnits) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   const auto window = window_lot(fixed, 20, 4s).return_of(line_of(fixed, 1), kHere);
   ASSERT_TRUE(window);
@@ -145,7 +145,7 @@ TEST(Lot, TellsWhatGivesItBack) {
   EXPECT_FALSE(lot.return_of(line_of(kBucket, 1), kHere + 91ms)) << "it has run out";
 }
 
-TEST(Lot, KnowsWhatCanBeLeased) {
+TEST(Lot, KnowsWhichLimitersCanBeLeased) {
   EXPECT_TRUE(can_be_leased(kBucket));
   EXPECT_TRUE(can_be_leased(limit::Gcra::make({1, 1s}, 5).value()));
   EXPECT_FALSE(can_be_leased(limit::SlidingLog::make({5, 1s}).value()));

@@ -278,7 +278,7 @@ class StockLaw : public ::testing::Test {
   }();
 };
 
-TEST_F(StockLaw, WhatIsAdmittedOneExactLimiterAdmits) {
+TEST_F(StockLaw, OneExactLimiterAdmitsAllAdmittedRequests) {
   for (const auto& [name, limiter, mean] : cases()) {
     SCOPED_TRACE(name);
     LeaseStats all;
@@ -303,7 +303,7 @@ TEST_F(StockLaw, WhatIsAdmittedOneExactLimiterAdmits) {
 // Almost nothing is lost of a bucket that hardly refills meanwhile. Many weirs hold units of it, are idle,
 // and give them back between slots of others. They also give units back one by one, into more gaps than are
 // kept.
-TEST_F(StockLaw, WhatIsGivenBackOthersMayHave) {
+TEST_F(StockLaw, OtherWeirsCanUseUnitsGivenBack) {
   constexpr Cost kBurst = 3000;
   const Limiter limiter = limit::TokenBucket::make({kBurst, 24h}, kBurst).value();
   for (std::uint64_t round = 0; round < 20; ++round) {

@@ -67,7 +67,7 @@ TEST_F(StockTest, AColdKeyGetsNothing) {
   }
 }
 
-TEST_F(StockTest, AHotKeyGetsTwiceAsMuchEachTimeThatItIsGoneSoon) {
+TEST_F(StockTest, AHotKeyGetsTwiceAsManyUnitsAfterEachGrantUsedUpSoon) {
   heat();
   for (const Cost expected : {8, 16, 32, 64, 128, 256, 512, 1000, 1000}) {
     EXPECT_EQ(take(), expected);
@@ -76,7 +76,7 @@ TEST_F(StockTest, AHotKeyGetsTwiceAsMuchEachTimeThatItIsGoneSoon) {
   }
 }
 
-TEST_F(StockTest, AKeyThatCoolsGetsLessAgain) {
+TEST_F(StockTest, AKeyWithFewerRequestsGetsFewerUnits) {
   heat();
   for (int i = 0; i < 4; ++i) {
     take();
@@ -86,7 +86,7 @@ TEST_F(StockTest, AKeyThatCoolsGetsLessAgain) {
   EXPECT_EQ(take(), 32U);
 }
 
-TEST_F(StockTest, TakesMoreBeforeItHasNothing) {
+TEST_F(StockTest, TakesMoreUnitsBeforeItRunsOut) {
   heat();
   ASSERT_EQ(take(), 8U);
   limit::Outcome outcome;
@@ -98,7 +98,7 @@ TEST_F(StockTest, TakesMoreBeforeItHasNothing) {
   EXPECT_EQ(stock_.wanted(line(), now_), 0U) << "one at a time";
 }
 
-TEST_F(StockTest, NearTheEndOfALimitItAsksForLittle) {
+TEST_F(StockTest, TakesFewUnitsNearTheEndOfALimit) {
   heat(1, 40);
   EXPECT_EQ(take(1, 40), 8U);
   spend_all();
@@ -110,7 +110,7 @@ TEST_F(StockTest, NearTheEndOfALimitItAsksForLittle) {
   EXPECT_TRUE(back_.empty());
 }
 
-TEST_F(StockTest, WhatNobodyAsksForGoesBack) {
+TEST_F(StockTest, GivesBackUnitsOfIdleKeys) {
   heat();
   take();
   limit::Outcome outcome;
@@ -125,7 +125,7 @@ TEST_F(StockTest, WhatNobodyAsksForGoesBack) {
   EXPECT_EQ(stock_.stats().held(), 0U);
 }
 
-TEST_F(StockTest, WhatIsLeftOfAWindowGoesBackThoughTheKeyIsAskedFor) {
+TEST_F(StockTest, GivesBackOldUnitsOfAWindowAlsoIfTheKeyIsInUse) {
   heat();
   take();
   limit::Outcome outcome;
@@ -138,7 +138,7 @@ TEST_F(StockTest, WhatIsLeftOfAWindowGoesBackThoughTheKeyIsAskedFor) {
   EXPECT_EQ(back_[0].charge.cost, 4U);
 }
 
-TEST_F(StockTest, WhatIsLeftOfABucketGoesBackOnceNobodyAsks) {
+TEST_F(StockTest, GivesBackUnitsOfABucketOnlyOnceTheKeyIsIdle) {
   const limit::Limiter bucket = limit::TokenBucket::make({1, std::chrono::hours(1)}, 10'000).value();
   auto request = line();
   request.limiter = &bucket;
@@ -161,7 +161,7 @@ TEST_F(StockTest, WhatIsLeftOfABucketGoesBackOnceNobodyAsks) {
   EXPECT_EQ(back_[0].begin, limit::spacing(bucket)->ticks(kRedis + 104h)) << "where its slots begin";
 }
 
-TEST_F(StockTest, WhatCameToNothingIsThereAgain) {
+TEST_F(StockTest, RefundedUnitsCanBeSpentAgain) {
   heat();
   take();
   limit::Outcome first, second;
@@ -172,7 +172,7 @@ TEST_F(StockTest, WhatCameToNothingIsThereAgain) {
   EXPECT_TRUE(back_.empty());
 }
 
-TEST_F(StockTest, WhatCameToNothingAfterTheRestWentBackGoesBackToo) {
+TEST_F(StockTest, UnitsRefundedAfterTheRestWentBackGoBackToo) {
   heat();
   take();
   limit::Outcome outcome;
@@ -189,7 +189,7 @@ TEST_F(StockTest, WhatCameToNothingAfterTheRestWentBackGoesBackToo) {
 }
 
 // The unit was debited before the reset, so Redis does not count it.
-TEST_F(StockTest, WhatCameToNothingAfterTheKeyWasResetIsNotOfWhatWasTakenSince) {
+TEST_F(StockTest, UnitsRefundedAfterAResetDoNotJoinLaterGrants) {
   heat();
   take();
   limit::Outcome outcome;
@@ -207,7 +207,7 @@ TEST_F(StockTest, WhatCameToNothingAfterTheKeyWasResetIsNotOfWhatWasTakenSince) 
 }
 
 // Units too few for one request do not keep the stock from taking more.
-TEST_F(StockTest, WhereRequestsCostMoreItTakesForWholeRequests) {
+TEST_F(StockTest, TakesUnitsForWholeRequests) {
   for (const Cost cost : {3U, 5U, 7U, 10U}) {
     const std::uint64_t key = cost;
     auto request = line(key);
@@ -227,7 +227,7 @@ TEST_F(StockTest, WhereRequestsCostMoreItTakesForWholeRequests) {
 }
 
 // The bound after an expensive request holds for cheap ones too.
-TEST_F(StockTest, WhateverARequestCostsNoMoreIsHeldThanALeaseAndAQuarter) {
+TEST_F(StockTest, HoldsAtMostALeaseAndAQuarterWhateverARequestCosts) {
   Cost held = 0;
   for (int round = 0; round < 20; ++round) {
     auto dear = line(1, 40), cheap = line(1, 40);
@@ -244,7 +244,7 @@ TEST_F(StockTest, WhateverARequestCostsNoMoreIsHeldThanALeaseAndAQuarter) {
   EXPECT_GE(held, 40U);
 }
 
-TEST_F(StockTest, WhatIsTooLittleForARequestMakesRoomForMore) {
+TEST_F(StockTest, LotsTooSmallForARequestMakeRoomForMore) {
   const limit::Limiter bucket = limit::TokenBucket::make({1, 1h}, 10'000).value();
   auto small = line(), large = line();
   small.limiter = large.limiter = &bucket;
@@ -262,7 +262,7 @@ TEST_F(StockTest, WhatIsTooLittleForARequestMakesRoomForMore) {
   EXPECT_GT(stock_.wanted(large, now_), 0U);
 }
 
-TEST_F(StockTest, AfterAFailureItWaits) {
+TEST_F(StockTest, WaitsAfterAFailedGrant) {
   heat();
   ASSERT_EQ(stock_.wanted(line(), now_), 8U);
   stock_.failed(line(), now_);
@@ -271,7 +271,7 @@ TEST_F(StockTest, AfterAFailureItWaits) {
 }
 
 // The reset followed the debit, so Redis has forgotten the debit.
-TEST_F(StockTest, WhatWasOnItsWayWhenTheKeyWasResetIsSpentByNobody) {
+TEST_F(StockTest, UnitsOnTheirWayDuringAResetAreNeverSpent) {
   heat();
   auto lease = line();
   lease.cost = stock_.wanted(lease, now_);
@@ -286,7 +286,7 @@ TEST_F(StockTest, WhatWasOnItsWayWhenTheKeyWasResetIsSpentByNobody) {
   EXPECT_GT(spend_all(), 0U);
 }
 
-TEST_F(StockTest, AKeyThatFindsNoPlaceIsCounted) {
+TEST_F(StockTest, CountsKeysThatFindNoPlace) {
   for (std::uint64_t key = 1; key <= 4; ++key) {
     heat(key);
     EXPECT_EQ(take(key), 8U);

@@ -40,7 +40,7 @@ class CalendarScript : public ::testing::Test {
   }
 };
 
-TEST_F(CalendarScript, RedisTimeChoosesTheWindowWhateverOursSays) {
+TEST_F(CalendarScript, RedissClockChoosesTheWindow) {
   auto now = kNoon;
   for (const auto error : {0h, -24h, 24h, -12h, 12h}) {  // the day before, the day after, and its edges
     ASSERT_EQ(ask(now, error), Reading::Answer) << error.count();
@@ -51,7 +51,7 @@ TEST_F(CalendarScript, RedisTimeChoosesTheWindowWhateverOursSays) {
 }
 
 // The written state ends with the chosen window, whichever of the three it was.
-TEST_F(CalendarScript, TheWindowThatWasChosenEndsWithTheDay) {
+TEST_F(CalendarScript, TheChosenWindowEndsWithTheDay) {
   auto now = kNoon;
   for (const auto error : {24h, 0h, -24h}) {  // the first, the second and the third window sent
     ASSERT_EQ(ask(now, error), Reading::Answer) << error.count();
@@ -64,7 +64,7 @@ TEST_F(CalendarScript, TheWindowThatWasChosenEndsWithTheDay) {
   }
 }
 
-TEST_F(CalendarScript, ATimeOutsideOfWhatWasSentChargesNothing) {
+TEST_F(CalendarScript, ATimeOutsideTheSentWindowsChargesNothing) {
   bill_.push_back({limit::key_of(2), &bucket_});
   for (const auto error : {-49h, 49h}) {
     ASSERT_EQ(ask(kNoon, error), Reading::OtherTime);
@@ -75,7 +75,7 @@ TEST_F(CalendarScript, ATimeOutsideOfWhatWasSentChargesNothing) {
   EXPECT_TRUE(outcomes_[1].allowed);
 }
 
-TEST_F(CalendarScript, TheFirstInstantSentIsInsideAndTheLastIsNot) {
+TEST_F(CalendarScript, TheSentWindowsIncludeTheirBeginAndNotTheirEnd) {
   const auto midnight = kNoon + 12h;
   EXPECT_EQ(ask(midnight, 24h), Reading::Answer);
   EXPECT_EQ(ask(midnight - 1us, 24h + 1us), Reading::Answer);  // the clock went back, and the window remains
@@ -85,7 +85,7 @@ TEST_F(CalendarScript, TheFirstInstantSentIsInsideAndTheLastIsNot) {
   EXPECT_EQ(ask(midnight - 1us, -24h), Reading::Answer);
 }
 
-TEST_F(CalendarScript, AWindowUnderWayNeedsNoBoundaries) {
+TEST_F(CalendarScript, ACurrentWindowNeedsNoBoundaries) {
   ASSERT_EQ(ask(kNoon, 0h), Reading::Answer);
   ASSERT_EQ(ask(kNoon + 1h, 49h), Reading::Answer);
   EXPECT_EQ(outcomes_[0].remaining, 0U);
@@ -169,7 +169,7 @@ class OtherTime : public ::testing::Test {
   }
 };
 
-TEST_F(OtherTime, IsLearntAndTheBillSentAgain) {
+TEST_F(OtherTime, LearnsRedissTimeAndSendsTheBillAgain) {
   Worker worker(settings());
   Canned redis(worker.loop, settings().address.unix_path,
                {{us_, 2, 0, 0, 0}, {us_, 1, 0, 0, 0}, {us_, 1, 0, 0, 0}});
@@ -187,7 +187,7 @@ TEST_F(OtherTime, IsLearntAndTheBillSentAgain) {
   EXPECT_NE(redis.heard.find(bytes), std::string::npos);
 }
 
-TEST_F(OtherTime, TwiceIsAnError) {
+TEST_F(OtherTime, TwoWrongTimesAreAnError) {
   Worker worker(settings());
   Canned redis(worker.loop, settings().address.unix_path, {{us_, 2, 0, 0, 0}, {us_, 2, 0, 0, 0}});
   ASSERT_TRUE(worker.turn_until_up());

@@ -95,7 +95,7 @@ class WeighedExactly : public ExactScript, public ::testing::WithParamInterface<
   }
 };
 
-TEST_P(WeighedExactly, AdmitsToTheMicrosecond) {
+TEST_P(WeighedExactly, AdmitsExactlyToTheMicrosecond) {
   const auto& weighed = GetParam();
   ASSERT_TRUE(weighed.is_so());
   const base::Duration period(weighed.period), left(weighed.left);
@@ -139,13 +139,13 @@ class SettledToTheMost : public ExactScript, public ::testing::WithParamInterfac
   }
 };
 
-TEST_P(SettledToTheMost, ALogOwesWhatItCanSay) {
+TEST_P(SettledToTheMost, ALogOwesAtMostWhatAnEntryCanHold) {
   charge_and_settle();
   EXPECT_FALSE(ask(log_).allowed);
   expect_alike_until_drained();
 }
 
-TEST_P(SettledToTheMost, SoDoesAList) {
+TEST_P(SettledToTheMost, AListOwesAtMostWhatAnEntryCanHold) {
   scripts_.forget_all();  // strings are short from now on
   charge_and_settle();
   EXPECT_FALSE(ask(log_).allowed);
@@ -154,7 +154,7 @@ TEST_P(SettledToTheMost, SoDoesAList) {
 
 // The key was lost, and the first debt makes it again. At the largest debt, no entry with cost 0 is added,
 // because it would drain later.
-TEST_P(SettledToTheMost, SoDoesOneThatWasLost) {
+TEST_P(SettledToTheMost, ALostLogOwesAtMostWhatAnEntryCanHold) {
   const auto first = now_;
   now_ += 3 * kPause;
   for (int i = 0; i < 3; ++i) settle_to_the_most(first + i * kPause);

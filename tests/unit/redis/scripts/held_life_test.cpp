@@ -61,7 +61,7 @@ class HeldLife : public ::testing::Test {
   std::uint64_t serials_ = 0;
 };
 
-TEST_F(HeldLife, OfAStringIsThatOfItsLongestPermit) {
+TEST_F(HeldLife, AStringLivesAsLongAsItsLongestPermit) {
   take(60min);
   EXPECT_EQ(minutes_left(), 60);
   const auto brief = take(10min);
@@ -79,14 +79,14 @@ TEST_F(HeldLife, OfAStringIsThatOfItsLongestPermit) {
   EXPECT_EQ(type(), "string");
 }
 
-TEST_F(HeldLife, GoesOnWhereAChargeMakesASetOfAString) {
+TEST_F(HeldLife, AChargeThatMakesASetKeepsTheTimeToLive) {
   take(60min);
   for (std::uint64_t i = 1; i <= kInString; ++i) take(10min);
   ASSERT_EQ(type(), "zset");
   EXPECT_EQ(minutes_left(), 60);
 }
 
-TEST_F(HeldLife, GoesOnWhereARenewalMakesASetOfAString) {
+TEST_F(HeldLife, ARenewalThatMakesASetKeepsTheTimeToLive) {
   take(60min);
   for (std::uint64_t i = 1; i < kInString; ++i) take(10min);
   ASSERT_EQ(type(), "string");
@@ -95,7 +95,7 @@ TEST_F(HeldLife, GoesOnWhereARenewalMakesASetOfAString) {
   EXPECT_EQ(minutes_left(), 60);
 }
 
-TEST_F(HeldLife, OfASetIsThatOfItsLongestPermit) {
+TEST_F(HeldLife, ASetLivesAsLongAsItsLongestPermit) {
   for (std::uint64_t i = 0; i <= kInString; ++i) take(10min);
   ASSERT_EQ(type(), "zset");
   EXPECT_EQ(minutes_left(), 10);
@@ -114,7 +114,7 @@ TEST_F(HeldLife, OfASetIsThatOfItsLongestPermit) {
 }
 
 // The first permit expires, which does not shorten the life of the others.
-TEST_F(HeldLife, IsNotShortenedByPermitsThatExpire) {
+TEST_F(HeldLife, ExpiringPermitsDoNotShortenTheLife) {
   const auto expired = take(1us);
   take(60min);
   take(10min);

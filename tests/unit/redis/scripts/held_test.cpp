@@ -88,7 +88,7 @@ class HeldScript : public ::testing::Test {
 
 // Renewed permits count again, even if they had expired: their requests are in progress, whatever the limit
 // is. Permits that Redis has lost are entered again too.
-TEST_F(HeldScript, CountsWhatIsUnderWay) {
+TEST_F(HeldScript, CountsPermitsLikeAList) {
   for (int i = 0; i < 6'000; ++i) {
     scripts_.set_clock(now_);
     if (dice_.one_in(200)) {
@@ -110,7 +110,7 @@ TEST_F(HeldScript, CountsWhatIsUnderWay) {
   EXPECT_GT(in_sets_, 2);
 }
 
-TEST_F(HeldScript, NothingHeldIsNoKeyAnyMore) {
+TEST_F(HeldScript, DeletesTheKeyWithTheLastPermit) {
   const Hold hold{1, 1, 10s};
   scripts_.set_clock(now_);
   scripts_.charge({&line_, 1}, hold);
@@ -188,7 +188,7 @@ TEST_F(Held, IsRenewedWhileItLasts) {
   EXPECT_EQ(held(), 1);
 }
 
-TEST_F(Held, IsEnteredAgainWhereRedisHasLostIt) {
+TEST_F(Held, IsEnteredAgainIfRedisHasLostIt) {
   Worker worker(settings(kBrief));
   ASSERT_TRUE(worker.turn_until_up());
   worker.charge(bill_);
@@ -205,7 +205,7 @@ TEST_F(Held, IsEnteredAgainWhereRedisHasLostIt) {
 
 // Redis does not know the script when it gets the renewal. It knows the script again when it gets the
 // release.
-TEST_F(Held, IsNotEnteredAgainBehindItsRelease) {
+TEST_F(Held, IsNotEnteredAgainAfterItsRelease) {
   Worker worker(settings(1500ms));
   ASSERT_TRUE(worker.turn_until_up());
   ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
@@ -220,7 +220,7 @@ TEST_F(Held, IsNotEnteredAgainBehindItsRelease) {
   EXPECT_EQ(held(), 0);
 }
 
-TEST_F(Held, ComesFreeWhenNobodyRenewsIt) {
+TEST_F(Held, ExpiresWithoutRenewal) {
   auto frozen = std::make_unique<Worker>(settings(kBrief));
   ASSERT_TRUE(frozen->turn_until_up());
   frozen->charge(bill_);
@@ -230,7 +230,7 @@ TEST_F(Held, ComesFreeWhenNobodyRenewsIt) {
   EXPECT_TRUE(other.turn_until([&] { return other.charge(bill_).outcomes[0].allowed; }));
 }
 
-TEST_F(Held, IsGivenBackByAStoreThatStops) {
+TEST_F(Held, IsReleasedWhenTheStoreStops) {
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
   worker.charge(bill_);
@@ -240,7 +240,7 @@ TEST_F(Held, IsGivenBackByAStoreThatStops) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 0; }));
 }
 
-TEST_F(Held, ByALateReplyIsGivenBack) {
+TEST_F(Held, IsReleasedAfterALateReply) {
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;  // the connection stays
   Worker worker(settings(1h, 30ms), tuning);
@@ -277,7 +277,7 @@ TEST_F(Held, IsCountedWithinACall) {
 
 // A call that failed midway has entered its first bill's permit already. That bill is sent again with another
 // permit. The same permit would count twice and be released once.
-TEST_F(Held, InACallThatBrokeOffIsNotCountedTwiceByOnePermit) {
+TEST_F(Held, CountsOnceIfACallFailedMidway) {
   const auto many = at_once(100);
   const limit::Limiter log = limit::SlidingLog::make({1, 1h}).value();
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &many}}, fresh = {{limit::key_of(2), &log}};
@@ -294,7 +294,7 @@ TEST_F(Held, InACallThatBrokeOffIsNotCountedTwiceByOnePermit) {
   EXPECT_EQ(server_.ask({"ZCARD", name_}).numbers.at(0), 1 + 42);
 }
 
-TEST_F(Held, ByALateReplyToSeveralIsGivenBack) {
+TEST_F(Held, IsReleasedAfterALateReplyToSeveralBills) {
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;
   Worker worker(settings(1h, 30ms), tuning);
@@ -310,7 +310,7 @@ TEST_F(Held, ByALateReplyToSeveralIsGivenBack) {
 }
 
 // One call renews all permits of a worker, however many, instead of one call for each.
-TEST_F(Held, IsRenewedTogether) {
+TEST_F(Held, RenewsAllPermitsInOneCall) {
   const auto many = at_once(1'000);
   Worker worker(settings(kBrief));
   ASSERT_TRUE(worker.turn_until_up());
@@ -324,7 +324,7 @@ TEST_F(Held, IsRenewedTogether) {
 }
 
 // Permits released in one loop turn leave in one call, ahead of the turn's charges.
-TEST_F(Held, IsGivenBackTogether) {
+TEST_F(Held, ReleasesOfOneTurnShareACall) {
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
@@ -336,7 +336,7 @@ TEST_F(Held, IsGivenBackTogether) {
 }
 
 // There are more keys than commands may wait.
-TEST_F(Held, OfManyKeysIsRenewedAndGivenBackThoughFewCommandsMayWait) {
+TEST_F(Held, RenewsAndReleasesManyKeysWithFewPendingCommands) {
   auto tuning = Worker::quick();
   tuning.max_pending = 4;
   constexpr std::uint64_t kKeys = 2'000;  // 256 in a call

@@ -103,7 +103,7 @@ class PairScript : public ::testing::Test {
   std::vector<Paid> paid_;
 };
 
-TEST_F(PairScript, CountsAsTheTableDoes) {
+TEST_F(PairScript, CountsLikeTheTable) {
   for (int round = 0; round < 1'500; ++round) {
     const auto pair = random_pair_of_windows(dice_);
     SCOPED_TRACE(testing::Message() << "seed " << seed_ << " round " << round << ": "
@@ -122,7 +122,7 @@ TEST_F(PairScript, CountsAsTheTableDoes) {
 }
 
 // Buckets and queues are charged what fits. The two limiters of one algorithm may differ arbitrarily.
-TEST_F(PairScript, SoDoAnyTwoOfOneAlgorithm) {
+TEST_F(PairScript, CountsLikeTheTableForAnyTwoLimitersOfOneAlgorithm) {
   for (int round = 0; round < 700; ++round) {
     const auto own = dice_.limiter();
     auto other = dice_.limiter();
@@ -142,7 +142,7 @@ TEST_F(PairScript, SoDoAnyTwoOfOneAlgorithm) {
 
 // A window's count beyond its limit stops at the largest count of its state. It can go down from there, and
 // it weighs on the next window.
-TEST_F(PairScript, AWindowCountsAsFarAsItCan) {
+TEST_F(PairScript, AWindowCountsUpToTheMostOfItsState) {
   constexpr limit::Cost kMost = 1'000'000'000;
   for (const auto& make :
        {+[](limit::Rate limit) { return Limiter(limit::FixedWindow::make(limit).value()); },
@@ -171,7 +171,7 @@ TEST_F(PairScript, AWindowCountsAsFarAsItCan) {
   }
 }
 
-TEST_F(PairScript, WhatIsUnderWayCountsWhoeverLetItIn) {
+TEST_F(PairScript, PermitsCountWhicheverLimiterAdmitted) {
   const auto at_once = [](std::uint64_t limit) -> Limiter { return limit::Concurrency::make(limit).value(); };
   begin({{at_once(2), at_once(6)}, true, {}});
   scripts_.set_clock(now_);

@@ -186,7 +186,7 @@ TEST_F(ScriptOracle, TheSameSequenceGivesTheSameOutcomes) {
 }
 
 // A failover may bring an older clock. Without refunds, because Redis drops a key that a refund drains.
-TEST_F(ScriptOracle, SoItDoesWhenTheClockGoesBack) {
+TEST_F(ScriptOracle, TheSameSequenceGivesTheSameOutcomesIfTheClockGoesBack) {
   for (int round = 0; round < 500; ++round) {
     begin_case();
     for (int request = 0; request < 16; ++request) {
@@ -202,7 +202,7 @@ TEST_F(ScriptOracle, SoItDoesWhenTheClockGoesBack) {
 }
 
 // Thousands of entries: lists of many nodes, long walks, and refunds far from the end.
-TEST_F(ScriptOracle, LongLogsAgreeToo) {
+TEST_F(ScriptOracle, LongLogsGiveTheSameOutcomes) {
   for (const bool exact : {true, false}) {
     begin_case();
     const auto limiter = exact ? SlidingLog::make({4'000, 7s}) : SlidingLog::make({20'000, 7s}, 999);

@@ -53,7 +53,7 @@ class ScriptState : public ::testing::Test {
   }
 };
 
-TEST_F(ScriptState, OfAnotherAlgorithmCountsAsLost) {
+TEST_F(ScriptState, AStateOfAnotherAlgorithmCountsAsLost) {
   for (const auto& before : every_) {
     for (const auto& after : every_) {
       if (limit::spacing(before) != nullptr && limit::spacing(after) != nullptr) continue;  // one state
@@ -86,7 +86,7 @@ bool is_length_of(char kind, std::size_t length) {
   }
 }
 
-TEST_F(ScriptState, WhatSomebodyElseWroteCountsAsLost) {
+TEST_F(ScriptState, AForeignStateCountsAsLost) {
   const auto somebody = [&](std::vector<std::string> command, const limit::Limiter& limiter) {
     const auto told = ::testing::PrintToString(command);
     server_.ask({"FLUSHDB"});
@@ -111,7 +111,7 @@ TEST_F(ScriptState, WhatSomebodyElseWroteCountsAsLost) {
 }
 
 // The state is useless then, but an error would fail the other bills of the call too.
-TEST_F(ScriptState, AListOfWhichTheHeadSaysLessThanItsEntriesIsNoError) {
+TEST_F(ScriptState, AListWhoseHeadHasLessThanItsEntriesIsNoError) {
   const auto pair = [](char paid) { return std::string(7, '\0') + paid + std::string(7, '\0'); };
   for (const auto& limiter : each_) {
     if (!std::holds_alternative<SlidingLog>(limiter)) continue;
@@ -121,7 +121,7 @@ TEST_F(ScriptState, AListOfWhichTheHeadSaysLessThanItsEntriesIsNoError) {
   }
 }
 
-TEST_F(ScriptState, OfAnotherAlgorithmIsLeftAloneByARefund) {
+TEST_F(ScriptState, ARefundLeavesAStateOfAnotherAlgorithmAlone) {
   for (const auto& before : every_) {
     for (const auto& after : every_) {
       if (limit::spacing(before) != nullptr && limit::spacing(after) != nullptr) continue;
@@ -137,7 +137,7 @@ TEST_F(ScriptState, OfAnotherAlgorithmIsLeftAloneByARefund) {
 }
 
 // Otherwise units that weirs held when Redis lost the state would be taken from later charges.
-TEST_F(ScriptState, OfAWindowNothingIsGivenBackThatWasLost) {
+TEST_F(ScriptState, DoesNotRefundLostChargesToAWindow) {
   for (const auto& limiter : each_) {
     if (limit::spacing(limiter) != nullptr || std::holds_alternative<SteppedBucket>(limiter)) continue;
     SCOPED_TRACE(limit::describe(limiter));
@@ -160,7 +160,7 @@ TEST_F(ScriptState, OfAWindowNothingIsGivenBackThatWasLost) {
   EXPECT_EQ(worker_.store.stats().refunds_lost.load(), 0U);
 }
 
-TEST_F(ScriptState, GivenBackToTheLastIsNoKeyAnyMore) {
+TEST_F(ScriptState, ARefundOfEverythingDeletesTheKey) {
   for (const auto& limiter : each_) {
     const auto answer = worker_.charge({{key_, &limiter, 4}});
     const auto ttl = server_.ask({"PTTL", name_}).numbers.at(0);
@@ -175,7 +175,7 @@ TEST_F(ScriptState, GivenBackToTheLastIsNoKeyAnyMore) {
 }
 
 // Spent units stay spent, as with a TAT: what a larger bucket lent is paid for first.
-TEST_F(ScriptState, OfABurstThatWasCutIsDebt) {
+TEST_F(ScriptState, UnitsBeyondAReducedBurstAreDebt) {
   const limit::Limiter wide = SteppedBucket::make({10, 1h}, 100).value();
   const limit::Limiter cut = SteppedBucket::make({10, 1h}, 20).value();
   charge(wide, 100);
@@ -185,14 +185,14 @@ TEST_F(ScriptState, OfABurstThatWasCutIsDebt) {
   EXPECT_LE(outcome.retry_after, 9h);
 }
 
-TEST_F(ScriptState, OfAWindowHasOneEntryABucket) {
+TEST_F(ScriptState, AWindowHasOneEntryForEachBucket) {
   const limit::Limiter years = SlidingLog::make({10, 1h * 24 * 3'000}, 6).value();
   for (int i = 0; i < 5; ++i) charge(years);
   EXPECT_EQ(server_.ask({"STRLEN", name_}).numbers.at(0), 1 + 2 * 11);
 }
 
 // 10,000 charges of one key, the most that a log may count.
-TEST_F(ScriptState, OfALogTakesEighteenBytesAnEntryAndIsNotReadToTellWhenOneFits) {
+TEST_F(ScriptState, ALogTakesEighteenBytesAnEntryAndIsSearchedByHalving) {
   const limit::Limiter log = SlidingLog::make({SlidingLog::kMostExact, 24h}).value();
   const std::vector<limit::Charge> bill = {{key_, &log}};
   for (std::uint64_t sent = 1; sent < SlidingLog::kMostExact; ++sent)

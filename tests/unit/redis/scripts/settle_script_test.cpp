@@ -174,7 +174,7 @@ class ResetScript : public ::testing::Test {
   }
 };
 
-TEST_F(ResetScript, WhatWasChargedBeforeIsNotGivenBack) {
+TEST_F(ResetScript, DoesNotRefundChargesFromBeforeTheReset) {
   EXPECT_FALSE(gives_back(kReset - 1us, kReset));
   EXPECT_FALSE(gives_back(kReset, kReset));
   EXPECT_FALSE(gives_back(kReset, kReset + 1us));
@@ -182,7 +182,7 @@ TEST_F(ResetScript, WhatWasChargedBeforeIsNotGivenBack) {
 }
 
 // A failover may have brought such a clock. By it, every charge would have been made before the reset.
-TEST_F(ResetScript, AnInstantThatIsStillToComeTellsNothing) {
+TEST_F(ResetScript, IgnoresAResetTimeInTheFuture) {
   EXPECT_TRUE(gives_back(kReset - 10s, kReset - 1us));
   EXPECT_TRUE(gives_back(kReset - 1us, kReset - 1us));
 }
@@ -231,7 +231,7 @@ class OtherRate : public ::testing::TestWithParam<std::uint64_t> {
   }
 };
 
-TEST_P(OtherRate, RoundsUpWhatWasCharged) {
+TEST_P(OtherRate, RoundsUpTheChargedState) {
   EXPECT_EQ(admits_after(line_), spent_but(1));
 }
 
@@ -240,12 +240,12 @@ TEST_P(OtherRate, RoundsUpToAWholeMicrosecond) {
   EXPECT_EQ(admits_after({key_, &three}), spent_but(2));
 }
 
-TEST_P(OtherRate, RoundsUpWhatIsGivenBackTo) {
+TEST_P(OtherRate, RoundsUpTheStateAfterARefund) {
   EXPECT_EQ(scripts_.refund({line_, begin_}).numbers.at(0), 1);
   EXPECT_EQ(admits_after(line_), spent_but(2));
 }
 
-TEST_P(OtherRate, RoundsUpWhatMoreIsOwedTo) {
+TEST_P(OtherRate, RoundsUpTheStateAfterADebt) {
   EXPECT_EQ(scripts_.refund({line_, begin_, 2}).numbers.at(0), 1);
   EXPECT_EQ(admits_after(line_), spent_but(0));
 }

@@ -34,7 +34,7 @@ class Failure : public ::testing::Test {
   }
 };
 
-TEST_F(Failure, ARedisThatIsNotThereIsAwayAtOnce) {
+TEST_F(Failure, AnAbsentRedisIsAwayAtOnce) {
   RedisSettings settings;
   settings.address = {"127.0.0.1", free_port(), ""};
   Worker worker(settings);
@@ -50,7 +50,7 @@ TEST_F(Failure, ARedisThatIsNotThereIsAwayAtOnce) {
   EXPECT_EQ(worker.log.size(), 1U);
 }
 
-TEST_F(Failure, AKilledRedisIsLostAndFoundAgain) {
+TEST_F(Failure, ReconnectsToAKilledRedis) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
@@ -68,7 +68,7 @@ TEST_F(Failure, AKilledRedisIsLostAndFoundAgain) {
               ::testing::ElementsAre(HasSubstr("is up"), HasSubstr("is down"), HasSubstr("is up")));
 }
 
-TEST_F(Failure, AFrozenRedisCostsTheTimeoutAndALateReplyIsNobodys) {
+TEST_F(Failure, AFrozenRedisCostsTheTimeoutAndLateRepliesAnswerNoOtherCall) {
   Server server;
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;  // the connection stays, so late replies arrive
@@ -98,7 +98,7 @@ TEST_F(Failure, AFrozenRedisCostsTheTimeoutAndALateReplyIsNobodys) {
 }
 
 // The load leaves at once, not with the next command.
-TEST_F(Failure, AScriptIsLoadedAgainAlsoWhereNobodyWaitsForIt) {
+TEST_F(Failure, LoadsAScriptAgainAlsoIfNoCallWaitsForIt) {
   Server server;
   auto settings = Worker::settings_for(server, 30ms);
   settings.lease_time = 1h;  // the connection stays
@@ -112,7 +112,7 @@ TEST_F(Failure, AScriptIsLoadedAgainAlsoWhereNobodyWaitsForIt) {
   EXPECT_TRUE(worker.turn_until([&] { return !server.info("commandstats", "cmdstat_script|load").empty(); }));
 }
 
-TEST_F(Failure, TheBreakerOpensAndTheStoreProbesByItself) {
+TEST_F(Failure, TheBreakerOpensAndTheStoreRetriesByItself) {
   Server server;
   auto tuning = Worker::quick();
   tuning.open_timeout = 50ms;
@@ -136,7 +136,7 @@ TEST_F(Failure, TheBreakerOpensAndTheStoreProbesByItself) {
             8);  // 5 late charges, 1 now, 2 trials
 }
 
-TEST_F(Failure, CallsThatStallTogetherAreOneFailure) {
+TEST_F(Failure, CallsThatStallTogetherCountAsOneFailure) {
   Server server;
   Worker worker(Worker::settings_for(server, 30ms));
   ASSERT_TRUE(worker.turn_until_up());
@@ -153,7 +153,7 @@ TEST_F(Failure, CallsThatStallTogetherAreOneFailure) {
   EXPECT_EQ(worker.store.stats().opened.load(), 1U);
 }
 
-TEST_F(Failure, PasswordsAreAsked) {
+TEST_F(Failure, ReportsAWrongOrMissingPassword) {
   Server server({"--requirepass", "secret"});
   auto settings = Worker::settings_for(server);
   settings.password = "wrong";
@@ -174,7 +174,7 @@ TEST_F(Failure, PasswordsAreAsked) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-TEST_F(Failure, AUserOfLittleRightSuffices) {
+TEST_F(Failure, AUserWithTheDocumentedRightsSuffices) {
   Server server;
   server.ask({"ACL",     "SETUSER",       "weir",     "on",       ">secret",
               "~weir:*", "resetchannels", "-@all",    "+evalsha", "+script|load",
@@ -202,7 +202,7 @@ TEST_F(Failure, AUserOfLittleRightSuffices) {
 }
 
 // If the trial wrote with another command it would succeed, and five more requests would fail, and so on.
-TEST_F(Failure, WhatMakesBillsFailKeepsItDown) {
+TEST_F(Failure, StaysDownWhileBillsWouldFail) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
@@ -220,7 +220,7 @@ TEST_F(Failure, WhatMakesBillsFailKeepsItDown) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-TEST_F(Failure, ARightThatIsMissingConcernsTheBillsThatNeedItAlone) {
+TEST_F(Failure, AMissingRightFailsOnlyBillsThatNeedIt) {
   Server server;
   server.ask({"ACL", "SETUSER", "default", "-exists"});
   const limit::Limiter place = limit::Concurrency::make(1).value();  // outlives the worker, which renews it
@@ -250,7 +250,7 @@ TEST_F(Failure, ARightThatIsMissingConcernsTheBillsThatNeedItAlone) {
 }
 
 // It is not taken for an empty key, or for a key of another kind.
-TEST_F(Failure, WhatMayNotBeReadIsNotTakenForNothing) {
+TEST_F(Failure, AStateThatMayNotBeReadIsNotTakenForMissing) {
   Server server;
   server.ask({"ACL", "SETUSER", "default", "-exists", "-del"});
   Worker worker(Worker::settings_for(server));
@@ -270,7 +270,7 @@ TEST_F(Failure, WhatMayNotBeReadIsNotTakenForNothing) {
             0);  // within ten seconds of the first fault
 }
 
-TEST_F(Failure, AReplicaIsLeftUntilItIsAPrimaryAgain) {
+TEST_F(Failure, AReplicaIsNotUsedUntilItIsAPrimaryAgain) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
@@ -313,7 +313,7 @@ TEST_F(Failure, RubbishUnderAKeyCountsAsLost) {
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
 }
 
-TEST_F(Failure, ALoadingRedisIsWaitedFor) {
+TEST_F(Failure, WaitsForALoadingRedis) {
   Server server({"--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024"});
   const std::string pad(2000, 'x');
   for (int i = 0; i < 300; ++i) server.ask({"SET", "pad" + std::to_string(i), pad + std::to_string(i)});
@@ -358,7 +358,7 @@ class Impostor {
   std::vector<Peer> peers_;
 };
 
-TEST_F(Failure, WhatIsNoRedisIsNotBelieved) {
+TEST_F(Failure, RejectsAServerThatIsNoRedis) {
   Server folder;  // only its folder is used
   auto settings = Worker::settings_for(folder);
   settings.address.unix_path += "-of-another";
@@ -369,7 +369,7 @@ TEST_F(Failure, WhatIsNoRedisIsNotBelieved) {
 }
 
 // Each of these servers answers the first command so, then closes.
-TEST_F(Failure, WhoTurnsEverybodyAwayIsHeard) {
+TEST_F(Failure, ReportsWhyAServerRejectsAllConnections) {
   Server folder;
   auto settings = Worker::settings_for(folder);
   for (const std::string said : {"DENIED Redis is running in protected mode",
@@ -382,7 +382,7 @@ TEST_F(Failure, WhoTurnsEverybodyAwayIsHeard) {
   }
 }
 
-TEST_F(Failure, RepliesThatNobodyAskedForEndTheConnection) {
+TEST_F(Failure, AnUnexpectedReplyEndsTheConnection) {
   Server folder;
   auto settings = Worker::settings_for(folder);
   settings.address.unix_path += "-of-another";

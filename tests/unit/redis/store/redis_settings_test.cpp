@@ -6,7 +6,7 @@
 namespace weir::redis {
 namespace {
 
-TEST(RedisUrl, SaysWhereAndWho) {
+TEST(RedisUrl, GivesAddressUserPasswordAndDatabase) {
   const auto plain = parse_redis_url("redis://cache").value();
   EXPECT_EQ(plain.address, (base::Endpoint{"cache", 6379, ""}));
   EXPECT_EQ(plain.password, "");
@@ -20,7 +20,7 @@ TEST(RedisUrl, SaysWhereAndWho) {
   EXPECT_EQ(parse_redis_url("redis://:secret@10.0.0.1/3").value().user, "");
 }
 
-TEST(RedisUrl, TakesAPasswordOfReservedCharacters) {
+TEST(RedisUrl, AcceptsReservedCharactersInThePassword) {
   const auto password = [](const std::string& text) {
     const auto parsed = parse_redis_url("rediss://weir:" + text + "@cache:7000/2");
     if (!parsed) return parsed.error().message;
@@ -44,13 +44,13 @@ TEST(RedisUrl, TakesAPasswordOfReservedCharacters) {
   EXPECT_EQ(parse_redis_url("unix:///run/@/redis.sock").value().address.unix_path, "/run/@/redis.sock");
 }
 
-TEST(RedisUrl, NamesTheKeysForAPasswordThatItCannotRead) {
+TEST(RedisUrl, ErrorNamesTheKeysToUseForAnUnreadablePassword) {
   const auto parsed = parse_redis_url("redis://u:secret%@cache");
   ASSERT_FALSE(parsed);
   EXPECT_THAT(parsed.error().message, ::testing::HasSubstr("the keys username and password"));
 }
 
-TEST(RedisUrl, AsksForTls) {
+TEST(RedisUrl, RedissSchemeTurnsOnTls) {
   const auto tls = parse_redis_url("rediss://weir:secret@cache:7000/2").value();
   EXPECT_TRUE(tls.tls.has_value() && tls.tls->verify);
   EXPECT_EQ(tls.address, (base::Endpoint{"cache", 7000, ""}));
@@ -58,7 +58,7 @@ TEST(RedisUrl, AsksForTls) {
   EXPECT_FALSE(parse_redis_url("redis://cache").value().tls);
 }
 
-TEST(RedisUrl, TakesUnixSockets) {
+TEST(RedisUrl, AcceptsUnixSockets) {
   EXPECT_EQ(parse_redis_url("unix:///run/redis.sock").value().address.unix_path, "/run/redis.sock");
   const auto full = parse_redis_url("unix://weir:secret@/run/redis.sock?db=4").value();
   EXPECT_EQ(full.address.unix_path, "/run/redis.sock");
@@ -66,7 +66,7 @@ TEST(RedisUrl, TakesUnixSockets) {
   EXPECT_EQ(full.database, 4);
 }
 
-TEST(RedisUrl, RefusesTheRestWithoutRepeatingAPassword) {
+TEST(RedisUrl, RejectsOtherTextsWithoutRepeatingAPassword) {
   for (const char* url : {"",
                           "cache:6379",
                           "http://u:secret@cache",

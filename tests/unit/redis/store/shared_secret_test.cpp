@@ -102,7 +102,7 @@ TEST(SharedSecret, IsAdoptedWhenAnotherWeirWasFirstAfterALossOfData) {
   EXPECT_THAT(weir.log.back(), ::testing::HasSubstr("holds another secret than before"));
 }
 
-TEST(SharedSecret, IsNoOtherText) {
+TEST(SharedSecret, IsNotReadFromOtherTexts) {
   const Server server;
   server.ask({"SET", "edge:secret", "hunter2"});
   Weir weir(server, kOffered);
@@ -115,7 +115,7 @@ TEST(SharedSecret, IsNoOtherText) {
   EXPECT_TRUE(weir.turn_until([&] { return weir.agreed == kOffered; }));
 }
 
-TEST(SharedSecret, IsNotTakenFromAReplica) {
+TEST(SharedSecret, IsNotReadFromAReplica) {
   const Server server;
   server.ask({"SET", "edge:secret", in_hex(kOther)});
   server.ask({"REPLICAOF", "127.0.0.1", std::to_string(free_port())});
@@ -125,7 +125,7 @@ TEST(SharedSecret, IsNotTakenFromAReplica) {
   EXPECT_FALSE(weir.secret.is_agreed());
 }
 
-TEST(SharedSecret, IsLearntOnceRedisIsThere) {
+TEST(SharedSecret, IsReadOnceRedisIsThere) {
   Server server;
   server.kill();
   Weir weir(server, kOffered);

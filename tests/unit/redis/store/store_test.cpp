@@ -29,7 +29,7 @@ class StoreTest : public ::testing::Test {
   std::int64_t ttl(std::uint64_t n) { return server_.ask({"PTTL", key_name("weir", key(n))}).numbers.at(0); }
 };
 
-TEST_F(StoreTest, ARefusedBillTakesNothing) {
+TEST_F(StoreTest, ARefusedBillChargesNothing) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   ASSERT_TRUE(worker.charge({{key(2), &one_an_hour_}}).outcomes[0].allowed);
@@ -72,7 +72,7 @@ TEST_F(StoreTest, ACostThatNeverFitsIsRefusedForever) {
   EXPECT_TRUE(worker.charge({{key(1), &century, 1}}).outcomes[0].allowed);
 }
 
-TEST_F(StoreTest, AKeyVanishesOnceDrained) {
+TEST_F(StoreTest, AKeyExpiresOnceDrained) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   const auto answer = worker.charge({{key(1), &ten_an_hour_}});
@@ -85,7 +85,7 @@ TEST_F(StoreTest, AKeyVanishesOnceDrained) {
   EXPECT_TRUE(worker.turn_until([&] { return get(2).kind == Reply::Kind::Nil; }));
 }
 
-TEST_F(StoreTest, RefundsGiveBack) {
+TEST_F(StoreTest, ARefundRestoresTheState) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   const std::vector<limit::Charge> bill = {{key(1), &one_an_hour_}, {key(2), &ten_an_hour_, 10}};
@@ -99,7 +99,7 @@ TEST_F(StoreTest, RefundsGiveBack) {
   EXPECT_EQ(worker.charge({bill[1]}).outcomes[0].remaining, 0U);
 }
 
-TEST_F(StoreTest, OnlyTheLastDepartureComesBack) {
+TEST_F(StoreTest, OnlyTheLastDepartureIsRefunded) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   const limit::Charge line{key(1), &queue_};
@@ -118,7 +118,7 @@ TEST_F(StoreTest, OnlyTheLastDepartureComesBack) {
   EXPECT_EQ(first.outcomes[0].delay.count(), 0);
 }
 
-TEST_F(StoreTest, WhatOneTurnAsksLeavesInOneWrite) {
+TEST_F(StoreTest, CommandsOfOneTurnLeaveInOneWrite) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   count_anew(server_);
@@ -139,7 +139,7 @@ TEST_F(StoreTest, WhatOneTurnAsksLeavesInOneWrite) {
   EXPECT_THAT(server_.info("commandstats", "cmdstat_evalsha"), ::testing::StartsWith("calls=4,"));
 }
 
-TEST_F(StoreTest, AFlushedScriptIsLoadedAgainOnceForAll) {
+TEST_F(StoreTest, AFlushedScriptIsLoadedAgainOnce) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   server_.ask({"SCRIPT", "FLUSH"});
@@ -160,7 +160,7 @@ TEST_F(StoreTest, AFlushedScriptIsLoadedAgainOnceForAll) {
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
 }
 
-TEST_F(StoreTest, TwoWorkersAdmitExactlyWhatOneMay) {
+TEST_F(StoreTest, TwoWorkersAdmitExactlyTheLimit) {
   const auto hundred = token_bucket({100, 24h}, 100);
   std::atomic<int> admitted{0};
   const auto work = [&] {
@@ -182,7 +182,7 @@ TEST_F(StoreTest, TwoWorkersAdmitExactlyWhatOneMay) {
   EXPECT_EQ(admitted.load(), 100);
 }
 
-TEST_F(StoreTest, SpeaksTcpAndSelectsItsDatabase) {
+TEST_F(StoreTest, ConnectsByTcpAndSelectsItsDatabase) {
   const auto port = free_port();
   server_.ask({"CONFIG", "SET", "bind", "127.0.0.1"});
   ASSERT_EQ(server_.ask({"CONFIG", "SET", "port", std::to_string(port)}).text, "OK");
@@ -196,7 +196,7 @@ TEST_F(StoreTest, SpeaksTcpAndSelectsItsDatabase) {
   EXPECT_EQ(server_.info("keyspace", "db0"), "");
 }
 
-TEST_F(StoreTest, NoMoreWaitThanAllowed) {
+TEST_F(StoreTest, BoundsWaitingCommands) {
   auto tuning = Worker::quick();
   tuning.max_pending = 4;
   Worker worker(Worker::settings_for(server_), tuning);
@@ -211,7 +211,7 @@ TEST_F(StoreTest, NoMoreWaitThanAllowed) {
   EXPECT_EQ(worker.store.stats().failures.load(), 2U);
 }
 
-TEST_F(StoreTest, StoppingTellsWhoeverWaits) {
+TEST_F(StoreTest, StoppingAnswersWaitingCalls) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   Answer answer;
@@ -235,7 +235,7 @@ net::Task<void> ask_and_note(Store& store, std::vector<limit::Charge> bill, bool
 
 // A worker that ends without another turn of its loop: nothing leaks and nothing is resumed. For
 // AddressSanitizer.
-TEST_F(StoreTest, MayGoWithoutAnotherTurnOfTheLoop) {
+TEST_F(StoreTest, CanBeDestroyedWithoutAnotherTurnOfTheLoop) {
   bool went_on = false;
   {
     net::asio::io_context loop(1);
