@@ -43,7 +43,7 @@ void write_address(TextWriter& out, const base::IpAddress& ip) {
   }
 }
 
-// The begin of a member of the line: `,"name":`.
+// The start of a member of the line: `,"name":`.
 struct Beginning {
   std::array<char, 16> text{};
   std::size_t size = 0;

@@ -166,8 +166,8 @@ Pool::Choice Pool::look(const Wanted& wanted) noexcept {
   return choice;
 }
 
-// Chooses a server whose time out is over, for the next request to try. Under Balance::Hash only requests of
-// that server's clients try it.
+// Chooses an ejected server whose time is over, for the next request to try. Under Balance::Hash only
+// requests of that server's clients try it.
 std::optional<std::size_t> Pool::take_trial(const Choice& choice, const Wanted& wanted) noexcept {
   auto due = choice.due;
   if (settings().balance == Balance::Hash)

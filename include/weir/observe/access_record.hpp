@@ -105,8 +105,8 @@ struct AccessRecord {
   std::string_view host;
   std::string_view route;              // name of the route; empty: no route matched
   unsigned status = 0;                 // 0: no answer was begun
-  std::uint64_t bytes_in = 0;          // of the body
-  std::uint64_t bytes_out = 0;         // of the body
+  std::uint64_t bytes_in = 0;          // octets of the body
+  std::uint64_t bytes_out = 0;         // octets of the body
   std::string_view verdict;            // "forward", "delay", "reject"; empty: nothing was decided
   std::string_view rule;               // the rule that the decision names
   std::optional<base::Digest128> key;  // the client's name in that rule: a keyed digest

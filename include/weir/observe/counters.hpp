@@ -148,7 +148,7 @@ class alignas(64) Counters {
 
   Tally connections_accepted;  // from clients
   Gauge connections_open;
-  Gauge tunnels_open;         // connections that changed their protocol
+  Gauge tunnels_open;         // upgraded client connections
   Tally bytes_in;             // from clients, including heads, after TLS
   Tally bytes_out;            // to clients
   Gauge queue_depth;          // requests that wait for their departure

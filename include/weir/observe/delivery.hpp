@@ -39,7 +39,7 @@ class Delivery {
     Again,   // it will be tried again
     GivenUp  // it will not be tried again: another attempt is useless, or overdue messages are given up
   };
-  // End the running attempt. `hopeless`: another attempt would fail alike. `random`: any 64 bits.
+  // End the running attempt. `hopeless`: another attempt would fail too. `random`: any 64 bits.
   End sent() noexcept;
   End failed(bool hopeless, base::TimePoint now, std::uint64_t random) noexcept;
 

@@ -83,7 +83,7 @@ inline constexpr std::size_t kHandshakes = 7;
 inline constexpr std::array<const char*, kHandshakes> kHandshakeNames{"full",      "resumed", "left",  "late",
                                                                       "untrusted", "alerted", "failed"};
 
-// How a connection that had changed its protocol ended.
+// How an upgraded connection (status 101) ended.
 enum class TunnelEnd : std::uint8_t {
   Closed,       // both sides ended it
   Idle,         // no byte in either direction for timeouts.tunnel

@@ -24,7 +24,7 @@ class Spell {
     if (since_ && now - *last_ > longest_pause_) since_.reset();
   }
 
-  // Returns the begin of the current spell; nullopt if there is none.
+  // Returns the start of the current spell; nullopt if there is none.
   [[nodiscard]] std::optional<base::TimePoint> since() const noexcept { return since_; }
   // Returns the time of the last event; nullopt: never.
   [[nodiscard]] std::optional<base::TimePoint> last() const noexcept { return last_; }

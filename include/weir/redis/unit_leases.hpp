@@ -64,7 +64,7 @@ class UnitLeases {
   void failed(const limit::Charge& line, Time now);
   // Drops the units of the key without a refund, because the key's state in Redis was reset.
   void forget(const limit::Charge& line);
-  // sweep() and give_up() return about `most` lines at most; the rest remains for the next call.
+  // sweep() and give_up() return `most` lines or slightly more; the rest remains for the next call.
   [[nodiscard]] std::vector<Refund> sweep(Time now, std::size_t most = kAnyNumber);
   [[nodiscard]] std::vector<Refund> give_up(Time now, std::size_t most = kAnyNumber);
 

@@ -85,7 +85,7 @@ class Condition {
   Trial trial_ = Trial::None;
   bool silent_ = false;            // out because requests had no answer
   base::TimePoint out_since_{};    // time of the ejection or of the last failed trial
-  base::TimePoint trial_since_{};  // begin of the first trial without a reported result
+  base::TimePoint trial_since_{};  // start of the first trial without a reported result
   base::TimePoint owed_from_{};    // from when on the next request with an incomplete body may try
   unsigned good_ = 0;              // good probes in a row since the ejection; `bad_`: failed probes in a row
   unsigned bad_ = 0;

@@ -104,9 +104,9 @@ class Pool final : private net::Watched {
   // `limit`.
   [[nodiscard]] bool others_serve(std::uint64_t tried, base::TimePoint now) const noexcept;
   // Chooses a server by the upstream's balance. Candidates serve, were not tried, and have room. If none
-  // serves, all servers that were not tried are candidates. A server whose time out is over is tried first,
-  // by a request that risks nothing. If the upstream has `health`, only probes try it. The lease has an idle
-  // connection if the server has one that is still open and silent, and the request allows it.
+  // serves, all servers that were not tried are candidates. An ejected server whose time is over is tried
+  // first, by a request that risks nothing. If the upstream has `health`, only probes try it. The lease has
+  // an idle connection if the server has one that is still open and silent, and the request allows it.
   [[nodiscard]] Lease lease(const Wanted& wanted);
 
   [[nodiscard]] const UpstreamSettings& settings() const noexcept { return fleet_.settings(); }

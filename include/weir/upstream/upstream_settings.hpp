@@ -25,7 +25,7 @@ struct Timeouts {
   // that, weir asks the client for the body. If it is `response` or `total` or longer, weir never does.
   base::Duration expect_continue{1'000'000};
   base::Duration idle{60'000'000};       // how long an unused connection is kept
-  base::Duration tunnel{300'000'000};    // without a byte either way, after a change of protocol
+  base::Duration tunnel{300'000'000};    // of an upgraded connection, without a byte either way
   base::Duration abandoned{30'000'000};  // to read an answer after its client has left; 0: not read
   base::Duration total{base::kForever};  // from the first attempt to the head of the last answer, without
                                          // the time in which the client sends its body

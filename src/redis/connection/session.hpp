@@ -184,7 +184,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   bool watching_ = false;  // deadline_timer_ is set to the earliest deadline or before
   bool flush_scheduled_ = false;
   bool blocked_ = false;         // the socket accepts no more for now
-  bool loading_charge_ = false;  // SCRIPT LOAD is under way
+  bool loading_charge_ = false;  // SCRIPT LOAD was sent
   bool loading_refund_ = false;
   // Redis's clock minus the steady clock; this host's clock until Redis has answered. It only selects the
   // calendar windows that a bill carries.

@@ -24,7 +24,7 @@
 
 namespace weir::redis {
 
-// The client's configuration for TLS 1.2 and 1.3.
+// Makes the client's SSL objects, for TLS 1.2 and 1.3.
 class TlsClient {
  public:
   explicit TlsClient(TlsSettings settings) : settings_(std::move(settings)) {}

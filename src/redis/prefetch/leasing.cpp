@@ -183,7 +183,7 @@ bool Store::Leasing::holds_for(const limit::Charge& charge, limit::Outcome& outc
   return charge.lease != 0 && units_.peek(charge, Clock::now(), outcome);
 }
 
-// If memory runs out, no units are taken. The caller's bill is under way and must still be awaited.
+// If memory runs out, no units are taken. The caller's bill was sent and must still be awaited.
 void Store::Leasing::take_in_advance(Charges charges, Pipeline::Time now) noexcept {
   if (ends_ || !backend_->is_there()) return;
   for (const auto& line : charges) {

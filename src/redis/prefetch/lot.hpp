@@ -64,7 +64,7 @@ namespace weir::redis {
 struct Trip {
   std::chrono::steady_clock::time_point sent, received;
   base::TimePoint charged_at;
-  limit::Ticks begin = 0;  // of a bucket: the begin of its slots, at charged_at or later
+  limit::Ticks begin = 0;  // of a bucket: the start of its slots, at charged_at or later
 };
 
 class Lot {

@@ -127,7 +127,7 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
 
   -- Kind 1 with a state that has gaps, for a rule with `lease`. If a gap has room, the line is charged there, and the
   -- TAT stays. Answer: as in kind 1, if charged at the TAT. If charged in a gap: how far the TAT was ahead, rounded up;
-  -- the fraction of the gap's begin; and how far the begin was ahead, plus one.
+  -- the fraction of the gap's start; and how far the start was ahead, plus one.
   if kind == 9 then
 --#include spans.lua
 --#include gaps.lua
@@ -349,7 +349,7 @@ for bill = 1, bills do
   end
 end
 
-local ttl, ttl_text -- windows often have the same one
+local ttl, ttl_text -- the TTLs of windows are often equal
 for i = 1, n do
   local ahead = aheads[i]
   if ahead then

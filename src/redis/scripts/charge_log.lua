@@ -18,8 +18,8 @@
   local few = 64
   local wrap = 4294967296
 
-  -- Returns the begin and end of the part that contains an offset into a period, if the period is no multiple of its
-  -- parts: period = width * buckets + rest. Part s begins ceil(s * period / buckets) after the period's begin, where s
+  -- Returns the start and end of the part that contains an offset into a period, if the period is no multiple of its
+  -- parts: period = width * buckets + rest. Part s begins ceil(s * period / buckets) after the period's start, where s
   -- * rest < buckets^2 <= 10^6. The search starts above and goes down, because the estimate by fractions may be off by
   -- one.
   local function uneven_part(offset, period, buckets, width, rest)
@@ -155,7 +155,7 @@
     local instant = newest > now and newest or now
     local offset, rest = instant % period, period % buckets
     local width = (period - rest) / buckets
-    local begin = offset - offset % width -- begin and end of the part that contains this instant
+    local begin = offset - offset % width -- start and end of the part that contains this instant
     local finish = begin + width
     if rest > 0 then -- never true for an exact log
       begin, finish = uneven_part(offset, period, buckets, width, rest)

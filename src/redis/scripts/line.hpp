@@ -30,7 +30,7 @@ struct Refund {
   base::TimePoint departure;
   limit::Cost actual = 0;
   Hold hold{};  // for concurrency: released if `actual` is 0, renewed if it is the cost
-  // If the charge has slots (has_slots): the begin of the slots to give back; no others are. `departure` is
+  // If the charge has slots (has_slots): the start of the slots to give back; no others are. `departure` is
   // then the time of their debit. REQUIRES `actual` == 0 for such a charge.
   limit::Ticks begin = 0;
 };

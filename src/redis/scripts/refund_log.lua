@@ -1,5 +1,5 @@
     -- Amends a log: the first entry from the charge's part on, and for the remainder the next entries. That entry is
-    -- near the end, because most amended charges are recent. `from`, `expiry`: the begin of the part of the charge, and
+    -- near the end, because most amended charges are recent. `from`, `expiry`: the start of the part of the charge, and
     -- when its entries expire. `most`: the bound of one entry. `strict`: 1 if the charge's own entry still exists
     -- unless it was lost. It is 0 if charges beyond the limit drop entries.
 

@@ -110,7 +110,7 @@ TEST_F(ClusterLeasing, DoesNotRefundLinesOfAPartThatANodeRefused) {
   EXPECT_EQ(charged(admitting(1)), 0U);
 }
 
-// The begin of a slot is returned with the outcome of each line, whichever node it comes from.
+// The start of a slot is returned with the outcome of each line, whichever node it comes from.
 TEST_F(ClusterLeasing, RefundsToTheNodeThatCharged) {
   auto worker = weir();
   const std::vector<limit::Charge> bill{admitting(1), bucket(0), bucket(1), admitting(0)};
