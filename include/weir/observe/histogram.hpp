@@ -40,8 +40,8 @@ class Histogram {
   [[nodiscard]] Reading read() const noexcept;
 
  private:
-  // Counts the lower bounds instead of searching. There is no branch to mispredict, and the compiler makes a
-  // few vector comparisons of it.
+  // Counts the bounds below the value instead of searching. There is no branch to mispredict, and the
+  // compiler makes a few vector comparisons of it.
   static constexpr std::size_t bucket_of(std::int64_t us) noexcept {
     const auto clamped = static_cast<std::uint32_t>(std::min<std::int64_t>(us, kBounds.back() + 1));
     std::uint32_t below = 0;

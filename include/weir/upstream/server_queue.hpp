@@ -2,7 +2,7 @@
 // then earlier requests.
 //
 // Thread-safe. Room is announced, not handed over: the first request in the queue wakes and looks for itself.
-// So a wasted wake-up costs a look and no place.
+// So a useless wake-up costs a check, but no place in the queue.
 #pragma once
 
 #include "weir/policy/route.hpp"

@@ -56,7 +56,7 @@ class Batches : public ::testing::Test {
   }
 };
 
-// The property, over random limiters with one of concurrency, a few shared keys, shadow lines and costs. Two
+// Tests this over random limiters with one of concurrency, a few shared keys, shadow lines and costs. Two
 // sets of keys get the same traffic, one of them bill by bill.
 TEST_F(Batches, AreDecidedAsIfEachBillHadComeAlone) {
   limit::Dice dice(limit::new_seed());

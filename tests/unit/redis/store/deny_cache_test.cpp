@@ -107,7 +107,7 @@ TEST_F(Denials, EndWithTheRefusal) {
   EXPECT_TRUE(refuses({{{key_, &two_a_second_, 2}}}));  // a request of higher cost still is
 }
 
-// Redis read its clock at some instant of the trip. So its time may be later by the trip than it seems.
+// Redis read its clock at an unknown instant of the trip. So its clock may be ahead by the whole trip.
 TEST_F(Denials, EndEarlierByTheTripAndTheClockDrift) {
   ASSERT_TRUE(ask({{{key_, &two_a_second_, 4}}}));
   trip_ = 300us;
