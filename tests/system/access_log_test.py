@@ -23,7 +23,7 @@ class AccessLog(TestCase):
         eventually(lambda: path.exists() and path.read_text().count("\n") >= count, f"{count} lines in the log")
         return [json.loads(line) for line in path.read_text().splitlines()]
 
-    def test_what_was_decided_and_for_whom(self):
+    def test_a_line_has_the_decision_and_the_client(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port, client='api_key = { header = "X-API-Key" }',
                                      rules=rule(key='["api_key|ip"]', burst=1))
@@ -39,18 +39,18 @@ class AccessLog(TestCase):
         self.assertEqual(admitted["trace_id"], TRACE[3:35])
         self.assertNotIn("secret", path.read_text())
 
-    def test_nobody_but_its_owner_and_group_may_read_it(self):
+    def test_only_owner_and_group_may_read_the_log(self):
         _, path = self.start_weir(self.start(Upstream()).port)
         self.assertEqual(path.stat().st_mode & 0o027, 0)
 
-    def test_what_a_trusted_proxy_called_a_request_is_told_of_those_refused_too(self):
+    def test_refused_requests_keep_the_request_id_of_a_trusted_proxy(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port, client='trusted_proxies = ["127.0.0.1"]', rules=rule(burst=1))
         with weir.connect() as client:
             self.assertEqual([client.get("/", X_Request_ID=f"edge-{number}").status for number in range(2)], [200, 429])
         self.assertEqual([line["request_id"] for line in self.lines(path, 2)], ["edge-0", "edge-1"])
 
-    def test_every_answer_of_its_own_names_its_request_as_the_log_does(self):
+    def test_weirs_own_responses_have_the_request_id_of_the_log(self):
         routes = "".join(f'[[route]]\nmatch = {{ path = "{path}" }}\n{target}\n' for path, target in (
             ("/own", 'respond = { status = 200, body = "pong" }'), ("/away", 'upstream = "away"'), ("/api/*", 'upstream = "api"')))
         away = f'[[upstream]]\nname = "away"\nservers = ["127.0.0.1:{closed_port()}"]\n'
@@ -69,14 +69,14 @@ class AccessLog(TestCase):
         self.assertEqual(told[1:], [(line["status"], line["request_id"]) for line in lines[1:]])
         self.assertEqual(len({number for _, number in told[1:]}), len(asked) - 1)
 
-    def test_a_head_that_is_none_was_answered_with_so_many_octets(self):
+    def test_a_malformed_head_is_logged_with_the_size_of_its_response(self):
         weir, path = self.start_weir(self.start(Upstream()).port)
         with weir.connect() as client:
             client.send(b"GET / HTTP/1.1\r\n\r\n")
             self.assertEqual(client.read().status, 400)
         self.assertGreater(self.lines(path, 1)[0]["bytes_out"], 0)
 
-    def test_a_key_in_the_query_stays_out_of_it(self):
+    def test_an_api_key_in_the_query_is_not_logged(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port, client='api_key = { query = "api_key" }')
         with weir.connect() as client:
@@ -85,7 +85,7 @@ class AccessLog(TestCase):
         self.assertEqual([line["target"] for line in self.lines(path, 2)],
                          ["/a?api_key=***&b=1", "/a?b=1&api%5Fkey=***"])
 
-    def test_what_a_rule_or_a_balance_is_keyed_by_in_the_query_stays_out_of_it(self):
+    def test_query_values_that_key_a_rule_or_a_balance_are_not_logged(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port, rules=rule(key='["query:tenant"]', limit="9/s"),
                                      upstream='balance = "hash"\nhash_key = ["query:session"]')
@@ -94,7 +94,7 @@ class AccessLog(TestCase):
         self.assertEqual([line["target"] for line in self.lines(path, 1)],
                          ["/a?tenant=***&b=1&session=***&access_token=***"])
 
-    def test_traces_go_on_as_they_came_and_are_named_if_they_are_any(self):
+    def test_trace_headers_are_forwarded_unchanged_and_logged_if_valid(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port)
         with weir.connect() as client:
@@ -107,7 +107,7 @@ class AccessLog(TestCase):
         self.assertEqual([head["traceparent"] for head in heads], [TRACE, "00-none", None])
         self.assertEqual(heads[0]["tracestate"], "a=1")
 
-    def test_a_line_holds_the_fields_that_are_asked_for(self):
+    def test_a_line_has_the_configured_fields(self):
         upstream = self.start(Upstream())
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         path = pathlib.Path(folder) / "access.log"
@@ -143,7 +143,7 @@ class AccessLog(TestCase):
         self.assertEqual(len(ids), asked)
         self.assertEqual(weir.metric("weir_access_log_dropped_total"), 0)
 
-    def test_a_log_that_cannot_be_opened_anew_goes_on_as_it_was(self):
+    def test_a_log_that_cannot_be_reopened_stays_open(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port)
         weir.get("/")
@@ -155,7 +155,7 @@ class AccessLog(TestCase):
         eventually(lambda: (gone / path.name).read_text().count("\n") == 2, "the line is in the old file")
         gone.rename(path.parent)
 
-    def test_what_a_full_disk_does_not_take_is_counted_and_told_and_the_log_goes_on_after_it(self):
+    def test_lines_lost_to_a_full_disk_are_counted_and_reported_and_logging_resumes(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port)
         weir.get("/before")
@@ -174,14 +174,14 @@ class AccessLog(TestCase):
         self.assertEqual([json.loads(line)["target"] for line in (before, after)], ["/before", "/after"])
         self.assertEqual(len(torn), 100)
 
-    def test_a_request_that_came_to_no_decision_has_no_verdict(self):
+    def test_a_request_without_a_decision_has_no_verdict(self):
         weir, path = self.start_weir(closed_port(), rules=rule(key='["user"]', on_missing='"reject"'))
         self.assertEqual(weir.get("/").status, 401)
         line = self.lines(path, 1)[0]
         self.assertEqual(line["status"], 401)
         self.assertFalse({"verdict", "rule", "key"} & line.keys(), line)
 
-    def test_failures_name_the_server_and_bad_heads_their_sender(self):
+    def test_failures_name_the_server_and_malformed_heads_the_client(self):
         port = closed_port()
         weir, path = self.start_weir(port)
         self.assertEqual(weir.get("/").status, 502)
@@ -193,7 +193,7 @@ class AccessLog(TestCase):
         self.assertEqual((failed["server"], failed["error"]), (f"127.0.0.1:{port}", "upstream_failed"))
         self.assertEqual((bad["client"], bad["status"], bad["error"]), ("127.0.0.1", 400, "bad_head"))
 
-    def test_every_400_says_method_host_and_target(self):
+    def test_every_400_is_logged_with_method_host_and_target(self):
         weir, path = self.start_weir(self.start(Upstream()).port, client='api_key = { query = "api_key" }',
                                      rules=rule("a", "9/s", key='["query:q"]') + rule("b", match='{ path = "/login" }') +
                                      rule("c", match='{ query = { big = "x" } }'), server="max_parameters = 5")

@@ -23,7 +23,7 @@ def lasting(text):
 
 
 class Documented(TestCase):
-    def test_what_the_document_shows_is_what_weir_says(self):
+    def test_the_shown_outputs_are_the_real_ones(self):
         text = DOCUMENT.read_text()
         settings = re.search(r"```toml\n(.*?)```", text, re.S).group(1)
         upstream = self.start(Upstream())

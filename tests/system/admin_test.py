@@ -36,18 +36,18 @@ class Admin(TestCase):
         self.assertEqual((rules.status, rules["content-type"]), (200, "application/json"))
         self.assertIn("per-ip", rules.body.decode())
 
-    def test_what_is_not_there_and_what_may_not_be_done(self):
+    def test_unknown_pages_get_404_and_wrong_methods_405(self):
         with Client(self.weir.admin) as client:
             self.assertEqual(client.get("/nowhere").status, 404)
         with Client(self.weir.admin) as client:
             self.assertEqual(client.request("POST", "/metrics").status, 405)
 
-    def test_a_stranger_s_name_is_refused_without_a_token(self):
+    def test_another_sites_name_is_rejected_without_a_token(self):
         self.assertEqual(get(self.weir.admin, "/metrics", host="evil.example").status, 403)
         self.assertEqual(get(self.weir.admin, "/metrics", host=f"localhost:{self.weir.admin}").status, 200)
         self.assertEqual(get(self.weir.admin, "/healthz", host="evil.example").status, 200)
 
-    def test_nothing_may_be_kept_framed_or_guessed_at(self):
+    def test_responses_forbid_caching_frames_and_type_guessing(self):
         answer = get(self.weir.admin, "/api/rules")
         self.assertEqual(answer["cache-control"], "no-store")
         self.assertEqual(answer["x-content-type-options"], "nosniff")
@@ -55,7 +55,7 @@ class Admin(TestCase):
         self.assertEqual(answer["referrer-policy"], "no-referrer")
         self.assertTrue(answer["content-security-policy"].startswith("default-src 'none'"))
 
-    def test_who_changed_something_is_logged_whatever_the_level(self):
+    def test_changes_are_logged_with_their_client_at_any_level(self):
         file = self.weir.folder / "weir.toml"
         file.write_text(file.read_text().replace('access = "off"', 'access = "off"\nlevel = "off"'))
 
@@ -80,7 +80,7 @@ class Admin(TestCase):
 
 
 class Token(TestCase):
-    def test_the_token_is_asked_of_everything_but_health(self):
+    def test_everything_but_health_needs_the_token(self):
         upstream = self.start(Upstream())
         text = config(upstream.port).replace("[admin]", '[admin]\ntoken = "${TEST_TOKEN}"')
         weir = self.start(Weir(text, environment={"TEST_TOKEN": "right"}))

@@ -41,7 +41,7 @@ class HeadsFirst(BodiesTestCase):
             client.send(HEAD + fields.encode() + b"Content-Length: 50000\r\n\r\n")
             return client.read()
 
-    def test_a_refusal_waits_for_no_body(self):
+    def test_a_refusal_does_not_wait_for_the_body(self):
         weir = self.weir(rule("few", "2/day", key='["ip"]'), rule("strict", key='["header:X-Who"]', on_missing='"reject"'), risky())
         with weir.connect() as client:
             left = client.request("POST", "/messages", {"X-Who": "me"}, b"x")["x-ratelimit-remaining"]
@@ -54,7 +54,7 @@ class HeadsFirst(BodiesTestCase):
         self.assertEqual(self.post(weir, b"x", X_Who="you").status, 200, "looking has taken nothing")
         self.assertEqual(self.post(weir, b"x", X_Who="they").json()["rule"], "few")
 
-    def test_what_redis_is_known_to_refuse_waits_for_none_either(self):
+    def test_a_cached_refusal_of_redis_does_not_wait_for_the_body(self):
         redis = self.start(Redis())
         weir = self.weir(rule("shared", "1/day", key='["ip"]', store='"redis"'), risky(),
                          state=f'redis = {{ url = "{redis.url}" }}\nkey_secret = "0123456789abcdef"')
@@ -67,7 +67,7 @@ class HeadsFirst(BodiesTestCase):
             client.send(HEAD + b"Content-Length: 50000\r\n\r\n")
             self.assertEqual(client.read().status, 429)
 
-    def test_a_queue_that_is_full_is_asked_with_the_body(self):
+    def test_a_full_queue_decides_after_the_body(self):
         weir = self.weir(rule("queue", "1/h", algorithm='"leaky_bucket"', queue=1, key="[]"), risky())
         self.assertEqual(self.post(weir, b"x").status, 200)
         with weir.connect() as waiting, weir.connect() as late:
@@ -85,7 +85,7 @@ class Costs(BodiesTestCase):
     def pay(self, weir, body, **headers):
         return self.post(weir, body, "/pay", **headers)
 
-    def test_a_budget_is_spent_as_the_body_says(self):
+    def test_a_budget_is_charged_the_cost_in_the_body(self):
         weir = self.spending()
         with weir.connect() as client:
             answers = [client.request("POST", "/pay", body=b'{"amount": %d}' % amount) for amount in (10, 6, 5, 1)]
@@ -93,7 +93,7 @@ class Costs(BodiesTestCase):
         self.assertEqual([answer["x-ratelimit-remaining"] for answer in answers], ["5", "5", "0", "0"])
         self.assertEqual(self.sent(), [b'{"amount": 10}', b'{"amount": 5}'])
 
-    def test_cents(self):
+    def test_decimal_amounts_are_scaled_to_cents(self):
         weir = self.spending('{ json = "/order/total", scale = 100, default = 5 }', burst=2000)
         self.assertEqual(self.pay(weir, b'{"order": {"total": 12.345}}')["x-ratelimit-remaining"], "765")
         self.assertEqual(self.pay(weir, b'{"order": {"total": "7.00"}}')["x-ratelimit-remaining"], "65")
@@ -110,7 +110,7 @@ class Costs(BodiesTestCase):
         for amount in ("5.5", '"5.5"', "1e-3", '"1e"', '"0x5"', '" 5"'):
             self.assert_own_error(self.pay(weir, b'{"amount": %s}' % amount.encode()), 400)
 
-    def test_what_is_faulty_is_400_and_takes_nothing(self):
+    def test_a_faulty_body_gets_400_and_is_not_charged(self):
         weir = self.spending()
         for faulty in (b"amount=1", b'{"amount": 0}', b'{"amount": -5}', b'{"amount": 1.5}', b'{"amount": 1, "amount": 9}',
                        b'{"amount": null}', b'{"amount": 1', b'\xef\xbb\xbf{"amount": 1}', b'{"amount": 1e999}'):
@@ -121,7 +121,7 @@ class Costs(BodiesTestCase):
         self.assertEqual(self.pay(weir, b'{"amount": 15}').status, 200)
         self.assertEqual(len(self.sent()), 1)
 
-    def test_padding_and_coding_escape_no_limit(self):
+    def test_padding_and_content_coding_do_not_evade_a_limit(self):
         weir = self.spending('{ json = "/amount", max_body = 100 }')
         head = b"POST /pay HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
         padded = b'{"amount": 1}' + b" " * 88
@@ -138,7 +138,7 @@ class Costs(BodiesTestCase):
         self.assertEqual(self.pay(weir, b'{"amount": 1}', content_encoding="identity").status, 200)
         self.assertEqual(len(self.sent()), 2)
 
-    def test_in_redis_beside_another_rule(self):
+    def test_a_cost_in_the_body_works_in_redis_beside_another_rule(self):
         redis = self.start(Redis())
         weir = self.weir(rule("spending", "15/day", key="[]", cost='{ json = "/amount" }', store='"redis"'),
                          rule("count", "2/day", key="[]"), state=f'redis = {{ url = "{redis.url}", timeout = "5s" }}')
@@ -146,7 +146,7 @@ class Costs(BodiesTestCase):
 
 
 class Words(BodiesTestCase):
-    def test_one_risky_message_a_day(self):
+    def test_risky_words_are_limited_to_one_message_a_day(self):
         weir = self.weir(risky())
         with weir.connect() as client:
             bodies = (b"hello", b"a WIRE Transfer please", b"hello again", b'{"text": "fr\\u0065e"}', b"t=wire+tr%61nsfer", b"fre e")
@@ -154,7 +154,7 @@ class Words(BodiesTestCase):
         self.assertEqual(statuses, [200, 200, 200, 429, 429, 200])
         self.assertEqual(self.sent(), [b"hello", b"a WIRE Transfer please", b"hello again", b"fre e"])
 
-    def test_a_word_that_comes_in_pieces(self):
+    def test_a_word_that_arrives_in_pieces_is_found(self):
         weir = self.weir(risky())
         for expected in (200, 429):
             with weir.connect() as client:
@@ -164,7 +164,7 @@ class Words(BodiesTestCase):
                 self.assertEqual(client.read().status, expected)
         self.assertEqual(self.sent(), [b"wire transfer it"])
 
-    def test_not_and_overrides(self):
+    def test_words_work_in_not_and_in_overrides(self):
         friendly = '{ path = "/messages", not = { body_contains = "please" } }'
         overrides = '[{ match = { body_contains = "urgent" }, limit = "1/day" }]'
         weir = self.weir(rule("impolite", "2/day", key="[]", match=friendly, overrides=overrides))
@@ -172,7 +172,7 @@ class Words(BodiesTestCase):
                          [200, 200, 429, 200, 200, 429])
         self.assert_own_error(self.post(weir, b"now please" + b"x" * 66_000), 413)
 
-    def test_a_rule_is_not_escaped_by_length(self):
+    def test_long_bodies_do_not_evade_a_rule(self):
         weir = self.weir(risky())
         body = b"x" * (64 << 10) + b"free"
         self.assert_own_error(self.post(weir, body), 413)
@@ -181,7 +181,7 @@ class Words(BodiesTestCase):
             self.assert_own_error(client.read(), 413)
         self.assertEqual(self.sent(), [])
 
-    def test_a_shadow_rule_refuses_nobody_and_changes_nothing(self):
+    def test_a_shadow_rule_refuses_nothing_and_changes_nothing(self):
         weir = self.weir(risky(mode='"shadow"'))
         bodies = [b"free", b"free again", b"x" * 300_000 + b"free"]
         self.assertEqual([self.post(weir, body).status for body in bodies], [200] * 3)
@@ -190,7 +190,7 @@ class Words(BodiesTestCase):
         self.assertEqual(self.sent(), [*bodies, bodies[2], b"free"])
         self.await_metric(weir, 1, "weir_decisions_total", rule="risky", outcome="shadow_refused")
 
-    def test_the_upstream_receives_what_was_sent(self):
+    def test_the_upstream_receives_the_body_unchanged(self):
         weir = self.weir(rule("words", "100/s", key="[]", match='{ body_contains = "never", max_body = "1MiB" }'))
         body = bytes(range(256)) * 3000
         with weir.connect() as client:
@@ -200,7 +200,7 @@ class Words(BodiesTestCase):
                 self.assertEqual(client.read().status, 200)
                 self.assertEqual(self.sent()[-2:], [body[:size]] * 2, size)
 
-    def test_what_follows_the_body_is_the_next_request(self):
+    def test_bytes_behind_the_body_are_the_next_request(self):
         weir = self.weir(risky())
         with weir.connect() as client:
             client.send(CHUNKED + chunked(b"free") + request_bytes("POST", "/messages", body=b"free too")
@@ -209,7 +209,7 @@ class Words(BodiesTestCase):
         self.assertEqual(self.sent(), [b"free", b"dear", b""])
 
 
-    def test_a_refused_body_that_was_read_whole_leaves_the_connection(self):
+    def test_a_refused_body_that_was_read_completely_keeps_the_connection(self):
         weir = self.weir(rule("words", "1/day", key="[]", match='{ body_contains = "free", max_body = "1MiB" }'))
         with weir.connect() as client:
             self.assertEqual([client.request("POST", "/", body=b"free" + b"x" * 300_000).status for _ in range(3)], [200, 429, 429])
@@ -223,7 +223,7 @@ def exchange_chunked(weir, body):
 
 
 class Waiting(BodiesTestCase):
-    def test_nobody_waits_for_a_body_that_no_rule_asks_for(self):
+    def test_weir_does_not_wait_for_a_body_that_no_rule_reads(self):
         reached = threading.Event()
 
         def reply(exchange):
@@ -243,7 +243,7 @@ class Waiting(BodiesTestCase):
             client.send(b"ee")
             self.assertEqual(client.read().status, 200)
 
-    def test_408_for_a_body_that_stops(self):
+    def test_a_body_that_stops_gets_408(self):
         weir = self.weir(risky(), server='body_timeout = "300ms"')
         for start in (HEAD + b"Content-Length: 40\r\n\r\nfree", CHUNKED + b"4\r\nfree\r\n"):
             with weir.connect() as client:
@@ -254,7 +254,7 @@ class Waiting(BodiesTestCase):
         self.await_metric(weir, 2, "weir_client_errors_total", kind="body_timeout")
         self.assertEqual(self.post(weir, b"free").status, 200, "nothing was charged")
 
-    def test_what_counts_is_when_the_body_has_come(self):
+    def test_limits_are_decided_when_the_body_is_complete(self):
         weir = self.weir(rule("risky", "1/2s", key="[]", match='{ path = "/messages", body_contains = "free" }'))
         self.assertEqual(self.post(weir, b"free").status, 200)
         with weir.connect() as client:
@@ -264,7 +264,7 @@ class Waiting(BodiesTestCase):
             client.send(b"ee")
             self.assertEqual((refused.status, client.read().status), (429, 200))
 
-    def test_400_for_a_body_that_is_none(self):
+    def test_a_malformed_body_gets_400(self):
         weir = self.weir(risky())
         with weir.connect() as client:
             client.send(CHUNKED + b"4\r\nfreeX")
@@ -272,12 +272,12 @@ class Waiting(BodiesTestCase):
             self.assertTrue(client.closed())
         self.assertEqual(self.upstream.exchanges, [])
 
-    def test_413_beyond_the_servers_own_bound(self):
+    def test_a_body_above_the_servers_bound_gets_413(self):
         weir = self.weir(risky(), server='max_body = "1KiB"')
         self.assert_own_error(exchange_chunked(weir, b"x" * 1025), 413)
         self.assertEqual(exchange_chunked(weir, b"x" * 1024).status, 200)
 
-    def test_a_body_that_ends_early_is_charged_nothing(self):
+    def test_a_body_that_ends_early_is_not_charged(self):
         weir = self.weir(risky())
         begun, received = HEAD + b"Content-Length: 40\r\n\r\nfree", 0
         for leave in (Client.leave, lambda client: client.sock.shutdown(socket.SHUT_RDWR)):
@@ -291,7 +291,7 @@ class Waiting(BodiesTestCase):
         self.assertEqual(self.upstream.exchanges, [])
         self.assertEqual(self.post(weir, b"free").status, 200)
 
-    def test_weir_says_continue_itself_where_it_needs_the_body(self):
+    def test_weir_sends_100_if_it_needs_the_body(self):
         weir = self.weir(risky())
         expecting = b"Content-Length: 4\r\nExpect: 100-continue\r\n\r\n"
         with weir.connect() as client:
@@ -305,7 +305,7 @@ class Waiting(BodiesTestCase):
         self.assertEqual(self.sent(), [b"free", b"dear"])
         self.assertNotIn("expect", self.upstream.exchanges[0].head)
 
-    def test_the_upstream_says_continue_where_it_does_not(self):
+    def test_the_upstream_sends_100_if_weir_does_not_need_the_body(self):
         def reply(exchange):
             exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
             exchange.read_body()
@@ -318,7 +318,7 @@ class Waiting(BodiesTestCase):
             self.assertEqual(client.read().status, 200)
         self.assertIn("expect", self.upstream.exchanges[0].head)
 
-    def test_no_continue_for_a_body_that_is_too_long(self):
+    def test_no_100_is_sent_for_a_body_that_is_too_long(self):
         with self.weir(risky()).connect() as client:
             client.send(HEAD + b"Content-Length: 65537\r\nExpect: 100-continue\r\n\r\n")
             self.assert_own_error(client.read(), 413)
@@ -351,7 +351,7 @@ class Held(TestCase):
     def full(self, exchange):
         self.reads_no_more(exchange, answer(b"big", "413 Too Large"))
 
-    def test_an_early_answer_is_not_lost_and_the_body_goes_to_no_other_server(self):
+    def test_an_early_response_is_kept_and_the_body_goes_to_no_other_server(self):
         upstreams = self.upstreams(self.full, self.full)
         weir = self.weir(*upstreams, more='retry = { budget = "100%" }')
         for number, method in enumerate(("POST", "PUT"), 1):
@@ -361,7 +361,7 @@ class Held(TestCase):
                 self.assertEqual(sum(len(each.exchanges) for each in upstreams), number)
         self.await_metric(weir, 0, "weir_upstream_failures_total")
 
-    def test_a_client_that_leaves_meanwhile_is_seen_to(self):
+    def test_a_client_that_leaves_meanwhile_is_noticed(self):
         upstream, = self.upstreams(self.reads_no_more)
         weir = self.weir(upstream)
         with weir.connect() as client:
@@ -371,7 +371,7 @@ class Held(TestCase):
         self.await_metric(weir, 0, "weir_connections_open")
         self.await_metric(weir, 1, "weir_client_errors_total", kind="left")
 
-    def test_a_server_that_takes_it_slowly_has_its_time_for_the_answer_after_that(self):
+    def test_a_server_that_reads_slowly_has_its_full_response_time_afterwards(self):
         def slowly(exchange):
             for _ in range(16):
                 time.sleep(0.1)
@@ -383,12 +383,12 @@ class Held(TestCase):
             self.assertEqual(client.request("POST", "/", body=self.BODY).body, b"taken")
         self.assertTrue(upstream.exchanges[0].body == self.BODY)
 
-    def test_one_that_takes_no_more_is_late_and_total_bounds_it(self):
+    def test_a_server_that_stops_reading_times_out_by_total(self):
         for timeouts in ('response = "300ms"', 'response = "60s", total = "300ms"'):
             with self.weir(*self.upstreams(self.reads_no_more), timeouts=timeouts).connect() as client:
                 self.assert_own_error(client.request("PUT", "/", body=self.BODY), 504)
 
-    def test_where_a_server_fails_on_the_way_another_has_it_from_the_beginning(self):
+    def test_after_a_failure_another_server_gets_the_body_from_its_beginning(self):
         def dies(exchange):
             exchange.wire.read_exactly(100_000)
             exchange.close()
@@ -420,7 +420,7 @@ class Memory(BodiesTestCase):
         words = rule("risky", "1000/day", key="[]", match='{ path = "/messages", body_contains = ["wire transfer"], max_body = "1MiB" }')
         return super().weir(*(rules or [words]), server='max_body_memory = "256KiB"', **more)
 
-    def test_a_body_beyond_the_bound_is_answered_503(self):
+    def test_a_body_above_the_memory_bound_gets_503(self):
         weir = self.weir()
         first = self.begin(weir, 90_000)
         eventually(lambda: weir.metric("weir_body_memory_bytes") >= 90_000, "it is read")
@@ -431,7 +431,7 @@ class Memory(BodiesTestCase):
         first.send(b"x" * 10_000)
         self.assertEqual(first.read().status, 200, "what was being read is not touched")
 
-    def test_memory_is_given_back(self):
+    def test_memory_is_released(self):
         weir = self.weir()
         for _ in range(8):
             self.assertEqual(self.post(weir, b"x" * 100_000).status, 200)
@@ -439,7 +439,7 @@ class Memory(BodiesTestCase):
         self.begin(weir, 90_000).leave()
         eventually(lambda: weir.metric("weir_body_memory_bytes") == 0, "nor of a client that left")
 
-    def test_a_body_of_all_the_memory_that_there_is_is_read(self):
+    def test_a_body_as_large_as_all_memory_is_read(self):
         weir = self.weir()
         for size in (200_000, 250_000, 256 << 10):
             client = self.begin(weir, size - 10_000, announced=size)
@@ -448,7 +448,7 @@ class Memory(BodiesTestCase):
             self.assertEqual(client.read().status, 200)
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 0)
 
-    def test_a_body_that_all_memory_could_not_hold_is_too_long(self):
+    def test_a_body_larger_than_all_memory_gets_413(self):
         """It would never find room, so 503 would be wrong."""
         weir = self.weir()
         self.assertEqual(self.post(weir, b"x" * ((256 << 10) + 1)).status, 413)
@@ -457,7 +457,7 @@ class Memory(BodiesTestCase):
             self.assertEqual(client.read().status, 413)
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 0)
 
-    def test_memory_is_given_back_when_the_body_was_sent_on(self):
+    def test_memory_is_released_when_the_body_was_forwarded(self):
         """A response, its transfer or a tunnel may take long, and must not hold the memory."""
         goes_on = threading.Event()
         self.addCleanup(goes_on.set)
@@ -479,13 +479,13 @@ class Memory(BodiesTestCase):
             self.assertTrue(got.acquire(timeout=PATIENCE))
             eventually(lambda: weir.metric("weir_body_memory_bytes") == 0, f"the server has it, and has answered {half}")
 
-    def test_a_request_without_such_a_rule_needs_none(self):
+    def test_a_request_without_such_a_rule_needs_no_memory(self):
         weir = self.weir()
         with weir.connect() as client:
             self.assertEqual(client.request("POST", "/other", {}, b"x" * 500_000).status, 200)
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 0)
 
-    def test_an_answer_that_finds_no_room_is_not_read(self):
+    def test_a_response_without_free_memory_is_not_read(self):
         self.upstream.reply = lambda exchange: exchange.send(answer(b'{"n": 3, "text": "' + b"x" * 300_000 + b'"}'))
         tokens = rule("tokens", "100/day", key="[]", cost='{ response_json = "/n", reserve = 10, max_body = "1MiB" }')
         weir = self.weir(tokens)

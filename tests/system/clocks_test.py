@@ -63,7 +63,7 @@ class SecondsApart(TestCase):
                 if name in ("fixed_window", "calendar"):
                     self.assertEqual({answer["x-ratelimit-reset"] for answer in answers}, {refused[0]})
 
-    def test_they_admit_exactly_the_limit_together(self):
+    def test_weirs_admit_exactly_the_limit_together(self):
         ahead, behind = (email.utils.parsedate_to_datetime(get(weir.port, "/")["date"]) for weir in self.weirs[1:])
         self.assertGreaterEqual((ahead - behind).total_seconds(), 1, "the clocks do differ")
         for name in HUNDRED:
@@ -73,13 +73,13 @@ class SecondsApart(TestCase):
                     statuses += self.statuses(weir.port, 40, f"/{name}")
                 self.assertEqual((statuses.count(200), statuses.count(429)), (100, 380))
 
-    def test_one_pace_is_kept_by_all(self):
+    def test_weirs_share_one_queue_rate(self):
         began = time.monotonic()
         statuses = sum(together(30, lambda index: self.statuses(self.weirs[index % 3].port, 3, "/paced")), [])
         self.assertEqual(statuses, [200] * 90)
         self.assertGreaterEqual(time.monotonic() - began, 89 / 50)
 
-    def test_of_thirty_at_once_ten_pass(self):
+    def test_ten_of_thirty_concurrent_requests_are_admitted(self):
         refused = threading.Semaphore(0)
 
         def ask(index):

@@ -32,16 +32,16 @@ class ConfigErrors(TestCase):
     def line_of(self, text, part):
         return text[:text.index(part)].count("\n") + 1
 
-    def test_a_right_configuration_is_described(self):
+    def test_a_valid_configuration_is_described(self):
         done = self.weir("check", config(1, rules=rule("per-key", "10/s")))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("per-key", done.stdout)
 
-    def test_an_unknown_key_is_named_with_its_line_and_what_is_near(self):
+    def test_an_unknown_key_is_named_with_its_line_and_the_nearest_key(self):
         text = config(1, rules=rule(limt='"5/s"'))
         self.assert_refused(text, rf"weir\.toml:{self.line_of(text, 'limt')}: .*limt", "limit")
 
-    def test_every_mistake_is_told_at_once(self):
+    def test_all_mistakes_are_reported_at_once(self):
         self.assert_refused(config(1, rules=rule(limit="many"), server="wrokers = 3"), "wrokers", "many")
 
     def test_broken_toml_has_a_line(self):
@@ -52,14 +52,14 @@ class ConfigErrors(TestCase):
         tls = 'tls = { certificates = [{ cert = "gone.crt", key = "gone.key" }] }'
         self.assert_refused(config(1, listener=tls), re.escape("gone.crt"))
 
-    def test_a_certificate_that_is_none_is_named(self):
+    def test_a_file_that_is_no_certificate_is_named(self):
         (self.folder / "bad.crt").write_text("not a certificate")
         (self.folder / "bad.key").write_text("not a key")
         done = self.weir("run", config(1, listener='tls = { certificates = [{ cert = "bad.crt", key = "bad.key" }] }'))
         self.assertIn(done.returncode, (1, 2))
         self.assertIn("bad.crt", done.stderr)
 
-    def test_certificates_and_keys_of_no_use_are_told_apart(self):
+    def test_unusable_certificates_and_keys_have_different_messages(self):
         for name in ("edge", "other"):
             make_certificate(self.folder, name)
         for cert, key, said in (
@@ -69,7 +69,7 @@ class ConfigErrors(TestCase):
             with self.subTest(cert=cert, key=key):
                 self.assert_refused(config(1, listener=f'tls = {{ certificates = [{{ cert = "{cert}", key = "{key}" }}] }}'), said)
 
-    def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_pass_phrase(self):
+    def test_an_encrypted_key_is_rejected_without_asking_for_its_pass_phrase(self):
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-keyout", self.folder / "locked.key", "-passout", "pass:x",
                         "-out", self.folder / "edge.crt", "-subj", "/CN=edge"], check=True, capture_output=True)
         tls = 'tls = { certificates = [{ cert = "edge.crt", key = "locked.key" }] }'
@@ -79,16 +79,16 @@ class ConfigErrors(TestCase):
         os.environ.pop("WEIR_TEST_UNSET", None)
         self.assert_refused(config(1, state='key_secret = "${WEIR_TEST_UNSET}"'), "WEIR_TEST_UNSET")
 
-    def test_a_reference_to_nothing(self):
+    def test_a_reference_to_a_missing_upstream_is_named(self):
         self.assert_refused(config(1, routes='[[route]]\nupstream = "apj"'), "apj", "api")
 
-    def test_a_file_that_is_not_there(self):
+    def test_a_missing_file_is_named(self):
         done = subprocess.run([WEIR, "run", "--config", self.folder / "none.toml"], capture_output=True, text=True,
                               timeout=PATIENCE, check=False)
         self.assertEqual(done.returncode, 2)
         self.assertIn("none.toml", done.stderr)
 
-    def test_a_port_in_use_ends_it_and_nothing_is_served(self):
+    def test_a_port_in_use_prevents_the_start(self):
         with socket.create_server(("127.0.0.1", 0)) as lent:
             free = lent.getsockname()[1]
         with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -101,18 +101,18 @@ class ConfigErrors(TestCase):
         with self.assertRaises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", free)).close()
 
-    def test_an_admin_token_that_can_be_guessed_is_refused_where_others_reach_it(self):
+    def test_a_short_admin_token_is_rejected_on_a_public_address(self):
         public, short = config(1).replace('[admin]\naddress = "127.0.0.1:0"', '[admin]\naddress = "0.0.0.0:0"\ntoken = "TOKEN"'), "x" * 15
         self.assert_refused(public.replace("TOKEN", short), "admin.token: found 15 characters, .*; expected 16 characters or more")
         self.assertNotIn(short, self.weir("check", public.replace("TOKEN", short)).stderr)
         self.assertEqual(self.weir("check", public.replace("TOKEN", "x" * 16)).returncode, 0)
 
-    def test_an_address_of_another_machine_is_told_with_what_to_write(self):
+    def test_an_address_of_another_machine_is_rejected_with_advice(self):
         done = self.weir("run", config(1).replace("127.0.0.1:0", "203.0.113.7:8080", 1))
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("cannot listen on 203.0.113.7:8080: Cannot assign requested address; no interface of this machine", done.stderr)
 
-    def test_an_admin_port_in_use_is_told_with_its_line(self):
+    def test_an_admin_port_in_use_is_reported_with_its_line(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             text = config(1).replace('[admin]\naddress = "127.0.0.1:0"', f'[admin]\naddress = "127.0.0.1:{port}"')
@@ -121,7 +121,7 @@ class ConfigErrors(TestCase):
         line = self.line_of(text, f'"127.0.0.1:{port}"')
         self.assertIn(f"weir.toml:{line}: admin: cannot listen on 127.0.0.1:{port}: Address already in use", done.stderr)
 
-    def test_servers_whose_names_are_unknown_are_told_with_their_lines(self):
+    def test_servers_with_unknown_names_are_reported_with_their_lines(self):
         name = "a" * 64 + ".invalid"  # longer than a label may be, so no name server is asked
         servers = f'servers = [\n  "127.0.0.1:1",\n  "{name}:80",\n  {{ address = "{name}:81" }},\n]'
         text = config(1).replace("servers = [\"127.0.0.1:1\"]", servers)
@@ -132,7 +132,7 @@ class ConfigErrors(TestCase):
         self.assertIn(f'weir.toml:{self.line_of(text, name)}: upstream "api": cannot resolve "{name}": ', done.stderr)
         self.assertEqual(done.stderr.count("cannot resolve"), 2, done.stderr)
 
-    def test_json_is_ok_only_where_the_command_succeeds(self):
+    def test_json_says_ok_only_if_the_command_succeeds(self):
         name = "a" * 64 + ".invalid"
         text = config(1, rules=rule("x", key='["method"]'))
         self.assertIn('servers = ["127.0.0.1:1"]', text)
@@ -147,7 +147,7 @@ class ConfigErrors(TestCase):
                 self.assertEqual(told["mistakes"], unknown)
                 self.assertEqual(len(unknown), int("--resolve" in arguments and given == away))
 
-    def test_a_server_whose_name_is_unknown_keeps_no_other_down(self):
+    def test_a_server_with_an_unknown_name_does_not_stop_others(self):
         upstream, name = self.start(Upstream()), "a" * 64 + ".invalid"
         text = config(upstream.port).replace("servers = [", f'servers = ["{name}:80", ')
         weir = self.start(Weir(text))
@@ -155,13 +155,13 @@ class ConfigErrors(TestCase):
         self.assertEqual({weir.get("/").status for _ in range(6)}, {200})
         self.assertEqual(weir.metric("weir_upstream_healthy", server=f"{name}:80"), 0)
 
-    def test_wrong_command_lines(self):
+    def test_wrong_command_lines_are_rejected(self):
         for arguments in (["run"], ["nonsense"], ["run", "--config"], ["echo", "--listen", "nowhere"]):
             done = subprocess.run([WEIR, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertTrue(done.stderr + done.stdout)
 
-    def test_a_file_needs_no_option_before_it(self):
+    def test_the_file_may_be_given_without_an_option(self):
         file = self.folder / "weir.toml"
         file.write_text(config(1, rules=rule(limt='"5/s"')))
         for command in ("check", "run", "redis-check", "reload", "upgrade", "top"):
@@ -171,7 +171,7 @@ class ConfigErrors(TestCase):
         file.write_text(config(1, rules=rule(key='["ip"]')))
         self.assertEqual(subprocess.run([WEIR, "check", file], capture_output=True, timeout=PATIENCE, check=False).returncode, 0)
 
-    def test_a_line_that_is_no_toml_is_answered_with_the_line_to_write(self):
+    def test_a_line_that_is_not_toml_gets_the_line_to_write(self):
         for line, said in (('limit = "10/s', 'write limit = "10/s"'), ("limit = 10/s", 'write limit = "10/s"'),
                            ("key = [ip]", 'write "ip"'), ("[rule", r"write \[\[rule\]\]")):
             with self.subTest(line):

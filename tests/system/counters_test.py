@@ -10,7 +10,7 @@ class Counters(TestCase):
     def failures(self, weir):
         return weir.metric("weir_upstream_failures_total")
 
-    def test_bytes_of_bodies_count(self):
+    def test_bytes_of_bodies_are_counted(self):
         upstream = self.start(Upstream(lambda exchange: (exchange.read_body(), exchange.send(answer()))))
         weir = self.start(Weir(config(upstream.port)))
         with weir.connect() as client:
@@ -21,7 +21,7 @@ class Counters(TestCase):
         eventually(lambda: weir.metric(name) >= least, f"{name} is at least {least}")
         self.assertLess(weir.metric(name), least * 1.01)
 
-    def test_slow_and_large_bodies_count_and_are_no_fault_of_the_upstream(self):
+    def test_slow_and_large_bodies_are_counted_as_client_errors(self):
         upstream = self.start(Upstream(lambda exchange: (exchange.read_body(), exchange.send(answer()))))
         weir = self.start(Weir(config(upstream.port, server='body_timeout = "300ms"\nmax_body = "64KiB"')))
         with weir.connect() as client:
@@ -34,7 +34,7 @@ class Counters(TestCase):
         self.await_metric(weir, 1, "weir_client_errors_total", kind="body_too_large")
         self.assertEqual(self.failures(weir), 0)
 
-    def test_a_client_that_leaves_is_no_failure_of_the_upstream(self):
+    def test_a_client_that_leaves_is_not_an_upstream_failure(self):
         asked = threading.Event()
         upstream = self.start(Upstream(lambda exchange: (asked.set(), exchange.wait_for_close())))
         weir = self.start(Weir(config(upstream.port)))
@@ -45,7 +45,7 @@ class Counters(TestCase):
         self.await_metric(weir, 1, "weir_client_errors_total", kind="left")
         self.assertEqual(self.failures(weir), 0)
 
-    def test_a_truncated_answer_is_one(self):
+    def test_a_truncated_response_is_an_upstream_failure(self):
         def cut(exchange):
             exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
             exchange.close()
@@ -56,12 +56,12 @@ class Counters(TestCase):
             self.assertRaises((EOFError, ConnectionError), client.read)
         eventually(lambda: self.failures(weir) == 1, "it is counted")
 
-    def test_a_server_that_is_not_there_is_one(self):
+    def test_an_absent_server_is_an_upstream_failure(self):
         weir = self.start(Weir(config(closed_port())))
         self.assertEqual(weir.get("/").status, 502)
         self.assertEqual(self.failures(weir), 1)
 
-    def test_what_is_refused_at_once_counts_for_its_route(self):
+    def test_an_early_rejection_counts_for_its_route(self):
         weir = self.start(Weir(config(closed_port(), server='max_body = "1KiB"',
                                       routes='[[route]]\nname = "all"\nupstream = "api"')))
         with weir.connect() as client:

@@ -97,7 +97,7 @@ class Dashboard(TestCase):
         own = f"http://127.0.0.1:{weir.admin}/"
         self.assertEqual([address for address in page.requests if not address.startswith(own)], [])
 
-    def test_it_lives(self):
+    def test_it_shows_current_data(self):
         weir = self.weir_of()
         with Traffic(weir.port):
             page = self.open(weir)
@@ -117,7 +117,7 @@ class Dashboard(TestCase):
             page.await_true(f"document.querySelector('#freshness').innerText !== {before!r}")
             self.assert_clean(weir, page)
 
-    def test_it_is_readable_on_any_screen(self):
+    def test_texts_are_readable_on_any_screen(self):
         weir = self.weir_of()
         self.statuses(weir.port, 20)
         page = self.open(weir)
@@ -137,7 +137,7 @@ class Dashboard(TestCase):
         self.assertEqual(page.evaluate(UNLABELLED), [])
         self.assert_clean(weir, page)
 
-    def test_short_badges_stay_whole_on_a_phone(self):
+    def test_short_badges_are_not_broken_on_a_phone(self):
         weir = self.weir_of(rules=RULES + rule("a-rule-whose-name-is-far-longer-than-phones-are-wide", "1/day", key='["ip"]', mode='"shadow"'))
         with Traffic(weir.port):
             page = self.open(weir)
@@ -150,7 +150,7 @@ class Dashboard(TestCase):
                     self.assertIn(["candidate", 1], badges)
                     self.assertEqual([badge for badge in badges if badge[1] != 1], [])
 
-    def test_a_shadow_rule_is_marked_wherever_it_stands(self):
+    def test_a_shadow_rule_is_marked_everywhere(self):
         weir = self.weir_of()
         self.statuses(weir.port, 20)
         page = self.open(weir)
@@ -160,7 +160,7 @@ class Dashboard(TestCase):
         self.assertRegex(rules[-1], r"^candidate\s+shadow\s+Would be refused\s")
         self.assertNotRegex(rules[-1], r"\bRefused\b")
 
-    def test_a_short_list_of_clients_is_not_stretched_to_a_long_one(self):
+    def test_a_short_list_of_clients_is_not_stretched(self):
         weir = self.weir_of(client='trusted_proxies = ["127.0.0.1"]', rules=rule("per-ip", "2/day", key='["ip"]'))
         for client in range(6):
             self.statuses(weir.port, 3 if client == 0 else 1, x_forwarded_for=f"203.0.113.{client}")
@@ -182,7 +182,7 @@ class Dashboard(TestCase):
         self.assertIn("ejected 1 time since the start", page.text("#upstreams"))
         self.assert_clean(weir, page)
 
-    def test_what_it_explains_is_what_happens(self):
+    def test_an_explanation_agrees_with_the_real_decision(self):
         weir = self.weir_of(rules=rule("candidate", "1/day", key='["ip"]', mode='"shadow"') + rule("per-ip", "9/day", key='["ip"]'),
                             routes='[[route]]\nname = "api"\nmatch = { path = "/api/*" }\nupstream = "api"')
         self.statuses(weir.port, 2, "/api/x")
@@ -207,7 +207,7 @@ class Dashboard(TestCase):
         self.assertIn("per-ip", page.text("#explanation"))
         self.assert_clean(weir, page)
 
-    def test_a_token_is_asked_for(self):
+    def test_the_page_asks_for_the_token(self):
         weir = self.weir_of(token="right")
         page = self.open(weir)
         page.await_true("document.querySelector('#login').checkVisibility()")
@@ -226,7 +226,7 @@ class Dashboard(TestCase):
         self.assertFalse([address for address in page.requests if "right" in address])
         self.assert_clean(weir, page)
 
-    def test_a_weir_that_is_gone_is_said_to_be(self):
+    def test_a_weir_that_does_not_answer_is_reported(self):
         weir = self.weir_of()
         page = self.open(weir)
         self.await_figures(page, 1)
@@ -234,7 +234,7 @@ class Dashboard(TestCase):
         page.await_true("document.documentElement.classList.contains('stale')")
         self.assertRegex(page.text("#trouble"), r"weir does not answer\. The data below is \d+ s old\.")
 
-    def test_the_page_is_open_and_guarded(self):
+    def test_the_page_needs_no_token_and_its_data_does(self):
         weir = self.weir_of(token="right")
         page = get(weir.admin, "/")
         self.assertEqual((page.status, page["content-type"]), (200, "text/html; charset=utf-8"))
@@ -247,7 +247,7 @@ class Dashboard(TestCase):
 
 
 class Tree(unittest.TestCase):
-    def test_no_file_of_the_page_is_a_third_party_s(self):
+    def test_no_file_of_the_page_is_a_third_partys(self):
         self.assertEqual([each.name for each in WEB.iterdir() if each.is_dir()], [])
         for file in WEB.iterdir():
             self.assertLess(max(map(len, file.read_text().splitlines())), 1000, f"{file.name} is minified")

@@ -31,7 +31,7 @@ def listening(port=0):
 
 
 class DemoTest(TestCase):
-    def test_a_chosen_port_that_is_taken_is_refused_before_the_build(self):
+    def test_a_chosen_port_in_use_is_rejected_before_the_build(self):
         with listening() as taken:
             port = taken.getsockname()[1]
             ended = demo("--check-arguments", "--port", str(port))
@@ -39,7 +39,7 @@ class DemoTest(TestCase):
         self.assertIn(f"--port {port}: 127.0.0.1:{port} cannot be used: Address already in use", ended.stderr)
         self.assertEqual(demo("--check-arguments").returncode, 0)
 
-    def test_a_word_that_is_no_port_is_named(self):
+    def test_a_value_that_is_no_port_is_named(self):
         ended = demo("--check-arguments", "--port", "http")
         self.assertEqual(ended.returncode, 2)
         self.assertIn("'http' is no port: write a number from 1 to 65535", ended.stderr)

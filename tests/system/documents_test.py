@@ -49,7 +49,7 @@ class Documents(TestCase):
                                   timeout=2 * PATIENCE, env={**os.environ, **SECRETS})
         return done.returncode, done.stderr
 
-    def test_each_configuration_is_accepted(self):
+    def test_every_configuration_is_accepted(self):
         seen = 0
         for page in PAGES:
             for block in blocks(page, "toml"):
@@ -61,7 +61,7 @@ class Documents(TestCase):
                     self.assertEqual(status, 0, errors)
         self.assertGreater(seen, 40)
 
-    def test_configurations_to_copy_raise_no_warning(self):
+    def test_configurations_to_copy_cause_no_warning(self):
         for page in (page for page in PAGES if page.name == "README.md" or page.parent.name == "guides"):
             for block, _ in Page(page).wholes:
                 with self.subTest(place(block)):
@@ -71,7 +71,7 @@ class Documents(TestCase):
         self.assertEqual(self.check(completed('[[rule]]\nname = "x"\nlimits = "1/s"\n'), "")[0], 2)
         self.assertEqual(self.check(completed('[[alert]]\nrule = "x"\n'), "")[0], 2)
 
-    def test_whole_configurations_serve_and_commands_print_what_their_page_says(self):
+    def test_complete_configurations_serve_and_commands_print_the_shown_output(self):
         seen = 0
         for page in PAGES:
             read = Page(page)

@@ -54,7 +54,7 @@ class Copied(TestCase):
                     return True
         return False
 
-    def test_each_is_without_a_warning(self):
+    def test_configurations_to_copy_have_no_warnings(self):
         for name, text in COPIED.items():
             with self.subTest(name):
                 status, _, errors = run_weir("check", "--strict", config=text())
@@ -66,7 +66,7 @@ class Copied(TestCase):
                 with self.subTest(name, fields=fields.__name__):
                     self.assertTrue(self.is_refused(self.weir(text()), fields=fields))
 
-    def test_wrong_passwords_are_counted_however_the_path_is_spelt(self):
+    def test_wrong_passwords_are_counted_for_every_spelling_of_the_path(self):
         weir = self.weir(readme_sample())
         with Client(weir.port) as client:
             for path in ("/login", "/Login", "/login/", "/LOGIN", "/log%69n"):
@@ -80,7 +80,7 @@ class Keys(TestCase):
     def weir(self, text, **more):
         return self.start(Weir(config(self.start(Upstream()).port, rules=text, **more), KEYS))
 
-    def test_an_unknown_key_counts_as_its_address(self):
+    def test_an_unknown_key_is_counted_by_its_address(self):
         weir = self.weir(rule(limit="2/day", key='["api_key|ip"]'), client='keys = "keys.toml"')
         with weir.connect() as client:
             statuses = [client.get("/", x_api_key=f"invented-{number}").status for number in range(4)]
@@ -88,7 +88,7 @@ class Keys(TestCase):
             self.assertEqual(client.get("/").status, 429, "no key is the same address")
             self.assertEqual(client.get("/", x_api_key="known").status, 200)
 
-    def test_where_no_address_is_counted_the_check_warns_and_strict_refuses(self):
+    def test_without_a_limit_of_addresses_check_warns_and_strict_fails(self):
         for key, text in (('["api_key"]', "leaves it out escapes"), ('["api_key|ip"]', "invents keys gets a fresh limit"),
                           (None, "invents keys gets a fresh limit")):
             rules = rule(limit="2/day", **({"key": key} if key else {}))

@@ -42,14 +42,14 @@ class Expectations(TestCase):
     def assert_no_client_was_blamed(self, weir):
         self.assertEqual(weir.metric("weir_client_errors_total"), 0)
 
-    def test_a_server_that_says_nothing_is_late_and_not_its_client(self):
+    def test_a_silent_server_causes_the_timeout_and_not_the_client(self):
         weir = self.weir(self.silent)
         for _ in range(2):
             self.assert_own_error(self.ask(weir), 504)
         self.await_metric(weir, 2, "weir_upstream_failures_total")
         self.assert_no_client_was_blamed(weir)
 
-    def test_where_connection_names_it_nobody_waits_for_a_word(self):
+    def test_if_connection_removes_expect_no_100_is_awaited(self):
         """`Connection` removes the field, so no server sends 100. A client that withholds its body then causes the delay itself."""
         def polite(exchange):
             if exchange.head["expect"]:
@@ -63,13 +63,13 @@ class Expectations(TestCase):
         self.assertEqual([weir.metric(name) for name in ("weir_upstream_failures_total", "weir_upstream_ejections_total")], [0, 0])
         self.assertEqual(self.ask(weir).status, 200)
 
-    def test_all_attempts_together_have_a_deadline_there_as_well(self):
+    def test_all_attempts_share_one_deadline(self):
         self.TIMEOUTS = 'timeouts = { response = "60s", total = "300ms", expect_continue = "60s" }\n'
         weir = self.weir(self.silent)
         self.assert_own_error(self.ask(weir), 504)
         self.assert_no_client_was_blamed(weir)
 
-    def test_such_a_server_is_put_out(self):
+    def test_a_silent_server_is_ejected(self):
         weir = self.weir(self.silent, self.well, more=self.NEVER_AGAIN)
         answers = [self.ask(weir) for _ in range(6)]
         self.assertEqual(sorted(each.status for each in answers), [200] * 5 + [504])
@@ -80,7 +80,7 @@ class Expectations(TestCase):
     def knows_no_expectation(exchange):
         exchange.send(answer(exchange.read_body()))
 
-    def test_of_a_server_that_never_says_the_word_weir_says_it(self):
+    def test_weir_sends_100_for_a_server_that_never_does(self):
         """A client that would wait forever gets its response, and no server is blamed."""
         weir = self.weir(self.knows_no_expectation, more=self.NEVER_AGAIN)
         for method in ("POST", "PUT"):
@@ -95,7 +95,7 @@ class Expectations(TestCase):
         self.assertEqual(weir.metric("weir_upstream_failures_total"), 0)
         self.assert_no_client_was_blamed(weir)
 
-    def test_nobody_puts_a_server_out_by_keeping_the_body_to_himself(self):
+    def test_clients_that_withhold_the_body_cannot_eject_a_server(self):
         weir = self.weir(self.knows_no_expectation, server='body_timeout = "200ms"\n', more=self.NEVER_AGAIN)
         for _ in range(3):
             with weir.connect() as client:
@@ -106,7 +106,7 @@ class Expectations(TestCase):
         self.assertEqual([weir.metric(name) for name in ("weir_upstream_failures_total", "weir_upstream_ejections_total")], [0, 0])
         self.assertEqual(self.ask(weir).body, b"abc")
 
-    def test_the_servers_own_word_comes_after_weirs(self):
+    def test_a_late_100_of_the_server_follows_weirs_own(self):
         asked = threading.Event()
 
         def slow(exchange):
@@ -124,7 +124,7 @@ class Expectations(TestCase):
             self.assertEqual(client.read().body, b"abc")
         self.assertEqual(weir.metric("weir_upstream_unanswered_expectations_total"), 1)
 
-    def test_the_body_the_word_or_an_answer_may_come_just_as_the_wait_ends(self):
+    def test_body_100_or_response_may_arrive_just_as_the_wait_ends(self):
         """Clients have such timers too: curl sends the body after a second. A stopped weir finds all events at once when it
         continues."""
         on = threading.Event()
@@ -161,7 +161,7 @@ class Expectations(TestCase):
         self.assertEqual(weir.metric("weir_upstream_failures_total"), 0)
         self.assert_no_client_was_blamed(weir)
 
-    def test_a_body_that_has_not_come_yet_can_go_to_another_server(self):
+    def test_a_request_without_its_body_can_be_retried(self):
         self.TIMEOUTS = 'timeouts = { response = "300ms", expect_continue = "300ms" }\n'  # so weir never sends 100 itself
         for silent in (self.silent, lambda exchange: exchange.close()):
             weir = self.weir(silent, self.well, more='retry = { budget = "100%" }\neject = { failures = 1000 }')
@@ -170,7 +170,7 @@ class Expectations(TestCase):
             self.assertGreaterEqual(len(self.upstreams[0].exchanges), 1)
             self.assert_no_client_was_blamed(weir)
 
-    def test_one_that_was_asked_for_by_a_server_that_dies_then_too(self):
+    def test_a_body_requested_by_a_server_that_dies_can_be_retried(self):
         def dies(exchange):
             exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
             exchange.close()
@@ -187,7 +187,7 @@ class Expectations(TestCase):
                 self.assertEqual((answered.status, answered.body), (200, b"abc"))
         self.assertGreaterEqual(len(self.upstreams[0].exchanges), 1)
 
-    def test_who_sends_no_body_keeps_no_server_out(self):
+    def test_a_client_without_its_body_does_not_keep_a_server_ejected(self):
         """The request may be the single trial of an ejected server. Otherwise no other request would try it until its time has
         doubled."""
         well = threading.Event()
@@ -203,7 +203,7 @@ class Expectations(TestCase):
         weir.wait_for(rf"server {self.upstreams[0].address} is back")
         self.assertEqual(len([each for each in self.upstreams[0].exchanges if each.method == "PUT"]), 1, "it was the trial")
 
-    def test_nor_where_the_server_does_not_ask_for_it(self):
+    def test_a_body_the_server_did_not_request_does_not_keep_it_ejected(self):
         """Other requests try the server meanwhile, because nobody knows who causes the silence."""
         well = threading.Event()
         weir = self.weir(lambda exchange: self.knows_no_expectation(exchange) if well.is_set() else exchange.close(), self.well,
@@ -220,7 +220,7 @@ class Expectations(TestCase):
         weir.get("/")
         weir.wait_for(rf"server {self.upstreams[0].address} is back")
 
-    def test_a_server_that_hangs_up_on_a_body_kept_back_is_not_put_out(self):
+    def test_a_server_that_closes_on_a_withheld_body_is_not_ejected(self):
         def begins(exchange):
             exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
             exchange.wait_for_close()
@@ -233,7 +233,7 @@ class Expectations(TestCase):
                 client.wire.read_to_end()
             self.assertEqual([weir.metric(name) for name in ("weir_upstream_failures_total", "weir_upstream_ejections_total")], [0, 0])
 
-    def test_an_empty_body_that_is_there_is_not_waited_for(self):
+    def test_an_empty_body_is_not_waited_for(self):
         def thoughtful(exchange):
             exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
             time.sleep(0.5)  # longer than a client may take for its body
@@ -249,7 +249,7 @@ class Expectations(TestCase):
                 self.assertEqual(answered.status, status)
             self.assertEqual(weir.metric("weir_upstream_unanswered_expectations_total"), 0)
 
-    def test_a_client_that_is_slow_to_take_other_words_is_not_cut_off(self):
+    def test_a_client_that_reads_interim_responses_slowly_is_not_cut_off(self):
         early = b"HTTP/1.1 103 Early Hints\r\nLink: <" + 8000 * b"a" + b">\r\n\r\n"
 
         def talkative(exchange):
@@ -271,14 +271,14 @@ class Expectations(TestCase):
         self.assertEqual((seen.count(103), seen.count(100)), (1500, 1))
         self.assert_no_client_was_blamed(weir)
 
-    def test_once_weir_has_asked_for_it_nobody_else_is_asked(self):
+    def test_after_weirs_100_no_other_server_is_tried(self):
         weir = self.weir(self.silent, self.well, more='retry = { budget = "100%" }\neject = { failures = 1000 }')
         answers = [self.ask(weir, "PUT").status for _ in range(8)]
         self.assertEqual(answers.count(504), len(self.upstreams[0].exchanges))
         self.assertEqual(answers.count(200), len(self.upstreams[1].exchanges))
         self.assertGreaterEqual(answers.count(504), 1)
 
-    def test_the_wait_for_the_word_is_no_slowness_of_the_client(self):
+    def test_waiting_for_100_does_not_count_against_the_client(self):
         def late(exchange):
             time.sleep(0.8)
             self.well(exchange)
@@ -288,7 +288,7 @@ class Expectations(TestCase):
         self.assertEqual(self.ask(weir).body, b"abc")
         self.assert_no_client_was_blamed(weir)
 
-    def test_after_the_word_it_is_the_clients_turn(self):
+    def test_after_100_the_body_timeout_applies(self):
         weir = self.weir(self.well, server='body_timeout = "300ms"\n')
         with weir.connect() as client:
             client.send(("POST" + self.HEAD).encode())

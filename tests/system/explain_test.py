@@ -49,7 +49,7 @@ class Asking(TestCase):
 
 
 class Explain(Asking):
-    def test_the_verdict_is_what_a_request_then_gets(self):
+    def test_the_verdict_agrees_with_the_real_response(self):
         weir = self.begin(rule("burst", "1/day", burst=2, key='["ip"]'))
         for _ in range(4):
             said = self.explain()["verdict"]
@@ -76,7 +76,7 @@ class Explain(Asking):
                 self.assertAlmostEqual(int(one), int(other), delta=1, msg=name)
         return said
 
-    def test_who_has_all_places_of_queue_per_client_is_refused(self):
+    def test_a_client_at_its_queue_bound_is_refused(self):
         weir = self.begin(rule("queue", "1/20s", key="[]", algorithm='"leaky_bucket"', queue=9, queue_per_client=1))
         self.assertEqual(weir.get("/").status, 200)
         with Client(weir.port) as waiting:
@@ -90,13 +90,13 @@ class Explain(Asking):
             self.assertIn("queue_per_client of rule queue", said["why"])
             self.assertEqual(self.explain(ip="203.0.113.9")["verdict"]["verdict"], "delay")
 
-    def test_what_no_limit_is_asked_for_is_told_as_it_is_answered(self):
+    def test_requests_without_limits_are_explained_by_their_response(self):
         weir = self.begin(rule(key='["user"]', on_missing='"reject"'))
         got = weir.get("/")
         self.assertEqual((got.status, got["www-authenticate"]), (401, "ApiKey"))
         self.is_what_it_gets(got)
 
-    def test_where_max_forwards_ends_it(self):
+    def test_max_forwards_0_is_explained(self):
         weir = self.begin(rule("many", "1000/s", key='["ip"]'))
         last = {"Max-Forwards": "0"}
         with Client(weir.port) as client:
@@ -117,7 +117,7 @@ class Explain(Asking):
         self.assertEqual(weir.metric("weir_decisions_total"), 0)
         self.assertEqual(weir.get("/").status, 200)
 
-    def test_every_rule_in_order_and_why_it_does_not_apply(self):
+    def test_every_rule_is_listed_with_the_reason_if_it_does_not_apply(self):
         self.begin(rule("api", key='["ip"]', match='{ path = "/api/*" }'), rule("posts", key='["ip"]', match='{ methods = ["POST"] }'),
                    rule("users", key='["user"]'), rule("trial", key='["ip"]', mode='"shadow"'))
         rules = self.explain(path="/login", ip="203.0.113.9")["rules"]
@@ -126,7 +126,7 @@ class Explain(Asking):
                           ("users", False, "the request has no [user]"), ("trial", True, None)])
         self.assertEqual((rules[3]["mode"], rules[3]["key"]), ("shadow", ["ip:203.0.113.9"]))
 
-    def test_who_the_client_is_taken_for_and_secrets_stay_secret(self):
+    def test_the_identity_is_shown_without_secrets(self):
         keys = '[[key]]\nkey = "s3cret-key"\nuser = "ada"\ntier = "pro"\n'
         self.upstream = self.start(Upstream())
         text = config(self.upstream.port, client='keys = "keys.toml"\ntrusted_proxies = ["10.0.0.0/8"]',
@@ -139,7 +139,7 @@ class Explain(Asking):
         limit = said["rules"][0]["limits"][0]
         self.assertEqual((limit["chosen_by"], limit["limit"]), ("tier pro", 5))
 
-    def test_what_is_refused_before_any_limit(self):
+    def test_requests_rejected_before_any_limit_are_explained(self):
         self.begin(rule(key='["user"]', on_missing='"reject"'), server='max_head = "1KiB"',
                    routes='[[route]]\nname = "api"\nmatch = { path = "/api/*" }\nupstream = "api"')
         said = self.explain(path="/login")
@@ -150,7 +150,7 @@ class Explain(Asking):
         self.assertEqual(self.explain(method="get")["verdict"]["status"], 400)
         self.assertEqual(self.explain(headers={"X-A": "1\r\nX-B: 2"})["verdict"]["status"], 400)
 
-    def test_a_path_that_servers_read_in_several_ways_is_explained_as_it_is_answered(self):
+    def test_an_ambiguous_path_is_explained_by_its_response(self):
         self.begin(rule("login", match='{ path = "/login" }'), rule("all", "99/day"),
                    routes='[[route]]\nname = "own"\nmatch = { path = "/own/*" }\nrespond = { status = 204 }\n'
                    '[[route]]\nname = "api"\nupstream = "api"\n')
@@ -166,7 +166,7 @@ class Explain(Asking):
             if why:
                 self.assertEqual((said["status"], said["why"]), (status, f"no limit is asked: {why}"))
 
-    def test_a_shadow_rule_that_would_refuse_is_not_said_to_admit(self):
+    def test_a_shadow_refusal_is_shown(self):
         weir = self.begin(rule("trial", "1/day", key='["ip"]', mode='"shadow"'))
         self.assertEqual(weir.get("/").status, 200)
         self.assertEqual(self.explain(ip="127.0.0.1")["verdict"]["why"], "it goes to upstream api; no enforced rule limits it")
@@ -181,7 +181,7 @@ class Explain(Asking):
         self.assertRegex(out, r"(?m)^  trial \(shadow\)  ip:127\.0\.0\.1  token_bucket .*: would refuse; free in ")
         self.assertRegex(out, r"(?m)^verdict  forward: every enforced rule admits it; it goes to upstream api$")
 
-    def test_what_weir_answers_itself_is_not_said_to_be_forwarded(self):
+    def test_weirs_own_responses_are_not_shown_as_forwarded(self):
         self.begin(rule("all", "9/day", key='["ip"]'), routes='[[route]]\nname = "pong"\nmatch = { path = "/ping" }\n'
                    'respond = { status = 200, body = "pong" }\n[[route]]\nname = "api"\nmatch = { path = "/api/*" }\nupstream = "api"')
         for path, verdict in (("/none", ("answer", 404, "no route matches; every rule admits it")),
@@ -192,7 +192,7 @@ class Explain(Asking):
         self.assertRegex(self.command("explain", "http://localhost/none")[1],
                          r"(?m)^verdict  answer 404: no route matches; every rule admits it\nanswer   404$")
 
-    def test_a_delay_and_how_many_wait(self):
+    def test_a_delay_is_shown_with_the_number_of_waiting_requests(self):
         weir = self.begin(rule("queue", "1/2s", key="[]", algorithm='"leaky_bucket"', queue=5))
         self.assertEqual(weir.get("/").status, 200)
         with Client(weir.port) as waiting:
@@ -223,7 +223,7 @@ class Explain(Asking):
         self.assertEqual(self.command("explain", "GET", "/", "--ip", "nobody")[0], 2)
         self.assertEqual(self.command("explain", "GET", "/", "-H", "rubbish")[0], 2)
 
-    def test_what_answers_and_is_no_admin_listener_is_told_so(self):
+    def test_another_server_at_the_address_is_reported(self):
         self.begin()
         self.upstream.reply = answer(b"{}")
         for command in (("explain", "/"), ("keys", "show", "per-ip", "127.0.0.1"), ("reload",), ("upgrade",)):
@@ -231,7 +231,7 @@ class Explain(Asking):
             self.assertEqual((done.returncode, done.stdout), (1, ""), command)
             self.assertIn("what answers is no admin listener of weir", done.stderr)
 
-    def test_with_nobody_there_the_command_says_what_to_do(self):
+    def test_without_a_listener_the_command_says_what_to_do(self):
         weir = self.begin()
         done = subprocess.run([WEIR, "explain", "--config", str(weir.folder / "weir.toml"), "--admin", f"127.0.0.1:{closed_port()}",
                                "GET", "/"], capture_output=True, text=True, check=False)
@@ -241,7 +241,7 @@ class Explain(Asking):
 
 
 class Numbers(Asking):
-    def test_json_has_plain_numbers_on_every_page_and_command(self):
+    def test_json_numbers_are_plain_on_every_page_and_command(self):
         weir = self.begin(rule("window", "2/day", key='["ip"]', algorithm='"fixed_window"'), rule("log", "3/8h", key='["ip"]', algorithm='"sliding_log"'),
                           rule("elastic", "1/day", key='["ip"]', elastic='{ limit = "9/day", while_load_below = 0.5 }'))
         said = json.loads(self.command("explain", "/", "--json")[1])
@@ -258,7 +258,7 @@ class Numbers(Asking):
 
 
 class Keys(Asking):
-    def test_one_key_is_shown_and_given_back(self):
+    def test_one_key_is_shown_and_reset(self):
         weir = self.begin(rule("log", "2/day", key='["ip"]', algorithm='"sliding_log"'), rule("all", "3/day", key='["api_key|ip"]'))
         self.assertEqual(self.statuses(weir.port, 3), [200, 200, 429])
         status, said = self.keys("rule=log&key=127.0.0.1")
@@ -273,7 +273,7 @@ class Keys(Asking):
         self.assertEqual(self.keys("rule=log&key=127.0.0.1")[1]["limits"][0]["remaining"], 2)
         self.assertEqual(weir.get("/").status, 200)
 
-    def test_octets_that_are_no_text_are_shown_as_text_and_taken_back(self):
+    def test_bytes_that_are_no_text_are_escaped_and_accepted_in_that_form(self):
         weir = self.begin(rule("tenant", "5/day", key='["query:tenant"]'))
         self.assertEqual(weir.get("/?tenant=a%FFb").status, 200)
         status, said = self.keys("rule=tenant&key=a%FFb")
@@ -282,7 +282,7 @@ class Keys(Asking):
         self.assertEqual(self.keys("rule=tenant&key=a%FFb")[1]["limits"][0]["remaining"], 5)
         self.assertIn("\ufffd", self.keys("rule=%FF&key=a")[1]["message"])
 
-    def test_what_is_asked_wrongly_is_told_what_the_key_is(self):
+    def test_a_wrong_question_is_answered_with_the_rules_key(self):
         self.begin(rule("pair", key='["ip", "method"]'), busy(1))
         status, said = self.keys("rule=nobody&key=a")
         self.assertEqual((status, "there are pair, busy" in said["message"]), (404, True))
@@ -292,7 +292,7 @@ class Keys(Asking):
         status, said = self.keys("rule=busy&key=127.0.0.1", "DELETE")
         self.assertEqual((status, said["error"]), (409, "under_way"))
 
-    def test_tiers_say_by_what_they_are_chosen(self):
+    def test_tiers_are_shown_with_the_reason_of_their_choice(self):
         self.begin(rule("r", "1/day", key='["ip"]', tiers='{ pro = { limit = "5/day" } }',
                         overrides='[{ match = { path = "/x" }, limit = "7/day" }]', elastic='{ limit = "9/day", while_load_below = 0.5 }'))
         self.assertEqual(self.weir.get("/").status, 200)
@@ -312,7 +312,7 @@ class Keys(Asking):
         self.assertRegex(self.command("keys", "show", "log", "127.0.0.1")[1], r"2 of 2 left, memory")
         self.assertEqual(self.command("keys", "show", "log")[0], 2)
 
-    def test_a_weir_elsewhere_is_asked_without_its_file(self):
+    def test_a_remote_weir_can_be_asked_without_its_file(self):
         text = config(closed_port(), rules=rule("log", "2/day", key='["ip"]')).replace("[admin]", '[admin]\ntoken = "0123456789abcdef"')
         weir = self.start(Weir(text))
 
@@ -363,7 +363,7 @@ class Shown(Asking):
         self.assertIn("given back", out)
         self.assertEqual(self.statuses(self.weir.port, limit + 1, x_api_key=key), [200] * limit + [429], text)
 
-    def test_a_digest_a_label_or_a_user_names_a_hashed_key(self):
+    def test_a_hashed_key_can_be_named_by_digest_label_or_user(self):
         self.begin(rule("per-key", "1/day", burst=1, key='["api_key|ip"]', tiers='{ pro = { limit = "2/day", burst = 2 } }'))
         self.assertEqual(self.statuses(self.weir.port, 3, x_api_key="paulas-key"), [200, 200, 429])
         digest = self.logged()["key"]
@@ -374,7 +374,7 @@ class Shown(Asking):
             self.frees("per-key", text, "paulas-key", 2)
         self.assertEqual(self.keys("rule=per-key&key=user:paula")[1]["key"], [f"api_key of paula {digest[:8]}"])
 
-    def test_the_log_s_digest_names_a_key_that_no_list_has(self):
+    def test_the_logs_digest_names_a_key_that_no_list_shows(self):
         for more in ({}, {"store": '"redis"'}):
             state = ""
             if more:
@@ -389,7 +389,7 @@ class Shown(Asking):
             self.assertIn('counts nothing of "user:paula"', err)
             self.assertIn("a digest", err)
 
-    def test_keys_in_redis_are_named_by_a_label_and_by_digits(self):
+    def test_keys_in_redis_can_be_named_by_label_and_by_digest(self):
         redis = self.start(Redis())
         self.begin(rule("per-key", "1/day", burst=1, key='["api_key"]', store='"redis"', tiers='{ pro = { limit = "2/day", burst = 2 } }'),
                    state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}/0", timeout = "2s" }}')
@@ -398,7 +398,7 @@ class Shown(Asking):
         for text in (["user:paula"], [self.top("per-key")[0]["digest"][:8]]):
             self.frees("per-key", text, "paulas-key", 2)
 
-    def test_a_label_of_several_clients_asks_for_a_digest(self):
+    def test_an_ambiguous_label_asks_for_a_digest(self):
         self.begin(rule("per-key", "1/day", burst=1, key='["api_key"]'))
         for key in ("adas-first", "adas-second"):
             self.assertEqual(self.statuses(self.weir.port, 2, x_api_key=key), [200, 429])
@@ -410,14 +410,14 @@ class Shown(Asking):
             self.assertEqual(self.command("keys", "reset", "per-key", each["digest"])[0], 0)
         self.assertEqual(self.weir.get("/", x_api_key="adas-second").status, 200)
 
-    def test_several_parts_are_named_by_one_label_or_a_text_each(self):
+    def test_a_key_of_several_parts_is_named_by_a_label_or_a_text_each(self):
         self.begin(rule("per-path", "1/day", burst=1, key='["api_key", "path"]'), rule("users", "9/day", key='["user"]'))
         self.assertEqual(self.statuses(self.weir.port, 2, x_api_key="paulas-key"), [200, 429])
         for text in (["user:paula", "path:/"], ["api_key of paula path:/"]):
             self.frees("per-path", text, "paulas-key", 1)
         self.assertEqual(self.keys("rule=users&key=user:paula")[1]["limits"][0]["limit"], 9)
 
-    def test_an_unknown_key_is_an_error_and_not_a_whole_limit(self):
+    def test_an_unknown_key_is_an_error(self):
         self.begin(rule("per-key", "10/day", key='["api_key"]'), rule("per-ip", "10/day", key='["ip"]'), rule("all", "10/day", key="[]"))
         for name, text in (("per-key", "user:nobody"), ("per-key", "0" * 32), ("per-key", "27de914d"), ("per-key", "paulas-kye"),
                            ("per-ip", "203.0.113.9"), ("per-ip", "0" * 32)):
@@ -464,14 +464,14 @@ class Reset(Asking):
             self.assertEqual(self.keys(f"rule={name}&key=127.0.0.1")[1]["limits"][0]["remaining"], 0, name)
         self.assertEqual(self.statuses(self.weir.port, 2), [429] * 2)
 
-    def test_what_was_under_way_gives_nothing_back(self):
+    def test_requests_before_a_reset_refund_nothing(self):
         self.five_go_wrong()
 
-    def test_nor_in_redis(self):
+    def test_requests_before_a_reset_refund_nothing_in_redis(self):
         redis = self.start(Redis())
         self.five_go_wrong(state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}/0", timeout = "2s" }}')
 
-    def test_nor_in_a_cluster(self):
+    def test_requests_before_a_reset_refund_nothing_in_a_cluster(self):
         nodes = [self.start(Node()) for _ in range(3)]
         form(nodes)
         self.five_go_wrong(state=state(nodes, timeout="1s"))
@@ -492,7 +492,7 @@ class Shared(Asking):
         names = sorted(name.decode() for name in self.redis.command("KEYS", "*"))
         return {name: (self.redis.command("DUMP", name), self.redis.command("PEXPIRETIME", name)) for name in names}
 
-    def test_redis_is_asked_and_stays_as_it_is_to_the_last_bit(self):
+    def test_explaining_leaves_redis_unchanged(self):
         self.assertEqual(self.weir.get("/queue").status, 200)
         eventually(lambda: self.keys("rule=busy&key=127.0.0.1")[1]["limits"][0]["remaining"] == 2, "nothing is under way")
         before = self.dump()
@@ -506,7 +506,7 @@ class Shared(Asking):
         self.assertEqual(self.statuses(self.weir.port, 2), [200, 429])
         self.assertEqual(self.explain(ip="127.0.0.1")["verdict"]["status"], 429)
 
-    def test_a_key_is_given_back_in_redis_and_in_what_this_weir_knows(self):
+    def test_a_reset_covers_redis_and_this_weirs_caches(self):
         self.assertEqual(self.statuses(self.weir.port, 4), [200, 200, 429, 429])
         for name in ("bucket", "window", "weighted", "log"):
             status, said = self.keys(f"rule={name}&key=127.0.0.1", "DELETE")
@@ -514,7 +514,7 @@ class Shared(Asking):
             self.assertEqual(self.keys(f"rule={name}&key=127.0.0.1")[1]["limits"][0]["remaining"], 2, name)
         self.assertEqual(self.statuses(self.weir.port, 3), [200, 200, 429], "nobody remembers the refusal")
 
-    def test_without_redis_it_says_so_and_what_goes_on(self):
+    def test_without_redis_the_explanation_says_what_applies(self):
         self.redis.kill()
         eventually(lambda: "note" in self.keys("rule=bucket&key=127.0.0.1")[1]["limits"][0], "it is away")
         said = self.explain(ip="127.0.0.1")

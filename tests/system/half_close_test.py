@@ -43,7 +43,7 @@ class HalfClose(TestCase):
             other.leave()
             eventually(lambda: weir.metric("weir_client_errors_total", kind="left") > left, "a reset is noticed")
 
-    def test_a_client_that_ends_its_sending_gets_its_answer(self):
+    def test_a_half_closed_client_gets_its_response(self):
         weir = self.slow()
         for data in (GET, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc",
                      b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
@@ -70,14 +70,14 @@ class HalfClose(TestCase):
         self.assertEqual([client.read().status for client in clients], [200] * 4)
         self.assertEqual(weir.metric("weir_client_errors_total"), 0)
 
-    def test_a_request_that_waits_for_a_server_with_room_is_answered(self):
+    def test_a_request_that_waits_for_a_free_server_is_answered(self):
         weir = self.slow(upstream='servers = [{ address = "SERVER", max_in_flight = 1 }]\nmax_wait = "15s"')
         clients = [self.half_close(weir) for _ in range(3)]
         self.assertTrue(self.asked.acquire(timeout=PATIENCE))
         self.may_answer.set()
         self.assertEqual([client.read().status for client in clients], [200] * 3)
 
-    def test_a_request_that_is_not_whole_is_answered_400(self):
+    def test_an_incomplete_request_gets_400(self):
         weir = self.slow(rules=rule("words", "1000/s", match='{ path = "/words", body_contains = ["x"] }'))
         self.may_answer.set()
         for path in (b"/words", b"/"):
@@ -93,7 +93,7 @@ class HalfClose(TestCase):
         client.leave()
         self.await_metric(weir, 1, "weir_client_errors_total", kind="left")
 
-    def test_on_a_unix_socket_who_closes_has_left_and_who_half_closes_has_not(self):
+    def test_a_unix_socket_distinguishes_close_from_half_close(self):
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-half-"))
         weir = self.slow(listener=f'[[ listener ]]\naddress = "unix:{folder}/s"')
         self.addCleanup(self.may_answer.set)
@@ -110,7 +110,7 @@ class HalfClose(TestCase):
         with stays:
             self.assertEqual(read_response(Wire(stays)).body, b"late")
 
-    def test_over_tls_too(self):
+    def test_a_half_closed_tls_client_gets_its_response(self):
         with tempfile.TemporaryDirectory() as folder:
             files = make_certificate(folder)
         upstream = self.start(Upstream(answer(b"late")))
@@ -119,7 +119,7 @@ class HalfClose(TestCase):
         clients = [self.half_close(weir, tls=client_tls(files["edge.crt"])) for _ in range(3)]
         self.assertEqual([client.read().body for client in clients], [b"late"] * 3)
 
-    def test_a_key_has_such_requests_end(self):
+    def test_half_close_end_ends_such_requests(self):
         weir = self.slow(server='half_close = "end"')
         self.addCleanup(self.may_answer.set)
         client = self.half_close(weir)

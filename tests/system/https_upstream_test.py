@@ -72,7 +72,7 @@ class Secure(TestCase):
         self.assert_own_error(weir.get("/"), 502)
         weir.wait_for(rf"is out for .*: its TLS handshake failed: {why}")
 
-    def test_a_server_is_believed_by_its_authority_and_its_name(self):
+    def test_a_server_is_verified_by_its_authority_and_its_name(self):
         upstream = self.serve()
         weir = self.weir(upstream)
         with weir.connect() as client:
@@ -81,7 +81,7 @@ class Secure(TestCase):
         self.assertEqual(upstream.connections, 1, "connections are kept")
         self.assertEqual(upstream.exchanges[0].head["x-forwarded-proto"], "http")
 
-    def test_a_body_of_megabytes_goes_both_ways(self):
+    def test_megabytes_pass_in_both_directions(self):
         upstream = self.serve(lambda exchange: exchange.send(answer(exchange.read_body())))
         body = bytes(range(256)) * (1 << 15)
         held = rule("words", "100/s", key="[]", match='{ body_contains = "never", max_body = "16MiB" }')
@@ -89,7 +89,7 @@ class Secure(TestCase):
             with self.weir(upstream, rules=rules).connect() as client:
                 self.assertTrue(client.request("POST", "/", body=body).body == body)
 
-    def test_whoever_is_not_believed_is_not_reached_and_the_log_says_why(self):
+    def test_an_untrusted_server_gets_nothing_and_the_log_says_why(self):
         upstream = self.serve()
         make_certificate(self.folder, "stranger", "api.test")
         plain = self.start(Plain())
@@ -105,14 +105,14 @@ class Secure(TestCase):
         self.assertEqual(weir.get("/").body, b"secret")
         weir.wait_for('warning.*upstream "api" believes any certificate')
 
-    def test_another_server_gets_the_request_and_a_good_one_is_tried_again(self):
+    def test_requests_go_to_another_server_if_the_handshake_fails(self):
         good, bad = self.serve(), self.start(Plain())
         weir = self.weir(bad, good, more='balance = "round_robin"', rules=rule("few", "6/day"))
         self.assertEqual(self.statuses(weir.port, 7), [200] * 6 + [429])
         self.assertEqual(weir.metric("weir_upstream_healthy", server=bad.address), 0)
         self.assertEqual(len(weir.wait_for("its TLS handshake failed")), 1)
 
-    def test_weir_shows_its_own_certificate_where_it_is_asked_for_one(self):
+    def test_weir_presents_its_own_certificate_on_request(self):
         make_authority(self.folder, "clients")
         make_client_certificate(self.folder, "edge", "/CN=edge", authority="clients")
         upstream = self.serve(clients="clients")
@@ -121,7 +121,7 @@ class Secure(TestCase):
         self.assertEqual(weir.get("/").status, 200)
         self.assert_own_error(self.weir(upstream, tls=trusted).get("/"), 502)
 
-    def test_a_chain_of_any_size_is_read_to_its_end(self):
+    def test_a_chain_of_any_size_is_read(self):
         """Some chains arrive in pieces that end where weir lets other work run."""
         names = ",".join(f"DNS:name-{number}.of.a.certificate.that.is.fat.test" for number in range(130))
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
@@ -140,7 +140,7 @@ class Secure(TestCase):
         weir = self.weir(upstream, server="", more="max_idle = 0").port
         eventually(lambda: get(weir).status == 200 and any(self.resumed), "a later connection resumes an earlier one")
 
-    def test_an_answer_that_ends_with_the_connection_has_to_end_with_a_word(self):
+    def test_a_response_without_length_must_end_with_close_notify(self):
         def cut(exchange):
             exchange.send(b"HTTP/1.1 200 OK\r\n\r\nall of it")
             if exchange.target == "/whole":
@@ -152,7 +152,7 @@ class Secure(TestCase):
         with self.assertRaises((EOFError, ConnectionError)):
             weir.get("/cut")
 
-    def test_what_a_server_sends_unasked_is_no_answer(self):
+    def test_unrequested_data_of_a_server_is_no_response(self):
         def twice(exchange):
             exchange.wire.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)  # two records that arrive together
             exchange.send(answer(b"first"))
@@ -163,7 +163,7 @@ class Secure(TestCase):
         with weir.connect() as client:
             self.assertEqual([client.get("/").body for _ in range(6)], [b"first"] * 6)
 
-    def test_health_is_asked_by_tls_as_well(self):
+    def test_health_checks_use_tls(self):
         upstream = self.serve()
         probes = 'health = { path = "/well", interval = "50ms", unhealthy_after = 1 }'
         weir = self.weir(upstream, more=probes)
@@ -171,7 +171,7 @@ class Secure(TestCase):
         self.assertEqual(weir.metric("weir_upstream_healthy"), 1)
         self.weir(upstream, tls='ca = "server.crt"', more=probes).wait_for("is down: its TLS handshake failed: IP address mismatch")
 
-    def test_who_is_asking_stands_ahead_of_tls(self):
+    def test_the_proxy_header_comes_before_tls(self):
         heard = []
 
         def hear(sock):
@@ -190,7 +190,7 @@ class Secure(TestCase):
         self.assertEqual(set(heard[2:]), {(0x20,)}, "and speak for themselves")
         self.assertEqual(probed.metric("weir_upstream_healthy"), 1)
 
-    def test_a_websocket_goes_by_tls_too(self):
+    def test_a_websocket_passes_over_tls(self):
         def switch(exchange):
             exchange.send(b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
             exchange.send(exchange.wire.read_exactly(5))

@@ -48,7 +48,7 @@ class Kept(Upgrade):
 
 
 class Tls(Kept):
-    def test_a_limit_is_exact_over_connections_that_are_kept(self):
+    def test_a_limit_is_exact_over_kept_connections(self):
         weir = self.secure(rules=LIMIT)
         kept = [self.connect(weir) for _ in range(3)]
         self.assertEqual(kept[0].get("/").status, 200)
@@ -59,7 +59,7 @@ class Tls(Kept):
         self.assertTrue(all(client.closed() for client in kept))
         self.assert_old_one_decided(weir, 0, *kept)
 
-    def test_whose_they_are_is_known(self):
+    def test_the_new_process_knows_the_clients(self):
         weir = self.secure(rules=rule("per-subject", "1/day", key='["cert:subject"]') + rule("per-address", "2/day", key='["ip"]'))
         kept = [self.connect(weir, "alice", source="127.0.0.2"), self.connect(weir, source="127.0.0.2"), self.connect(weir, "alice")]
         weir.upgrade()
@@ -68,7 +68,7 @@ class Tls(Kept):
             self.assertEqual((head["x-forwarded-for"], head["x-forwarded-proto"]), ("127.0.0.2", "https"))
         self.assertEqual(self.connect(weir, source="127.0.0.2").get("/").status, 429)
 
-    def test_bodies_come_whole_both_ways(self):
+    def test_bodies_pass_completely_in_both_directions(self):
         body = bytes(range(256)) * 8192  # larger than the sockets' buffers
         self.upstream.reply = lambda exchange: exchange.send(answer(exchange.read_body()))
         weir = self.secure()
@@ -79,7 +79,7 @@ class Tls(Kept):
         self.assertTrue(kept.closed())
         self.assert_old_one_decided(weir, 0, kept)
 
-    def test_a_request_that_has_begun_to_come_is_the_new_ones(self):
+    def test_a_partly_received_request_is_served_by_the_new_process(self):
         weir = self.secure(rules=LIMIT)
         kept = self.connect(weir)
         kept.send(b"GET / HTTP/1.1\r\nHost: ")
@@ -89,7 +89,7 @@ class Tls(Kept):
         self.assertEqual(kept.read().status, 429)
         self.assert_old_one_decided(weir, 0, kept)
 
-    def test_of_requests_sent_together_one_is_answered_and_the_others_by_nobody(self):
+    def test_only_the_first_of_several_pipelined_requests_is_answered(self):
         """As after every response that announces the end of the connection."""
         weir = self.secure(rules=LIMIT)
         kept = self.connect(weir)
@@ -100,7 +100,7 @@ class Tls(Kept):
         self.assertTrue(kept.closed())
         self.assertEqual(int(self.connect(weir).get("/")["x-ratelimit-remaining"]), 1)
 
-    def test_a_connection_may_change_its_protocol(self):
+    def test_a_kept_connection_can_change_its_protocol(self):
         self.upstream.reply = echo
         weir = self.secure()
         kept = self.connect(weir)
@@ -115,7 +115,7 @@ class Tls(Kept):
         self.await_metric(weir, 0, "weir_tunnels_open")
         self.assert_old_one_decided(weir, 0)
 
-    def test_a_client_that_leaves_is_missed(self):
+    def test_a_client_that_leaves_is_noticed(self):
         weir = self.secure()
         release = self.hold_requests()
         kept = self.connect(weir)
@@ -127,7 +127,7 @@ class Tls(Kept):
         self.assert_old_one_decided(weir, 0)
         release.set()
 
-    def test_requests_pass_through_a_process_that_has_been_replaced_itself(self):
+    def test_requests_pass_through_a_replaced_process(self):
         weir = self.secure(rules=LIMIT)
         kept = self.connect(weir)
         weir.upgrade()
@@ -142,7 +142,7 @@ class Tls(Kept):
         weir.ended.clear()
         weir.wait_for("upgrade: requests decided here since the other took over: 0$", 2)
 
-    def test_a_certificate_that_is_renewed_meanwhile_changes_nothing_for_them(self):
+    def test_a_renewed_certificate_does_not_affect_kept_connections(self):
         weir = self.secure(server='certificate_check = "20ms"', rules=LIMIT)
         kept = self.connect(weir)
         weir.upgrade()
@@ -157,7 +157,7 @@ class Tls(Kept):
         self.assertEqual((said.status, said["connection"]), (200, "close"))
         self.assert_old_one_decided(weir, 0, kept)
 
-    def test_of_a_listener_that_the_new_process_does_not_have_they_are_served_once_more(self):
+    def test_connections_of_a_removed_listener_are_served_once_more(self):
         weir = self.secure(rules=LIMIT)
         kept = self.connect(weir)
         text = (weir.folder / "weir.toml").read_text()
@@ -167,7 +167,7 @@ class Tls(Kept):
         self.assertEqual((said.status, said["connection"], said["x-ratelimit-remaining"]), (200, "close", "2"))
         self.assert_old_one_decided(weir, 0, kept)
 
-    def test_where_the_new_process_is_told_to_end_they_are_served_by_the_old_one(self):
+    def test_the_old_process_serves_them_if_the_new_one_ends(self):
         weir = self.secure()
         release = self.hold_requests()
         kept = [self.connect(weir) for _ in range(2)]
@@ -181,7 +181,7 @@ class Tls(Kept):
         self.assertEqual([(said.status, said["connection"]) for said in answers], [(200, "close")] * 2)
         self.assert_old_one_decided(weir, 1, *kept)
 
-    def test_where_nobody_takes_them_they_are_served_once_more(self):
+    def test_connections_that_nobody_takes_are_served_once_more(self):
         weir = self.secure()
         weir.install(IMPOSTOR % 'channel.send(b"serving"); hear(b"over"); os._exit(0)')
         kept = self.connect(weir)
@@ -193,7 +193,7 @@ class Tls(Kept):
         self.assertEqual(weir.process.wait(PATIENCE), 0)
         weir.signal = lambda _: None
 
-    def test_the_drain_ends_what_is_relayed(self):
+    def test_the_drain_ends_relayed_connections(self):
         weir = self.secure()
         self.hold_requests()
         weir.write((weir.folder / "weir.toml").read_text().replace('drain = "5s"', 'drain = "100ms"'))
@@ -209,7 +209,7 @@ class Tls(Kept):
 
 
 class Preambles(Kept):
-    def test_what_a_proxy_has_told_goes_over_and_the_connection_stays(self):
+    def test_proxy_header_data_is_passed_on_and_the_connection_stays(self):
         weir = self.weir(listener=PROXIED, client=TRUSTED, rules=rule(limit="3/day", key='["ip"]'))
         kept = [self.enterContext(weir.connect()) for _ in range(2)]
         for client, preamble in zip(kept, (first(), b"PROXY UNKNOWN\r\n")):
@@ -222,7 +222,7 @@ class Preambles(Kept):
         self.assertEqual([client.get("/").status for client in kept], [429, 429])
         self.assert_old_one_decided(weir, 0)
 
-    def test_and_of_tls_behind_it(self):
+    def test_proxy_header_data_is_passed_on_for_tls(self):
         weir = self.secure(TLS + "\n" + PROXIED, client=TRUSTED)
         kept = self.connect(weir, ahead=first())
         weir.upgrade()
@@ -232,7 +232,7 @@ class Preambles(Kept):
 
 
 class Plain(Kept):
-    def test_more_than_goes_with_a_socket_is_the_new_ones_as_well(self):
+    def test_data_that_does_not_fit_beside_a_socket_is_passed_on_too(self):
         weir = self.weir(rules=LIMIT, server='max_head = "64KiB"')
         release = self.hold_requests()
         kept = self.enterContext(weir.connect())

@@ -58,7 +58,7 @@ class KeyTypes(TestCase):
             for version in ("-tls1_2", "-tls1_3"):
                 self.assertEqual(self.shown(weir, version, sni="edge.test"), "new", "ECDSA costs less where both will do")
 
-    def test_the_name_comes_before_the_type_of_the_key(self):
+    def test_the_name_has_priority_over_the_key_type(self):
         make(self.folder, "first", "rsa", "edge.a.test")
         make(self.folder, "other", "ecdsa", "other.a.test")
         make(self.folder, "both", "ecdsa", "*.a.test")
@@ -68,14 +68,14 @@ class KeyTypes(TestCase):
         self.assertIsNone(self.shown(weir, "-sigalgs", RSA, sni="other.a.test"), "nobody else's certificate is shown for it")
         self.assert_each_gets_its_own(weir, None, "first", "both")
 
-    def test_three_types_of_keys(self):
+    def test_three_key_types_can_be_combined(self):
         for kind in KEYS:
             make(self.folder, kind, kind, "edge.test")
         weir = self.weir(*KEYS)
         self.assert_each_gets_its_own(weir, "edge.test", "rsa", "ecdsa")
         self.assertEqual(self.shown(weir, "-sigalgs", "ed25519", sni="edge.test"), "ed25519")
 
-    def test_each_is_renewed_and_has_its_metric(self):
+    def test_each_certificate_is_renewed_and_has_its_metric(self):
         make(self.folder, "old", "rsa", "edge.test", days=30)
         make(self.folder, "new", "ecdsa", "edge.test", days=40)
         weir = self.weir("old", "new", server='certificate_check = "20ms"')
@@ -92,7 +92,7 @@ class KeyTypes(TestCase):
             eventually(lambda name=name, before=before: good_until(name) > before + 40 * 86_400, "the renewed one is in force")
         self.assert_each_gets_its_own(weir, "edge.test", "old", "new")
 
-    def test_each_has_its_own_staple(self):
+    def test_each_certificate_has_its_own_staple(self):
         for name, kind in (("old", "rsa"), ("new", "ecdsa")):
             make(self.folder, name, kind, "edge.test")
             self.respond(name)
@@ -117,7 +117,7 @@ class KeyTypes(TestCase):
                            self.folder / f"{name}.ocsp", "-ndays", "3"]):
             subprocess.run(["openssl", "ocsp", *arguments], check=True, capture_output=True)
 
-    def test_a_certificate_that_no_client_can_get_is_a_warning(self):
+    def test_a_certificate_that_no_client_can_get_causes_a_warning(self):
         make(self.folder, "first", "rsa", "*.edge.test")
         make(self.folder, "behind", "rsa", "a.edge.test")
         make(self.folder, "nameless", "ecdsa")

@@ -26,7 +26,7 @@ class Limits(TestCase):
     def weir(self, *rules, files=None, **more):
         return self.start(Weir(config(self.upstream.port, rules="\n".join(rules), **more), files))
 
-    def test_a_burst_then_429_and_admitted_after_retry_after(self):
+    def test_after_a_burst_429_until_retry_after(self):
         weir = self.weir(rule(limit='1/2s', key='["ip"]', burst=3))
         with weir.connect() as client:
             self.assertEqual([client.get("/").status for _ in range(3)], [200] * 3)
@@ -36,7 +36,7 @@ class Limits(TestCase):
             self.assertEqual(client.get("/").status, 200)
         self.assertEqual(len(self.upstream.exchanges), 4)
 
-    def test_an_upstream_counts_for_all_routes_that_lead_to_it(self):
+    def test_an_upstream_key_counts_all_routes_to_it(self):
         other = f'[[upstream]]\nname = "other"\nservers = ["127.0.0.1:{self.upstream.port}"]\n'
         routes = "".join(f'[[route]]\nmatch = {{ path = "/{path}" }}\nupstream = "{name}"\n'
                          for path, name in (("a", "api"), ("b", "api"), ("c", "other")))
@@ -45,7 +45,7 @@ class Limits(TestCase):
         statuses = [get(weir.port, path).status for path in ("/a", "/b", "/a", "/b", "/c", "/c", "/c", "/d", "/d", "/d")]
         self.assertEqual(statuses, [200, 200, 429, 429, 200, 200, 429, 200, 200, 200])
 
-    def test_what_met_only_a_dead_connection_is_given_back(self):
+    def test_a_request_that_met_only_a_dead_connection_is_refunded(self):
         weir = self.weir(rule(limit="10/day", key="[]"))
         with weir.connect() as client:
             self.assertEqual(client.get("/")["x-ratelimit-remaining"], "9")
@@ -72,13 +72,13 @@ class Limits(TestCase):
         self.assertEqual(refused["ratelimit"], f'"per-ip";r=0;t={wait}')
         self.assertLessEqual(abs(int(refused["x-ratelimit-reset"]) - time.time() - 6), 2)
 
-    def test_admitted_answers_say_what_is_left(self):
+    def test_admitted_responses_show_what_is_left(self):
         weir = self.weir(rule(limit="10/day", key='["ip"]'))
         with weir.connect() as client:
             self.assertEqual([client.get("/")["x-ratelimit-remaining"] for _ in range(3)], ["9", "8", "7"])
             self.assertRegex(client.get("/")["ratelimit"], r'^"per-ip";r=6;t=\d+$')
 
-    def test_of_an_upstream_that_limits_as_well_the_stricter_is_told(self):
+    def test_the_stricter_of_weirs_and_the_upstreams_limit_is_shown(self):
         said = 'X-RateLimit-Limit: 3\r\nX-RateLimit-Remaining: {}\r\nRateLimit: "theirs";r=1\r\n'
         weir = self.weir(rule(limit="10/day", key='["ip"]'))
         for theirs, limits, left in ((20, ["10"], ["9"]), (2, ["3"], ["2"])):
@@ -92,7 +92,7 @@ class Limits(TestCase):
         response = weir.get("/")
         self.assertEqual(("x-ratelimit-limit" in response, "ratelimit" in response), (False, True))
 
-    def test_problem_details_where_asked_for(self):
+    def test_problem_details_are_sent_on_request(self):
         weir = self.weir(rule(limit="1/day"))
         weir.get("/")
         refused = weir.get("/", accept="application/problem+json")
@@ -100,7 +100,7 @@ class Limits(TestCase):
         problem = refused.json()
         self.assertEqual((problem["status"], problem["violated-policies"]), (429, ["per-ip"]))
 
-    def test_an_early_error_tells_nothing_of_another_client(self):
+    def test_an_early_error_reveals_nothing_about_another_client(self):
         weir = self.weir(rule(limit="1/day"), server='max_body = "1KiB"')
         for _ in range(8):  # so that the memory of both workers has been used
             weir.get("/")
@@ -109,7 +109,7 @@ class Limits(TestCase):
             self.assertEqual(refused.status, 413)
             self.assertEqual([refused[name] for name in ("ratelimit", "x-ratelimit-limit", "retry-after")], [None] * 3)
 
-    def test_the_count_is_exact_among_many_clients(self):
+    def test_the_count_is_exact_for_many_clients(self):
         weir = self.weir(rule(limit="1/day", burst=100, key="[]"))
         statuses = sum(together(8, lambda _: self.statuses(weir.port, 50)), [])
         self.assertEqual((statuses.count(200), statuses.count(429)), (100, 300))
@@ -120,20 +120,20 @@ class Limits(TestCase):
         weir = self.weir(rule(limit="1/day", burst=4, algorithm='"gcra"', key='["ip"]'))
         self.assertEqual(self.statuses(weir.port, 8), [200] * 5 + [429] * 3)
 
-    def test_a_refused_request_consumes_nothing_anywhere(self):
+    def test_a_refused_request_is_not_charged_by_any_rule(self):
         weir = self.weir(rule("everybody", "1/day", burst=5, key="[]"), rule("each", "1/day", burst=2, key='["api_key"]'))
         self.assertEqual(self.statuses(weir.port, 4, x_api_key="a"), [200, 200, 429, 429])
         self.assertEqual(self.statuses(weir.port, 4, x_api_key="b"), [200, 200, 429, 429])
         self.assertEqual(self.statuses(weir.port, 4, x_api_key="c"), [200, 429, 429, 429])
         self.assertEqual(get(weir.port, x_api_key="d").json()["rule"], "everybody")
 
-    def test_of_several_refusals_the_longest_wait_is_reported(self):
+    def test_the_longest_wait_of_several_refusals_is_reported(self):
         weir = self.weir(rule("short", "1/10s", key="[]"), rule("long", "1/h", key="[]"))
         weir.get("/")
         refused = weir.get("/")
         self.assertEqual((refused.json()["rule"], refused["retry-after"]), ("long", "3600"))
 
-    def test_tiers_from_the_keys_file(self):
+    def test_tiers_come_from_the_keys_file(self):
         tiers = '{ free = { limit = "1/day", burst = 1 }, pro = { limit = "1/day", burst = 3 } }'
         weir = self.weir(rule(limit="1/day", burst=2, key='["api_key|ip"]', tiers=tiers), client='keys = "keys.toml"',
                          files={"keys.toml": KEYS})
@@ -167,7 +167,7 @@ class Limits(TestCase):
         self.assertEqual(get(weir.port, x_forwarded_for="2001:db8:0:1:ffff::2").status, 429)
         self.assertEqual(get(weir.port, x_forwarded_for="2001:db8:0:2::1").status, 200)
 
-    def test_a_user_is_believed_from_trusted_proxies_alone(self):
+    def test_user_headers_count_only_from_trusted_proxies(self):
         user = 'user = { header = "X-User-ID" }'
         believed = self.weir(rule(limit="1/day", key='["user|ip"]'), client=f'trusted_proxies = ["127.0.0.0/8"]\n{user}')
         self.assertEqual([get(believed.port, x_user_id=user).status for user in "ab"], [200, 200])
@@ -178,19 +178,19 @@ class Limits(TestCase):
         weir = self.weir(rule(limit="1/day", key='["api_key|ip"]'))
         self.assertEqual([weir.get("/").status, get(weir.port, x_api_key="127.0.0.1").status], [200, 200])
 
-    def test_one_endpoint(self):
+    def test_a_rule_can_limit_one_endpoint(self):
         weir = self.weir(rule("login", "1/day", key='["ip"]', match='{ path = "/login", methods = ["POST"] }'))
         with weir.connect() as client:
             self.assertEqual([client.request("POST", path).status for path in ("/login", "//login", "/./login", "/%6cogin")],
                              [200, 429, 429, 429])
             self.assertEqual([client.get("/login").status, client.request("POST", "/login/").status], [200, 200])
 
-    def test_shadow_refuses_nobody_and_counts(self):
+    def test_a_shadow_rule_counts_and_refuses_nothing(self):
         weir = self.weir(rule("tried", "1/day", key="[]", mode='"shadow"'), rule("real", "1/day", burst=3, key="[]"))
         self.assertEqual(self.statuses(weir.port, 5), [200] * 3 + [429] * 2)
         eventually(lambda: weir.metric("weir_decisions_total", rule="tried", outcome="shadow_refused") >= 2, "two shadow refusals")
 
-    def test_what_a_missing_attribute_does(self):
+    def test_on_missing_decides_about_missing_attributes(self):
         for name, key, on_missing, expected in (("skipped", '["api_key"]', "skip", [200, 200]),
                                                 ("by ip", '["api_key"]', "ip", [200, 429]),
                                                 ("credential", '["api_key"]', "reject", [401, 401]),
@@ -199,12 +199,12 @@ class Limits(TestCase):
                 weir = self.weir(rule(limit="1/day", key=key, on_missing=f'"{on_missing}"'))
                 self.assertEqual(self.statuses(weir.port, 2), expected)
 
-    def test_what_weir_answers_itself_is_charged(self):
+    def test_weirs_own_responses_are_charged(self):
         weir = self.weir(rule(limit="1/day", burst=2, key="[]"),
                          routes='[[route]]\nmatch = { path = "/pong" }\nrespond = { status = 200, body = "pong" }')
         self.assertEqual([weir.get("/pong").body, weir.get("/nowhere").status, weir.get("/pong").status], [b"pong", 404, 429])
 
-    def test_a_refused_upload_leaves_the_client_its_429(self):
+    def test_a_refused_upload_still_gets_its_429(self):
         weir = self.weir(rule(limit="1/day", key="[]"))
         weir.get("/")
         with weir.connect() as client:

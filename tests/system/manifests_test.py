@@ -42,7 +42,7 @@ def seconds(text):
 
 
 class Kubernetes(TestCase):
-    def test_there_are_manifests(self):
+    def test_the_documents_have_manifests(self):
         self.assertGreaterEqual({document["kind"] for _, document in manifests()}, {"ConfigMap", "Deployment", "Service"})
 
     @needs_schemas
@@ -52,13 +52,13 @@ class Kubernetes(TestCase):
                 self.assertEqual(self.faults(document), "")
 
     @needs_schemas
-    def test_a_misspelt_field_is_a_fault(self):
+    def test_a_misspelt_field_is_found(self):
         deployment, container = self.weir_container()
         container["livenessProb"] = container.pop("livenessProbe")
         self.assertRegex(self.faults(deployment), "livenessProb.* does not exist")
 
     @needs_schemas
-    def test_a_value_of_a_wrong_type_is_a_fault(self):
+    def test_a_value_of_a_wrong_type_is_found(self):
         deployment, container = self.weir_container()
         container["ports"][0]["containerPort"] = "8080"
         self.assertIn("Type 'string' is not assignable to type 'number'", self.faults(deployment))
@@ -113,7 +113,7 @@ class Compose(TestCase):
                 self.assertEqual(self.faults(document), [])
 
     @needs_schemas
-    def test_a_misspelt_field_is_a_fault(self):
+    def test_a_misspelt_field_is_found(self):
         document = dict(compose_files()[0][1])
         document["services"]["weir"]["stop_grace"] = "35s"
         self.assertNotEqual(self.faults(document), [])

@@ -56,12 +56,12 @@ class Monitoring(TestCase):
     def test_promtool_accepts_the_rules(self):
         self.promtool("check", "rules", str(RULES))
 
-    def test_rules_ask_for_metrics_that_there_are(self):
+    def test_rules_use_only_existing_metrics(self):
         asked = "\n".join(line for line in RULES.read_text().splitlines() if not line.lstrip().startswith(("#", "annotations")))
         self.assertGreater(len(NAME.findall(asked)), 15)
         self.assert_told(asked, RULES.name)
 
-    def test_panels_ask_for_metrics_that_there_are(self):
+    def test_panels_use_only_existing_metrics(self):
         board = json.loads(BOARD.read_text())
         asked = list(expressions(board["panels"]))
         self.assertGreater(len(asked), 30)
@@ -70,7 +70,7 @@ class Monitoring(TestCase):
         for variable in board["templating"]["list"]:
             self.assert_told(variable["query"], variable["name"])
 
-    def test_panels_are_promql(self):
+    def test_panels_have_valid_promql(self):
         groups = [{"record": f"panel:{number}:check", "expr": expression.replace("$__rate_interval", "1m").replace("$instance", ".*").replace("$rule", ".*")}
                   for number, (_, expression) in enumerate(expressions(json.loads(BOARD.read_text())["panels"]))]
         with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +78,7 @@ class Monitoring(TestCase):
             path.write_text(json.dumps({"groups": [{"name": "panels", "rules": groups}]}))  # JSON is YAML
             self.promtool("check", "rules", str(path))
 
-    def test_no_two_panels_lie_on_each_other(self):
+    def test_panels_do_not_overlap(self):
         taken = set()
         for panel in json.loads(BOARD.read_text())["panels"]:
             place = panel["gridPos"]
@@ -87,7 +87,7 @@ class Monitoring(TestCase):
             self.assertLessEqual(place["x"] + place["w"], 24)
             taken |= cells
 
-    def test_every_metric_is_described_in_the_documentation(self):
+    def test_every_metric_is_documented(self):
         said = (DOCKER.parent / "docs" / "metrics.md").read_text()
         self.assertEqual([name for name in sorted(self.names) if f"`{name}" not in said], [])
 

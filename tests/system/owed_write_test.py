@@ -154,7 +154,7 @@ upstream = "api"
                     everything.append(statuses)
         return everything
 
-    def test_a_408_never_follows_a_part_of_100_continue(self):
+    def test_a_408_never_follows_part_of_100_continue(self):
         self.start_weir()
 
         def ask(clients):
@@ -165,7 +165,7 @@ upstream = "api"
         self.assertIn([100, 408], everything)
         self.assertIn([200, 100, 408], everything)
 
-    def test_an_error_of_weirs_never_follows_a_part_of_an_early_answer(self):
+    def test_an_error_never_follows_part_of_an_early_response(self):
         """The server responds before it has the body, which then turns out to be too large."""
         asked = []
 
@@ -187,7 +187,7 @@ upstream = "api"
 
         self.at_every_level(ask)
 
-    def test_a_refused_head_never_follows_a_part_of_a_page(self):
+    def test_a_400_never_follows_part_of_a_page(self):
         self.start_weir()
 
         def ask(clients):

@@ -58,7 +58,7 @@ class Packaging(TestCase):
         self.assertRegex((PACKAGING / "debian/copyright").read_text(), r"(?m)^Copyright: .* the authors of weir\nLicense: Apache-2.0$")
         self.assertRegex((PACKAGING.parent / "docker/Dockerfile").read_text(), r"(?m)^COPY LICENSE /usr/share/doc/weir/LICENSE$")
 
-    def test_the_licences_of_what_the_binary_holds_are_shipped(self):
+    def test_the_licences_of_linked_libraries_are_shipped(self):
         shipped = " ".join((PACKAGING / "debian/copyright").read_text().replace("\n .", "\n").split())
         theirs = pathlib.Path("/usr/share/doc/libjs-dygraphs/copyright").read_text()
         for holder in re.findall(r"(?m)(\w+) <\S+@\S+>$", theirs.partition("Some tests additionally")[0]):
@@ -67,7 +67,7 @@ class Packaging(TestCase):
         self.assertIn("Neither the name of the University nor the names of its contributors", shipped, "CLI11's")
         self.assertRegex((PACKAGING.parent / "docker/Dockerfile").read_text(), r"(?m)^COPY packaging/debian/copyright /usr/share/doc/weir/")
 
-    def test_bash_completes_what_weir_says_it_has(self):
+    def test_bash_completes_commands_and_options(self):
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="weir-bash-"))
         (pathlib.Path(folder) / "edge one.toml").touch()
         bash = self.start(Terminal(folder))
@@ -98,7 +98,7 @@ class Packaging(TestCase):
             self.assertEqual((done.returncode, done.stdout), (0, ""))
 
     @unittest.skipUnless(shutil.which("mandoc"), "./dev deps test installs mandoc")
-    def test_the_manual_says_what_is_typed_behind_a_command_and_what_for(self):
+    def test_the_manual_describes_every_option_and_argument(self):
         shown = subprocess.check_output(["mandoc", "-T", "utf8", PACKAGING / "man/weir.8"], text=True)
         page = re.sub(r"-\s+", "-", " ".join(re.sub(r".\x08", "", shown).split()))
         for command, typed in (("replay", "LOG ..."), ("explain", "[METHOD] URL"), ("keys show", "RULE [PART ...]"), ("keys reset", "RULE [PART ...]")):
@@ -147,7 +147,7 @@ class Packaging(TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"exposure level for weir.service: [01]\.\d OK")
 
-    def test_the_shipped_configuration_is_safe_and_says_what_to_do(self):
+    def test_the_shipped_configuration_is_safe_and_explains_itself(self):
         with tempfile.TemporaryDirectory(prefix="weir-state-") as folder:
             text = re.sub(r"^#.*\n", "", (PACKAGING / "weir.toml").read_text(), flags=re.M)
             listeners = re.findall(r'^address = "([^"]*):\d+"', text, re.M)

@@ -33,33 +33,33 @@ class Bounds(TestCase):
         self.await_metric(weir, number, "weir_client_errors_total", kind="too_many_parameters")
         self.assertEqual(self.upstream.exchanges, [])
 
-    def test_a_query_with_too_many_parameters_is_refused(self):
+    def test_a_query_with_too_many_parameters_is_rejected(self):
         self.refuses(self.weir(costly()), MANY, "the request's query has too many parameters")
 
-    def test_the_bound_is_a_key(self):
+    def test_the_bound_of_parameters_is_configurable(self):
         weir = self.weir(costly(1), server="max_parameters = 3")
         self.refuses(weir, "/?a&b&c&d", "too many parameters")
         self.assertEqual(weir.get("/?a&b&c").status, 200)
 
-    def test_a_key_a_cost_a_route_and_an_identity_are_bounded_as_well(self):
+    def test_keys_costs_routes_and_identities_are_bounded_too(self):
         routes = '[[route]]\nmatch = { query = { debug = "1" } }\nrespond = { status = 204 }\n[[route]]\nupstream = "api"'
         for sections in ({"rules": rule(key='["query:k"]')}, {"rules": rule(key="[]", cost='{ query = "n" }')},
                          {"routes": routes}, {"client": 'api_key = { query = "k" }'}):
             with self.subTest(sections):
                 self.refuses(self.weir(**sections), MANY, "too many parameters")
 
-    def test_a_query_that_nothing_asks_for_goes_on(self):
+    def test_a_query_that_nothing_reads_is_forwarded(self):
         weir = self.weir(rule("posts", key="[]", match='{ methods = ["POST"], query = { a = "b" } }'))
         self.assertEqual(weir.get(MANY).status, 200)
         self.assertEqual(self.upstream.exchanges[0].target, MANY)
 
-    def test_one_name_may_not_be_repeated_without_end(self):
+    def test_repetitions_of_a_name_are_bounded(self):
         weir = self.weir(costly(1))
         self.refuses(weir, "/?" + "&".join(["a=b"] * 17), "repeats the query parameter a too often")
         self.assertEqual(weir.get("/?" + "&".join(["a=b"] * 16)).status, 200)
         self.assertEqual(weir.get("/?" + "&".join(["other=b"] * 500)).status, 200, "nothing asks for that one")
 
-    def test_a_route_is_not_got_round_by_repeating_a_name(self):
+    def test_repeating_a_name_does_not_evade_a_route(self):
         routes = '[[route]]\nmatch = { query = { debug = "1" } }\nrespond = { status = 403 }\n[[route]]\nupstream = "api"'
         weir = self.weir(routes=routes)
         self.assertEqual(weir.get("/?debug=0&debug=1").status, 403)
@@ -72,7 +72,7 @@ class Bounds(TestCase):
             client.send(b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X-Tag: a\r\n" * 17 + b"\r\n")
             self.assertIn("repeats the header X-Tag too often", client.read().json()["message"])
 
-    def test_the_log_says_why(self):
+    def test_the_log_has_the_reason(self):
         folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
         text = config(self.upstream.port, rules=costly(1)).replace('access = "off"', f'access = "{folder}/access.log"')
         weir = self.start(Weir(text))
@@ -80,7 +80,7 @@ class Bounds(TestCase):
         line = eventually(lambda: (folder / "access.log").read_text().strip(), "it is in the log")
         self.assertEqual(json.loads(line)["error"], "too_many_parameters")
 
-    def test_an_explanation_says_so_too(self):
+    def test_an_explanation_has_the_reason(self):
         weir = self.weir(costly(1))
         inquiry = json.dumps({"method": "GET", "path": MANY}).encode()
         with Client(weir.admin) as client:
@@ -89,7 +89,7 @@ class Bounds(TestCase):
 
 
 class Turns(TestCase):
-    def test_requests_that_take_long_to_decide_on_leave_others_their_turn(self):
+    def test_slow_decisions_do_not_delay_other_clients(self):
         """Sixteen requests of milliseconds each would run as one turn of the worker if weir counted requests instead of work."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         log = pathlib.Path(folder) / "access.log"

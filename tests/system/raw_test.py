@@ -173,7 +173,7 @@ class Requests(TestCase):
                 return f"{start} went on: {first.raw}"
         return None
 
-    def test_each_request_of_the_table(self):
+    def test_each_request_has_the_expected_result(self):
         self.assertGreaterEqual(len(raw_requests.CASES), 150)
         self.assertEqual(all_at_once(raw_requests.CASES, self.check), {})
         self.assertEqual(self.judge.faults, [], "the upstream saw what is no request")
@@ -243,7 +243,7 @@ class Responses(TestCase):
                 return f"{start} went on: {answer.raw}"
         return f"a stray answer: {answer.raw}" if "x-stray" in answer else None
 
-    def test_each_answer_of_the_table(self):
+    def test_each_response_has_the_expected_result(self):
         self.assertGreaterEqual(len(raw_responses.CASES), 50)
         self.assertEqual(all_at_once(raw_responses.CASES, self.check), {})
         self.assertEqual(self.judge.faults, [])

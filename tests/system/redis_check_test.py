@@ -39,7 +39,7 @@ class OldRedis(socketserver.ThreadingTCPServer):
 
 
 class RedisCheck(TestCase):
-    def test_one_that_will_do(self):
+    def test_a_suitable_redis_passes(self):
         redis = self.start(Redis())
         status, said, errors = check(redis.url)
         self.assertEqual((status, errors), (0, ""))
@@ -51,7 +51,7 @@ class RedisCheck(TestCase):
             self.assertRegex(said, f"(?m){line}")
         eventually(lambda: redis.command("KEYS", "*") == [], "what it wrote expires")
 
-    def test_json_tells_the_same_to_machines(self):
+    def test_json_has_the_same_findings(self):
         redis = self.start(Redis("--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"))
         text = config(9, state=f'{SECRET}redis = {{ url = "{redis.url}" }}')
         status, said, errors = run_weir("redis-check", "--json", config=text)
@@ -66,7 +66,7 @@ class RedisCheck(TestCase):
         said = json.loads(said)
         self.assertEqual((status, said["ok"], said["nodes"][0]["reachable"]), (1, False, False))
 
-    def test_what_stands_where_the_shared_secret_belongs_is_looked_at(self):
+    def test_a_foreign_value_in_place_of_the_secret_is_found(self):
         redis = self.start(Redis())
         text = config(9, state=f'redis = {{ url = "{redis.url}", prefix = "edge" }}')
         good = "0123456789abcdef" * 2
@@ -89,7 +89,7 @@ class RedisCheck(TestCase):
                 self.assertEqual(errors, "" if holds is None else f"weir: {fault}\n")
         self.assertEqual(check(redis.url, ', prefix = "edge"')[0], 0, "key_secret is set: nobody looks there")
 
-    def test_a_user_who_may_not_ask_for_types_is_told_of_a_foreign_secret_all_the_same(self):
+    def test_a_foreign_secret_is_found_without_the_right_to_ask_for_types(self):
         redis = self.start(Redis())
         redis.command("ACL", "SETUSER", "weir", "on", ">secret", "~weir:*", "+@all", "-type")
         url = redis.url.replace("//", "//weir:secret@")
@@ -100,14 +100,14 @@ class RedisCheck(TestCase):
         self.assertEqual(status, 1)
         self.assertIn("weir:secret holds a value that is no text", errors)
 
-    def test_eviction_is_a_warning(self):
+    def test_eviction_causes_a_warning(self):
         redis = self.start(Redis("--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"))
         status, said, errors = check(redis.url)
         self.assertEqual(status, 0)
         self.assertRegex(said, r"(?m)^  maxmemory +100\.0 MiB, ")
         self.assertRegex(errors, "^weir: warning: eviction: with volatile-ttl")
 
-    def test_a_user_of_too_little_right(self):
+    def test_missing_rights_are_listed(self):
         redis = self.start(Redis())
         rights = ["~weir:*", "-@all", "+evalsha", "+script|load", "+mget", "+set", "+time"]
         redis.command("ACL", "SETUSER", "weir", "on", ">secret", *rights)
@@ -122,7 +122,7 @@ class RedisCheck(TestCase):
         redis.command("ACL", "SETUSER", "weir", "-script|load")
         self.assertRegex(check(url)[2], "(?m)^weir: scripts: NOPERM")
 
-    def test_a_wrong_password_is_said_and_not_shown(self):
+    def test_a_wrong_password_is_reported_but_not_shown(self):
         redis = self.start(Redis())
         redis.command("CONFIG", "SET", "requirepass", "right")
         status, said, errors = check(redis.url.replace("//", "//default:hunter2@"))
@@ -130,7 +130,7 @@ class RedisCheck(TestCase):
         self.assertIn("WRONGPASS", errors)
         self.assertNotIn("hunter2", said + errors)
 
-    def test_a_password_of_any_characters(self):
+    def test_a_password_may_have_any_characters(self):
         redis = self.start(Redis())
         for number, password in enumerate(("p/w", "50%", "a@b", "a:b:", "%2F", "@/:%?#&=", "a b", "{}'|")):
             with self.subTest(password):
@@ -144,14 +144,14 @@ class RedisCheck(TestCase):
         redis.command("ACL", "SETUSER", "reserved", "on", ">p/w@x:?#", "~weir:*", "+@all")
         self.assertEqual(check(redis.url.replace("//", "//reserved:p/w@x:?#@"))[0], 0)
 
-    def test_a_url_that_cannot_be_read_is_not_repeated(self):
+    def test_an_unreadable_url_is_not_shown(self):
         for url in ("redis://weir:hunter2%@cache", "redis://weir:hunter2@cache:port", "redis://weir:hunter2", "cache:hunter2@x"):
             status, said, errors = check(url)
             self.assertEqual(status, 2)
             self.assertIn("state.redis.url: the Redis URL ", errors)
             self.assertNotIn("hunter2", said + errors)
 
-    def test_a_replica_and_a_node_of_a_cluster(self):
+    def test_a_replica_and_a_cluster_node_are_rejected(self):
         replica = self.start(Redis("--replicaof", "127.0.0.1", str(closed_port())))
         status, _, errors = check(replica.url)
         self.assertEqual(status, 1)
@@ -161,7 +161,7 @@ class RedisCheck(TestCase):
         self.assertEqual(status, 1)
         self.assertIn("it is a node of a cluster", errors)
 
-    def test_every_master_of_a_cluster_is_asked(self):
+    def test_every_master_of_a_cluster_is_checked(self):
         nodes = [self.start(Node()) for _ in range(4)]
         form(nodes[:3])
         nodes[3].ok("CLUSTER", "MEET", "127.0.0.1", str(nodes[0].port))
@@ -187,14 +187,14 @@ class RedisCheck(TestCase):
         self.assertEqual(status, 1)
         self.assertIn(f"weir: 127.0.0.1:{nodes[1].port}: Connection refused", errors)
 
-    def test_one_of_the_past(self):
+    def test_an_old_redis_is_rejected(self):
         with OldRedis() as old:
             status, said, errors = check(f"redis://127.0.0.1:{old.server_address[1]}")
         self.assertEqual(status, 1)
         self.assertRegex(said, r"(?m)^  server +Redis 5\.0\.7$")
         self.assertIn("too old: weir needs Redis 6.2", errors)
 
-    def test_nobody_and_somebody_who_does_not_answer(self):
+    def test_an_absent_and_a_silent_server_are_reported(self):
         status, said, errors = check(f"redis://127.0.0.1:{closed_port()}")
         self.assertEqual((status, errors), (1, "weir: Connection refused (expected a Redis where url of [state.redis] says)\n"))
         self.assertRegex(said, r"(?m)^  reachable +no$")
@@ -202,7 +202,7 @@ class RedisCheck(TestCase):
         redis.process.send_signal(signal.SIGSTOP)
         self.assertEqual(check(redis.url)[::2], (1, "weir: no answer within 2s (expected a Redis where url of [state.redis] says)\n"))
 
-    def test_a_configuration_without_a_redis_or_with_a_mistake(self):
+    def test_a_configuration_without_redis_or_with_a_mistake_is_rejected(self):
         status, said, errors = run_weir("redis-check", config=config(9))
         self.assertEqual((status, said), (2, ""))
         self.assertIn("configures no [state] redis", errors)

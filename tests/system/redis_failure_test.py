@@ -210,10 +210,10 @@ class Failures(TestCase):
     def promote(self):
         self.redis.command("REPLICAOF", "NO", "ONE")
 
-    def test_a_replica_for_a_while(self):
+    def test_demoted_to_a_replica_for_a_while(self):
         self.endure(self.demote, self.promote)
 
-    def test_a_replica_and_closed(self):
+    def test_demoted_to_a_replica_and_closed(self):
         self.closed(self.demote, self.promote)
 
     def way(self):
@@ -225,7 +225,7 @@ class Failures(TestCase):
         way = self.way()
         self.endure(lambda: setattr(way, trouble, value), lambda: setattr(way, trouble, rest), within=within)
 
-    def test_a_way_that_loses_an_answer(self):
+    def test_a_lost_reply_is_not_replaced_by_a_later_one(self):
         """Later replies must not be taken for the lost one: a client that has used up its limit must not get another client's
         reply."""
         way = self.way()
@@ -247,13 +247,13 @@ class Failures(TestCase):
         self.assertEqual(self.admitted([weir], "after"), [20])
         self.assertLessEqual(load.stop(), {200, 503})
 
-    def test_a_way_that_delays(self):
+    def test_a_network_that_delays(self):
         self.on_the_way("delay", 0.6, 0.0)
 
-    def test_a_way_that_cuts_within_answers(self):
+    def test_a_network_that_cuts_replies(self):
         self.on_the_way("torn", True, False)
 
-    def test_a_way_that_drops_everything(self):
+    def test_a_network_that_drops_everything(self):
         self.timeout = 0.125  # a swallowed connection attempt takes eight of it: a second
         self.on_the_way("silent", True, False, within=AT_ONCE + 1)
 

@@ -68,7 +68,7 @@ class Shared(TestCase):
                 statuses = sum(together(8, lambda index: self.statuses(ports[index % 2], 40)), [])  # noqa: B023
                 self.assertEqual((statuses.count(200), statuses.count(429)), (100, 220))
 
-    def test_every_algorithm_in_one_round_trip_and_a_refusal_charges_none(self):
+    def test_every_algorithm_takes_one_round_trip_and_a_refusal_charges_none(self):
         weir = self.weir(*(hundred(kind) for kind in HUNDRED), shared("least", burst=5))
         before = self.redis.calls("evalsha")
         self.assertEqual(self.statuses(weir.port, 5), [200] * 5)
@@ -77,7 +77,7 @@ class Shared(TestCase):
         other = self.weir(*(hundred(kind) for kind in HUNDRED))
         self.assertEqual(other.get("/")["x-ratelimit-remaining"], "94")
 
-    def test_what_reached_no_server_is_given_back(self):
+    def test_requests_that_reached_no_server_are_refunded(self):
         weir = self.weir(*(hundred(kind) for kind in HUNDRED), port=closed_port())
         self.assertEqual(self.statuses(weir.port, 5), [502] * 5)
         eventually(lambda: self.redis.command("KEYS", "*") == [], "every charge is given back")
@@ -89,7 +89,7 @@ class Shared(TestCase):
         self.assertEqual([answer.status for answer in answers], [200] * 12 + [429] * 2)
         self.assertEqual([answer["x-ratelimit-exceeded"] for answer in answers[9:12]], [None, "soft", "soft"])
 
-    def test_one_round_trip_whatever_the_rules(self):
+    def test_any_number_of_rules_takes_one_round_trip(self):
         """/3 meets the first three of eight rules, and so on."""
         weir = self.weir(*(shared(f"r{number}", "1000/s", key='["ip"]', match=f'{{ path = "~^/[{number}-8]$" }}')
                            for number in range(1, 9)))
@@ -99,14 +99,14 @@ class Shared(TestCase):
             self.assertEqual(self.redis.calls("evalsha") - before, 25)
             self.await_metric(weir, admitted + 25 * rules, "weir_decisions_total", outcome="admitted")
 
-    def test_a_refused_request_consumes_nothing_anywhere(self):
+    def test_a_refused_request_is_not_charged_by_any_rule(self):
         weir = self.weir(shared("everybody", burst=5), shared("each", burst=2, key='["api_key"]'),
                          rule("local", "1/day", burst=4, key="[]"))
         self.assertEqual(self.statuses(weir.port, 4, x_api_key="a"), [200, 200, 429, 429])
         self.assertEqual(self.statuses(weir.port, 4, x_api_key="b"), [200, 200, 429, 429])
         self.assertEqual(self.statuses(weir.port, 4, x_api_key="c"), [429] * 4)
 
-    def test_a_refused_flood_hardly_reaches_redis(self):
+    def test_a_refused_flood_rarely_reaches_redis(self):
         count = 10_000 if SANITIZED else 100_000
         weir = self.weir(shared("flooded", burst=5, key='["ip"]'), rule("local", "1000000/s"))
         self.assertEqual(self.statuses(weir.port, 6), [200] * 5 + [429])
@@ -118,7 +118,7 @@ class Shared(TestCase):
         self.await_metric(weir, count + 1, "weir_decisions_total", rule="flooded", outcome="refused")
         self.assertGreater(weir.metric("weir_redis_denied_here_total", rule="flooded"), count - 100)
 
-    def test_a_refusal_without_a_trip_says_what_redis_said(self):
+    def test_a_cached_refusal_repeats_what_redis_said(self):
         weir = self.weir(hundred("sliding_window", limit="3/3000day"), shared("second", "1/2day", burst=2, key='["ip"]'))
         told = ("x-ratelimit-limit", "x-ratelimit-remaining", "ratelimit-policy")
         with Client(weir.port) as client:
@@ -132,7 +132,7 @@ class Shared(TestCase):
         self.assertIn(int(asked["x-ratelimit-reset"]) - int(known["x-ratelimit-reset"]), (-1, 0, 1))
         self.assertEqual(asked.json()["rule"], known.json()["rule"])
 
-    def test_a_refusal_without_a_trip_charges_nothing_here(self):
+    def test_a_cached_refusal_charges_nothing_in_the_table(self):
         weir = self.weir(shared("everybody", burst=2), rule("local", "1/day", burst=4, key="[]"))
         self.assertEqual(self.statuses(weir.port, 30), [200] * 2 + [429] * 28)
         self.redis.command("FLUSHALL")
@@ -149,14 +149,14 @@ class Shared(TestCase):
             time.sleep(int(refused["retry-after"]))  # the promise under test: admitted at that time
             self.assertEqual(client.get("/").status, 200)
 
-    def test_the_queue_is_shared(self):
+    def test_weirs_share_a_queue(self):
         rules = shared("queue", "10/s", algorithm='"leaky_bucket"', queue=50)
         ports = [self.weir(rules).port, self.weir(rules).port]
         began = time.monotonic()
         self.assertEqual(sum(together(8, lambda index: self.statuses(ports[index % 2], 2)), []), [200] * 16)
         self.assertGreater(time.monotonic() - began, 1.4)
 
-    def test_keys_expire_and_hold_no_secret(self):
+    def test_keys_expire_and_contain_no_secret(self):
         weir = self.weir(shared(burst=5, key='["api_key"]'), shared("second", burst=5, key='["ip"]'))
         self.statuses(weir.port, 2, x_api_key="very-secret-key")
         keys = self.redis.command("KEYS", "*")
@@ -166,7 +166,7 @@ class Shared(TestCase):
             self.assertTrue(key.startswith(b"weir"), key)
             self.assertNotEqual(self.redis.command("PTTL", key.decode("latin-1")), -1, "it has no end")  # a probe key expires at once
 
-    def test_a_client_has_one_digest_whether_redis_is_there_or_not(self):
+    def test_a_client_has_the_same_digest_with_and_without_redis(self):
         log = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))) / "access.log"
         state = f'key_secret = "test"\nredis = {{ url = "{self.redis.url}", timeout = "2s" }}'
         text = config(self.upstream.port, state=state, rules=shared(burst=50, key='["ip"]', on_store_failure='"local"'))
@@ -200,7 +200,7 @@ class Shared(TestCase):
         self.assertEqual(self.statuses(weir.port, 3), [200] * 3)
         self.assertEqual(weir.metric("weir_decisions_total", outcome="store_failed"), 0)
 
-    def test_a_frozen_redis_costs_no_more_than_the_timeout(self):
+    def test_a_frozen_redis_delays_by_at_most_the_timeout(self):
         weir = self.weir(shared(limit="1000/s", on_store_failure='"open"'), timeout="50ms")
         self.assertEqual(weir.get("/").status, 200)
         self.redis.process.send_signal(signal.SIGSTOP)
@@ -215,7 +215,7 @@ class Shared(TestCase):
         finally:
             self.redis.process.send_signal(signal.SIGCONT)
 
-    def test_what_a_late_reply_charged_is_given_back(self):
+    def test_a_charge_by_a_late_reply_is_refunded(self):
         weir = self.weir(shared(limit="10/day", on_store_failure='"closed"'), timeout="50ms")
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "9")
         self.redis.process.send_signal(signal.SIGSTOP)
@@ -253,11 +253,11 @@ class Shared(TestCase):
 
 
 class Absent(TestCase):
-    def test_the_start_does_not_wait_for_ever(self):
+    def test_the_wait_for_redis_at_start_is_bounded(self):
         weir = self.weir("open", start_wait="0s")
         self.assertEqual(weir.get("/").status, 200)
 
-    def test_it_is_not_ready_before_it_takes_requests(self):
+    def test_weir_is_not_ready_before_it_accepts_requests(self):
         redis = self.start(Redis())
         redis.kill()
         weir = self.weir("open", start_wait="1h", port=redis.port)
@@ -268,7 +268,7 @@ class Absent(TestCase):
         self.assertEqual(weir.get("/").status, 200)
         self.assertEqual(weir.metric("weir_decisions_total", outcome="store_failed"), 0)
 
-    def test_readiness_says_why(self):
+    def test_readiness_gives_the_reason(self):
         weir = self.weir("open", start_wait="0s")
         detail = "redis is away or refuses; its rules go by on_store_failure"
         eventually(lambda: get(weir.admin, "/readyz").json() == {"ready": True, "detail": detail, "cause": "Connection refused"},
@@ -287,20 +287,20 @@ class Absent(TestCase):
         state = f'key_secret = "test"\nredis = {{ url = "{url}", timeout = "50ms", start_wait = "{start_wait}" }}\nreplicas = 2'
         return self.start(Weir(config(upstream.port, state=state, rules=shared(on_store_failure=f'"{policy}"', **more))))
 
-    def test_open_admits(self):
+    def test_on_store_failure_open_admits(self):
         weir = self.weir("open")
         self.assertEqual(self.statuses(weir.port, 5), [200] * 5)
         self.assertGreaterEqual(weir.metric("weir_decisions_total", outcome="store_failed"), 5)
 
-    def test_closed_refuses_with_503(self):
+    def test_on_store_failure_closed_refuses_with_503(self):
         weir = self.weir("closed")
         self.assert_own_error(weir.get("/"), 503)
 
-    def test_local_enforces_its_share(self):
+    def test_on_store_failure_local_enforces_its_share(self):
         weir = self.weir("local", burst=10)
         self.assertEqual(self.statuses(weir.port, 8), [200] * 5 + [429] * 3)
 
-    def test_local_enforces_its_share_of_a_count(self):
+    def test_on_store_failure_local_enforces_its_share_of_a_count(self):
         for kind in ("fixed_window", "calendar", "sliding_window", "buckets", "sliding_log"):
             with self.subTest(kind):
                 more = {**HUNDRED[kind], "algorithm": HUNDRED[kind].get("algorithm", f'"{kind}"')}

@@ -79,7 +79,7 @@ class RedisTls(TestCase):
         rules = rule("count", "1/day", burst=20, store='"redis"', key='["header:X-Count"]', on_store_failure=f'"{policy}"')
         return self.start(Weir(config(self.start(Upstream()).port, rules=rules, server=server, state=self.state(url, **how))))
 
-    def test_weirs_share_a_limit(self):
+    def test_weirs_share_a_limit_over_tls(self):
         """Connects by address, and by a name that only the certificate and SNI have. Uses a client certificate of weir's own."""
         redis = self.start(TlsRedis(self.folder, "server"))
         weirs = [self.weir(redis.url), self.weir(redis.url, more=', server_name = "redis.test"')]
@@ -106,7 +106,7 @@ class RedisTls(TestCase):
         self.assertRegex(errors, pattern.split(", ", 1)[1])
         return weir
 
-    def test_who_is_not_believed(self):
+    def test_untrusted_servers_are_rejected_and_reported(self):
         redis = self.start(TlsRedis(self.folder, "server"))
         for certificate, pattern, how in (
                 ("server", "no_tls, its certificate is not to be trusted: .*(issuer|self.signed)", {"ca": "stranger"}),
@@ -120,12 +120,12 @@ class RedisTls(TestCase):
                 server = redis if certificate == "server" else self.start(TlsRedis(self.folder, certificate))
                 self.distrusted(server, pattern, **how)
 
-    def test_a_port_without_tls(self):
+    def test_a_port_without_tls_is_reported(self):
         """A port without TLS fails at once or stays silent, depending on how it reads the bytes of the handshake."""
         said = "(what answers does not speak TLS|.* to TLS; is it a port without|no TLS came about)"
         self.distrusted(self.start(Redis()), f"(no_tls|timeout), {said}")
 
-    def test_open_admits_meanwhile_and_new_files_are_read(self):
+    def test_requests_follow_open_meanwhile_and_new_files_are_read(self):
         redis = self.start(TlsRedis(self.folder, "server"))
         weir_ca = pathlib.Path(self.folder) / "renewed.crt"
         weir_ca.write_text((pathlib.Path(self.folder) / "stranger.crt").read_text())
@@ -137,7 +137,7 @@ class RedisTls(TestCase):
         weir.wait_for(rf"redis 127\.0\.0\.1:{redis.tls_port} is up", 2)
         self.assertEqual(self.statuses(weir.port, 30, x_count="a").count(200), 20)
 
-    def test_files_that_became_faulty_change_nothing(self):
+    def test_faulty_new_files_change_nothing(self):
         redis = self.start(TlsRedis(self.folder, "server"))
         good = (pathlib.Path(self.folder) / "ca.crt").read_text()
         weir_ca = pathlib.Path(self.folder) / "half.crt"
@@ -153,7 +153,7 @@ class RedisTls(TestCase):
         weir_ca.write_text(good)
         weir.wait_for("info TLS to redis: files read anew")
 
-    def test_verify_false_believes_anybody(self):
+    def test_verify_false_accepts_any_certificate(self):
         redis = self.start(TlsRedis(self.folder, "expired"))
         weir = self.weir(redis.url, ca="stranger", more=", verify = false")
         self.assertEqual(weir.get("/", x_count="a")["x-ratelimit-remaining"], "19")
@@ -165,7 +165,7 @@ class RedisTls(TestCase):
         self.assertEqual((status, errors), (0, ""))
         self.assertRegex(said, r"(?m)^  reachable +yes, as the default user, by TLS$")
 
-    def test_the_master_that_sentinels_know(self):
+    def test_the_master_that_sentinels_name_is_used(self):
         master = self.start(TlsRedis(self.folder, "server"))
         sentinel = self.start(TlsSentinel(self.folder, master))
         topology = (f', topology = "sentinel", master = "mymaster", sentinels = ["127.0.0.1:{sentinel.tls_port}"], '

@@ -29,7 +29,7 @@ class ReloadCommand(TestCase):
     def reload(self, weir, *more):
         return run_weir("reload", "--admin", f"127.0.0.1:{weir.admin}", *more)
 
-    def test_what_changed_is_printed(self):
+    def test_changes_are_printed(self):
         weir = self.weir()
         weir.get()
         self.write(weir, self.text(burst=10))
@@ -42,7 +42,7 @@ class ReloadCommand(TestCase):
         self.assertEqual(weir.get()["x-ratelimit-limit"], "10")
         self.assertEqual(self.reload(weir)[:2], (0, "the configuration was read anew; nothing that weir check shows has changed\n"))
 
-    def test_what_is_in_force_and_probably_not_meant_is_told_to_whoever_asks(self):
+    def test_warnings_about_the_new_configuration_are_printed(self):
         """A file that was cut off between two tables is a file without rules."""
         weir = self.weir()
         self.write(weir, self.text().split("[[rule]]")[0])
@@ -51,7 +51,7 @@ class ReloadCommand(TestCase):
         self.assertIn('rule "fresh" removed\n', out)
         self.assertRegex(errors, r"weir\.toml(:\d+)?: warning: there is no \[\[rule\]\]: every request is admitted\n")
 
-    def test_how_many_different_limits_there_were_is_told(self):
+    def test_the_number_of_different_limits_is_a_metric(self):
         weir = self.weir()
         self.assertEqual((weir.metric("weir_limits"), weir.metric("weir_limits_most")), (1, 65536))
         for burst, had in ((10, 2), (5, 2), (11, 3)):
@@ -59,7 +59,7 @@ class ReloadCommand(TestCase):
             self.assertEqual(self.reload(weir)[0], 0)
             self.assertEqual(weir.metric("weir_limits"), had)
 
-    def test_of_a_wrong_file_each_mistake_is_told_with_its_line(self):
+    def test_each_mistake_of_a_file_is_printed_with_its_line(self):
         weir = self.weir()
         self.write(weir, self.text(limit="lots"))
         line = self.text(limit="lots").split("\n").index('limit = "lots"') + 1
@@ -72,14 +72,14 @@ class ReloadCommand(TestCase):
             self.assertTrue(errors.endswith("weir: the configuration stays as it was\n"), errors)
         self.assertEqual(weir.get()["x-ratelimit-limit"], "5")
 
-    def test_what_the_file_alone_does_not_show_is_refused_as_well(self):
+    def test_mistakes_outside_the_file_are_rejected_too(self):
         weir = self.weir()
         self.write(weir, self.text(state="memory = { max_keys = 77 }"))
         status, out, errors = self.reload(weir)
         self.assertEqual((status, out), (1, ""))
         self.assertIn("state.memory.max_keys: found 77; weir runs with 1000000", errors)
 
-    def test_where_to_ask_and_the_token_are_in_the_file_or_typed(self):
+    def test_address_and_token_come_from_the_file_or_options(self):
         weir = self.weir(self.text().replace("[admin]", TOKEN))
         status, _, errors = self.reload(weir)
         self.assertEqual(status, 1)
@@ -87,13 +87,13 @@ class ReloadCommand(TestCase):
         self.assertEqual(self.reload(weir, "--token", "open-sesame")[0], 0)
         self.assertEqual(self.reload(weir, "--config", str(weir.folder / "weir.toml"))[0], 0)
 
-    def test_where_nobody_answers_it_says_so(self):
+    def test_a_missing_answer_is_reported(self):
         status, out, errors = run_weir("reload", "--admin", f"127.0.0.1:{closed_port()}")
         self.assertEqual((status, out), (1, ""))
         self.assertIn("no reload: cannot connect: Connection refused", errors)
         self.assertIn("say --admin ADDR", errors)
 
-    def test_without_an_admin_listener_the_process_is_sent_sighup(self):
+    def test_without_an_admin_listener_sighup_is_sent(self):
         bare = self.text().replace('[admin]\naddress = "127.0.0.1:0"\n', "")
         self.assertNotIn("[admin]", bare)
         weir = self.weir(bare)
@@ -112,7 +112,7 @@ class ReloadCommand(TestCase):
         self.assertEqual(status, 2)
         self.assertIn("there is nobody to ask; --pid says who gets SIGHUP", errors)
 
-    def test_the_unit_s_reload_fails_where_weir_s_does(self):
+    def test_the_units_reload_fails_if_weirs_does(self):
         address = f'[admin]\naddress = "127.0.0.1:{random.randrange(*BELOW_EPHEMERAL)}"'
 
         def text(**given):

@@ -16,7 +16,7 @@ RELOADS = int(os.environ.get("WEIR_RELOADS", "20"))
 
 
 class Connections(Reload):
-    def test_listeners_come_and_go(self):
+    def test_listeners_are_added_and_removed(self):
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/weir.sock"
             weir = self.weir()
@@ -35,7 +35,7 @@ class Connections(Reload):
             self.assertFalse(os.path.exists(path))
             self.assertEqual(weir.get().status, 200)
 
-    def test_a_port_that_is_taken_refuses_the_file(self):
+    def test_a_port_in_use_rejects_the_file(self):
         weir = self.weir()
         path = f"{weir.folder}/new.sock"
         more = "".join(f'[[listener]]\naddress = "{address}"\n' for address in (f"unix:{path}", f"127.0.0.1:{self.upstream.port}"))
@@ -44,7 +44,7 @@ class Connections(Reload):
         self.assertEqual(weir.get().status, 200)
         self.assertFalse(os.path.exists(path), "a listener that was not to be leaves no file")
 
-    def test_tls_changes_for_new_connections_and_old_ones_go_on(self):
+    def test_tls_changes_apply_to_new_connections_only(self):
         with tempfile.TemporaryDirectory() as folder:
             files = make_certificate(folder, "one") | make_certificate(folder, "two")
 
@@ -59,7 +59,7 @@ class Connections(Reload):
             self.change(weir, listener="")
             self.assertEqual(get(weir.port).status, 200, "plain from now on")
 
-    def test_servers_change_while_requests_are_under_way(self):
+    def test_servers_change_during_requests(self):
         arrived, gate = threading.Event(), threading.Event()
 
         def reply(exchange):
@@ -81,7 +81,7 @@ class Connections(Reload):
         thread.join(PATIENCE)
         self.assertEqual([each.body for each in answers], [b"old"])
 
-    def test_connections_to_an_unchanged_upstream_stay(self):
+    def test_connections_to_an_unchanged_upstream_are_kept(self):
         weir = self.weir()
         with Client(weir.port) as client:
             client.get()
@@ -90,7 +90,7 @@ class Connections(Reload):
         self.assertEqual(self.upstream.connections, 1)
         self.await_metric(weir, 1, "weir_upstream_reused_total", upstream="api")
 
-    def test_a_route_is_removed(self):
+    def test_a_route_can_be_removed(self):
         def route(name, path):
             return f'[[route]]\nname = "{name}"\nmatch = {{ path = "{path}" }}\nupstream = "api"\n'
         weir = self.weir(routes=route("a", "/a") + route("b", "/b"))

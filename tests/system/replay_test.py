@@ -70,7 +70,7 @@ class Replay(TestCase):
         self.assertEqual(status, code, errors)
         return json.loads(out)
 
-    def test_the_same_rules_decide_the_same(self):
+    def test_the_same_rules_give_the_same_decisions(self):
         folder, log, text = self.record(RULES, 600)
         told = self.replay(folder, text, log)
         self.assertEqual((told["lines"], told["requests"], told["left_out"]), (2400, 2400, {}))
@@ -83,7 +83,7 @@ class Replay(TestCase):
         self.assertGreater(told["refused_now"], 100)  # otherwise the test would show little
         self.assertGreater(by_name["failures"]["refused_now"] + by_name["together"]["met"], 0)
 
-    def test_other_rules_name_whom_they_would_refuse_and_admit(self):
+    def test_other_rules_list_newly_refused_and_admitted_clients(self):
         before = rule("per-ip", "20/day", key='["ip"]') + rule("tenant", "4/day", key='["header:X-Tenant"]')
         folder, log, text = self.record(before, 30, clients=1)
         packed = folder / "access.log.1.gz"
@@ -102,7 +102,7 @@ class Replay(TestCase):
         self.assertFalse(rules["tenant"]["in_candidate"])
         self.assertEqual(told["admitted_now"], 5)
 
-    def test_what_a_rotated_log_does_not_tell_is_said(self):
+    def test_missing_parts_of_a_rotated_log_are_reported(self):
         folder, log, text = self.record(rule("all", "5/day", key="[]"), 20, clients=1)
         self.assertFalse(any("does not begin" in note for note in self.replay(folder, text, log)["notes"]))
         lines = log.read_bytes().splitlines(keepends=True)
@@ -116,7 +116,7 @@ class Replay(TestCase):
         told = self.replay(folder, text, log, earlier)
         self.assertEqual((told["newly_admitted"], [note for note in told["notes"] if "does not begin" in note]), (0, []))
 
-    def test_keys_that_were_given_back_are_given_back_again(self):
+    def test_resets_are_replayed(self):
         folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
         log, upstream = folder / "access.log", self.start(Upstream())
         rules = rule("window", "3/day", key='["api_key|ip"]', algorithm='"fixed_window"') \
@@ -139,7 +139,7 @@ class Replay(TestCase):
         told = self.replay(folder, text.replace("X-Tenant", "X-Org"), log)
         self.assertTrue(any('of rule "log" 2 keys were given back' in note for note in told["notes"]), told["notes"])
 
-    def test_a_log_that_is_given_twice_is_refused(self):
+    def test_a_log_given_twice_is_rejected(self):
         folder, log, text = self.record(RULES, 5)
         (folder / "link.log").symlink_to(log)
         (folder / "hard.log").hardlink_to(log)
@@ -150,7 +150,7 @@ class Replay(TestCase):
                              (2, "", f"weir: {log} and {again} are the same file: each of its requests would be counted twice\n"))
         self.assertEqual(run_weir("replay", str(log), f"{folder}/copy.log", config=text)[0], 0)
 
-    def test_a_log_without_the_field_says_what_to_do(self):
+    def test_a_log_without_the_field_gets_advice(self):
         folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
         (folder / "weir.toml").write_text(config(1))
         (folder / "access.log").write_text('{"time":"2026-02-20T10:00:00.000042Z"}\n')

@@ -158,12 +158,12 @@ class Schema(unittest.TestCase):
         found = self.validator.iter_errors(tomllib.loads(text))
         return [f"{'.'.join(map(str, fault.absolute_path))}: {fault.message}" for fault in found]
 
-    def test_what_is_checked_in_is_what_weir_says(self):
+    def test_the_checked_in_schema_is_what_weir_prints(self):
         done = subprocess.run([sys.executable, TREE / "tools/reference.py", "--check", "--weir", WEIR],
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_it_is_a_schema_of_draft_4(self):
+    def test_the_schema_is_draft_4(self):
         jsonschema.Draft4Validator.check_schema(self.schema)
         self.assertEqual(self.schema["$schema"], jsonschema.Draft4Validator.META_SCHEMA["id"])
 
@@ -177,7 +177,7 @@ class Schema(unittest.TestCase):
                     count += 1
         self.assertGreater(count, 70)
 
-    def test_what_is_shipped_is_valid(self):
+    def test_shipped_configurations_are_valid(self):
         files = [*(TREE / "config").glob("*.toml"), *(TREE / "config/examples").glob("*.toml"), TREE / "docker/weir.toml",
                  TREE / "packaging/weir.toml"]
         for file in files:
@@ -199,14 +199,14 @@ class Schema(unittest.TestCase):
                     whole += 1
         self.assertGreater(whole, 0)
 
-    def test_what_weir_takes_is_valid(self):
+    def test_configurations_that_weir_accepts_are_valid(self):
         for text in GOOD:
             with self.subTest(text):
                 status, _, errors = run_weir("check", config=LEAST + text)
                 self.assertEqual(status, 0, errors)
                 self.assertEqual(self.faults(LEAST + text), [])
 
-    def test_mistakes_are_refused_by_both(self):
+    def test_mistakes_are_rejected_by_both(self):
         for text in BAD:
             with self.subTest(text):
                 self.assertNotEqual(self.faults(text if text.startswith("rules") else LEAST + text), [])

@@ -82,7 +82,7 @@ class Liar(socketserver.ThreadingTCPServer):
 
 
 class Believed(TestCase):
-    def test_a_replica_is_not_even_if_it_takes_writes(self):
+    def test_a_writable_replica_is_not_used_as_master(self):
         master = self.start(Redis())
         replica = self.start(Redis("--replicaof", "127.0.0.1", str(master.port), "--replica-read-only", "no"))
         liar = self.start(Liar(replica.port))
@@ -118,13 +118,13 @@ class Outdated(TestCase):
         self.assertEqual((status, errors), (0, ""))
         self.assertIn(f"at 127.0.0.1:{master.port}\n", said)
 
-    def test_it_names_a_server_that_is_gone(self):
+    def test_a_sentinel_that_names_a_dead_server_is_skipped(self):
         self.follow(closed_port())
 
-    def test_it_names_a_replica(self):
+    def test_a_sentinel_that_names_a_replica_is_skipped(self):
         self.follow(self.start(Redis("--replicaof", "127.0.0.1", str(closed_port()))).port)
 
-    def test_it_names_a_server_that_answers_nobody(self):
+    def test_a_sentinel_that_names_a_silent_server_is_skipped(self):
         frozen = self.start(Redis())
         frozen.process.send_signal(signal.SIGSTOP)
         self.follow(frozen.port)
@@ -176,19 +176,19 @@ class Failover(TestCase):
         self.assertEqual([weir.process.poll() for weir in weirs], [None, None])
         self.assertGreater(self.replica.calls("evalsha"), 0)
 
-    def test_a_killed_master(self):
+    def test_a_killed_master_is_replaced(self):
         self.fail_over(self.master.kill)
 
-    def test_a_frozen_master(self):
+    def test_a_frozen_master_is_replaced(self):
         try:
             self.fail_over(lambda: self.master.process.send_signal(signal.SIGSTOP))
         finally:
             self.master.process.send_signal(signal.SIGCONT)
 
-    def test_a_planned_failover(self):
+    def test_a_planned_failover_loses_no_request(self):
         self.fail_over(lambda: self.sentinels[0].command("SENTINEL", "FAILOVER", MASTER))
 
-    def test_an_idle_weir_follows_as_well(self):
+    def test_an_idle_weir_follows_a_failover(self):
         weir = self.weir()
         weir.wait_for(rf"redis {MASTER} at 127\.0\.0\.1:{self.master.port} is up", 2)  # once for each worker
         self.master.process.send_signal(signal.SIGSTOP)  # no request finds out: only the Sentinels can tell
@@ -198,14 +198,14 @@ class Failover(TestCase):
             self.master.process.send_signal(signal.SIGCONT)
         self.assertEqual(weir.get("/", x_count="a")["x-ratelimit-remaining"], "19")
 
-    def test_closed_refuses_meanwhile_and_admits_again(self):
+    def test_on_store_failure_closed_refuses_until_the_failover(self):
         weir = self.weir(policy="closed")
         self.assertEqual(weir.get("/", x_count="a").status, 200)
         self.master.kill()
         eventually(lambda: weir.get("/", x_count="a").status == 503, "refused")
         eventually(lambda: weir.get("/", x_count="a").status == 200, "admitted on the new master", 30)
 
-    def test_one_sentinel_is_enough_and_which_one_does_not_matter(self):
+    def test_any_single_sentinel_is_enough(self):
         self.sentinels[0].kill()
         self.sentinels[1].process.send_signal(signal.SIGSTOP)
         try:
@@ -215,7 +215,7 @@ class Failover(TestCase):
         finally:
             self.sentinels[1].process.send_signal(signal.SIGCONT)
 
-    def test_a_password_of_the_sentinels_own(self):
+    def test_sentinels_can_have_their_own_password(self):
         for sentinel in self.sentinels:
             sentinel.command("ACL", "SETUSER", "default", "resetpass", ">theirs")
         weir = self.weir(more=', sentinel_password = "theirs"')

@@ -43,7 +43,7 @@ class ServerQueue(TestCase):
             self.await_metric(weir, len(clients) - 1, "weir_upstream_queue_depth")
         return clients
 
-    def test_each_gets_the_place_in_turn_whichever_worker_has_it(self):
+    def test_requests_of_all_workers_are_served_in_turn(self):
         weir = self.weir(rules=rule(limit="100/day"))
         clients = self.hold(weir, 6)
         for client in clients:
@@ -65,7 +65,7 @@ class ServerQueue(TestCase):
         self.assertEqual([exchange.target for exchange in self.upstream.exchanges[1:]], ["/1", "/1", "/4", "/7", "/7"])
         self.tokens.release()
 
-    def test_nobody_is_overtaken_by_newcomers(self):
+    def test_new_requests_do_not_overtake_waiting_ones(self):
         weir = self.weir()
         first, waiting = self.hold(weir, 1)
         statuses = []
@@ -80,7 +80,7 @@ class ServerQueue(TestCase):
         self.assertEqual(statuses, [200] * 4)
         self.assertEqual(self.upstream.exchanges[1].target, "/")
 
-    def test_a_full_queue_refuses_at_once_and_what_no_server_got_is_not_charged(self):
+    def test_a_full_queue_refuses_at_once_without_a_charge(self):
         weir = self.weir(more="queue = 2", rules=rule("once", "4/day"))
         clients = self.hold(weir, 2)
         refused = weir.get("/")
@@ -91,7 +91,7 @@ class ServerQueue(TestCase):
         self.assertEqual([client.read().status for client in clients], [200] * 3)
         self.assertEqual([weir.get("/").status for _ in range(2)], [200, 429])
 
-    def test_who_has_waited_for_max_wait_is_refused(self):
+    def test_a_request_is_refused_after_max_wait(self):
         text = several(entry(self.upstream.port, "max_in_flight = 1"), more='max_wait = "300ms"', rules=rule("once", "3/day"))
         weir = self.start(Weir(text))
         first = self.begin(weir)
@@ -104,14 +104,14 @@ class ServerQueue(TestCase):
         self.assertEqual(first.read().status, 200)
         self.assertEqual([weir.get("/").status for _ in range(3)], [200, 200, 429])
 
-    def test_timeouts_total_bounds_the_wait_as_well(self):
+    def test_timeouts_total_bounds_the_wait(self):
         weir = self.weir(more='timeouts = { total = "200ms", response = "10s" }')
         held = self.begin(weir)
         eventually(lambda: self.upstream.exchanges, "it is under way")
         self.assertIn(weir.get("/").status, (503, 504))
         self.assertIn(held.read().status, (503, 504))
 
-    def test_a_client_that_leaves_gives_its_turn_to_the_next(self):
+    def test_the_next_request_takes_the_turn_of_a_client_that_leaves(self):
         weir = self.weir()
         first, leaving, last = self.hold(weir, 2)
         leaving.leave()
@@ -121,7 +121,7 @@ class ServerQueue(TestCase):
         self.assertEqual([first.read().status, last.read().status], [200, 200])
         self.assertEqual(len(self.upstream.exchanges), 2)
 
-    def test_a_place_that_any_server_has_will_do(self):
+    def test_a_place_at_any_server_ends_the_wait(self):
         other = self.start(Upstream(self.reply))
         weir = self.weir(entry(self.upstream.port, "max_in_flight = 1"), entry(other.port, "max_in_flight = 1"))
         held = [self.begin(weir), self.begin(weir)]
@@ -133,7 +133,7 @@ class ServerQueue(TestCase):
         self.tokens.release(2)
         self.assertEqual([client.read().status for client in (*held, waiting)], [200] * 3)
 
-    def test_units_of_a_limit_are_waited_for_in_turn(self):
+    def test_units_of_a_limit_are_given_in_turn(self):
         self.tokens.release(100)
         weir = self.weir(bound='limit = "5/s"')
         began = time.monotonic()
@@ -141,7 +141,7 @@ class ServerQueue(TestCase):
         self.assertEqual([client.read().status for client in clients], [200] * 8)
         self.assertGreaterEqual(time.monotonic() - began, 0.55, "three more than the five at once, a fifth of a second each")
 
-    def test_a_unit_that_comes_too_late_is_not_waited_for(self):
+    def test_a_unit_after_max_wait_is_refused_at_once(self):
         self.tokens.release(100)
         weir = self.start(Weir(several(entry(self.upstream.port, 'limit = "2/h"'))))
         self.assertEqual(self.statuses(weir.port, 2), [200, 200])
@@ -150,7 +150,7 @@ class ServerQueue(TestCase):
         self.assertIn(int(refused["retry-after"]), range(1700, 1801))
         self.assertEqual(weir.metric("weir_upstream_queued_total"), 0)
 
-    def test_a_server_that_is_back_has_room(self):
+    def test_a_recovered_server_ends_the_wait(self):
         """The other server is full, and none of its requests ends."""
         well = threading.Event()
 
@@ -169,7 +169,7 @@ class ServerQueue(TestCase):
         self.assertEqual(waiting.read().body, b"back")
         self.assertEqual(weir.metric("weir_upstream_crowded_total"), 0)
 
-    def test_a_reload_keeps_them_and_their_order(self):
+    def test_a_reload_keeps_waiting_requests_and_their_order(self):
         text = several(entry(self.upstream.port, "max_in_flight = 1"), more=f'max_wait = "{PATIENCE}s"\nqueue = 9')
         weir = self.start(Weir(text))
         first, before = self.hold(weir, 1)

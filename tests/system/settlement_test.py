@@ -70,7 +70,7 @@ class ChargedByStatus(Settlement):
         self.await_settled(weir, "login", charged=5)
         self.assertEqual(weir.get("/login").status, 429)
 
-    def test_successes_are_free_and_the_answer_says_so(self):
+    def test_successes_are_free_and_headers_show_it(self):
         weir = self.weir(rule(**LOGIN))
         with weir.connect() as client:
             for _ in range(12):
@@ -82,7 +82,7 @@ class ChargedByStatus(Settlement):
             self.assertEqual(client.get("/login").status, 429)
         self.await_settled(weir, "login", refunded=12, charged=5)
 
-    def test_parallel_successes_leave_nothing_behind(self):
+    def test_parallel_successes_leave_no_charge(self):
         for algorithm in ('"sliding_log"', '"token_bucket"', '"fixed_window"', '"sliding_window"', '"gcra"'):
             with self.subTest(algorithm=algorithm):
                 burst = {"burst": 63} if algorithm == '"gcra"' else {}
@@ -91,7 +91,7 @@ class ChargedByStatus(Settlement):
                 self.assertEqual(set(statuses), {200})
                 self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "64")
 
-    def test_classes_and_ranges(self):
+    def test_status_classes_and_ranges_are_charged(self):
         weir = self.weir(rule(**{**LOGIN, "charge": '{ status = ["400-403", "5xx"] }'}))
         with weir.connect() as client:
             for status, left in (("404 Not Found", 5), ("400 Bad Request", 4), ("403 Forbidden", 3), ("503 Busy", 2),
@@ -99,7 +99,7 @@ class ChargedByStatus(Settlement):
                 self.upstream.reply = answer(status=status)
                 self.assertEqual(client.get("/")["x-ratelimit-remaining"], str(left), status)
 
-    def test_what_weir_answers_itself_is_charged_by_its_status(self):
+    def test_weirs_own_responses_are_charged_by_status(self):
         routes = '[[route]]\nmatch = { path = "/ping" }\nrespond = { status = 200, body = "pong" }\n' \
                  '[[route]]\nmatch = { path = "/api/*" }\nupstream = "api"'
         weir = self.weir(rule(**{**LOGIN, "charge": '{ status = ["404"] }'}), routes=routes)
@@ -108,7 +108,7 @@ class ChargedByStatus(Settlement):
                              ["5", "5", "4", "3"])
         self.await_settled(weir, "login", refunded=2, charged=2)
 
-    def test_a_client_that_leaves_is_charged_where_no_answer_is_read_on(self):
+    def test_a_client_that_leaves_is_charged_if_the_response_is_not_read(self):
         go = threading.Event()
         self.addCleanup(go.set)
 
@@ -127,7 +127,7 @@ class ChargedByStatus(Settlement):
         go.set()
         self.assertEqual(weir.get("/login")["x-ratelimit-remaining"], "4")
 
-    def test_an_upstream_that_does_not_answer_in_time_is_charged(self):
+    def test_a_request_that_times_out_at_the_upstream_is_charged(self):
         self.upstream.reply = lambda exchange: exchange.wait_for_close()
         weir = self.weir(rule(**LOGIN), upstream='timeouts = { response = "200ms" }')
         self.assertEqual(weir.get("/login").status, 504)
@@ -135,17 +135,17 @@ class ChargedByStatus(Settlement):
         self.upstream.reply = answer()
         self.assertEqual(weir.get("/login")["x-ratelimit-remaining"], "4")
 
-    def test_an_upstream_that_is_down_is_not_charged(self):
+    def test_a_request_to_a_down_upstream_is_not_charged(self):
         weir = self.weir(rule(**LOGIN), port=closed_port())
         self.assertEqual(self.statuses(weir.port, 12), [502] * 12)
         self.assertEqual(self.settled(weir, "login"), {})
 
-    def test_a_refusal_elsewhere_in_the_chain_holds_nothing(self):
+    def test_a_request_that_another_rule_refuses_holds_no_charge(self):
         weir = self.weir(rule(**LOGIN), rule("few", "2/day", key='["ip"]'))
         self.assertEqual(self.statuses(weir.port, 9), [200] * 2 + [429] * 7)
         self.await_settled(weir, "login", refunded=2)
 
-    def test_a_shadow_rule_settles_as_if_it_were_enforced(self):
+    def test_a_shadow_rule_settles_like_an_enforced_one(self):
         self.upstream.reply = DENIED
         weir = self.weir(rule(**LOGIN, mode='"shadow"'))
         self.assertEqual(self.statuses(weir.port, 8), [401] * 8)
@@ -154,7 +154,7 @@ class ChargedByStatus(Settlement):
         self.await_settled(weir, "login", charged=5)
         self.assertEqual(weir.metric("weir_decisions_total", rule="login", outcome="shadow_refused"), 5)
 
-    def test_beside_a_queue(self):
+    def test_settlement_works_beside_a_queue(self):
         self.upstream.reply = DENIED
         weir = self.weir(rule(**LOGIN), rule("pace", "50/s", key="[]", algorithm='"leaky_bucket"', queue=20))
         statuses = together(12, lambda _: weir.get("/login").status)
@@ -176,14 +176,14 @@ class CostOfTheAnswer(Settlement):
     def budget(self, cost, **more):
         return self.weir(rule(**{**self.TOKENS, **more}, cost=cost))
 
-    def test_a_header_says_it_and_the_surplus_comes_back(self):
+    def test_a_cost_in_a_header_refunds_the_surplus(self):
         self.upstream.reply = answer(headers="X-Tokens: 250\r\n")
         weir = self.budget('{ response_header = "X-Tokens", reserve = 1000 }')
         with weir.connect() as client:
             self.assertEqual([client.get("/")["x-ratelimit-remaining"] for _ in range(3)], ["9750", "9500", "9250"])
         self.await_settled(weir, "tokens", surplus=3)
 
-    def test_debt_is_carried_and_retry_after_is_truthful(self):
+    def test_debt_is_kept_and_retry_after_is_exact(self):
         self.upstream.reply = answer(headers="X-Tokens: 2250\r\n")
         weir = self.budget('{ response_header = "X-Tokens", reserve = 1 }', limit="500/s", burst=800)
         with weir.connect() as client:
@@ -199,7 +199,7 @@ class CostOfTheAnswer(Settlement):
             self.assertEqual(client.get("/").status, 200)
         self.await_settled(weir, "tokens", debt=1, refunded=1)
 
-    def test_parallel_requests_do_not_share_a_budget_that_is_reserved(self):
+    def test_parallel_requests_do_not_share_a_reserve(self):
         go = threading.Event()
         self.addCleanup(go.set)
 
@@ -232,7 +232,7 @@ class CostOfTheAnswer(Settlement):
         self.upstream.reply = answer(b'{"usage":{"total_tokens":0}}')
         return 9000 - int(weir.get("/")["x-ratelimit-remaining"]), outcome, response
 
-    def test_json_says_it_and_the_body_passes_unchanged(self):
+    def test_a_cost_in_json_is_charged_and_the_body_is_unchanged(self):
         for tokens, outcome in ((250, "surplus"), (0, "refunded"), (1000, "charged"), (4000, "debt")):
             body = json.dumps({"choices": ["x" * 9000], "usage": {"total_tokens": tokens}}).encode()
             for reply in (answer(body), b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body, 700),
@@ -250,7 +250,7 @@ class CostOfTheAnswer(Settlement):
                     self.assertEqual((spent, said), (tokens, outcome))
                     self.assertEqual(response.body, body)
 
-    def test_an_answer_that_says_more_than_anything_may_cost_is_not_let_off_with_the_reserve(self):
+    def test_a_cost_above_the_maximum_is_charged_as_the_maximum(self):
         for tokens in (b"2147483649", b"1e30", b"1e400", b'"1e400"'):
             with self.subTest(tokens=tokens):
                 spent, said, _ = self.spent_by(answer(b'{"usage":{"total_tokens":%s}}' % tokens))
@@ -261,7 +261,7 @@ class CostOfTheAnswer(Settlement):
             with self.subTest(tokens=tokens):
                 self.assertEqual(self.spent_by(answer(b'{"usage":{"total_tokens":%s}}' % tokens))[0], cost)
 
-    def test_an_answer_that_does_not_say_it_costs_the_reserve(self):
+    def test_a_response_without_a_cost_is_charged_the_reserve(self):
         told = b'{"usage":{"total_tokens":5}}'
         for reply, outcome in ((answer(b'{"usage":{}}'), "untold"), (answer(b"", status="204 No Content"), "untold"),
                                (answer(b"data: [DONE]\n\n"), "unreadable"),
@@ -271,7 +271,7 @@ class CostOfTheAnswer(Settlement):
                 spent, said, _ = self.spent_by(reply)
                 self.assertEqual((spent, said), (1000, outcome))
 
-    def test_a_client_that_asks_for_a_compressed_answer_pays_what_it_costs(self):
+    def test_a_client_that_accepts_compression_pays_the_stated_cost(self):
         def as_asked(exchange):
             exchange.read_body()
             body = b'{"usage":{"total_tokens":400}}'
@@ -302,7 +302,7 @@ class CostOfTheAnswer(Settlement):
             self.assertEqual(client.read()["content-encoding"], "gzip", "and so is what a shadow rule meets")
             self.await_settled(weir, "tried", unreadable=1)
 
-    def test_a_body_beyond_the_bound_is_relayed_and_not_read(self):
+    def test_a_body_above_the_bound_is_forwarded_but_not_read(self):
         body = json.dumps({"usage": {"total_tokens": 5}, "text": "x" * 5000}).encode()
         cost = '{ response_json = "/usage/total_tokens", reserve = 1000, max_body = "4KiB" }'
         for reply in (answer(body), b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body)):
@@ -310,7 +310,7 @@ class CostOfTheAnswer(Settlement):
             self.assertEqual((spent, said), (1000, "unreadable"))
             self.assertEqual(response.body, body)
 
-    def test_an_answer_that_breaks_off_costs_the_reserve(self):
+    def test_a_truncated_response_is_charged_the_reserve(self):
         def break_off(exchange):
             exchange.read_body()
             exchange.send(b'HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{"usage":{"total_tokens":5}}')
@@ -322,7 +322,7 @@ class CostOfTheAnswer(Settlement):
             weir.get("/")
         self.await_settled(weir, "tokens", unreadable=1)
 
-    def test_only_charged_answers_say_what_they_cost(self):
+    def test_only_charged_responses_state_a_cost(self):
         weir = self.budget('{ response_header = "X-Tokens", reserve = 1000 }', charge='{ status = ["2xx"] }')
         with weir.connect() as client:
             for status, left in (("200 OK", "9950"), ("500 Oops", "9950"), ("201 Created", "9900")):
@@ -330,7 +330,7 @@ class CostOfTheAnswer(Settlement):
                 self.assertEqual(client.get("/")["x-ratelimit-remaining"], left)
         self.await_settled(weir, "tokens", surplus=2, refunded=1)
 
-    def test_decimal_costs(self):
+    def test_decimal_costs_are_scaled(self):
         self.upstream.reply = answer(headers="X-Cost: 0.125\r\n")
         weir = self.budget('{ response_header = "X-Cost", reserve = 1000, scale = 100 }')
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "9987")

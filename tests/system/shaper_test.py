@@ -69,7 +69,7 @@ class Shaper(TestCase):
         eventually(lambda: weir.metric("weir_queue_depth") == depth + 1, f"{name} waits")
         return client
 
-    def test_first_come_first_served_within_one_client(self):
+    def test_requests_of_one_client_leave_in_order(self):
         order = self.order_at_upstream()
         weir = self.weir(UNHURRIED, 20)
         self.assertEqual(weir.get("/queue").status, 204)
@@ -85,7 +85,7 @@ class Shaper(TestCase):
         self.assertEqual([client.read().status for client in clients], [204] * 6)
         self.assertEqual(order[1:], ["a1", "b1", "c1", "a2", "b2", "a3"])
 
-    def test_priorities_go_first_whatever_their_worker(self):
+    def test_priority_decides_over_all_workers(self):
         order = self.order_at_upstream()
         routes = "".join(f'[[route]]\nupstream = "api"\nmatch = {{ headers = {{ X-Class = "{name}" }} }}\n'
                          f"priority = {priority}\n" for name, priority in (("urgent", 0), ("batch", 9)))
@@ -102,7 +102,7 @@ class Shaper(TestCase):
         self.assertEqual([client.read().status for client in clients], [204] * 4)
         self.assertEqual(order[1:], ["urgent", "gold", "middle", "batch"])
 
-    def test_a_client_has_a_bound_of_its_own(self):
+    def test_queue_per_client_bounds_each_client(self):
         weir = self.weir("1/3s", 20, queue_per_client=2)
         self.fill(weir, 2)
         refused = weir.get("/queue")
@@ -112,7 +112,7 @@ class Shaper(TestCase):
         self.assertEqual(weir.metric("weir_queue_refused_total", reason="crowded"), 1)
         self.enqueue(weir, "other", **{"X-API-Key": "another"})
 
-    def test_who_is_overtaken_too_long_is_refused_as_soon_as_that_is_known(self):
+    def test_a_request_overtaken_beyond_max_wait_is_refused_at_once(self):
         """The request's own departure would be in time, but requests with a better priority take that departure and later ones.
         Its refusal comes long before the end of max_wait, for which this test does not wait."""
         routes = ('[[route]]\nupstream = "api"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
@@ -140,7 +140,7 @@ class Shaper(TestCase):
         self.assertLessEqual(int(refused["retry-after"]), 65)
         self.assertEqual(weir.metric("weir_queue_refused_total", reason="displaced"), 0)
 
-    def test_nobody_is_overtaken_for_ever(self):
+    def test_overtaking_is_bounded_without_max_wait(self):
         """Without max_wait, the bound is twice the time in which ten requests depart at 5/s, plus a second."""
         routes = ('[[route]]\nupstream = "api"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
                   '[[route]]\nupstream = "api"')
@@ -164,7 +164,7 @@ class Shaper(TestCase):
                 thread.join()
         self.assertEqual(weir.metric("weir_queue_refused_total", reason="overdue"), 1)
 
-    def test_a_better_priority_takes_the_place_of_a_worse_one_in_a_full_queue(self):
+    def test_a_full_queue_displaces_the_lowest_priority(self):
         """Workers do not matter. The last request of the lowest priority is displaced, and none if all have the same priority."""
         routes = "".join(f'[[route]]\nupstream = "api"\nmatch = {{ headers = {{ X-Class = "{name}" }} }}\n'
                          f"priority = {priority}\n" for name, priority in (("urgent", 0), ("batch", 9)))
@@ -192,7 +192,7 @@ class Shaper(TestCase):
         eventually(lambda: weir.metric("weir_queue_depth") == 0, "the urgent ones have left")
         self.enqueue(weir, "and there is room again")
 
-    def test_nobody_is_sent_away_for_one_whom_another_rule_refuses(self):
+    def test_a_request_that_another_rule_refuses_displaces_nobody(self):
         routes = ('[[route]]\nupstream = "api"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
                   '[[route]]\nupstream = "api"')
         rules = queue_rule("1/60s", 1) + rule("one", "1/day", key="[]", match='{ headers = { X-Class = "urgent" } }')
@@ -202,14 +202,14 @@ class Shaper(TestCase):
         self.assertEqual(weir.get("/queue", X_Class="urgent").status, 429)
         self.assertEqual(weir.metric("weir_queue_depth"), 1)
 
-    def test_the_queue_has_a_bound(self):
+    def test_queue_bounds_the_waiting_requests(self):
         weir = self.weir("1/2s", 2)
         self.fill(weir, 2)
         refused = weir.get("/queue")
         self.assertEqual(refused.status, 429)
         self.assertIn(int(refused["retry-after"]), (1, 2))
 
-    def test_the_wait_has_a_bound(self):
+    def test_max_wait_bounds_the_wait(self):
         weir = self.weir("1/2s", 10, max_wait='"500ms"')
         self.assertEqual(weir.get("/queue").status, 200)
         self.assertEqual(weir.get("/queue").status, 429)
@@ -228,7 +228,7 @@ class Shaper(TestCase):
         self.assertEqual(third.read().status, 200)
         self.assertEqual(len(self.upstream.exchanges), 3, "who left never reached the upstream")
 
-    def test_who_finds_no_server_gives_nothing_of_others_back(self):
+    def test_a_request_without_a_server_frees_no_departure_of_others(self):
         """The request took the departure of another one that still waits, and that one has a departure of its own now."""
         routes = ('[[upstream]]\nname = "dead"\nservers = ["127.0.0.1:%d"]\n' % closed_port() +
                   '[[route]]\nupstream = "dead"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
@@ -241,7 +241,7 @@ class Shaper(TestCase):
         self.enqueue(weir, "next")
         self.assertEqual(weir.get("/queue").status, 429, "both places are taken")
 
-    def test_places_are_reused_whatever_the_worker(self):
+    def test_places_are_reused_over_all_workers(self):
         """Ten wait, all but the last leave, ten come. With a queue for each worker, the freed departures before one that another
         worker holds would be lost, and the new requests would be refused."""
         weir = self.weir("1/4s", 10)
@@ -255,7 +255,7 @@ class Shaper(TestCase):
         self.assertEqual(clients[-1].read().status, 200)
         self.assertEqual(len(self.upstream.exchanges), 2, "it took the first departure, in the place of all who left")
 
-    def test_others_are_not_held_up(self):
+    def test_waiting_requests_do_not_delay_others(self):
         weir = self.weir("1/3s", 10)
         self.fill(weir, 5)
         began = time.monotonic()

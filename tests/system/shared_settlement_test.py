@@ -74,7 +74,7 @@ class AcrossWeirs(InRedis):
         for weir in weirs:
             self.assertEqual(weir.get("/login").status, 429)
 
-    def test_what_successes_held_comes_back_to_all(self):
+    def test_reserves_of_successes_return_to_all_weirs(self):
         for algorithm in ('"sliding_log"', '"token_bucket"', '"fixed_window"', '"sliding_window"', '"gcra"'):
             with self.subTest(algorithm=algorithm):
                 burst = {"burst": 63} if algorithm == '"gcra"' else {}
@@ -84,7 +84,7 @@ class AcrossWeirs(InRedis):
                 self.assertEqual(set(statuses), {200})
                 eventually(lambda: self.redis.command("KEYS", "*") == [], "every charge is given back")
 
-    def test_debt_of_one_weir_is_owed_at_the_other(self):
+    def test_debt_at_one_weir_counts_at_the_other(self):
         self.upstream.reply = answer(headers="X-Tokens: 20000\r\n")
         tokens = rule(**settlement_test.CostOfTheAnswer.TOKENS, cost='{ response_header = "X-Tokens", reserve = 10 }')
         first, second = self.weir(tokens), self.weir(tokens)
@@ -93,7 +93,7 @@ class AcrossWeirs(InRedis):
         # 20,000 of a capacity of 10,000 at 10,000 a day, and 10 more to come: at least a day
         self.assertGreaterEqual(int(second.get("/")["retry-after"]), 86_400)
 
-    def test_what_redis_could_not_be_told_stands_and_is_counted(self):
+    def test_a_settlement_that_redis_missed_stands_and_is_counted(self):
         go = threading.Event()
         self.addCleanup(go.set)
 
@@ -114,7 +114,7 @@ class AcrossWeirs(InRedis):
         self.await_settled(weir, "login", refunded=1)
         eventually(lambda: weir.metric("weir_redis_amendments_lost_total") == 1, "a settlement was lost")
 
-    def test_while_redis_is_away_the_local_share_settles(self):
+    def test_the_local_share_settles_without_redis(self):
         weir = self.weir(rule(**LOGIN))
         self.redis.kill()
         eventually(lambda: weir.metric("weir_redis_up") == 0, "it is away")

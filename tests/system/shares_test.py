@@ -29,12 +29,12 @@ class Shares(TestCase):
             return [client.get(f"/{name}", x_who=f"honest-{number}")["x-ratelimit-remaining"]
                     for number in range(self.NEWCOMERS)]
 
-    def test_a_flood_under_one_rule_leaves_newcomers_of_another_their_limits(self):
+    def test_a_flood_under_one_rule_leaves_another_rule_its_limits(self):
         weir = self.start(Weir(self.text("flooded", "quiet")))
         self.flood(weir, "flooded")
         self.assertEqual(self.left(weir, "quiet"), ["4"] * self.NEWCOMERS)
 
-    def test_a_rule_that_a_reload_adds_during_a_flood_has_its_share(self):
+    def test_a_rule_added_during_a_flood_gets_its_share(self):
         weir = self.start(Weir(self.text("flooded", "quiet")))
         self.flood(weir, "flooded")
         (weir.folder / "weir.toml").write_text(self.text("flooded", "quiet", "new"))

@@ -34,7 +34,7 @@ class Tls(TestCase):
                                "--resolve", f"localhost:{self.weir.port}:127.0.0.1", *options,
                                f"https://localhost:{self.weir.port}/"], capture_output=True, text=True, check=False)
 
-    def test_curl_verifies_and_is_answered(self):
+    def test_curl_verifies_and_gets_a_response(self):
         self.assertEqual(self.curl().stdout, "ok200")
         self.assertEqual(self.upstream.exchanges[0].head["x-forwarded-proto"], "https")
 
@@ -48,7 +48,7 @@ class Tls(TestCase):
                                "-cipher", "ALL:@SECLEVEL=0"], input="", capture_output=True, text=True, check=False)
         self.assertIn("alert protocol version", done.stderr)
 
-    def test_what_came_of_handshakes_is_counted(self):
+    def test_handshakes_are_counted_by_result(self):
         def count(outcome):
             self.await_metric(self.weir, 1, "weir_tls_handshakes_total", outcome=outcome)
 
@@ -106,7 +106,7 @@ class Tls(TestCase):
                               check=False, timeout=PATIENCE)
         return done.stdout + done.stderr
 
-    def test_alpn_chooses_http_1_0_where_that_is_all_that_is_offered(self):
+    def test_alpn_chooses_http_1_0_if_only_that_is_offered(self):
         for protocols, chosen in ((["http/1.0"], "http/1.0"), (["h2", "http/1.0"], "http/1.0"),
                                   (["http/1.0", "http/1.1"], "http/1.1")):
             with self.subTest(protocols):
@@ -114,7 +114,7 @@ class Tls(TestCase):
                 self.assertIn(f"ALPN protocol: {chosen}\n", said)
                 self.assertRegex(said, r"HTTP/1\.[01] 200")
 
-    def test_alpn_refuses_who_offers_others_alone(self):
+    def test_alpn_rejects_clients_without_http_1(self):
         for protocols in (["h2"], ["http/0.9", "spdy/3"]):
             with self.subTest(protocols):
                 self.assertIn("alert no application protocol", self.offering(*protocols))
@@ -125,7 +125,7 @@ class Tls(TestCase):
         with self.assertRaises(ssl.SSLCertVerificationError):
             Client(self.weir.port, client_tls(self.files["other.crt"]), "localhost")
 
-    def test_a_host_that_is_not_the_name_of_tls_is_served(self):
+    def test_a_host_other_than_the_sni_name_is_served(self):
         for name, host in (("other.test", "localhost"), ("other.test", "nobody.test"), ("localhost", "other.test")):
             with self.subTest(name=name, host=host):
                 trust = client_tls(self.files["other.crt" if name == "other.test" else "edge.crt"])
@@ -144,12 +144,12 @@ class Tls(TestCase):
             self.assertEqual([client.read().status for _ in range(20)], [200] * 20)
         self.assertEqual(self.upstream.connections, 1)
 
-    def test_closing_says_so(self):
+    def test_weir_sends_close_notify(self):
         with Client(self.weir.port, self.trust) as client:
             self.assertEqual(client.get("/", connection="close").status, 200)
             self.assertTrue(client.closed(), "an end without close_notify raises ssl.SSLEOFError")
 
-    def test_a_body_cut_short_by_the_upstream_is_seen_as_cut(self):
+    def test_a_body_truncated_by_the_upstream_looks_truncated(self):
         def cut(exchange):
             exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
             exchange.close()
@@ -158,7 +158,7 @@ class Tls(TestCase):
         with self.assertRaises((EOFError, OSError)), Client(self.weir.port, self.trust) as client:
             client.get("/")
 
-    def test_what_is_not_tls_ends_and_harms_nobody(self):
+    def test_bytes_that_are_not_tls_close_the_connection(self):
         for garbage in (request_bytes("GET", "/"), b"\0" * 1000, b"\x16\x03\x01\xff\xff" + random.randbytes(5000)):
             with Client(self.weir.port) as client:
                 client.send(garbage)
@@ -179,7 +179,7 @@ class Tls(TestCase):
         self.await_metric(weir, 1, "weir_tls_handshakes_total", outcome="late")
 
 
-    def test_who_sends_nothing_but_key_updates_is_hung_up_on(self):
+    def test_a_client_that_sends_only_key_updates_is_closed(self):
         """Each key update costs as much as a request. s_client sends one for each line "k"."""
         with subprocess.Popen(["openssl", "s_client", "-connect", f"127.0.0.1:{self.weir.port}", "-tls1_3"], bufsize=0,
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:
@@ -231,7 +231,7 @@ class ClientCertificates(TestCase):
             self.status(weir, shown)
         weir.wait_for(f"warning TLS: refused the client 127.0.0.1: {reason}$")
 
-    def test_only_certificates_of_the_authority_and_in_force_are_served(self):
+    def test_only_valid_certificates_of_the_authority_are_accepted(self):
         weir = self.weir()
         self.assertEqual(self.status(weir, "alice"), 200)
         self.assert_refused(weir, None, "it shows no certificate")
@@ -242,7 +242,7 @@ class ClientCertificates(TestCase):
         self.await_metric(weir, 4, "weir_tls_handshakes_total", outcome="untrusted")
         self.assertEqual(self.status(weir, "alice"), 200)
 
-    def test_no_name_gets_past_what_a_listener_asks(self):
+    def test_no_sni_name_evades_the_client_certificate(self):
         """Neither a name of another certificate nor an unknown name evades the check, whatever the Host is."""
         weir = self.weir(certificates='{ cert = "edge.crt", key = "edge.key" }, { cert = "other.crt", key = "other.key" }')
         for name, file in (("localhost", "edge.crt"), ("other.test", "other.crt"), ("nobody.test", "edge.crt")):
@@ -255,7 +255,7 @@ class ClientCertificates(TestCase):
                     client = stack.enter_context(Client(weir.port, trust, name))
                     self.assertEqual([client.get("/", host=host).status for host in ("localhost", "other.test")], [200] * 2)
 
-    def test_a_flood_of_strangers_is_told_in_few_lines(self):
+    def test_a_flood_of_rejected_clients_logs_few_lines(self):
         weir = self.weir()
 
         def refused(_):
@@ -270,12 +270,12 @@ class ClientCertificates(TestCase):
         lines = sum("refused the client" in line for line in weir.lines)
         eventually(lambda: weir.metric("weir_client_errors_total", kind="handshake") > lines, "not each has a line")
 
-    def test_where_it_is_optional_none_is_served_and_a_wrong_one_is_not(self):
+    def test_an_optional_certificate_may_be_missing_but_not_wrong(self):
         weir = self.weir(', client_auth = "optional"')
         self.assertEqual([self.status(weir), self.status(weir, "alice")], [200, 200])
         self.assert_refused(weir, "stranger", "unable to get local issuer certificate")
 
-    def test_a_subject_is_a_key(self):
+    def test_a_certificate_subject_can_key_a_rule(self):
         """One limit applies to all certificates of a subject, also in a resumed session. Without a certificate the status is
         401."""
         rules = rule("per-subject", "3/day", key='["cert:subject"]', on_missing='"reject"')

@@ -81,7 +81,7 @@ class Tokens(Asking):
         counts = {name: int(self.weir.metric("weir_token_faults_total", reason=name)) for name in names}
         return {name: count for name, count in counts.items() if count}
 
-    def test_a_refusal_says_why_in_the_answer_the_log_explain_and_the_metric(self):
+    def test_a_rejection_gives_its_reason_in_response_log_explain_and_metric(self):
         self.begin(INSIST, jwt=', issuer = "me", audience = "api", leeway = "1s", require_exp = true')
         good = {"sub": "ann", "iss": "me", "aud": "api", "exp": self.now + 3600}
         sign = self.issuer.token
@@ -119,7 +119,7 @@ class Tokens(Asking):
         self.assertEqual(self.faults(), expected)
         self.assertEqual(len(self.upstream.exchanges), 1)
 
-    def test_every_algorithm_verifies_what_openssl_signs(self):
+    def test_every_algorithm_verifies_signatures_of_openssl(self):
         for algorithm in Issuer.KEYS:
             issuer = Issuer(self.folder, algorithm)
             self.begin(INSIST, issuer=issuer)
@@ -155,7 +155,7 @@ class Tokens(Asking):
         self.assertEqual([get(self.weir.port, path, **bearer).status for path in ("/a", "/b", "/b", "/c")], [200, 200, 429, 200])
         self.assertEqual([line.get("user") for line in self.lines(4)], ["ann", "ann", None, None])
 
-    def test_what_was_refused_before_its_token_was_verified_replays_the_same(self):
+    def test_requests_refused_before_verification_replay_the_same(self):
         self.begin(rule("per-ip", "3/day", key='["ip"]'), rule("per-user", "2/day", key='["user"]', on_missing='"reject"'),
                    client='user = { claim = "sub" }')
         good, other = self.issuer.token(sub="ann"), self.issuer.token(sub="bob")
@@ -171,7 +171,7 @@ class Tokens(Asking):
         self.assertEqual((told["requests"], told["newly_refused"], told["newly_admitted"]), (8, 0, 0))
         self.assertEqual([(one["rule"], one["otherwise"]) for one in told["rules"]], [("per-ip", 0), ("per-user", 0)])
 
-    def test_servers_that_are_chosen_by_a_claim(self):
+    def test_a_claim_can_choose_the_server(self):
         self.begin(client='user = { claim = "sub" }', upstream='balance = "hash"\nhash_key = ["user|ip"]')
         self.assertEqual([self.ask(token).status for token in (self.issuer.token(sub="ann"), "rubbish")], [200, 200])
         self.assertEqual(self.faults(), {"malformed": 1})

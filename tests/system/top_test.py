@@ -84,7 +84,7 @@ class Once(TestCase):
                               check=True, env={**quiet, **environment})
         return done.stdout
 
-    def test_nothing_is_cut_when_it_is_piped(self):
+    def test_nothing_is_cut_in_a_pipe(self):
         for environment in ({}, {"COLUMNS": ""}, {"COLUMNS": "0"}, {"COLUMNS": "wide"}):
             frame = self.once("--once", **environment)
             self.assertIn(f"\n{self.LONG}   admitted 0/s   delayed 0/s   refused 0/s\n", frame)
@@ -112,7 +112,7 @@ class Once(TestCase):
 class Live(TestCase):
     BACK = "\x1b[?25h\x1b[?1049l"  # restores the cursor and the former screen
 
-    def test_whatever_ends_it_the_terminal_is_as_it_was(self):
+    def test_the_terminal_is_restored_after_any_end(self):
         weir = self.start(Weir(config(self.start(Upstream()).port, rules=RULES)))
         for sent, status in ((signal.SIGTERM, signal.SIGTERM), (signal.SIGHUP, signal.SIGHUP), (signal.SIGINT, signal.SIGINT), (b"q", 0)):
             screen = self.start(Screen("--admin", f"127.0.0.1:{weir.admin}"))
@@ -124,7 +124,7 @@ class Live(TestCase):
             self.assertEqual(screen.end(), status)
             self.assertTrue(screen.shown.endswith(self.BACK), screen.shown[-80:])
 
-    def test_it_outlives_a_restart_of_weir(self):
+    def test_the_view_survives_a_restart_of_weir(self):
         port = random.randrange(*BELOW_EPHEMERAL)
         text = config(self.start(Upstream()).port, rules=RULES).replace('[admin]\naddress = "127.0.0.1:0"', f'[admin]\naddress = "127.0.0.1:{port}"')
         with Weir(text):
@@ -137,7 +137,7 @@ class Live(TestCase):
         os.write(screen.terminal, b"q")
         self.assertEqual(screen.end(), 0)
 
-    def test_the_rule_that_refuses_is_seen_on_a_small_terminal(self):
+    def test_a_small_terminal_shows_the_rule_that_refuses(self):
         quiet = "".join(rule(f"quiet-{i}", "1000/s", key='["ip"]') for i in range(30))
         weir = self.start(Weir(config(self.start(Upstream()).port, rules=quiet + rule("flooded", "1/day", key='["ip"]'))))
         ended = threading.Event()
@@ -157,7 +157,7 @@ class Live(TestCase):
             ended.set()
             thread.join()
 
-    def test_a_first_refusal_ends_it_and_touches_no_terminal(self):
+    def test_a_failed_first_request_leaves_the_terminal_alone(self):
         screen = self.start(Screen("--admin", f"127.0.0.1:{closed_port()}"))
         self.assertEqual(os.waitstatus_to_exitcode(screen.end()), 1)
         self.assertIn("cannot connect", screen.shown)
@@ -182,7 +182,7 @@ class Top(TestCase):
         # Workers count separately, and the page shows the sum.
         self.start(weir.connect()).get("/", x_api_key="other")
 
-    def test_clients_by_what_they_spent_and_were_refused(self):
+    def test_clients_are_ranked_by_admitted_and_refused_cost(self):
         weir = self.start_weir()
         self.ask(weir)
         top = eventually(lambda: (told := self.top(weir))["per-key"]["admitted_cost"] >= 9 - 2 and told, "all are counted")
@@ -198,7 +198,7 @@ class Top(TestCase):
         self.assertEqual([top[name]["mode"] for name in ("login", "per-key", "trial")], ["enforce", "enforce", "shadow"])
         self.assertNotIn("secret", json.dumps(top))
 
-    def test_one_rule_and_so_many_clients(self):
+    def test_parameters_select_a_rule_and_the_number_of_clients(self):
         weir = self.start_weir()
         self.ask(weir)
         eventually(lambda: len(self.top(weir)["per-key"]["admitted"]) == 3, "all are counted")
@@ -209,7 +209,7 @@ class Top(TestCase):
             answer = get(weir.admin, f"/api/top{query}")
             self.assertEqual((answer.status, answer.json()["error"]), (status, code))
 
-    def test_off_counts_nobody(self):
+    def test_top_0_counts_no_clients(self):
         weir = self.start(Weir(config(self.start(Upstream()).port, rules=RULES)
                                .replace('[admin]\naddress = "127.0.0.1:0"', '[admin]\naddress = "127.0.0.1:0"\ntop = 0')))
         weir.get("/login")
@@ -220,7 +220,7 @@ class Top(TestCase):
         self.assertIn("[admin] top is 0", out)
         self.assertRegex(out, r"(?m)^trial \(shadow\) +admitted 0/s +delayed 0/s +would refuse 0/s$")
 
-    def test_a_frame_for_scripts(self):
+    def test_once_prints_a_frame_for_scripts(self):
         weir = self.start_weir()
         self.ask(weir)
         eventually(lambda: len(self.top(weir)["per-key"]["admitted"]) == 3, "all are counted")
@@ -235,12 +235,12 @@ class Top(TestCase):
         self.assertLessEqual(max(map(len, out.splitlines())), 80)
         self.assertNotIn("\x1b", out)
 
-    def test_where_nobody_answers_it_says_so(self):
+    def test_a_missing_answer_is_reported(self):
         status, out, errors = run_weir("top", "--once", "--admin", f"127.0.0.1:{closed_port()}")
         self.assertEqual((status, out), (1, ""))
         self.assertIn("cannot connect", errors)
 
-    def test_the_token_is_that_of_the_configuration_or_given(self):
+    def test_the_token_comes_from_the_configuration_or_an_option(self):
         text = config(self.start(Upstream()).port, rules=RULES).replace(
             '[admin]\naddress = "127.0.0.1:0"', '[admin]\naddress = "127.0.0.1:0"\ntoken = "open-sesame"')
         weir = self.start(Weir(text))

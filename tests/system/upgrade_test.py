@@ -102,7 +102,7 @@ class Serving(Upgrade):
         self.assertEqual(admitted, 2000)
         self.assertEqual(weir.metric("weir_upgrades_total", result="ok"), UPGRADES)
 
-    def test_a_request_under_way_is_finished_by_the_one_that_began_it(self):
+    def test_a_present_request_is_finished_by_the_old_process(self):
         release = self.hold_requests()
         weir = self.weir(rules=rule("all", "2/day", algorithm='"fixed_window"', key="[]"))
         with weir.connect() as client:
@@ -119,7 +119,7 @@ class Serving(Upgrade):
 
     TWO = '[[rule]]\nname = "two"\nalgorithm = "concurrency"\nlimit = 2\nkey = []\nmatch = { path = "/slow" }\n'
 
-    def test_what_is_under_way_in_the_old_one_counts_in_the_new_one(self):
+    def test_permits_of_the_old_process_count_in_the_new_one(self):
         release = self.hold_requests()
         weir = self.weir(rules=self.TWO, routes=self.SLOW + self.FREE)
         with weir.connect() as first, weir.connect() as second:
@@ -149,7 +149,7 @@ class Serving(Upgrade):
                 return False
         return True
 
-    def test_what_the_first_of_three_holds_counts_in_the_third_until_it_ends(self):
+    def test_permits_of_the_first_of_three_processes_count_in_the_third(self):
         release = self.hold_requests()
         weir = self.weir(rules=self.TWO, routes=self.SLOW + self.FREE)
         with weir.connect() as first, weir.connect() as second, weir.connect() as third:
@@ -175,7 +175,7 @@ class Serving(Upgrade):
 
     SLOW = '[[route]]\nmatch = { path = "/slow" }\nupstream = "api"\n'
 
-    def test_a_reload_does_not_stand_in_the_way_of_an_upgrade_nor_of_connections_that_come_over(self):
+    def test_a_reload_does_not_prevent_an_upgrade_or_passed_connections(self):
         release = self.hold_requests()
         weir = self.weir(routes=self.SLOW + self.FREE)
         weir.signal(signal.SIGHUP)
@@ -189,7 +189,7 @@ class Serving(Upgrade):
             release.set()
             self.assertEqual([client.read().body, client.get("/").body], [b"late", b"here"])
 
-    def test_of_what_the_old_one_has_open_only_what_listens_goes_over(self):
+    def test_only_listening_sockets_are_inherited(self):
         release = self.hold_requests()
         weir = self.weir(routes=self.SLOW + self.FREE)
         with weir.connect() as client, Client(weir.admin) as operator:
@@ -202,7 +202,7 @@ class Serving(Upgrade):
             release.set()
             self.assertEqual(client.read().body, b"late")
 
-    def test_connections_pass_through_a_process_that_has_been_replaced_itself(self):
+    def test_connections_pass_through_a_replaced_process(self):
         """The first process finishes a request when the second, which has nothing to finish, has handed over to a third. A first
         SIGTERM, which a service manager sends to all of them, must not end that."""
         release = self.hold_requests()
@@ -220,7 +220,7 @@ class Serving(Upgrade):
             self.assertEqual(client.get("/").status, 200)
             weir.ended.clear()
 
-    def test_a_connection_that_comes_over_is_not_turned_away_for_newcomers(self):
+    def test_a_passed_connection_is_not_closed_for_new_ones(self):
         release = self.hold_requests()
         weir = self.weir(routes=self.SLOW + self.FREE, server="max_connections_per_ip = 1")
         with weir.connect() as client:
@@ -232,7 +232,7 @@ class Serving(Upgrade):
                 self.assertEqual(client.read().body, b"late")
                 self.assertEqual([one.get("/").status for one in (client, newcomer)], [200, 200])
 
-    def test_a_head_that_is_too_large_to_move_is_relayed_and_others_go_over(self):
+    def test_a_connection_with_a_large_partial_head_is_relayed(self):
         weir = self.start(Lineage(config(self.upstream.port, routes=self.FREE, server='max_head = "64KiB"').replace("workers = 2", "workers = 1")))
         with weir.connect() as large, weir.connect() as idle:
             self.assertEqual(idle.get("/").status, 200)
@@ -252,7 +252,7 @@ class Serving(Upgrade):
             self.assertTrue(large.closed())
         weir.wait_for("upgrade: requests decided here since the other took over: 0$")
 
-    def test_every_socket_goes_over_however_many_there_are(self):
+    def test_any_number_of_sockets_is_passed_on(self):
         """They arrive in several messages."""
         weir = self.start(Lineage(config(self.upstream.port, routes=self.FREE).replace("workers = 2", "workers = 130")))
         before = listening_at(weir.port, weir.pid)
@@ -260,7 +260,7 @@ class Serving(Upgrade):
         self.assertEqual(len(before), 130)
         self.assertEqual(listening_at(weir.port, weir.pid), before)
 
-    def test_an_idle_connection_is_not_closed_under_its_client(self):
+    def test_an_idle_connection_is_not_closed_by_the_upgrade(self):
         with tempfile.TemporaryDirectory() as folder:
             files = make_certificate(folder)
             tls = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }\n'
@@ -273,7 +273,7 @@ class Serving(Upgrade):
                 self.assertEqual((said.status, said["connection"]), (200, "close"))
             weir.wait_for("upgrade: requests decided here since the other took over: 0$")
 
-    def test_whoever_asks_is_told_whose_state_did_not_go_over(self):
+    def test_keys_that_were_not_restored_are_reported(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
         self.assertEqual(weir.get("/").status, 200)
         weir.write((weir.folder / "weir.toml").read_text().replace("fixed_window", "sliding_window"))
@@ -283,7 +283,7 @@ class Serving(Upgrade):
         self.assertIn("with the state of 0 keys; 1 was of a rule that is gone or counts otherwise", told.stdout)
         weir.wait_for("has taken over, with the state of 0 keys; 1 was of a rule that is gone or counts otherwise")
 
-    def test_a_rule_whose_limit_the_file_has_changed_keeps_the_share_that_was_used(self):
+    def test_a_changed_limit_keeps_the_used_share(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
         self.statuses(weir.port, 500)
         weir.write((weir.folder / "weir.toml").read_text().replace("2000/day", "1000/day"))
@@ -301,7 +301,7 @@ class Serving(Upgrade):
             self.assertEqual(weir.metric("weir_workers"), workers)
             self.assertEqual(listening_at(weir.port, weir.pid), listening)
 
-    def test_unix_sockets_go_over_too(self):
+    def test_unix_sockets_are_passed_on(self):
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/weir.sock"
             weir = self.weir(listener=f'[[listener]]\naddress = "unix:{path}"', routes=self.FREE)
@@ -313,7 +313,7 @@ class Serving(Upgrade):
                 client.sendall(request_bytes("GET", "/"))
                 self.assertTrue(client.recv(4096).startswith(b"HTTP/1.1 200"))
 
-    def test_of_a_unix_listener_that_the_new_one_does_not_have_the_file_goes(self):
+    def test_the_file_of_a_removed_unix_listener_is_deleted(self):
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/weir.sock"
             weir = self.weir(listener=f'[[listener]]\naddress = "unix:{path}"', routes=self.FREE)
@@ -323,7 +323,7 @@ class Serving(Upgrade):
             eventually(lambda: not os.path.exists(path), "nobody listens there")
             self.assertEqual(weir.get("/").status, 200)
 
-    def test_what_is_saved_on_the_disk_is_what_the_last_one_knows(self):
+    def test_the_snapshot_is_written_by_the_last_process(self):
         with tempfile.TemporaryDirectory() as folder:
             state = f'memory = {{ max_keys = 1000, snapshot = "{folder}/state" }}'
             limited = {"rules": rule("all", "3/day", algorithm='"fixed_window"', key="[]"), "state": state, "routes": self.FREE}
@@ -336,7 +336,7 @@ class Serving(Upgrade):
             weir = self.weir(**limited)
             self.assertEqual([weir.get("/").status for _ in range(2)], [200, 429])
 
-    def test_a_log_across_an_upgrade_is_replayed_as_it_was(self):
+    def test_a_log_across_an_upgrade_replays_the_same(self):
         """Neither the new process nor a replay counts what the old process refunds after the handover."""
         release = self.hold_requests()
         weir = self.weir(rules=rule("failures", "3/day", algorithm='"fixed_window"', key="[]", charge='{ status = ["404"] }'),
@@ -357,7 +357,7 @@ class Serving(Upgrade):
         said = json.loads(told.stdout)
         self.assertEqual((said["requests"], said["refused_now"], said["newly_admitted"], said["left_out"]), (4, 1, 0, {}))
 
-    def test_an_alert_that_fires_is_told_of_once_and_its_end_as_well(self):
+    def test_a_firing_alert_and_its_end_are_posted_once(self):
         """An alert that the new file lacks has ended. The old process, which still runs, reports that."""
         receiver, other, release = self.start(Receiver()), self.start(Receiver()), self.hold_requests()
         stays = alert(receiver.port, what='rule = "some"', name='"stays"')
@@ -380,7 +380,7 @@ class Serving(Upgrade):
         self.assertEqual(other.states(), [("goes", "firing"), ("goes", "ended")])
         self.assertEqual(receiver.posts[1][3]["since"], receiver.posts[0][3]["since"])
 
-    def test_a_service_manager_is_told_who_serves(self):
+    def test_the_service_manager_knows_the_serving_process(self):
         with Manager() as manager:
             weir = self.weir(environment={"NOTIFY_SOCKET": manager.name, "WATCHDOG_USEC": "200000"}, routes=self.FREE)
             self.assertEqual(manager.hear_of("READY")["READY"], "1")
