@@ -7,7 +7,7 @@ namespace weir::app {
 
 namespace {
 
-// For an address with a password in it, as in a URL. The message does not repeat the address.
+// The message for an address with a password in it, as in a URL. It does not repeat the address.
 constexpr const char* kOnlyHostAndPort =
     "found an address with more than host and port; expected \"host:port\", and the password in url or "
     "password";

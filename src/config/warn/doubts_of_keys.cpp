@@ -120,7 +120,7 @@ bool is_chosen_part(const policy::KeyPart& part, const policy::Rule& rule) {
   });
 }
 
-// Returns the first such part; null if there is none.
+// Returns the first part of the rule's key that clients can choose; null if there is none.
 const policy::KeyPart* chosen_part(const policy::Rule& rule) {
   const auto is_one = [&](const policy::KeyPart& part) { return is_chosen_part(part, rule); };
   const auto found = std::find_if(rule.key.begin(), rule.key.end(), is_one);
