@@ -1,5 +1,5 @@
-// What the access log costs the worker for each request: formatting alone, and with the hand-over to the
-// writing thread.
+// The worker's cost of the access log per request: formatting alone, and with the transfer to the writing
+// thread.
 #include "weir/log/access_log.hpp"
 
 #include <benchmark/benchmark.h>
@@ -40,8 +40,8 @@ void format_line(benchmark::State& state) {
 }
 BENCHMARK(format_line);
 
-// The path of a running weir. Time is the worker's share; the CPU column is the whole process, writing thread
-// included.
+// The way of a running weir. Time is the worker's share. The CPU column is the whole process with the writing
+// thread.
 void record_batched(benchmark::State& state) {
   net::asio::io_context io;
   observe::Counters counters({});
@@ -53,7 +53,7 @@ void record_batched(benchmark::State& state) {
 }
 BENCHMARK(record_batched)->MeasureProcessCPUTime();
 
-// For comparison: a hand-over for every line.
+// For comparison: a transfer for every line.
 void record_one_by_one(benchmark::State& state) {
   net::asio::io_context io;
   observe::Counters counters({});

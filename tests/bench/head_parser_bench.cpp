@@ -1,4 +1,4 @@
-// What it costs to read the heads of a proxied request, and to write them again.
+// The cost of reading the heads of a proxied request, and of writing them again.
 #include "weir/http/answer.hpp"
 #include "weir/http/forwarding.hpp"
 #include "weir/http/head_parser.hpp"
@@ -33,7 +33,7 @@ void parse_answer(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(parse_response_head(kAnswer, false, head));
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(kAnswer.size()));
 }
-// `withholds`: whether the fields of trusted proxies are looked for, as of any peer that is none.
+// `withholds`: true searches for fields of trusted proxies, as for an untrusted peer.
 void write_request(benchmark::State& state, bool withholds) {
   RequestHead head;
   (void)parse_request_head(kBrowserRequest, head);

@@ -1,4 +1,4 @@
-// What a request pays in `policy` before any store is asked.
+// The cost of a request in `policy` before a store is asked.
 #include "weir/http/target.hpp"
 #include "weir/limit/key_table.hpp"
 #include "weir/policy/evaluation.hpp"
@@ -52,8 +52,8 @@ BENCHMARK_CAPTURE(collect, ip, "ip")->Arg(1)->Arg(5);
 BENCHMARK_CAPTURE(collect, api_key_or_ip, "api_key|ip")->Arg(1)->Arg(5);
 BENCHMARK_CAPTURE(collect, header, "header:X-API-Key")->Arg(1);
 
-// What five local rules of five algorithms add to a request, from their matches to the decision: each
-// client's names are made anew, its state is warm.
+// The cost of five local rules with five algorithms per request, from matching to the decision. Clients'
+// names are computed each time; their state is warm.
 void chain_of_five(benchmark::State& state) {
   using namespace limit;
   constexpr Rate kPlenty{1'000'000, base::Duration(1'000'000)};
@@ -118,7 +118,7 @@ void normalise(benchmark::State& state, std::string_view path) {
 BENCHMARK_CAPTURE(normalise, normal, "/api/v1/things/42");
 BENCHMARK_CAPTURE(normalise, to_be_changed, "/api/./v1/%74hings//42");
 
-// 64 KiB in which none of eight words stands: as it came, and in all four readings.
+// 64 KiB without any of eight words: as received, and in all four readings.
 void words_in_a_body(benchmark::State& state, std::string_view piece) {
   std::vector<std::string> words;
   for (const auto* word : {"gift card", "wire transfer", "bitcoin", "western union", "free prize", "act now",
@@ -134,7 +134,7 @@ BENCHMARK_CAPTURE(words_in_a_body, escaped,
                   "Dear+friend%2C \\u0070lease find the figures of this%20quarter \\/. ");
 BENCHMARK_CAPTURE(words_in_a_body, hostile, "gift carpassworsocial securitwestern unio");
 
-// Thirty rules of ten conditions each on parameters of the query, which is taken apart anew for each request.
+// Thirty rules with ten conditions each on parameters of the query, which is parsed once per request.
 void conditions_on_query(benchmark::State& state) {
   std::vector<Rule> rules;
   for (int i = 0; i < 30; ++i) {

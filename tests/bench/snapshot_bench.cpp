@@ -1,4 +1,4 @@
-// What a million keys cost a stopping weir, and a starting one; the disk aside.
+// The cost of a million keys for a weir that stops or starts, without the disk.
 #include "weir/limit/snapshot.hpp"
 
 #include <algorithm>

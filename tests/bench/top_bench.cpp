@@ -1,5 +1,5 @@
-// What it costs a request to be counted among a rule's clients: lock included, of one that is known and of
-// one that takes somebody's counter over.
+// The cost of counting a request among a rule's clients, including the lock: for a known client, and for one
+// that takes over another client's counter.
 #include "weir/observe/top_clients.hpp"
 
 #include <benchmark/benchmark.h>
@@ -45,7 +45,7 @@ void count_newcomers(benchmark::State& state) {
 }
 BENCHMARK(count_newcomers);
 
-// As clients are: some come often.
+// A skewed distribution: some clients come often.
 void count_skewed(benchmark::State& state) {
   Crowd crowd;
   observe::TopClients top(64);

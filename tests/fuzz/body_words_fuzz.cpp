@@ -1,5 +1,5 @@
-// `body_contains`: a word is found in any body that holds it, in each spelling that a server would undo,
-// whatever stands around it; and only words of the body are found.
+// `body_contains`: a word is found in every body that has it, in each spelling that a server would decode,
+// with any text around it. Other words are not found.
 #include "fuzz/input.hpp"
 
 #include "weir/policy/body.hpp"
@@ -31,7 +31,7 @@ std::string percent_encoded(std::string_view word) {
   return out;
 }
 
-// Every ASCII character as \u00XX.
+// Returns every ASCII character as \u00XX.
 std::string json_escaped(std::string_view word) {
   std::string out;
   for (const char c : word) {
@@ -41,7 +41,7 @@ std::string json_escaped(std::string_view word) {
   return out;
 }
 
-// The fuzzer's text without octets that would start or end an escape together with their neighbours.
+// Returns the text without bytes that could form an escape with their neighbours.
 std::string harmless(std::string_view text) {
   std::string out;
   for (const char c : text)

@@ -1,5 +1,5 @@
-// Bills over a table of a few keys, which overflows: charged whole or not at all, and what a refused bill
-// leaves behind is what was there.
+// Bills over a small table that overflows. A bill is charged as a whole or not at all, and a refused bill
+// changes nothing.
 #include "fuzz/input.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -57,7 +57,7 @@ void check(const std::vector<Charge>& bill, const std::vector<Outcome>& outcomes
 
 struct Looks {
   std::vector<Outcome> outcomes;
-  std::vector<bool> known;  // which of the keys have a slot
+  std::vector<bool> known;  // true for keys with a slot
 };
 
 Looks look(const KeyTable& table, const std::vector<Charge>& bill, TimePoint now) {
@@ -66,9 +66,9 @@ Looks look(const KeyTable& table, const std::vector<Charge>& bill, TimePoint now
   return looks;
 }
 
-// But for room: a refused bill may forget a drained key, or move one over. Then somebody's overflow cell
-// answers where his own would have, or the other way round; and who is forgotten begins with what the
-// overflow cell has.
+// Compares states, except for effects of room. A refused bill may evict a drained key or move a key. Then an
+// overflow cell may answer in place of the key's own cell, or the reverse. An evicted key starts with the
+// overflow cell's state.
 void check_unchanged(const std::vector<Charge>& bill, const Looks& before, const Looks& after,
                      TimePoint now) {
   const KeyTable empty(16);
@@ -82,7 +82,7 @@ void check_unchanged(const std::vector<Charge>& bill, const Looks& before, const
   }
 }
 
-// What concurrency holds is given back at once, so that keys come and go.
+// Refunds or releases at once, so that keys come and go.
 void end(KeyTable& table, const std::vector<Charge>& bill, const std::vector<Outcome>& outcomes,
          TimePoint now, bool refunds) {
   if (refunds) return table.refund(bill, now, outcomes, now);

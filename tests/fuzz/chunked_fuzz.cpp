@@ -1,4 +1,4 @@
-// A chunked body says the same whole and in pieces, wherever it is cut.
+// A chunked body has the same content whole and in pieces, wherever it is cut.
 #include "fuzz/input.hpp"
 
 #include "weir/http/chunked.hpp"
@@ -35,7 +35,7 @@ Decoded decoded(std::string_view input, std::size_t cut, http::ChunkDecoder::Sen
     result.status = next.status;
   }
   if (result.status == Status::Data) result.status = Status::NeedMore;
-  if (result.status == Status::Bad) result.used = 0;  // how far it looked is its own affair
+  if (result.status == Status::Bad) result.used = 0;  // the decoder may stop at any byte of a bad body
   require(decoder.done() == (result.status == Status::Done), "done when it says so");
   return result;
 }

@@ -1,5 +1,5 @@
-// What goes on is a message that can be read in one way alone: a head that was taken, as weir writes it, is
-// taken again, and says the same of method, path and body, whatever the client put into it.
+// A forwarded message can be read in only one way. weir accepts the head that it writes for an accepted head,
+// with the same method, path and body.
 #include "fuzz/input.hpp"
 
 #include "weir/http/forwarding.hpp"
@@ -32,7 +32,7 @@ void check_request(std::string_view bytes, const http::ForwardedBy& by) {
   http::RequestHead head;
   if (parse_request_head(bytes, head) || head.max_forwards == 0U) return;
   const auto room = head.fields.capacity() - head.fields.size();
-  if (room < 12) return;  // weir's own fields are no more
+  if (room < 12) return;  // weir's own fields are at most so many
   std::string out;
   write_request_head(out, head, by);
   http::RequestHead again;

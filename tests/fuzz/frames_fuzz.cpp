@@ -1,4 +1,4 @@
-// Frames say the same whole and in pieces, wherever they are cut, and no octet passes unseen.
+// Frames have the same content whole and in pieces, wherever they are cut, and no byte is skipped.
 #include "fuzz/input.hpp"
 
 #include "weir/http/frame_scanner.hpp"
@@ -13,7 +13,7 @@ namespace {
 using http::FrameScanner;
 using Kind = FrameScanner::Kind;
 
-// What is told of the input in pieces of at most `cut` octets: each header's kind, and how far it was read.
+// Returns each header's kind and the position after it, for input in pieces of at most `cut` bytes.
 std::string told(std::string_view input, FrameScanner::Sender sender, std::size_t cut) {
   FrameScanner scanner(sender);
   std::string text;

@@ -1,4 +1,4 @@
-// The fuzzer's bytes as numbers, and what ends a run: a law that does not hold.
+// Turns the fuzzer's bytes into numbers, and ends a run when a condition does not hold.
 #pragma once
 
 #include "weir/limit/limiter.hpp"
@@ -18,7 +18,7 @@ inline void require(bool holds, const char* law) {
   std::abort();
 }
 
-// Once the bytes are used up it gives zeros, and `left` is 0.
+// Returns zeros when the bytes are used up; `left` is then 0.
 class Input {
  public:
   Input(const std::uint8_t* bytes, std::size_t size) : at_(bytes), left_(size) {}
@@ -34,7 +34,7 @@ class Input {
     for (int i = 0; i < 8; ++i) value = value << 8 | byte();
     return value;
   }
-  // All magnitudes equally likely: a number of so many bits as the first byte says.
+  // Returns a number whose count of bits is equally distributed; the first byte gives it.
   std::uint64_t between(std::uint64_t least, std::uint64_t most) {
     const unsigned bits = byte() % 64 + 1;
     const std::uint64_t value = bits <= 8 ? byte() : word();
@@ -47,7 +47,7 @@ class Input {
   std::size_t left_;
 };
 
-// Any limiter whose numbers its `make` accepts; calendars aside, which are tables.
+// Returns any limiter whose numbers its `make` accepts, except for calendars, which are tables.
 inline std::optional<limit::Limiter> limiter_from(Input& in) {
   constexpr std::uint64_t kCentury = std::uint64_t{36'500} * 86'400 * 1'000'000;
   const auto as_limiter = [](const auto& made) {

@@ -1,5 +1,5 @@
-// What POST /api/explain is sent: any text is refused with a sentence, or read as a request that, written as
-// JSON again, reads the same.
+// The text of POST /api/explain. Any text is rejected with a sentence, or read as a request. Written as JSON
+// again, the request reads the same.
 #include "admin/pages/inquiry_reader.hpp"
 #include "fuzz/input.hpp"
 

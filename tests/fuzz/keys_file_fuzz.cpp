@@ -1,5 +1,5 @@
-// Keys files: of any text, and of a good one that is damaged, each mistake says where it is; of a good one
-// every key is found, with its holder.
+// Keys files of any text, and good files with damage. Each mistake has its place. In a good file every key is
+// found with its holder.
 #include "config/read/keys_file.hpp"
 #include "fuzz/input.hpp"
 

@@ -1,5 +1,5 @@
-// The laws of one limiter over one cell: numbers, costs and pauses are the fuzzer's. A clock may be read
-// before the lock is taken, so time goes back a little, too.
+// The laws of one limiter with one cell. The fuzzer chooses numbers, costs and pauses. Time may go back a
+// little, because a clock may be read before the lock is taken.
 #include "fuzz/input.hpp"
 
 namespace weir::fuzz {
@@ -46,7 +46,7 @@ void check_admission(const Moment& m, const Step& step) {
   const auto spend = [&](Cost cost) {
     return limit::step(m.limiter, step.next, m.now, cost).outcome.allowed;
   };
-  // Of a queue: requests of this cost.
+  // A queue's remaining count is a number of requests of this cost.
   const bool queue = std::holds_alternative<limit::LeakyBucket>(m.limiter);
   if (out.remaining != 0 && out.remaining <= limit::kMaxCost)
     require(spend(queue ? m.cost : out.remaining), "what remains can be spent");

@@ -1,6 +1,5 @@
-// Conditions on any request, and what it says under a name: a condition that holds has no reason why not,
-// what the head decides the body does not change, and a value that is said once more, but differently, is no
-// value.
+// Conditions on any request. A condition that holds has no reason why not. The body does not change what the
+// head decides. A value that is repeated with another text is no value.
 #include "fuzz/input.hpp"
 #include "policy/identity/said.hpp"
 
@@ -56,7 +55,7 @@ void check_matches(policy::Request request) {
   }
 }
 
-// One more parameter, behind all others.
+// Returns the head with one more parameter at the end.
 http::RequestHead with_parameter(const http::RequestHead& head, std::string& query,
                                  std::string_view parameter) {
   query = std::string(head.query) + (head.query.empty() ? "" : "&") + std::string(parameter);

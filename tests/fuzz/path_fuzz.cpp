@@ -1,5 +1,5 @@
-// Paths in their normal form: it is its own, no spelling changes it, and where nothing is said to be doubtful
-// servers that remove dot segments first come to the same.
+// Normal forms of paths. A normal form is its own normal form, and no spelling changes it. If the path is not
+// ambiguous, servers that remove dot segments first get the same path.
 #include "fuzz/input.hpp"
 
 #include "weir/http/path_readings.hpp"
@@ -24,8 +24,8 @@ std::string without_last_slash(std::string path) {
   return path;
 }
 
-// As RFC 3986 §5.2.4 has it, whose segments may be empty and have no parameters; those that are left lose
-// them, and slashes merge, only afterwards. The octets are in their one spelling.
+// Removes dot segments as RFC 3986 §5.2.4 says: segments may be empty and have no parameters. Removes
+// parameters and merges slashes only afterwards. All bytes have their normal spelling.
 std::string dots_first(std::string_view path) {
   std::vector<std::string_view> stack;
   while (!path.empty()) {
@@ -46,7 +46,7 @@ std::string dots_first(std::string_view path) {
   return out;
 }
 
-// As a server takes it that decodes slashes before it removes dot segments.
+// Returns the path as a server reads it that decodes slashes before it removes dot segments.
 std::string slashes_decoded(std::string_view path) {
   std::string out;
   while (!path.empty()) {
@@ -57,7 +57,7 @@ std::string slashes_decoded(std::string_view path) {
   return out;
 }
 
-// Whether a path that some server reads is the normal form, or one of the other readings.
+// Checks that the reading is the normal form, or one of the other readings that weir found.
 void require_reading(std::string_view raw, const std::string& reading) {
   const auto way = normal(raw);
   http::PathReadings readings;
@@ -90,7 +90,7 @@ void check(std::string_view raw, const std::string& way, const std::string& resp
   require(normal(slashes_decoded(raw)) == normal(slashes_decoded(way)), "a slash that is encoded is seen");
 }
 
-// Each octet but slashes, encoded or not as `in` says.
+// Returns the path with each byte except slashes encoded or not, as `in` says.
 std::string another_spelling(std::string_view raw, Input& in) {
   constexpr char kDigits[] = "0123456789ABCDEF0123456789abcdef";
   std::string out = "/";

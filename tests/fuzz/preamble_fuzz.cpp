@@ -1,5 +1,5 @@
-// What a connection begins with is a preamble, is none, or may become one; more bytes change no verdict, and
-// what is written is read back.
+// The first bytes of a connection are a PROXY header, are none, or may become one. More bytes do not change a
+// verdict. A written header is read back unchanged.
 #include "fuzz/input.hpp"
 
 #include "weir/http/preamble.hpp"
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   fuzz::require(whole.status == Status::Whole || !whole.ends, "what is not read tells nothing");
   fuzz::require(whole.status != Status::NeedMore || size < http::kMaxPreamble, "it is bounded");
   for (std::size_t cut = 0; cut < size; ++cut) {
-    const std::string part = input.substr(0, cut);  // of its own, so that a read behind it is seen
+    const std::string part = input.substr(0, cut);  // a copy, so that reads behind it are found
     const auto early = http::read_preamble(part);
     if (early.status == Status::NeedMore) continue;
     fuzz::require(early.status == whole.status && early.size == whole.size && early.ends == whole.ends,

@@ -1,6 +1,5 @@
-// Replies to charge.lua: whatever Redis says, a bill is either answered in full and as the limiters would
-// decide, or the reply is taken for nonsense. Redirections and slot maps of a cluster: an address is
-// complete, a slot is one of 16,384.
+// Replies to charge.lua. A reply answers a whole bill as the limiters would decide, or it is rejected.
+// Redirections and slot maps of a cluster: an address is complete, and a slot is below 16,384.
 #include "fuzz/input.hpp"
 #include "redis/cluster/cluster_slots.hpp"
 #include "redis/scripts/bill.hpp"
@@ -19,7 +18,7 @@ namespace {
 constexpr std::int64_t kNow = 1'800'000'000'000'000;  // microseconds since 1970: January 2027
 constexpr std::size_t kMostLines = 4;
 
-// A number that Redis might say: a small one, one near the time, or any.
+// Returns a number that Redis might send: a small one, one near the time, or any.
 std::int64_t number_from(Input& in) {
   switch (in.byte() % 4) {
     case 0:

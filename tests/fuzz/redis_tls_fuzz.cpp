@@ -1,6 +1,6 @@
-// TLS to Redis as a codec: a real server's records in pieces of any size, damaged, or followed by rubbish.
-// What the codec opens is always a beginning of what the server wrote, and whatever comes ends in an error or
-// in a wait for more.
+// TLS to Redis as a codec, with a real server's records: in pieces, damaged, or followed by other bytes.
+// Decrypted bytes are always a prefix of what the server wrote. Any input ends in an error or in a wait for
+// more.
 #include "fuzz/input.hpp"
 #include "redis/connection/tls.hpp"
 
@@ -20,7 +20,7 @@ using redis::TlsCodec;
 
 constexpr std::size_t kMostSteps = 64;
 
-// A server's context, with a certificate of its own making.
+// Returns a server's context with a self-made certificate.
 SSL_CTX* server_context() {
   static SSL_CTX* const kContext = [] {
     EVP_PKEY* key = EVP_EC_gen("P-256");
@@ -80,7 +80,7 @@ class Pair {
   }
 
  private:
-  // What the codec has sealed goes to the server, and what that answers is kept for deliver().
+  // Sends the codec's output to the server, and keeps the server's reply for deliver().
   void talk() {
     auto& sealed = codec_.sealed();
     require(sealed.size() < (1U << 20), "what is to be sent is bounded");

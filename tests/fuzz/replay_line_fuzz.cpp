@@ -1,5 +1,5 @@
-// Lines of the access log as `weir replay` reads them: any text is read or refused for a reason, and the
-// reader is the same afterwards: what it says of the next line does not depend on the one before.
+// Lines of the access log as `weir replay` reads them. Any text is read, or rejected with a reason. The
+// result for a line does not depend on the line before.
 #include "fuzz/input.hpp"
 
 #include "weir/replay/line.hpp"
@@ -10,7 +10,7 @@
 namespace weir::fuzz {
 namespace {
 
-// What a line says, as far as it can be compared.
+// The comparable content of a line.
 struct Summary {
   bool usable = false;
   replay::Unusable why{};

@@ -1,4 +1,4 @@
-// What Redis says, and what it does not: replies come the same whole and in pieces, and memory is bounded.
+// Replies of Redis, good and bad. They have the same content whole and in pieces, and memory is bounded.
 #include "fuzz/input.hpp"
 #include "redis/connection/resp.hpp"
 

@@ -1,5 +1,5 @@
-// A whole session: the octets of a client and of servers, as the fuzzer likes. Before the first octet 255
-// stands what the client says, behind it what servers answer, one answer up to each further octet 255.
+// A whole session with any bytes of a client and of servers. The input before the first byte 255 is the
+// client's. Each further part up to a byte 255 is one response.
 #include "fuzz/input.hpp"
 #include "unit/proxy/client/session_laws.hpp"
 

@@ -1,5 +1,5 @@
-// The reader of snapshots: as the bytes are, and with a digest that is right, so that what lies behind the
-// digest is reached. Whatever it accepts, the table takes, tells again, and gives its memory back.
+// The reader of snapshots, with the bytes as they are, and with a corrected digest to reach the code behind
+// it. The table accepts what the reader accepts, writes it again, and releases its memory.
 #include "fuzz/input.hpp"
 
 #include "weir/limit/snapshot.hpp"
@@ -25,8 +25,8 @@ limit::ByteSource source_of(std::string_view bytes) {
   };
 }
 
-// Of the same names and numbers as those of the seeds: a cell, an exact log, a bucketed one. The seeds' last
-// rule has other numbers, and is adopted.
+// Returns rules with the names and numbers of the seeds: a cell, an exact log, a bucketed log. The last rule
+// of the seeds has other numbers and is adopted.
 const std::vector<SavedRule>& rules() {
   static const auto kMinute = base::Duration(60'000'000);
   static const std::vector<limit::Limiter> kLimiters = {limit::TokenBucket::make({5, kMinute}, 5).value(),
@@ -55,7 +55,7 @@ std::string with_its_digest(std::string_view bytes) {
 
 void run(std::string_view bytes) {
   const auto checked = limit::check_snapshot(source_of(bytes), rules());
-  std::deque<limit::FormerRule> former;  // outlive the table
+  std::deque<limit::FormerRule> former;  // must outlive the table
   KeyTable table(64);
   for (std::size_t i = 0; i < rules().size(); ++i)
     table.introduce(static_cast<limit::RuleIndex>(i), rules()[i], base::TimePoint{});

@@ -1,5 +1,5 @@
-// Answers to health checks and webhooks: the status is the same however the answer is cut into pieces, and an
-// answer without end is given up within its bound.
+// Responses to health checks and webhooks. The status does not depend on how the response is cut. An endless
+// response is given up within a bound.
 #include "fuzz/input.hpp"
 
 #include "weir/http/status_reader.hpp"
@@ -37,7 +37,7 @@ void run(std::string_view input) {
           "a status is final and has three digits");
   require(answer.size() < StatusReader::kMost || whole.state != StatusReader::State::Wanting,
           "an answer without end is given up");
-  // In pieces an answer may be refused as soon as it is wrong; a status is the same status.
+  // In pieces, a response may be rejected as soon as it is wrong. A known status is the same.
   for (const auto piece : {std::size_t{1}, std::size_t{static_cast<unsigned char>(input[0])} + 1}) {
     const auto cut = heard(answer, piece);
     if (whole.state == StatusReader::State::Known)

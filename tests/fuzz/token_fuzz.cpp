@@ -1,5 +1,5 @@
-// JSON Web Tokens: text that nobody signed is never believed, and of what was signed only what names the
-// right issuer and audience and is in force; whatever a payload says, its claims are its own.
+// JSON Web Tokens. An unsigned text is never accepted. A signed one is accepted only with the right issuer
+// and audience and while it is valid. Claims are those of the payload.
 #include "fuzz/input.hpp"
 
 #include "weir/policy/token.hpp"
@@ -62,11 +62,11 @@ bool names(const json::value& said, std::string_view name) {
                      [&](const json::value& one) { return one.is_string() && names(one, name); });
 }
 
-// What is believed of a payload that this key signed.
+// Checks the claims of an accepted payload that this key signed.
 void check_believed(std::string_view payload, const policy::Claims& claims) {
   json::error_code ec;
   const auto said = json::parse(json::string_view(payload.data(), payload.size()), ec);
-  if (ec || !said.is_object()) return;  // other readers take more for JSON than this one does
+  if (ec || !said.is_object()) return;  // other readers accept more as JSON than this one
   const auto* issuer = said.as_object().if_contains("iss");
   const auto* audience = said.as_object().if_contains("aud");
   require(issuer != nullptr && names(*issuer, "issuer"), "a token of another issuer is refused");

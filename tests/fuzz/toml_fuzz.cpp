@@ -1,4 +1,4 @@
-// Configuration text of any kind is read, or its mistake is named with its line.
+// Any configuration text is read, or its mistake has a line.
 #include "config/read/toml_reader.hpp"
 #include "fuzz/input.hpp"
 
