@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""weir beside nginx and HAProxy on this machine: CPU per request (user + system of the proxy's processes over requests
-served) and latency as wrk sees it. The contestants take turns within one run, because times on shared machines drift;
-what is printed are medians over the rounds, and ratios to nginx."""
+"""Compares weir with nginx and HAProxy on this machine: CPU per request, and latency as wrk measures it.
+
+CPU is the user and system time of the proxy's processes, divided by the served requests. The contestants take turns within one run,
+because times on shared machines drift. Prints medians over the rounds, and ratios to nginx."""
 
 import argparse
 import contextlib
@@ -19,7 +20,7 @@ import urllib.request
 import contestants
 
 HERE = pathlib.Path(__file__).resolve().parent
-OCTETS_OF_A_QUESTION = 64  # at the least: weir sends eight doubles for each limit, nginx's script its digest, key and numbers
+OCTETS_OF_A_QUESTION = 64  # at least; weir sends eight doubles for each limit, nginx's script its digest, key and numbers
 EXPECTED = dict.fromkeys(contestants.MODES, 200) | {"refused": 429}
 TITLES = {
     "limited": "Proxied and limited (98-byte answer, limit never reached)",
@@ -44,7 +45,7 @@ def status_of(url):
 
 
 def check_behaviour(server, mode):
-    """The second of two requests gets what the mode says; otherwise there is nothing to compare."""
+    """Checks that the second of two requests gets the response of the mode. Otherwise there is nothing to compare."""
     status_of(url_of(server, mode))
     status = status_of(url_of(server, mode))
     if status != EXPECTED[mode]:
@@ -65,7 +66,7 @@ def run_wrk(stage, url, options, seconds):
 
 @contextlib.contextmanager
 def metrics_read(admin):
-    """Reads /metrics each second from that port until left, as Prometheus would at its shortest; a port of None reads nothing."""
+    """Reads /metrics once a second from that port, as often as Prometheus at most. Does nothing if the port is None."""
     left = threading.Event()
 
     def read():
@@ -99,7 +100,7 @@ def measure(stage, server, mode, options):
 
 
 def run(stage, options):
-    """{mode: {contestant: [one measurement a round]}}. A round takes every mode, so that modes can be compared as well."""
+    """Returns {mode: {contestant: [one measurement a round]}}. A round takes every mode, so that modes can be compared as well."""
     servers = {}
     for mode in options.modes:
         for name in options.contestants:
@@ -107,7 +108,7 @@ def run(stage, options):
             if server:
                 servers[mode, name] = server
                 check_behaviour(server, mode)
-                run_wrk(stage, url_of(server, mode), options, 1)  # connections, tables and branch predictors warm
+                run_wrk(stage, url_of(server, mode), options, 1)  # warms connections, tables and branch predictors
     results = {mode: {} for mode in options.modes}
     for turn in range(options.rounds):
         for (mode, name), server in servers.items():

@@ -1,9 +1,13 @@
-"""Who `./dev bench` compares: nginx, HAProxy and weir, one worker each, set to do the same work.
+"""The contestants of `./dev bench`: nginx, HAProxy and weir, with one worker each, configured for the same work.
 
-A mode is what a request meets: "limited" (a limit that is never reached, then the upstream), "refused" (a limit of next to
-nothing: 429), "tls" (limited, over TLS 1.3), "redis" (limited, the state in Redis, one script call a request), "rules" (limited
-by five limits at once) and "watched" (limited, with an access log to a file and, of weir, its metrics read each second).
-"""
+A mode is what a request meets:
+
+- limited: a limit that is never reached, then the upstream
+- refused: a tiny limit, so the response is 429
+- tls: limited, over TLS 1.3
+- redis: limited, with the state in Redis and one script call a request
+- rules: limited by five limits at once
+- watched: limited, with an access log to a file and, for weir, its metrics read once a second"""
 
 import contextlib
 import os
@@ -19,16 +23,16 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 MODES = ("limited", "refused", "tls", "redis", "rules", "watched")
-RULES = 5  # of the mode "rules"
-ANSWER = "x" * 98  # the body of every proxied answer
+RULES = 5  # for the mode "rules"
+ANSWER = "x" * 98  # the body of every proxied response
 PLENTY = 100_000  # requests per second that no contestant reaches here
 START_SECONDS = 10
-# Connections that a proxy may have, with one to the upstream for each: HAProxy does not start without descriptors for them.
+# Connections of a proxy, each with one to the upstream. HAProxy does not start without descriptors for them.
 MOST_CONNECTIONS = min(16_384, resource.getrlimit(resource.RLIMIT_NOFILE)[1] // 2 - 50)
 
 
 class BenchError(Exception):
-    """What a person can read and act on."""
+    """An error message for the user, who can fix its cause."""
 
 
 def free_port():
@@ -38,7 +42,7 @@ def free_port():
 
 
 def processes_below(pid):
-    """The process and all its descendants."""
+    """Returns the process and all its descendants."""
     found = [pid]
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
         for child in task.read_text().split():
@@ -47,7 +51,7 @@ def processes_below(pid):
 
 
 def cpu_seconds(pid):
-    """User plus system time of a process tree: proc(5), fields 14 and 15 of stat."""
+    """Returns user plus system time of a process tree: proc(5), fields 14 and 15 of stat."""
     total = 0
     for each in processes_below(pid):
         fields = pathlib.Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
@@ -56,7 +60,7 @@ def cpu_seconds(pid):
 
 
 class Server:
-    """A process on a port of 127.0.0.1, pinned to one CPU where there is a choice; stop() ends it."""
+    """A process on a port of 127.0.0.1, pinned to one CPU if there are several. stop() ends it."""
 
     def __init__(self, name, command, port, folder, cpu):
         self.name, self.port = name, port
@@ -91,7 +95,7 @@ class Server:
 
 
 class Stage:
-    """What the contestants share: a folder, a certificate, an upstream, a Redis, and which CPU is whose."""
+    """Shared parts of the contestants: a folder, a certificate, an upstream, a Redis, and the CPU of each process."""
 
     def __init__(self, folder, weir, other=None):
         self.folder, self.weir, self.other = folder, weir, other
@@ -99,7 +103,7 @@ class Stage:
         split = len(cpus) > 1 and shutil.which("taskset")
         self.proxy_cpu, self.load_cpu = (cpus[0], cpus[1]) if split else (None, None)
         self.servers = []
-        self.admins = {}  # {port of a weir: port where its metrics are read}
+        self.admins = {}  # {port of a weir: port of its metrics}
         make_certificate(folder)
 
     def start(self, name, command, port, cpu):
@@ -108,7 +112,7 @@ class Stage:
         return server
 
     def start_upstream(self):
-        """nginx answering from memory: the cheapest upstream at hand, and the same for all."""
+        """Starts nginx with a response from memory: the cheapest upstream, and the same for all."""
         port = free_port()
         config = nginx_config(self.folder, "upstream", "", f"""
             server {{ listen 127.0.0.1:{port}; default_type text/plain; location / {{ return 200 "{ANSWER}"; }} }}""")
@@ -121,7 +125,7 @@ class Stage:
                    self.redis, self.load_cpu)
 
     def redis_octets(self):
-        """What Redis has been sent so far. Calls would not do: several requests may share one."""
+        """Returns the number of bytes that Redis has received. Calls are no measure, because several requests may share one."""
         with socket.create_connection(("127.0.0.1", self.redis), 5) as connection:
             connection.sendall(b"INFO stats\r\nQUIT\r\n")
             text = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
@@ -144,7 +148,7 @@ class Stage:
 
 @contextlib.contextmanager
 def on_stage(name, weir, other=None):
-    """A stage that is cleared at the end, however that comes. What goes wrong on it is said in a line, and ends the program."""
+    """Yields a stage, which is cleared at the end in any case. An error is printed as one line and ends the program."""
     with tempfile.TemporaryDirectory(prefix=f"weir-{name}-") as folder:
         stage = Stage(pathlib.Path(folder), weir.resolve(), other and other.resolve())
         try:
@@ -223,7 +227,7 @@ def nginx(stage, mode, port):
 
 def haproxy(stage, mode, port):
     if mode in ("redis", "rules", "watched"):
-        return None  # no state in Redis; three stick counters a request at most; no log to a file
+        return None  # no state in Redis; at most three stick counters a request; no log to a file
     most = 0 if mode == "refused" else 10 * PLENTY
     tls = f"ssl crt {stage.folder}/edge.pem ssl-min-ver TLSv1.3" if mode == "tls" else ""
     config = stage.folder / f"haproxy-{mode}.cfg"
@@ -292,7 +296,7 @@ upstream = "api"
 
 
 def other(stage, mode, port):
-    """Another build of weir, for before and after in one run (--other)."""
+    """Returns the command of another build of weir, to compare before and after in one run (--other)."""
     return [stage.other, *weir(stage, mode, port)[1:]] if stage.other else None
 
 

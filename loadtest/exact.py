@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Is the limit the limit? wrk sends a million requests of one client over 200 connections, and what was admitted is compared
-with what the limit allows: burst + rate × time − what is left in the bucket at the end, to the request. From memory with two
-workers, then with two weirs of two workers that share one Redis.
+"""Checks that the limit is exact. wrk sends a million requests of one client over 200 connections. The number of admitted
+requests is compared, to the request, with what the limit allows: burst + rate × time − the rest in the bucket at the end. The
+test runs in memory with two workers, and then with two weirs of two workers that share one Redis.
 
-The time runs from the first admitted request, before which the bucket is full, to a last one whose answer tells what is left;
-in between it never fills up. Each of those instants is known to within the round trip of its request, and so is the count."""
+The time runs from the first admitted request, before which the bucket is full, to a last one whose response gives the rest. In
+between the bucket never fills up. Both times are known to within the round trip of the request, and so is the count."""
 
 import argparse
 import http.client
@@ -62,7 +62,7 @@ def admitted_by(server):
 
 
 class Prober:
-    """Asks one request at a time and knows between which two instants it was decided."""
+    """Sends one request at a time, and knows the times between which it was decided."""
 
     def __init__(self, port):
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
@@ -84,14 +84,14 @@ def run_wrk(server, connections, seconds):
 
 
 def load(servers, connections, wanted):
-    """wrk on all at once, again and again, until so many requests were answered."""
+    """Runs wrk on all servers at once, repeatedly, until so many requests were answered."""
     reports = []
     while sum(report["requests"] for report in reports) < wanted:
         threads = [threading.Thread(target=lambda one=server: reports.append(
             run_wrk(one, connections // len(servers), 10))) for server in servers]
         for thread in threads:
             thread.start()
-        drain = Prober(servers[0].port)  # between two runs of wrk the bucket must not fill up
+        drain = Prober(servers[0].port)  # keeps the bucket from filling up between two runs of wrk
         while any(thread.is_alive() for thread in threads):
             drain.ask()
         for thread in threads:

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Are three weirs that share a Redis one exact limiter? Every algorithm that Redis keeps, ten runs each, wrk over 200 connections;
-in each run a client of its own, so that its limit is untouched. The clocks of two of the weirs are a second ahead and a second
-behind (libfaketime).
+"""Checks that three weirs with one Redis are one exact limiter: every algorithm that Redis keeps, ten runs each, wrk over 200
+connections. Each run has a client of its own, whose limit is unused. The clocks of two weirs are a second fast and a second
+slow (libfaketime).
 
-What a single exact limiter admits in a run is a number, because nothing comes back while it lasts:
-  buckets, windows, logs   the burst, or the limit of a window that lasts for years: TOTAL of them
-  leaky_bucket             one departs at once and `queue` wait, for a minute each, until the first clients leave
-  concurrency              as many as the limit are under way, and no more: the most that the upstream ever had at once, until
-                           the first clients leave (a place is free then, though the upstream may work on)
-and of a bucket that refills (100/s, never full again in a run) it is burst + rate x time - what is left, between the instants
-at which the first and the last request can have been decided; with a lease less what was taken and not spent, if anything.
-What was admitted is what the weirs count (weir_decisions_total), and no client may have seen more."""
+The number that one exact limiter admits in a run is known, because nothing returns during the run:
+
+- buckets, windows, logs: TOTAL, which is the burst, or the limit of a window that lasts for years.
+- leaky_bucket: one request departs at once and `queue` wait, for a minute each, until the first clients leave.
+- concurrency: the limit. It is the highest number that the upstream had at once until the first clients leave. (A permit is released
+  then, although the upstream may continue.)
+- a bucket that refills (100/s, never full again in a run): burst + rate x time - the rest. The time lies between the first and the
+  last request. Unused prefetched units are subtracted.
+
+The weirs' own counts (weir_decisions_total) are compared with that number. No client may have seen more admissions."""
 
 import argparse
 import asyncio
@@ -55,7 +57,7 @@ def path_of(case):
 
 
 class SlowUpstream:
-    """Answers after 20 ms, and knows how many it had at once."""
+    """Responds after 20 ms, and counts its concurrent requests."""
 
     def __init__(self):
         self.most = self.now = 0
@@ -112,7 +114,7 @@ respond = {{ status = 200, body = "ok" }}
 
 
 def faked(clock):
-    """What a process is started under, for its wall clock to differ by so much."""
+    """Returns the command under which a process has a wall clock with this difference."""
     if FAKETIME is None:
         raise contestants.BenchError("libfaketime is missing: ./dev deps bench")
     return ["env", f"LD_PRELOAD={FAKETIME}", f"FAKETIME={clock}", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
@@ -133,7 +135,7 @@ def start_weirs(stage, upstream):
 
 
 def metric(weirs, name):
-    """The samples of all weirs: labels and value."""
+    """Returns the samples of all weirs: labels and value."""
     samples = []
     for weir in weirs:
         connection = http.client.HTTPConnection("127.0.0.1", weir.admin, timeout=5)
@@ -149,13 +151,14 @@ def admitted_by(weirs, case):
 
 
 def unspent_by(weirs):
-    """Units taken in advance so far that nobody was admitted for."""
+    """Returns the number of prefetched units for which no request was admitted."""
     signs = {"taken": 1, "put_back": 1, "spent": -1, "returned": 0, "lost": 0}
     return sum(signs[labels.split('"')[1]] * value for labels, value in metric(weirs, "weir_lease_units_total"))
 
 
 def ask(weir, case, client, count=1):
-    """Requests one by one. Of each: between which instants it was decided, its status, and what it says is left."""
+    """Sends requests one by one. Returns for each the times between which it was decided, its status, and the rest that it
+    reports."""
     connection = http.client.HTTPConnection("127.0.0.1", weir.port, timeout=5)
     connection.connect()
     answers = []
@@ -186,14 +189,14 @@ def flood(weirs, case, client, options):
 
 
 def run_counted(weirs, case, client, options):
-    """Requests, what was admitted, and the least and the most that one exact limiter can have admitted."""
+    """Returns the number of requests, the admitted ones, and the least and the most that one exact limiter can have admitted."""
     before = admitted_by(weirs, case)
     requests, seen = flood(weirs, case, client, options)
     return requests, max(admitted_by(weirs, case) - before, seen), TOTAL, TOTAL
 
 
 def flood_watched(weirs, case, client, options, look):
-    """Requests, and what look() says while all clients are still there."""
+    """Returns the number of requests, and the result of look() while all clients are still connected."""
     seen = []
     watch = threading.Timer(0.7 * options.seconds, lambda: seen.append(look()))
     watch.start()
@@ -209,7 +212,7 @@ def run_queued(weirs, case, client, options):
 
 
 def run_held(weirs, case, client, options, upstream):
-    while upstream.now:  # on requests of the run before
+    while upstream.now:  # requests of the run before
         time.sleep(0.02)
     upstream.most = 0
     requests, most = flood_watched(weirs, case, client, options, lambda: upstream.most)
@@ -218,9 +221,9 @@ def run_held(weirs, case, client, options, upstream):
 
 def run_refilled(weirs, case, client, options):
     before, unspent = admitted_by(weirs, case), unspent_by(weirs)
-    began = ask(weirs[0], case, client, BURST // 2)[0]  # so much, that it is not full before wrk is there
+    began = ask(weirs[0], case, client, BURST // 2)[0]  # so many that the bucket is not full before wrk starts
     requests, _ = flood(weirs, case, client, options)
-    time.sleep(0.1)  # something is left then, and nobody holds anything: the last one is decided by Redis
+    time.sleep(0.1)  # then some units are left and no weir holds any, so Redis decides the last request
     ended = ask(weirs[1], case, client)[0]
     admitted = admitted_by(weirs, case) - before
     most = BURST + RATE * (ended[1] - began[0])

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Is the shaper's rate a constant rate? wrk keeps 60 clients waiting in a queue of 100/s, and an upstream notes when each
-request reaches it: the gaps should be 10 ms. What is measured includes the upstream's own scheduling, so a busy machine
-shows in it; nothing passes or fails."""
+"""Measures how constant the rate of the queue is.
+
+wrk keeps 60 clients waiting in a queue of 100/s, and an upstream records when each request arrives. The gaps should be 10 ms. The
+result includes the upstream's own scheduling, so a busy machine shows in it. The test does not pass or fail."""
 
 import argparse
 import asyncio
@@ -12,11 +13,11 @@ import time
 import contestants
 
 RATE, CLIENTS = 100, 60
-SETTLED = 5  # gaps at the start that belong to the first requests, before anybody waits
+SETTLED = 5  # gaps at the start, before any request waits
 
 
 class Upstream(asyncio.Protocol):
-    """Answers each request at once; notes when it came."""
+    """Responds at once, and records when each request arrived."""
 
     def __init__(self, arrivals):
         self.arrivals = arrivals

@@ -1,6 +1,8 @@
--- One client, one bucket: the hottest case for the key table, and the exactness of one limit.
+-- One client with one bucket: the hottest case for the key table. Shows that the limit is exact.
+--
 --   wrk -t2 -c200 -d10s --latency -s loadtest/hot_key.lua http://127.0.0.1:8080
--- Prints what was admitted and refused, and what the limit of load.toml allows: burst + rate x time.
+--
+-- Prints the admitted and refused requests, and the number that load.toml allows: burst + rate x time.
 local RATE, BURST = 1000, 1000
 
 wrk.path = '/hot'

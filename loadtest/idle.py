@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What an idle connection costs. Clients connect one after the other, send a request each, read the answer and stay: how much
-more resident memory do a proxy's processes then have, for each connection, and how much of a processor do they take while nobody
-says anything? weir, nginx and HAProxy by the configurations of `./dev bench`, plain and over TLS 1.3. Memory that comes before the
-first hundred clients is left out: it is not the connections'."""
+"""Measures the cost of an idle connection. Clients connect one after another, send a request each, read the response and stay.
+The result is the growth of a proxy's resident memory per connection, and the CPU time while no client sends anything. Compares
+weir, nginx and HAProxy with the configurations of `./dev bench`, plain and over TLS 1.3. Ignores the memory of the first
+hundred clients, most of which is not the connections'."""
 
 import argparse
 import contextlib
@@ -15,7 +15,7 @@ import time
 
 import contestants
 
-FIRST = 100  # clients before memory is looked at
+FIRST = 100  # clients before the first measurement of memory
 SETTLED_SECONDS = 2
 SILENT_SECONDS = 5
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -23,7 +23,7 @@ MODES = {"limited": "plain", "tls": "TLS 1.3"}
 
 
 def resident_bytes(pid):
-    """VmRSS of a process tree (proc(5))."""
+    """Returns VmRSS of a process tree (proc(5))."""
     total = 0
     for each in contestants.processes_below(pid):
         status = pathlib.Path(f"/proc/{each}/status").read_text()
@@ -32,7 +32,7 @@ def resident_bytes(pid):
 
 
 def settled_bytes(pid):
-    """Buffers may be given back only once a connection has been idle for a while: wait until nothing more comes."""
+    """Waits until memory no longer shrinks, because buffers may be released only when a connection has been idle for a while."""
     least, since = resident_bytes(pid), time.monotonic()
     while time.monotonic() - since < SETTLED_SECONDS:
         time.sleep(0.1)
@@ -61,14 +61,14 @@ def connect(port, tls):
 
 
 def silent_share(pid):
-    """Of a core, while nobody says anything."""
+    """Returns the share of a core that is used while no client sends anything."""
     before = contestants.cpu_seconds(pid)
     time.sleep(SILENT_SECONDS)
     return (contestants.cpu_seconds(pid) - before) / SILENT_SECONDS
 
 
 def measure(stage, name, mode, count):
-    """Resident bytes for each of `count` connections, and the share of a core that all of them take."""
+    """Returns the resident bytes for each of `count` connections, and the share of a core for all of them."""
     server = stage.start_contestant(name, mode)
     tls = ssl._create_unverified_context() if mode == "tls" else None
     with contextlib.ExitStack() as clients:

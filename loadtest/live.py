@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Is weir changed without anybody noticing? wrk asks over 64 kept connections, as fast as weir answers, while the configuration
-is read anew a hundred times, and then while a new process of the binary takes over twenty times. No request may fail, and what
-was admitted of a limit that all share must be that limit, to the request: one more, and it was exceeded or counted anew. Then the
-upgrades once more over TLS, where the old process passes on what comes by connections that are kept."""
+"""Checks that weir can be changed under load. wrk sends requests over 64 kept connections as fast as weir responds. Meanwhile the
+configuration is reloaded a hundred times, and then twenty new processes take over. No request may fail. The admissions of a
+shared limit must be exactly that limit: one more means that it was exceeded or counted afresh. Then the upgrades are repeated
+over TLS, where the old process relays kept connections."""
 
 import argparse
 import contextlib
@@ -26,7 +26,7 @@ PATIENCE = 20  # seconds
 
 
 class Weir:
-    """The process that serves, whichever it is by now."""
+    """The process that serves at present."""
 
     def __init__(self, stage, tls):
         self.tls = f'tls = {{ certificates = [{{ cert = "{stage.folder}/edge.crt", key = "{stage.folder}/edge.key" }}] }}' if tls else ""
@@ -37,7 +37,7 @@ class Weir:
         self.pid = self.server.process.pid
 
     def write(self, number):
-        """Another limit of a rule that nobody reaches, and another route, each time."""
+        """Writes a configuration with another limit of an unused rule, and with another route, each time."""
         text = f"""
 [server]
 workers = 2

@@ -1,4 +1,5 @@
--- 10,000 clients in random order, each well under its limit: nobody may be refused.
+-- 10,000 clients in random order, each far below its limit. No request may be refused.
+--
 --   wrk -t2 -c200 -d10s --latency -s loadtest/many_keys.lua http://127.0.0.1:8080
 local KEYS = 10000
 local requests = {}
@@ -9,7 +10,7 @@ function setup(thread)
     threads = threads + 1
 end
 
--- Built beforehand, so that wrk is not what is measured.
+-- Built in advance, so that the test does not measure wrk.
 function init()
     math.randomseed(os.time() + number)
     for key = 1, KEYS do

@@ -1,8 +1,10 @@
--- Three customers at once: free (20/s), pro (200/s) and nobody in particular (2/s by address). What each was granted
--- is printed beside what its tier allows. The keys are those of load_keys.toml.
+-- Three customers at once: free (20/s), pro (200/s) and an unknown one (2/s by address). Prints the admissions of each
+-- beside the limit of its tier. load_keys.toml has the keys.
+--
 --   wrk -t1 -c30 -d10s -s loadtest/mixed_tiers.lua http://127.0.0.1:8080
--- One thread: wrk's threads share no counters, and the responses do not say whose they are; every third connection's
--- request is each customer's, and the answer names the limit that it met.
+--
+-- Needs one thread, because wrk's threads share no counters. Every third request belongs to the same customer. Responses do
+-- not name the customer, but they name the limit.
 local CUSTOMERS = {
     { name = 'free', key = 'load-free-key', rate = 20, burst = 20 },
     { name = 'pro', key = 'load-pro-key', rate = 200, burst = 200 },
@@ -26,7 +28,7 @@ function request()
     return requests[turn]
 end
 
--- X-RateLimit-Limit tells the bucket's size, and so whose it was.
+-- X-RateLimit-Limit gives the bucket's size, which identifies the customer.
 function response(status, headers, _)
     local number = by_burst[headers['X-RateLimit-Limit'] or '']
     if number and status == 200 then admitted[number] = admitted[number] + 1 end

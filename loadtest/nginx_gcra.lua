@@ -1,9 +1,8 @@
--- What people put into nginx to limit across machines: a few lines of Lua and one script call a request.
--- Here so that `./dev bench` has something fair to compare weir's Redis mode with: pooled connections, EVALSHA,
--- Redis's own clock.
+-- A typical way to limit across machines with nginx: a few lines of Lua and one script call a request. `./dev bench`
+-- compares weir's Redis mode with it. For a fair comparison it has pooled connections, EVALSHA and Redis's own clock.
 local M = {}
 
--- GCRA (ITU-T I.371): KEYS[1] holds the theoretical arrival time in microseconds; ARGV: interval, tolerance.
+-- GCRA (ITU-T I.371). KEYS[1] holds the theoretical arrival time in microseconds. ARGV: interval, tolerance.
 local SCRIPT = [[
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -25,7 +24,7 @@ local function command(...)
     return out
 end
 
--- Replies as RESP2 has them: nil and the error's text for an error.
+-- Returns a RESP2 reply; for an error, nil and its text.
 local function reply(socket)
     local line, fault = socket:receive('*l')
     if not line then return nil, fault end
@@ -47,7 +46,7 @@ local function call(socket, ...)
     return reply(socket)
 end
 
--- Ends the request with 429 where it exceeds `rate` per second and `burst`.
+-- Ends the request with 429 if it exceeds `rate` per second and `burst`.
 function M.limit(port, rate, burst)
     local socket = ngx.socket.tcp()
     socket:settimeout(1000)

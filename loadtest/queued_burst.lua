@@ -1,6 +1,8 @@
--- 60 clients at once into a queue that lets 100 a second pass: nobody is refused, everybody waits a turn.
+-- 60 clients at once in a queue with a rate of 100/s. All requests wait, and none is refused.
+--
 --   wrk -t1 -c60 -d5s --latency -s loadtest/queued_burst.lua http://127.0.0.1:8080
--- With all 60 connections always asking, the rate is the queue's and the wait settles near 60 / (100/s) = 600 ms.
+--
+-- All 60 connections always have a request. So the rate is that of the queue, and the wait is near 60 / (100/s) = 600 ms.
 wrk.path = '/queued'
 
 function done(summary, latency, _)

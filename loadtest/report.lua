@@ -1,4 +1,4 @@
--- wrk's summary as one line of JSON, for bench.py. It defines no request() or response(), so wrk stays at full speed.
+-- Prints wrk's summary as one line of JSON, for bench.py. Defines no request() or response(), so that wrk stays fast.
 function done(summary, latency, _)
     local errors = summary.errors
     io.write(string.format(

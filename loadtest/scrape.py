@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What reading /metrics once a second costs a weir, with an empty key table, with some keys and with a full one: processor
-time as a share of a core, beside what weir takes while nobody asks; octets of a page; resident memory, and what of it knowing
-who spends most takes.
+"""Measures the cost of reading /metrics once a second, with an empty key table, with some keys and with a full one. Reports CPU
+time as a share of a core, compared with the time without reading. Also reports the bytes of a page, the resident memory, and
+the memory for the lists of heaviest clients.
 
-wrk asks for a client of its own with each request until the table is full; of a limit that takes years to refill, so that no
-client is forgotten meanwhile. Processor time is the process's own clock (clock_getcpuclockid(3)), which counts nanoseconds."""
+wrk sends each request as another client until the table is full. The limit takes years to refill, so no client is evicted
+meanwhile. CPU time comes from the process's own clock (clock_getcpuclockid(3)), which counts nanoseconds."""
 
 import argparse
 import pathlib
@@ -16,8 +16,8 @@ import urllib.request
 import contestants
 from idle import resident_bytes
 
-FEW = 10_000  # keys: what knowing who spends most takes does not grow beyond
-FILL_SECONDS = 300  # a machine on which that is not enough is too slow for the rest
+FEW = 10_000  # keys beyond which the lists of heaviest clients do not grow
+FILL_SECONDS = 300  # a machine that needs longer is too slow for the rest
 
 
 def configuration(port, admin, keys):
@@ -74,7 +74,7 @@ def cpu_seconds(pid):
 
 
 def share_of_core(pid, seconds, each_second=lambda: None):
-    """Of the processor, while something is done at the beginning of each second."""
+    """Returns the share of a core that the process uses, while `each_second` is called at the start of each second."""
     began, before = time.monotonic(), cpu_seconds(pid)
     for second in range(seconds):
         each_second()

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""What a Redis that weirs share has to carry: memory for each key (MEMORY USAGE), and processor time for each request.
+"""Measures the load on a Redis that weirs share: memory per key (MEMORY USAGE), and CPU time per request.
 
-One weir before one redis-server, each pinned to a processor of its own where there are two; wrk with 64 connections (--connections) asks for
-clients of 10,000 API keys, or for one (hot). Redis's time is user plus system time of its process over the requests answered,
-so it is all that a request costs there: reading, the script, writing. A core carries 1,000,000 / us requests a second."""
+One weir runs with one redis-server, each pinned to a processor of its own if there are two. wrk with 64 connections
+(--connections) sends requests of clients with 10,000 API keys, or of one (hot). Redis's time is the user plus system time of its
+process, divided by the requests answered. So it includes everything: reading, the script, writing. A core carries 1,000,000 / us
+requests a second."""
 
 import argparse
 import json
@@ -17,12 +18,12 @@ import sys
 import contestants
 
 HERE = pathlib.Path(__file__).resolve().parent
-BUCKET = 'limit = "360/h"\nburst = 1000000'  # a key lives for ten seconds a request
+BUCKET = 'limit = "360/h"\nburst = 1000000'  # a request keeps its key alive for ten seconds
 WINDOW = "1000000000/day"
 CASES = {
     "token_bucket": [BUCKET],
     "gcra": [f'algorithm = "gcra"\n{BUCKET}'],
-    # With less than 50,000 requests a second nobody waits, for each client comes less often than five times in one.
+    # With less than 50,000 requests a second nobody waits, because each client comes less often than five times a second.
     "leaky_bucket": ['algorithm = "leaky_bucket"\nlimit = "5/s"\nqueue = 100'],
     "stepwise": [f'refill = "stepwise"\n{BUCKET}'],
     "fixed_window": [f'algorithm = "fixed_window"\nlimit = "{WINDOW}"'],
@@ -58,7 +59,7 @@ respond = {{ status = 200, body = "ok" }}
 
 
 def commands(stage, *lines):
-    """The replies of commands, as one text."""
+    """Returns the replies to commands as one text."""
     with socket.create_connection(("127.0.0.1", stage.redis), 5) as connection:
         connection.sendall("".join(line + "\r\n" for line in (*lines, "QUIT")).encode())
         return b"".join(iter(lambda: connection.recv(65536), b"")).decode("latin-1")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What slow clients do to the others. slowhttptest holds 1,000 connections that send their heads or bodies, or read their answers, a
-few octets at a time; meanwhile wrk asks as an ordinary client, and what it waits is compared with what it waits without them.
-It waits for processors as well, which attackers, clients, weir and upstream share on one machine; so the same attack is also run
-against another weir beside the one that is asked: what remains between the two is weir's doing. All take turns, because times on
-shared machines drift; medians are printed, of p99 with its lowest and highest round, and nothing passes or fails."""
+"""Measures the effect of slow clients on others. slowhttptest holds 1,000 connections that send their heads or bodies, or read
+their responses, a few bytes at a time. Meanwhile wrk sends requests as an ordinary client, whose latency is compared with that
+without slow clients. Attackers, clients, weir and upstream share the processors of one machine, which also costs time. So the
+same attack is also run against another weir: the remaining difference is weir's. All take turns, because times on shared
+machines drift. Prints the median of p99 with its lowest and highest round. The test does not pass or fail."""
 
 import argparse
 import contextlib
@@ -23,16 +23,16 @@ ATTACKS = {
     "slow bodies": ["-B", "-i", "2", "-x", "10", "-s", "8192"],
     "slow reads": ["-X", "-w", "10", "-y", "20", "-n", "2", "-z", "8", "-k", "3"],
 }
-LASTS = 60  # seconds, of an attack that is not ended before
+LASTS = 60  # seconds of an attack that is not ended before
 
 
 @contextlib.contextmanager
 def attack(stage, server, arguments, options):
-    """Runs slowhttptest until left; it holds its connections by then."""
+    """Runs slowhttptest until the `with` block ends. It holds its connections when the block starts."""
     if arguments is None:
         yield 0
         return
-    # -p: once a probe has waited so long, slowhttptest 1.8.2 spins on a processor that others are measured on.
+    # -p: once a probe has waited so long, slowhttptest 1.8.2 spins on a processor that other measurements need.
     command = ["slowhttptest", *arguments, "-c", str(options.slow), "-r", str(options.slow), "-l", str(LASTS), "-p", str(LASTS),
                "-u", bench.url_of(server, "limited")]
     if stage.load_cpu is not None:
@@ -45,7 +45,7 @@ def attack(stage, server, arguments, options):
 
 
 def connections_of(server):
-    """Established connections to the server, as the kernel lists them (proc(5), tcp: state 01)."""
+    """Returns the number of established connections to the server (proc(5), tcp: state 01)."""
     port = f":{server.port:04X}"
     lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
     return sum(1 for line in lines if line.split()[1].endswith(port) and line.split()[3] == "01")
@@ -68,7 +68,7 @@ def main():
     options = parser.parse_args()
     seen = {}
     with contestants.on_stage("slow", options.weir) as stage:
-        stage.upstream = contestants.free_port()  # one that waits for a request's body, as nginx's `return` does not
+        stage.upstream = contestants.free_port()  # an upstream that waits for a request's body, unlike nginx's `return`
         stage.start("upstream", [stage.weir, "echo", "--listen", f"127.0.0.1:{stage.upstream}"], stage.upstream, stage.load_cpu)
         asked, beside = (stage.start_contestant("weir", "limited") for _ in range(2))
         bench.run_wrk(stage, bench.url_of(asked, "limited"), options, 1)
