@@ -2,11 +2,11 @@
 
 A mode is what a request meets:
 
-- limited: a limit that is never reached, then the upstream
-- refused: a tiny limit, so the response is 429
-- tls: limited, over TLS 1.3
-- redis: limited, with the state in Redis and one script call a request
-- rules: limited by five limits at once
+- limited: A limit that is never reached, then the upstream.
+- refused: A tiny limit, so the response is 429.
+- tls: The same as limited, over TLS 1.3.
+- redis: The same as limited, with the state in Redis and one script call a request.
+- rules: Five limits at once, none of which is reached.
 - watched: limited, with an access log to a file and, for weir, its metrics read once a second"""
 
 import contextlib

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the load on a Redis that weirs share: memory per key (MEMORY USAGE), and CPU time per request.
 
-One weir runs with one redis-server, each pinned to a processor of its own if there are two. wrk with 64 connections
-(--connections) sends requests of clients with 10,000 API keys, or of one (hot). Redis's time is the user plus system time of its
+One weir runs with one redis-server, each pinned to a processor of its own if there are two. wrk uses 64 connections (--connections).
+It sends requests of clients with 10,000 API keys, or of one (hot). Redis's time is the user plus system time of its
 process, divided by the requests answered. So it includes everything: reading, the script, writing. A core carries 1,000,000 / us
 requests a second."""
 

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Finds English that readers have to read twice: english.py [PATH...], all tracked files without a PATH.
 
-Looks at Markdown and at the comments of C++, Lua, Python and shell. Three faults are reported, each with its file and line:
-a sentence of more than 30 words, a sentence that begins without its noun ("Who is idle ...", "Of a key ..."), and a line of
-Markdown beyond column 100. Code, tables, headings, links and quoted configuration are not sentences. Exits with 1 if there is
-a fault."""
+Looks at Markdown and at the comments of C++, Lua, Python and shell. Reports three faults, each with its file and line. A sentence
+has more than 30 words, or begins without its noun ("Who is idle ...", "Of a key ..."). A line of Markdown goes beyond column 100.
+Code, tables, headings, links and quoted configuration are not sentences. Exits with 1 if there is a fault."""
 
 import ast
 import pathlib
@@ -15,7 +14,7 @@ import sys
 MOST_WORDS = 30
 MOST_COLUMNS = 100
 COMMENTS = {".cpp": r"//+<?", ".hpp": r"//+<?", ".lua": "--+", ".py": "#+", ".sh": "#+", "": "#+"}
-# Openings that name no noun. "What it does:" and questions are fine.
+# Openings without a noun. Questions are allowed.
 HEADLESS = re.compile(r"(Who|Whose|Whom|Whoever|Whosoever|What|Whatever|Where nobody|Such a|One that|Those who|That which) [a-z]|Of [a-z]")
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[`]*[A-Z0-9`/_<-])")
 NO_END = re.compile(r"\b(e\.g|i\.e|cf|vs|No|etc|approx|Fig|Sec|bzw)\.$")
