@@ -25,6 +25,19 @@ function(weir_compile_options target)
   endif()
 endfunction()
 
+# Sources of a room are compiled several at a time, because most of the time of each goes to the headers of libraries. A
+# short loop of edit and compile is faster with -DWEIR_UNITY=OFF.
+option(WEIR_UNITY "Compile sources of a room several at a time (unity builds)" ON)
+
+# Must be called after weir_compile_options().
+function(weir_unity target)
+  if(WEIR_UNITY AND NOT WEIR_FUZZ)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # A type of one source's anonymous namespace may be a member there; g++ takes the source for a header.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
 # weir_room(NAME [PRECOMPILED set of headers, if not the standard one] [DEPENDS rooms below] [LIBRARIES outside
 # libraries]
 #           [EMBED files under src/ to embed as text])
@@ -43,6 +56,7 @@ function(weir_room name)
     weir_embed(${target} ${file})
   endforeach()
   weir_compile_options(${target})
+  weir_unity(${target})
   if(WEIR_FUZZ)  # clang 14 fails at some coroutines with this check: "Cannot represent a difference across sections"
     foreach(source ${sources})
       file(STRINGS ${source} coroutines REGEX "co_await|co_return" LIMIT_COUNT 1)

@@ -2,6 +2,7 @@
 
 #include "cli/admin_access.hpp"
 #include "cli/check_json.hpp"
+#include "cli/exit_status.hpp"
 #include "cli/replay/replay_command.hpp"
 #include "cli/top/top_command.hpp"
 
@@ -35,10 +36,6 @@
 namespace weir::app {
 
 namespace {
-
-constexpr int kDone = 0;
-constexpr int kFailed = 1;
-constexpr int kWrong = 2;  // the command line or the configuration
 
 constexpr std::array<std::string_view, 13> kCommands = {
     "run", "reload", "upgrade", "check",  "redis-check", "explain", "keys",

@@ -1,6 +1,7 @@
 #include "weir/cli/inspect.hpp"
 
 #include "cli/admin_json.hpp"
+#include "cli/exit_status.hpp"
 #include "cli/report.hpp"
 
 #include "weir/observe/json_value.hpp"
@@ -16,8 +17,6 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr int kFailed = 1;
-constexpr int kWrong = 2;
 constexpr unsigned kOk = 200;
 
 // A running weir refused the request.

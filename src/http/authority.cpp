@@ -11,14 +11,14 @@ namespace weir::http {
 
 namespace {
 
-bool is_digit(char c) noexcept {
+bool is_decimal_digit(char c) noexcept {
   return c >= '0' && c <= '9';
 }
 
 // A character of reg-name (RFC 3986 §3.2.2) without '%', because servers disagree about encoded names.
 bool is_name_character(char c) noexcept {
   const char l = static_cast<char>(c | 0x20);
-  return is_digit(c) || (l >= 'a' && l <= 'z') ||
+  return is_decimal_digit(c) || (l >= 'a' && l <= 'z') ||
          std::string_view("-._~!$&'()*+,;=").find(c) != std::string_view::npos;
 }
 
@@ -41,7 +41,7 @@ bool is_ipv6(std::string_view text) noexcept {
 bool is_port(std::string_view text) noexcept {
   std::uint16_t ignored = 0;
   const auto* end = text.data() + text.size();
-  if (!std::all_of(text.begin(), text.end(), is_digit)) return false;
+  if (!std::all_of(text.begin(), text.end(), is_decimal_digit)) return false;
   return text.empty() || std::from_chars(text.data(), end, ignored).ec == std::errc{};
 }
 

@@ -13,7 +13,7 @@ namespace {
 using base::TextWriter;
 
 // The maximum size of the fixed words and numbers of a head.
-constexpr std::size_t kFixed = 512;
+constexpr std::size_t kFixedPart = 512;
 
 const char* end_of(std::string_view text) noexcept {
   return text.data() + text.size();
@@ -183,7 +183,7 @@ void append_number(std::string& out, std::uint64_t number) {
 }
 
 void write_request_head(std::string& text, const RequestHead& head, const ForwardedBy& by) {
-  TextWriter out(text, kFixed + head.method.size() + head.target.size() + 3 * head.authority.size() +
+  TextWriter out(text, kFixedPart + head.method.size() + head.target.size() + 3 * head.authority.size() +
                            by.host.size() + 2 * (by.peer.size() + by.proto.size()) + by.request_id.size() +
                            by.upgrade.size() +
                            2 * most_of(head.fields));  // once for the lines, once for the lists
@@ -209,7 +209,7 @@ void write_request_head(std::string& text, const RequestHead& head, const Forwar
 
 void write_response_head(std::string& text, const ResponseHead& head, const ResponseForm& form,
                          std::string_view extra, std::string_view date) {
-  TextWriter out(text, kFixed + head.reason.size() + extra.size() + date.size() + most_of(head.fields));
+  TextWriter out(text, kFixedPart + head.reason.size() + extra.size() + date.size() + most_of(head.fields));
   append_status_line(out, head);
   bool dated = false;
   copy_lines(out, head.fields, [&](const Field& field) {
@@ -230,7 +230,7 @@ void write_response_head(std::string& text, const ResponseHead& head, const Resp
 }
 
 void write_interim_head(std::string& text, const ResponseHead& head) {
-  TextWriter out(text, kFixed + head.reason.size() + most_of(head.fields));
+  TextWriter out(text, kFixedPart + head.reason.size() + most_of(head.fields));
   append_status_line(out, head);
   copy_lines(out, head.fields,
              [](const Field& field) { return !field.hop_by_hop && field.id != FieldId::ContentLength; });
@@ -239,7 +239,8 @@ void write_interim_head(std::string& text, const ResponseHead& head) {
 
 void write_switch_head(std::string& text, const ResponseHead& head, std::string_view protocol,
                        std::string_view extra) {
-  TextWriter out(text, kFixed + head.reason.size() + protocol.size() + extra.size() + most_of(head.fields));
+  TextWriter out(text,
+                 kFixedPart + head.reason.size() + protocol.size() + extra.size() + most_of(head.fields));
   append_status_line(out, head);
   copy_lines(out, head.fields,
              [](const Field& field) { return !field.hop_by_hop && field.id != FieldId::ContentLength; });

@@ -13,7 +13,7 @@ bool is_method_character(char c) noexcept {
          std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
 }
 
-std::string_view trimmed(std::string_view text) noexcept {
+std::string_view without_blanks(std::string_view text) noexcept {
   const auto begin = text.find_first_not_of(" \t\r");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
@@ -22,7 +22,7 @@ std::string_view trimmed(std::string_view text) noexcept {
 // Removes the version, if it has arrived.
 std::string_view target_in(std::string_view rest) noexcept {
   const auto version = rest.rfind(" HTTP/");
-  return trimmed(version == std::string_view::npos ? rest : rest.substr(0, version));
+  return without_blanks(version == std::string_view::npos ? rest : rest.substr(0, version));
 }
 
 // Searches whole lines only, because the last line may be incomplete.
@@ -30,7 +30,8 @@ std::string_view host_in(std::string_view lines) noexcept {
   constexpr std::string_view kName = "Host:";
   for (auto end = lines.find('\n'); end != std::string_view::npos; end = lines.find('\n')) {
     const auto line = lines.substr(0, end);
-    if (equal_ignoring_case(line.substr(0, kName.size()), kName)) return trimmed(line.substr(kName.size()));
+    if (equal_ignoring_case(line.substr(0, kName.size()), kName))
+      return without_blanks(line.substr(kName.size()));
     lines.remove_prefix(end + 1);
   }
   return {};

@@ -5,7 +5,7 @@ namespace weir::replay {
 namespace {
 
 using policy::Attribute;
-using Names = std::vector<std::string>;
+using ParameterNames = std::vector<std::string>;
 
 std::string beyond_log(const policy::AttributeRef& attribute) {
   switch (attribute.kind) {
@@ -22,7 +22,7 @@ std::string beyond_log(const policy::AttributeRef& attribute) {
   }
 }
 
-void add_parameters(const policy::Match& match, Names& names) {
+void add_parameters(const policy::Match& match, ParameterNames& names) {
   for (const auto& parameter : match.query) names.push_back(parameter.name);
   if (match.negated) add_parameters(*match.negated, names);
 }
@@ -49,7 +49,7 @@ std::string beyond_log(const policy::Rule& rule) {
 }
 
 std::vector<std::string> asked_parameters(const policy::Match& match) {
-  Names names;
+  ParameterNames names;
   add_parameters(match, names);
   return names;
 }

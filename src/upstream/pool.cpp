@@ -21,7 +21,7 @@ namespace {
 
 static_assert(kMaxServers <= std::numeric_limits<std::uint64_t>::digits, "a bit for each");
 
-constexpr std::uint64_t bit(std::size_t server) noexcept {
+constexpr std::uint64_t bit_of(std::size_t server) noexcept {
   return std::uint64_t{1} << server;
 }
 
@@ -153,13 +153,13 @@ Pool::Choice Pool::look(const Wanted& wanted) noexcept {
   // A request that failed once must not be used for a trial. If there are probes, no request is.
   const bool may_try = wanted.tried == 0 && !settings().health;
   for (std::size_t at = 0; at < loads_.size(); ++at) {
-    if ((wanted.tried & bit(at)) != 0) continue;
+    if ((wanted.tried & bit_of(at)) != 0) continue;
     const auto& member = fleet_.member(at);
-    untried |= bit(at);
+    untried |= bit_of(at);
     if (member.serves())
-      choice.from |= bit(at);
+      choice.from |= bit_of(at);
     else if (may_try && member.due(wanted.now, wanted.once))
-      choice.due |= bit(at);
+      choice.due |= bit_of(at);
     loads_[at].weight = member.weight(wanted.now);
   }
   if (choice.from == 0) choice = {untried, 0};  // a server that failed is better than none
@@ -171,7 +171,7 @@ Pool::Choice Pool::look(const Wanted& wanted) noexcept {
 std::optional<std::size_t> Pool::take_trial(const Choice& choice, const Wanted& wanted) noexcept {
   auto due = choice.due;
   if (settings().balance == Balance::Hash)
-    due &= bit(balancer_.choose(choice.from | choice.due, loads_, wanted.word));
+    due &= bit_of(balancer_.choose(choice.from | choice.due, loads_, wanted.word));
   for (; due != 0; due &= due - 1) {
     const auto chosen = static_cast<std::size_t>(std::countr_zero(due));
     auto& member = fleet_.member(chosen);
@@ -185,7 +185,7 @@ std::optional<std::size_t> Pool::take_trial(const Choice& choice, const Wanted& 
 
 bool Pool::others_serve(std::uint64_t tried, base::TimePoint now) const noexcept {
   for (std::size_t at = 0; at < loads_.size(); ++at)
-    if ((tried & bit(at)) == 0 && fleet_.member(at).serves() && fleet_.member(at).would_enter(now))
+    if ((tried & bit_of(at)) == 0 && fleet_.member(at).serves() && fleet_.member(at).would_enter(now))
       return true;
   return false;
 }
@@ -216,7 +216,7 @@ Lease Pool::lease(const Wanted& wanted) {
     if (!wait) return lend(chosen, wanted.fresh);
     if (!member.has_room()) none.room_at_any_time_ = true;
     none.room_after_ = std::min(*wait, none.room_after_.value_or(*wait));
-    from &= ~bit(chosen);
+    from &= ~bit_of(chosen);
   }
   return none;
 }

@@ -1,5 +1,6 @@
 #include "cli/replay/replay_command.hpp"
 
+#include "cli/exit_status.hpp"
 #include "cli/replay/log_reader.hpp"
 #include "cli/replay/replay_text.hpp"
 
@@ -70,7 +71,6 @@ replay::Report replay_files(const Settings& settings, const ReplayOptions& optio
 }  // namespace
 
 int run_replay(const Settings& settings, const ReplayOptions& options) {
-  constexpr int kWrong = 2;
   if (const auto same = find_same_log(options.files)) {
     std::cerr << "weir: " << same->first << " and " << same->second
               << " are the same file: each of its requests would be counted twice\n";

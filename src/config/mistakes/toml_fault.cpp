@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
 
-std::string_view trim(std::string_view text) {
+std::string_view without_blanks(std::string_view text) {
   const auto first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
@@ -88,15 +88,15 @@ std::string header_of(std::string_view name) {
 
 // Returns the text between the brackets of a header.
 std::string_view name_in_header(std::string_view line) {
-  line = trim(line);
+  line = without_blanks(line);
   line.remove_prefix(std::min(line.find_first_not_of('['), line.size()));
-  return trim(line.substr(0, line.find_first_of("]#")));
+  return without_blanks(line.substr(0, line.find_first_of("]#")));
 }
 
 std::string describe_repetition(std::string_view line, std::string_view reason) {
-  line = trim(line);
+  line = without_blanks(line);
   if (!line.starts_with('[')) {
-    const auto key = trim(line.substr(0, std::min(line.find('='), line.size())));
+    const auto key = without_blanks(line.substr(0, std::min(line.find('='), line.size())));
     return "found the key " + std::string(key) + " a second time; keep one of the two lines";
   }
   const auto name = name_in_header(line);
@@ -111,10 +111,10 @@ std::string describe_repetition(std::string_view line, std::string_view reason) 
 std::string describe_open_quote(std::string_view line, std::size_t quote) {
   const char mark = line[quote];
   auto content = line.substr(quote + 1);
-  content = trim(content.substr(0, content.find(" #")));
+  content = without_blanks(content.substr(0, content.find(" #")));
   const auto last = content.find_last_not_of("]}, \t");
   const auto kept = last == std::string_view::npos ? 0 : last + 1;
-  std::string fixed(trim(line.substr(0, quote)));
+  std::string fixed(without_blanks(line.substr(0, quote)));
   if (!fixed.empty() && fixed.back() == '=') fixed += ' ';
   fixed.append(1, mark).append(content.substr(0, kept)).append(1, mark).append(content.substr(kept));
   return "found a quote that is not closed on its line; write " + fixed;
@@ -124,10 +124,11 @@ std::string describe_open_quote(std::string_view line, std::size_t quote) {
 std::string key_before(std::string_view line, std::size_t at) {
   const auto equals = line.substr(0, at).rfind('=');
   if (equals == std::string_view::npos) return {};
-  if (trim(line.substr(equals + 1, at - equals - 1)).find_first_of("[,") != std::string_view::npos) return {};
+  if (without_blanks(line.substr(equals + 1, at - equals - 1)).find_first_of("[,") != std::string_view::npos)
+    return {};
   const auto before = line.substr(0, equals);
   const auto start = before.find_last_of("{,");
-  return std::string(trim(before.substr(start == std::string_view::npos ? 0 : start + 1))) + " = ";
+  return std::string(without_blanks(before.substr(start == std::string_view::npos ? 0 : start + 1))) + " = ";
 }
 
 // Returns the TOML boolean for a word that means true or false elsewhere.
@@ -144,7 +145,7 @@ using Names = std::vector<std::string>;
 void add_parts(std::string_view dotted, Names& names) {
   while (!dotted.empty()) {
     const auto end = std::min(dotted.find('.'), dotted.size());
-    names.emplace_back(trim(dotted.substr(0, end)));
+    names.emplace_back(without_blanks(dotted.substr(0, end)));
     dotted.remove_prefix(std::min(end + 1, dotted.size()));
   }
 }
@@ -154,7 +155,7 @@ Names table_of(std::string_view text, std::size_t number) {
   Names names;
   while (--number > 0) {
     const auto line = nth_line(text, number);
-    if (!trim(line).starts_with('[') || scan(line).equals != std::string_view::npos) continue;
+    if (!without_blanks(line).starts_with('[') || scan(line).equals != std::string_view::npos) continue;
     add_parts(name_in_header(line), names);
     break;
   }
@@ -204,7 +205,7 @@ std::string_view bare_around(std::string_view line, std::size_t at) {
   if (at >= line.size() || kEnds.find(line[at]) != std::string_view::npos) return {};
   const auto before = line.substr(0, at).find_last_of(kEnds);
   const auto start = before == std::string_view::npos ? 0 : before + 1;
-  return trim(line.substr(start, std::min(line.find_first_of(kEnds, at), line.size()) - start));
+  return without_blanks(line.substr(start, std::min(line.find_first_of(kEnds, at), line.size()) - start));
 }
 
 // Returns true for an address such as "[::1]:80", which looks like a list.
@@ -219,14 +220,15 @@ std::string describe_curly_quotes(std::string_view line) {
   for (const std::string_view curly : {"\u201c", "\u201d", "\u201e", "\u2018", "\u2019"})
     for (auto at = fixed.find(curly); at != std::string::npos; at = fixed.find(curly))
       fixed.replace(at, curly.size(), "\"");
-  return fixed == line ? "" : "found quotes that are not straight; write " + std::string(trim(fixed));
+  return fixed == line ? ""
+                       : "found quotes that are not straight; write " + std::string(without_blanks(fixed));
 }
 
 // Describes the text that stands behind a quoted value.
 std::string describe_tail(std::string_view key, std::string_view value) {
   const auto end = value.find(value.front(), 1);
   if (end == std::string_view::npos) return {};
-  const auto tail = trim(value.substr(end + 1));
+  const auto tail = without_blanks(value.substr(end + 1));
   const auto fixed = std::string(key) + " = " + std::string(value.substr(0, end + 1));
   if (tail.find('=') != std::string_view::npos)
     return "found two keys on one line; write " + fixed + ", and what follows on a line of its own";
@@ -235,15 +237,16 @@ std::string describe_tail(std::string_view key, std::string_view value) {
 
 std::string describe_value(std::string_view line, const Scan& scanned, const ParserStop& stop,
                            const Names& table) {
-  const auto key = trim(line.substr(0, scanned.equals));
-  auto value = trim(line.substr(scanned.equals + 1, scanned.end - scanned.equals - 1));
+  const auto key = without_blanks(line.substr(0, scanned.equals));
+  auto value = without_blanks(line.substr(scanned.equals + 1, scanned.end - scanned.equals - 1));
   if (key.empty()) return "found a line without a key; write key = value";
   if (value.empty()) return "found no value; write one behind " + std::string(key) + " =";
   if (is_bare_address(value))
     return describe_bare(std::string(key) + " = ", value, key_at(table, line, scanned.equals + 1));
   const bool nested = value.front() == '[' || value.front() == '{';
   if (!nested && value.front() != '"' && value.front() != '\'') {
-    while (value.ends_with(';') || value.ends_with(',')) value = trim(value.substr(0, value.size() - 1));
+    while (value.ends_with(';') || value.ends_with(','))
+      value = without_blanks(value.substr(0, value.size() - 1));
     return describe_bare(std::string(key) + " = ", value, key_at(table, line, scanned.equals + 1));
   }
   if (!nested) return describe_tail(key, value);
@@ -261,7 +264,8 @@ std::string describe_value(std::string_view line, const Scan& scanned, const Par
   if (value.front() == '{' && at < part.size() && part[at] == '}')
     return "found a comma before }; write the table without it";
   if (at < part.size() && (part[at] == '"' || part[at] == '\''))
-    return "found no comma between two values; write one before " + std::string(trim(part.substr(at)));
+    return "found no comma between two values; write one before " +
+           std::string(without_blanks(part.substr(at)));
   return {};
 }
 
@@ -278,15 +282,15 @@ std::string describe_escape(std::string_view line, std::size_t at) {
 }
 
 std::string describe_no_equals(std::string_view line, std::size_t end, const Names& table) {
-  auto words = trim(line.substr(0, end));
+  auto words = without_blanks(line.substr(0, end));
   if (words.starts_with("//") || words.starts_with(';') || words.starts_with("--") || words.starts_with("/*"))
     return "found " + std::string(words.substr(0, 2)) + "; a comment begins with #";
   if (words == "}" || words == "};") return "found } without {; a table ends where the next [header] begins";
   const auto first = words.substr(0, words.find_first_of(" \t:{"));
   if (words.ends_with('{')) return "found a block; write " + header_of(first) + ", and its keys below it";
-  auto rest = trim(words.substr(first.size()));
-  if (rest.starts_with(':')) rest = trim(rest.substr(1));
-  while (rest.ends_with(';')) rest = trim(rest.substr(0, rest.size() - 1));
+  auto rest = without_blanks(words.substr(first.size()));
+  if (rest.starts_with(':')) rest = without_blanks(rest.substr(1));
+  while (rest.ends_with(';')) rest = without_blanks(rest.substr(0, rest.size() - 1));
   if (rest.empty())
     return "found no = behind " + std::string(first) + "; write " + std::string(first) + " = value";
   const bool plain = rest.front() == '"' || rest.front() == '\'' || rest.front() == '[' ||
@@ -301,26 +305,27 @@ std::string describe_no_equals(std::string_view line, std::size_t end, const Nam
 
 // Describes a line inside a list of several lines, such as an address without quotes.
 std::string describe_element(std::string_view line, const Scan& scanned) {
-  auto value = trim(line.substr(0, scanned.end));
+  auto value = without_blanks(line.substr(0, scanned.end));
   if (value.starts_with('"') || value.starts_with('\''))
     return "found no comma between two values; write one before " + std::string(value);
-  while (value.ends_with(',')) value = trim(value.substr(0, value.size() - 1));
+  while (value.ends_with(',')) value = without_blanks(value.substr(0, value.size() - 1));
   return describe_bare("", value, nullptr);
 }
 
 bool continues_a_list(std::string_view text, std::size_t line) {
   for (; line > 1; --line) {
     const auto before = nth_line(text, line - 1);
-    const auto words = trim(before.substr(0, scan(before).end));
+    const auto words = without_blanks(before.substr(0, scan(before).end));
     if (!words.empty()) return words.ends_with(',') || words.ends_with('[');
   }
   return false;
 }
 
 bool names_a_secret(std::string_view name, std::string_view value) {
-  constexpr std::array<std::string_view, 5> kWords{"token", "secret", "password", "authorization", "url"};
-  const bool is_api_key = name == "key" && !trim(value).starts_with('[');  // a rule's key is a list
-  return is_api_key || std::any_of(kWords.begin(), kWords.end(),
+  constexpr std::array<std::string_view, 5> kSecretWords{"token", "secret", "password", "authorization",
+                                                         "url"};
+  const bool is_api_key = name == "key" && !without_blanks(value).starts_with('[');  // a rule's key is a list
+  return is_api_key || std::any_of(kSecretWords.begin(), kSecretWords.end(),
                                    [&](std::string_view word) { return name.find(word) != name.npos; });
 }
 
@@ -328,11 +333,11 @@ bool names_a_secret(std::string_view name, std::string_view value) {
 // secrets, passwords, API keys and addresses with a password.
 bool holds_a_secret(std::string_view line) {
   constexpr std::string_view kEnds = " \t{,=:";
-  const auto first = trim(line).substr(0, trim(line).find_first_of(kEnds));
+  const auto first = without_blanks(line).substr(0, without_blanks(line).find_first_of(kEnds));
   if (line.find_first_of("=:") == std::string_view::npos) return names_a_secret(first, "");
   for (auto at = line.find_first_of("=:"); at != std::string_view::npos;
        at = line.find_first_of("=:", at + 1)) {
-    const auto before = trim(line.substr(0, at));
+    const auto before = without_blanks(line.substr(0, at));
     const auto start = before.find_last_of(kEnds);
     if (names_a_secret(before.substr(start == std::string_view::npos ? 0 : start + 1), line.substr(at + 1)))
       return true;
@@ -353,7 +358,7 @@ std::string reason_of(std::string_view reason) {
 std::string describe_fault(std::string_view text, const ParserStop& stop) {
   const auto line = nth_line(text, stop.line);
   const auto scanned = scan(line);
-  const auto whole = trim(line);
+  const auto whole = without_blanks(line);
   const auto or_reason = [&](const std::string& said) {
     return said.empty() ? reason_of(stop.reason) : said;
   };

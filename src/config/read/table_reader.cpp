@@ -14,7 +14,7 @@ namespace weir::app {
 
 namespace {
 
-constexpr std::int64_t kBillion = 1'000'000'000;
+constexpr std::int64_t kMostUnits = 1'000'000'000;
 
 std::string expectation(const KeySpec& spec) {
   switch (spec.kind) {
@@ -311,9 +311,9 @@ std::optional<std::uint64_t> TableReader::count(std::string_view key) const {
   const auto* entry = find(key);
   if (entry == nullptr) return std::nullopt;
   const auto* number = std::get_if<std::int64_t>(&entry->value);
-  if (number != nullptr && *number >= 1 && *number <= kBillion) return static_cast<std::uint64_t>(*number);
+  if (number != nullptr && *number >= 1 && *number <= kMostUnits) return static_cast<std::uint64_t>(*number);
   mistake(key, "found " + (number != nullptr ? std::to_string(*number) : std::string(type_name(*entry))) +
-                   "; expected a whole number from 1 to " + std::to_string(kBillion));
+                   "; expected a whole number from 1 to " + std::to_string(kMostUnits));
   return std::nullopt;
 }
 

@@ -98,7 +98,7 @@ void append_utf8(std::string& out, char32_t point) {
 // Removes the escape (RFC 8259 §7) from the front of `rest` and appends its meaning. REQUIRES: `rest` begins
 // with a backslash.
 void take_escape(std::string_view& rest, std::string& out) {
-  constexpr std::string_view kLetters = "bfnrt";
+  constexpr std::string_view kEscapes = "bfnrt";
   constexpr std::string_view kMeant = "\b\f\n\r\t";
   if (auto unit = escaped_unit(rest)) {
     rest.remove_prefix(6);
@@ -111,7 +111,7 @@ void take_escape(std::string_view& rest, std::string& out) {
   }
   rest.remove_prefix(1);
   if (rest.empty()) return;
-  const auto letter = kLetters.find(rest.front());
+  const auto letter = kEscapes.find(rest.front());
   out += letter == std::string_view::npos ? rest.front() : kMeant[letter];
   rest.remove_prefix(1);
 }
