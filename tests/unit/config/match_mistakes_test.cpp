@@ -17,7 +17,7 @@ const WrongConfiguration kWrong[] = {
     {"MatchMethodsLower",
      with_rule("match = { methods = [\"get\"] }\n"),
      {"weir.toml:14: rule[x].match.methods: found \"get\", and case counts; did you mean \"GET\"?"}},
-    {"MatchMethodsThatNoRequestHas",
+    {"MatchMethodsThatWeirRejects",
      with_rule("match = { methods = [\"CONNECT\", \"Purge\"] }\n"),
      {"weir.toml:14: rule[x].match.methods: found \"CONNECT\", which weir refuses (405) before it looks at "
       "conditions; expected methods such as \"GET\"",
@@ -33,7 +33,7 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:14: rule[x].match.host: found \"~example\"; expected one name, such as \"api.example.com\": "
       "patterns "
       "are of paths, headers and parameters alone"}},
-    {"MatchHostThatNobodyCanSay",
+    {"MatchHostWithAnInvalidCharacter",
      with_rule("match = { host = \"a|b\" }\n"),
      {"weir.toml:14: rule[x].match.host: found \"a|b\"; expected a name without port, such as "
       "\"api.example.com\""}},
@@ -41,7 +41,7 @@ const WrongConfiguration kWrong[] = {
      with_rule("match = { host = \"256.1.1.1\" }\n"),
      {"weir.toml:14: rule[x].match.host: found \"256.1.1.1\"; expected an IPv4 address of four numbers from "
       "0 to 255, or a name: no name ends in a number"}},
-    {"MatchAMappedBlock",
+    {"MatchMappedIpv4Block",
      with_rule("match = { ip = [\"::ffff:0:0/90\", \"::ffff:10.0.0.1/104\", \"::ffff:10.0.0.0/104\"] }\n"),
      {"weir.toml:14: rule[x].match.ip: found \"::ffff:0:0/90\", and IPv4-mapped addresses are compared as "
       "IPv4; expected a prefix of 96 or more, or the block as IPv4 writes it, such as \"10.0.0.0/8\"",
@@ -101,7 +101,7 @@ const WrongConfiguration kWrong[] = {
       "weir.toml:16: client.geo: \"/nowhere/c.mmdb\": Error opening the specified MaxMind DB file; expected "
       "a "
       "database of countries in MaxMind's format"}},
-    {"MatchNotNothing",
+    {"MatchNotEmpty",
      with_rule("match = { not = {} }\n"),
      {"weir.toml:14: rule[x].match.not: found no condition; expected at least one, or nothing ever matches"}},
     {"MatchUnknown",

@@ -16,11 +16,11 @@ const WrongConfiguration kWrong[] = {
     {"QueuePerClientOfABucket",
      with_rule("queue_per_client = 3\n"),
      {"weir.toml:14: rule[x].queue_per_client: only of leaky_bucket; expected algorithm = \"leaky_bucket\""}},
-    {"BurstOfNoMessages",
+    {"MessagesBurstWithoutMessages",
      with_rule("messages_burst = 3\n"),
      {"weir.toml:14: rule[x].messages_burst: found without messages; expected messages = \"20/s\" beside "
       "it"}},
-    {"KeyOfACookieThatNobodyHas",
+    {"KeyOfAnInvalidCookieName",
      with_rule("key = [\"cookie:a;b\", \"cookie:a b\", \"cookie:a=b\", \"cookie:a[b]\"]\n"),
      {"weir.toml:14: rule[x].key: \"cookie:a;b\" names a cookie that no request can have: write a name "
       "without blanks, '=' and ';'",
@@ -33,11 +33,11 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:14: rule[x].overrides[#1].match: found no condition; expected at least one, for without any "
       "the "
       "override stands in for the rule's own numbers, its tiers and all overrides after it"}},
-    {"StoreFailureOfMemory",
+    {"StoreFailureWithoutRedis",
      with_rule("on_store_failure = \"closed\"\n"),
      {"weir.toml:14: rule[x].on_store_failure: only of a rule whose state is in Redis, for memory does not "
       "fail; expected store = \"redis\" beside it"}},
-    {"HoldOfARate",
+    {"HoldWithoutConcurrency",
      with_rule("hold = \"answer\"\n"),
      {"weir.toml:14: rule[x].hold: only of rules that count requests under way; expected algorithm = "
       "\"concurrency\" or \"adaptive_concurrency\""}},
@@ -48,7 +48,7 @@ const WrongConfiguration kWrong[] = {
     {"RuleWithoutLimit",
      with("[[rule]]\nname = \"x\"\n"),
      {"weir.toml:11: rule[x].limit: missing; expected a rate such as \"10/s\""}},
-    {"RuleLimt",
+    {"RuleKeyMisspelt",
      with("[[rule]]\nname = \"x\"\nlimt = \"10/s\"\n"),
      {"weir.toml:11: rule[x].limit: missing; expected a rate such as \"10/s\"",
       "weir.toml:13: rule[x].limt: unknown key; did you mean \"limit\"?"}},

@@ -34,14 +34,14 @@ const WrongConfiguration kWrong[] = {
       "[listener]",
       "weir.toml:2: route: missing; expected at least one [[route]], or what listeners accept leads "
       "nowhere"}},
-    {"Misspelt",
+    {"TableInThePlural",
      "[[listeners]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {}\n",
      {"weir.toml:1: listeners: unknown key; write [[listener]] in place of [[listeners]]",
       "weir.toml:1: listener: missing; expected at least one [[listener]] with an address"}},
     {"ServerIsAList",
      "server = []\n[[listener]]\naddress = \"a:1\"\n[[route]]\nrespond = {}\n",
      {"weir.toml:1: server: found a list; expected a table"}},
-    {"UnknownKeyFarFromAll",
+    {"UnknownKeyWithoutASimilarOne",
      with("[admin]\naddress = \"127.0.0.1:1\"\nzzzzzzzz = 1\n"),
      {"weir.toml:13: admin.zzzzzzzz: unknown key; expected one of \"address\", \"token\", \"top\""}},
     {"WorkersNegative",
@@ -102,18 +102,18 @@ const WrongConfiguration kWrong[] = {
     {"LogLevelUnknown",
      with("[log]\nlevel = \"inf\"\n"),
      {"weir.toml:12: log.level: found \"inf\"; did you mean \"info\"?"}},
-    {"LogNowhere",
+    {"LogFileEmpty",
      with("[log]\naccess = \"\"\n"),
      {"weir.toml:12: log.access: found nothing; expected a file, \"-\" or \"off\""}},
     {"AdminWithoutAddress",
      with("[admin]\ntoken = \"t\"\n"),
      {"weir.toml:11: admin.address: missing; expected an address such as \"127.0.0.1:8080\""}},
-    {"AdminOpenToAll",
+    {"AdminOnAPublicAddressWithoutToken",
      with("[admin]\naddress = \"0.0.0.0:9900\"\n"),
      {"weir.toml:11: admin.token: missing; expected one, for 0.0.0.0:9900 can be reached from other "
       "machines: set token = \"${WEIR_ADMIN_TOKEN}\", or keep to address = \"127.0.0.1:9900\" or "
       "\"unix:/path\""}},
-    {"AdminTokenThatNobodyCanSay",
+    {"AdminTokenWithBlanks",
      with("[admin]\naddress = \"127.0.0.1:9900\"\ntoken = \"a b\"\n"),
      {"weir.toml:13: admin.token: found blanks, line breaks or other than ASCII in it; expected visible "
       "ASCII "
@@ -121,21 +121,21 @@ const WrongConfiguration kWrong[] = {
     {"LogOfNoFields",
      with("[log]\nfields = []\n"),
      {"weir.toml:12: log.fields: found none; expected names of fields, or access = \"off\" for no log"}},
-    {"SnapshotOverTheConfiguration",
+    {"SnapshotNamesTheConfiguration",
      with("[state.memory]\nsnapshot = \"./weir.toml\"\n"),
      {"weir.toml:12: state.memory.snapshot: found \"weir.toml\", which is the configuration or a file that "
       "it "
       "names; expected one of its own, for weir writes over it"}},
-    {"SnapshotOverTheLog",
+    {"SnapshotNamesTheLog",
      with("[log]\naccess = \"a\"\n[state.memory]\nsnapshot = \"a\"\n"),
      {"weir.toml:14: state.memory.snapshot: found \"a\", which is the configuration or a file that it names; "
       "expected one of its own, for weir writes over it"}},
-    {"AdminOpenToAllByV6",
+    {"AdminOnAPublicIpv6AddressWithoutToken",
      with("[admin]\naddress = \"[::]:9900\"\n"),
      {"weir.toml:11: admin.token: missing; expected one, for [::]:9900 can be reached from other "
       "machines: set token = \"${WEIR_ADMIN_TOKEN}\", or keep to address = \"127.0.0.1:9900\" or "
       "\"unix:/path\""}},
-    {"AdminOpenByEmptyToken",
+    {"AdminOnAPublicAddressWithEmptyToken",
      with("[admin]\naddress = \"10.0.0.1:9900\"\ntoken = \"\"\n"),
      {"weir.toml:13: admin.token: missing; expected one, for 10.0.0.1:9900 can be reached from other "
       "machines: set token = \"${WEIR_ADMIN_TOKEN}\", or keep to address = \"127.0.0.1:9900\" or "
@@ -213,7 +213,7 @@ const WrongConfiguration kWrong[] = {
      with("[client]\ntrusted_proxies = [\"10.0.0.0/8\", \"proxy.local\"]\n"),
      {"weir.toml:12: client.trusted_proxies: found \"proxy.local\"; expected an address, a block such as "
       "\"10.0.0.0/8\" without bits past its prefix, or \"unix:\""}},
-    {"TrustedFieldOfNothing",
+    {"TrustedFieldOfAnyName",
      with("[client]\ntrusted_fields = [\"*\"]\n"),
      {"weir.toml:12: client.trusted_fields: found \"*\"; expected a field's name such as \"X-Auth-User\", or "
       "\"X-Auth-*\" for all names that begin so"}},
@@ -335,7 +335,7 @@ const WrongConfiguration kWrong[] = {
      with("[state]\nredis = { url = \"rediss://cache\", tls = { cert = \"/nowhere/weir.crt\" } }\n"),
      {"weir.toml:12: state.redis.tls.key: missing; expected a PEM file: a certificate and its key go "
       "together"}},
-    {"RedisTlsWithoutItsUrl",
+    {"RedisTlsWithoutATlsUrl",
      with("[state]\nredis = { url = \"redis://cache\", tls = { verify = false } }\n"),
      {"weir.toml:12: state.redis.tls: found without TLS; expected a url of rediss:// beside it, or no such "
       "key"}},

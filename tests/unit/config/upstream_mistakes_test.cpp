@@ -44,15 +44,15 @@ const WrongConfiguration kWrong[] = {
     {"UpstreamServerWeight",
      with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:1\", weight = 0 }]\n"),
      {"weir.toml:13: upstream[b].servers[#1].weight: found 0; expected a whole number from 1 to 100"}},
-    {"UpstreamHashKeyOfNothing",
+    {"UpstreamHashKeyEmpty",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"hash\"\nhash_key = []\n"),
      {"weir.toml:15: upstream[b].hash_key: found none; expected at least one attribute such as "
       "\"api_key|ip\""}},
-    {"UpstreamHashKeyOfAStranger",
+    {"UpstreamHashKeyUnknown",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"hash\"\nhash_key = [\"api_kee\"]\n"),
      {"weir.toml:15: upstream[b].hash_key: \"api_kee\" is not an attribute; the nearest is "
       "\"api_key\""}},
-    {"UpstreamHashKeyOfAnotherBalance",
+    {"UpstreamHashKeyWithAnotherBalance",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhash_key = [\"ip\"]\n"),
      {"weir.toml:14: upstream[b].hash_key: only of balance = \"hash\""}},
     {"UpstreamEjection",
@@ -85,7 +85,7 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:14: upstream[b].retry.on: found \"never\"; expected \"broken\", \"late\", or a status such "
       "as "
       "\"503\" or \"5xx\""}},
-    {"RouteHonorsNobody",
+    {"RetryAfterOfARouteWithoutUpstream",
      with("[[route]]\nhonor_upstream_retry_after = true\nrespond = { status = 204 }\n"),
      {"weir.toml:12: route[#2].honor_upstream_retry_after: only of an upstream"}},
     {"HealthyAtAnInterimStatus",
@@ -106,14 +106,14 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:13: upstream[b].servers: \"https://a/x\" is not the address of a server: write https://host "
       "or "
       "https://host:port, without a path"}},
-    {"TlsForNobody",
+    {"TlsWithoutATlsServer",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntls = { verify = false }\n"),
      {"weir.toml:14: upstream[b].tls: found without a server that speaks TLS; expected an address such as "
       "\"https://10.0.0.1:8443\""}},
     {"ServerNameWithoutTls",
      with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:1\", server_name = \"b\" }]\n"),
      {"weir.toml:13: upstream[b].servers[#1].server_name: only of an address that begins with https://"}},
-    {"UpgradeToWhatCarriesRequests",
+    {"UpgradeToH2c",
      with("[[route]]\nupstream = \"api\"\nupgrade = [\"websocket\", \"h2c\"]\n"),
      {"weir.toml:13: route[#2].upgrade: found \"h2c\"; expected protocols such as \"websocket\", or [] for "
       "none; "
@@ -123,17 +123,17 @@ const WrongConfiguration kWrong[] = {
           "}\n"),
      {"weir.toml:14: upstream[b].timeouts.respons: unknown key; did you mean \"response\"?",
       "weir.toml:14: upstream[b].timeouts.connect: found no time at all; expected a duration above zero"}},
-    {"RouteToNowhere",
+    {"RouteToAMisspeltUpstream",
      with("[[route]]\nupstream = \"apo\"\n"),
      {"weir.toml:12: route[#2].upstream: no upstream is called \"apo\"; did you mean \"api\"?"}},
-    {"RouteToAnythingElse",
+    {"RouteToAnUnknownUpstream",
      with("[[route]]\nupstream = \"elsewhere\"\n"),
      {"weir.toml:12: route[#2].upstream: no upstream is called \"elsewhere\"; expected \"api\""}},
-    {"RouteWithoutEnd",
+    {"RouteWithoutUpstreamOrRespond",
      with("[[route]]\nmatch = { path = \"/a\" }\n"),
      {"weir.toml:11: route[#2].upstream: missing; expected the name of an upstream, or respond = { status = "
       "…, body = \"…\" }"}},
-    {"RouteWithTwoEnds",
+    {"RouteWithUpstreamAndRespond",
      with("[[route]]\nupstream = \"api\"\nrespond = {}\n"),
      {"weir.toml:13: route[#2].respond: found beside upstream; expected one of them"}},
     {"RouteNameTwice",
@@ -149,7 +149,7 @@ const WrongConfiguration kWrong[] = {
      with("[[route]]\nrespond = { content_type = \"a\\r\\nb\" }\n"),
      {"weir.toml:12: route[#2].respond.content_type: found \"a\\x0d\\x0ab\"; expected one such as "
       "\"application/json\""}},
-    {"RespondWithABodyThatNoAnswerHas",
+    {"RespondWithABodyForAStatusWithoutOne",
      with("[[route]]\nrespond = { status = 204, body = \"a\" }\n[[route]]\nrespond = { status = 304, body = "
           "\"a\" }\n"
           "[[route]]\nrespond = { status = 205, body = \"\" }\n"),
@@ -164,11 +164,11 @@ const WrongConfiguration kWrong[] = {
       "weir.toml:13: upstream[b].servers: \"https://1.2.3\" is not the address of a server: write "
       "https://host or https://host:port, without a path; a host that ends in a number is an IPv4 address of "
       "four numbers from 0 to 255"}},
-    {"RouteByItsBody",
+    {"RouteByBody",
      with("[[route]]\nupstream = \"api\"\nmatch = { body_contains = \"a\" }\n"),
      {"weir.toml:13: route[#2].match.body_contains: found body_contains, and routes are chosen before bodies "
       "are read; expected it in a [[rule]]"}},
-    {"RouteByWhatItsBodyLacks",
+    {"RouteByBodyInNot",
      with("[[route]]\nupstream = \"api\"\nmatch = { not = { body_contains = \"a\" } }\n"),
      {"weir.toml:13: route[#2].match.not: found body_contains, and routes are chosen before bodies are read; "
       "expected it in a [[rule]]"}},
