@@ -78,28 +78,28 @@ void declare_file(CLI::App& command, Words& words) {
 // Declares the options of commands that ask a running weir. Typed options have priority over the file, and
 // the file over the defaults. `file`: names of the option for the file.
 void declare_access(CLI::App& command, Words& words, const char* file = "-c,--config") {
-  command.add_option(file, words.config, "where its [admin] address and token are read")->type_name("FILE");
+  command
+      .add_option(file, words.config, "configuration file of that weir, for its [admin] address and token")
+      ->type_name("FILE");
   command
       .add_option("--admin", words.asked,
-                  "address of its admin listener, default as the file says, or 127.0.0.1:9900")
+                  "address of the admin listener; default: the one in the file, or 127.0.0.1:9900")
       ->type_name("ADDR");
   command
       .add_option("--token", words.token,
-                  "of the admin listener, where it asks for one; default as the file says, or what the "
-                  "environment has as WEIR_ADMIN_TOKEN")
+                  "token of the admin listener; default: the one in the file, or the environment variable "
+                  "WEIR_ADMIN_TOKEN")
       ->type_name("TEXT");
 }
 
 void declare_reload(CLI::App& app, Words& words) {
   auto* reload = app.add_subcommand(
       "reload",
-      "have a running weir read its file anew, and say what changed, or what is wrong with the file; exit 0: "
-      "it is in force, 1: weir goes on as before, 3: it is being read still");
+      "reload the configuration of a running weir, and show what changed or what is wrong; exit 0: the new "
+      "one is in force, 1: the old one stays, 3: weir still reads it");
   declare_access(*reload, words, kFileAlone);
   constexpr pid_t kMostProcess = 1 << 22;
-  reload
-      ->add_option("--pid", words.process,
-                   "the process that gets SIGHUP where the file has no [admin] address to ask")
+  reload->add_option("--pid", words.process, "process that gets SIGHUP if the file has no [admin] address")
       ->check(CLI::Range(pid_t{1}, kMostProcess))
       ->type_name("N");
 }
@@ -107,90 +107,100 @@ void declare_reload(CLI::App& app, Words& words) {
 void declare(CLI::App& app, Words& words) {
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string(base::version_text()));
-  auto* run = app.add_subcommand("run", "serve until SIGTERM or SIGINT, then drain");
+  auto* run =
+      app.add_subcommand("run", "serve requests until SIGTERM or SIGINT; then finish open requests and exit");
   declare_file(*run, words);
-  auto* check = app.add_subcommand("check", "read a configuration and show what was understood");
+  auto* check = app.add_subcommand("check", "check a configuration and show how weir understands it");
   declare_file(*check, words);
-  check->add_flag("--strict", words.strict, "exit 1 where there is a warning");
-  check->add_flag("--json", words.json, "for machines");
+  check->add_flag("--strict", words.strict, "exit with 1 if there is a warning");
+  check->add_flag("--json", words.json, "print JSON");
   check->add_flag("--resolve", words.resolve,
-                  "look up the names of servers and listeners as well; exit 1 where one cannot be");
-  auto* redis = app.add_subcommand("redis-check",
-                                   "ask the Redis of a configuration whether it will do; exit 0: it will, "
-                                   "warnings and all; 1: it will not, "
-                                   "or nobody answers; 2: the configuration is wrong or names no Redis");
+                  "also look up the names of servers and listeners; exit with 1 if a look-up fails");
+  auto* redis = app.add_subcommand(
+      "redis-check",
+      "check that weir can use the Redis of a configuration; exit 0: yes, maybe with warnings; 1: no, or "
+      "Redis does not answer; 2: the configuration is wrong or names no Redis");
   declare_file(*redis, words);
-  redis->add_flag("--json", words.json, "for machines");
-  auto* replay = app.add_subcommand(
-      "replay", "run recorded traffic through a candidate rule set: who would newly be refused or admitted");
-  replay->add_option("-c,--config", words.config, "the candidate: a configuration file")
+  redis->add_flag("--json", words.json, "print JSON");
+  auto* replay = app.add_subcommand("replay",
+                                    "run the requests of an access log through other rules, and show which "
+                                    "of them would be decided differently");
+  replay->add_option("-c,--config", words.config, "configuration file with the other rules")
       ->required()
       ->type_name("FILE");
   replay
       ->add_option("logs", words.replay.files,
-                   "access logs of weir, of one or several, in any order; - for standard input")
+                   "access logs of one weir or several, in any order; -: standard input")
       ->required()
       ->type_name("LOG");
-  replay->add_flag("--json", words.replay.json, "for machines");
-  replay->add_option("--clients", words.replay.clients, "of each rule, those with most changes; default 10")
+  replay->add_flag("--json", words.replay.json, "print JSON");
+  replay
+      ->add_option("--clients", words.replay.clients,
+                   "clients to list for each rule, those with most changes first; default 10")
       ->check(CLI::Range(0u, 1'000'000u))
       ->type_name("N");
-  auto* top = app.add_subcommand("top", "what a running weir does at the moment, and who asks; q ends it");
+  auto* top =
+      app.add_subcommand("top", "show what a running weir does now and which clients it limits; q quits");
   declare_access(*top, words, kFileAlone);
-  top->add_option("--clients", words.clients, "of each list")->check(CLI::Range(1u, 1024u))->type_name("N");
-  top->add_flag("--once", words.once, "prints one frame, of a second, and ends");
-  top->add_flag("--json", words.json, "prints that frame for machines");
-  auto* echo = app.add_subcommand("echo", "a small upstream for demos, tests and load");
+  top->add_option("--clients", words.clients, "clients in each list")
+      ->check(CLI::Range(1u, 1024u))
+      ->type_name("N");
+  top->add_flag("--once", words.once, "print one frame, after a second, and exit");
+  top->add_flag("--json", words.json, "print that frame as JSON");
+  auto* echo = app.add_subcommand("echo", "run a small server for demos, tests and load tests");
   echo->add_option("--listen", words.listen, "host:port, [v6]:port or unix:/path")
       ->required()
       ->type_name("ADDR");
-  echo->add_option("--workers", words.workers, "threads")->check(CLI::Range(1u, 256u))->type_name("N");
-  echo->add_option("--delay", words.delay, "before each answer, as 10ms")->type_name("DURATION");
-  auto* health = app.add_subcommand("health", "ask a running weir whether it is well: exit 0 or 1");
-  health->add_option("--admin", words.admin, "address of its admin listener, default 127.0.0.1:9900")
+  echo->add_option("--workers", words.workers, "number of threads")
+      ->check(CLI::Range(1u, 256u))
+      ->type_name("N");
+  echo->add_option("--delay", words.delay, "wait before each answer, such as 10ms")->type_name("DURATION");
+  auto* health = app.add_subcommand("health", "ask a running weir whether it works; exit 0: yes, 1: no");
+  health->add_option("--admin", words.admin, "address of the admin listener, default 127.0.0.1:9900")
       ->type_name("ADDR");
   app.add_subcommand("schema", "print the JSON Schema of the configuration, for editors");
-  app.add_subcommand("version", "show the version, and the commit that it was built from");
+  app.add_subcommand("version", "print the version, and the commit of the build");
 }
 
 void declare_inspection(CLI::App& app, Words& words) {
   auto* explain = app.add_subcommand(
-      "explain", "ask a running weir what would become of a request, rule by rule; nothing is charged");
+      "explain", "ask a running weir what each rule would decide for a request; nothing is charged");
   declare_access(*explain, words);
   explain
       ->add_option("request", words.explain.request,
-                   "GET, POST, … (GET where it is left out), and http://host/path?query, or /path: for the "
-                   "first host that leads to a route")
+                   "method (default GET), and http://host/path?query or /path; for a /path weir takes the "
+                   "first host that has a route")
       ->required()
       ->expected(1, 2)
       ->type_name("[METHOD] URL");
-  explain->add_option("-H,--header", words.explain.headers, "\"Name: value\", as often as needed")
+  explain->add_option("-H,--header", words.explain.headers, "header field, \"Name: value\"; may be repeated")
       ->expected(1)
       ->take_all()
       ->type_name("LINE");
-  explain->add_option("--ip", words.explain.ip, "who connects, default 127.0.0.1")->type_name("ADDR");
-  explain->add_option("-d,--data", words.explain.body, "the body, where a rule reads it")->type_name("TEXT");
-  explain->add_flag("--json", words.explain.json, "for machines");
+  explain->add_option("--ip", words.explain.ip, "address of the client, default 127.0.0.1")
+      ->type_name("ADDR");
+  explain->add_option("-d,--data", words.explain.body, "body, for rules that read it")->type_name("TEXT");
+  explain->add_flag("--json", words.explain.json, "print JSON");
   auto* upgrade = app.add_subcommand(
       "upgrade",
-      "have a running weir give place to its binary as it is now installed: its sockets and what limits have "
-      "counted go over, and no connection is refused; exit 0: the new one serves, 1: the old one goes on");
+      "replace a running weir by the binary that is now installed, without a refused connection and with all "
+      "counts; exit 0: the new process serves, 1: the old one goes on");
   declare_access(*upgrade, words, kFileAlone);
-  auto* keys =
-      app.add_subcommand("keys", "look at one key of a rule in a running weir, or give all of it back");
+  auto* keys = app.add_subcommand("keys", "show or reset the state of one key of a rule in a running weir");
   keys->require_subcommand(1);
   for (const auto what : kCommandsOfKeys) {
-    auto* command = keys->add_subcommand(
-        std::string(what), what == "show" ? "how it stands" : "give all of it back, and say how it stood");
+    auto* command =
+        keys->add_subcommand(std::string(what), what == "show" ? "show what the key has used and what is left"
+                                                               : "reset the key, and show what it had used");
     declare_access(*command, words);
-    command->add_option("rule", words.keys.rule, "the rule's name")->required()->type_name("RULE");
+    command->add_option("rule", words.keys.rule, "name of the rule")->required()->type_name("RULE");
     command
         ->add_option(
             "key", words.keys.key,
-            "its parts in order: 203.0.113.7, or user:ada of \"api_key|user\"; or the client as weir "
-            "top, the dashboard and the access log show it: a digest, or user:paula for her API key")
+            "parts of the key in order, such as 203.0.113.7, or user:ada for \"api_key|user\"; or the client "
+            "as weir top, the dashboard and the access log show it: a digest, or user:paula for her API key")
         ->type_name("PART");
-    command->add_flag("--json", words.keys.json, "for machines");
+    command->add_flag("--json", words.keys.json, "print JSON");
   }
 }
 
@@ -374,7 +384,7 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
-  CLI::App app("weir: a reverse proxy that decides how many requests pass", "weir");
+  CLI::App app("weir: a reverse proxy that limits requests exactly", "weir");
   Words words;
   declare(app, words);
   declare_reload(app, words);

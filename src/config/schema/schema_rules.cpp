@@ -10,28 +10,31 @@ namespace {
 constexpr std::int64_t kBillion = 1'000'000'000;
 constexpr auto kMostCost = static_cast<std::int64_t>(limit::kMaxCost);
 
-constexpr KeySpec kMaxBody = key("max_body", Kind::Size, "64KiB",
-                                 "bodies are read into memory up to here; longer ones are refused (413)");
+constexpr KeySpec kMaxBody =
+    key("max_body", Kind::Size, "64KiB",
+        "largest body that weir reads for body_contains; a longer one is refused (413)");
 
 constexpr KeySpec kTextShapeKeys[] = {{.kind = Kind::Text}, {.kind = Kind::Present}};
 constexpr TableSpec kTextShapes{kTextShapeKeys};
 constexpr KeySpec kMatchKeys[] = {
-    like(pattern::kPath,
-         key("path", Kind::Text, "", "\"/login\" exact, \"/api/*\" below, \"~regex\" found in it")),
-    key("methods", Kind::OneOrMore, "", "any of"),
-    key("host", Kind::Text, "", "name without port"),
-    named("headers", kTextShapes, "all of: name = \"text\", \"~regex\" or true for present"),
-    named("query", kTextShapes, "all of, likewise"),
-    key("tier", Kind::OneOrMore, "", "any of"),
-    key("ip", Kind::OneOrMore, "", "any of: addresses and blocks"),
-    table("not", schema::kMatch, "all that it holds together must not hold"),
+    like(pattern::kPath, key("path", Kind::Text, "",
+                             "\"/login\": this path; \"/api/*\": paths below; \"~regex\": paths in which the "
+                             "expression is found")),
+    key("methods", Kind::OneOrMore, "", "any of these methods"),
+    key("host", Kind::Text, "", "name of the host, without the port"),
+    named("headers", kTextShapes,
+          "all of these headers: name = \"text\", \"~regex\", or true if it has to be present"),
+    named("query", kTextShapes, "all of these parameters, likewise"),
+    key("tier", Kind::OneOrMore, "", "any of these tiers"),
+    key("ip", Kind::OneOrMore, "", "any of these addresses and blocks"),
+    table("not", schema::kMatch, "the conditions in it must not all hold"),
     like(pattern::kCountry,
-         key("country", Kind::OneOrMore, "", "any of: two capital letters, by [client] geo")),
-    like(pattern::kHours, key("hours", Kind::Text, "",
-                              "\"HH:MM-HH:MM\": the start counts, the end does not; may span midnight")),
-    like(pattern::kDay, key("days", Kind::OneOrMore, "", "any of mon … sun: those on which the hours begin")),
-    key("timezone", Kind::Text, "UTC", "where clocks show them, such as \"Europe/Zurich\""),
-    key("body_contains", Kind::OneOrMore, "", "any of, without case: texts that stand in the body"),
+         key("country", Kind::OneOrMore, "", "any of these countries: two capital letters, by [client] geo")),
+    like(pattern::kHours,
+         key("hours", Kind::Text, "", "time of day, \"HH:MM-HH:MM\", without the end; it may span midnight")),
+    like(pattern::kDay, key("days", Kind::OneOrMore, "", "any of mon … sun: days on which the hours begin")),
+    key("timezone", Kind::Text, "UTC", "time zone of hours and days, such as \"Europe/Zurich\""),
+    key("body_contains", Kind::OneOrMore, "", "any of these texts is in the body, without case"),
     kMaxBody,
 };
 
@@ -47,20 +50,21 @@ constexpr Choice kModes[] = {{"enforce"}, {"shadow"}};
 
 // Keys that a rule, a tier and an override share: the numbers of the algorithm.
 constexpr KeySpec kLimit =
-    key("limit", Kind::Limit, "", "COUNT/PERIOD, as \"10/s\" or \"20/10s\"; concurrency: a number");
-constexpr KeySpec kBurst = whole("burst", 0, kBillion, "",
-                                 "token_bucket: capacity, default the count in limit; gcra: "
-                                 "so many more at once, default 0");
+    key("limit", Kind::Limit, "", "COUNT/PERIOD, such as \"10/s\" or \"20/10s\"; concurrency: a number");
+constexpr KeySpec kBurst =
+    whole("burst", 0, kBillion, "",
+          "token_bucket: capacity, default the count in limit; gcra: further requests at once, default 0");
 constexpr KeySpec kQueue =
-    whole("queue", 0, kBillion, "", "leaky_bucket: most that wait, default the count in limit");
+    whole("queue", 0, kBillion, "", "leaky_bucket: most requests that wait, default the count in limit");
 constexpr KeySpec kMaxWait =
-    key("max_wait", Kind::Duration, "", "leaky_bucket: the longest wait; absent: the queue bounds it");
+    key("max_wait", Kind::Duration, "", "leaky_bucket: longest wait; absent: bounded by queue");
 
-constexpr KeySpec kSoft = like(
-    pattern::kMargin, key("soft", Kind::Text, "", "\"10%\": so much over the limit is admitted, and told"));
-constexpr KeySpec kElastic = table("elastic", schema::kElastic, "a higher limit while the system has room");
-constexpr KeySpec kMin = whole("min", 1, 10'000, "", "adaptive_concurrency: the limit never falls below");
-constexpr KeySpec kMax = whole("max", 1, 10'000, "", "adaptive_concurrency: nor rises above");
+constexpr KeySpec kSoft =
+    like(pattern::kMargin,
+         key("soft", Kind::Text, "", "\"10%\": weir admits this much above the limit, and tells the client"));
+constexpr KeySpec kElastic = table("elastic", schema::kElastic, "a higher limit while the load is low");
+constexpr KeySpec kMin = whole("min", 1, 10'000, "", "adaptive_concurrency: lowest limit");
+constexpr KeySpec kMax = whole("max", 1, 10'000, "", "adaptive_concurrency: highest limit");
 
 constexpr KeySpec kTierShapeKeys[] = {{.kind = Kind::Subtable, .inner = &schema::kTier}};
 constexpr TableSpec kTierShapes{kTierShapeKeys};
@@ -73,7 +77,7 @@ constexpr TableSpec kLeaseShapes{kLeaseShapeKeys};
 
 constexpr Choice kHolds[] = {{"client"}, {"answer"}};  // in the order of policy::Hold
 constexpr KeySpec kRuleKeys[] = {
-    like(pattern::kName, required("name", Kind::Text, "unique; stands in headers, logs and metrics")),
+    like(pattern::kName, required("name", Kind::Text, "unique name, shown in headers, logs and metrics")),
     kLimit,
     kBurst,
     kQueue,
@@ -81,61 +85,70 @@ constexpr KeySpec kRuleKeys[] = {
     kMin,
     kMax,
     whole("queue_per_client", 1, kBillion, "",
-          "leaky_bucket: most places of one client (known api_key|user|ip); absent: the queue bounds it"),
-    choice("algorithm", kAlgorithms, "token_bucket", "how it counts"),
+          "leaky_bucket: most requests of one client that wait (known api_key|user|ip); absent: bounded by "
+          "queue"),
+    choice("algorithm", kAlgorithms, "token_bucket", "how the rule counts"),
     choice("refill", kRefills, "continuous",
-           "of a token bucket: all the time, or whole amounts at the end of each period"),
-    choice("align", kAligns, "", "of fixed windows: to the calendar; absent: to the epoch"),
-    key("timezone", Kind::Text, "", "whose calendar, as \"Europe/Berlin\"; absent: UTC"),
-    whole("buckets", 2, 1'000, "", "of a sliding window: the sum of so many; absent: two, by weight"),
-    table("match", schema::kMatch, "which requests; absent: every one"),
+           "token_bucket: refilled all the time, or by whole amounts at the end of each period"),
+    choice("align", kAligns, "",
+           "fixed_window: windows are days or months of the calendar; absent: counted from the Unix epoch"),
+    key("timezone", Kind::Text, "", "time zone of align, such as \"Europe/Berlin\"; absent: UTC"),
+    whole("buckets", 2, 1'000, "",
+          "sliding_window: number of pieces whose sum counts; absent: two windows, the older one by weight"),
+    table("match", schema::kMatch, "which requests; absent: all"),
     like(pattern::kKeyPart,
-         key("key", Kind::Texts, "api_key|ip", "who is counted apart; [] counts all together")),
+         key("key", Kind::Texts, "api_key|ip", "what weir counts by; [] counts all requests together")),
     choice("on_missing", kOnMissing, "skip",
-           "a part of the key is missing: rule left out, address instead, or refused"),
-    named("tiers", kTierShapes, "other numbers for clients of a tier"),
-    tables("overrides", schema::kOverride, "other numbers for what matches; the first that does"),
-    mixed("cost", kCostShapes, "1", "units that a request takes: a number, or where it says so"),
-    choice("store", kStores, "", "default what [state] store says"),
+           "if a part of the key is missing: the rule does not apply, the address is used, or the request is "
+           "refused"),
+    named("tiers", kTierShapes, "other limits for clients of a tier"),
+    tables("overrides", schema::kOverride,
+           "other limits for matching requests; the first that matches is used"),
+    mixed("cost", kCostShapes, "1", "units that a request costs: a number, or where the number is found"),
+    choice("store", kStores, "", "where the rule keeps its state; default as in [state]"),
     choice("on_store_failure", kOnStoreFailure, "local",
-           "Redis is away: own share of the limit, admit, or 503"),
+           "while Redis does not answer: enforce this weir's share of the limit, admit all, or answer 503"),
     choice("hold", kHolds, "client",
-           "concurrency, adaptive_concurrency: a place is held until the client has its answer or leaves, or "
-           "until "
-           "the server has answered"),
-    choice("mode", kModes, "enforce", "shadow: counted, never enforced"),
-    whole("status", 400, 599, "429", "of a refusal"),
-    key("body", Kind::Text, "", "of a refusal; absent: JSON"),
-    table("charge", schema::kCharge, "which answers are charged; absent: all"),
-    key("messages", Kind::Rate, "", "WebSocket messages of a client, beside its requests; absent: any"),
-    whole("messages_burst", 1, kBillion, "", "so many of them at once; absent: the count in messages"),
-    choice("messages_over", kMessagesOver, "delay", "one too many waits, or ends the connection with 1008"),
+           "concurrency, adaptive_concurrency: a request counts until its client has the answer or leaves, "
+           "or until the server has answered"),
+    choice("mode", kModes, "enforce", "enforce: the rule refuses; shadow: it only counts"),
+    whole("status", 400, 599, "429", "status of a refusal"),
+    key("body", Kind::Text, "", "text of a refusal; absent: JSON"),
+    table("charge", schema::kCharge, "answers that are charged; absent: all"),
+    key("messages", Kind::Rate, "",
+        "rate of a client's WebSocket messages, counted beside its requests; absent: no limit"),
+    whole("messages_burst", 1, kBillion, "", "most messages at once; absent: the count in messages"),
+    choice("messages_over", kMessagesOver, "delay",
+           "a message above the rate waits, or closes the connection with 1008"),
     kSoft,
     kElastic,
     misplaced("priority", "priority in a [[route]], or in one of the rule's tiers"),
     mixed("lease", kLeaseShapes, "",
-          "units of a hot key that a weir may take from Redis in advance: \"10%\" of the limit, or a number; "
-          "absent: none"),
+          "units of a busy key that a weir may take from Redis in advance: \"10%\" of the limit, or a "
+          "number; absent: none"),
 };
 constexpr KeySpec kCostKeys[] = {
-    key("header", Kind::Text, "", "name of a header field that says it"),
-    key("query", Kind::Text, "", "name of a query parameter that says it"),
+    key("header", Kind::Text, "", "name of the header field that holds the cost"),
+    key("query", Kind::Text, "", "name of the query parameter that holds the cost"),
     like(pattern::kRooted,
-         key("json", Kind::Text, "", "JSON pointer into the body, as \"/amount\", to where it says it")),
-    key("response_header", Kind::Text, "", "name of a header field of the answer that says it"),
-    like(pattern::kRooted, key("response_json", Kind::Text, "",
-                               "pointer into the answer's JSON body, as \"/usage/total_tokens\"")),
-    whole("reserve", 1, kMostCost, "", "charged until the answer says it, and where it does not"),
+         key("json", Kind::Text, "", "JSON pointer to the cost in the body, such as \"/amount\"")),
+    key("response_header", Kind::Text, "", "name of the answer's header field that holds the cost"),
+    like(pattern::kRooted,
+         key("response_json", Kind::Text, "",
+             "JSON pointer to the cost in the answer's body, such as \"/usage/total_tokens\"")),
+    whole("reserve", 1, kMostCost, "",
+          "charged until the answer names the cost, and kept if the answer names none"),
     key("max_body", Kind::Size, "64KiB",
-        "of a body that is read, at most 16MiB: a longer request is refused (413), of a longer answer the "
-        "reserve stands"),
-    whole("default", 1, kMostCost, "1", "of a request that does not say it"),
-    whole("scale", 1, kBillion, "", "takes decimal numbers, times so much, rounded up; absent: whole ones"),
+        "largest body that weir reads, at most 16MiB; a longer request is refused (413); a longer answer "
+        "costs the reserve"),
+    whole("default", 1, kMostCost, "1", "cost of a request that names none"),
+    whole("scale", 1, kBillion, "",
+          "factor for decimal numbers, whose product is rounded up; absent: whole numbers only"),
 };
 constexpr KeySpec kChargeKeys[] = {
     {.name = "status",
      .kind = Kind::OneOrMore,
-     .about = "any of: \"401\", \"5xx\", \"500-504\"; other answers give back what was held",
+     .about = "statuses that are charged: \"401\", \"5xx\", \"500-504\"; other answers return what was held",
      .required = true,
      .pattern = pattern::kStatuses},
 };
@@ -148,7 +161,8 @@ constexpr KeySpec kElasticKeys[] = {
     kMaxWait,
     kMin,
     kMax,
-    needed(mixed("while_load_below", kLoadShapes, "", "a share of the load from 0.01 to 1, such as 0.7")),
+    needed(mixed("while_load_below", kLoadShapes, "",
+                 "a load from 0.01 to 1, such as 0.7, below which the higher limit holds")),
 };
 constexpr KeySpec kTierKeys[] = {
     kLimit,
@@ -159,7 +173,7 @@ constexpr KeySpec kTierKeys[] = {
     kMax,
     kSoft,
     kElastic,
-    whole("priority", 0, 9, "", "of the tier's requests, whatever their route; one a tier")};
+    whole("priority", 0, 9, "", "priority of the tier's requests on every route; the same in all rules")};
 constexpr KeySpec kOverrideKeys[] = {needed(table("match", schema::kMatch, "which requests")),
                                      kLimit,
                                      kBurst,

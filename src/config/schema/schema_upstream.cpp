@@ -14,30 +14,34 @@ constexpr TableSpec kServerShapes{kServerShapeKeys};
 constexpr KeySpec kServersShapeKeys[] = {{.kind = Kind::Each, .inner = &kServerShapes}};
 constexpr TableSpec kServersShapes{kServersShapeKeys};
 constexpr KeySpec kUpstreamKeys[] = {
-    like(pattern::kName, required("name", Kind::Text, "what routes call it")),
-    needed(mixed("servers", kServersShapes, "", "addresses, or tables with one")),
-    choice("balance", kBalances, "least_in_flight", "which server is next"),
-    like(pattern::kKeyPart, key("hash_key", Kind::Texts, "",
-                                "of balance = \"hash\": what stays on its server; absent: api_key|ip")),
+    like(pattern::kName, required("name", Kind::Text, "name that routes use")),
+    needed(mixed("servers", kServersShapes, "", "addresses of the servers, or tables")),
+    choice("balance", kBalances, "least_in_flight", "how weir chooses a server"),
+    like(pattern::kKeyPart,
+         key("hash_key", Kind::Texts, "",
+             "balance = \"hash\": requests of one such key go to one server; absent: api_key|ip")),
     key("proxy_protocol", Kind::Bool, "false",
-        "each connection begins with the PROXY protocol, version 2, ahead of TLS, and serves one request"),
-    table("timeouts", schema::kTimeouts, "deadlines of the upstream side"),
+        "each connection to a server begins with the PROXY protocol, version 2, ahead of TLS, and serves one "
+        "request"),
+    table("timeouts", schema::kTimeouts, "deadlines for servers"),
     whole("queue", 0, 65'536, "256",
-          "requests of all workers that wait for a server with room (max_in_flight, limit); more get 503"),
-    key("max_wait", Kind::Duration, "1s", "how long one waits for it at most"),
-    whole("max_idle", 0, 65'536, "256", "unused connections kept per server and worker"),
-    table("eject", schema::kEject, "when a server that fails is left out"),
+          "most requests, of all workers, that wait for a server with room (max_in_flight, limit); further "
+          "ones get 503"),
+    key("max_wait", Kind::Duration, "1s", "longest time that a request waits for a server with room"),
+    whole("max_idle", 0, 65'536, "256", "unused connections that each worker keeps to each server"),
+    table("eject", schema::kEject, "when weir ejects a server that fails"),
     key("resolve", Kind::Duration, "30s",
-        "between two look-ups of servers' names, a tenth more or less; 0s: at start alone"),
-    key("slow_start", Kind::Duration, "5s", "how long a server that is back takes to have its full share"),
-    table("health", schema::kHealth, "servers are asked how they are; absent: requests alone tell"),
-    table("retry", schema::kRetry, "which requests are sent again"),
-    table("tls", schema::kUpstreamTls, "how servers are believed whose addresses begin with https://"),
+        "time between two look-ups of servers' names, a tenth more or less; 0s: only at start"),
+    key("slow_start", Kind::Duration, "5s", "time over which a server that is back gets its full share"),
+    table("health", schema::kHealth, "health probes; absent: none"),
+    table("retry", schema::kRetry, "which requests weir sends again"),
+    table("tls", schema::kUpstreamTls, "TLS to servers whose addresses begin with https://"),
 };
 constexpr KeySpec kUpstreamTlsKeys[] = {
-    key("ca", Kind::Text, "", "PEM file: the authorities of servers' certificates; absent: the system's"),
-    key("server_name", Kind::Text, "", "whose certificates servers have; absent: what each address says"),
-    key("verify", Kind::Bool, "true", "false: any certificate is believed, so anybody may be the server"),
+    key("ca", Kind::Text, "",
+        "PEM file: the authorities of servers' certificates; absent: the system's authorities"),
+    key("server_name", Kind::Text, "", "name in the servers' certificates; absent: the host of each address"),
+    key("verify", Kind::Bool, "true", "false: weir accepts any certificate, so anybody may be the server"),
     key("cert", Kind::Text, "", "PEM file: the certificate that weir shows, then its chain; absent: none"),
     key("key", Kind::Text, "", "PEM file: its private key"),
 };
@@ -45,56 +49,58 @@ constexpr KeySpec kServerOfUpstreamKeys[] = {
     like(pattern::kServerAddress,
          required("address", Kind::Text, "host:port, [v6]:port or unix:/path; https://host[:port] for TLS")),
     key("server_name", Kind::Text, "",
-        "whose certificate it has, of https://; absent: what tls or the address says"),
-    whole("weight", 1, upstream::kMaxWeight, "1", "its share beside the others'"),
+        "name in its certificate, for https://; absent: as in tls, or the host of the address"),
+    whole("weight", 1, upstream::kMaxWeight, "1", "its share of requests, relative to the other servers"),
     whole("max_in_flight", 0, 10'000'000, "0",
-          "requests it has at most, of all workers together; more go to others, wait, or get 503; 0: any"),
+          "most requests at the server, of all workers together; further ones go to other servers, wait, or "
+          "get 503; 0: no limit"),
     key("limit", Kind::Rate, "",
-        "requests it gets at most, of all workers together; more go to others, wait, or get 503"),
+        "highest rate of requests to the server, of all workers together; further ones go to other servers, "
+        "wait, or get 503"),
 };
 constexpr KeySpec kEjectKeys[] = {
     whole("failures", 1, 1'000, "3",
-          "requests in a row that it does not answer; one failed connect is enough"),
-    key("least", Kind::Duration, "1s", "how long it is out the first time; twice as long each next time"),
-    key("most", Kind::Duration, "30s", "how long it is out at most"),
+          "failed requests in a row after which weir ejects the server; one failed connect is enough"),
+    key("least", Kind::Duration, "1s", "time of the first ejection; each further one is twice as long"),
+    key("most", Kind::Duration, "30s", "longest time of an ejection"),
 };
 constexpr KeySpec kHealthKeys[] = {
-    like(pattern::kRooted, required("path", Kind::Text, "what is asked for, by GET")),
-    key("interval", Kind::Duration, "2s", "between two questions, a tenth more or less"),
-    key("timeout", Kind::Duration, "1s", "until the answer's head"),
-    whole("unhealthy_after", 1, 1'000, "3", "faults in a row until it is down"),
-    whole("healthy_after", 1, 1'000, "2", "good answers in a row until it is back"),
-    like(pattern::kStatuses, key("status", Kind::OneOrMore, "200-399", "of a good answer, any of")),
+    like(pattern::kRooted, required("path", Kind::Text, "path of the probe, a GET request")),
+    key("interval", Kind::Duration, "2s", "time between two probes, a tenth more or less"),
+    key("timeout", Kind::Duration, "1s", "longest time until the head of the answer"),
+    whole("unhealthy_after", 1, 1'000, "3", "failed probes in a row after which the server is down"),
+    whole("healthy_after", 1, 1'000, "2", "good answers in a row after which the server is back"),
+    like(pattern::kStatuses, key("status", Kind::OneOrMore, "200-399", "statuses of a good answer")),
 };
 constexpr KeySpec kRetryKeys[] = {
     whole("attempts", 1, upstream::kMaxServers, "2",
-          "servers that get a request at most; a connect that fails is none"),
-    like(pattern::kBudget, key("budget", Kind::Text, "20%",
-                               "of all requests may be sent again, and ten at first; \"0%\": none")),
+          "most servers that get one request; a failed connect does not count"),
+    like(pattern::kBudget,
+         key("budget", Kind::Text, "20%",
+             "share of all requests that weir may send again, and ten at first; \"0%\": none")),
     key("backoff", Kind::Duration, "25ms",
-        "the longest wait before the first time; twice as long each next time"),
-    like(pattern::kRetryOn,
-         key("on", Kind::Texts, "broken late",
-             "broken (no answer, or no HTTP), late (beyond timeouts.response), or a status such as 503")),
+        "longest wait before the first repetition; twice as long before each further one"),
+    like(pattern::kRetryOn, key("on", Kind::Texts, "broken late",
+                                "failures that are repeated: broken (no answer, or not HTTP), late (beyond "
+                                "timeouts.response), or a status such as 503")),
 };
 constexpr KeySpec kTimeoutsKeys[] = {
-    key("connect", Kind::Duration, "1s", "until a connection stands, TLS included"),
+    key("connect", Kind::Duration, "1s", "time to connect, TLS included"),
     key("connect_total", Kind::Duration, "",
-        "the same of one request, at all servers together; absent: 5s, or connect where that is longer"),
+        "time to connect for one request, at all servers together; absent: the longer of 5s and connect"),
     key("response", Kind::Duration, "30s",
-        "from the request sent to the answer's head, and between two reads of it"),
+        "time from the sent request to the head of the answer, and between two reads of the answer"),
     key("expect_continue", Kind::Duration, "",
-        "until weir itself says 100 to a client that waits for the server's; as long as response or total, "
-        "or longer: never; absent: 1s, or half of either where that is shorter"),
-    key("idle", Kind::Duration, "60s", "how long an unused connection is kept"),
+        "time until weir answers 100 Continue for a server that does not; never if it is not below response "
+        "and total; absent: 1s, or half of response or total if that is shorter"),
+    key("idle", Kind::Duration, "60s", "how long weir keeps an unused connection"),
     key("abandoned", Kind::Duration, "30s",
-        "how long an answer is read on whose client has left, where a rule's charge or place depends on it; "
-        "0s: not "
-        "at all"),
+        "how long weir reads on after the client left, if a rule's charge or permit depends on the answer; "
+        "0s: not at all"),
     key("total", Kind::Duration, "",
-        "from the first attempt to the head of the last one's answer; absent: the others bound it"),
-    key("tunnel", Kind::Duration, "5min",
-        "of a connection that changed to another protocol: without a byte either way"),
+        "time from the first attempt to the head of the last attempt's answer; absent: no deadline of its "
+        "own"),
+    key("tunnel", Kind::Duration, "5min", "longest silence of an upgraded connection such as a WebSocket"),
 };
 
 }  // namespace

@@ -43,8 +43,8 @@ const WrongConfiguration kWrong[] = {
       "\"concurrency\" or \"adaptive_concurrency\""}},
     {"RuleWithoutName",
      with("[[rule]]\nlimit = \"1/s\"\n"),
-     {"weir.toml:11: rule[#2].name: missing; expected a string: unique; stands in headers, logs and "
-      "metrics"}},
+     {"weir.toml:11: rule[#2].name: missing; expected a string: unique name, shown in headers, "
+      "logs and metrics"}},
     {"RuleWithoutLimit",
      with("[[rule]]\nname = \"x\"\n"),
      {"weir.toml:11: rule[x].limit: missing; expected a rate such as \"10/s\""}},
@@ -267,9 +267,8 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:14: rule[x].soft: found a fraction; expected a string"}},
     {"RuleElasticWithoutLoad",
      with_rule("elastic = { limit = \"20/s\" }\n"),
-     {"weir.toml:14: rule[x].elastic.while_load_below: missing; expected a share of the load from 0.01 to 1, "
-      "such "
-      "as 0.7"}},
+     {"weir.toml:14: rule[x].elastic.while_load_below: missing; expected a load from 0.01 to 1, such as "
+      "0.7, below which the higher limit holds"}},
     {"RuleElasticLoad",
      with_rule("elastic = { limit = \"20/s\", while_load_below = 70 }\n"),
      {"weir.toml:14: rule[x].elastic.while_load_below: found a number out of range; expected a share of the "

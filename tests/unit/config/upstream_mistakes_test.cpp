@@ -9,13 +9,13 @@ namespace {
 const WrongConfiguration kWrong[] = {
     {"UpstreamWithoutName",
      with("[[upstream]]\nservers = [\"a:1\"]\n"),
-     {"weir.toml:11: upstream[#2].name: missing; expected a string: what routes call it"}},
+     {"weir.toml:11: upstream[#2].name: missing; expected a string: name that routes use"}},
     {"UpstreamTwice",
      with("[[upstream]]\nname = \"api\"\nservers = [\"a:1\"]\n"),
      {"weir.toml:12: upstream[api].name: found \"api\" a second time; expected a name of its own"}},
     {"UpstreamWithoutServers",
      with("[[upstream]]\nname = \"b\"\n"),
-     {"weir.toml:11: upstream[b].servers: missing; expected addresses, or tables with one"}},
+     {"weir.toml:11: upstream[b].servers: missing; expected addresses of the servers, or tables"}},
     {"UpstreamServersEmpty",
      with("[[upstream]]\nname = \"b\"\nservers = []\n"),
      {"weir.toml:13: upstream[b].servers: found none; expected at least one address such as "
@@ -64,7 +64,7 @@ const WrongConfiguration kWrong[] = {
       "\"least_in_flight\", \"random_two\", \"hash\""}},
     {"UpstreamHealthWithoutPath",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { interval = \"1s\" }\n"),
-     {"weir.toml:14: upstream[b].health.path: missing; expected a string: what is asked for, by GET"}},
+     {"weir.toml:14: upstream[b].health.path: missing; expected a string: path of the probe, a GET request"}},
     {"UpstreamHealthPath",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { path = \"healthz\", status = \"fine\" "
           "}\n"),
