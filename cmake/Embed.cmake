@@ -1,5 +1,5 @@
 # Writes SOURCE as a raw string literal. A line "--#include FILE" is replaced by the file, which lies in the same
-# folder.
+# folder. The names of kinds.hpp in that folder are replaced by their numbers: "Kind.Gcra" by 1.
 file(READ ${SOURCE} text)
 get_filename_component(folder ${SOURCE} DIRECTORY)
 string(REGEX MATCHALL "--#include [a-z_.]+\n" lines "${text}")
@@ -8,4 +8,15 @@ foreach(line ${lines})
   file(READ ${folder}/${name} part)
   string(REPLACE "${line}" "${part}" text "${text}")
 endforeach()
+if(EXISTS ${folder}/kinds.hpp)
+  file(STRINGS ${folder}/kinds.hpp kinds REGEX "^  [A-Za-z]+ = [0-9]+,")
+  foreach(kind ${kinds})
+    string(REGEX REPLACE "^  ([A-Za-z]+) = .*" "\\1" name "${kind}")
+    string(REGEX REPLACE "^[^=]+= ([0-9]+),.*" "\\1" number "${kind}")
+    string(REPLACE "Kind.${name}" "${number}" text "${text}")
+  endforeach()
+  if(text MATCHES "Kind\\.([A-Za-z]+)")
+    message(FATAL_ERROR "${SOURCE}: kinds.hpp has no kind ${CMAKE_MATCH_1}")
+  endif()
+endif()
 file(WRITE ${OUTPUT} "R\"__embed__(${text})__embed__\"\n")

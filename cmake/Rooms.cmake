@@ -77,7 +77,7 @@ function(weir_embed target file)
   set(source ${PROJECT_SOURCE_DIR}/src/${file})
   get_filename_component(folder ${source} DIRECTORY)
   get_filename_component(ending ${source} EXT)
-  file(GLOB parts CONFIGURE_DEPENDS ${folder}/*${ending})
+  file(GLOB parts CONFIGURE_DEPENDS ${folder}/*${ending} ${folder}/kinds.hpp)
   weir_embed_as(${target} ${source} ${file} ${parts})
 endfunction()
 

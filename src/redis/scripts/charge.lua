@@ -43,10 +43,11 @@ for bill = 2, bills do
   reply[bill + 1] = 1
 end
 
--- Returns the function of a kind from 2 on. That function checks line i, sets its answer, and returns true if the line
--- fits. It returns nil if the client must decide. `beyond`: the line is charged even if it does not fit; buckets ignore
--- it. Each function is made when its kind first occurs, from arguments only, because making a function and its shared
--- variables costs as much as a check by spacing. `known`: what the kinds share; only `known.others` exists.
+-- Returns the function of a kind other than Kind.Gcra. That function checks line i, sets its answer, and returns true
+-- if the line fits. It returns nil if the client must decide. `beyond`: the line is charged even if it does not fit;
+-- buckets ignore it. Each function is made when its kind first occurs, from arguments only, because making a function
+-- and its shared variables costs as much as a check by spacing. `known`: what the kinds share; only `known.others`
+-- exists.
 local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local floor, ceil, min, max, concat = math.floor, math.ceil, math.min, math.max, table.concat
@@ -60,11 +61,11 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   -- A token bucket that refills `count` tokens each `period`. State: the last refill accounted for, and the tokens
   -- spent. The refilled tokens (periods * count) may exceed 2^53. Rounding then yields at least 2^53, which exceeds
   -- anything spent, as the exact product does.
-  if kind == 2 then
+  if kind == Kind.SteppedBucket then
     return function(i, _, period, count, burst, cost)
       local state = states[i]
       local anchor, spent = 0, 0
-      if state and #state == 17 and byte(state) == 2 then
+      if state and #state == 17 and byte(state) == Kind.SteppedBucket then
         anchor, spent = take('<dd', state, 2)
       end
       answer(i, anchor, spent)
@@ -83,21 +84,21 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
         return false
       end
       spent = spent + cost
-      nexts[i] = pack('<Bdd', 2, anchor, spent)
+      nexts[i] = pack('<Bdd', Kind.SteppedBucket, anchor, spent)
       aheads[i] = anchor - now + ceil(spent / count) * period
       return true
     end
   end
 
-  -- A fixed window, with windows of equal length or (kind 4) of a calendar. For a calendar, three adjacent windows are
-  -- given: first to second, second to third, third to fourth. One of them is chosen if no window is current. State: the
-  -- end of the window, the count, and the instant since which it counts. Charges before that instant were lost and must
-  -- not be refunded (refund.lua).
-  if kind == 3 or kind == 4 then
+  -- A fixed window, with windows of equal length or (Kind.CalendarWindow) of a calendar. For a calendar, three
+  -- adjacent windows are given: first to second, second to third, third to fourth. One of them is chosen if no window
+  -- is current. State: the end of the window, the count, and the instant since which it counts. Charges before that
+  -- instant were lost and must not be refunded (refund.lua).
+  if kind == Kind.FixedWindow or kind == Kind.CalendarWindow then
     local function counted(i, beyond, limit, cost, find)
       local finish, used, since = 0, 0, now
       local state = states[i]
-      if state and #state == 24 and byte(state) == 3 then
+      if state and #state == 24 and byte(state) == Kind.FixedWindow then
         finish, used, since = take('<ddI7', state, 2)
       end
       answer(i, finish, used)
@@ -110,11 +111,11 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
       if used + cost > limit and not beyond then
         return false
       end
-      nexts[i] = pack('<BddI7', 3, finish, min(used + cost, most_counted), min(since, now))
+      nexts[i] = pack('<BddI7', Kind.FixedWindow, finish, min(used + cost, most_counted), min(since, now))
       aheads[i] = finish - now
       return true
     end
-    if kind == 3 then
+    if kind == Kind.FixedWindow then
       return function(i, beyond, period, limit, cost)
         return counted(i, beyond, limit, cost, now - now % period + period)
       end
@@ -125,10 +126,10 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     end
   end
 
-  -- Kind 1 with a state that has gaps, for a rule with `lease`. If a gap has room, the line is charged there, and the
-  -- TAT stays. Answer: as in kind 1, if charged at the TAT. If charged in a gap: how far the TAT was ahead, rounded up;
-  -- the fraction of the gap's start; and how far the start was ahead, plus one.
-  if kind == 9 then
+  -- Kind.Gcra with a state that has gaps, for a rule with `lease`. If a gap has room, the line is charged there, and the
+  -- TAT stays. Answer: as in Kind.Gcra, if charged at the TAT. If charged in a gap: how far the TAT was ahead,
+  -- rounded up; the fraction of the gap's start; and how far the start was ahead, plus one.
+  if kind == Kind.GapGcra then
 --#include spans.lua
 --#include gaps.lua
     return function(i, _, count, room, room_part, need, need_part)
@@ -164,7 +165,7 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     end
   end
 
-  if kind == 5 then
+  if kind == Kind.SlidingWindow then
     -- Returns a * b as high and low, where a * b = high * 2^42 + low, for a < 2^32 and b < 2^53. Each product with its
     -- carry is below 2^53.
     local function product(a, b)
@@ -183,7 +184,7 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     local function weighted(i, beyond, period, limit, cost)
       local start, previous, current, since = 0, 0, 0, now
       local state = states[i]
-      if state and #state == 24 and byte(state) == 5 then
+      if state and #state == 24 and byte(state) == Kind.SlidingWindow then
         start, previous, current, since = take('<dI4I4I7', state, 2)
       end
       answer(i, start, previous, current)
@@ -202,7 +203,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
           return false
         end
       end
-      nexts[i] = pack('<BdI4I4I7', 5, start, previous, min(current + cost, most_counted), min(since, now))
+      local counted = min(current + cost, most_counted)
+      nexts[i] = pack('<BdI4I4I7', Kind.SlidingWindow, start, previous, counted, min(since, now))
       aheads[i] = start - now + 2 * period
       return true
     end
@@ -240,7 +242,7 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
 
   -- Each included file makes a function of a kind. It may use the arguments, `answer`, `beyond_strings`, `most_counted`
   -- and the names of Redis's and Lua's functions above.
-  if kind == 6 then
+  if kind == Kind.Log then
 --#include charge_log.lua
     return logged
   end
@@ -269,11 +271,11 @@ for bill = 1, bills do
     kind, enforced, a, b, c, d, e, f, at = take('<dddddddd', lines, at)
     local fits
     local state = states[i]
-    local gapped = kind == 1 and state and #state % 32 == 24 and byte(state) == 9
+    local gapped = kind == Kind.Gcra and state and #state % 32 == 24 and byte(state) == Kind.GapGcra
     if gapped and f == 1 and #state > 24 then
-      kind = 9
+      kind = Kind.GapGcra
     end
-    if kind == 1 then
+    if kind == Kind.Gcra then
       -- Token bucket, GCRA, leaky bucket. State: the TAT (theoretical arrival time) in microseconds and, marked ', a
       -- fraction of a microsecond in units of 1/count, where count is the line's rate. Nothing is multiplied here: the
       -- client computes need and room. Need is cost * T. Room is how far ahead the TAT may be for that cost, or -1 if
@@ -305,7 +307,7 @@ for bill = 1, bills do
           wait, part = wait + 1, part - count
         end
         if since then
-          nexts[i] = pack('<BddI7', 9, now + wait, part, since < now and since or now)
+          nexts[i] = pack('<BddI7', Kind.GapGcra, now + wait, part, since < now and since or now)
         else
           nexts[i] = pack('<dd', now + wait, part)
         end

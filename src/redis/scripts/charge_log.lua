@@ -213,14 +213,14 @@
     end
     local log
     if live == 0 then
-      log = pack('<BI7I4I7I4', 6, instant, cost, instant, cost)
+      log = pack('<BI7I4I7I4', Kind.Log, instant, cost, instant, cost)
     elseif newest < from then
-      log = pack('<BI7I4c0I7I4', 6, instant, live + cost, part .. sub(state, at), instant, cost)
+      log = pack('<BI7I4c0I7I4', Kind.Log, instant, live + cost, part .. sub(state, at), instant, cost)
     elseif at + 10 == #state and not beyond then -- it is the last entry, and was read last
-      log = pack('<BI7I4I7I4', 6, newest, live + cost, entered, paid + cost)
+      log = pack('<BI7I4I7I4', Kind.Log, newest, live + cost, entered, paid + cost)
     else
       local kept = part .. sub(state, at)
-      log = pack('<BI7I4c0I4', 6, newest, live + cost, sub(kept, 1, -5), take('<I4', kept, #kept - 3) + cost)
+      log = pack('<BI7I4c0I4', Kind.Log, newest, live + cost, sub(kept, 1, -5), take('<I4', kept, #kept - 3) + cost)
     end
     if #log > 12 + 11 * few then
       log = of_lists()(key, log)

@@ -17,5 +17,5 @@
     end
 
     local function head_of(tat, part, since)
-      return pack('<BddI7', 9, tat, part, min(since, now))
+      return pack('<BddI7', Kind.GapGcra, tat, part, min(since, now))
     end

@@ -7,7 +7,7 @@
 
   -- Returns the numbers and the unexpired permits of a string; zeroes and '' if there are none.
   local function permits_in(state)
-    if not state or string.byte(state) ~= 7 or #state % 27 ~= 22 then
+    if not state or string.byte(state) ~= Kind.Permits or #state % 27 ~= 22 then
       return 0, 0, 0, ''
     end
     local total, first, last = struct.unpack('<I7I7I7', state, 2)
@@ -29,7 +29,7 @@
   end
 
   local function string_of_permits(total, first, last, permits)
-    return struct.pack('<BI7I7I7', 7, total, first, last) .. permits
+    return struct.pack('<BI7I7I7', Kind.Permits, total, first, last) .. permits
   end
 
   -- Makes a sorted set of a string that is too long. Returns false if it cannot.

@@ -1,5 +1,7 @@
 #include "redis/scripts/line.hpp"
 
+#include "redis/scripts/kinds.hpp"
+
 #include "weir/limit/pair.hpp"
 #include "weir/limit/settle.hpp"
 
@@ -15,18 +17,6 @@ namespace {
 
 using limit::Ticks;
 
-// The kinds of the scripts' functions, by their numbers in the scripts.
-enum class Kind : std::uint8_t {
-  Spaced = 1,
-  Stepped,
-  Fixed,
-  Calendar,
-  Weighted,
-  Logged,
-  Held,
-  Reset,
-  Gapped
-};
 constexpr double kFollows = 3;  // in place of a line's `enforced`
 
 template <class L>
@@ -73,35 +63,41 @@ struct ToCharge {
   ChargeNumbers operator()(const L& limiter) const noexcept {
     const limit::Spacing& spacing = limiter.spacing();
     const std::uint64_t count = spacing.rate().count;
-    if (cost > spacing.largest_cost()) return {number(Kind::Spaced), enforced, number(count), -1};
+    if (cost > spacing.largest_cost()) return {number(Kind::Gcra), enforced, number(count), -1};
     const Ticks need = Ticks{cost} * interval_of(spacing);
     const Length room(spacing.room(cost), count), length(need, count);
-    return {number(Kind::Spaced), enforced,    number(count),     room.micros, room.part,
-            length.micros,        length.part, leased ? 1.0 : 0.0};
+    return {number(Kind::Gcra), enforced,      number(count), room.micros,
+            room.part,          length.micros, length.part,   leased ? 1.0 : 0.0};
   }
   ChargeNumbers operator()(const limit::SteppedBucket& l) const noexcept {
-    return {number(Kind::Stepped),  enforced,          number(l.rate().period),
-            number(l.rate().count), number(l.quota()), number(cost)};
+    return {number(Kind::SteppedBucket), enforced,          number(l.rate().period),
+            number(l.rate().count),      number(l.quota()), number(cost)};
   }
   ChargeNumbers operator()(const limit::FixedWindow& l) const noexcept {
     if (l.align() == limit::FixedWindow::Align::Epoch)
-      return {number(Kind::Fixed), enforced, number(l.window()), number(l.quota()), number(cost)};
+      return {number(Kind::FixedWindow), enforced, number(l.window()), number(l.quota()), number(cost)};
     const auto [start, end] = l.window_at(around);
     const auto first = l.window_at(std::max(start - base::Duration{1}, base::TimePoint{})).start;
     const auto last = l.window_at(end).end;
-    return {number(Kind::Calendar), enforced,          number(first), number(start), number(end),
-            number(last),           number(l.quota()), number(cost)};
+    return {number(Kind::CalendarWindow),
+            enforced,
+            number(first),
+            number(start),
+            number(end),
+            number(last),
+            number(l.quota()),
+            number(cost)};
   }
   ChargeNumbers operator()(const limit::SlidingWindow& l) const noexcept {
-    return {number(Kind::Weighted), enforced, number(l.rate().period), number(l.quota()), number(cost)};
+    return {number(Kind::SlidingWindow), enforced, number(l.rate().period), number(l.quota()), number(cost)};
   }
   ChargeNumbers operator()(const limit::SlidingLog& l) const noexcept {
-    return {number(Kind::Logged), enforced,    number(l.rate().period), number(l.marks()), number(l.quota()),
-            number(cost),         number(most)};
+    return {number(Kind::Log), enforced,    number(l.rate().period), number(l.marks()), number(l.quota()),
+            number(cost),      number(most)};
   }
   ChargeNumbers operator()(const limit::Concurrency& l) const noexcept {
-    return {number(Kind::Held),  enforced,           number(l.quota()), number(cost), number(hold.lease),
-            number(hold.holder), number(hold.serial)};
+    return {number(Kind::Permits), enforced,           number(l.quota()), number(cost), number(hold.lease),
+            number(hold.holder),   number(hold.serial)};
   }
   template <Unknown L>
   ChargeNumbers operator()(const L&) const noexcept {
@@ -132,40 +128,40 @@ struct ToRefund {
     if (leased) {
       assert(actual == 0);  // rules with `lease` are never settled (app::obstacle_to_lease)
       const Length from(begin, count), length(held, count);
-      return {number(Kind::Gapped), number(count), number(departure), from.micros, from.part,
-              length.micros,        length.part};
+      return {number(Kind::GapGcra), number(count), number(departure), from.micros, from.part,
+              length.micros,         length.part};
     }
     const Ticks debt = Ticks(static_cast<std::uint64_t>(limit::kLongestDebt.count())) * count;
     const Length before(held, count),
         after(std::min(Ticks{actual} * interval_of(spacing), held + debt), count);
     const bool only_last = std::is_same_v<L, limit::LeakyBucket>;
-    return {number(Kind::Spaced), number(count),
-            number(departure),    before.micros,
-            before.part,          after.micros,
-            after.part,           only_last ? -1 : number(departure + limit::kLongestDebt)};
+    return {number(Kind::Gcra), number(count),
+            number(departure),  before.micros,
+            before.part,        after.micros,
+            after.part,         only_last ? -1 : number(departure + limit::kLongestDebt)};
   }
   RefundNumbers operator()(const limit::SteppedBucket& l) const noexcept {
     const auto& rate = l.rate();
-    return {number(Kind::Stepped), number(departure),  number(reserved),        number(actual),
-            number(rate.period),   number(rate.count), number(most_spent(rate))};
+    return {number(Kind::SteppedBucket), number(departure),  number(reserved),        number(actual),
+            number(rate.period),         number(rate.count), number(most_spent(rate))};
   }
   RefundNumbers operator()(const limit::FixedWindow& l) const noexcept {
-    return {number(Kind::Fixed), number(l.window_at(departure).end), number(reserved), number(actual),
+    return {number(Kind::FixedWindow), number(l.window_at(departure).end), number(reserved), number(actual),
             number(departure)};
   }
   RefundNumbers operator()(const limit::SlidingWindow& l) const noexcept {
-    return {number(Kind::Weighted), number(l.rate().period), number(departure), number(reserved),
+    return {number(Kind::SlidingWindow), number(l.rate().period), number(departure), number(reserved),
             number(actual)};
   }
   RefundNumbers operator()(const limit::SlidingLog& l) const noexcept {
     const auto mark = l.mark_of(departure);
-    return {number(Kind::Logged),     number(departure),        number(reserved),
+    return {number(Kind::Log),        number(departure),        number(reserved),
             number(actual),           number(l.start_of(mark)), number(l.expiry_of(mark)),
             number(l.most_entered()), leased ? 1.0 : 0.0};
   }
   RefundNumbers operator()(const limit::Concurrency&) const noexcept {
-    return {number(Kind::Held), number(reserved),    number(actual),
-            number(hold.lease), number(hold.holder), number(hold.serial)};
+    return {number(Kind::Permits), number(reserved),    number(actual),
+            number(hold.lease),    number(hold.holder), number(hold.serial)};
   }
   template <Unknown L>
   RefundNumbers operator()(const L&) const noexcept {

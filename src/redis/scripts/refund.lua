@@ -31,7 +31,7 @@ local function kind_of(kind, now)
   local most_counted = 4294967295 -- 2^32 - 1: a greater debt counts as this much
 
   -- Resets a key. A marker keeps the time of the reset for a day, which is longer than requests last.
-  if kind == 8 then
+  if kind == Kind.Reset then
     return function(key)
       local found = call('DEL', key) == 1
       redis.pcall('SET', key .. ':reset', now, 'PX', 86400000) -- an error if the slot is moving
@@ -54,7 +54,7 @@ local function kind_of(kind, now)
     return true
   end
 
-  if kind == 1 then
+  if kind == Kind.Gcra then
 --#include spans.lua
     -- `latest`: how far a debt may move the TAT. It is -1 for a queue. There, charged_at is the promised departure. It
     -- can be given back only while it is the last one promised, because two requests must never have one departure.
@@ -98,7 +98,7 @@ local function kind_of(kind, now)
 
   -- For a bucket whose units are taken in advance: gives back the slots from `first` on, wherever they are, except the
   -- part that time has passed. If there are too many gaps, the shortest is lost and counted.
-  if kind == 9 then
+  if kind == Kind.GapGcra then
 --#include spans.lua
 --#include gaps.lua
     local most_gaps = 16
@@ -148,7 +148,7 @@ local function kind_of(kind, now)
     end
 
     return function(key, state, count, charged_at, first, first_part, length, length_part)
-      if not state or #state % 32 ~= 24 or byte(state) ~= 9 then
+      if not state or #state % 32 ~= 24 or byte(state) ~= Kind.GapGcra then
         return
       end
       local tat, part, since = take('<ddI7', state, 2)
@@ -195,10 +195,10 @@ local function kind_of(kind, now)
   -- Each included file makes a function of a kind. It may use the arguments, `ask`, `milliseconds`, `most_counted` and
   -- the names of Redis's and Lua's functions above. refund_held.lua also uses held_state.lua, which itself uses only
   -- `now`.
-  if kind == 6 then
+  if kind == Kind.Log then
 --#include refund_log.lua
     return logged
-  elseif kind == 7 then
+  elseif kind == Kind.Permits then
 --#include become.lua
 --#include held_state.lua
 --#include refund_held.lua
@@ -214,10 +214,10 @@ local function kind_of(kind, now)
     end
   end
 
-  if kind == 2 then
+  if kind == Kind.SteppedBucket then
     -- `most`: the largest debt.
     return function(key, state, charged_at, reserved, actual, period, count, most)
-      local anchor, spent = numbers_of(key, state, 2, '<dd', 17)
+      local anchor, spent = numbers_of(key, state, Kind.SteppedBucket, '<dd', 17)
       if not anchor or (spent == 0 and actual < reserved) then
         return
       end
@@ -227,7 +227,7 @@ local function kind_of(kind, now)
         spent = max(0, min(spent + actual - reserved, max(spent, most)))
       end
       local ahead = spent > 0 and anchor + ceil(spent / count) * period - now or 0
-      return keep(key, pack('<Bdd', 2, anchor, spent), ahead)
+      return keep(key, pack('<Bdd', Kind.SteppedBucket, anchor, spent), ahead)
     end
   end
 
@@ -239,10 +239,10 @@ local function kind_of(kind, now)
     return actual > reserved and 0 or nil
   end
 
-  if kind == 3 then
+  if kind == Kind.FixedWindow then
     -- `finish`: the end of the window of the charge.
     return function(key, state, finish, reserved, actual, charged_at)
-      local stands, used, since = numbers_of(key, state, 3, '<ddI7', 24)
+      local stands, used, since = numbers_of(key, state, Kind.FixedWindow, '<ddI7', 24)
       if not stands or (used > 0 and stands > finish) then
         return
       end
@@ -257,13 +257,13 @@ local function kind_of(kind, now)
       else
         return
       end
-      return keep(key, pack('<BddI7', 3, finish, used, since), used > 0 and finish - now or 0)
+      return keep(key, pack('<BddI7', Kind.FixedWindow, finish, used, since), used > 0 and finish - now or 0)
     end
   end
 
   -- Amends the count of the charge's window, if that window is one of the two.
   return function(key, state, period, charged_at, reserved, actual)
-    local start, previous, current, since = numbers_of(key, state, 5, '<dI4I4I7', 24)
+    local start, previous, current, since = numbers_of(key, state, Kind.SlidingWindow, '<dI4I4I7', 24)
     if not start or (previous + current == 0 and actual < reserved) then
       return
     end
@@ -294,7 +294,7 @@ local function kind_of(kind, now)
       previous = amend(previous)
     end
     local drained = current > 0 and start + 2 * period or previous > 0 and start + period or now
-    return keep(key, pack('<BdI4I4I7', 5, start, previous, current, since), drained - now)
+    return keep(key, pack('<BdI4I4I7', Kind.SlidingWindow, start, previous, current, since), drained - now)
   end
 end
 
@@ -312,10 +312,11 @@ for i = 1, #KEYS do
   local kind, a, b, c, d, e, f, g
   kind, a, b, c, d, e, f, g, at = take('<dddddddd', lines, at)
   local state, reset_at
-  if kind ~= 7 and kind ~= 8 then -- concurrency is never reset
+  if kind ~= Kind.Permits and kind ~= Kind.Reset then -- concurrency is never reset
     state, reset_at = states_of(KEYS[i])
   end
-  local charged_at = (kind == 1 or kind == 5 or kind == 9) and b or kind == 3 and d or a
+  local in_b = kind == Kind.Gcra or kind == Kind.SlidingWindow or kind == Kind.GapGcra
+  local charged_at = in_b and b or kind == Kind.FixedWindow and d or a
   reset_at = reset_at and tonumber(reset_at)
   if not reset_at or charged_at > reset_at or reset_at > now then -- a clock that was set back proves nothing
     local amend = kinds[kind] or kind_of(kind, now)

@@ -24,7 +24,7 @@
   local function held(key, _, cost, actual, lease, holder, serial)
     local permit = pack('<ddI4', holder, serial, cost)
     local state = call('MGET', key)[1]
-    if state and (byte(state) ~= 7 or #state % 27 ~= 22) then -- of another kind
+    if state and (byte(state) ~= Kind.Permits or #state % 27 ~= 22) then -- of another kind
       return false
     elseif not state then
       local size = ask('ZSCORE', key, '')

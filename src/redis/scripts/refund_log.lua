@@ -98,13 +98,13 @@
     -- Returns the log, which is empty if the key does not exist; nil if the key is of another kind.
     local function log_of(key, state)
       if state then
-        return byte(state) == 6 and #state % 11 == 1 and string_log(key, state) or nil
+        return byte(state) == Kind.Log and #state % 11 == 1 and string_log(key, state) or nil
       end
       local head = ask('LINDEX', key, 0)
       if head == nil then
         return nil
       end
-      return head and list_log(key) or string_log(key, pack('<BI7I4', 6, 0, 0))
+      return head and list_log(key) or string_log(key, pack('<BI7I4', Kind.Log, 0, 0))
     end
 
     local function logged(key, state, charged_at, reserved, actual, from, expiry, most, strict)
