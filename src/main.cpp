@@ -1,5 +1,5 @@
 #include "weir/cli/command_line.hpp"
 
 int main(int argc, char** argv) {
-  return weir::app::run_command_line(argc, argv);
+  return weir::cli::run_command_line(argc, argv);
 }

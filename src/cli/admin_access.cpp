@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <string>
 
-namespace weir::app {
+namespace weir::cli {
 
-base::Result<std::optional<AdminAccess>> find_access(const TypedAccess& typed, const Settings* file) {
+base::Result<std::optional<AdminAccess>> find_access(const TypedAccess& typed, const config::Settings* file) {
   AdminAccess access;
   if (file != nullptr) access.token = file->admin.token;
   if (!typed.token.empty()) access.token = typed.token;
@@ -22,4 +22,4 @@ base::Result<std::optional<AdminAccess>> find_access(const TypedAccess& typed, c
   return std::optional(std::move(access));
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-namespace weir::app {
+namespace weir::cli {
 
 inline constexpr const char* kUsualAdmin = "127.0.0.1:9900";
 
@@ -21,6 +21,6 @@ struct TypedAccess {
 // kUsualAdmin and the environment variable WEIR_ADMIN_TOKEN. Returns nullopt if no address is typed and the
 // file has no [admin] listener. `file`: null without a file. The error says what is wrong with the address.
 [[nodiscard]] base::Result<std::optional<AdminAccess>> find_access(const TypedAccess& typed,
-                                                                   const Settings* file);
+                                                                   const config::Settings* file);
 
-}  // namespace weir::app
+}  // namespace weir::cli

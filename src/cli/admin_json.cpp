@@ -5,7 +5,7 @@
 
 #include <boost/json.hpp>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace json = boost::json;
 
@@ -31,4 +31,4 @@ std::vector<std::string> texts_in(const json::object& said, std::string_view nam
   return texts;
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -9,7 +9,7 @@
 
 #include <boost/json/object.hpp>
 
-namespace weir::app {
+namespace weir::cli {
 
 // Returns the object. Throws std::runtime_error if the reply has none.
 [[nodiscard]] boost::json::object object_in(const AdminReply& reply);
@@ -18,4 +18,4 @@ namespace weir::app {
 // Returns the texts of a list; an empty list if the name is missing or has another type.
 [[nodiscard]] std::vector<std::string> texts_in(const boost::json::object& said, std::string_view name);
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -141,4 +141,4 @@ AdminReply ask_admin(const AdminRequest& request) {
   }
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir::app {
+namespace weir::cli {
 
 struct AdminReply {
   unsigned status = 0;
@@ -32,4 +32,4 @@ struct NoWeir : std::runtime_error {
 // Returns the reply. Throws NoWeir, or std::runtime_error with a message for people if there is no reply.
 [[nodiscard]] AdminReply ask_admin(const AdminRequest& request);
 
-}  // namespace weir::app
+}  // namespace weir::cli

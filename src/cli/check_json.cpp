@@ -5,13 +5,13 @@
 
 #include <boost/json.hpp>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
 namespace json = boost::json;
 
-json::array upstreams(const Settings& settings) {
+json::array upstreams(const config::Settings& settings) {
   json::array out;
   for (const auto& upstream : settings.upstreams) {
     json::array servers;
@@ -21,7 +21,7 @@ json::array upstreams(const Settings& settings) {
   return out;
 }
 
-json::array rules(const Settings& settings) {
+json::array rules(const config::Settings& settings) {
   json::array out;
   for (const auto& rule : settings.rules) {
     const auto text = admin::describe(rule);
@@ -38,7 +38,7 @@ json::array rules(const Settings& settings) {
 
 }  // namespace
 
-std::string check_json(const Settings& settings, std::span<const Warning> warnings,
+std::string check_json(const config::Settings& settings, std::span<const config::Warning> warnings,
                        std::span<const std::string> unknown, bool ok) {
   json::array warned, listeners, routes, mistakes;
   for (const auto& line : unknown) mistakes.emplace_back(line);
@@ -55,11 +55,11 @@ std::string check_json(const Settings& settings, std::span<const Warning> warnin
   return observe::json_text(out) + "\n";
 }
 
-std::string check_json(const ConfigError& error) {
+std::string check_json(const config::ConfigError& error) {
   json::array mistakes;
   for (const auto& mistake : error.mistakes()) mistakes.emplace_back(mistake);
   const json::object out{{"ok", false}, {"mistakes", std::move(mistakes)}, {"warnings", json::array()}};
   return observe::json_text(out) + "\n";
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -6,13 +6,14 @@
 #include <span>
 #include <string>
 
-namespace weir::app {
+namespace weir::cli {
 
 // Returns the description of a configuration and its warnings. `unknown`: a line for each name that could not
 // be looked up. `ok`: true if the command exits with 0.
-[[nodiscard]] std::string check_json(const Settings& settings, std::span<const Warning> warnings,
+[[nodiscard]] std::string check_json(const config::Settings& settings,
+                                     std::span<const config::Warning> warnings,
                                      std::span<const std::string> unknown, bool ok);
 // Returns the mistakes of a configuration.
-[[nodiscard]] std::string check_json(const ConfigError& error);
+[[nodiscard]] std::string check_json(const config::ConfigError& error);
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -8,11 +8,12 @@
 
 #include "weir/base/units.hpp"
 #include "weir/base/version.hpp"
+#include "weir/cli/commands.hpp"
 #include "weir/cli/inspect.hpp"
 #include "weir/cli/reload_command.hpp"
 #include "weir/cli/upgrade_command.hpp"
-#include "weir/config/mistakes.hpp"
-#include "weir/config/places.hpp"
+#include "weir/config/config_errors.hpp"
+#include "weir/config/locations.hpp"
 #include "weir/config/schema_json.hpp"
 #include "weir/config/settings.hpp"
 #include "weir/config/settings_needs.hpp"
@@ -33,7 +34,7 @@
 
 #include <CLI/CLI.hpp>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -204,7 +205,7 @@ void declare_inspection(CLI::App& app, Words& words) {
   }
 }
 
-int report(const ConfigError& error) {
+int report(const config::ConfigError& error) {
   for (const auto& mistake : error.mistakes()) std::cerr << mistake << '\n';
   const auto count = error.mistakes().size();
   std::cerr << "weir: " << count << (count == 1 ? " mistake" : " mistakes") << " in the configuration\n";
@@ -212,25 +213,25 @@ int report(const ConfigError& error) {
 }
 
 int do_run(const Words& words) {
-  return run(words.config);
+  return server::run(words.config);
 }
 
 // Returns all warnings, including those that depend on the time and the files of this machine.
-std::vector<Warning> warnings_of(const Settings& settings, const std::string& file) {
+std::vector<config::Warning> warnings_of(const config::Settings& settings, const std::string& file) {
   auto warnings = settings.warnings;
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  for (const auto& doubt : find_doubts(settings.listeners, now)) warnings.push_back({file, doubt});
-  for (const auto& doubt : doubt_own_certificates(settings, now)) warnings.push_back({file, doubt});
-  if (const auto fault = AccessLog::fault_of(settings.log.access); !fault.empty())
+  for (const auto& doubt : server::find_warnings(settings.listeners, now)) warnings.push_back({file, doubt});
+  for (const auto& doubt : server::warn_of_own_certificates(settings, now)) warnings.push_back({file, doubt});
+  if (const auto fault = log::AccessLog::fault_of(settings.log.access); !fault.empty())
     warnings.push_back(
         {file, "log.access: " + fault + ": whoever runs weir has to be able to, or it does not start"});
   return warnings;
 }
 
 int check(const Words& words) {
-  const auto settings = load_settings(words.config);
+  const auto settings = config::load_settings(words.config);
   const auto warnings = warnings_of(settings, words.config);
-  const auto unknown = words.resolve ? find_unknown_names(settings) : std::vector<std::string>{};
+  const auto unknown = words.resolve ? config::find_unknown_names(settings) : std::vector<std::string>{};
   const bool ok = unknown.empty() && (!words.strict || warnings.empty());
   std::cout << (words.json ? check_json(settings, warnings, unknown, ok) : describe(settings)) << std::flush;
   for (const auto& [where, what] : warnings) std::cerr << where << ": warning: " << what << '\n';
@@ -241,21 +242,21 @@ int check(const Words& words) {
 int do_check(const Words& words) {
   try {
     return check(words);
-  } catch (const ConfigError& error) {
+  } catch (const config::ConfigError& error) {
     if (words.json) std::cout << check_json(error) << std::flush;
     throw;
   }
 }
 
 int do_redis_check(const Words& words) {
-  const auto settings = load_settings(words.config);
+  const auto settings = config::load_settings(words.config);
   if (settings.state.redis) return run_redis_check(settings, words.json);
   std::cerr << "weir: " << words.config << " configures no [state] redis: there is nothing to check\n";
   return kWrong;
 }
 
 int do_replay(const Words& words) {
-  return run_replay(load_settings(words.config), words.replay);
+  return run_replay(config::load_settings(words.config), words.replay);
 }
 
 int do_echo(const Words& words) {
@@ -272,16 +273,16 @@ int do_health(const Words& words) {
 }
 
 int do_schema() {
-  std::cout << schema_as_json() << std::flush;
+  std::cout << config::schema_as_json() << std::flush;
   return std::cout ? kDone : kFailed;
 }
 
-std::optional<Settings> file_of(const Words& words) {
+std::optional<config::Settings> file_of(const Words& words) {
   if (words.config.empty()) return std::nullopt;
-  return load_settings(words.config);
+  return config::load_settings(words.config);
 }
 
-std::optional<AdminAccess> access_of(const Words& words, const std::optional<Settings>& file) {
+std::optional<AdminAccess> access_of(const Words& words, const std::optional<config::Settings>& file) {
   auto found = find_access({words.asked, words.token}, file ? &*file : nullptr);
   if (!found) throw CLI::ValidationError("--admin", found.error().message);
   return std::move(*found);
@@ -315,7 +316,7 @@ int do_reload(const Words& words) {
   try {
     const auto file = file_of(words);
     access = access_of(words, file);
-  } catch (const ConfigError& error) {
+  } catch (const config::ConfigError& error) {
     (void)report(error);
     std::cerr << "weir: the configuration stays as it was\n";
     return kFailed;
@@ -339,8 +340,8 @@ int do_explain(const Words& words) {
 // Without a file, the command does not know how long [server] allows an upgrade to take.
 int do_upgrade(const Words& words) {
   constexpr std::chrono::minutes kUnknown{10};
-  return ask_whom(words, [&](const AdminAccess& access, const std::optional<Settings>& file) {
-    return run_upgrade(access, file ? longest_upgrade(*file) : kUnknown);
+  return ask_whom(words, [&](const AdminAccess& access, const std::optional<config::Settings>& file) {
+    return run_upgrade(access, file ? config::longest_upgrade(*file) : kUnknown);
   });
 }
 
@@ -366,8 +367,8 @@ int obey(const CLI::App& app, const Words& words) {
 }
 
 std::string no_command(std::string_view word, std::span<const std::string_view> commands) {
-  if (word.empty() || word.starts_with('-')) return "no command" + suggestion("", commands);
-  return "no command is called " + in_quotes(word) + suggestion(word, commands);
+  if (word.empty() || word.starts_with('-')) return "no command" + config::suggestion("", commands);
+  return "no command is called " + config::in_quotes(word) + config::suggestion(word, commands);
 }
 
 // Prints the parser's message, but a message of its own for an unknown command.
@@ -396,7 +397,7 @@ int run_command_line(int argc, char** argv) {
   }
   try {
     return obey(app, words);
-  } catch (const ConfigError& error) {
+  } catch (const config::ConfigError& error) {
     return report(error);
   } catch (const CLI::ValidationError& error) {
     return wrong(error.what());
@@ -406,4 +407,4 @@ int run_command_line(int argc, char** argv) {
   }
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -3,6 +3,7 @@
 //   /headers       the head as it arrived, as text
 //   /status/503    that status
 //   anything else  {"method":…,"target":…}, or the request's body if there is one
+#include "weir/cli/commands.hpp"
 #include "weir/http/answer.hpp"
 #include "weir/http/forwarding.hpp"
 #include "weir/http/head_parser.hpp"
@@ -11,7 +12,6 @@
 #include "weir/net/stream.hpp"
 #include "weir/observe/json_text.hpp"
 #include "weir/proxy/relay.hpp"
-#include "weir/server/run.hpp"
 #include "weir/server/signals.hpp"
 
 #include <charconv>
@@ -24,7 +24,7 @@
 
 #include <pthread.h>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -45,7 +45,7 @@ class EchoSession {
       if (http::parse_request_head(head, head_)) co_return;
       if (delay_.count() > 0) {
         pause_.expires_after(delay_);
-        co_await net::Expiry(pause_);
+        co_await net::TimerWait(pause_);
       }
       const bool answered = co_await answer(head);
       if (!answered || !head_.keep_alive) co_return;
@@ -141,7 +141,7 @@ net::Task<void> serve(std::unique_ptr<EchoSession> session) {
 
 constexpr std::chrono::milliseconds kAcceptPause{20};
 
-net::Awaitable<void> accept_all(net::Acceptor& acceptor, net::Executor executor, base::Duration delay) {
+net::Awaitable<void> accept_all(net::AcceptorSocket& acceptor, net::Executor executor, base::Duration delay) {
   net::Timer pause(executor);
   for (;;) {
     net::Socket socket(executor);
@@ -186,7 +186,7 @@ int run_echo(const EchoOptions& options) {
     sockets.push_back(std::move(*another));
   }
   net::asio::io_context control(1);
-  Signals signals(control.get_executor(), {SIGINT, SIGTERM});
+  server::Signals signals(control.get_executor(), {SIGINT, SIGTERM});
   std::fprintf(stderr, "weir echo listening on %s\n", first->address().to_string().c_str());
   sockets.push_back(std::move(*first));
   for (auto& socket : sockets) {
@@ -205,4 +205,4 @@ int run_echo(const EchoOptions& options) {
   return 0;
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -1,11 +1,11 @@
 #include "cli/ask_admin.hpp"
 
-#include "weir/server/run.hpp"
+#include "weir/cli/commands.hpp"
 
 #include <iostream>
 #include <stdexcept>
 
-namespace weir::app {
+namespace weir::cli {
 
 int run_health(const base::Endpoint& admin) {
   try {
@@ -19,4 +19,4 @@ int run_health(const base::Endpoint& admin) {
   }
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

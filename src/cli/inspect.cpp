@@ -11,7 +11,7 @@
 
 #include <boost/json.hpp>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -95,19 +95,20 @@ std::pair<std::string, std::string> method_and_url(const std::vector<std::string
   return {method, url};
 }
 
-json::object inquiry_of(const ExplainOptions& options) {
+json::object explain_request_of(const ExplainOptions& options) {
   const auto [method, whole_url] = method_and_url(options.request);
-  json::object inquiry{{"method", method}};
+  json::object explain_request{{"method", method}};
   std::string_view url = whole_url;
   if (const auto scheme = url.find("://"); scheme != std::string_view::npos && scheme < url.find('/')) {
     url.remove_prefix(scheme + 3);
     const auto end = std::min(url.find_first_of("/?"), url.size());
-    inquiry["host"] = url.substr(0, end);
+    explain_request["host"] = url.substr(0, end);
     url.remove_prefix(end);
   }
-  inquiry["path"] = url.starts_with('/') ? std::string(url) : "/" + std::string(url);  // else "http://host"
-  if (!options.ip.empty()) inquiry["ip"] = options.ip;
-  if (!options.body.empty()) inquiry["body"] = options.body;
+  explain_request["path"] =
+      url.starts_with('/') ? std::string(url) : "/" + std::string(url);  // else "http://host"
+  if (!options.ip.empty()) explain_request["ip"] = options.ip;
+  if (!options.body.empty()) explain_request["body"] = options.body;
   json::object headers;
   for (const auto& line : options.headers) {
     const auto colon = line.find(':');
@@ -118,15 +119,16 @@ json::object inquiry_of(const ExplainOptions& options) {
     if (!lines.is_array()) lines = json::array();
     lines.as_array().emplace_back(value == std::string::npos ? "" : line.substr(value));
   }
-  if (!headers.empty()) inquiry["headers"] = std::move(headers);
-  return inquiry;
+  if (!headers.empty()) explain_request["headers"] = std::move(headers);
+  return explain_request;
 }
 
 }  // namespace
 
 int run_explain(const AdminAccess& access, const ExplainOptions& options) {
   return tell(access, [&] {
-    const auto said = ask(access, "POST", "/api/explain", observe::json_text(inquiry_of(options)), "verdict");
+    const auto said =
+        ask(access, "POST", "/api/explain", observe::json_text(explain_request_of(options)), "verdict");
     return options.json ? observe::json_text(said) + "\n" : explanation_report(said);
   });
 }
@@ -140,4 +142,4 @@ int run_keys(const AdminAccess& access, const KeysOptions& options) {
   });
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

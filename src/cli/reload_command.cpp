@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <system_error>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -63,7 +63,7 @@ int run_reload(const AdminAccess& access) {
                        .token = access.token,
                        .method = "POST",
                        .target = "/api/reload",
-                       .patience = kLongestReload + kSpare});
+                       .patience = server::kLongestReload + kSpare});
   } catch (const std::runtime_error& error) {
     return fail(std::string(error.what()) +
                 "\na weir that runs keeps the [admin] address that it began with: where the file has another "
@@ -103,4 +103,4 @@ int signal_reload(pid_t process) {
   return 1;
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -11,7 +11,7 @@
 
 #include <boost/json.hpp>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -156,4 +156,4 @@ std::string keys_report(const json::object& said) {
   return lines;
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

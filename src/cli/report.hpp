@@ -5,7 +5,7 @@
 
 #include <boost/json/fwd.hpp>
 
-namespace weir::app {
+namespace weir::cli {
 
 // Returns the text for a reply of POST /api/explain: client, destination, a line for each rule, and the
 // verdict.
@@ -13,4 +13,4 @@ namespace weir::app {
 // Returns the text for a reply of /api/keys.
 [[nodiscard]] std::string keys_report(const boost::json::object& said);
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -12,7 +12,7 @@
 
 #include <boost/json.hpp>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -27,8 +27,8 @@ std::string in_words(const json::object& said) {
   text.precision(1);
   const auto number = [&](const char* name) { return said.at(name).to_number<std::uint64_t>(); };
   text << "process " << said.at("process").to_number<std::int64_t>() << " has taken over, with the state of "
-       << kept_in_words(number("keys"), number("changed"), number("left_out")) << "; requests waited "
-       << std::fixed << said.at("paused_ms").to_number<double>() << " ms at most\n";
+       << upgrade::kept_in_words(number("keys"), number("changed"), number("left_out"))
+       << "; requests waited " << std::fixed << said.at("paused_ms").to_number<double>() << " ms at most\n";
   return text.str();
 }
 
@@ -54,4 +54,4 @@ int run_upgrade(const AdminAccess& access, base::Duration longest) {
   }
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

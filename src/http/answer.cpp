@@ -107,7 +107,7 @@ void write_message(TextWriter& out, const Refusal& refusal) {
 
 }  // namespace
 
-void append_standing(std::string& text, const Standing& s, RateLimitFamilies families) {
+void append_rate_limit_headers(std::string& text, const RateLimitHeaders& s, RateLimitFamilies families) {
   TextWriter out(text, kFixed + 2 * s.rule.size());
   if (families.x) {
     out << "X-RateLimit-Limit: " << s.limit << "\r\nX-RateLimit-Remaining: " << s.remaining;

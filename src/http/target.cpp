@@ -176,7 +176,7 @@ constexpr const char* kDoubtfulSlash =
 
 // Returns why servers may find different resources of which rules see only one. Servers differ in whether
 // they merge slashes, know parameters or decode slashes.
-const char* doubt_about_segments(std::string_view path) noexcept {
+const char* warn_about_segments(std::string_view path) noexcept {
   Names names;
   bool named = false;  // some segment has a name
   bool hole = false;   // an empty segment follows it
@@ -205,10 +205,10 @@ const char* path_fault(std::string_view raw) noexcept {
   return nullptr;
 }
 
-const char* path_doubt(std::string_view raw) noexcept {
+const char* path_warning(std::string_view raw) noexcept {
   if (!raw.starts_with('/') || !is_suspicious(raw)) return nullptr;
   const auto* fault = path_fault(raw);
-  return fault != nullptr ? fault : doubt_about_segments(raw);
+  return fault != nullptr ? fault : warn_about_segments(raw);
 }
 
 std::string path_spelling(std::string_view raw) {

@@ -16,7 +16,7 @@
 #include <spdlog/sinks/base_sink.h>
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::log {
 
 namespace {
 
@@ -185,4 +185,4 @@ void AccessLogLines::flush_later() {
   });
 }
 
-}  // namespace weir::app
+}  // namespace weir::log

@@ -8,7 +8,7 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
-namespace weir::app {
+namespace weir::log {
 
 namespace {
 
@@ -123,4 +123,4 @@ void Log::audit(std::string_view message) {
   impl_->audit->log(spdlog::level::warn, spdlog::string_view_t(line.data(), line.size()));
 }
 
-}  // namespace weir::app
+}  // namespace weir::log

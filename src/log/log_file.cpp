@@ -10,7 +10,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 
-namespace weir::app {
+namespace weir::log {
 
 namespace {
 
@@ -86,4 +86,4 @@ int LogFile::reopen() {
   return 0;
 }
 
-}  // namespace weir::app
+}  // namespace weir::log

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir::app {
+namespace weir::log {
 
 class LogFile {
  public:
@@ -40,4 +40,4 @@ class LogFile {
   bool torn_ = false;  // the file ends within a line
 };
 
-}  // namespace weir::app
+}  // namespace weir::log

@@ -161,7 +161,7 @@ ErrorCode Dial::step(Try& one) {
   ErrorCode ec;
   if (!one.shaking) {
     ec = one.stream->end_connect();
-    if (!ec && !target_.preamble.empty()) ec = one.stream->send_ahead(target_.preamble);
+    if (!ec && !target_.proxy_header.empty()) ec = one.stream->send_ahead(target_.proxy_header);
     if (ec || !target_.tls) return ec;
     one.shaking = true;
   }

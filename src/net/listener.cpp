@@ -214,17 +214,17 @@ ListeningSocket::~ListeningSocket() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-Acceptor ListeningSocket::into_acceptor(Executor executor) && {
+AcceptorSocket ListeningSocket::into_acceptor(Executor executor) && {
   owns_file_ = false;
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   ::getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size);
   const asio::generic::stream_protocol protocol(bound.ss_family,
                                                 bound.ss_family == AF_UNIX ? 0 : IPPROTO_TCP);
-  return Acceptor(executor, protocol, std::exchange(fd_, -1));
+  return AcceptorSocket(executor, protocol, std::exchange(fd_, -1));
 }
 
-void close_acceptor(Acceptor& acceptor) noexcept {
+void close_acceptor(AcceptorSocket& acceptor) noexcept {
   if (!acceptor.is_open()) return;
   ErrorCode ec;
   const int fd = acceptor.release(ec);  // removes it from epoll, which close() does not

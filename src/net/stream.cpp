@@ -205,10 +205,10 @@ bool Stream::skip(std::size_t size) noexcept {
   return size <= scratch.size() && ::recv(fd_, scratch.data(), size, 0) == static_cast<ssize_t>(size);
 }
 
-ErrorCode Stream::send_ahead(std::string_view preamble) noexcept {
+ErrorCode Stream::send_ahead(std::string_view proxy_header) noexcept {
   ErrorCode ec;
-  const auto sent = send_plain(preamble, {}, ec);
-  return !ec && sent < preamble.size() ? ErrorCode(asio::error::no_buffer_space) : ec;
+  const auto sent = send_plain(proxy_header, {}, ec);
+  return !ec && sent < proxy_header.size() ? ErrorCode(asio::error::no_buffer_space) : ec;
 }
 
 std::string Stream::peer_subject() const {

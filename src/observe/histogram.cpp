@@ -2,21 +2,21 @@
 
 namespace weir::observe {
 
-Histogram::Reading& Histogram::Reading::operator+=(const Reading& other) noexcept {
+Histogram::Totals& Histogram::Totals::operator+=(const Totals& other) noexcept {
   for (std::size_t i = 0; i < kBuckets; ++i) counts[i] += other.counts[i];
   count += other.count;
   sum_us += other.sum_us;
   return *this;
 }
 
-Histogram::Reading Histogram::read() const noexcept {
-  Reading reading;
+Histogram::Totals Histogram::read() const noexcept {
+  Totals totals;
   for (std::size_t i = 0; i < kBuckets; ++i) {
-    reading.counts[i] = buckets_[i].value();
-    reading.count += reading.counts[i];
+    totals.counts[i] = buckets_[i].value();
+    totals.count += totals.counts[i];
   }
-  reading.sum_us = sum_us_.value();
-  return reading;
+  totals.sum_us = sum_us_.value();
+  return totals;
 }
 
 }  // namespace weir::observe

@@ -44,8 +44,8 @@ std::uint64_t since(base::TimePoint start, base::TimePoint at) noexcept {
 }
 
 // Returns the turn's distance from the first turn of `at`.
-std::uint64_t beyond(limit::Turn turn, base::TimePoint at) noexcept {
-  return turn > limit::turn_at(at) ? turn - limit::turn_at(at) : 0;
+std::uint64_t beyond(limit::HybridTimestamp timestamp, base::TimePoint at) noexcept {
+  return timestamp > limit::timestamp_at(at) ? timestamp - limit::timestamp_at(at) : 0;
 }
 
 // Writes a number so that reading it gives the same number. Values below any threshold count as 0, because
@@ -80,7 +80,7 @@ void write_amendment(TextWriter& out, const ReplayRecord& record, const Amendmen
   out << R"({"rule":")" << name_of(done.rule, record.all_rules) << '"';
   write_text(out, R"(,"does":)", kAmendmentNames[static_cast<std::size_t>(done.kind)]);
   write_count(out, R"(,"at_us":)", since(record.start, done.at));
-  write_unless_zero(out, R"(,"turn":)", beyond(done.turn, done.at));
+  write_unless_zero(out, R"(,"turn":)", beyond(done.timestamp, done.at));
   write_true(out, R"(,"elastic":)", done.elastic);
   if (done.kind == Amendment::Kind::Settle) write_count(out, R"(,"cost":)", done.cost);
   if (done.kind == Amendment::Kind::Refund)
@@ -88,7 +88,7 @@ void write_amendment(TextWriter& out, const ReplayRecord& record, const Amendmen
   if (done.ending.latency)
     write_count(out, R"(,"latency_us":)", since({}, base::TimePoint(*done.ending.latency)));
   write_true(out, R"(,"failed":)", done.ending.failed);
-  const bool of_table = done.kind != Amendment::Kind::Release && done.turn != 0;
+  const bool of_table = done.kind != Amendment::Kind::Release && done.timestamp != 0;
   write_true(out, R"(,"lost":)", of_table && done.at >= record.lost_from);
   out << '}';
 }
@@ -134,7 +134,7 @@ void write_replay(TextWriter& out, const ResetRecord& record) {
   write_list(out, R"(,"keys":)", record.keys, [&](const ForgottenKey& gone) {
     out << '{';
     write_digest(out, R"("key":)", gone.key);
-    write_unless_zero(out, R"(,"turn":)", beyond(gone.turn, record.at));
+    write_unless_zero(out, R"(,"turn":)", beyond(gone.timestamp, record.at));
     out << '}';
   });
   out << "}}";
@@ -157,7 +157,7 @@ void write_replay(TextWriter& out, const ReplayRecord& record) {
   write_true(out, R"(,"first":)", record.first);
   write_clock(out, record.clock_ahead);
   write_unless_zero(out, R"(,"asked_us":)", since(record.start, record.asked));
-  write_unless_zero(out, R"(,"turn":)", beyond(record.turn, record.asked));
+  write_unless_zero(out, R"(,"turn":)", beyond(record.timestamp, record.asked));
   write_identity(out, record);
   write_true(out, R"(,"unverified":)", record.unverified);
   if (record.load) write_number(out, R"(,"load":)", *record.load);

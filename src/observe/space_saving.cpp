@@ -24,8 +24,8 @@ SpaceSaving::SpaceSaving(std::size_t capacity)
 }
 
 std::size_t SpaceSaving::size_of(std::size_t capacity) noexcept {
-  return sizeof(SpaceSaving) + places(capacity) * sizeof(Place) +
-         capacity * (sizeof(Counter) + sizeof(Place));
+  return sizeof(SpaceSaving) + places(capacity) * sizeof(Index) +
+         capacity * (sizeof(Counter) + sizeof(Index));
 }
 
 void SpaceSaving::clear() noexcept {
@@ -46,24 +46,24 @@ std::uint64_t SpaceSaving::floor() const noexcept {
 auto SpaceSaving::take_over(const base::Digest128& client) -> Counter& {
   if (counters_.size() < capacity_) {
     counters_.push_back({.client = client});
-    enter(static_cast<Place>(counters_.size() - 1));
+    enter(static_cast<Index>(counters_.size() - 1));
     return counters_.back();
   }
-  const auto place = smallest();
-  auto& counter = counters_[place];
-  remove(place);
+  const auto index = smallest();
+  auto& counter = counters_[index];
+  remove(index);
   counter.client = client;
   counter.error = counter.count;
-  enter(place);
+  enter(index);
   return counter;
 }
 
 // Counts only grow, so collected counters remain the smallest until they grow.
-auto SpaceSaving::smallest() noexcept -> Place {
+auto SpaceSaving::smallest() noexcept -> Index {
   while (!smallest_.empty()) {
-    const auto place = smallest_.back();
+    const auto index = smallest_.back();
     smallest_.pop_back();
-    if (counters_[place].count == smallest_count_) return place;
+    if (counters_[index].count == smallest_count_) return index;
   }
   smallest_count_ = ~std::uint64_t{0};
   for (std::size_t i = 0; i < counters_.size(); ++i) {
@@ -71,23 +71,23 @@ auto SpaceSaving::smallest() noexcept -> Place {
     if (count > smallest_count_) continue;
     if (count < smallest_count_) smallest_.clear();
     smallest_count_ = count;
-    smallest_.push_back(static_cast<Place>(i));
+    smallest_.push_back(static_cast<Index>(i));
   }
-  const auto place = smallest_.back();
+  const auto index = smallest_.back();
   smallest_.pop_back();
-  return place;
+  return index;
 }
 
-void SpaceSaving::enter(Place place) noexcept {
-  auto at = counters_[place].client.lo & mask_;
+void SpaceSaving::enter(Index index) noexcept {
+  auto at = counters_[index].client.lo & mask_;
   while (index_[at] != kNowhere) at = (at + 1) & mask_;
-  index_[at] = place;
+  index_[at] = index;
 }
 
 // Moves later entries up, so that no search ends too early (Knuth, volume 3, §6.4, algorithm R).
-void SpaceSaving::remove(Place place) noexcept {
-  auto hole = counters_[place].client.lo & mask_;
-  while (index_[hole] != place) hole = (hole + 1) & mask_;
+void SpaceSaving::remove(Index index) noexcept {
+  auto hole = counters_[index].client.lo & mask_;
+  while (index_[hole] != index) hole = (hole + 1) & mask_;
   for (auto at = (hole + 1) & mask_; index_[at] != kNowhere; at = (at + 1) & mask_) {
     const auto home = counters_[index_[at]].client.lo & mask_;
     if (((at - home) & mask_) < ((at - hole) & mask_)) continue;
@@ -99,7 +99,7 @@ void SpaceSaving::remove(Place place) noexcept {
 
 void SpaceSaving::reindex() noexcept {
   std::fill(index_.begin(), index_.end(), kNowhere);
-  for (std::size_t i = 0; i < counters_.size(); ++i) enter(static_cast<Place>(i));
+  for (std::size_t i = 0; i < counters_.size(); ++i) enter(static_cast<Index>(i));
   smallest_.clear();
 }
 

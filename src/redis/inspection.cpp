@@ -3,9 +3,9 @@
 #include "redis/cluster/cluster_slots.hpp"
 #include "redis/connection/classify.hpp"
 #include "redis/connection/command.hpp"
-#include "redis/connection/conversation.hpp"
 #include "redis/connection/greeting.hpp"
 #include "redis/connection/pipeline.hpp"
+#include "redis/connection/request_reply.hpp"
 #include "redis/connection/sentinels.hpp"
 
 #include "weir/net/reactor.hpp"
@@ -224,7 +224,7 @@ class Inspector {
   Inspection& found_;
   std::shared_ptr<TlsClient> tls_;        // null: plain
   std::unique_ptr<Sentinels> sentinels_;  // null without Sentinels
-  Conversation redis_;
+  RequestReply redis_;
 };
 
 net::Awaitable<void> look(net::Executor executor, const RedisSettings& settings, Inspection& found) {

@@ -3,10 +3,10 @@
 #include "redis/cluster/cluster_slots.hpp"
 #include "redis/connection/classify.hpp"
 #include "redis/connection/command.hpp"
-#include "redis/connection/complaint.hpp"
-#include "redis/connection/conversation.hpp"
 #include "redis/connection/greeting.hpp"
-#include "redis/connection/run_ended.hpp"
+#include "redis/connection/log_coroutine_end.hpp"
+#include "redis/connection/log_throttle.hpp"
+#include "redis/connection/request_reply.hpp"
 #include "redis/connection/sentinels.hpp"
 
 #include "weir/base/hex.hpp"
@@ -77,7 +77,9 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
                                                settings.sentinel.tls ? tls_ : nullptr);
   }
 
-  void start() { asio::co_spawn(executor_, run(shared_from_this()), RunEnded{log_, "the shared secret's"}); }
+  void start() {
+    asio::co_spawn(executor_, run(shared_from_this()), LogCoroutineEnd{log_, "the shared secret's"});
+  }
   void stop() {
     stopped_ = true;
     agreed_ = {};
@@ -111,11 +113,11 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
   bool is_agreed_ = false;
   bool stopped_ = false;
   std::string why_;
-  Complaint complaint_;
+  LogThrottle log_throttle_;
   std::shared_ptr<TlsClient> tls_;  // null: no TLS; shared with its connections
   std::shared_ptr<Sentinels>
       sentinels_;  // null without Sentinels; shared_ptr because its coroutine shares it
-  Conversation redis_;
+  RequestReply redis_;
   net::Timer pause_;
   std::mt19937 random_{std::random_device{}()};
 };
@@ -256,7 +258,7 @@ void SharedSecret::Asking::take(const base::SipKey& found) {
   const bool changed = found != secret_;
   if (agreed_ && (first || changed)) agreed_(found);
   why_.clear();
-  (void)complaint_.settle();
+  (void)log_throttle_.settle();
   is_agreed_ = true;
   secret_ = found;
   if (log_ && first) log_(LogLevel::Info, "redis: clients are named under the secret in " + name_);
@@ -271,7 +273,7 @@ void SharedSecret::Asking::complain() {
   if (is_agreed_ || !log_) return;
   const auto line = "redis: weir cannot learn the secret in " + name_ + ": " + why_ +
                     "; rules with store = \"redis\" go by on_store_failure until it can";
-  if (complaint_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
+  if (log_throttle_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
 }
 
 net::Awaitable<SecretLook> SharedSecret::look(net::Executor executor, const RedisSettings& settings,

@@ -23,9 +23,9 @@ constexpr std::string_view kWon = "won";
 // Replaces a token that was not verified. So rules that need its claims are left out, as they were then.
 constexpr std::string_view kUnverified = "?";
 
-const SaidRule* said_of(const Line& line, const policy::Rule& rule) noexcept {
+const LoggedRule* said_of(const LogLine& line, const policy::Rule& rule) noexcept {
   const auto found = std::find_if(line.rules.begin(), line.rules.end(),
-                                  [&](const SaidRule& said) { return said.rule == rule.name; });
+                                  [&](const LoggedRule& said) { return said.rule == rule.name; });
   return found == line.rules.end() ? nullptr : &*found;
 }
 
@@ -94,7 +94,7 @@ void Cases::take_route_named(std::string_view name) {
   if (found != routes.end()) policy::take_route(*found, request_);
 }
 
-void Cases::make_request(const Line& line) {
+void Cases::make_request(const LogLine& line) {
   head_.clear();
   head_.method = line.method;
   head_.target = line.target;
@@ -130,14 +130,14 @@ void Cases::make_request(const Line& line) {
   for (std::size_t i = 0; i < seen.size(); ++i) seen[i] = seen[i] || !said[i].empty();
 }
 
-void Cases::add(const Line& line) {
+void Cases::add(const LogLine& line) {
   make_request(line);
-  Case made{.turn = line.turn, .at = line.asked};
+  Case made{.timestamp = line.timestamp, .at = line.asked};
   made.first_entry = static_cast<std::uint32_t>(entries.size());
   made.first_refusal = static_cast<std::uint32_t>(refusals.size());
   made.admitted_then = line.verdict == Verdict::Admitted;
   made.by_queue = std::any_of(line.rules.begin(), line.rules.end(),
-                              [](const SaidRule& said) { return said.says == kWon; });
+                              [](const LoggedRule& said) { return said.says == kWon; });
   collect(line, made);
   add_refusals(line, made);
   cases.push_back(made);
@@ -158,7 +158,7 @@ void Cases::add(const Reset& reset) {
     ++facts[rule->index].reset_otherwise;
     return;
   }
-  for (const auto& gone : reset.keys) forgotten_.push_back({gone.turn, gone.key});
+  for (const auto& gone : reset.keys) forgotten_.push_back({gone.timestamp, gone.key});
   ++resets;
 }
 
@@ -167,8 +167,8 @@ void Cases::add(const Reset& reset) {
 std::vector<Forgotten> Cases::find_forgotten() const {
   std::vector<Forgotten> found;
   if (forgotten_.empty()) return found;
-  std::unordered_multimap<std::string, limit::Turn> turns;
-  for (const auto& [turn, key] : forgotten_) turns.emplace(base::in_hex(key), turn);
+  std::unordered_multimap<std::string, limit::HybridTimestamp> turns;
+  for (const auto& [timestamp, key] : forgotten_) turns.emplace(base::in_hex(key), timestamp);
   names.for_each_client([&](const limit::Key& key, const ClientName& name) {
     const auto [first, last] = turns.equal_range(name.digest);
     for (auto each = first; each != last; ++each) found.push_back({each->second, key});
@@ -177,7 +177,7 @@ std::vector<Forgotten> Cases::find_forgotten() const {
 }
 
 // A rule in memory counts within the process that wrote the line; state in Redis outlives it.
-void Cases::collect(const Line& line, Case& made) {
+void Cases::collect(const LogLine& line, Case& made) {
   const policy::NamingKeys keys{.table = {line.run, 1}, .shared = {0, 2}};
   const auto objection = line.unverified ? evaluation_.collect_unverified(plain_, request_, keys)
                                          : evaluation_.collect(plain_, request_, keys);
@@ -193,7 +193,7 @@ void Cases::collect(const Line& line, Case& made) {
 }
 
 // Adds the rule as logged: if it applied, with the logged key and cost.
-void Cases::add_told(const policy::Rule& rule, const Line& line, policy::Bill& bill) {
+void Cases::add_told(const policy::Rule& rule, const LogLine& line, policy::Bill& bill) {
   const auto* said = said_of(line, rule);
   if (said == nullptr) return;
   auto& told = facts[rule.index];
@@ -209,7 +209,7 @@ void Cases::add_told(const policy::Rule& rule, const Line& line, policy::Bill& b
                                       .cost = cost,
                                       .rule = rule.index,
                                       .enforced = rule.mode == policy::Mode::Enforce && !applied.counted,
-                                      .ledger = policy::ledger_of(applied.variant, applied.elastic),
+                                      .limiter_id = policy::limiter_id_of(applied.variant, applied.elastic),
                                       .counted = applied.counted});
   };
   auto applied = policy::limiter_of(rule, said->variant, said->elastic);
@@ -218,7 +218,7 @@ void Cases::add_told(const policy::Rule& rule, const Line& line, policy::Bill& b
   add(policy::counted_limiter(rule, applied), {said->key.lo ^ 0x656c'6173'7469'6300, said->key.hi});
 }
 
-void Cases::add_entries(const Line& line, const policy::Bill& bill, Case& made) {
+void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& made) {
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
     const auto& [rule, applied] = bill.line(i);
     const auto* said = said_of(line, *rule);
@@ -237,7 +237,7 @@ void Cases::add_entries(const Line& line, const policy::Bill& bill, Case& made) 
 }
 
 // Needed to report the refusals of rules that no longer exist.
-void Cases::add_refusals(const Line& line, Case& made) {
+void Cases::add_refusals(const LogLine& line, Case& made) {
   for (const auto& said : line.rules) {
     if (said.says != observe::kRuleOutcomeNames[static_cast<std::size_t>(RuleOutcome::Refused)]) continue;
     const auto rule = names.rule(said.rule);
@@ -258,7 +258,7 @@ void Cases::add_refusals(const Line& line, Case& made) {
   }
 }
 
-void Cases::settle_by_status(const Line& line, const policy::Rule& rule, Event event) {
+void Cases::settle_by_status(const LogLine& line, const policy::Rule& rule, Event event) {
   const bool by_status = rule.settlement->kind == policy::Settlement::Kind::None;
   if (!by_status || line.status == 0 || policy::is_charged(*rule.settlement, line.status)) return;
   event.what.kind = Amendment::Kind::Settle;
@@ -268,7 +268,7 @@ void Cases::settle_by_status(const Line& line, const policy::Rule& rule, Event e
 
 // Adds the logged changes of a rule's charges. If the log has no such rule, or one that asked something else,
 // adds the changes that the end of the request would cause.
-void Cases::add_events(const Line& line, const Case& made) {
+void Cases::add_events(const LogLine& line, const Case& made) {
   const auto end = line.start + line.total;
   const auto number = static_cast<std::uint32_t>(cases.size() - 1);
   const auto refund =
@@ -279,11 +279,11 @@ void Cases::add_events(const Line& line, const Case& made) {
     const auto& rule = candidate_.rules[charge.rule];
     const auto* said = said_of(line, rule);
     const bool holds = limit::holds(*charge.limiter);
-    Event event{.what = {.at = end, .turn = limit::turn_at(end)}, .of_case = number, .entry = at};
+    Event event{.what = {.at = end, .timestamp = limit::timestamp_at(end)}, .of_case = number, .entry = at};
     bool ended = false;
     for (const auto& done : line.amendments) {
       const bool same =
-          said != nullptr && done.rule == rule.name && done.what.elastic == (charge.ledger % 2 != 0);
+          said != nullptr && done.rule == rule.name && done.what.elastic == (charge.limiter_id % 2 != 0);
       if (!same || (done.what.kind == Amendment::Kind::Release) != holds) continue;
       if (done.what.kind == Amendment::Kind::Settle && said->asks != rule.asks) continue;
       event.what = done.what;
@@ -313,9 +313,10 @@ void Cases::add_guesses() {
     for (auto at = one.first_entry; at < one.first_entry + one.entries; ++at) {
       if (!limit::holds(*entries[at].charge.limiter)) continue;
       const auto end = one.at + mean;
-      events.push_back({.what = {.kind = Amendment::Kind::Release, .at = end, .turn = limit::turn_at(end)},
-                        .of_case = number,
-                        .entry = at});
+      events.push_back(
+          {.what = {.kind = Amendment::Kind::Release, .at = end, .timestamp = limit::timestamp_at(end)},
+           .of_case = number,
+           .entry = at});
       ++guessed;
     }
   }

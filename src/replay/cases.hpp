@@ -5,10 +5,10 @@
 #include "replay/names.hpp"
 
 #include "weir/limit/charge.hpp"
-#include "weir/limit/turn.hpp"
+#include "weir/limit/hybrid_timestamp.hpp"
 #include "weir/observe/counters.hpp"
 #include "weir/policy/evaluation.hpp"
-#include "weir/replay/line.hpp"
+#include "weir/replay/log_line.hpp"
 #include "weir/replay/replay.hpp"
 
 #include <array>
@@ -19,7 +19,7 @@
 namespace weir::replay {
 
 struct Case {
-  limit::Turn turn = 0;
+  limit::HybridTimestamp timestamp = 0;
   base::TimePoint at{};
   std::uint32_t first_entry = 0;
   std::uint32_t first_refusal = 0;
@@ -59,7 +59,7 @@ struct Event {
 
 // A reset key: as the log names it, or as the candidate's rules do.
 struct Forgotten {
-  limit::Turn turn = 0;
+  limit::HybridTimestamp timestamp = 0;
   limit::Key key;
 };
 
@@ -68,7 +68,7 @@ class Cases {
   explicit Cases(const Candidate& candidate);
 
   // Add a request, or a reset.
-  void add(const Line& line);
+  void add(const LogLine& line);
   void add(const Reset& reset);
 
   // Adds releases for requests that were refused and would hold a place now. Each leaves after the average
@@ -99,15 +99,15 @@ class Cases {
   std::uint64_t resets = 0;
 
  private:
-  void make_request(const Line& line);
+  void make_request(const LogLine& line);
   void take_route_named(std::string_view name);
   void find_hidden();
-  void collect(const Line& line, Case& made);
-  void add_told(const policy::Rule& rule, const Line& line, policy::Bill& bill);
-  void add_entries(const Line& line, const policy::Bill& bill, Case& made);
-  void add_refusals(const Line& line, Case& made);
-  void add_events(const Line& line, const Case& made);
-  void settle_by_status(const Line& line, const policy::Rule& rule, Event event);
+  void collect(const LogLine& line, Case& made);
+  void add_told(const policy::Rule& rule, const LogLine& line, policy::Bill& bill);
+  void add_entries(const LogLine& line, const policy::Bill& bill, Case& made);
+  void add_refusals(const LogLine& line, Case& made);
+  void add_events(const LogLine& line, const Case& made);
+  void settle_by_status(const LogLine& line, const policy::Rule& rule, Event event);
 
   Candidate candidate_;
   std::vector<Forgotten> forgotten_;       // under the names of the log

@@ -23,7 +23,7 @@ struct Step {
     Amend,   // by the event `number`
     Forget,  // of the key `number`
   };
-  limit::Turn turn;
+  limit::HybridTimestamp timestamp;
   std::uint32_t number;
   Kind kind;
 };
@@ -34,11 +34,11 @@ std::vector<Step> in_order(const Cases& all, std::span<const Forgotten> forgotte
   const auto add = [&](const auto& list, Step::Kind kind, auto turn_of) {
     for (std::uint32_t i = 0; i < list.size(); ++i) steps.push_back({turn_of(list[i]), i, kind});
   };
-  add(all.cases, Step::Kind::Charge, [](const Case& one) { return one.turn; });
-  add(all.events, Step::Kind::Amend, [](const Event& event) { return event.what.turn; });
-  add(forgotten, Step::Kind::Forget, [](const Forgotten& gone) { return gone.turn; });
+  add(all.cases, Step::Kind::Charge, [](const Case& one) { return one.timestamp; });
+  add(all.events, Step::Kind::Amend, [](const Event& event) { return event.what.timestamp; });
+  add(forgotten, Step::Kind::Forget, [](const Forgotten& gone) { return gone.timestamp; });
   std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) {
-    return std::tie(a.turn, a.kind, a.number) < std::tie(b.turn, b.kind, b.number);
+    return std::tie(a.timestamp, a.kind, a.number) < std::tie(b.timestamp, b.kind, b.number);
   });
   return steps;
 }
@@ -101,7 +101,7 @@ struct Replay::Impl {
   explicit Impl(const Candidate& given) : candidate(given), all(given) {}
 
   Candidate candidate;
-  LineReader reader;
+  LogLineReader reader;
   Cases all;
   std::uint64_t lines = 0;
   std::array<std::uint64_t, kUnusable> unusable{};

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <utility>
 
-namespace weir::app {
+namespace weir::server {
 
 namespace {
 
@@ -34,9 +34,9 @@ ListenerCertificates::ListenerCertificates(net::TlsSettings settings,
 
 base::Result<ListenerCertificates> ListenerCertificates::read(const net::TlsSettings& settings,
                                                               const ListenerCertificates* older) {
-  const bool goes_on = older != nullptr && older->settings_.ticket_rotation == settings.ticket_rotation;
+  const bool is_current = older != nullptr && older->settings_.ticket_rotation == settings.ticket_rotation;
   ListenerCertificates made(
-      settings, goes_on ? older->tickets_ : std::make_shared<net::TicketKeys>(settings.ticket_rotation));
+      settings, is_current ? older->tickets_ : std::make_shared<net::TicketKeys>(settings.ticket_rotation));
   if (auto read = made.look(); !read) return read.error();
   return made;
 }
@@ -141,49 +141,49 @@ admin::TlsFigures CertificateWatch::figures() const {
 void CertificateWatch::warn_of(const ListenerCertificates& certificates) {
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   const auto states = net::certificate_states(certificates.context());
-  for (const auto& doubt : find_doubts(certificates.settings(), states, now)) log_.warning(doubt);
+  for (const auto& warning : find_warnings(certificates.settings(), states, now)) log_.warning(warning);
 }
 
-std::optional<std::string> doubt_of_end(const std::string& file, const std::string& who,
-                                        std::chrono::sys_seconds not_after, std::chrono::sys_seconds now) {
+std::optional<std::string> warn_of_expiry(const std::string& file, const std::string& who,
+                                          std::chrono::sys_seconds not_after, std::chrono::sys_seconds now) {
   constexpr std::chrono::days kSoon{14};
   const auto left = not_after - now;
   if (left >= kSoon) return std::nullopt;
-  auto doubt = "the certificate \"" + file + "\" ";
-  if (left < std::chrono::seconds(0)) return doubt + "has expired: " + who + " will refuse it";
-  return doubt + "expires on " + date_of(not_after) + " (UTC)";
+  auto warning = "the certificate \"" + file + "\" ";
+  if (left < std::chrono::seconds(0)) return warning + "has expired: " + who + " will refuse it";
+  return warning + "expires on " + date_of(not_after) + " (UTC)";
 }
 
-std::vector<std::string> find_doubts(const net::TlsSettings& settings,
-                                     const std::vector<net::CertificateState>& states,
-                                     std::chrono::sys_seconds now) {
-  std::vector<std::string> doubts;
+std::vector<std::string> find_warnings(const net::TlsSettings& settings,
+                                       const std::vector<net::CertificateState>& states,
+                                       std::chrono::sys_seconds now) {
+  std::vector<std::string> warnings;
   for (std::size_t i = 0; i < states.size(); ++i) {
     const auto& files = settings.certificates[i];
-    if (states[i].hidden) doubts.push_back(why_hidden(settings, files, *states[i].hidden));
-    if (auto doubt = doubt_of_end(files.cert, "clients", states[i].not_after, now))
-      doubts.push_back(std::move(*doubt));
+    if (states[i].hidden) warnings.push_back(why_hidden(settings, files, *states[i].hidden));
+    if (auto warning = warn_of_expiry(files.cert, "clients", states[i].not_after, now))
+      warnings.push_back(std::move(*warning));
     if (files.ocsp.empty()) continue;
     if (!states[i].stapled_until)
-      doubts.push_back("the OCSP response \"" + files.ocsp +
-                       "\" speaks of another certificate and is not stapled");
+      warnings.push_back("the OCSP response \"" + files.ocsp +
+                         "\" speaks of another certificate and is not stapled");
     else if (*states[i].stapled_until <= now)
-      doubts.push_back("the OCSP response \"" + files.ocsp + "\" is out of date and is not stapled");
+      warnings.push_back("the OCSP response \"" + files.ocsp + "\" is out of date and is not stapled");
   }
-  return doubts;
+  return warnings;
 }
 
-std::vector<std::string> find_doubts(const std::vector<net::ListenerSettings>& listeners,
-                                     std::chrono::sys_seconds now) {
-  std::vector<std::string> doubts;
+std::vector<std::string> find_warnings(const std::vector<net::ListenerSettings>& listeners,
+                                       std::chrono::sys_seconds now) {
+  std::vector<std::string> warnings;
   for (const auto& listener : listeners) {
     if (!listener.tls) continue;
     const auto shown = net::make_tls_context(*listener.tls);
     if (!shown) continue;
-    for (auto& doubt : find_doubts(*listener.tls, net::certificate_states(shown->get()), now))
-      doubts.push_back(std::move(doubt));
+    for (auto& warning : find_warnings(*listener.tls, net::certificate_states(shown->get()), now))
+      warnings.push_back(std::move(warning));
   }
-  return doubts;
+  return warnings;
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

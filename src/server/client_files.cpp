@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace weir::app {
+namespace weir::server {
 
 namespace {
 
@@ -13,9 +13,9 @@ std::chrono::sys_seconds now() {
   return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
 }
 
-std::optional<std::string> doubt(const ClientFiles::Use& use, std::chrono::sys_seconds at) {
+std::optional<std::string> warning(const ClientFiles::Use& use, std::chrono::sys_seconds at) {
   if (!use.own.not_after) return std::nullopt;
-  return doubt_of_end(use.tls.cert, use.who(), *use.own.not_after, at);
+  return warn_of_expiry(use.tls.cert, use.who(), *use.own.not_after, at);
 }
 
 void add(std::vector<ClientFiles::Use>& uses, ClientFiles::Use use) {
@@ -39,7 +39,7 @@ std::string ClientFiles::Use::who() const {
   return "redis";
 }
 
-std::vector<ClientFiles::Use> ClientFiles::uses_in(const Settings& settings) {
+std::vector<ClientFiles::Use> ClientFiles::uses_in(const config::Settings& settings) {
   std::vector<Use> uses;
   for (const auto& upstream : settings.upstreams)
     if (std::any_of(upstream.servers.begin(), upstream.servers.end(),
@@ -110,7 +110,7 @@ void ClientFiles::refuse(Use& use, const std::string& why) {
 }
 
 void ClientFiles::warn_of(const Use& use) {
-  if (const auto what = doubt(use, now())) log_.warning(*what);
+  if (const auto what = warning(use, now())) log_.warning(*what);
 }
 
 void ClientFiles::look_every(base::Duration period) {
@@ -135,14 +135,15 @@ void ClientFiles::add_to(admin::TlsFigures& figures) const {
       figures.own.push_back({.shown_to = use.who(), .file = use.tls.cert, .not_after = *use.own.not_after});
 }
 
-std::vector<std::string> doubt_own_certificates(const Settings& settings, std::chrono::sys_seconds at) {
-  std::vector<std::string> doubts;
+std::vector<std::string> warn_of_own_certificates(const config::Settings& settings,
+                                                  std::chrono::sys_seconds at) {
+  std::vector<std::string> warnings;
   for (auto& use : ClientFiles::uses_in(settings)) {
     if (use.tls.cert.empty()) continue;
     if (const auto read = net::try_files(use.tls)) use.own = *read;
-    if (auto what = doubt(use, at)) doubts.push_back(std::move(*what));
+    if (auto what = warning(use, at)) warnings.push_back(std::move(*what));
   }
-  return doubts;
+  return warnings;
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -10,7 +10,7 @@
 
 #include <boost/asio/post.hpp>
 
-namespace weir::app {
+namespace weir::server {
 
 namespace {
 
@@ -20,24 +20,25 @@ namespace asio = net::asio;
 // because a reset reads the key before and after.
 constexpr std::chrono::seconds kPatience{4};
 
-// Returns the present state of any limiter without a charge, as limit::standing() does.
+// Returns the present state of any limiter without a charge, as limit::current_outcome() does.
 limit::Outcome standing_in(const limit::KeyTable& table, limit::Charge charge, base::TimePoint now) {
   const auto one = table.peek(charge, now);
   charge.cost = 0;
   return one.allowed ? table.peek(charge, now) : one;
 }
 
-policy::LimitState state_of(const policy::Rule& rule, const KeyPlace& place, limit::Outcome outcome,
+policy::LimitState state_of(const policy::Rule& rule, const KeyLocation& location, limit::Outcome outcome,
                             proxy::SharedQueue& queue) {
-  const bool whole = outcome.allowed && outcome.remaining == limit::quota_of(*place.charge.limiter, outcome);
+  const bool whole =
+      outcome.allowed && outcome.remaining == limit::quota_of(*location.charge.limiter, outcome);
   if (whole && !outcome.overflow) outcome.reset_after = base::Duration{0};
   outcome.delay = base::Duration{0};
-  auto state = policy::state_of(rule, place.applied, place.charge.key, outcome);
-  if (place.messages) state.choice += state.choice.empty() ? "messages" : ", messages";
-  if (place.messages) state.store = "memory";
-  if (limit::most_waiting(*place.charge.limiter) != 0) {
+  auto state = policy::state_of(rule, location.applied, location.charge.key, outcome);
+  if (location.messages) state.choice += state.choice.empty() ? "messages" : ", messages";
+  if (location.messages) state.store = "memory";
+  if (limit::most_waiting(*location.charge.limiter) != 0) {
     const std::lock_guard lock(queue.mutex);
-    state.waiting = queue.queue.waiting(place.charge.key);
+    state.waiting = queue.queue.waiting(location.charge.key);
   }
   return state;
 }
@@ -66,10 +67,10 @@ std::string several(const policy::Rule& rule, std::span<const std::string> texts
 }
 
 // Returns true if nothing is charged to the key, as far as its store knows.
-bool is_whole(const policy::LimitState& state, const KeyPlace& place) {
+bool is_whole(const policy::LimitState& state, const KeyLocation& location) {
   const auto& outcome = state.outcome;
   return state.known && outcome.allowed && !outcome.overflow && state.waiting == 0 &&
-         outcome.remaining == limit::quota_of(*place.charge.limiter, outcome);
+         outcome.remaining == limit::quota_of(*location.charge.limiter, outcome);
 }
 
 // Adds a note if several limiters of the rule may count the digest.
@@ -88,39 +89,38 @@ constexpr const char* kAsShown =
 
 // Asks through the first worker's connection. Returns false after a time-out; then the worker still owns the
 // errand.
-net::Awaitable<bool> Inspector::ask_redis(std::shared_ptr<RedisErrand> errand) {
+net::Awaitable<bool> Inspector::ask_redis(std::shared_ptr<RedisJob> job) {
   if (!moment_.config()->names_agreed) {
-    for (auto& look : errand->looks) look.error = "weir does not know the secret of clients' names there yet";
+    for (auto& look : job->looks) look.error = "weir does not know the secret of clients' names there yet";
     co_return true;
   }
   const auto ready = std::make_shared<net::Timer>(executor_);
   ready->expires_after(kPatience);
-  workers_.front()->run_errand(std::move(errand), [ready, executor = executor_] {
-    asio::post(executor, [ready] { ready->cancel(); });
-  });
+  workers_.front()->run_redis_job(
+      std::move(job), [ready, executor = executor_] { asio::post(executor, [ready] { ready->cancel(); }); });
   net::ErrorCode ec;
   co_await ready->async_wait(net::into(ec));
   co_return ec == asio::error::operation_aborted;
 }
 
-net::Awaitable<void> Inspector::answer_by_redis(std::span<proxy::Look> looks) {
-  const auto errand = std::make_shared<RedisErrand>();
-  errand->looks.assign(looks.begin(), looks.end());
-  auto asking = ask_redis(errand);
+net::Awaitable<void> Inspector::answer_by_redis(std::span<proxy::RedisLookup> looks) {
+  const auto job = std::make_shared<RedisJob>();
+  job->looks.assign(looks.begin(), looks.end());
+  auto asking = ask_redis(job);
   const bool answered = co_await std::move(asking);
   for (std::size_t i = 0; i < looks.size(); ++i) {
     if (answered)
-      looks[i] = errand->looks[i];
+      looks[i] = job->looks[i];
     else
       looks[i].error = "the worker does not answer";
   }
 }
 
-net::Awaitable<policy::Explanation> Inspector::explain(policy::Inquiry inquiry) {
+net::Awaitable<policy::Explanation> Inspector::explain(policy::ExplainRequest explain_request) {
   const auto in_force = moment_.config();  // a reload may happen while Redis is asked
   const auto& config = *in_force;
   const double load = config.elastic ? moment_.load() : 1;
-  proxy::Explainer explainer(config, table_, queue_, inquiry,
+  proxy::Explainer explainer(config, table_, queue_, explain_request,
                              {.limits = clock_.now(), .machine = net::Clock::machine_now()}, load);
   if (!explainer.remote().empty()) co_await answer_by_redis(explainer.remote());
   co_return explainer.explain();
@@ -128,39 +128,39 @@ net::Awaitable<policy::Explanation> Inspector::explain(policy::Inquiry inquiry) 
 
 // Returns the state of the keys, those in Redis first.
 net::Awaitable<std::vector<policy::LimitState>> Inspector::look(const policy::Rule& rule,
-                                                                const KeyPlaces& places) {
-  const auto errand = std::make_shared<RedisErrand>();
-  errand->standing = true;
-  for (const auto& charge : places.forgotten_there) errand->forget.push_back(charge);
-  for (const auto& place : places.there) errand->looks.push_back({.charge = place.charge});
+                                                                const KeyLocations& locations) {
+  const auto job = std::make_shared<RedisJob>();
+  job->state_only = true;
+  for (const auto& charge : locations.forgotten_there) job->forget.push_back(charge);
+  for (const auto& location : locations.there) job->looks.push_back({.charge = location.charge});
   bool answered = true;
-  if (!places.there.empty()) {
-    auto asking = ask_redis(errand);
+  if (!locations.there.empty()) {
+    auto asking = ask_redis(job);
     answered = co_await std::move(asking);
   }
   std::vector<policy::LimitState> states;
-  for (std::size_t i = 0; i < places.there.size(); ++i) {
-    const auto error = answered ? errand->looks[i].error : std::string("the worker does not answer");
+  for (std::size_t i = 0; i < locations.there.size(); ++i) {
+    const auto error = answered ? job->looks[i].error : std::string("the worker does not answer");
     auto state =
-        state_of(rule, places.there[i], answered ? errand->looks[i].outcome : limit::Outcome{}, queue_);
+        state_of(rule, locations.there[i], answered ? job->looks[i].outcome : limit::Outcome{}, queue_);
     state.known = error.empty();
     if (!error.empty()) state.note = "Redis did not answer: " + error;
     states.push_back(std::move(state));
   }
-  for (const auto& place : places.here) {
-    const auto outcome = standing_in(table_, place.charge, clock_.now());
-    auto state = state_of(rule, place, outcome, queue_);
-    if (!outcome.overflow && !table_.knows(place.charge.key)) state.note = "nothing is charged to it";
+  for (const auto& location : locations.here) {
+    const auto outcome = standing_in(table_, location.charge, clock_.now());
+    auto state = state_of(rule, location, outcome, queue_);
+    if (!outcome.overflow && !table_.knows(location.charge.key)) state.note = "nothing is charged to it";
     states.push_back(std::move(state));
   }
   co_return states;
 }
 
 // Logs the request for a reset before Redis replies, so that the log has it in any case.
-void Inspector::note(const policy::Rule& rule, const KeyPlaces& places, const std::string& peer) {
+void Inspector::note(const policy::Rule& rule, const KeyLocations& locations, const std::string& peer) {
   std::string digests;
-  for (const auto* list : {&places.there, &places.here})
-    for (const auto& place : *list) digests += " " + base::in_hex(place.charge.key);
+  for (const auto* list : {&locations.there, &locations.here})
+    for (const auto& location : *list) digests += " " + base::in_hex(location.charge.key);
   log_.audit("admin: " + peer + " gave back all of a key of rule " + rule.name + ":" + digests);
 }
 
@@ -180,14 +180,14 @@ void Inspector::note_for_replay(const policy::Rule& rule, std::uint64_t run, bas
 }
 
 // Resets the key in the table, in Redis, and in this process's copies. Then reads the key to verify.
-net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyPlaces places, std::uint64_t run,
-                                      admin::KeyAnswer& answer) {
+net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyLocations locations, std::uint64_t run,
+                                      admin::KeyResponse& answer) {
   const auto at = clock_.now();
   std::vector<observe::ForgottenKey> forgotten;
-  for (const auto& key : places.forgotten_here)
-    (void)table_.forget(key, at, &forgotten.emplace_back(observe::ForgottenKey{.key = key}).turn);
-  for (const auto& place : places.there) places.forgotten_there.push_back(place.charge);
-  auto looking = look(rule, places);
+  for (const auto& key : locations.forgotten_here)
+    (void)table_.forget(key, at, &forgotten.emplace_back(observe::ForgottenKey{.key = key}).timestamp);
+  for (const auto& location : locations.there) locations.forgotten_there.push_back(location.charge);
+  auto looking = look(rule, locations);
   const auto now = co_await std::move(looking);
   answer.reset = true;
   for (const auto& state : now) {
@@ -197,32 +197,33 @@ net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyPlaces places
   }
   if (answer.status == 503)
     log_.audit("admin: Redis did not answer, and may not have given back the key of rule " + rule.name);
-  const auto there = limit::turn_at(clock_.now());
-  for (std::size_t i = 0; i < places.there.size(); ++i)
-    if (now[i].known) forgotten.push_back({.key = places.there[i].charge.key, .turn = there});
+  const auto there = limit::timestamp_at(clock_.now());
+  for (std::size_t i = 0; i < locations.there.size(); ++i)
+    if (now[i].known) forgotten.push_back({.key = locations.there[i].charge.key, .timestamp = there});
   note_for_replay(rule, run, at, forgotten);
 }
 
 // A digest does not say which of several limiters counts it. The table may know the client's name under
 // another limiter of the rule, as for an elastic limit. That name identifies the limiter.
-std::optional<limit::Ledger> Inspector::ledger_of(const policy::Rule& rule, const ShownKey& shown) const {
-  if (shown.ledger) return shown.ledger;
+std::optional<limit::LimiterId> Inspector::limiter_id_of(const policy::Rule& rule,
+                                                         const ShownKey& shown) const {
+  if (shown.limiter_id) return shown.limiter_id;
   const auto all = policy::limiters_of(rule);
   for (const auto& from : all)
     for (const auto& to : all)
       if (&from != &to && table_.knows(policy::name_under(rule, from, to, shown.name)))
-        return policy::ledger_of(from.variant, from.elastic);
+        return policy::limiter_id_of(from.variant, from.elastic);
   return std::nullopt;
 }
 
 bool Inspector::is_counted(const Found& found, const std::optional<observe::TopOfRule>& top) const {
   std::size_t at = 0;  // look() returns the limits in Redis first
-  for (const auto* list : {&found.places.there, &found.places.here})
-    for (const auto& place : *list) {
+  for (const auto* list : {&found.locations.there, &found.locations.here})
+    for (const auto& location : *list) {
       const auto& state = found.limits[at++];
-      if (state.known && !is_whole(state, place)) return true;
-      if (list == &found.places.here && table_.knows(place.charge.key)) return true;
-      if (top && lists(*top, place.charge.key)) return true;
+      if (state.known && !is_whole(state, location)) return true;
+      if (list == &found.locations.here && table_.knows(location.charge.key)) return true;
+      if (top && lists(*top, location.charge.key)) return true;
     }
   return false;
 }
@@ -237,7 +238,7 @@ std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& 
   const auto values = policy::read_key_values(rule, config.client, texts);
   if (values) {
     auto& found = all.emplace_back();
-    found.places = find_places(rule, *values, config.names);
+    found.locations = find_locations(rule, *values, config.names);
     for (const auto& value : *values) found.key.push_back(policy::describe(value));
   }
   auto shown = top ? find_shown(rule, *top, texts) : std::vector<ShownKey>{};
@@ -247,7 +248,7 @@ std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& 
     all.push_back({.status = 400, .error = several(rule, texts, shown)});
   } else if (!shown.empty()) {
     auto& found = all.emplace_back();
-    found.places = find_places(rule, shown[0].name, ledger_of(rule, shown[0]), config.names);
+    found.locations = find_locations(rule, shown[0].name, limiter_id_of(rule, shown[0]), config.names);
     found.key.push_back(std::move(shown[0].label));
   } else if (!values) {
     all.push_back({.status = 400, .error = values.error().message + "; or write the client " + kAsShown});
@@ -266,7 +267,7 @@ net::Awaitable<void> Inspector::find(const proxy::Configuration& config, const p
   auto all = candidates(config, rule, texts, top);
   for (auto& candidate : all) {
     if (candidate.status == 200) {
-      auto looking = look(rule, candidate.places);
+      auto looking = look(rule, candidate.locations);
       candidate.limits = co_await std::move(looking);
       const bool unsure = std::any_of(candidate.limits.begin(), candidate.limits.end(),
                                       [](const auto& state) { return !state.known; });
@@ -281,12 +282,12 @@ net::Awaitable<void> Inspector::find(const proxy::Configuration& config, const p
   }
 }
 
-net::Awaitable<admin::KeyAnswer> Inspector::keys(admin::KeyQuestion question) {
+net::Awaitable<admin::KeyResponse> Inspector::keys(admin::KeyRequest question) {
   const auto in_force = moment_.config();  // a reload may happen while Redis is asked
   const auto& config = *in_force;
   const auto named = std::find_if(config.rules.begin(), config.rules.end(),
                                   [&](const policy::Rule& rule) { return rule.name == question.rule; });
-  admin::KeyAnswer answer;
+  admin::KeyResponse answer;
   const auto wrong = [&](unsigned status, std::string what) {
     answer.status = status;
     answer.error = std::move(what);
@@ -308,10 +309,10 @@ net::Awaitable<admin::KeyAnswer> Inspector::keys(admin::KeyQuestion question) {
   answer.key = std::move(found.key);
   answer.limits = std::move(found.limits);
   if (!question.reset) co_return answer;
-  note(rule, found.places, question.peer);
-  auto resetting = reset(rule, std::move(found.places), observe::run_of(config.names.table), answer);
+  note(rule, found.locations, question.peer);
+  auto resetting = reset(rule, std::move(found.locations), observe::run_of(config.names.table), answer);
   co_await std::move(resetting);
   co_return answer;
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -4,10 +4,10 @@
 // Belongs to the control thread.
 #pragma once
 
-#include "server/key_places.hpp"
+#include "server/key_locations.hpp"
 #include "server/key_search.hpp"
 #include "server/process/worker_thread.hpp"
-#include "server/redis_errand.hpp"
+#include "server/redis_job.hpp"
 
 #include "weir/admin/sources.hpp"
 #include "weir/limit/key_table.hpp"
@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::app {
+namespace weir::server {
 
 class Inspector {
  public:
@@ -40,8 +40,8 @@ class Inspector {
   };
   // All arguments outlive the inspector.
   Inspector(net::Executor executor, const net::Clock& clock, limit::KeyTable& table,
-            proxy::SharedQueue& queue, const std::vector<std::unique_ptr<WorkerThread>>& workers, Log& log,
-            AccessLog& access_log, Moment moment)
+            proxy::SharedQueue& queue, const std::vector<std::unique_ptr<WorkerThread>>& workers,
+            log::Log& log, log::AccessLog& access_log, Moment moment)
       : executor_(executor),
         clock_(clock),
         table_(table),
@@ -52,31 +52,33 @@ class Inspector {
         moment_(std::move(moment)) {}
 
   // The functions of the same names in admin::Sources.
-  [[nodiscard]] net::Awaitable<policy::Explanation> explain(policy::Inquiry inquiry);
-  [[nodiscard]] net::Awaitable<admin::KeyAnswer> keys(admin::KeyQuestion question);
+  [[nodiscard]] net::Awaitable<policy::Explanation> explain(policy::ExplainRequest explain_request);
+  [[nodiscard]] net::Awaitable<admin::KeyResponse> keys(admin::KeyRequest question);
 
  private:
   // The key that a question means.
   struct Found {
-    KeyPlaces places{};
+    KeyLocations locations{};
     std::vector<std::string> key{};  // as the reply names it
     std::vector<policy::LimitState> limits{};
     unsigned status = 200;
     std::string error{};
   };
-  net::Awaitable<bool> ask_redis(std::shared_ptr<RedisErrand> errand);
-  net::Awaitable<void> answer_by_redis(std::span<proxy::Look> looks);
-  net::Awaitable<std::vector<policy::LimitState>> look(const policy::Rule& rule, const KeyPlaces& places);
+  net::Awaitable<bool> ask_redis(std::shared_ptr<RedisJob> job);
+  net::Awaitable<void> answer_by_redis(std::span<proxy::RedisLookup> looks);
+  net::Awaitable<std::vector<policy::LimitState>> look(const policy::Rule& rule,
+                                                       const KeyLocations& locations);
   net::Awaitable<void> find(const proxy::Configuration& config, const policy::Rule& rule,
                             const std::vector<std::string>& texts, Found& found);
   [[nodiscard]] std::vector<Found> candidates(const proxy::Configuration& config, const policy::Rule& rule,
                                               const std::vector<std::string>& texts,
                                               const std::optional<observe::TopOfRule>& top) const;
-  [[nodiscard]] std::optional<limit::Ledger> ledger_of(const policy::Rule& rule, const ShownKey& shown) const;
+  [[nodiscard]] std::optional<limit::LimiterId> limiter_id_of(const policy::Rule& rule,
+                                                              const ShownKey& shown) const;
   [[nodiscard]] bool is_counted(const Found& found, const std::optional<observe::TopOfRule>& top) const;
-  net::Awaitable<void> reset(const policy::Rule& rule, KeyPlaces places, std::uint64_t run,
-                             admin::KeyAnswer& answer);
-  void note(const policy::Rule& rule, const KeyPlaces& places, const std::string& peer);
+  net::Awaitable<void> reset(const policy::Rule& rule, KeyLocations locations, std::uint64_t run,
+                             admin::KeyResponse& answer);
+  void note(const policy::Rule& rule, const KeyLocations& locations, const std::string& peer);
   void note_for_replay(const policy::Rule& rule, std::uint64_t run, base::TimePoint at,
                        std::span<const observe::ForgottenKey> keys);
 
@@ -85,9 +87,9 @@ class Inspector {
   limit::KeyTable& table_;
   proxy::SharedQueue& queue_;
   const std::vector<std::unique_ptr<WorkerThread>>& workers_;
-  Log& log_;
-  AccessLog& access_log_;
+  log::Log& log_;
+  log::AccessLog& access_log_;
   const Moment moment_;
 };
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace weir::app {
+namespace weir::server {
 
 namespace {
 
@@ -61,7 +61,7 @@ bool fits(const Counter& counter, const Wanted& wanted) {
 ShownKey shown(const policy::Rule& rule, const Counter& counter) {
   std::string label(counter.text());
   if (!policy::is_readable(rule.key)) label += " " + base::in_hex(counter.client).substr(0, kFewestDigits);
-  return {counter.client, counter.ledger, label};
+  return {counter.client, counter.limiter_id, label};
 }
 
 }  // namespace
@@ -95,4 +95,4 @@ bool lists(const observe::TopOfRule& top, const limit::Key& name) {
   return has(top.admitted) || has(top.refused);
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -11,13 +11,14 @@
 #include <string>
 #include <vector>
 
-namespace weir::app {
+namespace weir::server {
 
 // A key that was found. `name` is the name that people see (policy::name_in_redis).
 struct ShownKey {
   limit::Key name;
-  std::optional<limit::Ledger> ledger;  // of the limiter that counts it; absent: only the digest is known
-  std::string label;                    // the client's name in replies
+  std::optional<limit::LimiterId>
+      limiter_id;     // of the limiter that counts it; absent: only the digest is known
+  std::string label;  // the client's name in replies
 };
 
 // Returns the clients in `top` that `texts` may mean, each once. `texts` is a label, a digest of 8 to 32
@@ -31,4 +32,4 @@ struct ShownKey {
 // Returns true if `top` has a client of this name.
 [[nodiscard]] bool lists(const observe::TopOfRule& top, const limit::Key& name);
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::app {
+namespace weir::server {
 
 class Labels {
  public:
@@ -33,4 +33,4 @@ class Labels {
   std::vector<std::string> names_;
 };
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -1,13 +1,13 @@
 #include "server/listeners.hpp"
 
-#include "weir/config/places.hpp"
+#include "weir/config/locations.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::server {
 
 namespace {
 
@@ -29,16 +29,16 @@ std::vector<std::string> places_of(const std::vector<net::ListeningSocket>& sock
 
 }  // namespace
 
-Listeners::Listeners(net::Executor executor, const Workers& workers, Log& log)
+Listeners::Listeners(net::Executor executor, const Workers& workers, log::Log& log)
     : workers_(workers), log_(log), certificates_(executor, log, [this](std::size_t number, SSL_CTX*) {
         for (const auto& listener : listeners_)
           if (listener.number == number)
-            for (const auto& worker : workers_) worker->renew(number, entrance(listener));
+            for (const auto& worker : workers_) worker->renew(number, acceptor(listener));
       }) {}
 
 base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endpoint& address) const {
   std::vector<net::ListeningSocket> sockets;
-  if (heritage_) sockets = heritage_(address);
+  if (inherited_sockets_) sockets = inherited_sockets_(address);
   // Further workers share the inherited sockets. A new socket would receive connections before this process
   // serves, and would lose them if this process never does.
   if (const auto inherited = sockets.size(); inherited != 0) {
@@ -64,7 +64,7 @@ base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endp
   return sockets;
 }
 
-base::Result<std::vector<Listeners::Wanted>> Listeners::prepare(const Settings& settings) const {
+base::Result<std::vector<Listeners::Wanted>> Listeners::prepare(const config::Settings& settings) const {
   std::vector<Wanted> wanted;
   std::vector<bool> kept(listeners_.size());
   for (const auto& each : settings.listeners) {
@@ -77,7 +77,7 @@ base::Result<std::vector<Listeners::Wanted>> Listeners::prepare(const Settings& 
       one.changed = !(listeners_[i].settings == each);
     }
     if (const auto prepared = prepare(one); !prepared)
-      return placed(settings.places, name_of(each), prepared.error());
+      return config::with_location(settings.locations, config::name_of(each), prepared.error());
   }
   return wanted;
 }
@@ -121,7 +121,7 @@ std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std
       listener.name = std::move(old->name);  // first, because its entrances use the name
       before.erase(old);
       if (one.changed || other_bound)
-        for (const auto& worker : workers_) worker->renew(listener.number, entrance(listener));
+        for (const auto& worker : workers_) worker->renew(listener.number, acceptor(listener));
     }
     if (one.changed) changes.push_back(where + (is_new ? " added" : " changed"));
   }
@@ -132,7 +132,7 @@ std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std
   return changes;
 }
 
-proxy::EntranceSettings Listeners::entrance(const Listener& listener) const {
+proxy::AcceptorSettings Listeners::acceptor(const Listener& listener) const {
   return {net::share(certificates_.context(listener.number)), listener.settings.proxy_protocol, listener.name,
           most_sessions_};
 }
@@ -144,7 +144,7 @@ void Listeners::begin(Listener& listener, std::vector<net::ListeningSocket> sock
   for (const auto& where : places_of(sockets))
     log_.info(what + where + (where == listener.name ? "" : ", an address of " + listener.name));
   for (std::size_t i = 0; i < sockets.size(); ++i) {
-    workers_[i % workers_.size()]->listen_on(listener.number, std::move(sockets[i]), entrance(listener));
+    workers_[i % workers_.size()]->listen_on(listener.number, std::move(sockets[i]), acceptor(listener));
   }
 }
 
@@ -157,11 +157,11 @@ std::vector<std::pair<std::string, std::vector<int>>> Listeners::sockets() const
   return all;
 }
 
-void Listeners::adopt(ArrivedConnection arrived) {
+void Listeners::adopt(upgrade::ReceivedConnection arrived) {
   const auto found = std::find_if(listeners_.begin(), listeners_.end(),
                                   [&](const Listener& each) { return each.name == arrived.listener; });
-  arrived.introduction.last = found == listeners_.end();
-  const auto& listener = arrived.introduction.last ? listeners_.front() : *found;
+  arrived.connection_info.last = found == listeners_.end();
+  const auto& listener = arrived.connection_info.last ? listeners_.front() : *found;
   workers_[adopter_++ % workers_.size()]->adopt(listener.number, std::move(arrived));
 }
 
@@ -188,4 +188,4 @@ void Listeners::leave(const Listener& listener) {
   log_.info("no longer listening on " + address.to_string());
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -11,7 +11,7 @@
 #include "weir/net/listener.hpp"
 #include "weir/net/listener_settings.hpp"
 #include "weir/server/certificates.hpp"
-#include "weir/upgrade/passage.hpp"
+#include "weir/upgrade/connection_transfer.hpp"
 
 #include <cstddef>
 #include <functional>
@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::app {
+namespace weir::server {
 
 class Listeners {
  public:
@@ -29,14 +29,14 @@ class Listeners {
 
   // Returns the sockets that another process or systemd left for the address. If there are none, weir opens
   // its own.
-  using Heritage = std::function<std::vector<net::ListeningSocket>(const base::Endpoint& address)>;
+  using InheritedSockets = std::function<std::vector<net::ListeningSocket>(const base::Endpoint& address)>;
 
   // `workers` and `log` outlive this object.
-  Listeners(net::Executor executor, const Workers& workers, Log& log);
+  Listeners(net::Executor executor, const Workers& workers, log::Log& log);
   // Returns true if another process owns the file of a unix socket at the address and removes it.
   using IsLent = std::function<bool(const base::Endpoint& address)>;
-  void inherit(Heritage heritage, IsLent is_lent) {
-    heritage_ = std::move(heritage);
+  void inherit(InheritedSockets inherited_sockets, IsLent is_lent) {
+    inherited_sockets_ = std::move(inherited_sockets);
     is_lent_ = std::move(is_lent);
   }
 
@@ -51,7 +51,7 @@ class Listeners {
   };
   // Opens the sockets of new listeners, and reads new certificates. Present listeners do not change. The
   // error says what failed and for which listener.
-  [[nodiscard]] base::Result<std::vector<Wanted>> prepare(const Settings& settings) const;
+  [[nodiscard]] base::Result<std::vector<Wanted>> prepare(const config::Settings& settings) const;
   // Makes these the only listeners. `most_sessions`: connections for each worker. Returns the changes in
   // words.
   std::vector<std::string> put_in_force(std::vector<Wanted> wanted, std::size_t most_sessions);
@@ -60,7 +60,7 @@ class Listeners {
   [[nodiscard]] std::vector<std::pair<std::string, std::vector<int>>> sockets() const;
   // Takes over a connection of another process. If no listener has its address now, another listener serves
   // one request on it.
-  void adopt(ArrivedConnection arrived);
+  void adopt(upgrade::ReceivedConnection arrived);
   // Closes this object's sockets. Only the workers' own sockets remain.
   void close();
   // Does the same when weir stops listening for good, and removes the files of unix sockets.
@@ -81,20 +81,20 @@ class Listeners {
   // Prepares one listener, except for what stays. The error is that of prepare() above.
   [[nodiscard]] base::Result<void> prepare(Wanted& wanted) const;
   [[nodiscard]] base::Result<std::vector<net::ListeningSocket>> open(const base::Endpoint& address) const;
-  [[nodiscard]] proxy::EntranceSettings entrance(const Listener& listener) const;
+  [[nodiscard]] proxy::AcceptorSettings acceptor(const Listener& listener) const;
   void begin(Listener& listener, std::vector<net::ListeningSocket> sockets);
   void remove_file(const Listener& listener) const;
   void leave(const Listener& listener);
 
   const Workers& workers_;
-  Log& log_;
+  log::Log& log_;
   CertificateWatch certificates_;
   std::vector<Listener> listeners_;
-  Heritage heritage_;
+  InheritedSockets inherited_sockets_;
   IsLent is_lent_;
   std::size_t next_ = 0;  // number of the next new listener
   std::size_t adopter_ = 0;
   std::size_t most_sessions_ = 1;
 };
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -3,9 +3,9 @@
 #include "server/process/descriptors.hpp"
 
 #include "weir/base/units.hpp"
-#include "weir/config/places.hpp"
+#include "weir/config/locations.hpp"
 #include "weir/config/settings_needs.hpp"
-#include "weir/policy/key_ring.hpp"
+#include "weir/policy/api_keys.hpp"
 #include "weir/policy/saved_rule.hpp"
 
 #include <algorithm>
@@ -18,20 +18,21 @@
 #include <boost/asio/post.hpp>
 #include <sys/random.h>
 
-namespace weir::app {
+namespace weir::server {
 
 namespace {
 
 base::SipKey random_key() {
   base::SipKey key;
-  if (::getrandom(&key, sizeof key, 0) != sizeof key) throw CannotStart("the system gives no random numbers");
+  if (::getrandom(&key, sizeof key, 0) != sizeof key)
+    throw config::CannotStart("the system gives no random numbers");
   return key;
 }
 
 // Returns the same key for every weir with the same key_secret.
 base::SipKey shared_key(const std::string& secret) {
   if (secret.empty()) return random_key();
-  const auto digest = policy::KeyRing::digest(secret);
+  const auto digest = policy::ApiKeys::digest(secret);
   base::SipKey key;
   std::memcpy(&key, digest.data(), sizeof key);
   return key;
@@ -39,30 +40,30 @@ base::SipKey shared_key(const std::string& secret) {
 
 // Returns true if the former process hands over a secret. A process that has not agreed on one hands over
 // none.
-bool has_shared_name_key(const Takeover* takeover) {
-  return takeover != nullptr && takeover->legacy().shared != base::SipKey{};
+bool has_shared_name_key(const upgrade::Takeover* takeover) {
+  return takeover != nullptr && takeover->carried_state().shared != base::SipKey{};
 }
 
 // Keeps the keys of an earlier process, so that clients' names do not change.
-policy::NamingKeys naming_keys(const Settings& settings, const Takeover* takeover) {
+policy::NamingKeys naming_keys(const config::Settings& settings, const upgrade::Takeover* takeover) {
   const bool handed = has_shared_name_key(takeover) && settings.state.key_secret.empty();
-  return {.table = takeover != nullptr ? takeover->legacy().table : random_key(),
-          .shared = handed ? takeover->legacy().shared : shared_key(settings.state.key_secret),
-          .places = settings.state.redis && settings.state.redis->topology == redis::Topology::Cluster};
+  return {.table = takeover != nullptr ? takeover->carried_state().table : random_key(),
+          .shared = handed ? takeover->carried_state().shared : shared_key(settings.state.key_secret),
+          .slot_hashes = settings.state.redis && settings.state.redis->topology == redis::Topology::Cluster};
 }
 
 // Returns the correction that an earlier process's clock needs to agree with the machine's clock.
-base::Duration shift_to_now(const std::optional<limit::Snapshot>& found, const Takeover* takeover) {
+base::Duration shift_to_now(const std::optional<limit::Snapshot>& found, const upgrade::Takeover* takeover) {
   if (takeover == nullptr)
     return found ? limit::shift_of(*found, net::Clock::machine_now()) : base::Duration{0};
-  const auto ahead = net::Clock::at_offset(takeover->legacy().clock).machine_ahead();
+  const auto ahead = net::Clock::at_offset(takeover->carried_state().clock).machine_ahead();
   return std::chrono::abs(ahead) <= limit::kClocksAgree ? base::Duration{0} : ahead;
 }
 
 // Continues the earlier process's clock, corrected by `shift`.
 net::Clock clock_after(base::Duration shift, const std::optional<limit::Snapshot>& found,
-                       const Takeover* takeover) {
-  if (takeover != nullptr) return net::Clock::at_offset(takeover->legacy().clock + shift);
+                       const upgrade::Takeover* takeover) {
+  if (takeover != nullptr) return net::Clock::at_offset(takeover->carried_state().clock + shift);
   return net::Clock(found && shift.count() == 0 ? found->saved_at : base::TimePoint{});
 }
 
@@ -84,8 +85,8 @@ void end_soon() {
 
 }  // namespace
 
-Program::Program(const Settings& settings, LookedUp servers, std::string file, PassedSockets passed,
-                 Takeover* takeover)
+Program::Program(const config::Settings& settings, config::LookupResult servers, std::string file,
+                 upgrade::PassedSockets passed, upgrade::Takeover* takeover)
     : settings_(settings),
       begun_with_(settings),
       log_(settings.log.level),
@@ -97,21 +98,21 @@ Program::Program(const Settings& settings, LookedUp servers, std::string file, P
       shift_(shift_to_now(snapshot_.found(), takeover)),
       clock_(clock_after(shift_, snapshot_.found(), takeover)),
       names_(naming_keys(settings, takeover)),
-      names_agreed_(!needs_redis(settings) || !settings.state.key_secret.empty() ||
+      names_agreed_(!config::needs_redis(settings) || !settings.state.key_secret.empty() ||
                     has_shared_name_key(takeover)),
       table_(settings.state.max_keys),
-      editions_(control_, table_, clock_, log_, [this] { tidy(); }),
+      config_snapshots_(control_, table_, clock_, log_, [this] { tidy(); }),
       worker_count_(count_workers(settings.server)),
       queue_(worker_count_),
       in_flight_(settings.server.max_in_flight),
-      crowd_(settings.server.max_connections_per_ip),
+      connections_per_ip_(settings.server.max_connections_per_ip),
       body_memory_(settings.server.max_body_memory),
       prober_(control_.get_executor(), clock_),
       resolver_(control_, clock_, [this](const std::string& line) { log_.warning(line); }),
-      shared_{clock_, table_, queue_, in_flight_, crowd_, body_memory_, &clock_step_},
+      shared_{clock_, table_, queue_, in_flight_, connections_per_ip_, body_memory_, &clock_step_},
       reloading_(control_, std::move(file), settings_,
                  [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }),
-      upgrade_(control_.get_executor(), house(), log_) {
+      upgrade_(control_.get_executor(), callbacks(), log_) {
   for (const auto& warning : settings.warnings) log_.warning(warning.where + ": " + warning.what);
   // Names in the snapshot were made with the key of the weir that wrote it.
   if (snapshot_.found()) names_.table = snapshot_.found()->names;
@@ -129,24 +130,25 @@ Program::Program(const Settings& settings, LookedUp servers, std::string file, P
 }
 
 void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) {
-  auto edition = editions_.put_in_force(need(make_edition(settings_, std::move(servers))));
-  snapshot_.restore(table_, editions_.saved_rules(), {clock_.now(), shift_},
-                    [this](const limit::FormerRule& former) { return editions_.adopt(former); });
+  auto config_snapshot =
+      config_snapshots_.put_in_force(need(make_config_snapshot(settings_, std::move(servers))));
+  snapshot_.restore(table_, config_snapshots_.saved_rules(), {clock_.now(), shift_},
+                    [this](const limit::FormerRule& former) { return config_snapshots_.adopt(former); });
   if (takeover_ == nullptr && table_.stats().keys == 0) access_log_.begin_run();
-  if (takes_leases(settings_))
-    redis_units_.emplace(settings_.state.redis->lease_keys, settings_.state.redis->lease_return);
+  if (config::takes_leases(settings_))
+    shared_grants_.emplace(settings_.state.redis->lease_keys, settings_.state.redis->lease_return);
   const WorkerParts parts{.shared = shared_,
-                          .edition = std::move(edition),
-                          .shape = editions_.shape(),
-                          .redis = needs_redis(begun_with_) ? &*begun_with_.state.redis : nullptr,
+                          .config_snapshot = std::move(config_snapshot),
+                          .shape = config_snapshots_.shape(),
+                          .redis = config::needs_redis(begun_with_) ? &*begun_with_.state.redis : nullptr,
                           .redis_refunds = redis_refunds_,
-                          .redis_units = redis_units_ ? &*redis_units_ : nullptr,
+                          .shared_grants = shared_grants_ ? &*shared_grants_ : nullptr,
                           .access_log = access_log_,
                           .log = log_,
                           .top = begun_with_.admin.address ? begun_with_.admin.top : 0};
   for (unsigned i = 0; i < worker_count_; ++i) workers_.push_back(std::make_unique<WorkerThread>(parts));
-  prober_.watch(editions_.current().fleets);
-  resolver_.watch(editions_.current().fleets);
+  prober_.watch(config_snapshots_.current().server_groups);
+  resolver_.watch(config_snapshots_.current().server_groups);
   listeners_.emplace(control_.get_executor(), workers_, log_);
   listeners_->inherit([this](const base::Endpoint& address) { return inherited(address); },
                       [this](const base::Endpoint& address) { return passed_.took(address); });
@@ -176,10 +178,11 @@ void Program::start_admin() {
       takeover_ != nullptr ? takeover_->take_admin(options.address) : std::vector<net::ListeningSocket>();
   if (inherited.empty()) inherited = passed_.take(options.address);
   options.fault = [this](std::string_view what) { log_.warning(what); };
-  admin_ = need(placed(settings_.places, "[admin]",
-                       admin::Server::listen(control_, std::move(options), sources(), std::move(inherited))));
+  admin_ = need(config::with_location(
+      settings_.locations, "[admin]",
+      admin::Server::listen(control_, std::move(options), sources(), std::move(inherited))));
   const auto name = settings_.admin.address->host;
-  for (const auto& place : admin_->places())
+  for (const auto& place : admin_->addresses())
     log_.info("admin on " + place.to_string() +
               (net::is_name(*settings_.admin.address) ? ", an address of " + name : ""));
 }
@@ -205,16 +208,16 @@ void Program::on_signal(int signal) {
   }
   if (draining_) {
     // Ctrl-C reaches both processes, so for this process it counts as the first signal.
-    if (departures_ && !std::exchange(told_to_end_, true)) return;
+    if (handoff_sender_ && !std::exchange(told_to_end_, true)) return;
     log_.info("stopping at once");
-    if (arrivals_) arrivals_->close();
+    if (handoff_receiver_) handoff_receiver_->close();
     for (const auto& worker : workers_) worker->stop();
     return;
   }
   reload_owed_ = false;
   upgrade_.abandon();
   supervision_.stopping(settings_.server.drain);
-  if (arrivals_) arrivals_->end();  // first, because workers without clients end
+  if (handoff_receiver_) handoff_receiver_->end();  // first, because workers without clients end
   listeners_->end();
   for (const auto& worker : workers_) worker->drain();
   drain();
@@ -229,7 +232,7 @@ void Program::drain() {
   drain_deadline_.async_wait([this](const net::ErrorCode& error) {
     if (error) return;
     log_.warning("the drain took too long: ending what is left");
-    if (arrivals_) arrivals_->close();
+    if (handoff_receiver_) handoff_receiver_->close();
     for (const auto& worker : workers_) worker->stop();
   });
 }
@@ -276,7 +279,7 @@ void Program::start_supervision() {
 void Program::end_control(std::chrono::steady_clock::time_point latest) {
   constexpr std::chrono::milliseconds kLook{5};
   const bool answers = admin_ && admin_->is_answering() && std::chrono::steady_clock::now() < latest;
-  const bool passes_on = departures_ && arrivals_ && arrivals_->are_expected();
+  const bool passes_on = handoff_sender_ && handoff_receiver_ && handoff_receiver_->are_expected();
   if (!answers && !passes_on) return control_.stop();
   sweep_timer_.expires_after(kLook);
   sweep_timer_.async_wait([this, latest](const net::ErrorCode&) { end_control(latest); });
@@ -299,13 +302,13 @@ int Program::serve() {
   });
   control_.run();
   joiner.join();
-  if (departures_)
+  if (handoff_sender_)
     log_.info("upgrade: requests decided here since the other took over: " + std::to_string(decided_apart()));
   else
-    snapshot_.save(table_, here_and_now(), editions_.saved_rules());
+    snapshot_.save(table_, here_and_now(), config_snapshots_.saved_rules());
   end_soon();
   log_.info("stopped");
   return 0;
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -8,7 +8,7 @@
 // - program_secret.cpp learns the secret that weirs share.
 #pragma once
 
-#include "server/editions.hpp"
+#include "server/config_snapshots.hpp"
 #include "server/inspector.hpp"
 #include "server/listeners.hpp"
 #include "server/process/snapshot_file.hpp"
@@ -19,8 +19,8 @@
 #include "weir/admin/process.hpp"
 #include "weir/admin/server.hpp"
 #include "weir/config/cannot_start.hpp"
-#include "weir/config/places.hpp"
-#include "weir/limit/held_elsewhere.hpp"
+#include "weir/config/locations.hpp"
+#include "weir/limit/foreign_permits.hpp"
 #include "weir/limit/key_table.hpp"
 #include "weir/log/access_log.hpp"
 #include "weir/log/log.hpp"
@@ -30,9 +30,9 @@
 #include "weir/server/client_files.hpp"
 #include "weir/server/reload.hpp"
 #include "weir/server/signals.hpp"
-#include "weir/upgrade/held_news.hpp"
-#include "weir/upgrade/passage.hpp"
+#include "weir/upgrade/connection_transfer.hpp"
 #include "weir/upgrade/passed_sockets.hpp"
+#include "weir/upgrade/permit_changes.hpp"
 #include "weir/upgrade/takeover.hpp"
 #include "weir/upgrade/upgrade.hpp"
 #include "weir/upstream/prober.hpp"
@@ -46,11 +46,11 @@
 #include <utility>
 #include <vector>
 
-namespace weir::app {
+namespace weir::server {
 
 template <class T>
 T need(base::Result<T> result) {
-  if (!result) throw CannotStart(result.error().message);
+  if (!result) throw config::CannotStart(result.error().message);
   return std::move(*result);
 }
 
@@ -59,33 +59,34 @@ class Program {
   // `servers`: looked up before, while SIGTERM still ends the process at once. `file`: the settings' file,
   // which a reload reads again. `passed`: sockets from systemd. `takeover`: the process that this one
   // replaces, or null. It outlives this object.
-  Program(const Settings& settings, LookedUp servers, std::string file, PassedSockets passed,
-          Takeover* takeover);
+  Program(const config::Settings& settings, config::LookupResult servers, std::string file,
+          upgrade::PassedSockets passed, upgrade::Takeover* takeover);
   int serve();
 
  private:
   void start_shared_secret();
   void take_secret(const base::SipKey& secret);
-  [[nodiscard]] base::Result<Editions::Draft> make_edition(
-      const Settings& settings, std::vector<std::vector<upstream::Server>> servers);
+  [[nodiscard]] base::Result<ConfigSnapshots::Draft> make_config_snapshot(
+      const config::Settings& settings, std::vector<std::vector<upstream::Server>> servers);
   void start_workers(std::vector<std::vector<upstream::Server>> servers);
   void start_admin();
   [[nodiscard]] std::vector<net::ListeningSocket> inherited(const base::Endpoint& listener);
   void reload(Reloading::Done done);
   [[nodiscard]] ReloadReport apply(FreshConfiguration fresh);
-  void put_in_force(Settings settings, const Editions::Draft& draft, std::vector<Listeners::Wanted> listeners,
-                    std::vector<ClientFiles::Use> files, ReloadReport& report);
+  void put_in_force(config::Settings settings, const ConfigSnapshots::Draft& draft,
+                    std::vector<Listeners::Wanted> listeners, std::vector<ClientFiles::Use> files,
+                    ReloadReport& report);
   [[nodiscard]] base::Result<void> take_up(const std::vector<const ClientFiles::Use*>& changed);
-  void tell(LogLevel level, const std::vector<std::string>& lines);
-  void upgrade(Upgrade::Done done);
-  void pay_reload(const UpgradeReport& report);
-  [[nodiscard]] Upgrade::House house();
-  [[nodiscard]] std::vector<Bequest> bequests() const;
-  void hand_over(const UpgradeReport& report, net::OwnedDescriptor channel);
+  void tell(log::LogLevel level, const std::vector<std::string>& lines);
+  void upgrade(upgrade::Upgrade::Done done);
+  void pay_reload(const upgrade::UpgradeReport& report);
+  [[nodiscard]] upgrade::Upgrade::Callbacks callbacks();
+  [[nodiscard]] std::vector<upgrade::ListenerSockets> listener_sockets() const;
+  void hand_over(const upgrade::UpgradeReport& report, net::OwnedDescriptor channel);
   void take_over();
-  [[nodiscard]] Arrivals::House predecessor();
+  [[nodiscard]] upgrade::HandoffReceiver::Callbacks predecessor();
   void lose_connection(const char* why);
-  void change_held(const std::vector<std::string>& lines);
+  void change_foreign_permits(const std::vector<std::string>& lines);
   [[nodiscard]] std::uint64_t decided_apart() const;
   void drain();
   void end_control(std::chrono::steady_clock::time_point latest);
@@ -109,15 +110,15 @@ class Program {
   [[nodiscard]] limit::Snapshot here_and_now() const;
   void start_supervision();
 
-  Settings settings_;          // in use
-  const Settings begun_with_;  // at the start; keys that cannot change refer to it
+  config::Settings settings_;          // in use
+  const config::Settings begun_with_;  // at the start; keys that cannot change refer to it
   net::asio::io_context control_{1};
   // Must be created before the first thread, which is the log's.
   Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}};
-  Log log_;
-  AccessLog access_log_;
-  PassedSockets passed_;
-  Takeover* const takeover_;
+  log::Log log_;
+  log::AccessLog access_log_;
+  upgrade::PassedSockets passed_;
+  upgrade::Takeover* const takeover_;
   SnapshotFile snapshot_;
   // Moves times of an earlier process to this process's clock.
   const base::Duration shift_;
@@ -127,23 +128,23 @@ class Program {
   policy::NamingKeys names_;
   bool names_agreed_;  // names_.shared is from the configuration, the process before, or Redis
   limit::KeyTable table_;
-  Editions editions_;
-  limit::HeldElsewhere held_elsewhere_{table_};  // by the process before this one
-  HeldNews held_news_{control_.get_executor(), table_};
+  ConfigSnapshots config_snapshots_;
+  limit::ForeignPermits foreign_permits_{table_};  // by the process before this one
+  upgrade::PermitChanges permit_changes_{control_.get_executor(), table_};
   const unsigned worker_count_;
   proxy::SharedQueue queue_;
   proxy::InFlight in_flight_;
-  proxy::Crowd crowd_;
+  proxy::ConnectionsPerIp connections_per_ip_;
   proxy::BodyMemory body_memory_;
   upstream::Prober prober_;
   upstream::Resolver resolver_;
   redis::LastRefunds redis_refunds_;
-  std::optional<redis::UnitLeases> redis_units_;
+  std::optional<redis::SharedGrants> shared_grants_;
   std::optional<redis::SharedSecret> shared_secret_;  // absent if key_secret is set or no rule needs Redis
   proxy::Shared shared_;
   net::Timer drain_deadline_{control_.get_executor()};
   net::Timer sweep_timer_{control_.get_executor()};
-  std::optional<Departures> departures_;  // set after another process has taken over
+  std::optional<upgrade::HandoffSender> handoff_sender_;  // set after another process has taken over
   std::vector<std::unique_ptr<WorkerThread>> workers_;
   std::optional<Listeners> listeners_;
   ClientFiles client_files_{control_.get_executor(), log_,
@@ -155,14 +156,14 @@ class Program {
   std::unique_ptr<admin::Server> admin_;
   Supervision supervision_{control_.get_executor(), notify_environment(), log_};
   Reloading reloading_;
-  Upgrade upgrade_;
-  std::optional<Arrivals> arrivals_;  // connections of the process before this one
-  bool reload_owed_ = false;          // a signal during an upgrade asked for a reload
+  upgrade::Upgrade upgrade_;
+  std::optional<upgrade::HandoffReceiver> handoff_receiver_;  // connections of the process before this one
+  bool reload_owed_ = false;                                  // a signal during an upgrade asked for a reload
   bool draining_ = false;
   bool told_to_end_ = false;  // a signal came while this process drains after a takeover
-  std::uint64_t upgraded_ = takeover_ != nullptr ? takeover_->legacy().upgraded + 1 : 0;
+  std::uint64_t upgraded_ = takeover_ != nullptr ? takeover_->carried_state().upgraded + 1 : 0;
   std::uint64_t connections_lost_ = 0;  // lost on the way from the process before this one
-  std::uint64_t failed_before_ = takeover_ != nullptr ? takeover_->legacy().failed : 0;
+  std::uint64_t failed_before_ = takeover_ != nullptr ? takeover_->carried_state().failed : 0;
 };
 
-}  // namespace weir::app
+}  // namespace weir::server

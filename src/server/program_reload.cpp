@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-namespace weir::app {
+namespace weir::server {
 
 // Reloads unless an upgrade is under way, whose new process may have read the file before it changed. Then a
 // caller with `done` must ask again. A signal is remembered (see upgrade()).
@@ -29,7 +29,7 @@ void Program::reload(Reloading::Done done) {
 }
 
 // Logs at most kMost lines, because the log accepts a hundred lines a second and other parts log too.
-void Program::tell(LogLevel level, const std::vector<std::string>& lines) {
+void Program::tell(log::LogLevel level, const std::vector<std::string>& lines) {
   constexpr std::size_t kMost = 30;
   for (std::size_t i = 0; i < std::min(kMost, lines.size()); ++i) log_.write(level, "reload: " + lines[i]);
   if (lines.size() > kMost)
@@ -42,8 +42,8 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
   report.mistakes = std::move(fresh.mistakes);
   const auto refuse = [&](std::string why) {
     report.mistakes.push_back(std::move(why));
-    tell(LogLevel::Error, report.mistakes);
-    log_.write_always(LogLevel::Error, "reload: the configuration stays as it was");
+    tell(log::LogLevel::Error, report.mistakes);
+    log_.write_always(log::LogLevel::Error, "reload: the configuration stays as it was");
     return report;
   };
   if (draining_) return refuse("weir is stopping");
@@ -59,7 +59,7 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
   tidy();
   for (const auto& line : fresh.unknown) log_.warning("reload: " + line);
   auto files = ClientFiles::uses_in(*fresh.settings);
-  auto draft = make_edition(*fresh.settings, std::move(fresh.servers));
+  auto draft = make_config_snapshot(*fresh.settings, std::move(fresh.servers));
   if (!draft) return refuse(draft.error().message);
   report.changes = std::move(draft->changes);
   std::move(fresh.differences.begin(), fresh.differences.end(), std::back_inserter(report.changes));
@@ -68,35 +68,35 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
 }
 
 // Only a lack of memory can make this function fail.
-void Program::put_in_force(Settings settings, const Editions::Draft& draft,
+void Program::put_in_force(config::Settings settings, const ConfigSnapshots::Draft& draft,
                            std::vector<Listeners::Wanted> listeners, std::vector<ClientFiles::Use> files,
                            ReloadReport& report) {
   settings_ = std::move(settings);
   make_room_for_counters();
-  const auto edition = editions_.put_in_force(draft);
+  const auto config_snapshot = config_snapshots_.put_in_force(draft);
   in_flight_.set_most(settings_.server.max_in_flight);
-  crowd_.set_most(settings_.server.max_connections_per_ip);
+  connections_per_ip_.set_most(settings_.server.max_connections_per_ip);
   body_memory_.set_most(settings_.server.max_body_memory);
   log_.set_level(settings_.log.level);
-  for (const auto& worker : workers_) worker->begin(edition);
+  for (const auto& worker : workers_) worker->begin(config_snapshot);
   for (auto& change : listeners_->put_in_force(std::move(listeners), most_sessions()))
     report.changes.push_back(std::move(change));
   listeners_->look_at_certificates();
   listeners_->look_at_certificates_every(settings_.server.certificate_check);
-  prober_.watch(edition->fleets);
-  resolver_.watch(edition->fleets);
+  prober_.watch(config_snapshot->server_groups);
+  resolver_.watch(config_snapshot->server_groups);
   if (admin_) admin_->renew(sources());
   alerts_->change(settings_.alerts, sources());
-  table_.put_in_order(clock_.now());
+  table_.migrate_cells(clock_.now());
   for (const auto& warning : settings_.warnings) {
     log_.warning(warning.where + ": " + warning.what);
     report.warnings.push_back(warning.where + ": warning: " + warning.what);
   }
-  tell(LogLevel::Info, report.changes);
+  tell(log::LogLevel::Info, report.changes);
   client_files_.watch(std::move(files));
   for (auto& line : client_files_.look()) report.changes.push_back(std::move(line));
   client_files_.look_every(settings_.server.certificate_check);
-  log_.write_always(LogLevel::Info, "reload: the configuration was read anew");
+  log_.write_always(log::LogLevel::Info, "reload: the configuration was read anew");
 }
 
 // Present requests and tunnels continue with the old files. The Redis connections check their files
@@ -109,17 +109,17 @@ base::Result<void> Program::take_up(const std::vector<const ClientFiles::Use*>& 
     if (use->kind == ClientFiles::Kind::Webhooks) alerts_->read_authorities();
   }
   if (upstreams.empty()) return {};
-  const auto draft = editions_.with_tls_read_again(upstreams);
+  const auto draft = config_snapshots_.with_tls_read_again(upstreams);
   if (!draft) return draft.error();
-  const auto edition = editions_.put_in_force(*draft);
-  for (const auto& worker : workers_) worker->begin(edition);
-  prober_.watch(edition->fleets);
-  resolver_.watch(edition->fleets);
+  const auto config_snapshot = config_snapshots_.put_in_force(*draft);
+  for (const auto& worker : workers_) worker->begin(config_snapshot);
+  prober_.watch(config_snapshot->server_groups);
+  resolver_.watch(config_snapshot->server_groups);
   return {};
 }
 
 void Program::make_room_for_counters() {
-  for (const auto& worker : workers_) worker->counters().make_room(editions_.shape());
+  for (const auto& worker : workers_) worker->counters().make_room(config_snapshots_.shape());
 }
 
 // Frees what no request needs any more.
@@ -127,7 +127,7 @@ void Program::tidy() {
   make_room_for_counters();  // a rejected draft may have added labels too
   std::vector<observe::Counters*> counters;
   for (const auto& worker : workers_) counters.push_back(&worker->counters());
-  editions_.tidy(counters, held_elsewhere_.rules());
+  config_snapshots_.tidy(counters, foreign_permits_.rules());
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

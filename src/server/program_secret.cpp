@@ -2,20 +2,20 @@
 
 #include "weir/config/settings_needs.hpp"
 
-namespace weir::app {
+namespace weir::server {
 
-base::Result<Editions::Draft> Program::make_edition(const Settings& settings,
-                                                    std::vector<std::vector<upstream::Server>> servers) {
-  auto draft = editions_.make(settings, std::move(servers), names_);
-  if (draft) draft->edition->config.names_agreed = names_agreed_;
+base::Result<ConfigSnapshots::Draft> Program::make_config_snapshot(
+    const config::Settings& settings, std::vector<std::vector<upstream::Server>> servers) {
+  auto draft = config_snapshots_.make(settings, std::move(servers), names_);
+  if (draft) draft->config_snapshot->config.names_agreed = names_agreed_;
   return draft;
 }
 
 // Starts to learn the secret. Without key_secret, all weirs of one Redis share a secret that Redis keeps.
 void Program::start_shared_secret() {
-  if (!needs_redis(begun_with_) || !begun_with_.state.key_secret.empty()) return;
+  if (!config::needs_redis(begun_with_) || !begun_with_.state.key_secret.empty()) return;
   const auto say = [this](redis::LogLevel level, const std::string& line) {
-    log_.write(level == redis::LogLevel::Warning ? LogLevel::Warning : LogLevel::Info, line);
+    log_.write(level == redis::LogLevel::Warning ? log::LogLevel::Warning : log::LogLevel::Info, line);
   };
   shared_secret_.emplace(control_.get_executor(), *begun_with_.state.redis, names_.shared, say,
                          [this](const base::SipKey& secret) { take_secret(secret); });
@@ -27,10 +27,10 @@ void Program::take_secret(const base::SipKey& secret) {
   if (names_agreed_ && names_.shared == secret) return;
   auto names = names_;
   names.shared = secret;
-  const auto edition = editions_.put_in_force(editions_.renamed(names));
+  const auto config_snapshot = config_snapshots_.put_in_force(config_snapshots_.renamed(names));
   names_ = names;
   names_agreed_ = true;
-  for (const auto& worker : workers_) worker->begin(edition);
+  for (const auto& worker : workers_) worker->begin(config_snapshot);
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

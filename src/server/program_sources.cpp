@@ -6,7 +6,7 @@
 #include <chrono>
 #include <utility>
 
-namespace weir::app {
+namespace weir::server {
 
 admin::Sources Program::sources() {
   admin::Sources sources;
@@ -14,13 +14,14 @@ admin::Sources Program::sources() {
   sources.started = started_;
   sources.now = [this] { return clock_.now(); };
   for (const auto& worker : workers_) sources.counters.push_back(&worker->counters());
-  sources.routes = editions_.route_names();
-  for (const auto& rule : editions_.current().config.rules) sources.rules.push_back(admin::describe(rule));
-  sources.upstreams = editions_.upstream_names();
+  sources.routes = config_snapshots_.route_names();
+  for (const auto& rule : config_snapshots_.current().config.rules)
+    sources.rules.push_back(admin::describe(rule));
+  sources.upstreams = config_snapshots_.upstream_names();
   sources.servers = [this] { return servers(); };
   sources.resolves = [this] { return resolves(); };
   sources.key_table = [this] { return table_.stats(); };
-  sources.limits = [this] { return std::pair(editions_.limits(), limit::Limiters::kMost); };
+  sources.limits = [this] { return std::pair(config_snapshots_.limits(), limit::Limiters::kMost); };
   sources.process = [this] { return process_.read(); };
   sources.log_lines_lost = [this] { return access_log_.lost(); };
   sources.load = [this] { return load(); };
@@ -33,7 +34,7 @@ admin::Sources Program::sources() {
   if (!settings_.alerts.empty()) sources.alerts = [this] { return alerts_->figures(); };
   sources.alert_faults = [this] { return alerts_->faults(); };
   add_questions(sources);
-  if (needs_redis(begun_with_)) add_redis(sources);
+  if (config::needs_redis(begun_with_)) add_redis(sources);
   return sources;
 }
 
@@ -56,10 +57,10 @@ void Program::add_questions(admin::Sources& sources) {
     return admin::UpgradeFigures{
         .ok = upgraded_, .failed = failed_before_ + upgrade_.failed(), .lost = connections_lost_};
   };
-  sources.longest_upgrade = longest_upgrade(settings_);
+  sources.longest_upgrade = config::longest_upgrade(settings_);
   sources.upgrade = [this](const std::string& peer, admin::UpgradeDone done) {
     log_.audit("admin: " + peer + " asks for a new process to take over");
-    upgrade([told = std::move(done)](const UpgradeReport& report) {
+    upgrade([told = std::move(done)](const upgrade::UpgradeReport& report) {
       told({.fault = report.fault,
             .process = report.successor,
             .keys = report.keys,
@@ -68,8 +69,10 @@ void Program::add_questions(admin::Sources& sources) {
             .paused = report.paused});
     });
   };
-  sources.explain = [this](policy::Inquiry inquiry) { return inspector_.explain(std::move(inquiry)); };
-  sources.keys = [this](admin::KeyQuestion question) { return inspector_.keys(std::move(question)); };
+  sources.explain = [this](policy::ExplainRequest explain_request) {
+    return inspector_.explain(std::move(explain_request));
+  };
+  sources.keys = [this](admin::KeyRequest question) { return inspector_.keys(std::move(question)); };
   if (begun_with_.admin.top != 0)
     sources.top = [this](limit::RuleIndex label) { return std::pair(top_clients(label), clock_.now()); };
 }
@@ -84,9 +87,9 @@ std::optional<observe::TopOfRule> Program::top_clients(limit::RuleIndex label) c
 }
 
 void Program::add_redis(admin::Sources& sources) {
-  if (redis_units_)
+  if (shared_grants_)
     sources.leases = [this] {
-      const auto stats = redis_units_->stats();
+      const auto stats = shared_grants_->stats();
       return admin::LeaseFigures{.taken = stats.taken,
                                  .spent = stats.spent,
                                  .put_back = stats.put_back,
@@ -114,10 +117,10 @@ void Program::add_redis(admin::Sources& sources) {
 
 std::vector<admin::ServerFigures> Program::servers() const {
   std::vector<admin::ServerFigures> figures;
-  for (const auto& fleet : editions_.current().fleets)
-    for (std::size_t at = 0; at < fleet->size(); ++at) {
-      const auto& member = fleet->member(at);
-      figures.push_back({.upstream = fleet->settings().name,
+  for (const auto& server_group : config_snapshots_.current().server_groups)
+    for (std::size_t at = 0; at < server_group->size(); ++at) {
+      const auto& member = server_group->member(at);
+      figures.push_back({.upstream = server_group->settings().name,
                          .server = member.name(),
                          .healthy = member.serves(),
                          .ejections = member.ejections()});
@@ -143,7 +146,7 @@ std::vector<std::pair<const char*, double>> Program::load() {
     for (const auto& worker : workers_) most = std::max(most, worker->load().part(kind));
     return most;
   };
-  if (editions_.current().config.elastic)
+  if (config_snapshots_.current().config.elastic)
     for (const auto kind : {LoadKind::Lag, LoadKind::Cpu}) load.emplace_back(name(kind), busiest(kind));
   load.emplace_back(name(LoadKind::Queue), queue_.fullness());
   load.emplace_back(name(LoadKind::InFlight), std::min(1.0, in_flight_.fullness()));
@@ -151,7 +154,7 @@ std::vector<std::pair<const char*, double>> Program::load() {
 }
 
 Inspector::Moment Program::moment() {
-  return {[this] { return editions_.configuration(); }, [this] { return system_load(); },
+  return {[this] { return config_snapshots_.configuration(); }, [this] { return system_load(); },
           [this](limit::RuleIndex label) { return top_clients(label); }};
 }
 
@@ -163,7 +166,7 @@ double Program::system_load() {
 }
 
 admin::Readiness Program::readiness() const {
-  if (draining_ && !departures_) return {.ready = false, .detail = "draining"};
+  if (draining_ && !handoff_sender_) return {.ready = false, .detail = "draining"};
   const auto waiting = std::find_if(workers_.begin(), workers_.end(),
                                     [](const auto& worker) { return worker->waits_for_redis(); });
   if (waiting != workers_.end())
@@ -187,4 +190,4 @@ std::string Program::why_not_redis(const WorkerThread& worker) const {
   return why;
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -11,13 +11,13 @@
 #include <thread>
 #include <utility>
 
-namespace weir::app {
+namespace weir::server {
 
 // A refused upgrade calls `done` at once with the reason.
-void Program::upgrade(Upgrade::Done done) {
+void Program::upgrade(upgrade::Upgrade::Done done) {
   const auto refuse = [&](const char* why) {
     log_.error(std::string("upgrade: ") + why);
-    UpgradeReport report;
+    upgrade::UpgradeReport report;
     report.fault = why;
     if (done) done(report);
   };
@@ -25,7 +25,7 @@ void Program::upgrade(Upgrade::Done done) {
   if (reloading_.is_under_way()) return refuse("the configuration is being read anew: ask again");
   if (!readiness().ready) return refuse("weir does not serve yet");
   upgrade_.begin({.start = settings_.server.upgrade_timeout, .pause = settings_.server.upgrade_pause},
-                 [this, told = std::move(done)](const UpgradeReport& report) {
+                 [this, told = std::move(done)](const upgrade::UpgradeReport& report) {
                    if (told) told(report);
                    if (std::exchange(reload_owed_, false)) pay_reload(report);
                  });
@@ -33,51 +33,53 @@ void Program::upgrade(Upgrade::Done done) {
 
 // Does the reload that a signal asked for during the upgrade. The process that serves now reads the file
 // again.
-void Program::pay_reload(const UpgradeReport& report) {
+void Program::pay_reload(const upgrade::UpgradeReport& report) {
   if (!report.ok()) return reload({});
   log_.info("reload: process " + std::to_string(report.successor) + " is told to read the file anew");
   ::kill(report.successor, SIGHUP);
 }
 
-Upgrade::House Program::house() {
-  return {
-      .legacy =
-          [this] {
-            return Legacy{.clock = clock_.offset(),
-                          .table = names_.table,
-                          .shared = names_agreed_ ? names_.shared : base::SipKey{},
-                          .upgraded = upgraded_,
-                          .failed = failed_before_ + upgrade_.failed()};
-          },
-      .bequests = [this] { return bequests(); },
-      .pause =
-          [this](const std::function<void()>& done) {
-            const auto left = std::make_shared<std::atomic<std::size_t>>(workers_.size());
-            for (const auto& worker : workers_)
-              worker->pause([left, done] {
-                if (--*left == 0) done();
-              });
-          },
-      .resume =
-          [this] {
-            held_news_.stop();
-            for (const auto& worker : workers_) worker->resume();
-          },
-      .state =
-          [this] {
-            const auto rules = editions_.saved_rules();
-            auto state = write_state(table_, here_and_now(), rules);
-            if (state) state->held = held_news_.begin(rules);
-            return state;
-          },
-      .announce = [this](pid_t successor) { supervision_.hand_over(successor); },
-      .alerts = [this](const std::vector<std::string>& voices) { return lines_of(alerts_->retire(voices)); },
-      .hand_over = [this](const UpgradeReport& report,
-                          net::OwnedDescriptor channel) { hand_over(report, std::move(channel)); }};
+upgrade::Upgrade::Callbacks Program::callbacks() {
+  return {.carried_state =
+              [this] {
+                return upgrade::CarriedState{.clock = clock_.offset(),
+                                             .table = names_.table,
+                                             .shared = names_agreed_ ? names_.shared : base::SipKey{},
+                                             .upgraded = upgraded_,
+                                             .failed = failed_before_ + upgrade_.failed()};
+              },
+          .listener_sockets = [this] { return listener_sockets(); },
+          .pause =
+              [this](const std::function<void()>& done) {
+                const auto left = std::make_shared<std::atomic<std::size_t>>(workers_.size());
+                for (const auto& worker : workers_)
+                  worker->pause([left, done] {
+                    if (--*left == 0) done();
+                  });
+              },
+          .resume =
+              [this] {
+                permit_changes_.stop();
+                for (const auto& worker : workers_) worker->resume();
+              },
+          .state =
+              [this] {
+                const auto rules = config_snapshots_.saved_rules();
+                auto state = upgrade::write_state(table_, here_and_now(), rules);
+                if (state) state->held = permit_changes_.begin(rules);
+                return state;
+              },
+          .announce = [this](pid_t successor) { supervision_.hand_over(successor); },
+          .alerts =
+              [this](const std::vector<std::string>& alert_ids) {
+                return upgrade::lines_of(alerts_->retire(alert_ids));
+              },
+          .hand_over = [this](const upgrade::UpgradeReport& report,
+                              net::OwnedDescriptor channel) { hand_over(report, std::move(channel)); }};
 }
 
-std::vector<Bequest> Program::bequests() const {
-  std::vector<Bequest> all;
+std::vector<upgrade::ListenerSockets> Program::listener_sockets() const {
+  std::vector<upgrade::ListenerSockets> all;
   for (auto& [address, sockets] : listeners_->sockets())
     all.push_back({"listener", std::move(address), std::move(sockets)});
   if (admin_) all.push_back({"admin", begun_with_.admin.address->to_string(), admin_->sockets()});
@@ -85,27 +87,28 @@ std::vector<Bequest> Program::bequests() const {
 }
 
 // Finishes what was begun. From now on only the other process writes the state to disk.
-void Program::hand_over(const UpgradeReport& report, net::OwnedDescriptor channel) {
-  departures_.emplace(std::move(channel));
+void Program::hand_over(const upgrade::UpgradeReport& report, net::OwnedDescriptor channel) {
+  handoff_sender_.emplace(std::move(channel));
   log_.write_always(
-      LogLevel::Info,
+      log::LogLevel::Info,
       "upgrade: process " + std::to_string(report.successor) + " has taken over, with the state of " +
-          kept_in_words(report.keys, report.changed, report.left_out) + "; requests waited " +
+          upgrade::kept_in_words(report.keys, report.changed, report.left_out) + "; requests waited " +
           std::to_string(std::chrono::ceil<std::chrono::milliseconds>(report.paused).count()) + " ms");
   if (admin_) admin_->retire();
   if (shared_secret_) shared_secret_->stop();
   listeners_->close();
-  for (const auto& worker : workers_) worker->retire(*departures_);
-  held_news_.tell([this](const std::vector<std::string>& lines) { departures_->tell_held(lines); });
+  for (const auto& worker : workers_) worker->retire(*handoff_sender_);
+  permit_changes_.tell(
+      [this](const std::vector<std::string>& lines) { handoff_sender_->report_permits(lines); });
   drain();
 }
 
 // Changes the permits that the previous process holds. Ignores rules that no longer exist.
-void Program::change_held(const std::vector<std::string>& lines) {
+void Program::change_foreign_permits(const std::vector<std::string>& lines) {
   for (const auto& text : lines) {
-    const auto line = held_line_of(text);
-    const auto place = line ? editions_.place_of(line->rule, line->key) : std::nullopt;
-    if (place) held_elsewhere_.change(*place, line->units, clock_.now());
+    const auto line = upgrade::permit_change_of(text);
+    const auto place = line ? config_snapshots_.charge_for(line->rule, line->key) : std::nullopt;
+    if (place) foreign_permits_.change(*place, line->units, clock_.now());
   }
 }
 
@@ -123,26 +126,26 @@ void Program::take_over() {
   const auto waits = [](const auto& worker) { return worker->waits_for_redis(); };
   while (std::any_of(workers_.begin(), workers_.end(), waits)) std::this_thread::sleep_for(kLook);
   const auto state = takeover_->await_state();
-  const auto restored =
-      need(read_state(state.file.get(), editions_.saved_rules(), {clock_.now(), shift_}, table_,
-                      [this](const limit::FormerRule& former) { return editions_.adopt(former); }));
-  change_held(state.held);
-  const auto places = held_elsewhere_.units();
+  const auto restored = need(upgrade::read_state(
+      state.file.get(), config_snapshots_.saved_rules(), {clock_.now(), shift_}, table_,
+      [this](const limit::FormerRule& former) { return config_snapshots_.adopt(former); }));
+  change_foreign_permits(state.held);
+  const auto places = foreign_permits_.units();
   takeover_->await_word_to_open(restored);
   for (const auto& worker : workers_) worker->open();
-  auto succession = takeover_->await_succession(alerts_->voices());
+  auto succession = takeover_->await_handoff_channel(alerts_->alert_ids());
   takeover_->remove_files_of_rest();
-  auto alerts = alerts_of(succession.alerts);
+  auto alerts = upgrade::alerts_of(succession.alerts);
   for (auto& alert : alerts) alert.since += shift_;
   alerts_->go_on(alerts);
-  arrivals_.emplace(control_.get_executor(), std::move(succession.channel), predecessor());
+  handoff_receiver_.emplace(control_.get_executor(), std::move(succession.channel), predecessor());
   auto line = "upgrade: took over, with the state of " +
-              kept_in_words(restored.keys, restored.changed, restored.left_out);
+              upgrade::kept_in_words(restored.keys, restored.changed, restored.left_out);
   if (places != 0) line += "; " + std::to_string(places) + " units of concurrency are held by the one before";
   if (shift_.count() != 0)
     line += "; moved by " + std::to_string(std::chrono::round<std::chrono::seconds>(shift_).count()) +
             " s, because the machine's clock was set";
-  log_.write_always(LogLevel::Info, line);
+  log_.write_always(log::LogLevel::Info, line);
 }
 
 void Program::lose_connection(const char* why) {
@@ -151,22 +154,23 @@ void Program::lose_connection(const char* why) {
 }
 
 // Handles what the previous process sends until it ends.
-Arrivals::House Program::predecessor() {
+upgrade::HandoffReceiver::Callbacks Program::predecessor() {
   return {.take =
-              [this](ArrivedConnection arrived) {
-                if (!departures_) return listeners_->adopt(std::move(arrived));
+              [this](upgrade::ReceivedConnection arrived) {
+                if (!handoff_sender_) return listeners_->adopt(std::move(arrived));
                 // A process that has handed over itself passes the connection on to the next process.
-                if (departures_->take(arrived.socket.get(), arrived.listener, arrived.introduction,
-                                      arrived.unread) != proxy::Passed::Yes)
+                if (handoff_sender_->take(arrived.socket.get(), arrived.listener, arrived.connection_info,
+                                          arrived.unread) != proxy::HandoffResult::Yes)
                   lose_connection("the next process does not take it");
               },
           .lost = [this] { lose_connection("there are no descriptors left"); },
-          .change_held = [this](const std::vector<std::string>& lines) { change_held(lines); },
+          .change_foreign_permits =
+              [this](const std::vector<std::string>& lines) { change_foreign_permits(lines); },
           .ended =
               [this] {
-                held_elsewhere_.give_back_all(clock_.now());
+                foreign_permits_.give_back_all(clock_.now());
                 tidy();
               }};
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

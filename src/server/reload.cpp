@@ -1,7 +1,7 @@
 #include "weir/server/reload.hpp"
 
 #include "weir/config/differences.hpp"
-#include "weir/config/places.hpp"
+#include "weir/config/locations.hpp"
 
 #include <exception>
 #include <memory>
@@ -10,20 +10,20 @@
 
 #include <boost/asio/post.hpp>
 
-namespace weir::app {
+namespace weir::server {
 
-FreshConfiguration read_configuration(const std::string& file, const Settings& in_force) {
+FreshConfiguration read_configuration(const std::string& file, const config::Settings& in_force) {
   FreshConfiguration fresh;
   try {
-    auto settings = load_settings(file);
-    auto found = look_up_servers(settings);
+    auto settings = config::load_settings(file);
+    auto found = config::look_up_servers(settings);
     fresh.mistakes = std::move(found.mistakes);
     fresh.servers = std::move(found.servers);
     fresh.unknown = std::move(found.unknown);
     if (!fresh.mistakes.empty()) return fresh;
-    fresh.differences = differences(describe(in_force), describe(settings));
+    fresh.differences = config::differences(describe(in_force), describe(settings));
     fresh.settings = std::move(settings);
-  } catch (const ConfigError& error) {
+  } catch (const config::ConfigError& error) {
     fresh.mistakes = error.mistakes();
   } catch (const std::exception& error) {
     fresh.mistakes = {file + ": " + error.what()};
@@ -31,7 +31,7 @@ FreshConfiguration read_configuration(const std::string& file, const Settings& i
   return fresh;
 }
 
-Reloading::Reloading(net::asio::io_context& control, std::string file, const Settings& in_force,
+Reloading::Reloading(net::asio::io_context& control, std::string file, const config::Settings& in_force,
                      std::function<ReloadReport(FreshConfiguration)> apply)
     : control_(control), file_(std::move(file)), in_force_(in_force), apply_(std::move(apply)) {}
 
@@ -84,4 +84,4 @@ void Reloading::finish(const ReloadReport& report) {
   begin();
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -2,7 +2,7 @@
 
 #include "server/program.hpp"
 
-#include "weir/config/places.hpp"
+#include "weir/config/locations.hpp"
 
 #include <csignal>
 #include <cstdio>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::app {
+namespace weir::server {
 
 namespace {
 
@@ -23,10 +23,10 @@ std::string first_of(const std::vector<std::string>& mistakes) {
 }
 
 // `takes_over`: a running weir has the addresses. It continues if this process does not start.
-LookedUp servers_of(const Settings& settings, bool takes_over) {
-  auto found = look_up_servers(settings);
-  if (!found.mistakes.empty()) throw CannotStart(first_of(found.mistakes));
-  if (takes_over && !found.unknown.empty()) throw CannotStart(first_of(found.unknown));
+config::LookupResult servers_of(const config::Settings& settings, bool takes_over) {
+  auto found = config::look_up_servers(settings);
+  if (!found.mistakes.empty()) throw config::CannotStart(first_of(found.mistakes));
+  if (takes_over && !found.unknown.empty()) throw config::CannotStart(first_of(found.unknown));
   return found;
 }
 
@@ -38,15 +38,15 @@ int run(const std::string& file) {
   // These signals must not end the process before it handles them. Blocked signals are still delivered to
   // signalfd.
   for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
-  auto passed = PassedSockets::of_environment();
-  std::unique_ptr<Takeover> takeover;
+  auto passed = upgrade::PassedSockets::of_environment();
+  std::unique_ptr<upgrade::Takeover> takeover;
   try {
-    takeover = Takeover::of_environment();
-    const auto settings = load_settings(file);
+    takeover = upgrade::Takeover::of_environment();
+    const auto settings = config::load_settings(file);
     Program program(settings, servers_of(settings, takeover != nullptr), file, std::move(passed),
                     takeover.get());
     return program.serve();
-  } catch (const ConfigError& error) {
+  } catch (const config::ConfigError& error) {
     if (takeover) takeover->fail(first_of(error.mistakes()));
     throw;
   } catch (const std::exception& error) {
@@ -56,4 +56,4 @@ int run(const std::string& file) {
   }
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -1,9 +1,9 @@
-#include "server/editions.hpp"
+#include "server/config_snapshots.hpp"
 
 #include "weir/config/settings_needs.hpp"
 #include "weir/proxy/worker.hpp"
 
-namespace weir::app {
+namespace weir::server {
 
 namespace {
 
@@ -43,7 +43,7 @@ class Comparison {
 
 }  // namespace
 
-std::vector<std::string> find_unchangeable(const Settings& running, const Settings& wanted,
+std::vector<std::string> find_unchangeable(const config::Settings& running, const config::Settings& wanted,
                                            const std::string& file) {
   Comparison comparison(file);
   comparison.same("server.workers", std::size_t{running.server.workers}, std::size_t{wanted.server.workers});
@@ -59,11 +59,11 @@ std::vector<std::string> find_unchangeable(const Settings& running, const Settin
   comparison.same("state.memory.snapshot", running.state.snapshot, wanted.state.snapshot);
   comparison.same_unsaid("state.key_secret", running.state.key_secret, wanted.state.key_secret);
   comparison.same_unsaid("state.redis", running.state.redis, wanted.state.redis);
-  if (!needs_redis(running) && needs_redis(wanted))
+  if (!config::needs_redis(running) && config::needs_redis(wanted))
     comparison.mistake("rule.store", "found the first rule that keeps its state in Redis");
-  if (!takes_leases(running) && takes_leases(wanted))
+  if (!config::takes_leases(running) && config::takes_leases(wanted))
     comparison.mistake("rule.lease", "found the first rule that takes units in advance");
   return std::move(comparison).mistakes();
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -2,31 +2,31 @@
 
 #include <sstream>
 
-namespace weir::app {
+namespace weir::upgrade {
 
 // Returns "VOICE FIRING UNSAID SINCE SEEN" for each alert: 0 or 1 twice, microseconds since the epoch, and a
 // count.
-std::vector<std::string> lines_of(const std::vector<admin::AlertStanding>& alerts) {
+std::vector<std::string> lines_of(const std::vector<admin::AlertState>& alerts) {
   std::vector<std::string> lines;
   lines.reserve(alerts.size());
   for (const auto& alert : alerts)
-    lines.push_back(alert.voice + (alert.firing ? " 1" : " 0") + (alert.unsaid ? " 1 " : " 0 ") +
+    lines.push_back(alert.alert_id + (alert.firing ? " 1" : " 0") + (alert.unsaid ? " 1 " : " 0 ") +
                     std::to_string(alert.since.time_since_epoch().count()) + " " +
                     std::to_string(alert.seen));
   return lines;
 }
 
-std::vector<admin::AlertStanding> alerts_of(const std::vector<std::string>& lines) {
-  std::vector<admin::AlertStanding> alerts;
+std::vector<admin::AlertState> alerts_of(const std::vector<std::string>& lines) {
+  std::vector<admin::AlertState> alerts;
   for (const auto& line : lines) {
     std::istringstream words(line);
-    admin::AlertStanding alert;
+    admin::AlertState alert;
     base::Duration::rep since = 0;
-    if (!(words >> alert.voice >> alert.firing >> alert.unsaid >> since >> alert.seen)) continue;
+    if (!(words >> alert.alert_id >> alert.firing >> alert.unsaid >> since >> alert.seen)) continue;
     alert.since = base::TimePoint(base::Duration(since));
     alerts.push_back(std::move(alert));
   }
   return alerts;
 }
 
-}  // namespace weir::app
+}  // namespace weir::upgrade

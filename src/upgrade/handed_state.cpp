@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::upgrade {
 
 namespace {
 
@@ -75,4 +75,4 @@ std::string kept_in_words(std::uint64_t keys, std::uint64_t changed, std::uint64
   return words;
 }
 
-}  // namespace weir::app
+}  // namespace weir::upgrade

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::upgrade {
 
 namespace {
 
@@ -88,4 +88,4 @@ std::vector<std::string> PassedSockets::unclaimed() const {
   return places;
 }
 
-}  // namespace weir::app
+}  // namespace weir::upgrade

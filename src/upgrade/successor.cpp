@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::upgrade {
 
 namespace {
 
@@ -127,4 +127,4 @@ std::string end_successor(pid_t successor) {
   return "it was ended by signal " + std::to_string(WTERMSIG(status));
 }
 
-}  // namespace weir::app
+}  // namespace weir::upgrade

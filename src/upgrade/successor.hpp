@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-namespace weir::app {
+namespace weir::upgrade {
 
 // Starts the process. Its descriptor `channel` has the number in Takeover::kVariable. No signal is blocked,
 // and WATCHDOG_PID is not passed on. Blocks until the process runs or has failed to start.
@@ -20,4 +20,4 @@ namespace weir::app {
 // status 2".
 [[nodiscard]] std::string end_successor(pid_t successor);
 
-}  // namespace weir::app
+}  // namespace weir::upgrade

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::upgrade {
 
 namespace {
 
@@ -35,28 +35,28 @@ bool is_from_parent(int channel) {
 
 }  // namespace
 
-std::vector<std::string> lines_of(const Legacy& legacy) {
+std::vector<std::string> lines_of(const CarriedState& carried_state) {
   return {kProtocol,
-          std::to_string(legacy.clock.count()),
-          std::to_string(legacy.table.k0),
-          std::to_string(legacy.table.k1),
-          std::to_string(legacy.shared.k0),
-          std::to_string(legacy.shared.k1),
-          std::to_string(legacy.upgraded),
-          std::to_string(legacy.failed)};
+          std::to_string(carried_state.clock.count()),
+          std::to_string(carried_state.table.k0),
+          std::to_string(carried_state.table.k1),
+          std::to_string(carried_state.shared.k0),
+          std::to_string(carried_state.shared.k1),
+          std::to_string(carried_state.upgraded),
+          std::to_string(carried_state.failed)};
 }
 
-std::optional<Legacy> legacy_of(const std::vector<std::string>& lines) {
+std::optional<CarriedState> carried_state_of(const std::vector<std::string>& lines) {
   if (lines.size() != kNumbers + 1 || lines[0] != kProtocol) return std::nullopt;
-  Legacy legacy;
+  CarriedState carried_state;
   base::Duration::rep clock = 0;
-  const bool whole = parse(lines[1], clock) && parse(lines[2], legacy.table.k0) &&
-                     parse(lines[3], legacy.table.k1) && parse(lines[4], legacy.shared.k0) &&
-                     parse(lines[5], legacy.shared.k1) && parse(lines[6], legacy.upgraded) &&
-                     parse(lines[7], legacy.failed);
+  const bool whole = parse(lines[1], clock) && parse(lines[2], carried_state.table.k0) &&
+                     parse(lines[3], carried_state.table.k1) && parse(lines[4], carried_state.shared.k0) &&
+                     parse(lines[5], carried_state.shared.k1) && parse(lines[6], carried_state.upgraded) &&
+                     parse(lines[7], carried_state.failed);
   if (!whole) return std::nullopt;
-  legacy.clock = base::Duration(clock);
-  return legacy;
+  carried_state.clock = base::Duration(clock);
+  return carried_state;
 }
 
 std::unique_ptr<Takeover> Takeover::of_environment() {
@@ -78,13 +78,13 @@ void Takeover::read_inheritance() {
     if (message.cut) {
       const std::string why = "there are not descriptors enough for the sockets that are handed over";
       fail(why);
-      throw CannotStart(why);
+      throw config::CannotStart(why);
     }
     if (message.word == "inherited") return;
     if (message.word == "hello") {
-      const auto legacy = legacy_of(message.lines);
-      if (!legacy) break;
-      legacy_ = *legacy;
+      const auto carried_state = carried_state_of(message.lines);
+      if (!carried_state) break;
+      carried_state_ = *carried_state;
     } else if (message.lines.size() == 1) {
       inherited_.push_back(
           {std::move(message.word), std::move(message.lines[0]), std::move(message.descriptors)});
@@ -92,7 +92,7 @@ void Takeover::read_inheritance() {
   }
   const std::string why = "the weir that runs hands over in a way that this one does not know: restart it";
   fail(why);
-  throw CannotStart(why);
+  throw config::CannotStart(why);
 }
 
 std::vector<net::ListeningSocket> Takeover::take(std::string_view word, const base::Endpoint& address) {
@@ -154,7 +154,7 @@ InheritedState Takeover::await_state() {
       std::move(message.lines.begin(), message.lines.end(), std::back_inserter(state.held));
   }
   if (!is_there || message.descriptors.size() != 1)
-    throw CannotStart("the weir that was to hand over is gone, or goes on");
+    throw config::CannotStart("the weir that was to hand over is gone, or goes on");
   state.file = std::move(message.descriptors.front());
   return state;
 }
@@ -165,10 +165,10 @@ void Takeover::await_word_to_open(const limit::Restored& restored) {
   if (send_message(channel_.get(), "restored", lines)) (void)await("open");
 }
 
-Succession Takeover::await_succession(const std::vector<std::string>& voices) {
-  const bool told = send_message(channel_.get(), "serving", voices);
+HandoffChannel Takeover::await_handoff_channel(const std::vector<std::string>& alert_ids) {
+  const bool told = send_message(channel_.get(), "serving", alert_ids);
   auto over = told ? await("over") : std::nullopt;
   return {std::move(channel_), over ? std::move(over->lines) : std::vector<std::string>{}};
 }
 
-}  // namespace weir::app
+}  // namespace weir::upgrade

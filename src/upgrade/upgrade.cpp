@@ -2,7 +2,7 @@
 
 #include "upgrade/successor.hpp"
 
-#include "weir/upgrade/held_news.hpp"
+#include "weir/upgrade/permit_changes.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -13,10 +13,10 @@
 #include <boost/asio/post.hpp>
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::upgrade {
 
-Upgrade::Upgrade(net::Executor control, House house, Log& log)
-    : control_(control), house_(std::move(house)), log_(log), channel_(control), deadline_(control) {}
+Upgrade::Upgrade(net::Executor control, Callbacks callbacks, log::Log& log)
+    : control_(control), callbacks_(std::move(callbacks)), log_(log), channel_(control), deadline_(control) {}
 
 Upgrade::~Upgrade() {
   if (is_under_way()) (void)end_successor(report_.successor);
@@ -47,7 +47,7 @@ void Upgrade::perform(UpgradeAct act, std::string why) {
     case UpgradeAct::Pause:
       paused_at_ = Clock::now();
       be_late_after(bounds_.pause, "it did not take over within upgrade_pause");
-      return house_.pause([this, attempt = attempt_] {
+      return callbacks_.pause([this, attempt = attempt_] {
         net::asio::post(control_, [this, attempt] {
           if (attempt == attempt_) note(UpgradeEvent::Paused);
         });
@@ -63,7 +63,7 @@ void Upgrade::perform(UpgradeAct act, std::string why) {
       return hand_over();
     case UpgradeAct::GiveUpAndResume:
       give_up(std::move(why));
-      return house_.resume();
+      return callbacks_.resume();
     case UpgradeAct::GiveUp:
       return give_up(std::move(why));
   }
@@ -82,30 +82,30 @@ void Upgrade::start() {
   const auto started = start_successor(ends->second.get());
   if (!started) return note(UpgradeEvent::Failed, started.error().message);
   report_.successor = *started;
-  log_.write_always(LogLevel::Info, "upgrade: started process " + std::to_string(*started));
+  log_.write_always(log::LogLevel::Info, "upgrade: started process " + std::to_string(*started));
   channel_.assign(ends->first.release());
-  if (!bequeath(channel_.native_handle())) return note(UpgradeEvent::Failed);
+  if (!send_listeners(channel_.native_handle())) return note(UpgradeEvent::Failed);
   be_late_after(bounds_.start, "it was not ready within upgrade_timeout");
-  await_word();
+  await_continue();
 }
 
-bool Upgrade::bequeath(int channel) {
-  if (!send_message(channel, "hello", lines_of(house_.legacy()))) return false;
-  for (const auto& bequest : house_.bequests())
-    for (std::size_t at = 0; at < bequest.sockets.size(); at += kMostDescriptors) {
-      const auto last = std::min(at + kMostDescriptors, bequest.sockets.size());
-      const std::vector<int> some(bequest.sockets.begin() + static_cast<std::ptrdiff_t>(at),
-                                  bequest.sockets.begin() + static_cast<std::ptrdiff_t>(last));
-      if (!send_message(channel, bequest.word, {bequest.address}, some)) return false;
+bool Upgrade::send_listeners(int channel) {
+  if (!send_message(channel, "hello", lines_of(callbacks_.carried_state()))) return false;
+  for (const auto& listener_set : callbacks_.listener_sockets())
+    for (std::size_t at = 0; at < listener_set.sockets.size(); at += kMostDescriptors) {
+      const auto last = std::min(at + kMostDescriptors, listener_set.sockets.size());
+      const std::vector<int> some(listener_set.sockets.begin() + static_cast<std::ptrdiff_t>(at),
+                                  listener_set.sockets.begin() + static_cast<std::ptrdiff_t>(last));
+      if (!send_message(channel, listener_set.word, {listener_set.address}, some)) return false;
     }
   return send_message(channel, "inherited");
 }
 
-void Upgrade::await_word() {
+void Upgrade::await_continue() {
   channel_.async_wait(net::asio::posix::descriptor_base::wait_read, [this](const net::ErrorCode& error) {
     if (error) return;
     read_words();
-    if (is_under_way()) await_word();
+    if (is_under_way()) await_continue();
   });
 }
 
@@ -128,7 +128,7 @@ void Upgrade::hear(const UpgradeMessage& message) {
   // Checks for an end of the new process now. Otherwise the service manager would get the number of a dead
   // process.
   if (message.word == "serving") {
-    voices_ = message.lines;
+    alert_ids_ = message.lines;
     return note(has_ended(report_.successor) ? UpgradeEvent::Failed : UpgradeEvent::Serving);
   }
   note(UpgradeEvent::Failed, message.lines.empty() ? "it said \"" + message.word + "\"" : message.lines[0]);
@@ -154,7 +154,7 @@ void Upgrade::be_late_after(base::Duration bound, const char* at_what) {
 }
 
 void Upgrade::send_state() {
-  auto state = house_.state();
+  auto state = callbacks_.state();
   if (!state) return note(UpgradeEvent::Failed, state.error().message);
   report_.keys = state->keys;
   for (const auto& message : in_messages(std::move(state->held)))
@@ -166,10 +166,10 @@ void Upgrade::send_state() {
 void Upgrade::hand_over() {
   deadline_.cancel();
   report_.paused = std::chrono::duration_cast<base::Duration>(Clock::now() - paused_at_);
-  house_.announce(report_.successor);
-  if (!send_message(channel_.native_handle(), "over", house_.alerts(voices_)))
+  callbacks_.announce(report_.successor);
+  if (!send_message(channel_.native_handle(), "over", callbacks_.alerts(alert_ids_)))
     log_.error("upgrade: the new process is gone");
-  house_.hand_over(report_, net::OwnedDescriptor(channel_.release()));
+  callbacks_.hand_over(report_, net::OwnedDescriptor(channel_.release()));
   finish(report_);
 }
 
@@ -185,7 +185,7 @@ void Upgrade::give_up(std::string why) {
   channel_.close(ignored);
   ++failed_;
   report_.fault = std::move(why);
-  log_.write_always(LogLevel::Error, "upgrade: " + of + report_.fault + "; this weir goes on as it was");
+  log_.write_always(log::LogLevel::Error, "upgrade: " + of + report_.fault + "; this weir goes on as it was");
   finish(report_);
 }
 
@@ -194,4 +194,4 @@ void Upgrade::finish(const UpgradeReport& report) {
     if (done) done(report);
 }
 
-}  // namespace weir::app
+}  // namespace weir::upgrade

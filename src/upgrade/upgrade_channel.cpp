@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-namespace weir::app {
+namespace weir::upgrade {
 
 namespace {
 
@@ -104,4 +104,4 @@ Arrival receive_message(int channel, bool wait, UpgradeMessage& message) {
   return Arrival::Message;
 }
 
-}  // namespace weir::app
+}  // namespace weir::upgrade

@@ -1,6 +1,6 @@
 #include "weir/upgrade/upgrade_steps.hpp"
 
-namespace weir::app {
+namespace weir::upgrade {
 
 UpgradeStep step(UpgradeStage stage, UpgradeEvent event) noexcept {
   using enum UpgradeStage;
@@ -16,4 +16,4 @@ UpgradeStep step(UpgradeStage stage, UpgradeEvent event) noexcept {
   return {Idle, stage == Starting ? Act::GiveUp : Act::GiveUpAndResume};
 }
 
-}  // namespace weir::app
+}  // namespace weir::upgrade

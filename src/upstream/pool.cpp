@@ -30,11 +30,11 @@ bool leads_to(const net::Stream& stream, const Addresses& addresses) noexcept {
   return std::find(addresses.begin(), addresses.end(), peer) != addresses.end();
 }
 
-std::vector<std::uint64_t> identities(const Fleet& fleet) {
+std::vector<std::uint64_t> identities(const ServerGroup& server_group) {
   std::vector<std::uint64_t> identities;
   std::map<std::string_view, std::size_t> seen;
-  for (std::size_t at = 0; at < fleet.size(); ++at) {
-    const std::string_view name = fleet.member(at).name();
+  for (std::size_t at = 0; at < server_group.size(); ++at) {
+    const std::string_view name = server_group.member(at).name();
     identities.push_back(Balancer::identity(name, seen[name]++));
   }
   return identities;
@@ -92,7 +92,7 @@ void Lease::release() noexcept {
   auto& idle = pool_->idle_[server_];
   if (!reused_ && connected() && stream_->is_tls()) pool_->sessions_[server_] = stream_->session();
   if (keep_ && connected() && idle.size() < pool_->settings().max_idle &&
-      (!moved() || leads_to(*stream_, *member().place().addresses)))
+      (!moved() || leads_to(*stream_, *member().location().addresses)))
     idle.push_back({std::move(stream_), pool_->now_});
   stream_.reset();
   pool_ = nullptr;
@@ -102,25 +102,26 @@ const std::string& Lease::server_name() const noexcept {
   return member().name();
 }
 
-Fleet::Member& Lease::member() const noexcept {
-  return pool_->fleet_.member(server_);
+ServerGroup::Member& Lease::member() const noexcept {
+  return pool_->server_group_.member(server_);
 }
 
-net::Task<net::ErrorCode> Lease::connect(std::string_view preamble, base::Duration patience,
+net::Task<net::ErrorCode> Lease::connect(std::string_view proxy_header, base::Duration patience,
                                          std::string& fault) {
   reused_ = false;
   stream_.reset();
-  const auto place = member().place();
-  moves_ = place.moves;
+  const auto location = member().location();
+  moves_ = location.moves;
   const auto session = net::share(
       pool_->sessions_[server_].get());  // held here, because another connection may store a newer one
-  const net::Dial::Target target{*place.addresses, place.first, preamble, member().tls(session.get())};
+  const net::Dial::Target target{*location.addresses, location.first, proxy_header,
+                                 member().tls(session.get())};
   net::Dial dial(pool_->executor_, pool_->watchdog_, target, patience);
-  const net::Dial::InHand held(dial_, dial);
+  const net::Dial::ScopedCancelTarget held(dial_, dial);
   const auto ec = co_await dial.connect();
   fault = std::move(dial.fault());
   stream_ = dial.take();
-  member().begin_with(dial.next(), place);
+  member().begin_with(dial.next(), location);
   co_return ec;
 }
 
@@ -129,32 +130,32 @@ void Lease::cancel() noexcept {
   if (stream_) stream_->cancel();
 }
 
-Pool::Pool(net::Executor executor, net::Watchdog& watchdog, Fleet& fleet)
+Pool::Pool(net::Executor executor, net::Watchdog& watchdog, ServerGroup& server_group)
     : Watched(watchdog),
       executor_(executor),
       watchdog_(watchdog),
-      fleet_(fleet),
-      balancer_(fleet.settings().balance, identities(fleet)),
-      loads_(fleet.size()),
-      idle_(fleet.size()),
-      moves_(fleet.size()),
-      sessions_(fleet.size()),
+      server_group_(server_group),
+      balancer_(server_group.settings().balance, identities(server_group)),
+      loads_(server_group.size()),
+      idle_(server_group.size()),
+      moves_(server_group.size()),
+      sessions_(server_group.size()),
       random_((std::uint64_t{std::random_device{}()} << 32U) | 1U),
-      retries_(fleet.settings().retry.budget) {
-  assert(fleet.size() <= kMaxServers);
+      retries_(server_group.settings().retry.budget) {
+  assert(server_group.size() <= kMaxServers);
   for (auto& idle : idle_) idle.reserve(settings().max_idle);
-  for (std::size_t at = 0; at < moves_.size(); ++at) moves_[at] = fleet.member(at).moves();
+  for (std::size_t at = 0; at < moves_.size(); ++at) moves_[at] = server_group.member(at).moves();
 }
 
 // Returns the candidates: servers that serve, or all untried servers if none serves.
-Pool::Choice Pool::look(const Wanted& wanted) noexcept {
+Pool::Choice Pool::look(const LeaseRequest& wanted) noexcept {
   Choice choice;
   std::uint64_t untried = 0;
   // A request that failed once must not be used for a trial. If there are probes, no request is.
   const bool may_try = wanted.tried == 0 && !settings().health;
   for (std::size_t at = 0; at < loads_.size(); ++at) {
     if ((wanted.tried & bit_of(at)) != 0) continue;
-    const auto& member = fleet_.member(at);
+    const auto& member = server_group_.member(at);
     untried |= bit_of(at);
     if (member.serves())
       choice.from |= bit_of(at);
@@ -168,13 +169,13 @@ Pool::Choice Pool::look(const Wanted& wanted) noexcept {
 
 // Chooses an ejected server whose time is over, for the next request to try. Under Balance::Hash only
 // requests of that server's clients try it.
-std::optional<std::size_t> Pool::take_trial(const Choice& choice, const Wanted& wanted) noexcept {
+std::optional<std::size_t> Pool::take_trial(const Choice& choice, const LeaseRequest& wanted) noexcept {
   auto due = choice.due;
   if (settings().balance == Balance::Hash)
     due &= bit_of(balancer_.choose(choice.from | choice.due, loads_, wanted.word));
   for (; due != 0; due &= due - 1) {
     const auto chosen = static_cast<std::size_t>(std::countr_zero(due));
-    auto& member = fleet_.member(chosen);
+    auto& member = server_group_.member(chosen);
     if (member.enter(wanted.now)) continue;
     if (member.begin_trial(wanted.now, wanted.owed)) return chosen;
     member.give_back_unit(wanted.now);  // another request was first
@@ -185,7 +186,8 @@ std::optional<std::size_t> Pool::take_trial(const Choice& choice, const Wanted& 
 
 bool Pool::others_serve(std::uint64_t tried, base::TimePoint now) const noexcept {
   for (std::size_t at = 0; at < loads_.size(); ++at)
-    if ((tried & bit_of(at)) == 0 && fleet_.member(at).serves() && fleet_.member(at).would_enter(now))
+    if ((tried & bit_of(at)) == 0 && server_group_.member(at).serves() &&
+        server_group_.member(at).would_enter(now))
       return true;
   return false;
 }
@@ -198,11 +200,11 @@ std::uint64_t Pool::random() noexcept {
   return random_ * 0x2545F4914F6CDD1DULL;
 }
 
-std::uint64_t Pool::word(const Wanted& wanted) noexcept {
+std::uint64_t Pool::word(const LeaseRequest& wanted) noexcept {
   return settings().balance == Balance::RandomTwo ? random() : wanted.word;
 }
 
-Lease Pool::lease(const Wanted& wanted) {
+Lease Pool::lease(const LeaseRequest& wanted) {
   // A single server gets all requests, whether it serves or not.
   const auto choice = loads_.size() == 1 ? Choice{.from = ~wanted.tried & 1U} : look(wanted);
   if (choice.due != 0)
@@ -211,7 +213,7 @@ Lease Pool::lease(const Wanted& wanted) {
   for (auto from = choice.from; from != 0;) {
     const auto chosen = std::has_single_bit(from) ? static_cast<std::size_t>(std::countr_zero(from))
                                                   : balancer_.choose(from, loads_, word(wanted));
-    auto& member = fleet_.member(chosen);
+    auto& member = server_group_.member(chosen);
     const auto wait = member.enter(wanted.now);
     if (!wait) return lend(chosen, wanted.fresh);
     if (!member.has_room()) none.room_at_any_time_ = true;
@@ -239,11 +241,11 @@ Lease Pool::lend(std::size_t server, bool fresh) {
 
 // Drops idle connections to addresses that the server no longer has.
 void Pool::follow(std::size_t server) noexcept {
-  const auto& member = fleet_.member(server);
+  const auto& member = server_group_.member(server);
   if (moves_[server] == member.moves()) return;
-  const auto place = member.place();
-  std::erase_if(idle_[server], [&](const Idle& one) { return !leads_to(*one.stream, *place.addresses); });
-  moves_[server] = place.moves;
+  const auto location = member.location();
+  std::erase_if(idle_[server], [&](const Idle& one) { return !leads_to(*one.stream, *location.addresses); });
+  moves_[server] = location.moves;
 }
 
 void Pool::on_tick() noexcept {

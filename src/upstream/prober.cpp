@@ -1,6 +1,6 @@
 #include "weir/upstream/prober.hpp"
 
-#include "weir/http/preamble.hpp"
+#include "weir/http/proxy_header.hpp"
 #include "weir/http/status_reader.hpp"
 #include "weir/net/dial.hpp"
 #include "weir/net/signal.hpp"
@@ -20,10 +20,10 @@ namespace weir::upstream {
 namespace {
 
 // Returns a PROXY header that names no client, if the upstream expects one.
-std::string preamble_of(const UpstreamSettings& settings) {
-  std::string preamble;
-  if (settings.proxy_protocol) http::append_preamble(preamble, std::nullopt);
-  return preamble;
+std::string proxy_header_of(const UpstreamSettings& settings) {
+  std::string proxy_header;
+  if (settings.proxy_protocol) http::append_proxy_header(proxy_header, std::nullopt);
+  return proxy_header;
 }
 
 std::string request_for(const HealthCheck& check, const std::string& host) {
@@ -38,20 +38,20 @@ class Prober::Probe final : net::Watched {
  public:
   // REQUIRES that the upstream has `health`.
   Probe(net::Executor executor, net::Watchdog& watchdog, const net::Clock& clock,
-        std::shared_ptr<Fleet> fleet, std::size_t server, std::uint32_t seed)
+        std::shared_ptr<ServerGroup> server_group, std::size_t server, std::uint32_t seed)
       : Watched(watchdog),
         executor_(executor),
         watchdog_(watchdog),
         clock_(clock),
-        fleet_(std::move(fleet)),
-        check_(*fleet_->settings().health),
-        member_(fleet_->member(server)),
-        preamble_(preamble_of(fleet_->settings())),
+        server_group_(std::move(server_group)),
+        check_(*server_group_->settings().health),
+        member_(server_group_->member(server)),
+        proxy_header_(proxy_header_of(server_group_->settings())),
         request_(request_for(check_, member_.host())),
         pause_(executor),
         random_(seed) {}
 
-  [[nodiscard]] const std::shared_ptr<Fleet>& fleet() const noexcept { return fleet_; }
+  [[nodiscard]] const std::shared_ptr<ServerGroup>& server_group() const noexcept { return server_group_; }
   [[nodiscard]] bool stopped() const noexcept { return stopped_; }
   // Makes run() end.
   void stop() {
@@ -64,21 +64,21 @@ class Prober::Probe final : net::Watched {
     while (!stopped_) {
       late_ = short_here_ = false;
       arm(check_.timeout);
-      const auto place = member_.place();
+      const auto location = member_.location();
       std::string fault;
       try {
-        fault = co_await ask(place);
+        fault = co_await ask(location);
       } catch (const std::bad_alloc&) {  // memory may be available the next time
         short_here_ = true;
       }
       disarm();
       stream_.reset();
       const bool moved =
-          member_.moves() != place.moves;  // then the result proves nothing about the present addresses
+          member_.moves() != location.moves;  // then the result proves nothing about the present addresses
       if (!short_here_ && !stopped_ && !moved) member_.probed(fault.empty(), fault, clock_.now());
       if (stopped_) co_return;
       pause_.expires_after(spread(check_.interval));
-      const auto ended = co_await net::Expiry(pause_);
+      const auto ended = co_await net::TimerWait(pause_);
       if (ended) co_return;
     }
   }
@@ -93,21 +93,21 @@ class Prober::Probe final : net::Watched {
     if (stream_) stream_->cancel();
   }
 
-  net::Task<net::ErrorCode> connect(const Fleet::Member::Place& place, std::string& fault) {
-    const net::Dial::Target target{*place.addresses, place.first, preamble_, member_.tls(nullptr)};
+  net::Task<net::ErrorCode> connect(const ServerGroup::Member::Location& location, std::string& fault) {
+    const net::Dial::Target target{*location.addresses, location.first, proxy_header_, member_.tls(nullptr)};
     net::Dial dial(executor_, watchdog_, target, check_.timeout);
-    const net::Dial::InHand held(dial_, dial);
+    const net::Dial::ScopedCancelTarget held(dial_, dial);
     const auto ec = co_await dial.connect();
     fault = std::move(dial.fault());
     stream_ = dial.take();
-    member_.begin_with(dial.next(), place);
+    member_.begin_with(dial.next(), location);
     co_return ec;
   }
 
   // Probes the server. Returns what is wrong; empty if nothing is.
-  net::Task<std::string> ask(const Fleet::Member::Place& place) {
+  net::Task<std::string> ask(const ServerGroup::Member::Location& location) {
     std::string fault;
-    auto ec = co_await connect(place, fault);
+    auto ec = co_await connect(location, fault);
     short_here_ = is_shortage(ec);
     if (ec && !late_ && !fault.empty()) co_return fault;
     if (ec) co_return late_ ? "it cannot be reached in time" : "it cannot be reached";
@@ -140,10 +140,10 @@ class Prober::Probe final : net::Watched {
   net::Executor executor_;
   net::Watchdog& watchdog_;
   const net::Clock& clock_;
-  const std::shared_ptr<Fleet> fleet_;  // shared with the configuration's snapshots
+  const std::shared_ptr<ServerGroup> server_group_;  // shared with the configuration's snapshots
   const HealthCheck& check_;
-  Fleet::Member& member_;
-  const std::string preamble_;
+  ServerGroup::Member& member_;
+  const std::string proxy_header_;
   const std::string request_;
   net::Timer pause_;
   std::unique_ptr<net::Stream> stream_;
@@ -162,21 +162,25 @@ Prober::~Prober() {
   if (ticking_) net::Reactor::of(executor_).end_tasks();
 }
 
-void Prober::watch(const std::vector<std::shared_ptr<Fleet>>& fleets) {
+void Prober::watch(const std::vector<std::shared_ptr<ServerGroup>>& server_groups) {
   for (auto& probe : probes_)
-    if (!probe.stopped() && std::find(fleets.begin(), fleets.end(), probe.fleet()) == fleets.end())
+    if (!probe.stopped() &&
+        std::find(server_groups.begin(), server_groups.end(), probe.server_group()) == server_groups.end())
       probe.stop();
-  for (const auto& fleet : fleets) {
-    const auto asks = [&](const Probe& probe) { return probe.fleet() == fleet && !probe.stopped(); };
-    if (fleet->settings().health && std::none_of(probes_.begin(), probes_.end(), asks)) add(fleet);
+  for (const auto& server_group : server_groups) {
+    const auto asks = [&](const Probe& probe) {
+      return probe.server_group() == server_group && !probe.stopped();
+    };
+    if (server_group->settings().health && std::none_of(probes_.begin(), probes_.end(), asks))
+      add(server_group);
   }
 }
 
-void Prober::add(const std::shared_ptr<Fleet>& fleet) {
+void Prober::add(const std::shared_ptr<ServerGroup>& server_group) {
   if (!std::exchange(ticking_, true)) watchdog_.start();
   std::random_device seed;
-  for (std::size_t at = 0; at < fleet->size(); ++at) {
-    auto& probe = probes_.emplace_back(executor_, watchdog_, clock_, fleet, at, seed());
+  for (std::size_t at = 0; at < server_group->size(); ++at) {
+    auto& probe = probes_.emplace_back(executor_, watchdog_, clock_, server_group, at, seed());
     // A probe that ends without stop() has thrown, and does not run again.
     net::spawn(executor_, probe.run(), [this, &probe](const std::exception_ptr&) {
       if (!probe.stopped()) return;

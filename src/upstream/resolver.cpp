@@ -65,7 +65,7 @@ void Resolver::Desk::serve(const std::shared_ptr<Desk>& desk) {
 
 // One server whose address is a name.
 struct Resolver::Name {
-  std::shared_ptr<Fleet> fleet;  // shared with the configuration's snapshots
+  std::shared_ptr<ServerGroup> server_group;  // shared with the configuration's snapshots
   std::size_t server;
   Resolution resolution;
 };
@@ -89,40 +89,40 @@ Resolver::~Resolver() {
   busy ? thread_.detach() : thread_.join();
 }
 
-void Resolver::watch(const std::vector<std::shared_ptr<Fleet>>& fleets) {
+void Resolver::watch(const std::vector<std::shared_ptr<ServerGroup>>& server_groups) {
   const auto gone = [&](const std::shared_ptr<Name>& name) {
-    return std::find(fleets.begin(), fleets.end(), name->fleet) == fleets.end();
+    return std::find(server_groups.begin(), server_groups.end(), name->server_group) == server_groups.end();
   };
   std::erase_if(names_, gone);
   auto before = std::exchange(figures_, {});
-  for (const auto& fleet : fleets) {
-    const auto of_it = [&](const std::shared_ptr<Name>& name) { return name->fleet == fleet; };
-    if (std::none_of(names_.begin(), names_.end(), of_it)) add(fleet);
+  for (const auto& server_group : server_groups) {
+    const auto of_it = [&](const std::shared_ptr<Name>& name) { return name->server_group == server_group; };
+    if (std::none_of(names_.begin(), names_.end(), of_it)) add(server_group);
     if (std::none_of(names_.begin(), names_.end(), of_it)) continue;
-    const auto& upstream = fleet->settings().name;
+    const auto& upstream = server_group->settings().name;
     figures_[upstream] = before.contains(upstream) ? before[upstream] : Figures{.upstream = upstream};
   }
   arm();
 }
 
-void Resolver::add(const std::shared_ptr<Fleet>& fleet) {
-  const auto period = fleet->settings().resolve;
-  for (std::size_t at = 0; at < fleet->size(); ++at) {
-    if (!net::is_name(fleet->member(at).settings().address)) continue;
-    const bool unknown = fleet->member(at).place().addresses->empty();
+void Resolver::add(const std::shared_ptr<ServerGroup>& server_group) {
+  const auto period = server_group->settings().resolve;
+  for (std::size_t at = 0; at < server_group->size(); ++at) {
+    if (!net::is_name(server_group->member(at).settings().address)) continue;
+    const bool unknown = server_group->member(at).location().addresses->empty();
     const bool once = period == base::Duration{0};
     if (once && !unknown) continue;
     if (!thread_.joinable()) thread_ = std::thread([desk = desk_] { Desk::serve(desk); });
     const Resolution resolution(once ? Resolution::kWhileUnknown : period, clock_.now(), random_(), unknown);
-    names_.push_back(std::make_shared<Name>(Name{fleet, at, resolution}));
+    names_.push_back(std::make_shared<Name>(Name{server_group, at, resolution}));
   }
 }
 
 // Drops names that are looked up only until an address is known.
 void Resolver::drop_known() {
   std::erase_if(names_, [](const std::shared_ptr<Name>& name) {
-    return name->fleet->settings().resolve == base::Duration{0} &&
-           !name->fleet->member(name->server).place().addresses->empty();
+    return name->server_group->settings().resolve == base::Duration{0} &&
+           !name->server_group->member(name->server).location().addresses->empty();
   });
 }
 
@@ -144,7 +144,7 @@ void Resolver::ask() {
   const auto name = asked_.lock();
   if (!name) return arm();
   asking_ = true;
-  desk_->put(name->fleet->member(name->server).settings().address);
+  desk_->put(name->server_group->member(name->server).settings().address);
 }
 
 void Resolver::hear(const base::Result<Addresses>& answer) {
@@ -157,14 +157,14 @@ void Resolver::hear(const base::Result<Addresses>& answer) {
 void Resolver::note(Name& name, const base::Result<Addresses>& answer) {
   using Outcome = Resolution::Outcome;
   const auto now = clock_.now();
-  auto& member = name.fleet->member(name.server);
-  const auto known = member.place().addresses;
+  auto& member = name.server_group->member(name.server);
+  const auto known = member.location().addresses;
   auto step = name.resolution.take(*known, answer, now, random_());
-  auto& figures = figures_[name.fleet->settings().name];
+  auto& figures = figures_[name.server_group->settings().name];
   ++(step.outcome == Outcome::Same      ? figures.same
      : step.outcome == Outcome::Changed ? figures.changed
                                         : figures.failed);
-  const auto server = "upstream \"" + name.fleet->settings().name + "\": server " + member.name();
+  const auto server = "upstream \"" + name.server_group->settings().name + "\": server " + member.name();
   if (known->empty()) {
     if (step.outcome != Outcome::Changed) return;
     report_(server + " can be looked up now: it is at " + list(step.addresses));

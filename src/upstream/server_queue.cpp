@@ -7,51 +7,51 @@
 
 namespace weir::upstream {
 
-ServerQueue::Place::Place(ServerQueue& queue, policy::Priority priority, bool choosy, Wake wake)
+ServerQueue::Waiter::Waiter(ServerQueue& queue, policy::Priority priority, bool choosy, Wake wake)
     : queue_(queue), priority_(priority), choosy_(choosy), wake_(std::move(wake)) {}
 
-ServerQueue::Place::~Place() {
+ServerQueue::Waiter::~Waiter() {
   const std::scoped_lock lock(queue_.mutex_);
-  queue_.places_.erase(queue_.places_.iterator_to(*this));
+  queue_.waiters_.erase(queue_.waiters_.iterator_to(*this));
   --queue_.waiting_;
   if (choosy_) --queue_.choosy_;
-  queue_.wake(queue_.places_.begin());
+  queue_.wake(queue_.waiters_.begin());
 }
 
-bool ServerQueue::Place::is_next() const {
+bool ServerQueue::Waiter::is_next() const {
   const std::scoped_lock lock(queue_.mutex_);
-  const auto first = std::find_if(queue_.places_.begin(), queue_.places_.end(),
-                                  [this](const Place& each) { return &each == this || !each.choosy_; });
+  const auto first = std::find_if(queue_.waiters_.begin(), queue_.waiters_.end(),
+                                  [this](const Waiter& each) { return &each == this || !each.choosy_; });
   return &*first == this;
 }
 
-void ServerQueue::Place::pass_on() {
+void ServerQueue::Waiter::pass_on() {
   const std::scoped_lock lock(queue_.mutex_);
-  queue_.wake(std::next(queue_.places_.iterator_to(*this)));
+  queue_.wake(std::next(queue_.waiters_.iterator_to(*this)));
 }
 
-std::unique_ptr<ServerQueue::Place> ServerQueue::join(std::size_t most, policy::Priority priority,
-                                                      bool choosy, Wake wake) {
+std::unique_ptr<ServerQueue::Waiter> ServerQueue::join(std::size_t most, policy::Priority priority,
+                                                       bool choosy, Wake wake) {
   const std::scoped_lock lock(mutex_);
   if (waiting_ >= most) return nullptr;
-  std::unique_ptr<Place> place(new Place(*this, priority, choosy, std::move(wake)));
-  auto before = places_.end();
-  while (before != places_.begin() && std::prev(before)->priority_ > priority) --before;
-  places_.insert(before, *place);
+  std::unique_ptr<Waiter> waiter(new Waiter(*this, priority, choosy, std::move(wake)));
+  auto before = waiters_.end();
+  while (before != waiters_.begin() && std::prev(before)->priority_ > priority) --before;
+  waiters_.insert(before, *waiter);
   if (choosy) ++choosy_;
   ++waiting_;
-  return place;
+  return waiter;
 }
 
 void ServerQueue::freed() noexcept {
   if (waiting_ == 0) return;
   const std::scoped_lock lock(mutex_);
-  wake(places_.begin());
+  wake(waiters_.begin());
 }
 
 // If memory runs out, no wake-up is sent. Waiting requests look once a second anyway.
 void ServerQueue::wake(const List::const_iterator& at) const noexcept {
-  if (at == places_.end()) return;
+  if (at == waiters_.end()) return;
   try {
     at->wake_();
   } catch (const std::bad_alloc&) {

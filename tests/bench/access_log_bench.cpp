@@ -45,8 +45,8 @@ BENCHMARK(format_line);
 void record_batched(benchmark::State& state) {
   net::asio::io_context io;
   observe::Counters counters({});
-  app::AccessLog log("/dev/null", {});
-  app::AccessLogLines lines(log, io.get_executor(), counters);
+  log::AccessLog log("/dev/null", {});
+  log::AccessLogLines lines(log, io.get_executor(), counters);
   const auto record = typical();
   for (auto _ : state) lines.record(record);
   state.counters["dropped"] = static_cast<double>(counters.access_log_dropped.value());
@@ -57,8 +57,8 @@ BENCHMARK(record_batched)->MeasureProcessCPUTime();
 void record_one_by_one(benchmark::State& state) {
   net::asio::io_context io;
   observe::Counters counters({});
-  app::AccessLog log("/dev/null", {});
-  app::AccessLogLines lines(log, io.get_executor(), counters);
+  log::AccessLog log("/dev/null", {});
+  log::AccessLogLines lines(log, io.get_executor(), counters);
   const auto record = typical();
   for (auto _ : state) {
     lines.record(record);

@@ -49,17 +49,17 @@ void write_request(benchmark::State& state, bool withholds) {
     benchmark::DoNotOptimize(out.data());
   }
 }
-void standing(benchmark::State& state) {
+void rate_limit(benchmark::State& state) {
   std::string out;
-  const Standing standing{.rule = "per-client",
-                          .limit = 100,
-                          .remaining = 42,
-                          .window = base::Duration{10'000'000},
-                          .more_after = base::Duration{1},
-                          .reset_at = base::TimePoint{base::Duration{1'700'000'000'000'000}}};
+  const RateLimitHeaders rate_limit{.rule = "per-client",
+                                    .limit = 100,
+                                    .remaining = 42,
+                                    .window = base::Duration{10'000'000},
+                                    .more_after = base::Duration{1},
+                                    .reset_at = base::TimePoint{base::Duration{1'700'000'000'000'000}}};
   for (auto _ : state) {
     out.clear();
-    append_standing(out, standing, {});
+    append_rate_limit_headers(out, rate_limit, {});
     benchmark::DoNotOptimize(out.data());
   }
 }
@@ -68,7 +68,7 @@ BENCHMARK_CAPTURE(parse_request, browser, kBrowserRequest);
 BENCHMARK(parse_answer);
 BENCHMARK_CAPTURE(write_request, trusted_peer, false);
 BENCHMARK_CAPTURE(write_request, any_peer, true);
-BENCHMARK(standing);
+BENCHMARK(rate_limit);
 
 }  // namespace
 }  // namespace weir::http

@@ -91,7 +91,7 @@ void identify_client(benchmark::State& state) {
   settings.trusted_proxies = {*base::Cidr::parse("10.0.0.0/8")};
   if (state.range(0) != 0) {
     settings.keys.emplace();
-    settings.keys->add(KeyRing::digest("k-0123456789abcdef0123456789abcdef"), {"bob", "", "pro", ""});
+    settings.keys->add(ApiKeys::digest("k-0123456789abcdef0123456789abcdef"), {"bob", "", "pro", ""});
   }
   const auto head = browser_head();
   const auto peer = base::IpAddress::v4(0x0a000001);

@@ -16,8 +16,8 @@ namespace {
 
 namespace json = boost::json;
 using policy::CostSource;
+using policy::ReportedCost;
 using policy::Settlement;
-using policy::Told;
 
 constexpr limit::Cost kOtherwise = 7;
 constexpr std::size_t kDeeper = policy::kDeepestJson + 1;
@@ -26,11 +26,11 @@ std::optional<limit::Cost> cost_of(const std::string& pointer, std::string_view 
   return policy::cost_in_body({CostSource::Kind::Json, pointer, scale}, body, kOtherwise);
 }
 
-Told told_of(const std::string& pointer, std::string_view body) {
+ReportedCost told_of(const std::string& pointer, std::string_view body) {
   Settlement settlement;
   settlement.kind = Settlement::Kind::Json;
   settlement.name = pointer;
-  return policy::told_in_body(settlement, body);
+  return policy::reported_cost_in_body(settlement, body);
 }
 
 // Compares whole numbers only, because others differ by rounding.
@@ -41,11 +41,11 @@ void compare(const json::value& document, const std::string& pointer, std::strin
   const auto told = told_of(pointer, body);
   if (there == nullptr) {
     require(!cost || *cost == kOtherwise, "where nothing stands, no cost is read");
-    require(told.state != Told::State::Amount, "where nothing stands, no amount is read");
+    require(told.state != ReportedCost::State::Amount, "where nothing stands, no amount is read");
     return;
   }
   if (there->is_object() || there->is_array() || there->is_bool() || there->is_null())
-    return require(!cost && told.state == Told::State::Unreadable, "what is no number is no cost");
+    return require(!cost && told.state == ReportedCost::State::Unreadable, "what is no number is no cost");
   if (!there->is_int64() && !there->is_uint64()) return;
   const bool fits = (there->is_uint64() && there->get_uint64() <= limit::kMaxCost) ||
                     (there->is_int64() && there->get_int64() >= 0 &&
@@ -53,7 +53,7 @@ void compare(const json::value& document, const std::string& pointer, std::strin
   const std::uint64_t number = fits ? there->to_number<std::uint64_t>() : 0;
   // Nothing is read from a document with a repeated name, of which Boost.JSON keeps the last.
   require(!cost || (fits && *cost == number), "a cost is the number that stands there");
-  require(told.state != Told::State::Amount || !fits || told.amount == number,
+  require(told.state != ReportedCost::State::Amount || !fits || told.amount == number,
           "an amount is the number that stands there");
 }
 
@@ -64,7 +64,7 @@ void read_any(std::string_view body, const std::string& pointer) {
   const auto document = json::parse(json::string_view(body.data(), body.size()), ec, {}, options);
   if (!ec) return compare(document, pointer, body);
   require(body.empty() || !cost_of(pointer, body, 0), "what is no JSON has no cost");
-  require(told_of(pointer, body).state != Told::State::Amount, "what is no JSON tells no amount");
+  require(told_of(pointer, body).state != ReportedCost::State::Amount, "what is no JSON tells no amount");
 }
 
 void read_plain(Input& in) {
@@ -77,7 +77,7 @@ void read_plain(Input& in) {
   }
   require(cost_of(pointer, body, 0) == number, "a plain number is found");
   const auto told = told_of(pointer, body);
-  require(told.state == Told::State::Amount && told.amount == number, "a plain amount is found");
+  require(told.state == ReportedCost::State::Amount && told.amount == number, "a plain amount is found");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The text of POST /api/explain. Any text is rejected with a sentence, or read as a request. Written as JSON
 // again, the request reads the same.
-#include "admin/pages/inquiry_reader.hpp"
+#include "admin/pages/explain_request_reader.hpp"
 #include "fuzz/input.hpp"
 
 #include <string_view>
@@ -13,22 +13,23 @@ namespace {
 
 namespace json = boost::json;
 
-auto parts_of(const policy::Inquiry& inquiry) {
-  return std::tie(inquiry.method, inquiry.host, inquiry.target, inquiry.peer, inquiry.headers, inquiry.body,
-                  inquiry.certificate_subject);
+auto parts_of(const policy::ExplainRequest& explain_request) {
+  return std::tie(explain_request.method, explain_request.host, explain_request.target, explain_request.peer,
+                  explain_request.headers, explain_request.body, explain_request.certificate_subject);
 }
 
-std::string written(const policy::Inquiry& inquiry) {
+std::string written(const policy::ExplainRequest& explain_request) {
   json::object headers;
-  for (const auto& [name, value] : inquiry.headers) {
+  for (const auto& [name, value] : explain_request.headers) {
     auto& lines = headers[name];
     if (lines.is_null()) lines = json::array();
     lines.as_array().emplace_back(value);
   }
-  json::object said{{"method", inquiry.method},       {"path", inquiry.target},
-                    {"ip", inquiry.peer.to_string()}, {"headers", std::move(headers)},
-                    {"body", inquiry.body},           {"certificate", inquiry.certificate_subject}};
-  if (inquiry.host) said["host"] = *inquiry.host;
+  json::object said{
+      {"method", explain_request.method},       {"path", explain_request.target},
+      {"ip", explain_request.peer.to_string()}, {"headers", std::move(headers)},
+      {"body", explain_request.body},           {"certificate", explain_request.certificate_subject}};
+  if (explain_request.host) said["host"] = *explain_request.host;
   return json::serialize(said);
 }
 
@@ -38,13 +39,14 @@ std::string written(const policy::Inquiry& inquiry) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace weir;
   const std::string_view text(reinterpret_cast<const char*>(bytes), size);
-  policy::Inquiry inquiry;
-  if (const auto fault = admin::read_inquiry(text, inquiry)) {
+  policy::ExplainRequest explain_request;
+  if (const auto fault = admin::read_explain_request(text, explain_request)) {
     fuzz::require(!fault->empty(), "a fault is a sentence");
     return 0;
   }
-  policy::Inquiry again;
-  fuzz::require(!admin::read_inquiry(fuzz::written(inquiry), again), "what was read is a request still");
-  fuzz::require(fuzz::parts_of(inquiry) == fuzz::parts_of(again), "and the same one");
+  policy::ExplainRequest again;
+  fuzz::require(!admin::read_explain_request(fuzz::written(explain_request), again),
+                "what was read is a request still");
+  fuzz::require(fuzz::parts_of(explain_request) == fuzz::parts_of(again), "and the same one");
   return 0;
 }

@@ -13,8 +13,8 @@ namespace {
 const std::string kFile = "keys.toml";
 
 void read_any(std::string_view text) {
-  app::Mistakes mistakes;
-  const auto keys = app::read_keys(text, kFile, mistakes);
+  config::ConfigErrors mistakes;
+  const auto keys = config::read_keys(text, kFile, mistakes);
   for (const auto& line : mistakes.lines()) require(line.starts_with(kFile + ":"), "a mistake says where");
   for (const auto& [tier, given] : keys.tiers)
     require(!tier.empty() && given.where.starts_with(kFile + ":"), "a tier says where it is given");
@@ -40,8 +40,8 @@ std::string some_keys(Input& in, std::vector<std::string>& tiers) {
 }
 
 void read_good(const std::string& text, const std::vector<std::string>& tiers) {
-  app::Mistakes mistakes;
-  const auto keys = app::read_keys(text, kFile, mistakes);
+  config::ConfigErrors mistakes;
+  const auto keys = config::read_keys(text, kFile, mistakes);
   require(mistakes.empty(), "a good file has no mistake");
   require(keys.ring.size() == tiers.size(), "each key is on the ring once");
   for (std::size_t i = 0; i < tiers.size(); ++i) {

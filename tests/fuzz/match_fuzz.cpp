@@ -1,7 +1,7 @@
 // Conditions on any request. A condition that holds has no reason why not. The body does not change what the
 // head decides. A value that is repeated with another text is no value.
 #include "fuzz/input.hpp"
-#include "policy/identity/said.hpp"
+#include "policy/identity/consistent_value.hpp"
 
 #include "weir/http/head_parser.hpp"
 #include "weir/http/target.hpp"
@@ -66,20 +66,20 @@ http::RequestHead with_parameter(const http::RequestHead& head, std::string& que
 
 void check_said(const http::RequestHead& head) {
   std::string query;
-  const auto once = policy::said_in_query(head, "new\x01name");
+  const auto once = policy::value_in_query(head, "new\x01name");
   require(once && once->empty(), "what is not said is empty");
   const auto first = with_parameter(head, query, "new%01name=v%31");
-  const auto said = policy::said_in_query(first, "new\x01name");
+  const auto said = policy::value_in_query(first, "new\x01name");
   require(!said || *said == "v1", "what is said is decoded");
   std::string longer;
   const auto alike = with_parameter(first, longer, "new%01name=%761");
-  require(policy::said_in_query(alike, "new\x01name") == said, "what is said twice alike is one value");
+  require(policy::value_in_query(alike, "new\x01name") == said, "what is said twice alike is one value");
   std::string longest;
   const auto differing = with_parameter(first, longest, "new%01name=v2");
-  require(!policy::said_in_query(differing, "new\x01name"), "what is said twice differently is no value");
+  require(!policy::value_in_query(differing, "new\x01name"), "what is said twice differently is no value");
   std::string decoded;
-  (void)policy::said_in_cookies(head, "a", decoded);
-  (void)policy::said_in_header(head.fields, "X-A");
+  (void)policy::value_in_cookies(head, "a", decoded);
+  (void)policy::value_in_header(head.fields, "X-A");
 }
 
 void run(std::string_view input) {

@@ -2,7 +2,7 @@
 // ambiguous, servers that remove dot segments first get the same path.
 #include "fuzz/input.hpp"
 
-#include "weir/http/path_readings.hpp"
+#include "weir/http/path_interpretations.hpp"
 #include "weir/http/percent.hpp"
 #include "weir/http/target.hpp"
 
@@ -60,11 +60,11 @@ std::string slashes_decoded(std::string_view path) {
 // Checks that the reading is the normal form, or one of the other readings that weir found.
 void require_reading(std::string_view raw, const std::string& reading) {
   const auto way = normal(raw);
-  http::PathReadings readings;
+  http::PathInterpretations interpretations;
   if (reading == way) return;
-  require(http::find_path_readings(raw, way, readings), "another reading is noticed");
-  const auto& others = readings.others;
-  require(readings.too_many || std::find(others.begin(), others.end(), reading) != others.end(),
+  require(http::find_path_interpretations(raw, way, interpretations), "another reading is noticed");
+  const auto& others = interpretations.others;
+  require(interpretations.too_many || std::find(others.begin(), others.end(), reading) != others.end(),
           "what a server reads is among the readings");
 }
 
@@ -81,8 +81,8 @@ void check(std::string_view raw, const std::string& way, const std::string& resp
     require_reading(raw, normal(slashes_decoded(raw)));
     require_reading(raw, normal(slashes_decoded(way)));
   }
-  const bool doubted = http::path_doubt(raw) != nullptr;
-  require(doubted == (http::path_doubt(respelt) != nullptr) || raw.find('\\') != std::string_view::npos ||
+  const bool doubted = http::path_warning(raw) != nullptr;
+  require(doubted == (http::path_warning(respelt) != nullptr) || raw.find('\\') != std::string_view::npos ||
               raw.find('\0') != std::string_view::npos,
           "a doubt is one however it is spelt");
   if (doubted) return;

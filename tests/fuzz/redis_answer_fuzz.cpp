@@ -46,8 +46,8 @@ std::vector<limit::Charge> bill_from(Input& in, const std::vector<limit::Limiter
 void check_answer(const redis::Reply& reply, const std::vector<limit::Charge>& bill) {
   std::vector<limit::Outcome> outcomes(bill.size());
   base::TimePoint now{};
-  const redis::BillPlace place{0, 1, 0, bill.size()};
-  if (redis::read_outcomes(reply, place, bill, outcomes, now) != redis::Reading::Answer) return;
+  const redis::BillPosition place{0, 1, 0, bill.size()};
+  if (redis::read_outcomes(reply, place, bill, outcomes, now) != redis::ReplyReading::Answer) return;
   require(now > base::TimePoint{}, "an answer has a time");
   bool fits = true;
   for (std::size_t i = 0; i < bill.size(); ++i) fits = fits && (!bill[i].enforced || outcomes[i].allowed);

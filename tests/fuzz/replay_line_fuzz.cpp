@@ -2,7 +2,7 @@
 // result for a line does not depend on the line before.
 #include "fuzz/input.hpp"
 
-#include "weir/replay/line.hpp"
+#include "weir/replay/log_line.hpp"
 
 #include <cmath>
 #include <string_view>
@@ -20,7 +20,7 @@ struct Summary {
   bool operator==(const Summary&) const = default;
 };
 
-Summary read(replay::LineReader& reader, std::string_view text) {
+Summary read(replay::LogLineReader& reader, std::string_view text) {
   Summary summary;
   const auto* line = reader.read(text, summary.why);
   if (line == nullptr) {
@@ -40,7 +40,7 @@ void run(std::string_view input) {
   const auto end = input.find('\n');
   const auto first = input.substr(0, end);
   const auto second = end == std::string_view::npos ? std::string_view{} : input.substr(end + 1);
-  replay::LineReader used, fresh;
+  replay::LogLineReader used, fresh;
   (void)read(used, first);
   require(read(used, second) == read(fresh, second), "a line is read the same whatever came before it");
   (void)replay::parse_time(first);

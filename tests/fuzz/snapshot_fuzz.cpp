@@ -58,12 +58,12 @@ void run(std::string_view bytes) {
   std::deque<limit::FormerRule> former;  // must outlive the table
   KeyTable table(64);
   for (std::size_t i = 0; i < rules().size(); ++i)
-    table.introduce(static_cast<limit::RuleIndex>(i), rules()[i], base::TimePoint{});
+    table.define_rule(static_cast<limit::RuleIndex>(i), rules()[i], base::TimePoint{});
   const auto adopt = [&](const limit::FormerRule& rule) -> std::optional<limit::RuleIndex> {
     if (rules().size() + former.size() == limit::kMaxRules) return std::nullopt;
     const auto index = static_cast<limit::RuleIndex>(rules().size() + former.size());
     former.push_back(rule);
-    return table.introduce_former(index, former.back().rule) ? std::optional(index) : std::nullopt;
+    return table.define_former_rule(index, former.back().rule) ? std::optional(index) : std::nullopt;
   };
   const auto restored = limit::restore_snapshot(source_of(bytes), rules(), {base::TimePoint{}}, table, adopt);
   require(checked.has_value() == restored.has_value(), "what is accepted can be restored");
@@ -75,7 +75,7 @@ void run(std::string_view bytes) {
 
   auto all = rules();
   for (const auto& each : former) all.push_back(each.rule);
-  table.put_in_order(base::TimePoint{});
+  table.migrate_cells(base::TimePoint{});
   std::string again;
   limit::write_snapshot(table, {checked->names, {}}, all, [&](std::string_view more) { again += more; });
   require(limit::check_snapshot(source_of(again), rules()).has_value(), "what was restored can be saved");

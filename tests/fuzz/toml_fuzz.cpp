@@ -8,9 +8,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace weir;
   const std::string file = "fuzz.toml";
-  app::Mistakes mistakes;
+  config::ConfigErrors mistakes;
   const auto document =
-      app::read_toml(std::string_view(reinterpret_cast<const char*>(bytes), size), file, mistakes);
+      config::read_toml(std::string_view(reinterpret_cast<const char*>(bytes), size), file, mistakes);
   fuzz::require(document.table() != nullptr, "a document is a table");
   for (const auto& line : mistakes.lines())
     fuzz::require(line.starts_with(file + ":"), "a mistake says where");

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "weir/base/endpoint.hpp"
-#include "weir/limit/spacing.hpp"
+#include "weir/limit/gcra_core.hpp"
 #include "weir/observe/surge.hpp"
 
 #include <cstdint>
@@ -32,20 +32,20 @@ struct AlertSettings {
   std::string subject;  // name of the rule or upstream; "redis"
   observe::Surge::Settings surge;
   Webhook webhook;
-  limit::Spacing posts;  // limits how often posts may be attempted
+  limit::GcraCore posts;  // limits how often posts may be attempted
   unsigned attempts = 5;
   base::Duration timeout{5'000'000};  // for each attempt
   friend bool operator==(const AlertSettings&, const AlertSettings&) = default;
 };
 
 // The state of an alert, for another weir process that continues it.
-struct AlertStanding {
-  std::string voice;  // identifies the alert: the same name and webhook give the same text
+struct AlertState {
+  std::string alert_id;  // identifies the alert: the same name and webhook give the same text
   bool firing = false;
   bool unsaid = false;  // the webhook does not know this state yet
   base::TimePoint since{};
   std::uint64_t seen = 0;  // count within the last period
-  friend bool operator==(const AlertStanding&, const AlertStanding&) = default;
+  friend bool operator==(const AlertState&, const AlertState&) = default;
 };
 
 }  // namespace weir::admin

@@ -40,13 +40,13 @@ class Alerts {
   // Reads the webhooks' authority files again, on the executor's thread.
   void read_authorities();
 
-  // Hand alerts over to a new weir process, on the executor's thread. voices() returns AlertStanding::voice
-  // of each alert. The old process calls retire() with the new process's voices, stops those alerts, and
-  // returns their states. The new process passes the states to go_on(), so that a webhook sees one continuous
-  // alert.
-  [[nodiscard]] std::vector<std::string> voices() const;
-  [[nodiscard]] std::vector<AlertStanding> retire(const std::vector<std::string>& voices);
-  void go_on(const std::vector<AlertStanding>& standings);
+  // Hand alerts over to a new weir process, on the executor's thread. alert_ids() returns
+  // AlertState::alert_id of each alert. The old process calls retire() with the new process's voices, stops
+  // those alerts, and returns their states. The new process passes the states to go_on(), so that a webhook
+  // sees one continuous alert.
+  [[nodiscard]] std::vector<std::string> alert_ids() const;
+  [[nodiscard]] std::vector<AlertState> retire(const std::vector<std::string>& alert_ids);
+  void go_on(const std::vector<AlertState>& states);
 
   [[nodiscard]] std::vector<AlertFigures> figures() const;
   // Returns how often a check or a post failed because of a fault in weir.

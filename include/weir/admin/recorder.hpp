@@ -8,7 +8,7 @@
 
 #include "weir/base/time.hpp"
 #include "weir/observe/history.hpp"
-#include "weir/observe/spell.hpp"
+#include "weir/observe/streak.hpp"
 
 #include <string>
 #include <vector>
@@ -36,14 +36,14 @@ class Recorder {
   // Returns the end of the last step; the epoch: no step has ended.
   [[nodiscard]] base::TimePoint latest() const noexcept { return latest_; }
   // Returns since when the rule refuses. REQUIRES rule < rules().size().
-  [[nodiscard]] const observe::Spell& refusals(std::size_t rule) const { return refusals_[rule]; }
+  [[nodiscard]] const observe::Streak& refusals(std::size_t rule) const { return refusals_[rule]; }
 
  private:
   void follow(const Sources& sources);
 
   std::vector<std::string> rules_;
   observe::History history_;
-  std::vector<observe::Spell> refusals_;
+  std::vector<observe::Streak> refusals_;
   base::TimePoint latest_{};
 };
 

@@ -79,7 +79,7 @@ class Server {
 
   // Return the addresses with the actual port: the first one, and all of them.
   [[nodiscard]] const base::Endpoint& bound() const noexcept;
-  [[nodiscard]] const std::vector<base::Endpoint>& places() const noexcept;
+  [[nodiscard]] const std::vector<base::Endpoint>& addresses() const noexcept;
 
  private:
   struct Impl;

@@ -7,8 +7,8 @@
 #include "weir/limit/key_table.hpp"
 #include "weir/net/asio.hpp"
 #include "weir/observe/counters.hpp"
+#include "weir/policy/explain_request.hpp"
 #include "weir/policy/explanation.hpp"
-#include "weir/policy/inquiry.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -65,13 +65,13 @@ struct UpgradeOutcome {
 using UpgradeDone = std::function<void(const UpgradeOutcome&)>;
 
 // A key of a rule as somebody writes it: a text for each part (policy/key_values.hpp).
-struct KeyQuestion {
+struct KeyRequest {
   std::string rule;
   std::vector<std::string> key;
   bool reset = false;  // resets the key and reports its former state
   std::string peer;    // address of the client
 };
-struct KeyAnswer {
+struct KeyResponse {
   unsigned status = 200;
   std::string error{};             // a sentence, for other statuses than 200
   std::vector<std::string> key{};  // in weir's own form: "ip:203.0.113.7"
@@ -114,8 +114,8 @@ struct Sources {
   // Starts an upgrade for `peer`. Calls UpgradeDone on the server's thread, now or later.
   std::function<void(const std::string& peer, UpgradeDone)> upgrade;
   base::Duration longest_upgrade{0};
-  std::function<net::Awaitable<policy::Explanation>(policy::Inquiry)> explain;
-  std::function<net::Awaitable<KeyAnswer>(KeyQuestion)> keys;
+  std::function<net::Awaitable<policy::Explanation>(policy::ExplainRequest)> explain;
+  std::function<net::Awaitable<KeyResponse>(KeyRequest)> keys;
   std::function<std::vector<AlertFigures>()> alerts;  // absent: there are no alerts
   std::function<std::uint64_t()> alert_faults;        // exceptions during checks and posts; absent: none
   std::function<std::uint64_t()> admin_faults;        // exceptions in the server's work; set by the server

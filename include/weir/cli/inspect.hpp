@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::app {
+namespace weir::cli {
 
 // The address of the admin listener and its token; empty: no token.
 struct AdminAccess {
@@ -33,4 +33,4 @@ struct KeysOptions {
 };
 int run_keys(const AdminAccess& access, const KeysOptions& options);
 
-}  // namespace weir::app
+}  // namespace weir::cli

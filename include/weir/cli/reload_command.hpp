@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-namespace weir::app {
+namespace weir::cli {
 
 // Asks the admin listener for a reload, waits, and prints the changes. Returns the exit code:
 // - 0: the file is in use.
@@ -17,4 +17,4 @@ int run_reload(const AdminAccess& access);
 // the result.
 int signal_reload(pid_t process);
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -3,10 +3,10 @@
 
 #include <stdexcept>
 
-namespace weir::app {
+namespace weir::config {
 
 struct CannotStart : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::app {
+namespace weir::config {
 
 // Returns the differences in the order of the texts, each once:
 // - "no longer: LINE" for each line that only `before` has;
@@ -16,4 +16,4 @@ namespace weir::app {
 // the pair is reported. Blank lines are ignored. Runs in time linear in the length of the texts.
 [[nodiscard]] std::vector<std::string> differences(std::string_view before, std::string_view now);
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace weir::app {
+namespace weir::config {
 
 // Returns the JSON text. Equal schemas give equal texts. The text ends with a line break.
 [[nodiscard]] std::string schema_as_json();
@@ -17,4 +17,4 @@ namespace weir::app {
 // variable, whose value is unknown here.
 [[nodiscard]] std::string whole_text(std::string_view pattern);
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::app {
+namespace weir::config {
 
 struct AdminSettings {
   std::optional<base::Endpoint> address;  // absent: no admin listener
@@ -32,7 +32,7 @@ struct AdminSettings {
 struct LogSettings {
   std::string access = "-";                                 // a file, "-" standard output, "off"
   observe::LogFields fields = observe::LogFields::usual();  // of the access log
-  LogLevel level = LogLevel::Info;
+  log::LogLevel level = log::LogLevel::Info;
 };
 
 struct StateSettings {
@@ -51,7 +51,7 @@ struct Warning {
 
 // The place in the configuration of each thing that a later message may name. Maps a name such as `listener
 // 127.0.0.1:80` to "weir.toml:3".
-using Places = std::map<std::string, std::string>;
+using Locations = std::map<std::string, std::string>;
 
 struct Settings {
   proxy::ServerSettings server;
@@ -66,7 +66,7 @@ struct Settings {
   std::vector<policy::Rule> rules;
   std::vector<admin::AlertSettings> alerts;
   std::vector<Warning> warnings;
-  Places places;
+  Locations locations;
 };
 
 // Reports all mistakes of a configuration, one line each: "FILE:LINE: KEY: what was found; what was
@@ -91,4 +91,4 @@ class ConfigError : public std::runtime_error {
 // Returns the text of `weir check`: the routes in order, each with the rules that apply to it.
 [[nodiscard]] std::string describe(const Settings& settings);
 
-}  // namespace weir::app
+}  // namespace weir::config

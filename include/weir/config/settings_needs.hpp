@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace weir::app {
+namespace weir::config {
 
 // Returns true if a rule keeps its state in Redis.
 [[nodiscard]] inline bool needs_redis(const Settings& settings) {
@@ -39,4 +39,4 @@ namespace weir::app {
 // Returns true if a rule's charge depends on the response.
 [[nodiscard]] bool asks_for_answers(const Settings& settings);
 
-}  // namespace weir::app
+}  // namespace weir::config

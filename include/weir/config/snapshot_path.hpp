@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace weir::app {
+namespace weir::config {
 
 // Returns the folder that holds the file; "." for a bare name.
 [[nodiscard]] std::string folder_of(const std::string& path);
@@ -12,4 +12,4 @@ namespace weir::app {
 // Returns the reason why no snapshot can be written at the path; nullopt if nothing prevents it.
 [[nodiscard]] std::optional<std::string> obstacle_to_snapshot(const std::string& path);
 
-}  // namespace weir::app
+}  // namespace weir::config

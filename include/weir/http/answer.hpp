@@ -19,7 +19,7 @@ struct RateLimitFamilies {
 
 // The state of a client in one rule, for the rate limit fields. weir reports the tightest rule, or the
 // refusing one.
-struct Standing {
+struct RateLimitHeaders {
   std::string_view rule;
   std::uint64_t limit = 0;
   std::uint64_t remaining = 0;
@@ -31,7 +31,8 @@ struct Standing {
   bool concurrency = false;
 };
 
-void append_standing(std::string& out, const Standing& standing, RateLimitFamilies families);
+void append_rate_limit_headers(std::string& out, const RateLimitHeaders& rate_limit,
+                               RateLimitFamilies families);
 // Returns the delay that a Retry-After field asks for: seconds, or a date in one of the three forms of RFC
 // 9110 §5.6.7. A past date returns zero. Returns nullopt for any other value.
 [[nodiscard]] std::optional<base::Duration> parse_retry_after(std::string_view value,

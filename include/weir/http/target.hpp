@@ -27,13 +27,14 @@ namespace weir::http {
 [[nodiscard]] const char* path_fault(std::string_view raw) noexcept;
 
 // Returns why servers disagree about the resource of this path, as a sentence; null if they agree. The
-// normal form alone is then unsafe (http/path_readings.hpp finds the other interpretations). The reasons are:
+// normal form alone is then unsafe (http/path_interpretations.hpp finds the other interpretations). The
+// reasons are:
 // * path_fault();
 // * a dot segment with parameters, which only some servers know;
 // * ".." after an empty segment, which removes different segments before and after slashes are merged;
 // * "%2F", "%5C" or (for servers that decode twice) "%25" beside dots, in parameters, or in a segment that
 //   ".." removes. There it is a slash that rules do not see. Elsewhere rules find it in the normal form.
-[[nodiscard]] const char* path_doubt(std::string_view raw) noexcept;
+[[nodiscard]] const char* path_warning(std::string_view raw) noexcept;
 
 // Returns the host in lower case, without its port and trailing dot. An IPv6 literal keeps its brackets.
 [[nodiscard]] std::string_view normalise_host(std::string_view authority, std::string& scratch);

@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxRules = 256;
 
 // Identifies one of a rule's limiters that count separately: the rule's own, a tier's, an override's, an
 // elastic.
-using Ledger = std::uint32_t;
+using LimiterId = std::uint32_t;
 
 // The most charges in the bill of one request.
 inline constexpr std::size_t kMaxCharges = 32;
@@ -28,9 +28,9 @@ struct Charge {
   const Limiter* limiter;  // not null; owned by the rule set, which outlives the charge
   Cost cost = 1;
   RuleIndex rule = 0;
-  bool enforced = true;  // false: a shadow rule, evaluated separately and charged only if it would admit
-  Ledger ledger = 0;     // a full table has one overflow cell for each limiter ID
-  Cost lease = 0;        // Redis only: the most units that a weir may take in advance; 0 is none
+  bool enforced = true;      // false: a shadow rule, evaluated separately and charged only if it would admit
+  LimiterId limiter_id = 0;  // a full table has one overflow cell for each limiter ID
+  Cost lease = 0;            // Redis only: the most units that a weir may take in advance; 0 is none
   // The previous charge, of the same rule, decides; this charge only counts (limit/pair.hpp). Implies
   // !enforced.
   bool counted = false;

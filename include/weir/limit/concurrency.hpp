@@ -29,7 +29,7 @@ class Concurrency {
   [[nodiscard]] static base::Result<Concurrency> make(std::uint64_t limit);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   // Charges a cost that does not fit (limit/pair.hpp).
-  [[nodiscard]] Cell charge_beyond(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
+  [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] Cell release(const Cell& cell, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
   [[nodiscard]] std::uint64_t in_flight(const Cell& cell) const noexcept { return cell.words[0]; }
@@ -85,7 +85,7 @@ class AdaptiveConcurrency {
   [[nodiscard]] static base::Result<AdaptiveConcurrency> make(std::uint64_t min, std::uint64_t max);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   // Charges a cost that does not fit (limit/pair.hpp).
-  [[nodiscard]] Cell charge_beyond(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
+  [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] Cell release(const Cell& cell, base::TimePoint now, Cost cost,
                              const Ending& ending) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;

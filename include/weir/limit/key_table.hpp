@@ -28,9 +28,9 @@
 
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
+#include "weir/limit/hybrid_timestamp.hpp"
 #include "weir/limit/outcome.hpp"
 #include "weir/limit/saved.hpp"
-#include "weir/limit/turn.hpp"
 
 #include <array>
 #include <cstddef>
@@ -50,7 +50,7 @@ struct Settled {
 };
 
 // A change of the permits of a key: `units` more, or fewer if negative.
-struct HeldUnits {
+struct PermitDelta {
   Key key;
   RuleIndex rule = 0;
   std::int64_t units = 0;
@@ -68,12 +68,12 @@ class KeyTable {
   // Checks all charges, then charges all enforced ones or none. outcomes[i] belongs to charges[i]. Returns
   // true if charged. A shadow charge is charged if it would admit and all enforced charges admit. A charge
   // that only counts (limit/pair.hpp) is charged together with the previous one, beyond its limit if
-  // necessary; its outcome is then `allowed`. `turn`, here and below, receives the timestamp of the change
-  // (limit/turn.hpp); it may be null.
-  // REQUIRES: charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. All pairs of rule and limiter
-  // ID differ. If a rule has two charges, one limiter ID is even and the other odd. now ≥ the epoch.
+  // necessary; its outcome is then `allowed`. `timestamp`, here and below, receives the timestamp of the
+  // change (limit/hybrid_timestamp.hpp); it may be null. REQUIRES: charges.size() == outcomes.size() ≤
+  // kMaxCharges. All keys differ. All pairs of rule and limiter ID differ. If a rule has two charges, one
+  // limiter ID is even and the other odd. now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
-              Turn* turn = nullptr);
+              HybridTimestamp* timestamp = nullptr);
 
   // Refunds the allowed charges of a bill that `charge` charged at `charged_at`, with the delays in its
   // outcomes.
@@ -86,19 +86,21 @@ class KeyTable {
   // has promised a later departure since, the charge no longer counts, or the key has started anew. Call at
   // most once for each charge.
   bool refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow = false,
-              Turn* turn = nullptr);
+              HybridTimestamp* timestamp = nullptr);
 
   // Returns the permits of a charge whose exchange has ended. Call once for each charge (limit::Permit does).
   // `overflow` is that of its outcome. REQUIRES: limit::holds(*charge.limiter).
   void release(const Charge& charge, base::TimePoint now, const Ending& ending, bool overflow = false,
-               Turn* turn = nullptr);
+               HybridTimestamp* timestamp = nullptr);
 
   // Replaces the cost of an earlier charge by its actual cost (limit/settle.hpp). `overflow` is that of its
   // outcome. Call at most once for each charge. REQUIRES: limit::settles(*charge.limiter).
-  void settle(const Charge& charge, const Settled& settled, bool overflow = false, Turn* turn = nullptr);
+  void settle(const Charge& charge, const Settled& settled, bool overflow = false,
+              HybridTimestamp* timestamp = nullptr);
 
   // Returns the present state of the key and charges nothing. REQUIRES: limit::settles(*charge.limiter).
-  [[nodiscard]] Outcome standing(const Charge& charge, base::TimePoint now, bool overflow = false) const;
+  [[nodiscard]] Outcome current_outcome(const Charge& charge, base::TimePoint now,
+                                        bool overflow = false) const;
 
   // Returns what `charge` would answer, and charges nothing.
   [[nodiscard]] Outcome peek(const Charge& charge, base::TimePoint now) const;
@@ -106,7 +108,7 @@ class KeyTable {
   // Resets a key to the state of a fresh key. Charges before `now`, or in the same microsecond, are no longer
   // refunded or settled. Returns false if the key has no slot: it is not live, or it uses a shared cell.
   // REQUIRES: the key holds no permits (limit::holds).
-  bool forget(const Key& key, base::TimePoint now, Turn* turn = nullptr);
+  bool forget(const Key& key, base::TimePoint now, HybridTimestamp* timestamp = nullptr);
   // Returns true if the key has a slot. Otherwise it is fresh or uses a shared cell.
   [[nodiscard]] bool knows(const Key& key) const;
 
@@ -127,9 +129,9 @@ class KeyTable {
   // `see`, then every change, in order. Shared cells are not reported. Any thread may call `see`, under the
   // lock of a shard: `see` must be quick, must not call the table and must not throw. A new watcher replaces
   // the previous one. REQUIRES: `rules` are the rules of all keys, by RuleIndex; no reload begins meanwhile.
-  using HeldSink = std::function<void(const HeldUnits&)>;
-  void watch_held(std::span<const SavedRule> rules, HeldSink see);
-  void unwatch_held();
+  using PermitObserver = std::function<void(const PermitDelta&)>;
+  void watch_permits(std::span<const SavedRule> rules, PermitObserver see);
+  void unwatch_permits();
   // Charges permits that another process holds, beyond the limit if necessary, until release(). Returns true
   // if a shared cell counts them (the `overflow` of an outcome). REQUIRES: limit::holds(*charge.limiter).
   [[nodiscard]] bool hold(const Charge& charge, base::TimePoint now);
@@ -137,21 +139,21 @@ class KeyTable {
   // For reloads, by one thread; charges may go on meanwhile. Declares that RuleIndex `index` stands for
   // `rule` from now on. Must be called before the first charge under `index`. If keys of the same rule have
   // another index, their cells are converted when a request next uses them (limit/rescale.hpp), or start
-  // anew. The limiters must outlive the table. REQUIRES, if `index` is in use: goes_on(index), and the old
+  // anew. The limiters must outlive the table. REQUIRES, if `index` is in use: is_current(index), and the old
   // rule counts_as(rule).
-  void introduce(RuleIndex index, const SavedRule& rule, base::TimePoint now);
+  void define_rule(RuleIndex index, const SavedRule& rule, base::TimePoint now);
   // Declares that `index` stands for `rule` as it was in an earlier process. It is older than all other
   // versions. Returns false if no present rule continues its keys. The limiters must outlive the table.
-  [[nodiscard]] bool introduce_former(RuleIndex index, const SavedRule& rule);
+  [[nodiscard]] bool define_former_rule(RuleIndex index, const SavedRule& rule);
   // Returns true if `index` is in use, and its cells have not started anew under another index since.
-  [[nodiscard]] bool goes_on(RuleIndex index) const;
-  // Declares that the rule of `index` is gone: no charge uses it any more. put_in_order() evicts its keys.
+  [[nodiscard]] bool is_current(RuleIndex index) const;
+  // Declares that the rule of `index` is gone: no charge uses it any more. migrate_cells() evicts its keys.
   void forget(RuleIndex index);
   // Evicts the keys of forgotten rules and those that start anew. Converts cells that no request has used
   // since the reload, but only if the rule has one limiter: a cell does not say which of several limiters it
   // belongs to. Locks one shard at a time: in a table of a million keys a charge waits for some 4,000 of them
   // at most.
-  void put_in_order(base::TimePoint now);
+  void migrate_cells(base::TimePoint now);
   // Frees `index` for another rule. REQUIRES: no key has it, and no charge uses it any more.
   void retire(RuleIndex index);
 

@@ -49,7 +49,7 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 [[nodiscard]] base::TimePoint drained_at(const Limiter& limiter, const Cell& cell) noexcept;
 
 // Returns the spacing of a token bucket, a GCRA or a leaky bucket; null for other algorithms.
-[[nodiscard]] const Spacing* spacing(const Limiter& limiter) noexcept;
+[[nodiscard]] const GcraCore* gcra_core(const Limiter& limiter) noexcept;
 
 // Returns the quota that the rate limit headers report: what an idle client may spend. Leaky bucket: `queue`.
 [[nodiscard]] std::uint64_t quota(const Limiter& limiter) noexcept;

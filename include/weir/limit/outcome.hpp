@@ -27,13 +27,14 @@ struct Outcome {
   base::Duration delay{0};
   // The key had no slot in the table, and a shared overflow cell answered.
   bool overflow = false;
-  // Admitted from units that this process had taken from Redis in advance (src/redis/prefetch/stock.hpp).
+  // Admitted from units that this process had taken from Redis in advance
+  // (src/redis/prefetch/grant_cache.hpp).
   bool in_advance = false;
   // The present limit, if it changes with the key (adaptive_concurrency); zero if quota() says it. Narrow, to
   // share a word with `overflow`, because outcomes are on the hot path.
   std::uint32_t limit = 0;
-  // Bucket with units taken in advance: where its slots begin (src/redis/prefetch/lot.hpp). A refund returns
-  // the slots to that position.
+  // Bucket with units taken in advance: where its slots begin (src/redis/prefetch/grant.hpp). A refund
+  // returns the slots to that position.
   Ticks slots_begin = 0;
   base::TimePoint debited_at{};  // units taken in advance: when Redis was charged for them
   friend bool operator==(const Outcome&, const Outcome&) = default;

@@ -1,11 +1,11 @@
-// The limiters whose state is one instant (limit/spacing.hpp): token bucket, GCRA, leaky bucket.
+// The limiters whose state is one instant (limit/gcra_core.hpp): token bucket, GCRA, leaky bucket.
 #pragma once
 
 #include "weir/base/result.hpp"
 #include "weir/base/time.hpp"
 #include "weir/limit/cell.hpp"
+#include "weir/limit/gcra_core.hpp"
 #include "weir/limit/rate.hpp"
-#include "weir/limit/spacing.hpp"
 
 #include <cstdint>
 
@@ -17,13 +17,13 @@ class TokenBucket {
  public:
   [[nodiscard]] static base::Result<TokenBucket> make(Rate limit, std::uint64_t burst);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  [[nodiscard]] const Spacing& spacing() const noexcept { return spacing_; }
-  [[nodiscard]] std::uint64_t quota() const noexcept { return spacing_.capacity(); }
+  [[nodiscard]] const GcraCore& gcra_core() const noexcept { return gcra_core_; }
+  [[nodiscard]] std::uint64_t quota() const noexcept { return gcra_core_.capacity(); }
   friend bool operator==(const TokenBucket&, const TokenBucket&) = default;
 
  private:
-  explicit TokenBucket(Spacing spacing) noexcept : spacing_(spacing) {}
-  Spacing spacing_;
+  explicit TokenBucket(GcraCore gcra_core) noexcept : gcra_core_(gcra_core) {}
+  GcraCore gcra_core_;
 };
 
 // Admits one request each period/count, and `burst` more at once (ITU-T I.371, the Generic Cell Rate
@@ -32,13 +32,13 @@ class Gcra {
  public:
   [[nodiscard]] static base::Result<Gcra> make(Rate limit, std::uint64_t burst);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  [[nodiscard]] const Spacing& spacing() const noexcept { return spacing_; }
-  [[nodiscard]] std::uint64_t quota() const noexcept { return spacing_.capacity(); }
+  [[nodiscard]] const GcraCore& gcra_core() const noexcept { return gcra_core_; }
+  [[nodiscard]] std::uint64_t quota() const noexcept { return gcra_core_.capacity(); }
   friend bool operator==(const Gcra&, const Gcra&) = default;
 
  private:
-  explicit Gcra(Spacing spacing) noexcept : spacing_(spacing) {}
-  Spacing spacing_;
+  explicit Gcra(GcraCore gcra_core) noexcept : gcra_core_(gcra_core) {}
+  GcraCore gcra_core_;
 };
 
 // Queues requests: admits a request with a delay, so that departures have the steady rate `limit`. At most
@@ -53,13 +53,13 @@ class LeakyBucket {
   // Returns the cell without the departure if it was the last one promised. Otherwise returns the cell
   // unchanged, and the departure stays unused: two requests may never hold one departure.
   [[nodiscard]] Cell withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept;
-  [[nodiscard]] const Spacing& spacing() const noexcept { return spacing_; }
-  [[nodiscard]] std::uint64_t quota() const noexcept { return spacing_.capacity() - 1; }
+  [[nodiscard]] const GcraCore& gcra_core() const noexcept { return gcra_core_; }
+  [[nodiscard]] std::uint64_t quota() const noexcept { return gcra_core_.capacity() - 1; }
   friend bool operator==(const LeakyBucket&, const LeakyBucket&) = default;
 
  private:
-  explicit LeakyBucket(Spacing spacing) noexcept : spacing_(spacing) {}
-  Spacing spacing_;
+  explicit LeakyBucket(GcraCore gcra_core) noexcept : gcra_core_(gcra_core) {}
+  GcraCore gcra_core_;
 };
 
 }  // namespace weir::limit

@@ -46,7 +46,7 @@ namespace weir::limit {
 
 // Returns the cell after charging a cost that it would reject. A log is a cell with its one entry. REQUIRES:
 // counts_beyond(limiter).
-[[nodiscard]] Cell charge_beyond(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,
-                                 Cost most) noexcept;
+[[nodiscard]] Cell charge_over_limit(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,
+                                     Cost most) noexcept;
 
 }  // namespace weir::limit

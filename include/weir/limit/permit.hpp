@@ -24,8 +24,9 @@ class Permit {
   ~Permit() { give_back(held_since_, {}); }
 
   // Releases the units now and reports how the exchange ended. Later calls do nothing.
-  void give_back(base::TimePoint now, const Ending& ending, Turn* turn = nullptr) noexcept {
-    if (auto* table = std::exchange(table_, nullptr)) table->release(charge_, now, ending, overflow_, turn);
+  void give_back(base::TimePoint now, const Ending& ending, HybridTimestamp* timestamp = nullptr) noexcept {
+    if (auto* table = std::exchange(table_, nullptr))
+      table->release(charge_, now, ending, overflow_, timestamp);
   }
   [[nodiscard]] const Charge& charge() const noexcept { return charge_; }
 

@@ -21,7 +21,7 @@ struct Rate {
   friend bool operator==(const Rate&, const Rate&) = default;
 };
 
-// An instant or a duration in units of 1/count µs, so that no rounding is necessary (limit/spacing.hpp).
+// An instant or a duration in units of 1/count µs, so that no rounding is necessary (limit/gcra_core.hpp).
 __extension__ using Ticks = unsigned __int128;
 
 // Parses "10/s", "200/min", "20/10s", "3/7s", "10000/h" or "5/day".

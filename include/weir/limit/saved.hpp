@@ -25,7 +25,7 @@ struct SavedKey {
 // The overflow cell of one limiter ID.
 struct SharedCell {
   RuleIndex rule = 0;
-  Ledger ledger = 0;
+  LimiterId limiter_id = 0;
   Limiter units;  // the cell counts in the units of this limiter
   Cell cell;
 };
@@ -37,7 +37,7 @@ struct SavedRule {
   struct Variant {
     std::uint64_t name;                // identifies the rule itself, a tier, an override or an elastic limit
     std::uint64_t numbers;             // a digest of everything that a cell's meaning depends on
-    Ledger ledger = 0;                 // in the configuration of the rule
+    LimiterId limiter_id = 0;          // in the configuration of the rule
     const Limiter* limiter = nullptr;  // enforced in the table; null: its keys start anew
     friend bool operator==(const Variant&, const Variant&) = default;
   };
@@ -57,7 +57,7 @@ struct SavedRule {
   [[nodiscard]] bool counts_as(const SavedRule& other) const noexcept;
 
   // Return null if there is none.
-  [[nodiscard]] const Variant* variant_of(Ledger ledger) const noexcept;
+  [[nodiscard]] const Variant* variant_of(LimiterId limiter_id) const noexcept;
   [[nodiscard]] const Limiter* limiter_named(std::uint64_t name) const noexcept;
 };
 

@@ -37,7 +37,7 @@ inline constexpr base::Duration kLongestDebt = std::chrono::hours(24 * 36'525);
 // Returns the present state of a key and charges nothing. `remaining`, `reset_after` and `more_after` are
 // those after a charge. `allowed` says whether one unit would fit; if not, `retry_after` says when. REQUIRES:
 // settles(limiter).
-[[nodiscard]] Outcome standing(const Limiter& limiter, const Cell& cell, base::TimePoint now) noexcept;
+[[nodiscard]] Outcome current_outcome(const Limiter& limiter, const Cell& cell, base::TimePoint now) noexcept;
 
 // Returns the state of a fresh key.
 [[nodiscard]] Outcome full(const Limiter& limiter) noexcept;

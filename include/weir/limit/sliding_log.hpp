@@ -58,8 +58,8 @@ class SlidingLog {
   // The same for a cell as a log of one entry. Word 0: the mark, word 1: the cost.
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   // Enters a cost that does not fit, and keeps `most` units at most (limit/pair.hpp).
-  [[nodiscard]] Cell charge_beyond(const Cell& cell, base::TimePoint now, Cost cost,
-                                   Cost most) const noexcept;
+  [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost,
+                                       Cost most) const noexcept;
   // Refunds a charge if it still counts, even if its entry has moved to a later mark.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
   // Corrects the entry that took a charge (limit/settle.hpp), even if it has moved to a later mark.

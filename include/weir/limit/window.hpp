@@ -40,7 +40,7 @@ class FixedWindow {
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                          Cost actual) const noexcept;
   // Charges a cost that does not fit (limit/pair.hpp).
-  [[nodiscard]] Cell charge_beyond(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
+  [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
   // Returns the same count, in the window of this limiter that ends when the other limiter's cell drains.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
@@ -84,7 +84,7 @@ class SlidingWindow {
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                          Cost actual) const noexcept;
   // Charges a cost that does not fit (limit/pair.hpp).
-  [[nodiscard]] Cell charge_beyond(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
+  [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
   // Returns the sum of both counts, in a window of this limiter that has full weight until `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;

@@ -24,7 +24,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir::app {
+namespace weir::log {
 
 class AccessLog {
  public:
@@ -100,4 +100,4 @@ class AccessLogLines final : public observe::AccessSink {
   bool waiting_ = false;   // the timer runs; it keeps running after an early transfer
 };
 
-}  // namespace weir::app
+}  // namespace weir::log

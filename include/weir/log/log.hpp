@@ -11,7 +11,7 @@
 #include <memory>
 #include <string_view>
 
-namespace weir::app {
+namespace weir::log {
 
 enum class LogLevel : std::uint8_t { Trace, Debug, Info, Warning, Error, Off };
 
@@ -45,4 +45,4 @@ class Log {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace weir::app
+}  // namespace weir::log

@@ -27,7 +27,7 @@ class Dial final : Watched {
   struct Target {
     const std::vector<RawEndpoint>& addresses;  // empty: connect() fails at once (host_unreachable)
     std::size_t first = 0;                      // index of the address to begin with
-    std::string_view preamble{};                // sent first, before TLS
+    std::string_view proxy_header{};            // sent first, before TLS
     std::optional<TlsTarget> tls{};
   };
   // At most so many attempts run at once. If all are silent, a new attempt replaces the oldest that has not
@@ -45,12 +45,12 @@ class Dial final : Watched {
   void cancel() noexcept;
 
   // Lets other code cancel the Dial: `hand` points to the Dial while this object lives.
-  class InHand {
+  class ScopedCancelTarget {
    public:
-    InHand(Dial*& hand, Dial& dial) noexcept : hand_(hand) { hand_ = &dial; }
-    ~InHand() { hand_ = nullptr; }
-    InHand(const InHand&) = delete;
-    InHand& operator=(const InHand&) = delete;
+    ScopedCancelTarget(Dial*& hand, Dial& dial) noexcept : hand_(hand) { hand_ = &dial; }
+    ~ScopedCancelTarget() { hand_ = nullptr; }
+    ScopedCancelTarget(const ScopedCancelTarget&) = delete;
+    ScopedCancelTarget& operator=(const ScopedCancelTarget&) = delete;
 
    private:
     Dial*& hand_;

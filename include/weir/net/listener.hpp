@@ -13,12 +13,12 @@
 
 namespace weir::net {
 
-using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol, Executor>;
+using AcceptorSocket = asio::basic_socket_acceptor<asio::generic::stream_protocol, Executor>;
 using RawEndpoint = asio::generic::stream_protocol::endpoint;
 
 // Closes an acceptor so that its socket reports nothing more, even if others share it. epoll keeps a socket
 // that was not removed while any copy of it is open.
-void close_acceptor(Acceptor& acceptor) noexcept;
+void close_acceptor(AcceptorSocket& acceptor) noexcept;
 
 // A listening file descriptor, closed by the destructor unless released. The destructor then removes a unix
 // socket's file as well. After into_acceptor() other code must remove the file.
@@ -47,7 +47,7 @@ class ListeningSocket {
   // Returns the address as the system reports it, never a name.
   [[nodiscard]] base::Endpoint bound() const;
   [[nodiscard]] int native_handle() const noexcept { return fd_; }
-  [[nodiscard]] Acceptor into_acceptor(Executor executor) &&;
+  [[nodiscard]] AcceptorSocket into_acceptor(Executor executor) &&;
 
  private:
   ListeningSocket(int fd, base::Endpoint address) noexcept : fd_(fd), address_(std::move(address)) {}

@@ -57,9 +57,9 @@ class [[nodiscard]] Pause : public Suspended {
 };
 
 // Waits for a timer within a task. Returns operation_aborted if the timer is cancelled.
-class [[nodiscard]] Expiry {
+class [[nodiscard]] TimerWait {
  public:
-  explicit Expiry(Timer& timer) noexcept : timer_(timer) {}
+  explicit TimerWait(Timer& timer) noexcept : timer_(timer) {}
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> caller) {
     timer_.async_wait([this, caller](const ErrorCode& ec) {

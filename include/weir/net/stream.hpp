@@ -54,7 +54,7 @@ class Stream {
 
   // Sends the bytes that precede TLS. Must be called after end_connect(). A connection that has sent nothing
   // accepts them whole.
-  [[nodiscard]] ErrorCode send_ahead(std::string_view preamble) noexcept;
+  [[nodiscard]] ErrorCode send_ahead(std::string_view proxy_header) noexcept;
 
   // Returns the subject of the client's verified certificate, of this session or of the one it resumes. The
   // form is that of RFC 4514, in ASCII: "CN=billing,O=Example". Empty if the client has none.

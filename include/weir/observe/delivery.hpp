@@ -7,7 +7,7 @@
 #pragma once
 
 #include "weir/base/time.hpp"
-#include "weir/limit/spacing.hpp"
+#include "weir/limit/gcra_core.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -18,8 +18,8 @@ namespace weir::observe {
 class Delivery {
  public:
   struct Settings {
-    limit::Spacing attempts;  // rate of attempts
-    unsigned most = 5;        // attempts at one message until it is overdue
+    limit::GcraCore attempts;  // rate of attempts
+    unsigned most = 5;         // attempts at one message until it is overdue
   };
   static constexpr base::Duration kFirstPause{
       1'000'000};  // upper bound of the pause after the first attempt; doubles each time

@@ -28,16 +28,16 @@ class Histogram {
     sum_us_.add(static_cast<std::uint64_t>(us));
   }
 
-  struct Reading {
+  struct Totals {
     std::array<std::uint64_t, kBuckets> counts{};  // of each bucket alone, not cumulative
     std::uint64_t count = 0;                       // the sum of `counts`
     std::uint64_t sum_us = 0;
 
-    Reading& operator+=(const Reading& other) noexcept;
+    Totals& operator+=(const Totals& other) noexcept;
   };
   // Returns the counts. Durations recorded during the call may be missing. `count` always equals the sum of
   // `counts`.
-  [[nodiscard]] Reading read() const noexcept;
+  [[nodiscard]] Totals read() const noexcept;
 
  private:
   // Counts the bounds below the value instead of searching. There is no branch to mispredict, and the

@@ -57,7 +57,7 @@ enum class ClientError : std::uint8_t {
   WriteTimeout,  // the client did not read its answer
   Handshake,     // the TLS handshake failed
   Left,          // the client left before its answer was complete
-  Preamble,      // the connection did not begin with the PROXY protocol
+  ProxyHeader,   // the connection did not begin with the PROXY protocol
   SlowBody,      // 408: the body was slower than min_rate
   SlowRead,      // the client read its answer slower than min_rate
   IdleRecords,   // the client sent too many TLS records without data

@@ -9,8 +9,9 @@
 //
 // `"first":true` is in the first line about a table that began empty; a log without that line is not whole.
 // Absent, zero and false values are left out. A line's `time` is the machine's. Limits use weir's own clock,
-// which is `clock_us` ahead of it (negative: behind); instants count from the sum. A turn (limit/turn.hpp) is
-// its distance from the first turn of its instant. API keys appear only as digests.
+// which is `clock_us` ahead of it (negative: behind); instants count from the sum. A turn
+// (limit/hybrid_timestamp.hpp) is its distance from the first turn of its instant. API keys appear only as
+// digests.
 //
 // A reset of a key has a line of its own, which has only the time beside it:
 //
@@ -22,7 +23,7 @@
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
 #include "weir/limit/concurrency.hpp"
-#include "weir/limit/turn.hpp"
+#include "weir/limit/hybrid_timestamp.hpp"
 #include "weir/policy/rule.hpp"
 
 #include <cstdint>
@@ -42,11 +43,11 @@ struct Amendment {
   Kind kind = Kind::Refund;
   bool elastic = false;  // concerns the rule's elastic limiter, which has its own state
   limit::RuleIndex rule = 0;
-  limit::Cost cost = 0;         // of Settle
-  base::TimePoint at{};         // when
-  limit::Turn turn = 0;         // 0: not in the key table, or in its overflow cell
-  base::TimePoint departure{};  // of Refund: the departure given back
-  limit::Ending ending{};       // of Release
+  limit::Cost cost = 0;                  // of Settle
+  base::TimePoint at{};                  // when
+  limit::HybridTimestamp timestamp = 0;  // 0: not in the key table, or in its overflow cell
+  base::TimePoint departure{};           // of Refund: the departure given back
+  limit::Ending ending{};                // of Release
 };
 inline constexpr std::string_view kAmendmentNames[] = {"refund", "settle", "release"};
 
@@ -65,7 +66,7 @@ struct ReplayRecord {
   base::TimePoint start{};        // by weir's own clock, as all instants here
   base::Duration clock_ahead{0};  // how far weir's clock was ahead of the machine's
   base::TimePoint asked{};        // when the rules were evaluated; the epoch: never
-  limit::Turn turn = 0;           // of the charge; 0: nothing was charged in the table
+  limit::HybridTimestamp timestamp = 0;  // of the charge; 0: nothing was charged in the table
   std::optional<base::Digest128> api_key;
   std::string_view user, org, service, device, tier, country;
   bool unverified = false;     // the token was not verified, so its claims are absent
@@ -85,7 +86,7 @@ struct ReplayRecord {
 // A reset key, and when. It has one key for each limiter of its rule.
 struct ForgottenKey {
   limit::Key key;
-  limit::Turn turn = 0;  // the first turn of its instant if it is not the table's
+  limit::HybridTimestamp timestamp = 0;  // the first turn of its instant if it is not the table's
 };
 struct ResetRecord {
   std::uint64_t run = 0;

@@ -39,7 +39,7 @@ class SpaceSaving {
     std::uint64_t error = 0;
     std::array<char, kText> room{};
     std::uint8_t size = 0;
-    std::uint32_t ledger = 0;  // which of the rule's limiters counts the client (limit::Ledger)
+    std::uint32_t limiter_id = 0;  // which of the rule's limiters counts the client (limit::LimiterId)
 
     [[nodiscard]] std::string_view text() const noexcept { return {room.data(), size}; }
   };
@@ -51,7 +51,8 @@ class SpaceSaving {
   // returns the number of octets written. Digests are keyed (base/siphash.hpp), so a client cannot choose its
   // place in the index.
   template <class Describe>
-  void add(const base::Digest128& client, std::uint64_t cost, Describe describe, std::uint32_t ledger = 0) {
+  void add(const base::Digest128& client, std::uint64_t cost, Describe describe,
+           std::uint32_t limiter_id = 0) {
     total_ += cost;
     if (auto* counter = find(client)) {
       counter->count += cost;
@@ -60,7 +61,7 @@ class SpaceSaving {
     Counter& counter = take_over(client);
     counter.count += cost;
     counter.size = static_cast<std::uint8_t>(describe(std::span<char>(counter.room)));
-    counter.ledger = ledger;
+    counter.limiter_id = limiter_id;
   }
 
   // Adds the counts of another summary. Allocates.
@@ -77,8 +78,8 @@ class SpaceSaving {
   [[nodiscard]] static std::size_t size_of(std::size_t capacity) noexcept;
 
  private:
-  using Place = std::uint16_t;
-  static constexpr Place kNowhere = 0xffff;
+  using Index = std::uint16_t;
+  static constexpr Index kNowhere = 0xffff;
 
   [[nodiscard]] Counter* find(const base::Digest128& client) noexcept {
     for (std::size_t at = client.lo & mask_;; at = (at + 1) & mask_) {
@@ -87,16 +88,16 @@ class SpaceSaving {
     }
   }
   [[nodiscard]] Counter& take_over(const base::Digest128& client);
-  [[nodiscard]] Place smallest() noexcept;
-  void enter(Place place) noexcept;
-  void remove(Place place) noexcept;
+  [[nodiscard]] Index smallest() noexcept;
+  void enter(Index index) noexcept;
+  void remove(Index index) noexcept;
   void reindex() noexcept;
 
   std::size_t capacity_;
   std::size_t mask_;               // of the index: a power of two minus one; 3/4 of its places are free
-  std::vector<Place> index_;       // open addressing: index of a counter, or kNowhere
+  std::vector<Index> index_;       // open addressing: index of a counter, or kNowhere
   std::vector<Counter> counters_;  // at most capacity_
-  std::vector<Place> smallest_;    // some counters with the smallest count, which have not grown since
+  std::vector<Index> smallest_;    // some counters with the smallest count, which have not grown since
   std::uint64_t smallest_count_ = 0;
   std::uint64_t total_ = 0;
 };

@@ -52,7 +52,7 @@ class TopClients {
       const auto write = [&](std::span<char> room) {
         return policy::write_client(room, rule.key, request).size();
       };
-      summary.add(charge.key, charge.cost, write, charge.ledger);
+      summary.add(charge.key, charge.cost, write, charge.limiter_id);
     }
 
    private:

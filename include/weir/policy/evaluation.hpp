@@ -69,7 +69,7 @@ struct Decision {
 };
 
 // A charge of the bill, with its rule and limiter.
-struct Line {
+struct RuleLine {
   const Rule* rule;
   AppliedLimiter applied;
 };
@@ -80,7 +80,7 @@ struct Line {
 class Bill {
  public:
   // Adds a charge. Returns false if the bill is full (kMaxCharges).
-  bool add(const Line& line, const limit::Charge& charge);
+  bool add(const RuleLine& line, const limit::Charge& charge);
   void clear() noexcept;
   // Removes the given charges and keeps the order of the others.
   void remove(limit::LineSet lines) noexcept;
@@ -92,11 +92,11 @@ class Bill {
   [[nodiscard]] std::span<const limit::Outcome> outcomes() const noexcept {
     return {outcomes_.data(), outcomes_.size()};
   }
-  [[nodiscard]] const Line& line(std::size_t i) const noexcept { return lines_[i]; }
+  [[nodiscard]] const RuleLine& line(std::size_t i) const noexcept { return lines_[i]; }
 
  private:
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges_;
-  boost::container::static_vector<Line, limit::kMaxCharges> lines_;
+  boost::container::static_vector<RuleLine, limit::kMaxCharges> lines_;
   boost::container::static_vector<limit::Outcome, limit::kMaxCharges> outcomes_;
 };
 
@@ -115,7 +115,7 @@ class Evaluation {
   Objection collect_unverified(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
   // The same for a single rule of either mode. Adds its charges if it applies and does not object.
-  Objection meet(const Rule& rule, const Request& request, const NamingKeys& keys);
+  Objection collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys);
 
   Bill local;   // to charge in this process
   Bill remote;  // to charge in Redis
@@ -128,8 +128,8 @@ class Evaluation {
                         limit::LineSet unasked = ~limit::LineSet{0}) const;
 
  private:
-  Objection meet(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
-  Objection meet_rule(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
+  Objection collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
+  Objection add_rule(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
   template <class Takes>
   Objection collect_those(std::span<const Rule> rules, const Request& request, const NamingKeys& keys,
                           Takes takes);
@@ -147,11 +147,11 @@ class Evaluation {
 
 // Returns the enforced charge with the longest delay, the first of equals. A decision of Delay waits for it.
 // The bill is null if there is no enforced charge.
-struct BillLine {
+struct BillLineRef {
   const Bill* bill = nullptr;
   std::size_t line = 0;
-  friend bool operator==(const BillLine&, const BillLine&) = default;
+  friend bool operator==(const BillLineRef&, const BillLineRef&) = default;
 };
-[[nodiscard]] BillLine longest_delay(std::span<const Bill* const> bills) noexcept;
+[[nodiscard]] BillLineRef longest_delay(std::span<const Bill* const> bills) noexcept;
 
 }  // namespace weir::policy

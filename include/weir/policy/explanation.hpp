@@ -17,7 +17,7 @@
 namespace weir::policy {
 
 // The result of one rule for a request, before any state is read.
-struct Meeting {
+struct RuleCheck {
   const Rule* rule = nullptr;
   Objection objection{};           // the objection of the rule; that of an enforced rule is the answer
   std::string why_not{};           // why the rule does not apply, in words; empty: it applies
@@ -25,8 +25,8 @@ struct Meeting {
   limit::Cost cost = 0;            // if the rule applies
 };
 // Returns the result of each rule, in order.
-[[nodiscard]] std::vector<Meeting> meet_all(std::span<const Rule> rules, const Request& request,
-                                            const NamingKeys& keys);
+[[nodiscard]] std::vector<RuleCheck> check_all(std::span<const Rule> rules, const Request& request,
+                                               const NamingKeys& keys);
 
 // Returns how a limiter was chosen among those of a rule: "tier pro", "override 1 (path /x)" or "elastic".
 // Empty for the rule's own limiter.
@@ -54,7 +54,7 @@ struct RuleExplanation {
   std::string name, mode, store, match;
   bool applies = false;
   std::string why{};                 // why it does not apply or cannot be asked
-  std::vector<std::string> key{};    // as Meeting::key
+  std::vector<std::string> key{};    // as RuleCheck::key
   std::vector<std::string> parts{};  // the attributes of the rule's key, in the same order
   limit::Cost cost = 0;
   std::vector<LimitState> limits{};

@@ -8,9 +8,9 @@
 #include "weir/base/time.hpp"
 #include "weir/http/field_names.hpp"
 #include "weir/http/head.hpp"
+#include "weir/policy/api_keys.hpp"
 #include "weir/policy/client_address.hpp"
 #include "weir/policy/countries.hpp"
-#include "weir/policy/key_ring.hpp"
 #include "weir/policy/token.hpp"
 
 #include <array>
@@ -44,7 +44,7 @@ struct ClientSettings {
   Source org;
   Source service;
   Source device;                // from any peer
-  std::optional<KeyRing> keys;  // the keys file, if one is configured
+  std::optional<ApiKeys> keys;  // the keys file, if one is configured
   UnknownKeys unknown_keys = UnknownKeys::Anonymous;
   http::FieldNames trusted_fields;  // forwarded from trusted peers only
   http::ParameterBounds bounds{};   // on the parameters and repeats that weir reads

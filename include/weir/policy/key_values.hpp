@@ -41,15 +41,15 @@ struct KeyValue {
 // ones.
 [[nodiscard]] std::vector<AppliedLimiter> limiters_of(const Rule& rule);
 
-// As name_key() and place_of_client(). REQUIRES: a value for each part of the rule's key; `applied` is one of
-// the rule's limiters.
+// As name_key() and slot_hash_of_client(). REQUIRES: a value for each part of the rule's key; `applied` is
+// one of the rule's limiters.
 [[nodiscard]] limit::Key name_values(const Rule& rule, const AppliedLimiter& applied,
                                      std::span<const KeyValue> values, base::SipKey key);
 // Converts the name of a client under limiter `from` into its name under `to`, both of this rule. In a Redis
-// Cluster the first 16 bits of a name stay the same (limit/place.hpp).
+// Cluster the first 16 bits of a name stay the same (limit/slot_hash.hpp).
 [[nodiscard]] limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const AppliedLimiter& to,
                                     const limit::Key& name);
-[[nodiscard]] limit::Place place_of_values(const Rule& rule, std::span<const KeyValue> values,
-                                           base::SipKey key);
+[[nodiscard]] limit::SlotHash slot_hash_of_values(const Rule& rule, std::span<const KeyValue> values,
+                                                  base::SipKey key);
 
 }  // namespace weir::policy

@@ -5,7 +5,7 @@
 #include "weir/base/result.hpp"
 #include "weir/base/time.hpp"
 #include "weir/http/head.hpp"
-#include "weir/http/path_readings.hpp"
+#include "weir/http/path_interpretations.hpp"
 #include "weir/policy/body.hpp"
 #include "weir/policy/hours.hpp"
 #include "weir/policy/identity.hpp"
@@ -22,9 +22,10 @@ namespace weir::policy {
 // A request as rules see it. Its views live as long as the head's buffer.
 struct Request {
   const http::RequestHead* head = nullptr;
-  std::string_view path;                         // http::normalise_path
-  const http::PathReadings* readings = nullptr;  // other interpretations of the path; null: none
-  std::string_view host;                         // http::normalise_host
+  std::string_view path;  // http::normalise_path
+  const http::PathInterpretations* interpretations =
+      nullptr;                  // other interpretations of the path; null: none
+  std::string_view host;        // http::normalise_host
   std::string_view route;       // name of the matched route; empty while routes are being matched
   std::string_view upstream{};  // name of the route's upstream; empty if weir answers itself
   ClientIdentity client;
@@ -140,17 +141,17 @@ struct Match {
     return ambiguity_in_values(request);
   }
   // Returns true if the conditions hold for one interpretation of the path and not for another.
-  // Interpretations of few servers (PathReadings::equal is false) count only if the conditions hold for them
-  // but not for the normal form. Then the request would evade the conditions.
+  // Interpretations of few servers (PathInterpretations::equal is false) count only if the conditions hold
+  // for them but not for the normal form. Then the request would evade the conditions.
   [[nodiscard]] bool is_path_ambiguous(const Request& request) const {
-    return request.readings != nullptr && divides_readings(request);
+    return request.interpretations != nullptr && divides_interpretations(request);
   }
   // Returns "path /api/*, methods GET POST"; "everything" if there are no conditions.
   [[nodiscard]] std::string describe() const;
 
  private:
   [[nodiscard]] bool goes_by_path() const noexcept;
-  [[nodiscard]] bool divides_readings(const Request& request) const;
+  [[nodiscard]] bool divides_interpretations(const Request& request) const;
   // Returns true if no condition on the path distinguishes the two paths.
   [[nodiscard]] bool treats_alike(std::string_view one, std::string_view other) const;
   // Ambiguity of a header or the query. Most conditions have neither.

@@ -4,7 +4,7 @@
 
 #include "weir/base/siphash.hpp"
 #include "weir/limit/charge.hpp"
-#include "weir/limit/place.hpp"
+#include "weir/limit/slot_hash.hpp"
 #include "weir/policy/rule.hpp"
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace weir::policy {
 struct NamingKeys {
   base::SipKey table;
   base::SipKey shared;
-  bool places = false;  // names in Redis begin with the client's slot hash (limit/place.hpp)
+  bool slot_hashes = false;  // names in Redis begin with the client's slot hash (limit/slot_hash.hpp)
 };
 
 // Returns the digest that names a client in a rule. Returns nullopt if a part is missing and on_missing is
@@ -45,7 +45,7 @@ class Namer {
 // Returns the slot hash of the client in a rule. It depends only on the part of the key that identifies the
 // client best. So all rules for an API key, with or without its path, find the client on one node. REQUIRES:
 // the rule's key has a name for the request.
-[[nodiscard]] limit::Place place_of_client(const Rule& rule, const Request& request, base::SipKey key);
+[[nodiscard]] limit::SlotHash slot_hash_of_client(const Rule& rule, const Request& request, base::SipKey key);
 
 // Returns the client's name in Redis for a rule; nullopt as in name_key(). Logs use this name even while
 // Redis is away and the table counts the client under its own name.

@@ -172,12 +172,12 @@ struct AppliedLimiter {
   bool counted = false;           // this is the other limiter: charged, but it decides nothing
 };
 // A variant has an even limiter ID; its elastic limiter has the odd one after it.
-[[nodiscard]] constexpr limit::Ledger ledger_of(std::uint16_t variant, bool elastic) noexcept {
-  return variant * limit::Ledger{2} + (elastic ? 1 : 0);
+[[nodiscard]] constexpr limit::LimiterId limiter_id_of(std::uint16_t variant, bool elastic) noexcept {
+  return variant * limit::LimiterId{2} + (elastic ? 1 : 0);
 }
 // The limiter ID of messages follows those of all variants.
-[[nodiscard]] inline limit::Ledger message_ledger(const Rule& rule) noexcept {
-  return ledger_of(static_cast<std::uint16_t>(1 + rule.overrides.size() + rule.tiers.size()), false);
+[[nodiscard]] inline limit::LimiterId message_limiter_id(const Rule& rule) noexcept {
+  return limiter_id_of(static_cast<std::uint16_t>(1 + rule.overrides.size() + rule.tiers.size()), false);
 }
 [[nodiscard]] AppliedLimiter applied_limiter(const Rule& rule, const Request& request);
 

@@ -41,7 +41,7 @@ struct Settlement {
 [[nodiscard]] bool is_charged(const Settlement& settlement, unsigned status) noexcept;
 
 // The amount in a response.
-struct Told {
+struct ReportedCost {
   enum class State : std::uint8_t {
     Amount,      // `amount` is set
     Nothing,     // the response has no amount
@@ -52,9 +52,9 @@ struct Told {
 };
 
 // REQUIRES: kind is Header.
-[[nodiscard]] Told told_in_head(const Settlement& settlement, const http::Fields& fields);
+[[nodiscard]] ReportedCost reported_cost_in_head(const Settlement& settlement, const http::Fields& fields);
 // REQUIRES: kind is Json; the body is complete.
-[[nodiscard]] Told told_in_body(const Settlement& settlement, std::string_view body);
+[[nodiscard]] ReportedCost reported_cost_in_body(const Settlement& settlement, std::string_view body);
 
 // Return "charged on 401, 403, 5xx", and "header X-Tokens of the answer" or "json /usage/total_tokens of the
 // answer".

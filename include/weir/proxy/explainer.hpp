@@ -9,8 +9,8 @@
 #include "weir/base/time.hpp"
 #include "weir/limit/key_table.hpp"
 #include "weir/policy/evaluation.hpp"
+#include "weir/policy/explain_request.hpp"
 #include "weir/policy/explanation.hpp"
-#include "weir/policy/inquiry.hpp"
 #include "weir/proxy/configuration.hpp"
 #include "weir/proxy/shaper.hpp"
 
@@ -22,7 +22,7 @@
 namespace weir::proxy {
 
 // One line of what Redis is asked, and its answer.
-struct Look {
+struct RedisLookup {
   limit::Charge charge;
   limit::Outcome outcome{};
   base::TimePoint clock{};  // Redis's, from which the outcome counts
@@ -34,20 +34,20 @@ class Explainer {
  public:
   // `load`: of the system now, where the configuration looks at it, else 1.
   Explainer(const Configuration& config, const limit::KeyTable& table, SharedQueue& queue,
-            const policy::Inquiry& inquiry, const policy::InquiryTime& time, double load);
+            const policy::ExplainRequest& explain_request, const policy::ExplainTime& time, double load);
 
   // To be answered before explain(), in whatever order.
-  [[nodiscard]] std::span<Look> remote() noexcept { return looks_; }
+  [[nodiscard]] std::span<RedisLookup> remote() noexcept { return looks_; }
   [[nodiscard]] policy::Explanation explain();
 
  private:
-  void read(const policy::Inquiry& asked, double load);
+  void read(const policy::ExplainRequest& asked, double load);
   void find_route();
   void meet_rules();
   [[nodiscard]] bool peek_refuses();
   void object(const policy::Objection& objection);
   void settle(const std::string& what);
-  void turn_away(unsigned status, std::string_view what);
+  void reject_early(unsigned status, std::string_view what);
   void take_answers();
   void decide();
   [[nodiscard]] bool refuse_where_crowded(policy::Decision& decision,
@@ -68,15 +68,15 @@ class Explainer {
   const Configuration& config_;
   const limit::KeyTable& table_;
   SharedQueue& queue_;
-  const policy::InquiryTime time_;
+  const policy::ExplainTime time_;
   base::TimePoint redis_now_{};  // of the first look
   const base::TimePoint now_;    // by the clock of limits
   policy::DescribedRequest described_;
   const policy::Route* route_ = nullptr;
-  std::vector<policy::Meeting> meetings_;
+  std::vector<policy::RuleCheck> rule_checks_;
   policy::Evaluation evaluation_;
   policy::Bill fallback_;
-  std::vector<Look> looks_;  // of evaluation_.remote's lines
+  std::vector<RedisLookup> looks_;  // of evaluation_.remote's lines
   limit::LineSet unasked_ = 0;
   bool settled_ = false;  // the verdict is known before any limit is asked
   policy::Explanation told_;

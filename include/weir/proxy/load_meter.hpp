@@ -36,13 +36,13 @@ class LoadMeter {
     for (auto& part : parts_) part.store(1, std::memory_order_relaxed);
   }
 
-  struct Reading {
+  struct Sample {
     base::TimePoint now{};
     base::Duration computed{};  // by the thread since it began
     double queue = 0;
     double in_flight = 0;
   };
-  void measure(const Reading& reading) noexcept;
+  void measure(const Sample& sample) noexcept;
 
   // The largest part. For its worker.
   [[nodiscard]] double load() const noexcept { return load_; }
@@ -59,7 +59,7 @@ class LoadMeter {
   }
 
   const base::Duration tick_;
-  std::optional<Reading> last_;
+  std::optional<Sample> last_;
   bool known_ = false;
   double load_ = 1;
   std::array<std::atomic<double>, kLoadKinds> parts_;

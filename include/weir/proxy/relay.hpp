@@ -5,7 +5,7 @@
 #include "weir/http/chunked.hpp"
 #include "weir/http/head.hpp"
 #include "weir/net/stream.hpp"
-#include "weir/proxy/body_watch.hpp"
+#include "weir/proxy/body_observer.hpp"
 #include "weir/proxy/buffer.hpp"
 
 #include <cstdint>
@@ -82,7 +82,7 @@ class Relay {
  public:
   // `watch`: sees what passes; null: nobody does.
   Relay(BodySource& source, net::Stream& sink, http::Framing framing, std::string& out,
-        BodyWatch* watch = nullptr)
+        BodyObserver* watch = nullptr)
       : source_(source), sink_(sink), framing_(framing), out_(out), watch_(watch) {}
 
   // Must be called before advance() if `out` is what the sink has not yet taken of a text that was begun.
@@ -118,7 +118,7 @@ class Relay {
   net::Stream& sink_;
   http::Framing framing_;
   std::string& out_;
-  BodyWatch* const watch_;
+  BodyObserver* const watch_;
   std::size_t out_sent_ = 0;
   std::string_view piece_;  // sent after out_, from the source's memory
   bool crlf_due_ = false;   // piece_ ends a chunk

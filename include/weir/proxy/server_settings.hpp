@@ -3,7 +3,7 @@
 
 #include "weir/base/time.hpp"
 #include "weir/http/parameters.hpp"
-#include "weir/proxy/pace.hpp"
+#include "weir/proxy/min_rate.hpp"
 
 #include <cstdint>
 
@@ -29,14 +29,14 @@ struct ServerSettings {
   std::uint64_t max_body_memory = 64 << 20;    // bytes of all bodies together while rules read them
   http::ParameterBounds bounds{};              // on what of a request is read by name
   std::uint64_t max_connections = 16'384;      // open client connections of all workers together
-  std::uint64_t max_connections_per_ip = 0;    // of each client address; 0: no bound (proxy/crowd.hpp)
-  std::uint64_t max_in_flight = 0;             // requests at upstreams; 0: no bound (proxy/in_flight.hpp)
+  std::uint64_t max_connections_per_ip =
+      0;                            // of each client address; 0: no bound (proxy/connections_per_ip.hpp)
+  std::uint64_t max_in_flight = 0;  // requests at upstreams; 0: no bound (proxy/in_flight.hpp)
   base::Duration head_timeout{
       10'000'000};  // from a request's first byte to the end of its head; TLS handshake
-  base::Duration body_timeout{30'000'000};   // between two reads of a request's body
-  base::Duration write_timeout{30'000'000};  // between two writes to a client that does not read
-  LeastRate least_rate{500,
-                       base::Duration{20'000'000}};  // of bodies that clients send, answers that they take
+  base::Duration body_timeout{30'000'000};            // between two reads of a request's body
+  base::Duration write_timeout{30'000'000};           // between two writes to a client that does not read
+  MinRate min_rate{500, base::Duration{20'000'000}};  // of bodies that clients send, answers that they take
   base::Duration certificate_check{10'000'000};  // between two looks at the files of TLS listeners; 0: none
   HalfClose half_close = HalfClose::Answer;
   base::Duration idle_timeout{75'000'000};  // between two requests of a connection

@@ -82,14 +82,14 @@ class Shaper {
     Levelled,   // the lane was full, and one of a client with fewer places came
     Overtaken,  // it could not have departed before its deadline any more
   };
-  struct Turn {
+  struct QueueResult {
     End end;
     // Of Crowded: until the client's next departure. Of Left and Overtaken: until one of its priority that
     // came now would depart.
     base::Duration retry_after{0};
   };
   // Waits in the departure's lane. Unless the request departs, its departure is given to another, or back.
-  [[nodiscard]] net::Task<Turn> wait(Ticket& ticket, const Departure& departure, std::uint64_t most);
+  [[nodiscard]] net::Task<QueueResult> wait(Ticket& ticket, const Departure& departure, std::uint64_t most);
 
   // Whether anybody may give way: a glance, without the lock, for the many that are refused otherwise.
   [[nodiscard]] bool may_displace(policy::Priority priority) const noexcept {
@@ -111,8 +111,9 @@ class Shaper {
   [[nodiscard]] double fullness() const { return shared_.fullness(); }
 
  private:
-  [[nodiscard]] std::optional<Turn> join(Ticket& ticket, const Departure& departure, std::uint64_t most);
-  [[nodiscard]] Turn leave(Ticket& ticket);
+  [[nodiscard]] std::optional<QueueResult> join(Ticket& ticket, const Departure& departure,
+                                                std::uint64_t most);
+  [[nodiscard]] QueueResult leave(Ticket& ticket);
   [[nodiscard]] base::Duration until(base::TimePoint at) const;
   void look();
   // These under the lock.

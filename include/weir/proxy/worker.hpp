@@ -11,13 +11,13 @@
 #include "weir/observe/counters.hpp"
 #include "weir/proxy/body_memory.hpp"
 #include "weir/proxy/buffer.hpp"
-#include "weir/proxy/clearing.hpp"
-#include "weir/proxy/crowd.hpp"
-#include "weir/proxy/edition.hpp"
+#include "weir/proxy/config_snapshot.hpp"
+#include "weir/proxy/connection_handoff.hpp"
+#include "weir/proxy/connections_per_ip.hpp"
+#include "weir/proxy/decision_pause.hpp"
+#include "weir/proxy/idle_evictor.hpp"
 #include "weir/proxy/in_flight.hpp"
 #include "weir/proxy/load_meter.hpp"
-#include "weir/proxy/passage.hpp"
-#include "weir/proxy/recess.hpp"
 #include "weir/proxy/shaper.hpp"
 #include "weir/redis/store.hpp"
 
@@ -29,7 +29,7 @@
 
 namespace weir::proxy {
 
-struct ExchangeSpace;
+struct ExchangeBuffers;
 
 // What workers share: made for it, but for the clock.
 struct Shared {
@@ -37,7 +37,7 @@ struct Shared {
   limit::KeyTable& table;
   SharedQueue& queue;
   InFlight& in_flight;
-  Crowd& crowd;
+  ConnectionsPerIp& connections_per_ip;
   BodyMemory& body_memory;
   const net::ClockStep* clock_step = nullptr;  // null: nobody looks whether the machine's clock was set
 };
@@ -45,16 +45,16 @@ struct Shared {
 class Worker {
  public:
   // `redis`, `access_log`: may be null. All of it outlives the worker.
-  Worker(net::Executor executor, const Shared& shared, std::shared_ptr<const Edition> edition,
+  Worker(net::Executor executor, const Shared& shared, std::shared_ptr<const ConfigSnapshot> config_snapshot,
          redis::Store* redis, observe::Counters& counters, observe::AccessSink* access_log);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   // The present configuration, for what belongs to no request: ask again after each wait.
-  [[nodiscard]] const Configuration& config() const noexcept { return terms.config(); }
+  [[nodiscard]] const Configuration& config() const noexcept { return worker_snapshots.config(); }
   // Goes over to another edition.
-  void begin(std::shared_ptr<const Edition> edition);
+  void begin(std::shared_ptr<const ConfigSnapshot> config_snapshot);
 
   net::Executor executor;
   const net::Clock& clock;
@@ -66,13 +66,13 @@ class Worker {
   Shaper shaper;
   LoadMeter load;  // measured only where some rule looks at it
   InFlight& in_flight;
-  Crowd& crowd;
+  ConnectionsPerIp& connections_per_ip;
   BodyMemory& body_memory;
   const net::ClockStep* clock_step;  // may be null
-  Clearing clearing;
-  Terms terms;
+  IdleEvictor idle_evictor;
+  WorkerSnapshots worker_snapshots;
   BlockPool blocks;
-  Recess recess;
+  DecisionPause decision_pause;
 
   // Connections that are open; ends the drain when it comes to zero.
   std::size_t sessions = 0;
@@ -80,10 +80,10 @@ class Worker {
   // Drains because another process has taken over: idle connections are closed at the end alone, for their
   // clients may just be sending.
   bool retiring = false;
-  std::uint64_t decided_apart = 0;  // requests that were decided while it was retiring
-  base::TimePoint paused_at{};      // when its recess began
-  Passage* passage = nullptr;       // while it retires: where connections go; null: they stay
-  bool hard_stop = false;           // end everything at the next tick
+  std::uint64_t decided_apart = 0;       // requests that were decided while it was retiring
+  base::TimePoint paused_at{};           // when its recess began
+  ConnectionHandoff* handoff = nullptr;  // while it retires: where connections go; null: they stay
+  bool hard_stop = false;                // end everything at the next tick
 
   // Bytes of a block, which every head that may come has to fit in.
   [[nodiscard]] static std::size_t block_size(const ServerSettings& server) noexcept;
@@ -91,12 +91,12 @@ class Worker {
   // From when on what is charged or changed in memory is not known to the process that takes over; the end of
   // time: there is none.
   [[nodiscard]] base::TimePoint lost_from() const noexcept {
-    return retiring || recess.is_on() ? paused_at : base::TimePoint::max();
+    return retiring || decision_pause.is_on() ? paused_at : base::TimePoint::max();
   }
 
   // The scratch memory of one exchange; reused.
-  [[nodiscard]] std::unique_ptr<ExchangeSpace> take_space();
-  void give_back(std::unique_ptr<ExchangeSpace> space);
+  [[nodiscard]] std::unique_ptr<ExchangeBuffers> take_buffers();
+  void give_back(std::unique_ptr<ExchangeBuffers> buffers);
 
   // Returns the HTTP-date of an instant of the machine's clock. The text is made once a second.
   [[nodiscard]] std::string_view http_date(base::TimePoint machine_now);
@@ -116,7 +116,7 @@ class Worker {
   };
 
   std::optional<LoadProbe> load_probe_;
-  std::vector<std::unique_ptr<ExchangeSpace>> spaces_;
+  std::vector<std::unique_ptr<ExchangeBuffers>> free_buffers_;
   std::string date_;
   std::chrono::sys_seconds date_second_{};
   std::string id_prefix_;  // 16 hex digits

@@ -52,7 +52,7 @@ struct RedisSettings {
   base::Duration start_wait{1'000'000};    // longest wait for Redis at start before weir accepts requests
   std::string prefix = "weir";             // of every key
   base::Duration lease_time{10'000'000};   // time until permits of a dead weir expire
-  base::Duration lease_return{1'000'000};  // time until unused units go back to Redis (UnitLeases)
+  base::Duration lease_return{1'000'000};  // time until unused units go back to Redis (SharedGrants)
   std::size_t lease_keys = 4096;           // number of keys that weir may hold units of at once
   friend bool operator==(const RedisSettings&, const RedisSettings&) = default;
 };

@@ -19,13 +19,13 @@
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
-#include "weir/limit/place.hpp"
+#include "weir/limit/slot_hash.hpp"
 #include "weir/net/asio.hpp"
 #include "weir/net/task.hpp"
 #include "weir/redis/error.hpp"
 #include "weir/redis/last_refunds.hpp"
 #include "weir/redis/redis_settings.hpp"
-#include "weir/redis/unit_leases.hpp"
+#include "weir/redis/shared_grants.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -84,7 +84,7 @@ class Store {
   // `refunds` is null, the store has its own. If `units` is null, the store takes no units in advance, even
   // if charges ask for it.
   Store(net::Executor executor, const RedisSettings& settings, StoreLog log = {},
-        const StoreTuning& tuning = {}, LastRefunds* refunds = nullptr, UnitLeases* units = nullptr);
+        const StoreTuning& tuning = {}, LastRefunds* refunds = nullptr, SharedGrants* units = nullptr);
   ~Store();  // stops
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
@@ -162,7 +162,7 @@ class Store {
   class Backend;
   class Session;
   class Cluster;
-  class Leasing;
+  class PrefetchingStore;
   struct Common;
   [[nodiscard]] bool pays_here(Charges charges) const noexcept;
 
@@ -170,7 +170,7 @@ class Store {
   std::shared_ptr<Backend> backend_;
   base::Duration finish_timeout_;
   std::optional<std::chrono::steady_clock::time_point> finish_by_;
-  std::shared_ptr<Leasing> leasing_;  // null: no units are taken in advance
+  std::shared_ptr<PrefetchingStore> prefetching_;  // null: no units are taken in advance
 };
 
 }  // namespace weir::redis

@@ -1,7 +1,7 @@
 // Runs recorded traffic again under candidate rules: which clients would newly be refused or admitted.
 //
 //   lines ─► add(): which rules apply, whose key, what cost ─► run(): charges, settlements, releases, each at
-//   its recorded instant and turn (limit/turn.hpp), on its own key table ─► Report
+//   its recorded instant and turn (limit/hybrid_timestamp.hpp), on its own key table ─► Report
 //
 // Pure: all times come from the log. Under the rules that wrote the log, every decision is repeated, if the
 // log is whole from the start of weir on. A rule may need facts that the log lacks (a header, a cookie, a
@@ -14,7 +14,7 @@
 #include "weir/policy/identity.hpp"
 #include "weir/policy/route.hpp"
 #include "weir/policy/rule.hpp"
-#include "weir/replay/line.hpp"
+#include "weir/replay/log_line.hpp"
 
 #include <array>
 #include <cstdint>

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::app {
+namespace weir::server {
 
 class ListenerCertificates {
  public:
@@ -55,7 +55,7 @@ class CertificateWatch {
   using Renew = std::function<void(std::size_t listener, SSL_CTX* fresh)>;
 
   // `log` outlives this object.
-  CertificateWatch(net::Executor executor, Log& log, Renew renew)
+  CertificateWatch(net::Executor executor, log::Log& log, Renew renew)
       : timer_(executor), log_(log), renew_(std::move(renew)) {}
 
   // The certificates of a listener; nullopt if it does not use TLS.
@@ -84,7 +84,7 @@ class CertificateWatch {
   void warn_of(const ListenerCertificates& certificates);
 
   net::Timer timer_;
-  Log& log_;
+  log::Log& log_;
   Renew renew_;
   std::map<std::size_t, Watched> watched_;  // by the listener's number
   std::uint64_t renewed_ = 0;
@@ -92,16 +92,16 @@ class CertificateWatch {
 };
 
 // Returns a warning if a certificate has expired or expires within two weeks. `who`: who would reject it.
-[[nodiscard]] std::optional<std::string> doubt_of_end(const std::string& file, const std::string& who,
-                                                      std::chrono::sys_seconds not_after,
-                                                      std::chrono::sys_seconds now);
+[[nodiscard]] std::optional<std::string> warn_of_expiry(const std::string& file, const std::string& who,
+                                                        std::chrono::sys_seconds not_after,
+                                                        std::chrono::sys_seconds now);
 // Returns warnings about certificates that expire within two weeks or that no client can get, and about OCSP
 // responses that are not stapled. `now`: the system's clock.
-[[nodiscard]] std::vector<std::string> find_doubts(const net::TlsSettings& settings,
-                                                   const std::vector<net::CertificateState>& states,
-                                                   std::chrono::sys_seconds now);
+[[nodiscard]] std::vector<std::string> find_warnings(const net::TlsSettings& settings,
+                                                     const std::vector<net::CertificateState>& states,
+                                                     std::chrono::sys_seconds now);
 // Does the same for the listeners' files as they are now. Skips files that cannot be read.
-[[nodiscard]] std::vector<std::string> find_doubts(const std::vector<net::ListenerSettings>& listeners,
-                                                   std::chrono::sys_seconds now);
+[[nodiscard]] std::vector<std::string> find_warnings(const std::vector<net::ListenerSettings>& listeners,
+                                                     std::chrono::sys_seconds now);
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::app {
+namespace weir::server {
 
 // Belongs to the main thread.
 class ClientFiles {
@@ -39,12 +39,12 @@ class ClientFiles {
   };
   // Returns all TLS settings that name files, with the present stamps of the files. Must be called before
   // contexts are made from the files.
-  [[nodiscard]] static std::vector<Use> uses_in(const Settings& settings);
+  [[nodiscard]] static std::vector<Use> uses_in(const config::Settings& settings);
 
   // Puts the changed files in use for new connections. The error says why that failed.
   using Renew = std::function<base::Result<void>(const std::vector<const Use*>& changed)>;
   // `log` outlives this object.
-  ClientFiles(net::Executor executor, Log& log, Renew renew)
+  ClientFiles(net::Executor executor, log::Log& log, Renew renew)
       : timer_(executor), log_(log), renew_(std::move(renew)) {}
 
   // Watches these files. An entry that was watched before keeps its stamps.
@@ -62,7 +62,7 @@ class ClientFiles {
   void warn_of(const Use& use);
 
   net::Timer timer_;
-  Log& log_;
+  log::Log& log_;
   Renew renew_;
   std::vector<Use> uses_;
   std::uint64_t renewed_ = 0;
@@ -71,7 +71,7 @@ class ClientFiles {
 
 // Returns a warning for each of weir's own client certificates that has expired or expires within two weeks.
 // `now`: the system's clock.
-[[nodiscard]] std::vector<std::string> doubt_own_certificates(const Settings& settings,
-                                                              std::chrono::sys_seconds now);
+[[nodiscard]] std::vector<std::string> warn_of_own_certificates(const config::Settings& settings,
+                                                                std::chrono::sys_seconds now);
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -4,7 +4,7 @@
 
 #include "weir/config/settings.hpp"
 #include "weir/net/asio.hpp"
-#include "weir/upstream/fleet.hpp"
+#include "weir/upstream/server_group.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-namespace weir::app {
+namespace weir::server {
 
 // After this time the reply to a reload request says that the reload continues. Servers' names are looked up
 // one after another, and a silent name server may take half a minute for each.
@@ -31,13 +31,14 @@ struct ReloadReport {
 // A file that was read and checked, with the addresses of its servers and its differences from the
 // configuration in use. Otherwise the mistakes of the file.
 struct FreshConfiguration {
-  std::optional<Settings> settings;
+  std::optional<config::Settings> settings;
   std::vector<std::vector<upstream::Server>> servers;  // for each upstream
-  std::vector<std::string> unknown;                    // LookedUp::unknown
+  std::vector<std::string> unknown;                    // LookupResult::unknown
   std::vector<std::string> differences;                // in the words of differences.hpp
   std::vector<std::string> mistakes;
 };
-[[nodiscard]] FreshConfiguration read_configuration(const std::string& file, const Settings& in_force);
+[[nodiscard]] FreshConfiguration read_configuration(const std::string& file,
+                                                    const config::Settings& in_force);
 
 // Reads the file on request, one reading at a time. A request during a reading waits for the next one,
 // because the file may have changed since. Belongs to the main thread.
@@ -47,7 +48,7 @@ class Reloading {
 
   // `apply` runs on the main thread. It puts the configuration into use, or returns why not. `in_force`
   // outlives this object. Only `apply` changes it, because the reading thread reads it too.
-  Reloading(net::asio::io_context& control, std::string file, const Settings& in_force,
+  Reloading(net::asio::io_context& control, std::string file, const config::Settings& in_force,
             std::function<ReloadReport(FreshConfiguration)> apply);
   ~Reloading();  // waits for the reader thread
   Reloading(const Reloading&) = delete;
@@ -71,7 +72,7 @@ class Reloading {
 
   net::asio::io_context& control_;
   const std::string file_;
-  const Settings& in_force_;
+  const config::Settings& in_force_;
   const std::function<ReloadReport(FreshConfiguration)> apply_;
   std::vector<Done> waiting_;  // for the present reading
   std::vector<Done> next_;     // for the next reading
@@ -83,4 +84,4 @@ class Reloading {
   std::chrono::system_clock::time_point since_ = std::chrono::system_clock::now();
 };
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -11,7 +11,7 @@
 
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
 
-namespace weir::app {
+namespace weir::server {
 
 class Signals {
  public:
@@ -30,4 +30,4 @@ class Signals {
   std::function<void(int)> told_;
 };
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-namespace weir::app {
+namespace weir::upgrade {
 
-[[nodiscard]] std::vector<std::string> lines_of(const std::vector<admin::AlertStanding>& alerts);
+[[nodiscard]] std::vector<std::string> lines_of(const std::vector<admin::AlertState>& alerts);
 // Returns the states in the lines. Skips lines with other content.
-[[nodiscard]] std::vector<admin::AlertStanding> alerts_of(const std::vector<std::string>& lines);
+[[nodiscard]] std::vector<admin::AlertState> alerts_of(const std::vector<std::string>& lines);
 
-}  // namespace weir::app
+}  // namespace weir::upgrade

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::app {
+namespace weir::upgrade {
 
 // Returns words such as "3 keys; 1 was of a rule that is gone or counts otherwise; …".
 [[nodiscard]] std::string kept_in_words(std::uint64_t keys, std::uint64_t changed, std::uint64_t left_out);
@@ -19,7 +19,7 @@ namespace weir::app {
 struct HandedState {
   net::OwnedDescriptor file;
   std::uint64_t keys = 0;
-  std::vector<std::string> held;  // see held_news.hpp
+  std::vector<std::string> held;  // see permit_changes.hpp
 };
 
 // Writes the states. REQUIRES that no other thread charges meanwhile, and that `rules` made the keys.
@@ -32,4 +32,4 @@ struct HandedState {
                                                        const limit::RestoreAt& at, limit::KeyTable& table,
                                                        const limit::Adopt& adopt = {});
 
-}  // namespace weir::app
+}  // namespace weir::upgrade

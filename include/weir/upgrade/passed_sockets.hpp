@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::app {
+namespace weir::upgrade {
 
 class PassedSockets {
  public:
@@ -30,4 +30,4 @@ class PassedSockets {
   std::vector<base::Endpoint> taken_;
 };
 
-}  // namespace weir::app
+}  // namespace weir::upgrade

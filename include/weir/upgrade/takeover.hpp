@@ -18,27 +18,27 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::app {
+namespace weir::upgrade {
 
 // State that is passed on besides sockets and keys.
-struct Legacy {
+struct CarriedState {
   base::Duration clock{};      // net::Clock::offset()
   base::SipKey table, shared;  // policy::NamingKeys
   std::uint64_t upgraded = 0;  // earlier upgrades that succeeded; `failed`: those that failed
   std::uint64_t failed = 0;
 };
-[[nodiscard]] std::vector<std::string> lines_of(const Legacy& legacy);
+[[nodiscard]] std::vector<std::string> lines_of(const CarriedState& carried_state);
 // Returns nullopt if the lines have another form or another protocol version.
-[[nodiscard]] std::optional<Legacy> legacy_of(const std::vector<std::string>& lines);
+[[nodiscard]] std::optional<CarriedState> carried_state_of(const std::vector<std::string>& lines);
 
 // The states of limits.
 struct InheritedState {
   net::OwnedDescriptor file;      // handed_state.hpp
-  std::vector<std::string> held;  // held_news.hpp
+  std::vector<std::string> held;  // permit_changes.hpp
 };
 
 // The last items that the new process receives, when it becomes the service.
-struct Succession {
+struct HandoffChannel {
   net::OwnedDescriptor channel;     // connections arrive on it
   std::vector<std::string> alerts;  // handed_alerts.hpp
 };
@@ -52,7 +52,7 @@ class Takeover {
   // the environment. Throws CannotStart if the inherited state cannot be understood.
   [[nodiscard]] static std::unique_ptr<Takeover> of_environment();
 
-  [[nodiscard]] const Legacy& legacy() const noexcept { return legacy_; }
+  [[nodiscard]] const CarriedState& carried_state() const noexcept { return carried_state_; }
   // Returns the inherited sockets of this configured address; none if the other weir did not listen there.
   // Returns each socket once.
   [[nodiscard]] std::vector<net::ListeningSocket> take_listeners(const base::Endpoint& address);
@@ -72,7 +72,7 @@ class Takeover {
   void await_word_to_open(const limit::Restored& restored);
   // Reports that this process accepts connections, and which alerts it has. Waits until the service manager
   // knows the new main process.
-  [[nodiscard]] Succession await_succession(const std::vector<std::string>& voices);
+  [[nodiscard]] HandoffChannel await_handoff_channel(const std::vector<std::string>& alert_ids);
 
  private:
   struct Inherited {
@@ -86,9 +86,9 @@ class Takeover {
   [[nodiscard]] std::vector<net::ListeningSocket> take(std::string_view word, const base::Endpoint& address);
 
   net::OwnedDescriptor channel_;
-  Legacy legacy_;
+  CarriedState carried_state_;
   std::vector<Inherited> inherited_;
   std::vector<std::string> files_;  // of unix listeners that nobody took
 };
 
-}  // namespace weir::app
+}  // namespace weir::upgrade

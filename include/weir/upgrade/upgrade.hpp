@@ -22,7 +22,7 @@
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <sys/types.h>
 
-namespace weir::app {
+namespace weir::upgrade {
 
 struct UpgradeReport {
   std::string fault;    // empty: the upgrade succeeded
@@ -34,7 +34,7 @@ struct UpgradeReport {
 };
 
 // Sockets that listen on an address.
-struct Bequest {
+struct ListenerSockets {
   const char* word;          // "listener" or "admin"
   std::string address;       // as configured
   std::vector<int> sockets;  // open until hand_over
@@ -45,15 +45,15 @@ class Upgrade {
   using Done = std::function<void(const UpgradeReport&)>;
 
   // Callbacks into the program, called on the main thread.
-  struct House {
-    std::function<Legacy()> legacy;
-    std::function<std::vector<Bequest>()> bequests;
+  struct Callbacks {
+    std::function<CarriedState()> carried_state;
+    std::function<std::vector<ListenerSockets>()> listener_sockets;
     std::function<void(std::function<void()> done)> pause;  // pauses decisions; calls `done` on any thread
     std::function<void()> resume;
     std::function<base::Result<HandedState>()> state;
     std::function<void(pid_t)> announce;  // tells the service manager
     // Stops this process's alerts. Returns the states of those that the new process has (handed_alerts.hpp).
-    std::function<std::vector<std::string>(const std::vector<std::string>& voices)> alerts;
+    std::function<std::vector<std::string>(const std::vector<std::string>& alert_ids)> alerts;
     std::function<void(const UpgradeReport&, net::OwnedDescriptor channel)> hand_over;
   };
   struct Bounds {
@@ -61,8 +61,8 @@ class Upgrade {
     base::Duration pause;  // of requests
   };
 
-  // `log` and the objects that `house` uses outlive this object.
-  Upgrade(net::Executor control, House house, Log& log);
+  // `log` and the objects that `callbacks` uses outlive this object.
+  Upgrade(net::Executor control, Callbacks callbacks, log::Log& log);
   // Ends a new process that has not taken over.
   ~Upgrade();
   Upgrade(const Upgrade&) = delete;
@@ -83,8 +83,8 @@ class Upgrade {
   void note(UpgradeEvent event, std::string why = {});
   void perform(UpgradeAct act, std::string why);
   void start();
-  [[nodiscard]] bool bequeath(int channel);
-  void await_word();
+  [[nodiscard]] bool send_listeners(int channel);
+  void await_continue();
   void read_words();
   void hear(const UpgradeMessage& message);
   void count_restored(const std::vector<std::string>& lines);
@@ -95,18 +95,18 @@ class Upgrade {
   void finish(const UpgradeReport& report);
 
   net::Executor control_;
-  const House house_;
-  Log& log_;
+  const Callbacks callbacks_;
+  log::Log& log_;
   net::asio::posix::basic_stream_descriptor<net::Executor> channel_;  // open during an upgrade
   net::Timer deadline_;
   Bounds bounds_{};
   UpgradeStage stage_ = UpgradeStage::Idle;
   UpgradeReport report_;
   Clock::time_point paused_at_;
-  std::vector<std::string> voices_;  // names of the new process's alerts
+  std::vector<std::string> alert_ids_;  // names of the new process's alerts
   std::vector<Done> told_;
   std::uint64_t attempt_ = 0;
   std::uint64_t failed_ = 0;
 };
 
-}  // namespace weir::app
+}  // namespace weir::upgrade

@@ -7,7 +7,8 @@
 // - listener: an address as configured, with sockets that listen there
 // - admin: the same for the admin listener
 // - inherited: ends the inherited sockets
-// - held: permits of concurrency limits (held_news.hpp), in one or more messages; after "over", each change
+// - held: permits of concurrency limits (permit_changes.hpp), in one or more messages; after "over", each
+// change
 // - state: a file in memory with the snapshot
 // - open: asks to accept connections
 // - over: the service manager knows the new main process; states of alerts
@@ -29,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::app {
+namespace weir::upgrade {
 
 struct UpgradeMessage {
   std::string word;
@@ -54,4 +55,4 @@ enum class Arrival : std::uint8_t { Message, Nothing, End };
 // Receives a message. With `wait`, blocks until there is one; otherwise returns Nothing if there is none.
 [[nodiscard]] Arrival receive_message(int channel, bool wait, UpgradeMessage& message);
 
-}  // namespace weir::app
+}  // namespace weir::upgrade

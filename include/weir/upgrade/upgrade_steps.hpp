@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace weir::app {
+namespace weir::upgrade {
 
 enum class UpgradeStage : std::uint8_t {
   Idle,
@@ -48,4 +48,4 @@ struct UpgradeStep {
 
 [[nodiscard]] UpgradeStep step(UpgradeStage stage, UpgradeEvent event) noexcept;
 
-}  // namespace weir::app
+}  // namespace weir::upgrade

@@ -7,8 +7,8 @@
 #include "weir/net/stream.hpp"
 #include "weir/net/watchdog.hpp"
 #include "weir/upstream/balancer.hpp"
-#include "weir/upstream/fleet.hpp"
 #include "weir/upstream/retry.hpp"
+#include "weir/upstream/server_group.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -30,7 +30,7 @@ class Pool;
 [[nodiscard]] bool is_shortage(const net::ErrorCode& ec) noexcept;
 
 // The requirements of a request.
-struct Wanted {
+struct LeaseRequest {
   base::TimePoint now{};
   std::uint64_t tried = 0;  // servers to skip, a bit for each
   bool fresh = false;       // requires a new connection
@@ -66,12 +66,12 @@ class Lease {
   // connection's fate then proves nothing about the server's present state.
   [[nodiscard]] bool moved() const noexcept { return moves_ != member().moves(); }
   // Returns the member to report results to. REQUIRES a server.
-  [[nodiscard]] Fleet::Member& member() const noexcept;
+  [[nodiscard]] ServerGroup::Member& member() const noexcept;
 
-  // Opens a connection to the chosen server, at any of its addresses. The connection begins with `preamble`.
-  // `patience`: the time after which the caller cancels. `fault`: set to a text if something beyond the
-  // connection failed. `fault` and `preamble` must outlive the task.
-  [[nodiscard]] net::Task<net::ErrorCode> connect(std::string_view preamble, base::Duration patience,
+  // Opens a connection to the chosen server, at any of its addresses. The connection begins with
+  // `proxy_header`. `patience`: the time after which the caller cancels. `fault`: set to a text if something
+  // beyond the connection failed. `fault` and `proxy_header` must outlive the task.
+  [[nodiscard]] net::Task<net::ErrorCode> connect(std::string_view proxy_header, base::Duration patience,
                                                   std::string& fault);
   // Returns the connection to the pool at the end. Must be called only if the exchange is complete and both
   // sides are in step.
@@ -97,8 +97,8 @@ class Lease {
 
 class Pool final : private net::Watched {
  public:
-  // REQUIRES at most kMaxServers servers. `fleet` must outlive the pool.
-  Pool(net::Executor executor, net::Watchdog& watchdog, Fleet& fleet);
+  // REQUIRES at most kMaxServers servers. `server_group` must outlive the pool.
+  Pool(net::Executor executor, net::Watchdog& watchdog, ServerGroup& server_group);
 
   // Returns true if a server outside `tried` (a bit for each) serves and has room, by `max_in_flight` and
   // `limit`.
@@ -107,11 +107,11 @@ class Pool final : private net::Watched {
   // serves, all servers that were not tried are candidates. An ejected server whose time is over is tried
   // first, by a request that risks nothing. If the upstream has `health`, only probes try it. The lease has
   // an idle connection if the server has one that is still open and silent, and the request allows it.
-  [[nodiscard]] Lease lease(const Wanted& wanted);
+  [[nodiscard]] Lease lease(const LeaseRequest& wanted);
 
-  [[nodiscard]] const UpstreamSettings& settings() const noexcept { return fleet_.settings(); }
+  [[nodiscard]] const UpstreamSettings& settings() const noexcept { return server_group_.settings(); }
   [[nodiscard]] std::size_t size() const noexcept { return idle_.size(); }
-  [[nodiscard]] Fleet& fleet() noexcept { return fleet_; }
+  [[nodiscard]] ServerGroup& server_group() noexcept { return server_group_; }
   [[nodiscard]] RetryBudget& retries() noexcept { return retries_; }
   [[nodiscard]] std::uint64_t random() noexcept;
 
@@ -128,15 +128,16 @@ class Pool final : private net::Watched {
     std::uint64_t from = 0;  // the candidates
     std::uint64_t due = 0;   // servers that are out and should be tried
   };
-  [[nodiscard]] Choice look(const Wanted& wanted) noexcept;
-  [[nodiscard]] std::optional<std::size_t> take_trial(const Choice& choice, const Wanted& wanted) noexcept;
-  [[nodiscard]] std::uint64_t word(const Wanted& wanted) noexcept;
+  [[nodiscard]] Choice look(const LeaseRequest& wanted) noexcept;
+  [[nodiscard]] std::optional<std::size_t> take_trial(const Choice& choice,
+                                                      const LeaseRequest& wanted) noexcept;
+  [[nodiscard]] std::uint64_t word(const LeaseRequest& wanted) noexcept;
   [[nodiscard]] Lease lend(std::size_t server, bool fresh);
   void follow(std::size_t server) noexcept;
 
   net::Executor executor_;
   net::Watchdog& watchdog_;
-  Fleet& fleet_;
+  ServerGroup& server_group_;
   Balancer balancer_;
   std::vector<Load> loads_;                // of each server; in_flight counts this worker's requests
   std::vector<std::vector<Idle>> idle_;    // of each server; the most recently used last

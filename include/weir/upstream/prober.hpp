@@ -1,5 +1,5 @@
 // Probes the servers of upstreams with `health`: one request in each interval, on a separate connection.
-// Reports the results to their Fleet::Member.
+// Reports the results to their ServerGroup::Member.
 //
 // Belongs to the thread that runs the executor. All tasks (net/task.hpp) of that executor must belong to the
 // prober.
@@ -8,7 +8,7 @@
 #include "weir/net/asio.hpp"
 #include "weir/net/clock.hpp"
 #include "weir/net/watchdog.hpp"
-#include "weir/upstream/fleet.hpp"
+#include "weir/upstream/server_group.hpp"
 
 #include <list>
 #include <memory>
@@ -26,11 +26,11 @@ class Prober {
 
   // Probes the servers of these fleets from now on, and no others. New servers are probed at once, then all
   // at their intervals.
-  void watch(const std::vector<std::shared_ptr<Fleet>>& fleets);
+  void watch(const std::vector<std::shared_ptr<ServerGroup>>& server_groups);
 
  private:
   class Probe;
-  void add(const std::shared_ptr<Fleet>& fleet);
+  void add(const std::shared_ptr<ServerGroup>& server_group);
 
   net::Executor executor_;
   const net::Clock& clock_;

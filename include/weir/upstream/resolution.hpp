@@ -3,7 +3,7 @@
 
 #include "weir/base/result.hpp"
 #include "weir/base/time.hpp"
-#include "weir/upstream/fleet.hpp"
+#include "weir/upstream/server_group.hpp"
 
 #include <cstddef>
 #include <cstdint>

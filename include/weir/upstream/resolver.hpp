@@ -1,5 +1,5 @@
 // Looks up the names of servers, each every `resolve` of its upstream, and passes the addresses to their
-// Fleet::Member.
+// ServerGroup::Member.
 //
 // Belongs to the thread that runs `control`. Look-ups run one after another on a separate thread, because the
 // system's resolver blocks and cannot be cancelled. Silent name servers delay other names, but neither
@@ -8,8 +8,8 @@
 
 #include "weir/net/asio.hpp"
 #include "weir/net/clock.hpp"
-#include "weir/upstream/fleet.hpp"
 #include "weir/upstream/resolution.hpp"
+#include "weir/upstream/server_group.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -44,7 +44,7 @@ class Resolver {
   Resolver& operator=(const Resolver&) = delete;
 
   // Looks up the names of these fleets from now on. Throws std::system_error if no thread can be started.
-  void watch(const std::vector<std::shared_ptr<Fleet>>& fleets);
+  void watch(const std::vector<std::shared_ptr<ServerGroup>>& server_groups);
 
   // Returns the counts of each upstream whose names are looked up repeatedly.
   [[nodiscard]] std::vector<Figures> figures() const;
@@ -52,7 +52,7 @@ class Resolver {
  private:
   struct Desk;
   struct Name;
-  void add(const std::shared_ptr<Fleet>& fleet);
+  void add(const std::shared_ptr<ServerGroup>& server_group);
   void drop_known();
   void arm();
   void ask();

@@ -25,11 +25,11 @@ class ServerQueue {
 
   // A waiting request's place in the queue, until it is destroyed. Then the first request is woken, because
   // there may be more room. The queue must outlive the place.
-  class Place : public boost::intrusive::list_base_hook<> {
+  class Waiter : public boost::intrusive::list_base_hook<> {
    public:
-    ~Place();
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
+    ~Waiter();
+    Waiter(const Waiter&) = delete;
+    Waiter& operator=(const Waiter&) = delete;
 
     // Returns true if no request before this one would take any room that this one could take.
     [[nodiscard]] bool is_next() const;
@@ -38,7 +38,7 @@ class ServerQueue {
 
    private:
     friend class ServerQueue;
-    Place(ServerQueue& queue, policy::Priority priority, bool choosy, Wake wake);
+    Waiter(ServerQueue& queue, policy::Priority priority, bool choosy, Wake wake);
 
     ServerQueue& queue_;
     const policy::Priority priority_;
@@ -48,8 +48,8 @@ class ServerQueue {
 
   // Joins the queue. `most`: the most requests that may wait, including this one. `choosy`: some servers do
   // not suit the request, so it does not hold up others. Returns null if the queue is full.
-  [[nodiscard]] std::unique_ptr<Place> join(std::size_t most, policy::Priority priority, bool choosy,
-                                            Wake wake);
+  [[nodiscard]] std::unique_ptr<Waiter> join(std::size_t most, policy::Priority priority, bool choosy,
+                                             Wake wake);
 
   // Returns true if a request that took room now would overtake a waiting one.
   [[nodiscard]] bool is_awaited() const noexcept { return waiting_ != choosy_; }
@@ -60,13 +60,13 @@ class ServerQueue {
   void freed() noexcept;
 
  private:
-  using List = boost::intrusive::list<Place>;
+  using List = boost::intrusive::list<Waiter>;
 
   // REQUIRES the mutex.
   void wake(const List::const_iterator& at) const noexcept;
 
   mutable std::mutex mutex_;
-  List places_;                          // under the mutex
+  List waiters_;                         // under the mutex
   std::atomic<std::size_t> waiting_{0};  // written under the mutex
   std::atomic<std::size_t> choosy_{0};   // written under the mutex
 };

@@ -1,6 +1,6 @@
 #include "weir/admin/alerts.hpp"
 
-#include "admin/alerts/alert_book.hpp"
+#include "admin/alerts/alert_registry.hpp"
 #include "admin/alerts/webhook.hpp"
 #include "admin/metrics/faults.hpp"
 
@@ -37,7 +37,7 @@ struct Alerts::Impl {
   std::function<void(const std::string&)> say;
   net::Timer timer;
   net::Watchdog watchdog;
-  AlertBook book;
+  AlertRegistry book;
   const Faults::Say say_fault{[this](std::string_view what) { say(std::string(what)); }};
   Faults faults{"alerts: looking and posting", say_fault};
   std::mt19937_64 random{std::random_device{}()};
@@ -117,7 +117,7 @@ Alerts::~Alerts() {
 
 std::optional<std::string> Alerts::fault_of(const std::vector<AlertSettings>& settings) {
   try {
-    for (const auto& each : settings) (void)AlertBook::make(each);
+    for (const auto& each : settings) (void)AlertRegistry::make(each);
     return std::nullopt;
   } catch (const std::exception& fault) {
     return fault.what();
@@ -138,16 +138,16 @@ void Alerts::read_authorities() {
   impl_->book.read_authorities();
 }
 
-std::vector<std::string> Alerts::voices() const {
-  return impl_->book.voices();
+std::vector<std::string> Alerts::alert_ids() const {
+  return impl_->book.alert_ids();
 }
 
-std::vector<AlertStanding> Alerts::retire(const std::vector<std::string>& voices) {
-  return impl_->book.retire(voices, impl_->sources.now());
+std::vector<AlertState> Alerts::retire(const std::vector<std::string>& alert_ids) {
+  return impl_->book.retire(alert_ids, impl_->sources.now());
 }
 
-void Alerts::go_on(const std::vector<AlertStanding>& standings) {
-  impl_->book.go_on(standings, impl_->sources.now());
+void Alerts::go_on(const std::vector<AlertState>& states) {
+  impl_->book.go_on(states, impl_->sources.now());
 }
 
 std::vector<AlertFigures> Alerts::figures() const {

@@ -51,7 +51,7 @@ net::Task<Post::End> Post::send(const Webhook& hook, SSL_CTX* tls, base::Duratio
 net::Task<net::ErrorCode> Post::connect(net::Dial::Target target, base::Duration timeout,
                                         std::string& fault) {
   net::Dial dial(executor_, watchdog_, target, timeout);
-  const net::Dial::InHand held(dial_, dial);
+  const net::Dial::ScopedCancelTarget held(dial_, dial);
   const auto ec = co_await dial.connect();
   stream_ = dial.take();
   fault = std::move(dial.fault());
@@ -65,7 +65,7 @@ net::Task<std::string> Post::look_up(const base::Endpoint& address, base::Durati
   const auto until = std::chrono::steady_clock::now() + patience;
   while (lookup_.is_under_way() && !late_ && std::chrono::steady_clock::now() < until) {
     pause_.expires_after(kLookEvery);
-    const auto ended = co_await net::Expiry(pause_);
+    const auto ended = co_await net::TimerWait(pause_);
     if (ended) break;
   }
   if (!lookup_.known().empty()) co_return std::string();

@@ -60,14 +60,14 @@ void MetricsPage::put_each_upstream(Family family, Figure observe::UpstreamTalli
 void MetricsPage::durations(const observe::Histogram observe::Counters::*histogram, std::string name,
                             std::string help) {
   constexpr double kMicrosPerSecond = 1e6;
-  observe::Histogram::Reading reading;
-  for (const auto* counters : sources_.counters) reading += (counters->*histogram).read();
+  observe::Histogram::Totals totals;
+  for (const auto* counters : sources_.counters) totals += (counters->*histogram).read();
   ClientMetric metric;
-  metric.histogram.sample_count = reading.count;
-  metric.histogram.sample_sum = static_cast<double>(reading.sum_us) / kMicrosPerSecond;
+  metric.histogram.sample_count = totals.count;
+  metric.histogram.sample_sum = static_cast<double>(totals.sum_us) / kMicrosPerSecond;
   std::uint64_t below = 0;
   for (std::size_t i = 0; i < observe::Histogram::kBounds.size(); ++i) {
-    below += reading.counts[i];
+    below += totals.counts[i];
     metric.histogram.bucket.push_back({below, observe::Histogram::kBounds[i] / kMicrosPerSecond});
   }
   families_.push_back({std::move(name), std::move(help), MetricType::Histogram, {std::move(metric)}});

@@ -39,7 +39,7 @@ void Recorder::follow(const Sources& sources) {
   const auto same = [](const std::string& known, const RuleText& rule) { return known == rule.name; };
   if (std::equal(rules_.begin(), rules_.end(), sources.rules.begin(), sources.rules.end(), same)) return;
   std::vector<std::string> rules;
-  std::vector<observe::Spell> refusals;
+  std::vector<observe::Streak> refusals;
   std::vector<std::optional<std::size_t>> from{0, 1, 2};
   for (const RuleText& rule : sources.rules) {
     const auto old = std::find(rules_.begin(), rules_.end(), rule.name);
@@ -47,7 +47,7 @@ void Recorder::follow(const Sources& sources) {
     const bool known = old != rules_.end();
     for (std::size_t i = 0; i < kOfARule; ++i)
       from.push_back(known ? std::optional(kOfAll + kOfARule * at + i) : std::nullopt);
-    refusals.push_back(known ? refusals_[at] : observe::Spell(kPause));
+    refusals.push_back(known ? refusals_[at] : observe::Streak(kPause));
     rules.push_back(rule.name);
   }
   history_.remap(from);

@@ -42,7 +42,7 @@ Answer foreign_host() {
                       "rebinding): ask by address, or set [admin] token.");
 }
 
-Answer wrong_method(const Question& question) {
+Answer wrong_method(const PageRequest& question) {
   std::string methods = methods_of(path_of(question));
   Answer refusal = error_answer(405, "method_not_allowed", "This page answers " + methods + ".");
   refusal.allow = std::move(methods);
@@ -51,7 +51,7 @@ Answer wrong_method(const Question& question) {
 
 // Rejects bodies that are not JSON. A form of another site can only send three other types. A script of
 // another site would need a preflight, which this listener does not answer.
-std::optional<Answer> fault_of_body(const Page& page, const Question& question) {
+std::optional<Answer> fault_of_body(const Page& page, const PageRequest& question) {
   if (question.has_body && page.body == Page::Body::None)
     return error_answer(413, "body_too_large", "This page takes no body.");
   const bool bare = !question.has_body && question.content_type.empty();
@@ -69,7 +69,7 @@ bool is_own_host(std::string_view host, const base::Endpoint& address) {
          http::equal_ignoring_case(name, address.host);
 }
 
-bool is_of_another_site(const Question& question) {
+bool is_of_another_site(const PageRequest& question) {
   const auto site = question.fetch_site;
   if (!site.empty() && site != "same-origin" && site != "none") return true;
   if (question.origin.empty()) return false;
@@ -78,13 +78,13 @@ bool is_of_another_site(const Question& question) {
          !http::equal_ignoring_case(question.origin.substr(scheme + 3), question.host);
 }
 
-std::optional<Answer> fault_of_asker(const Admission& admission, const Question& question) {
+std::optional<Answer> fault_of_asker(const Admission& admission, const PageRequest& question) {
   if (!admission.token.admits(question.authorization)) return unauthorized();
   if (!admission.token.asked() && !is_own_host(question.host, admission.address)) return foreign_host();
   return std::nullopt;
 }
 
-std::variant<const Page*, Answer> admit(const Admission& admission, const Question& question) {
+std::variant<const Page*, Answer> admit(const Admission& admission, const PageRequest& question) {
   const Page* const page = find_page(path_of(question), question.method);
   // First, because a client without permission must not learn which pages exist.
   if (page == nullptr || page->whom != Page::For::Anybody)

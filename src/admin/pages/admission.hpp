@@ -25,10 +25,11 @@ struct Admission {
 };
 
 // Returns the page, or the refusal. Pages for anybody ignore the token and the Host.
-[[nodiscard]] std::variant<const Page*, Answer> admit(const Admission& admission, const Question& question);
+[[nodiscard]] std::variant<const Page*, Answer> admit(const Admission& admission,
+                                                      const PageRequest& question);
 
 // Returns the refusal of a request that may not see data for operators; nullopt if it may.
-[[nodiscard]] std::optional<Answer> fault_of_asker(const Admission& admission, const Question& question);
+[[nodiscard]] std::optional<Answer> fault_of_asker(const Admission& admission, const PageRequest& question);
 
 // Returns true if no other site's name can be in the Host (DNS rebinding). Such a Host is an IP address,
 // localhost or the configured name. A request without Host passes, because browsers always send one.
@@ -36,7 +37,7 @@ struct Admission {
 
 // Returns true if the browser says that another site's page sent the request (Origin, RFC 6454;
 // Sec-Fetch-Site, W3C Fetch Metadata).
-[[nodiscard]] bool is_of_another_site(const Question& question);
+[[nodiscard]] bool is_of_another_site(const PageRequest& question);
 
 // Header fields of every response. Browsers must not frame it, guess its type, or reveal its address to
 // others. The dashboard's page may run only its own scripts and styles.

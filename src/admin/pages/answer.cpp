@@ -6,11 +6,11 @@
 
 namespace weir::admin {
 
-std::string_view path_of(const Question& question) noexcept {
+std::string_view path_of(const PageRequest& question) noexcept {
   return question.target.substr(0, question.target.find('?'));
 }
 
-std::string_view query_of(const Question& question) noexcept {
+std::string_view query_of(const PageRequest& question) noexcept {
   return question.target.substr(std::min(path_of(question).size() + 1, question.target.size()));
 }
 
@@ -24,7 +24,7 @@ Answer error_answer(unsigned status, std::string_view code, std::string_view mes
 }
 
 // Compares weakly (RFC 9110 §13.1.2): ignores what stands before the quotes.
-Answer unless_known(Answer answer, const Question& question) {
+Answer unless_known(Answer answer, const PageRequest& question) {
   if (answer.etag.empty() || question.if_none_match.find(answer.etag) == std::string_view::npos)
     return answer;
   answer.status = 304;

@@ -9,7 +9,7 @@
 namespace weir::admin {
 
 // Views into a request, which lives until its response has been sent.
-struct Question {
+struct PageRequest {
   std::string_view method;
   std::string_view target;              // as received
   std::string_view authorization = {};  // values of header fields; empty: absent, here and below
@@ -26,8 +26,8 @@ struct Question {
 };
 
 // Return the part of the target before '?', and the part behind it.
-[[nodiscard]] std::string_view path_of(const Question& question) noexcept;
-[[nodiscard]] std::string_view query_of(const Question& question) noexcept;
+[[nodiscard]] std::string_view path_of(const PageRequest& question) noexcept;
+[[nodiscard]] std::string_view query_of(const PageRequest& question) noexcept;
 
 struct Answer {
   unsigned status = 200;
@@ -42,7 +42,7 @@ struct Answer {
 [[nodiscard]] Answer error_answer(unsigned status, std::string_view code, std::string_view message);
 
 // Returns 304 if the request has the answer's etag; otherwise the answer.
-[[nodiscard]] Answer unless_known(Answer answer, const Question& question);
+[[nodiscard]] Answer unless_known(Answer answer, const PageRequest& question);
 
 // Return the texts of pages that have a file of their own.
 [[nodiscard]] std::string metrics_text(const Sources& sources);  // Prometheus text exposition format 0.0.4

@@ -1,5 +1,5 @@
 // POST /api/explain: reads a described request and returns the decision for it, both as JSON.
-#include "admin/pages/inquiry_reader.hpp"
+#include "admin/pages/explain_request_reader.hpp"
 #include "admin/pages/limit_json.hpp"
 #include "admin/pages/pages.hpp"
 
@@ -71,11 +71,11 @@ json::object explanation_json(const policy::Explanation& said) {
 
 }  // namespace
 
-net::Awaitable<Answer> answer_explain(const Sources& sources, const Question& question) {
-  policy::Inquiry inquiry;
-  if (const auto fault = read_inquiry(question.body, inquiry))
+net::Awaitable<Answer> answer_explain(const Sources& sources, const PageRequest& question) {
+  policy::ExplainRequest explain_request;
+  if (const auto fault = read_explain_request(question.body, explain_request))
     co_return error_answer(400, "bad_request", *fault);
-  auto asked = sources.explain(std::move(inquiry));
+  auto asked = sources.explain(std::move(explain_request));
   const auto said = co_await std::move(asked);
   co_return Answer{.status = 200, .body = observe::json_text(explanation_json(said))};
 }

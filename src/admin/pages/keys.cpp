@@ -29,7 +29,7 @@ std::pair<std::string, std::string> take_parameter(std::string_view& query) {
 }
 
 // Returns a sentence about what is wrong with the query; empty if nothing is.
-std::string read_question(std::string_view query, KeyQuestion& question) {
+std::string read_question(std::string_view query, KeyRequest& question) {
   while (!query.empty()) {
     auto [name, value] = take_parameter(query);
     if (name == "key")
@@ -44,8 +44,8 @@ std::string read_question(std::string_view query, KeyQuestion& question) {
 
 }  // namespace
 
-net::Awaitable<Answer> answer_keys(const Sources& sources, const Question& asked) {
-  KeyQuestion question{.rule = {}, .key = {}, .reset = asked.method == "DELETE", .peer = asked.peer};
+net::Awaitable<Answer> answer_keys(const Sources& sources, const PageRequest& asked) {
+  KeyRequest question{.rule = {}, .key = {}, .reset = asked.method == "DELETE", .peer = asked.peer};
   const auto fault = read_question(query_of(asked), question);
   if (!fault.empty()) co_return error_answer(400, "bad_request", fault);
   const auto rule = question.rule;

@@ -53,7 +53,7 @@ Response to_response(Answer answer, const Parser* request) {
   return response;
 }
 
-Question question_of(const Parser& parser, const net::Socket& socket) {
+PageRequest question_of(const Parser& parser, const net::Socket& socket) {
   const auto& request = parser.get();
   const auto field = [&](auto name) { return view(request[name]); };
   return {.method = view(request.method_string()),

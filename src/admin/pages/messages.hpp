@@ -18,7 +18,7 @@ using Response = boost::beast::http::response<boost::beast::http::string_body>;
 // `request`: the request of this response; null: the connection ends after it.
 [[nodiscard]] Response to_response(Answer answer, const Parser* request);
 // Returns views into the parser. REQUIRES a complete head.
-[[nodiscard]] Question question_of(const Parser& parser, const net::Socket& socket);
+[[nodiscard]] PageRequest question_of(const Parser& parser, const net::Socket& socket);
 
 // Returns the response to bytes that are no request; nullopt if the client is gone.
 [[nodiscard]] std::optional<Answer> fault_answer(const net::ErrorCode& ec);

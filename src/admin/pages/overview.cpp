@@ -70,10 +70,10 @@ json::object answers(const Sources& sources) {
 }
 
 json::object latency(const Sources& sources) {
-  observe::Histogram::Reading reading;
-  for (const auto* counters : sources.counters) reading += counters->request_seconds.read();
+  observe::Histogram::Totals totals;
+  for (const auto* counters : sources.counters) totals += counters->request_seconds.read();
   return {{"bounds_us", json::array(observe::Histogram::kBounds.begin(), observe::Histogram::kBounds.end())},
-          {"counts", json::array(reading.counts.begin(), reading.counts.end())}};
+          {"counts", json::array(totals.counts.begin(), totals.counts.end())}};
 }
 
 // Returns the rule's position in the record, which may differ from its present one after a reload. Nullopt if

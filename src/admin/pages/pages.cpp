@@ -16,11 +16,11 @@ namespace {
 
 namespace json = boost::json;
 
-Answer say_health(const Sources&, const Question&) {
+Answer say_health(const Sources&, const PageRequest&) {
   return {.status = 200, .body = "ok\n", .content_type = "text/plain; charset=utf-8"};
 }
 
-Answer say_readiness(const Sources& sources, const Question& question) {
+Answer say_readiness(const Sources& sources, const PageRequest& question) {
   const Readiness now = sources.readiness ? sources.readiness() : Readiness{true, {}};
   json::object body{{"ready", now.ready}};
   if (!now.detail.empty()) body["detail"] = now.detail;
@@ -29,29 +29,29 @@ Answer say_readiness(const Sources& sources, const Question& question) {
 }
 
 // Returns 200 also for a wrong token, because a browser would log a 401 as an error of the dashboard.
-Answer say_access(const Sources&, const Question& question) {
+Answer say_access(const Sources&, const PageRequest& question) {
   return {.status = 200, .body = observe::json_text(json::object{{"admitted", question.has_token}})};
 }
 
-Answer say_metrics(const Sources& sources, const Question&) {
+Answer say_metrics(const Sources& sources, const PageRequest&) {
   return {.status = 200,
           .body = metrics_text(sources),
           .content_type = "text/plain; version=0.0.4; charset=utf-8"};
 }
 
-Answer say_rules(const Sources& sources, const Question&) {
+Answer say_rules(const Sources& sources, const PageRequest&) {
   return {.status = 200, .body = rules_json(sources)};
 }
 
-Answer say_overview(const Sources& sources, const Question&) {
+Answer say_overview(const Sources& sources, const PageRequest&) {
   return {.status = 200, .body = overview_json(sources)};
 }
 
-Answer say_history(const Sources& sources, const Question&) {
+Answer say_history(const Sources& sources, const PageRequest&) {
   return {.status = 200, .body = history_json(sources)};
 }
 
-Answer say_file(const Sources&, const Question& question) {
+Answer say_file(const Sources&, const PageRequest& question) {
   const StaticFile* const file = find_static(path_of(question));
   if (file == nullptr) return error_answer(404, "not_found", "There is no such file.");
   return unless_known(

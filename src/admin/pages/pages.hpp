@@ -17,8 +17,8 @@ namespace weir::admin {
 struct Page {
   // Handlers run on the server's thread. The request and the sources outlive the response. A coroutine must
   // finish within ServerOptions::deadline.
-  using Say = Answer (*)(const Sources&, const Question&);
-  using Ask = net::Awaitable<Answer> (*)(const Sources&, const Question&);
+  using Say = Answer (*)(const Sources&, const PageRequest&);
+  using Ask = net::Awaitable<Answer> (*)(const Sources&, const PageRequest&);
 
   enum class For : std::uint8_t {
     Anybody,   // needs no token: for probes, which have none, and for pages without data
@@ -42,9 +42,9 @@ struct Page {
 [[nodiscard]] std::string methods_of(std::string_view path);
 
 // Handlers that have a file of their own.
-[[nodiscard]] net::Awaitable<Answer> ask_reload(const Sources& sources, const Question& question);
-[[nodiscard]] net::Awaitable<Answer> ask_upgrade(const Sources& sources, const Question& question);
-[[nodiscard]] net::Awaitable<Answer> answer_explain(const Sources& sources, const Question& question);
-[[nodiscard]] net::Awaitable<Answer> answer_keys(const Sources& sources, const Question& question);
+[[nodiscard]] net::Awaitable<Answer> ask_reload(const Sources& sources, const PageRequest& question);
+[[nodiscard]] net::Awaitable<Answer> ask_upgrade(const Sources& sources, const PageRequest& question);
+[[nodiscard]] net::Awaitable<Answer> answer_explain(const Sources& sources, const PageRequest& question);
+[[nodiscard]] net::Awaitable<Answer> answer_keys(const Sources& sources, const PageRequest& question);
 
 }  // namespace weir::admin

@@ -42,7 +42,7 @@ Answer answer_of(const ReloadOutcome& outcome) {
 
 }  // namespace
 
-net::Awaitable<Answer> ask_reload(const Sources& sources, const Question& question) {
+net::Awaitable<Answer> ask_reload(const Sources& sources, const PageRequest& question) {
   if (!sources.reload) co_return error_answer(404, "not_found", "Nothing is reloaded here.");
   const net::Executor executor = co_await net::asio::this_coro::executor;
   const auto told = std::make_shared<Told>(executor);

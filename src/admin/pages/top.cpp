@@ -88,7 +88,7 @@ json::object describe(const RuleText& rule, const std::optional<TopOfRule>& top,
 
 }  // namespace
 
-Answer say_top(const Sources& sources, const Question& question) {
+Answer say_top(const Sources& sources, const PageRequest& question) {
   const auto wish = read_wish(query_of(question));
   if (!wish)
     return error_answer(

@@ -6,6 +6,6 @@
 namespace weir::admin {
 
 // Parameters: `rule=NAME` for one rule, `n=COUNT` for the number of clients in each list.
-[[nodiscard]] Answer say_top(const Sources& sources, const Question& question);
+[[nodiscard]] Answer say_top(const Sources& sources, const PageRequest& question);
 
 }  // namespace weir::admin

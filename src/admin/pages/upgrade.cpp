@@ -36,7 +36,7 @@ Answer answer_of(const UpgradeOutcome& outcome) {
 
 }  // namespace
 
-net::Awaitable<Answer> ask_upgrade(const Sources& sources, const Question& question) {
+net::Awaitable<Answer> ask_upgrade(const Sources& sources, const PageRequest& question) {
   if (!sources.upgrade) co_return error_answer(404, "not_found", "Nothing is upgraded here.");
   const net::Executor executor = co_await net::asio::this_coro::executor;
   const auto told = std::make_shared<Told>(executor);

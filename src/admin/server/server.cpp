@@ -27,7 +27,7 @@ namespace {
 namespace asio = net::asio;
 namespace http = boost::beast::http;
 
-using net::Acceptor;
+using net::AcceptorSocket;
 using net::Awaitable;
 using net::ErrorCode;
 using net::into;
@@ -46,7 +46,7 @@ namespace {
 struct Door {
   explicit Door(net::ListeningSocket listening, net::Executor executor)
       : acceptor(std::move(listening).into_acceptor(executor)), vacancy(executor) {}
-  Acceptor acceptor;
+  AcceptorSocket acceptor;
   net::Timer vacancy;  // runs after a failed accept; cancelled when a connection ends
 };
 
@@ -61,7 +61,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
         executor(io.get_executor()),
         sweep_timer(io.get_executor()),
         record_timer(io.get_executor()) {
-    for (auto& socket : listening) places.push_back(socket.bound());
+    for (auto& socket : listening) addresses.push_back(socket.bound());
     for (auto& socket : listening) doors.emplace_back(std::move(socket), executor);
     read_from(std::move(read));
   }
@@ -96,7 +96,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   std::shared_ptr<const Sources> sources;
   Admission admission;
   base::Endpoint bound;
-  std::vector<base::Endpoint> places;  // the address of each door
+  std::vector<base::Endpoint> addresses;  // the address of each door
   net::Executor executor;
   std::deque<Door> doors;
   net::Timer sweep_timer;
@@ -236,7 +236,7 @@ Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::fl
 Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::flat_buffer& buffer,
                                        Parser& parser) {
   if (auto fault = fault_of_host(parser)) co_return std::move(*fault);
-  Question question = question_of(parser, connection.socket);
+  PageRequest question = question_of(parser, connection.socket);
   auto admitted = admit(admission, question);
   if (auto* refusal = std::get_if<Answer>(&admitted)) co_return std::move(*refusal);
   const Page& page = *std::get<const Page*>(admitted);
@@ -346,8 +346,8 @@ std::vector<int> Server::sockets() const {
   return sockets;
 }
 
-const std::vector<base::Endpoint>& Server::places() const noexcept {
-  return impl_->places;
+const std::vector<base::Endpoint>& Server::addresses() const noexcept {
+  return impl_->addresses;
 }
 
 const base::Endpoint& Server::bound() const noexcept {

@@ -1,13 +1,13 @@
 #include "cli/redis/redis_check.hpp"
 
 #include "weir/base/units.hpp"
+#include "weir/cli/commands.hpp"
 #include "weir/redis/shared_secret.hpp"
-#include "weir/server/run.hpp"
 
 #include <cstdio>
 #include <iostream>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -49,7 +49,7 @@ void tell_server(RedisReport& report, const redis::ServerFacts& facts, bool clus
 }
 
 // Warns of a policy that evicts weir's keys. All of them expire, so the volatile policies evict them too.
-std::string doubt_about(const redis::ServerFacts& facts) {
+std::string warn_about(const redis::ServerFacts& facts) {
   if (facts.eviction.empty() || facts.eviction == "noeviction" || facts.max_memory == 0u) return "";
   const std::string which = facts.eviction == "volatile-ttl" ? "keys, those first that would expire first"
                                                              : "keys, though their clients are not at rest";
@@ -64,7 +64,7 @@ void tell_memory(RedisReport& report, const redis::ServerFacts& facts) {
          (*facts.max_memory == 0 ? "no bound" : in_mebibytes(*facts.max_memory)) +
              (facts.used_memory ? ", " + in_mebibytes(*facts.used_memory) + " in use" : ""));
   if (!facts.eviction.empty()) tell(report, "eviction", facts.eviction);
-  if (auto doubt = doubt_about(facts); !doubt.empty()) report.warnings.push_back(std::move(doubt));
+  if (auto doubt = warn_about(facts); !doubt.empty()) report.warnings.push_back(std::move(doubt));
 }
 
 void tell_round_trips(RedisReport& report, const redis::RoundTrips& trips, base::Duration timeout) {
@@ -101,7 +101,7 @@ void tell_secret(RedisReport& report, const redis::SecretLook& look, const std::
     report.warnings.push_back("this check could not look at " + name + ": " + look.what);
 }
 
-void tell_settings(RedisReport& report, const redis::Inspection& found, const StateSettings& state) {
+void tell_settings(RedisReport& report, const redis::Inspection& found, const config::StateSettings& state) {
   tell(report, "prefix", state.redis->prefix);
   if (!state.key_secret.empty()) return tell(report, "key_secret", "set");
   const auto name = redis::secret_name(*state.redis);
@@ -177,7 +177,7 @@ void tell_other(RedisReport& report, const redis::Inspection& other, const redis
 
 }  // namespace
 
-RedisReport report_on(const redis::Inspection& found, const StateSettings& state) {
+RedisReport report_on(const redis::Inspection& found, const config::StateSettings& state) {
   RedisReport report;
   const bool answers = tell_node(report, found, *state.redis);
   for (const auto& other : found.others) tell_other(report, other, *state.redis);
@@ -193,7 +193,7 @@ RedisReport report_on(const redis::Inspection& found, const StateSettings& state
   return report;
 }
 
-int run_redis_check(const Settings& settings, bool json) {
+int run_redis_check(const config::Settings& settings, bool json) {
   const auto found = redis::inspect(*settings.state.redis, settings.state.key_secret.empty());
   const auto report = report_on(found, settings.state);
   std::cout << (json ? redis_check_json(found, settings.state) : report.text) << std::flush;
@@ -202,4 +202,4 @@ int run_redis_check(const Settings& settings, bool json) {
   return report.faults.empty() ? 0 : 1;
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

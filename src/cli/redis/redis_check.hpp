@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::app {
+namespace weir::cli {
 
 struct RedisReport {
   std::string text;                   // one fact a line
@@ -16,10 +16,11 @@ struct RedisReport {
 };
 
 // Returns the report. REQUIRES state.redis.
-[[nodiscard]] RedisReport report_on(const redis::Inspection& found, const StateSettings& state);
+[[nodiscard]] RedisReport report_on(const redis::Inspection& found, const config::StateSettings& state);
 
 // Returns the same for machines as one line of JSON: the facts of each node, all faults and all warnings.
 // REQUIRES state.redis.
-[[nodiscard]] std::string redis_check_json(const redis::Inspection& found, const StateSettings& state);
+[[nodiscard]] std::string redis_check_json(const redis::Inspection& found,
+                                           const config::StateSettings& state);
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -5,7 +5,7 @@
 
 #include <boost/json.hpp>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -50,7 +50,7 @@ json::object node_of(const redis::Inspection& found) {
 
 }  // namespace
 
-std::string redis_check_json(const redis::Inspection& found, const StateSettings& state) {
+std::string redis_check_json(const redis::Inspection& found, const config::StateSettings& state) {
   const auto report = report_on(found, state);
   json::array nodes{node_of(found)};
   for (const auto& other : found.others) nodes.push_back(node_of(other));
@@ -62,4 +62,4 @@ std::string redis_check_json(const redis::Inspection& found, const StateSettings
   return observe::json_text(out) + "\n";
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -112,4 +112,4 @@ std::optional<std::pair<std::string, std::string>> find_same_log(const std::vect
   return std::nullopt;
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::app {
+namespace weir::cli {
 
 class LogReader {
  public:
@@ -39,4 +39,4 @@ class LogReader {
 [[nodiscard]] std::optional<std::pair<std::string, std::string>> find_same_log(
     const std::vector<std::string>& files);
 
-}  // namespace weir::app
+}  // namespace weir::cli

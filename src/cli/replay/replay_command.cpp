@@ -14,7 +14,7 @@
 
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -48,7 +48,7 @@ class ProgressBar {
   std::chrono::steady_clock::time_point next_{};
 };
 
-replay::Report replay_files(const Settings& settings, const ReplayOptions& options) {
+replay::Report replay_files(const config::Settings& settings, const ReplayOptions& options) {
   ProgressBar progress;
   replay::Replay replayed({.rules = settings.rules,
                            .routes = settings.routes,
@@ -70,7 +70,7 @@ replay::Report replay_files(const Settings& settings, const ReplayOptions& optio
 
 }  // namespace
 
-int run_replay(const Settings& settings, const ReplayOptions& options) {
+int run_replay(const config::Settings& settings, const ReplayOptions& options) {
   if (const auto same = find_same_log(options.files)) {
     std::cerr << "weir: " << same->first << " and " << same->second
               << " are the same file: each of its requests would be counted twice\n";
@@ -90,4 +90,4 @@ int run_replay(const Settings& settings, const ReplayOptions& options) {
   return 1;
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::app {
+namespace weir::cli {
 
 struct ReplayOptions {
   std::vector<std::string> files;  // access logs; "-" is standard input; gzip files are unpacked
@@ -16,6 +16,6 @@ struct ReplayOptions {
 };
 
 // Returns 0 after a replay, 1 if a file cannot be read or has no usable line, 2 if a file is given twice.
-int run_replay(const Settings& settings, const ReplayOptions& options);
+int run_replay(const config::Settings& settings, const ReplayOptions& options);
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -6,7 +6,7 @@
 #include <ctime>
 #include <string_view>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -185,4 +185,4 @@ std::string to_json(const replay::Report& report) {
   return out + "\n";
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -5,9 +5,9 @@
 
 #include <string>
 
-namespace weir::app {
+namespace weir::cli {
 
 [[nodiscard]] std::string to_text(const replay::Report& report);
 [[nodiscard]] std::string to_json(const replay::Report& report);
 
-}  // namespace weir::app
+}  // namespace weir::cli

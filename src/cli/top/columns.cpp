@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace weir::app {
+namespace weir::cli {
 
 std::string in_columns(std::string text, std::size_t width) {
   if (text.size() > width) text = width > 1 ? text.substr(0, width - 1) + "~" : text.substr(0, width);
@@ -48,4 +48,4 @@ std::string fitting(std::vector<Part> parts, std::size_t width) {
   }
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::app {
+namespace weir::cli {
 
 // Returns the text in exactly this width: padded with blanks behind it, or cut and marked with a ~.
 [[nodiscard]] std::string in_columns(std::string text, std::size_t width);
@@ -24,4 +24,4 @@ struct Part {
 // `width` only if the parts of rank 0 are.
 [[nodiscard]] std::string fitting(std::vector<Part> parts, std::size_t width);
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -10,7 +10,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -24,7 +24,7 @@ bool key_ends() {
 
 }  // namespace
 
-HeldSignals::HeldSignals() {
+BlockedSignals::BlockedSignals() {
   sigset_t held;
   sigemptyset(&held);
   for (const int one : {SIGTERM, SIGHUP, SIGINT, SIGQUIT}) sigaddset(&held, one);
@@ -32,7 +32,7 @@ HeldSignals::HeldSignals() {
   descriptor_ = net::OwnedDescriptor(::signalfd(-1, &held, SFD_CLOEXEC));
 }
 
-HeldSignals::~HeldSignals() {
+BlockedSignals::~BlockedSignals() {
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
@@ -75,4 +75,4 @@ Screen Terminal::screen() {
   return screen;
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

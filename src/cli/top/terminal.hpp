@@ -10,16 +10,16 @@
 
 #include <termios.h>
 
-namespace weir::app {
+namespace weir::cli {
 
 // Blocks SIGTERM, SIGHUP, SIGINT and SIGQUIT. After the destructor, signals that arrived have their usual
 // effect.
-class HeldSignals {
+class BlockedSignals {
  public:
-  HeldSignals();
-  ~HeldSignals();
-  HeldSignals(const HeldSignals&) = delete;
-  HeldSignals& operator=(const HeldSignals&) = delete;
+  BlockedSignals();
+  ~BlockedSignals();
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
 
   // The descriptor is readable while a signal waits.
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
@@ -43,8 +43,8 @@ class Terminal {
   [[nodiscard]] static Screen screen();
 
  private:
-  HeldSignals signals_;  // is destroyed last
+  BlockedSignals signals_;  // is destroyed last
   termios before_{};
 };
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -17,7 +17,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -120,4 +120,4 @@ int run_top(const TopOptions& options) {
   }
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

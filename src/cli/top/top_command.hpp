@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace weir::app {
+namespace weir::cli {
 
 struct TopOptions {
   base::Endpoint admin;
@@ -20,4 +20,4 @@ struct TopOptions {
 // the process after the terminal is restored.
 int run_top(const TopOptions& options);
 
-}  // namespace weir::app
+}  // namespace weir::cli

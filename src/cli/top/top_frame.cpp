@@ -7,7 +7,7 @@
 #include <span>
 #include <tuple>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -32,7 +32,7 @@ std::string client_name(const TopClient& one) {
 }
 
 // A rule and the rates of its decisions, per second.
-struct Pace {
+struct MinRateCheck {
   const TopRule* rule;
   double admitted, delayed, refused, would_refuse;
   bool idle;  // no request met the rule
@@ -74,7 +74,7 @@ class Frame {
   }
 
   [[nodiscard]] double rate(std::string_view name, const Figures::Labels& labels = {}) const {
-    return app::rate(before_, now_, name, labels);
+    return cli::rate(before_, now_, name, labels);
   }
   [[nodiscard]] static std::string a_second(const char* what, double rate) {
     return std::string(what) + " " + short_number(rate) + "/s";
@@ -117,7 +117,7 @@ class Frame {
          up < all ? kRed : std::string_view{});
   }
 
-  [[nodiscard]] Pace pace_of(const TopRule& rule) const {
+  [[nodiscard]] MinRateCheck pace_of(const TopRule& rule) const {
     const auto said = [&](const char* outcome) {
       return rate("weir_decisions_total", {{"rule", rule.rule}, {"outcome", outcome}});
     };
@@ -129,18 +129,18 @@ class Frame {
             .idle = rate("weir_decisions_total", {{"rule", rule.rule}}) == 0};
   }
 
-  [[nodiscard]] std::vector<Pace> in_order() const {
-    std::vector<Pace> rules;
+  [[nodiscard]] std::vector<MinRateCheck> in_order() const {
+    std::vector<MinRateCheck> rules;
     for (const auto& rule : now_.top) rules.push_back(pace_of(rule));
-    const auto place = [](const Pace& pace) {
+    const auto place = [](const MinRateCheck& pace) {
       return std::tuple(pace.idle, pace.rule->shadow, -(pace.refused + pace.would_refuse));
     };
     std::stable_sort(rules.begin(), rules.end(),
-                     [&](const Pace& a, const Pace& b) { return place(a) < place(b); });
+                     [&](const MinRateCheck& a, const MinRateCheck& b) { return place(a) < place(b); });
     return rules;
   }
 
-  void show_rules(const std::vector<Pace>& rules) {
+  void show_rules(const std::vector<MinRateCheck>& rules) {
     std::size_t needed = 0;
     for (const auto& pace : rules) needed += 2 + lines_of_clients(*pace.rule);
     const bool tight = needed > room();
@@ -155,7 +155,7 @@ class Frame {
 
   // Shows a rule with its clients in at most `most` lines. Returns false if there is no room for one client
   // in each list.
-  bool show_block(const Pace& pace, std::size_t most) {
+  bool show_block(const MinRateCheck& pace, std::size_t most) {
     constexpr std::size_t kAround = 3;  // a blank line, the rule's line, and the titles of the lists
     const auto wanted = lines_of_clients(*pace.rule);
     if (most < (wanted == 0 ? kAround - 1 : kAround + 1)) return false;
@@ -165,7 +165,7 @@ class Frame {
     return true;
   }
 
-  void show_briefly(std::span<const Pace> rules) {
+  void show_briefly(std::span<const MinRateCheck> rules) {
     if (rules.empty()) return;
     if (room() > std::min<std::size_t>(rules.size(), 3)) line("");
     const bool all = rules.size() <= room();
@@ -176,7 +176,7 @@ class Frame {
   }
 
   // Adds a line about the rules that are not shown.
-  void count(std::span<const Pace> rules) {
+  void count(std::span<const MinRateCheck> rules) {
     std::size_t refuse = 0, would = 0;
     for (const auto& pace : rules) {
       refuse += pace.refuses() ? 1 : 0;
@@ -192,7 +192,7 @@ class Frame {
   }
 
   // On a narrow screen, omits numbers first, except for the most important one, and cuts the name last.
-  void show_pace(const Pace& pace) {
+  void show_pace(const MinRateCheck& pace) {
     const bool shadow = pace.rule->shadow;
     std::vector<Part> matters;
     if (!shadow || pace.refuses()) matters.push_back({a_second("refused", pace.refused)});
@@ -296,4 +296,4 @@ std::string draw(const Sample& before, const Sample& now, std::string_view addre
   return Frame(before, now, screen).draw(address);
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir::app {
+namespace weir::cli {
 
 struct Screen {
   static constexpr std::size_t kUnbounded = std::numeric_limits<std::size_t>::max();
@@ -29,4 +29,4 @@ struct Screen {
 [[nodiscard]] std::string draw_absence(std::chrono::seconds absent, std::string_view why,
                                        std::string_view address, const Screen& screen);
 
-}  // namespace weir::app
+}  // namespace weir::cli

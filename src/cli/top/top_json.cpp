@@ -6,7 +6,7 @@
 
 #include <boost/json.hpp>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -77,4 +77,4 @@ std::string top_json(const Sample& before, const Sample& now, std::string_view a
   return observe::json_text(out) + "\n";
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

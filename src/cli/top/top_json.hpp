@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-namespace weir::app {
+namespace weir::cli {
 
 // Returns one line of JSON with its newline. Rates are per second, between the two samples. `address`: the
 // admin listener's address.
 [[nodiscard]] std::string top_json(const Sample& before, const Sample& now, std::string_view address);
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -6,7 +6,7 @@
 
 #include <boost/json.hpp>
 
-namespace weir::app {
+namespace weir::cli {
 
 namespace {
 
@@ -125,4 +125,4 @@ std::vector<TopRule> read_rules(std::string_view page) {
   return read_list(page, "rules", [](const json::value& entry) { return read_rule(entry, "name"); });
 }
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::app {
+namespace weir::cli {
 
 // The series of a page in Prometheus' text format with their labels and values. Parses only what weir writes.
 class Figures {
@@ -61,4 +61,4 @@ struct Sample {
 [[nodiscard]] std::vector<TopRule> read_top(std::string_view page);
 [[nodiscard]] std::vector<TopRule> read_rules(std::string_view page);
 
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -1,9 +1,9 @@
 #include "config/read/calendar.hpp"
 
 #include "weir/base/time_zone.hpp"
-#include "weir/config/mistakes.hpp"
+#include "weir/config/config_errors.hpp"
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -31,4 +31,4 @@ base::Result<std::shared_ptr<const limit::Calendar>> load_calendar(const std::st
   return std::make_shared<const limit::Calendar>(name, std::move(runs));
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

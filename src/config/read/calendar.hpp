@@ -7,11 +7,11 @@
 #include <memory>
 #include <string>
 
-namespace weir::app {
+namespace weir::config {
 
 // Returns the days and months of a zone of the IANA time zone database, such as "Europe/Berlin" or "UTC", up
 // to the year 2150. After 2150 the last offset from UTC stays. The error says that there is no such zone.
 // Touches no global state of the C library.
 [[nodiscard]] base::Result<std::shared_ptr<const limit::Calendar>> load_calendar(const std::string& zone);
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -53,4 +53,4 @@ base::Result<std::string> expand_environment(std::string_view text) {
   }
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

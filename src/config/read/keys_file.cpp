@@ -5,12 +5,12 @@
 #include <optional>
 #include <utility>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
-std::optional<policy::KeyRing::Sha256> parse_sha256(std::string_view hex) {
-  policy::KeyRing::Sha256 digest{};
+std::optional<policy::ApiKeys::Sha256> parse_sha256(std::string_view hex) {
+  policy::ApiKeys::Sha256 digest{};
   if (hex.size() != 2 * digest.size()) return std::nullopt;
   const auto nibble = [](char c) -> int {
     if (c >= '0' && c <= '9') return c - '0';
@@ -28,14 +28,14 @@ std::optional<policy::KeyRing::Sha256> parse_sha256(std::string_view hex) {
 }
 
 // Returns the digest of a key. The messages never show the key.
-std::optional<policy::KeyRing::Sha256> read_digest(const TableReader& table) {
+std::optional<policy::ApiKeys::Sha256> read_digest(const TableReader& table) {
   if (table.has("key") == table.has("sha256")) {
     table.mistake("", table.has("key") ? "found both key and sha256; expected one of them"
                                        : "found neither key nor sha256; expected one of them");
     return std::nullopt;
   }
   if (table.has("key")) {
-    if (!table.text("key").empty()) return policy::KeyRing::digest(table.text("key"));
+    if (!table.text("key").empty()) return policy::ApiKeys::digest(table.text("key"));
     table.mistake("key", "found nothing; expected an API key");
     return std::nullopt;
   }
@@ -46,13 +46,13 @@ std::optional<policy::KeyRing::Sha256> read_digest(const TableReader& table) {
 
 }  // namespace
 
-KeysFile read_keys(std::string_view text, const std::string& file, Mistakes& mistakes) {
+KeysFile read_keys(std::string_view text, const std::string& file, ConfigErrors& mistakes) {
   KeysFile keys;
   const auto document = read_toml(text, file, mistakes, Quoting::Nothing);
   const TableReader root(&document, 1, "", schema::kKeysFile, {&file, &mistakes});
   for (const auto& table : root.tables("key", schema::kKey)) {
-    policy::KeyHolder holder{table.text("user"), table.text("org"), table.text("tier"),
-                             table.text("service")};
+    policy::ApiKeyOwner holder{table.text("user"), table.text("org"), table.text("tier"),
+                               table.text("service")};
     if (!holder.tier.empty()) {
       auto& given = keys.tiers[holder.tier];
       if (given.where.empty()) given.where = file + ":" + std::to_string(table.line());
@@ -65,4 +65,4 @@ KeysFile read_keys(std::string_view text, const std::string& file, Mistakes& mis
   return keys;
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -6,7 +6,7 @@
 #include <array>
 #include <charconv>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -313,4 +313,4 @@ Limiters read_limiters(const TableReader& table, const Method& method, unsigned 
   return completed(table, method, *numbers, replicas, {std::move(*limiter), std::move(*local)});
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-namespace weir::app {
+namespace weir::config {
 
 enum class Algorithm : std::uint8_t {
   TokenBucket,
@@ -53,4 +53,4 @@ struct Limiters {
 // Returns "queue" for a leaky bucket and "burst" for the others.
 [[nodiscard]] std::string_view key_of_room(const Method& method) noexcept;
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <system_error>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -26,33 +26,33 @@ ConfigError::ConfigError(std::vector<std::string> mistakes)
     : std::runtime_error(joined(mistakes)), mistakes_(std::move(mistakes)) {}
 
 Settings parse_settings(std::string_view text, const std::string& file) {
-  Mistakes mistakes;
+  ConfigErrors mistakes;
   const auto document = read_toml(text, file, mistakes);
   // After a syntax error every key is missing, so further messages would only mislead.
   if (!mistakes.empty() && document.table()->entries.empty()) throw ConfigError(mistakes.lines());
   const TableReader root(&document, 1, "", schema::kRoot, {&file, &mistakes});
-  Reading reading{.file = file, .folder = std::filesystem::path(file).parent_path(), .tiers = {}};
-  reading.files.push_back(std::filesystem::path(file).lexically_normal().string());
+  ReadContext context{.file = file, .folder = std::filesystem::path(file).parent_path(), .tiers = {}};
+  context.files.push_back(std::filesystem::path(file).lexically_normal().string());
   Settings settings;
   settings.server = read_server(root.table("server", schema::kServer));
-  settings.listeners = read_listeners(root, reading);
-  settings.admin = read_admin(root, reading);
-  settings.log = read_log(root.table("log", schema::kLog), reading);
+  settings.listeners = read_listeners(root, context);
+  settings.admin = read_admin(root, context);
+  settings.log = read_log(root.table("log", schema::kLog), context);
   const auto client = root.table("client", schema::kClient);
   const auto state = root.table("state", schema::kState);
-  reading.lines.insert({{"[client]", client.line()}, {"[state]", state.line()}});
-  settings.client = read_client(client, reading);
+  context.lines.insert({{"[client]", client.line()}, {"[state]", state.line()}});
+  settings.client = read_client(client, context);
   settings.client.bounds = settings.server.bounds;
-  settings.state = read_state(state, reading);
-  settings.upstreams = read_upstreams(root, reading);
-  settings.routes = read_routes(root, settings.upstreams, reading);
-  settings.rules = read_rules(root, settings, reading);
-  settings.alerts = read_alerts(root, settings, reading);
-  settings.tier_priorities = reading.tier_priorities;
+  settings.state = read_state(state, context);
+  settings.upstreams = read_upstreams(root, context);
+  settings.routes = read_routes(root, settings.upstreams, context);
+  settings.rules = read_rules(root, settings, context);
+  settings.alerts = read_alerts(root, settings, context);
+  settings.tier_priorities = context.tier_priorities;
   if (!mistakes.empty()) throw ConfigError(mistakes.lines());
-  settings.warnings = find_doubts(settings, reading);
-  for (const auto& [whose, line] : reading.lines)
-    settings.places.emplace(whose, file + ":" + std::to_string(line));
+  settings.warnings = find_warnings(settings, context);
+  for (const auto& [whose, line] : context.lines)
+    settings.locations.emplace(whose, file + ":" + std::to_string(line));
   if (!asks_for_claims(settings)) settings.client.tokens.reset();
   if (!asks_for_countries(settings)) settings.client.countries.reset();
   return settings;
@@ -81,10 +81,10 @@ bool holds_something(const std::string& file) {
   return text && !text->empty();
 }
 
-std::string readable_file(const TableReader& table, std::string_view key, const Reading& reading,
+std::string readable_file(const TableReader& table, std::string_view key, const ReadContext& context,
                           std::string_view kind) {
   if (!table.has(key)) return {};
-  auto path = resolve(reading, table.text(key));
+  auto path = resolve(context, table.text(key));
   const auto text = read_file(path);
   const auto expected = "; expected a " + std::string(kind) + " file";
   if (!text)
@@ -94,10 +94,10 @@ std::string readable_file(const TableReader& table, std::string_view key, const 
   return path;
 }
 
-std::string resolve(const Reading& reading, const std::string& path) {
+std::string resolve(const ReadContext& context, const std::string& path) {
   auto resolved =
-      (reading.folder / path).lexically_normal().string();  // an absolute path replaces the folder
-  reading.files.push_back(resolved);
+      (context.folder / path).lexically_normal().string();  // an absolute path replaces the folder
+  context.files.push_back(resolved);
   return resolved;
 }
 
@@ -115,4 +115,4 @@ bool is_token(std::string_view text) noexcept {
   return !text.empty() && std::all_of(text.begin(), text.end(), good);
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

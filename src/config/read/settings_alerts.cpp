@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -57,7 +57,7 @@ std::string_view authority_of(std::string_view url) {
   return url.substr(0, url.find_first_of("/?#"));
 }
 
-void read_webhook(const TableReader& table, const Reading& reading, admin::Webhook& webhook) {
+void read_webhook(const TableReader& table, const ReadContext& context, admin::Webhook& webhook) {
   if (!table.has("webhook")) return;
   const auto url = table.text("webhook");
   auto parsed = parse_webhook(url);
@@ -72,7 +72,7 @@ void read_webhook(const TableReader& table, const Reading& reading, admin::Webho
     table.mistake("authorization", "found characters that no field may have; expected visible ASCII");
   if (!table.has("ca")) return;
   if (!webhook.tls) return table.mistake("ca", "only of a webhook at https://");
-  webhook.ca = resolve(reading, table.text("ca"));
+  webhook.ca = resolve(context, table.text("ca"));
   if (const auto made = net::make_tls_client_context({.ca = webhook.ca}); !made)
     table.mistake("ca", made.error().message);
 }
@@ -122,15 +122,16 @@ limit::Rate read_threshold(const TableReader& table, admin::AlertOn on) {
   return rate;
 }
 
-limit::Spacing read_posts(const TableReader& table) {
+limit::GcraCore read_posts(const TableReader& table) {
   const auto rate = table.rate("posts").value_or(limit::Rate{});
-  const auto spacing = limit::Spacing::make(rate, rate.count);
-  if (spacing) return *spacing;
-  table.mistake("posts", spacing.error().message);
-  return *limit::Spacing::make(limit::Rate{}, 1);
+  const auto gcra_core = limit::GcraCore::make(rate, rate.count);
+  if (gcra_core) return *gcra_core;
+  table.mistake("posts", gcra_core.error().message);
+  return *limit::GcraCore::make(limit::Rate{}, 1);
 }
 
-admin::AlertSettings read_alert(const TableReader& table, const Settings& settings, const Reading& reading) {
+admin::AlertSettings read_alert(const TableReader& table, const Settings& settings,
+                                const ReadContext& context) {
   admin::AlertSettings alert{
       .name = {}, .subject = {}, .surge = {}, .webhook = {}, .posts = read_posts(table)};
   read_subject(table, settings, alert);
@@ -140,7 +141,7 @@ admin::AlertSettings read_alert(const TableReader& table, const Settings& settin
     table.mistake("name", "expected 1 to 128 printable ASCII characters, without \" and \\");
   alert.surge.lasting = table.duration("for");
   alert.surge.repeat = table.duration("repeat");
-  read_webhook(table, reading, alert.webhook);
+  read_webhook(table, context, alert.webhook);
   alert.attempts = static_cast<unsigned>(table.whole("attempts"));
   alert.timeout = table.deadline("timeout");
   if (alert.timeout > kLongestTimeout)
@@ -151,10 +152,10 @@ admin::AlertSettings read_alert(const TableReader& table, const Settings& settin
 }  // namespace
 
 std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
-                                              const Reading& reading) {
+                                              const ReadContext& context) {
   std::vector<admin::AlertSettings> alerts;
   for (const auto& table : root.tables("alert", schema::kAlert)) {
-    auto alert = read_alert(table, settings, reading);
+    auto alert = read_alert(table, settings, context);
     const auto same = [&](const admin::AlertSettings& other) { return other.name == alert.name; };
     if (!alert.name.empty() && std::any_of(alerts.begin(), alerts.end(), same))
       table.mistake("name", "found " + in_quotes(alert.name) + " twice; expected a name of its own");
@@ -165,4 +166,4 @@ std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Set
   return alerts;
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -69,4 +69,4 @@ std::uint64_t most_body(const policy::Rule& rule) {
   return most;
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

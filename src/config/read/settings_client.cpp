@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -85,7 +85,7 @@ http::FieldNames read_trusted_fields(const TableReader& table, const policy::Cli
   return fields;
 }
 
-std::string read_token_key(const TableReader& table, const Reading& reading, bool shared) {
+std::string read_token_key(const TableReader& table, const ReadContext& context, bool shared) {
   const std::string_view key = shared ? "secret" : "public_key";
   const std::string_view other = shared ? "public_key" : "secret";
   const auto algorithm = table.text("algorithm");
@@ -95,7 +95,7 @@ std::string read_token_key(const TableReader& table, const Reading& reading, boo
     table.missing(key, shared ? "the secret that " + algorithm + " signs with"
                               : "the PEM file of the public key that " + algorithm + " verifies with");
   if (shared || !table.has(key)) return table.text(key);
-  const auto file = resolve(reading, table.text(key));
+  const auto file = resolve(context, table.text(key));
   auto text = read_file(file);
   if (text && text->empty()) table.mistake(key, in_quotes(file) + " is empty; expected a public key in PEM");
   if (text) return std::move(*text);
@@ -104,7 +104,7 @@ std::string read_token_key(const TableReader& table, const Reading& reading, boo
   return {};
 }
 
-void read_tokens(const TableReader& table, const Reading& reading, policy::ClientSettings& client) {
+void read_tokens(const TableReader& table, const ReadContext& context, policy::ClientSettings& client) {
   policy::TokenSettings settings{.algorithm = table.text("algorithm"),
                                  .key = {},
                                  .issuer = table.text("issuer"),
@@ -117,7 +117,7 @@ void read_tokens(const TableReader& table, const Reading& reading, policy::Clien
                     std::string("found nothing; expected what tokens say, or no ") + key + " to accept any");
   if (!table.has("algorithm")) return;  // reported as missing already
   const bool shared = settings.algorithm.starts_with("HS");
-  settings.key = read_token_key(table, reading, shared);
+  settings.key = read_token_key(table, context, shared);
   if (settings.key.empty()) {
     if (shared && table.has("secret")) table.mistake("secret", "found nothing; expected a secret");
     return;
@@ -128,8 +128,8 @@ void read_tokens(const TableReader& table, const Reading& reading, policy::Clien
     table.mistake(shared ? "secret" : "public_key", tokens.error().message);
 }
 
-void read_countries(const TableReader& table, const Reading& reading, policy::ClientSettings& client) {
-  const auto file = resolve(reading, table.text("geo"));
+void read_countries(const TableReader& table, const ReadContext& context, policy::ClientSettings& client) {
+  const auto file = resolve(context, table.text("geo"));
   if (auto countries = policy::Countries::open(file))
     client.countries = std::move(*countries);
   else
@@ -139,7 +139,7 @@ void read_countries(const TableReader& table, const Reading& reading, policy::Cl
 
 }  // namespace
 
-policy::ClientSettings read_client(const TableReader& table, Reading& reading) {
+policy::ClientSettings read_client(const TableReader& table, ReadContext& context) {
   policy::ClientSettings client;
   client.trusted_proxies = read_trusted(table);
   client.address_field = table.choice<policy::AddressField>("address_from");
@@ -150,26 +150,26 @@ policy::ClientSettings read_client(const TableReader& table, Reading& reading) {
   if (table.has("service")) client.service = read_source(table, "service", schema::kSource);
   if (table.has("device")) client.device = read_source(table, "device", schema::kSource);
   client.trusted_fields = read_trusted_fields(table, client);
-  if (table.has("keys")) client.keys = read_key_ring(table, resolve(reading, table.text("keys")), reading);
-  reading.tokens = table.mentions("jwt");
-  reading.countries = table.mentions("geo");
-  if (table.has("jwt")) read_tokens(table.table("jwt", schema::kJwt), reading, client);
-  if (table.has("geo")) read_countries(table, reading, client);
+  if (table.has("keys")) client.keys = read_api_keys(table, resolve(context, table.text("keys")), context);
+  context.tokens = table.mentions("jwt");
+  context.countries = table.mentions("geo");
+  if (table.has("jwt")) read_tokens(table.table("jwt", schema::kJwt), context, client);
+  if (table.has("geo")) read_countries(table, context, client);
   client.unknown_keys = table.choice<policy::UnknownKeys>("unknown_keys");
   return client;
 }
 
 // Reads the keys file. A file that cannot be read is a mistake of [client] keys, the key that names it.
-policy::KeyRing read_key_ring(const TableReader& client, const std::string& file, Reading& reading) {
+policy::ApiKeys read_api_keys(const TableReader& client, const std::string& file, ReadContext& context) {
   const auto text = read_file(file);
   if (!text) {
     client.mistake("keys", in_quotes(file) + " cannot be read: " + text.error().message +
                                "; expected a TOML file of [[key]] tables");
     return {};
   }
-  auto keys = read_keys(*text, file, *client.place().mistakes);
-  reading.tiers = std::move(keys.tiers);
+  auto keys = read_keys(*text, file, *client.source_file().mistakes);
+  context.tiers = std::move(keys.tiers);
   return std::move(keys.ring);
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -1,11 +1,11 @@
 // Reads `lease` of a [[rule]]: how many units a weir may take from Redis in advance.
 #include "config/read/settings_sections.hpp"
 
-#include "weir/redis/unit_leases.hpp"
+#include "weir/redis/shared_grants.hpp"
 
 #include <charconv>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -85,4 +85,4 @@ void read_lease(const TableReader& table, bool numbers_are_sound, policy::Rule& 
   rule.lease = lease;
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

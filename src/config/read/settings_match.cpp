@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -121,7 +121,7 @@ bool is_country(std::string_view text) {
   return text.size() == 2 && letter(text[0]) && letter(text[1]);
 }
 
-void read_countries(const TableReader& table, const Reading& reading, policy::Match& match) {
+void read_countries(const TableReader& table, const ReadContext& context, policy::Match& match) {
   match.countries = table.texts("country");
   if (!table.has("country")) return;
   if (match.countries.empty()) table.mistake("country", "found none; expected countries such as \"CH\"");
@@ -130,7 +130,7 @@ void read_countries(const TableReader& table, const Reading& reading, policy::Ma
       table.mistake_in("country", i,
                        "found " + in_quotes(match.countries[i]) +
                            "; expected two capital letters such as \"CH\" (ISO 3166-1)");
-  if (!reading.countries)
+  if (!context.countries)
     table.mistake("country",
                   "nothing says where addresses are; expected [client] geo = \"GeoLite2-Country.mmdb\"");
 }
@@ -166,7 +166,7 @@ void read_hours(const TableReader& table, policy::Match& match) {
 
 }  // namespace
 
-policy::Match read_match(const TableReader& table, const Reading& reading) {
+policy::Match read_match(const TableReader& table, const ReadContext& context) {
   policy::Match match;
   read_path(table, match);
   read_methods(table, match);
@@ -177,11 +177,11 @@ policy::Match read_match(const TableReader& table, const Reading& reading) {
   if (table.has("tier") && match.tiers.empty())
     table.mistake("tier", "found none; expected the names of tiers");
   read_addresses(table, match);
-  read_countries(table, reading, match);
+  read_countries(table, context, match);
   read_hours(table, match);
   read_body_words(table, match);
   if (table.has("not")) {
-    auto negated = read_match(table.table("not", schema::kMatch), reading);
+    auto negated = read_match(table.table("not", schema::kMatch), context);
     if (is_everything(negated))
       table.mistake("not", "found no condition; expected at least one, or nothing ever matches");
     match.max_body = std::max(match.max_body, negated.max_body);
@@ -211,4 +211,4 @@ bool is_everything(const policy::Match& match) {
          !match.hours && match.body_words.empty() && !match.negated;
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

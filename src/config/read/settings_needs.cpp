@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -73,4 +73,4 @@ bool asks_for_load(const Settings& settings) {
   return std::any_of(settings.rules.begin(), settings.rules.end(), is_elastic);
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

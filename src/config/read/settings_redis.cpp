@@ -3,7 +3,7 @@
 
 #include "weir/base/units.hpp"
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -45,21 +45,21 @@ void read_sentinels(const TableReader& table, redis::SentinelSettings& sentinel)
   sentinel.tls = table.boolean("sentinel_tls");
 }
 
-std::string file_in(const TableReader& table, std::string_view key, const Reading& reading) {
-  return table.has(key) ? resolve(reading, table.text(key)) : std::string();
+std::string file_in(const TableReader& table, std::string_view key, const ReadContext& context) {
+  return table.has(key) ? resolve(context, table.text(key)) : std::string();
 }
 
 // Reads the TLS settings, and lets OpenSSL check the files before weir serves.
-void read_tls(const TableReader& table, const Reading& reading, redis::RedisSettings& redis) {
+void read_tls(const TableReader& table, const ReadContext& context, redis::RedisSettings& redis) {
   for (const char* key : {"tls", "sentinel_tls"})
     if (table.has(key) && !redis.tls)
       table.mistake(key, "found without TLS; expected a url of rediss:// beside it, or no such key");
   if (!redis.tls) return;
   const auto entry = table.table("tls", schema::kRedisTls);
   auto& tls = *redis.tls;
-  tls.ca = file_in(entry, "ca", reading);
-  tls.cert = file_in(entry, "cert", reading);
-  tls.key = file_in(entry, "key", reading);
+  tls.ca = file_in(entry, "ca", context);
+  tls.cert = file_in(entry, "cert", context);
+  tls.key = file_in(entry, "key", context);
   tls.server_name = entry.text("server_name");
   tls.verify = entry.boolean("verify");
   if (tls.cert.empty() != tls.key.empty())
@@ -108,7 +108,7 @@ void read_user(const TableReader& table, redis::RedisSettings& redis) {
   if (!redis.user.empty() && redis.password.empty()) table.missing("password", "that of username");
 }
 
-redis::RedisSettings read_redis(const TableReader& table, const Reading& reading) {
+redis::RedisSettings read_redis(const TableReader& table, const ReadContext& context) {
   if (!table.has("url")) return redis::RedisSettings{};  // reported as missing already
   const auto url = table.text("url");
   auto parsed = redis::parse_redis_url(url);
@@ -134,8 +134,8 @@ redis::RedisSettings read_redis(const TableReader& table, const Reading& reading
     table.mistake("prefix", "found " + in_quotes(redis.prefix) +
                                 "; expected 1 to 128 printable ASCII characters but \" \\ { and }");
   read_topology(table, redis);
-  read_tls(table, reading, redis);
+  read_tls(table, context, redis);
   return redis;
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

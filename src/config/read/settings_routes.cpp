@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -94,10 +94,10 @@ std::vector<std::string> read_upgrades(const TableReader& table) {
 }
 
 policy::Route read_route(const TableReader& table, const std::vector<upstream::UpstreamSettings>& upstreams,
-                         const Reading& reading, std::set<std::string>& taken) {
+                         const ReadContext& context, std::set<std::string>& taken) {
   policy::Route route;
   const auto match = table.table("match", schema::kMatch);
-  route.match = read_match(match, reading);
+  route.match = read_match(match, context);
   if (route.match.max_body != 0)
     match.mistake(
         match.has("body_contains") ? "body_contains" : "not",
@@ -127,16 +127,16 @@ policy::Route read_route(const TableReader& table, const std::vector<upstream::U
 
 std::vector<policy::Route> read_routes(const TableReader& root,
                                        const std::vector<upstream::UpstreamSettings>& upstreams,
-                                       const Reading& reading) {
+                                       const ReadContext& context) {
   std::vector<policy::Route> routes;
   std::set<std::string> taken;
   for (const auto& table : root.tables("route", schema::kRoute)) {
-    routes.push_back(read_route(table, upstreams, reading, taken));
-    reading.lines["route " + in_quotes(routes.back().name)] = table.line();
+    routes.push_back(read_route(table, upstreams, context, taken));
+    context.lines["route " + in_quotes(routes.back().name)] = table.line();
   }
   const bool none = root.has("route") ? routes.empty() : !root.mentions("route");
   if (none) root.missing("route", "at least one [[route]], or what listeners accept leads nowhere");
   return routes;
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -1,5 +1,5 @@
 // Reads [[rule]] and [state].
-#include "config/mistakes/other_spellings.hpp"
+#include "config/errors/other_spellings.hpp"
 #include "config/read/limiter_reader.hpp"
 #include "config/read/settings_sections.hpp"
 #include "config/warn/capacity.hpp"
@@ -12,21 +12,21 @@
 #include <set>
 #include <utility>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
 // Returns what the configuration lacks for the attribute; empty if it lacks nothing.
-std::string lacking_for(const policy::AttributeRef& attribute, const Reading& reading) {
+std::string lacking_for(const policy::AttributeRef& attribute, const ReadContext& context) {
   switch (attribute.kind) {
     case policy::Attribute::CertSubject:
-      return reading.certificates ? ""
+      return context.certificates ? ""
                                   : "no listener asks for certificates; expected [[listener]] tls = { "
                                     "client_ca = \"ca.crt\" }";
     case policy::Attribute::Claim:
-      return reading.tokens ? "" : "nothing says how tokens are verified; expected [client] jwt = { … }";
+      return context.tokens ? "" : "nothing says how tokens are verified; expected [client] jwt = { … }";
     case policy::Attribute::Country:
-      return reading.countries
+      return context.countries
                  ? ""
                  : "nothing says where addresses are; expected [client] geo = \"GeoLite2-Country.mmdb\"";
     default:
@@ -63,7 +63,8 @@ void read_cost(const TableReader& table, policy::Rule& rule) {
   const auto* node = table.node("cost");
   if (node == nullptr) return;
   if (node->table() != nullptr)
-    return read_cost_source({node, node->line, table.path() + ".cost", schema::kCost, table.place()}, rule);
+    return read_cost_source({node, node->line, table.path() + ".cost", schema::kCost, table.source_file()},
+                            rule);
   const auto* cost = std::get_if<std::int64_t>(&node->value);
   const bool fits = cost != nullptr && *cost >= 1 && *cost <= static_cast<std::int64_t>(limit::kMaxCost);
   if (!fits)
@@ -204,21 +205,21 @@ void read_tiers(const TableReader& table, const Terms& terms, policy::Rule& rule
           "found " + std::string(type_name(entry)) + "; expected a table such as { limit = \"10/s\" }");
       continue;
     }
-    const TableReader tier(&entry, entry.line, path, schema::kTier, table.place());
+    const TableReader tier(&entry, entry.line, path, schema::kTier, table.source_file());
     rule.tiers.push_back({.tier = entry.key, .limiter = any_limiter()});
     read_numbers(tier, terms, rule.tiers.back());
     read_tier_priority(tier, entry.key, priorities);
   }
 }
 
-void read_overrides(const TableReader& table, const Reading& reading, const Terms& terms,
+void read_overrides(const TableReader& table, const ReadContext& context, const Terms& terms,
                     policy::Rule& rule) {
   for (const auto& entry : table.tables("overrides", schema::kOverride)) {
     if (const auto* conditions = entry.node("match"); conditions && conditions->table()->entries.empty())
       entry.mistake("match",
                     "found no condition; expected at least one, for without any the override stands in for "
                     "the rule's own numbers, its tiers and all overrides after it");
-    auto match = read_match(entry.table("match", schema::kMatch), reading);
+    auto match = read_match(entry.table("match", schema::kMatch), context);
     rule.overrides.push_back({.tier = {}, .match = std::move(match), .limiter = any_limiter()});
     read_numbers(entry, terms, rule.overrides.back());
   }
@@ -245,9 +246,9 @@ void read_name(const TableReader& table, std::set<std::string>& taken, policy::R
     table.mistake("name", "found " + in_quotes(rule.name) + " a second time; expected a name of its own");
 }
 
-void read_store(const TableReader& table, const Settings& settings, const Reading& reading,
+void read_store(const TableReader& table, const Settings& settings, const ReadContext& context,
                 policy::Rule& rule) {
-  rule.store = table.has("store") ? table.choice<policy::Store>("store") : reading.store;
+  rule.store = table.has("store") ? table.choice<policy::Store>("store") : context.store;
   rule.on_store_failure = table.choice<policy::OnStoreFailure>("on_store_failure");
   if (table.has("store") && rule.store == policy::Store::Redis && !settings.state.redis)
     table.mistake("store",
@@ -261,29 +262,29 @@ void read_store(const TableReader& table, const Settings& settings, const Readin
         "beside it");
 }
 
-policy::Rule read_rule(const TableReader& table, const Settings& settings, Reading& reading,
+policy::Rule read_rule(const TableReader& table, const Settings& settings, ReadContext& context,
                        std::set<std::string>& taken) {
   auto rule = blank_rule();
   read_name(table, taken, rule);
-  read_store(table, settings, reading, rule);
+  read_store(table, settings, context, rule);
   const bool falls_back =
       rule.store == policy::Store::Redis && rule.on_store_failure == policy::OnStoreFailure::Local;
   const auto method = read_method(table);
   if (const auto why = not_in_redis(method); rule.store == policy::Store::Redis && !why.empty())
     table.mistake("algorithm", why);
   const Terms terms{method, falls_back ? settings.state.replicas : 0};
-  const Mistakes& mistakes = *table.place().mistakes;
+  const ConfigErrors& mistakes = *table.source_file().mistakes;
   const auto before = mistakes.count();
   read_numbers(table, terms, rule);
   const bool numbers_are_sound = mistakes.count() == before;
-  rule.match = read_match(table.table("match", schema::kMatch), reading);
-  rule.key = read_key(table, "key", reading);
+  rule.match = read_match(table.table("match", schema::kMatch), context);
+  rule.key = read_key(table, "key", context);
   rule.on_missing = table.choice<policy::OnMissing>("on_missing");
   read_queue_per_client(table, method.algorithm, rule);
   read_hold(table, method.algorithm, rule);
   read_messages(table, rule);
-  read_tiers(table, terms, rule, reading.tier_priorities);
-  read_overrides(table, reading, terms, rule);
+  read_tiers(table, terms, rule, context.tier_priorities);
+  read_overrides(table, context, terms, rule);
   if (const auto variants = rule.overrides.size() + rule.tiers.size(); variants > policy::kMostVariants)
     table.mistake(rule.overrides.empty() ? "tiers" : "overrides",
                   "found " + std::to_string(variants) + " tiers and overrides; expected at most " +
@@ -305,11 +306,11 @@ bool is_same_file(const std::string& one, const std::string& other) {
   return one == other || std::filesystem::equivalent(one, other, unknown);
 }
 
-void read_memory(const TableReader& table, const Reading& reading, StateSettings& state) {
+void read_memory(const TableReader& table, const ReadContext& context, StateSettings& state) {
   state.max_keys = static_cast<std::size_t>(table.whole("max_keys"));
   if (!table.has("snapshot")) return;
-  const auto others = reading.files;
-  state.snapshot = resolve(reading, table.text("snapshot"));
+  const auto others = context.files;
+  state.snapshot = resolve(context, table.text("snapshot"));
   if (std::any_of(others.begin(), others.end(),
                   [&](const auto& file) { return is_same_file(file, state.snapshot); }))
     return table.mistake("snapshot",
@@ -322,25 +323,25 @@ void read_memory(const TableReader& table, const Reading& reading, StateSettings
 
 }  // namespace
 
-StateSettings read_state(const TableReader& table, Reading& reading) {
+StateSettings read_state(const TableReader& table, ReadContext& context) {
   StateSettings state;
-  read_memory(table.table("memory", schema::kMemory), reading, state);
+  read_memory(table.table("memory", schema::kMemory), context, state);
   state.key_secret = table.text("key_secret");
   state.replicas = static_cast<unsigned>(table.whole("replicas"));
   if (table.has("redis")) {
     const auto redis = table.table("redis", schema::kRedis);
-    state.redis = read_redis(redis, reading);
-    reading.lines["[state.redis]"] = redis.line();
+    state.redis = read_redis(redis, context);
+    context.lines["[state.redis]"] = redis.line();
   }
-  reading.store = table.choice<policy::Store>("store");
-  reading.store_is_said = table.has("store");
-  if (reading.store == policy::Store::Redis && !table.mentions("redis"))
+  context.store = table.choice<policy::Store>("store");
+  context.store_is_said = table.has("store");
+  if (context.store == policy::Store::Redis && !table.mentions("redis"))
     table.mistake("store",
                   "found \"redis\" without a Redis; expected redis = { url = \"redis://…\" } beside it");
   return state;
 }
 
-policy::KeyPattern read_key(const TableReader& table, std::string_view key, const Reading& reading) {
+policy::KeyPattern read_key(const TableReader& table, std::string_view key, const ReadContext& context) {
   policy::KeyPattern pattern;
   const auto texts = table.texts(key);
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -353,23 +354,24 @@ policy::KeyPattern read_key(const TableReader& table, std::string_view key, cons
       continue;
     }
     for (const auto& attribute : *part)
-      if (const auto lacking = lacking_for(attribute, reading); !lacking.empty())
+      if (const auto lacking = lacking_for(attribute, context); !lacking.empty())
         table.mistake_in(key, i, lacking);
     pattern.push_back(std::move(*part));
   }
   return pattern;
 }
 
-std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings, Reading& reading) {
+std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
+                                     ReadContext& context) {
   std::vector<policy::Rule> rules;
   std::set<std::string> taken;
   std::size_t lines = 0;  // entries in the bill of a request that matches all rules
   for (const auto& table : root.tables("rule", schema::kRule)) {
-    auto rule = read_rule(table, settings, reading, taken);
+    auto rule = read_rule(table, settings, context, taken);
     rule.index = rule.cells = static_cast<limit::RuleIndex>(rules.size());
     rule.asks = policy::digest_of_asks(rule);
     rule.marks = policy::marks_of(rule);
-    reading.lines["rule " + in_quotes(rule.name)] = table.line();
+    context.lines["rule " + in_quotes(rule.name)] = table.line();
     const auto before = lines;
     lines += is_elastic(rule) ? 2 : 1;
     rules.push_back(std::move(rule));
@@ -381,4 +383,4 @@ std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& se
   return rules;
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

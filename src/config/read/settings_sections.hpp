@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::app {
+namespace weir::config {
 
 // An address on which the configuration listens.
 struct Taken {
@@ -27,10 +27,10 @@ struct Taken {
 };
 
 // Facts that sections share in addition to the settings themselves.
-struct Reading {
+struct ReadContext {
   std::string file;                             // the name of the file in messages
   std::filesystem::path folder;                 // base of relative paths
-  std::map<std::string, GivenTier> tiers;       // tiers of the keys file
+  std::map<std::string, AssignedTier> tiers;    // tiers of the keys file
   policy::Store store = policy::Store::Memory;  // the default for rules without `store`
   bool store_is_said = false;                   // [state] has store
   bool certificates = false;                    // a listener has client_ca, valid or not
@@ -45,22 +45,23 @@ struct Reading {
 };
 
 [[nodiscard]] proxy::ServerSettings read_server(const TableReader& table);
-[[nodiscard]] std::vector<net::ListenerSettings> read_listeners(const TableReader& root, Reading& reading);
-[[nodiscard]] AdminSettings read_admin(const TableReader& root, Reading& reading);
-[[nodiscard]] LogSettings read_log(const TableReader& table, const Reading& reading);
-[[nodiscard]] policy::ClientSettings read_client(const TableReader& table, Reading& reading);
-[[nodiscard]] StateSettings read_state(const TableReader& table, Reading& reading);
-[[nodiscard]] redis::RedisSettings read_redis(const TableReader& table, const Reading& reading);
+[[nodiscard]] std::vector<net::ListenerSettings> read_listeners(const TableReader& root,
+                                                                ReadContext& context);
+[[nodiscard]] AdminSettings read_admin(const TableReader& root, ReadContext& context);
+[[nodiscard]] LogSettings read_log(const TableReader& table, const ReadContext& context);
+[[nodiscard]] policy::ClientSettings read_client(const TableReader& table, ReadContext& context);
+[[nodiscard]] StateSettings read_state(const TableReader& table, ReadContext& context);
+[[nodiscard]] redis::RedisSettings read_redis(const TableReader& table, const ReadContext& context);
 [[nodiscard]] std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root,
-                                                                     const Reading& reading);
+                                                                     const ReadContext& context);
 [[nodiscard]] std::vector<policy::Route> read_routes(const TableReader& root,
                                                      const std::vector<upstream::UpstreamSettings>& upstreams,
-                                                     const Reading& reading);
+                                                     const ReadContext& context);
 [[nodiscard]] std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
-                                                   Reading& reading);
+                                                   ReadContext& context);
 
 [[nodiscard]] std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
-                                                            const Reading& reading);
+                                                            const ReadContext& context);
 
 // Read `charge`, and a `cost` that is a table with response_header, response_json or reserve.
 void read_charge(const TableReader& rule, policy::Rule& into);
@@ -75,8 +76,8 @@ void read_lease(const TableReader& rule, bool numbers_are_sound, policy::Rule& i
 
 // Reads a list of attributes from the key of this name.
 [[nodiscard]] policy::KeyPattern read_key(const TableReader& table, std::string_view key,
-                                          const Reading& reading);
-[[nodiscard]] policy::Match read_match(const TableReader& table, const Reading& reading);
+                                          const ReadContext& context);
+[[nodiscard]] policy::Match read_match(const TableReader& table, const ReadContext& context);
 // Reads `body_contains` and `max_body` of a match.
 void read_body_words(const TableReader& table, policy::Match& match);
 // Reads `json` and `max_body` of a cost.
@@ -84,14 +85,14 @@ void read_json_cost(const TableReader& table, policy::Rule& rule);
 // Returns the largest number of body bytes that the rule reads; 0: the rule reads no body.
 [[nodiscard]] std::uint64_t most_body(const policy::Rule& rule);
 // Reads the keys file.
-[[nodiscard]] policy::KeyRing read_key_ring(const TableReader& client, const std::string& file,
-                                            Reading& reading);
+[[nodiscard]] policy::ApiKeys read_api_keys(const TableReader& client, const std::string& file,
+                                            ReadContext& context);
 
 // Returns a warning for each setting that is allowed but probably not intended.
-[[nodiscard]] std::vector<Warning> find_doubts(const Settings& settings, const Reading& reading);
+[[nodiscard]] std::vector<Warning> find_warnings(const Settings& settings, const ReadContext& context);
 
 // Returns the path; a relative path is appended to the folder of the configuration.
-[[nodiscard]] std::string resolve(const Reading& reading, const std::string& path);
+[[nodiscard]] std::string resolve(const ReadContext& context, const std::string& path);
 
 // Returns the content of the file. The error is the system's reason.
 [[nodiscard]] base::Result<std::string> read_file(const std::string& path);
@@ -99,7 +100,7 @@ void read_json_cost(const TableReader& table, policy::Rule& rule);
 // Returns the path of the file that the key names. Reports a mistake if the file is missing or empty. Returns
 // an empty text without the key. `kind`: the expected content, such as "PEM".
 [[nodiscard]] std::string readable_file(const TableReader& table, std::string_view key,
-                                        const Reading& reading, std::string_view kind = "PEM");
+                                        const ReadContext& context, std::string_view kind = "PEM");
 
 // Returns true if the name may appear in a header, a log line and a label: 1 to 128 printable ASCII
 // characters without " and \.
@@ -118,4 +119,4 @@ void read_json_cost(const TableReader& table, policy::Rule& rule);
 // Returns true if the match accepts every request.
 [[nodiscard]] bool is_everything(const policy::Match& match);
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -2,13 +2,13 @@
 #include "config/read/settings_sections.hpp"
 
 #include "weir/base/ip_address.hpp"
-#include "weir/config/places.hpp"
+#include "weir/config/locations.hpp"
 #include "weir/net/tls_context.hpp"
 #include "weir/net/tls_files.hpp"
 
 #include <algorithm>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -61,30 +61,30 @@ void check_pair(const TableReader& table, const net::CertificateFiles& files) {
     table.mistake("ocsp", stapled.error().message);
 }
 
-void read_client_ca(const TableReader& table, net::TlsSettings& tls, Reading& reading) {
+void read_client_ca(const TableReader& table, net::TlsSettings& tls, ReadContext& context) {
   tls.client_auth = table.choice<net::ClientAuth>("client_auth");
   if (!table.has("client_ca")) {
     if (table.has("client_auth")) table.missing("client_ca", "it beside client_auth, or neither");
     return;
   }
-  reading.certificates = true;
-  tls.client_ca = readable_file(table, "client_ca", reading);
+  context.certificates = true;
+  tls.client_ca = readable_file(table, "client_ca", context);
   if (holds_something(tls.client_ca))
     if (const auto fault = net::fault_of_client_ca(tls.client_ca)) table.mistake("client_ca", fault->message);
 }
 
-net::TlsSettings read_tls(const TableReader& table, Reading& reading) {
+net::TlsSettings read_tls(const TableReader& table, ReadContext& context) {
   net::TlsSettings tls;
   for (const auto& entry : table.tables("certificates", schema::kCertificate)) {
-    tls.certificates.push_back({.cert = readable_file(entry, "cert", reading),
-                                .key = readable_file(entry, "key", reading),
-                                .ocsp = readable_file(entry, "ocsp", reading, "DER")});
+    tls.certificates.push_back({.cert = readable_file(entry, "cert", context),
+                                .key = readable_file(entry, "key", context),
+                                .ocsp = readable_file(entry, "ocsp", context, "DER")});
     check_pair(entry, tls.certificates.back());
   }
   if (table.has("certificates") && tls.certificates.empty())
     table.mistake("certificates", "found none; expected at least one { cert = \"…\", key = \"…\" }");
   tls.min_version = table.choice<net::TlsVersion>("min_version");
-  read_client_ca(table, tls, reading);
+  read_client_ca(table, tls, context);
   tls.ticket_rotation = table.deadline("ticket_rotation");
   return tls;
 }
@@ -114,13 +114,13 @@ bool collide(const base::Endpoint& one, const base::Endpoint& other) {
 }
 
 // Claims the table's address. Reports a mistake if an earlier listener has it.
-void take_address(const TableReader& table, const base::Endpoint& address, Reading& reading) {
-  for (const auto& [other, line] : reading.taken)
+void take_address(const TableReader& table, const base::Endpoint& address, ReadContext& context) {
+  for (const auto& [other, line] : context.taken)
     if (collide(address, other))
       table.mistake("address", "found " + in_quotes(address.to_string()) + ", which collides with " +
                                    in_quotes(other.to_string()) + " on line " + std::to_string(line) +
                                    "; expected one of its own");
-  reading.taken.push_back({address, table.node("address")->line});
+  context.taken.push_back({address, table.node("address")->line});
 }
 
 }  // namespace
@@ -143,25 +143,25 @@ proxy::ServerSettings read_server(const TableReader& table) {
   server.head_timeout = table.deadline("head_timeout");
   server.body_timeout = table.deadline("body_timeout");
   server.write_timeout = table.deadline("write_timeout");
-  server.least_rate = {.octets_per_second = table.size("min_rate").value_or(0),
-                       .grace = table.deadline("min_rate_grace")};
+  server.min_rate = {.octets_per_second = table.size("min_rate").value_or(0),
+                     .grace = table.deadline("min_rate_grace")};
   server.idle_timeout = table.deadline("idle_timeout");
   server.half_close = table.choice<proxy::HalfClose>("half_close");
   server.certificate_check = table.duration("certificate_check");
   return server;
 }
 
-std::vector<net::ListenerSettings> read_listeners(const TableReader& root, Reading& reading) {
+std::vector<net::ListenerSettings> read_listeners(const TableReader& root, ReadContext& context) {
   std::vector<net::ListenerSettings> listeners;
   for (const auto& table : root.tables("listener", schema::kListener)) {
     net::ListenerSettings listener;
     const auto address = table.address("address");
     listener.address = address.value_or(base::Endpoint{});
     listener.proxy_protocol = table.boolean("proxy_protocol");
-    if (table.has("tls")) listener.tls = read_tls(table.table("tls", schema::kTls), reading);
+    if (table.has("tls")) listener.tls = read_tls(table.table("tls", schema::kTls), context);
     if (address) {
-      take_address(table, *address, reading);
-      reading.lines[name_of(listener)] = table.node("address")->line;
+      take_address(table, *address, context);
+      context.lines[name_of(listener)] = table.node("address")->line;
     }
     listeners.push_back(std::move(listener));
   }
@@ -170,13 +170,13 @@ std::vector<net::ListenerSettings> read_listeners(const TableReader& root, Readi
   return listeners;
 }
 
-AdminSettings read_admin(const TableReader& root, Reading& reading) {
+AdminSettings read_admin(const TableReader& root, ReadContext& context) {
   AdminSettings admin;
   const auto table = root.table("admin", schema::kAdmin);
   admin.address = table.address("address");
   if (admin.address) {
-    take_address(table, *admin.address, reading);
-    reading.lines["[admin]"] = table.node("address")->line;
+    take_address(table, *admin.address, context);
+    context.lines["[admin]"] = table.node("address")->line;
   }
   admin.token = table.text("token");
   // RFC 6750 §2.1 allows fewer characters. These are the characters that a header can carry.
@@ -241,15 +241,15 @@ std::string fault_of_log_name(const std::string& name) {
 
 }  // namespace
 
-LogSettings read_log(const TableReader& table, const Reading& reading) {
+LogSettings read_log(const TableReader& table, const ReadContext& context) {
   LogSettings log;
   log.access = table.text("access");
   if (log.access.empty()) table.mistake("access", "found nothing; expected a file, \"-\" or \"off\"");
   if (const auto fault = fault_of_log_name(log.access); !fault.empty()) table.mistake("access", fault);
-  if (log.access != "-" && log.access != "off") log.access = resolve(reading, log.access);
+  if (log.access != "-" && log.access != "off") log.access = resolve(context, log.access);
   log.fields = read_log_fields(table);
-  log.level = table.choice<LogLevel>("level");
+  log.level = table.choice<log::LogLevel>("level");
   return log;
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -99,4 +99,4 @@ void check_settlement(const TableReader& rule, const policy::Rule& read) {
                           "expected another algorithm, in a rule of its own beside the queue");
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -3,14 +3,14 @@
 
 #include "weir/base/host.hpp"
 #include "weir/base/units.hpp"
-#include "weir/config/places.hpp"
+#include "weir/config/locations.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <set>
 #include <utility>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -92,14 +92,14 @@ void read_server_table(const TableReader& table, upstream::ServerSettings& serve
 }
 
 void read_server_of(const TableReader& upstream, const Node& node, std::size_t position,
-                    const Reading& reading, upstream::UpstreamSettings& into) {
+                    const ReadContext& context, upstream::UpstreamSettings& into) {
   upstream::ServerSettings server;
   if (const auto* text = node.text()) {
     if (const auto wrong = read_address(*text, server); !wrong.empty())
       return upstream.mistake_in("servers", position, wrong);
   } else if (node.table() != nullptr) {
     const TableReader table(&node, node.line, upstream.path() + ".servers" + element_label("", position),
-                            schema::kServerOfUpstream, upstream.place());
+                            schema::kServerOfUpstream, upstream.source_file());
     const auto wrong = table.has("address") ? read_address(table.text("address"), server) : std::string();
     if (!wrong.empty()) table.mistake("address", wrong);
     read_server_table(table, server);
@@ -111,7 +111,7 @@ void read_server_of(const TableReader& upstream, const Node& node, std::size_t p
                               " in it; expected addresses such as \"127.0.0.1:9000\"");
     return;
   }
-  if (!reading.lines.emplace(name_of(into, server), node.line).second)
+  if (!context.lines.emplace(name_of(into, server), node.line).second)
     return upstream.mistake_in(
         "servers", position,
         "found " + in_quotes(server.address.to_string()) +
@@ -119,7 +119,7 @@ void read_server_of(const TableReader& upstream, const Node& node, std::size_t p
   into.servers.push_back(std::move(server));
 }
 
-void read_servers(const TableReader& table, const Reading& reading, upstream::UpstreamSettings& into) {
+void read_servers(const TableReader& table, const ReadContext& context, upstream::UpstreamSettings& into) {
   const auto* node = table.node("servers");
   if (node == nullptr) return;
   const auto* array = node->array();
@@ -131,7 +131,7 @@ void read_servers(const TableReader& table, const Reading& reading, upstream::Up
   if (array->size() > upstream::kMaxServers)
     table.mistake("servers", "found " + std::to_string(array->size()) + "; expected at most " +
                                  std::to_string(upstream::kMaxServers) + " servers in one upstream");
-  for (std::size_t i = 0; i < array->size(); ++i) read_server_of(table, (*array)[i], i, reading, into);
+  for (std::size_t i = 0; i < array->size(); ++i) read_server_of(table, (*array)[i], i, context, into);
 }
 
 upstream::Ejection read_ejection(const TableReader& upstream) {
@@ -242,11 +242,11 @@ upstream::Timeouts read_timeouts(const TableReader& upstream) {
 }
 
 // Reads `tls`, and sets the host name of servers that have none.
-void read_tls(const TableReader& upstream, const Reading& reading, upstream::UpstreamSettings& settings) {
+void read_tls(const TableReader& upstream, const ReadContext& context, upstream::UpstreamSettings& settings) {
   const auto table = upstream.table("tls", schema::kUpstreamTls);
-  settings.tls = {.ca = readable_file(table, "ca", reading),
-                  .cert = readable_file(table, "cert", reading),
-                  .key = readable_file(table, "key", reading),
+  settings.tls = {.ca = readable_file(table, "ca", context),
+                  .cert = readable_file(table, "cert", context),
+                  .key = readable_file(table, "key", context),
                   .verify = table.boolean("verify")};
   const auto name = table.text("server_name");
   if (table.has("server_name") && !is_host_name(name))
@@ -280,13 +280,14 @@ std::string read_name(const TableReader& table, std::set<std::string>& taken) {
   return name;
 }
 
-void read_balance(const TableReader& table, const Reading& reading, upstream::UpstreamSettings& upstream) {
+void read_balance(const TableReader& table, const ReadContext& context,
+                  upstream::UpstreamSettings& upstream) {
   upstream.balance = table.choice<upstream::Balance>("balance");
   if (!table.has("hash_key")) {
     upstream.hash_key = {*policy::parse_key_part("api_key|ip")};
     return;
   }
-  upstream.hash_key = read_key(table, "hash_key", reading);
+  upstream.hash_key = read_key(table, "hash_key", context);
   if (upstream.balance != upstream::Balance::Hash)
     table.mistake("hash_key", "only of balance = \"hash\"");
   else if (upstream.hash_key.empty() && table.texts("hash_key").empty())
@@ -305,29 +306,29 @@ std::string about_port(std::string_view authority) {
   return std::string(said.substr(start, said.find("; write") - start)) + "; ";
 }
 
-std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, const Reading& reading) {
+std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, const ReadContext& context) {
   std::vector<upstream::UpstreamSettings> upstreams;
   std::set<std::string> taken;
   for (const auto& table : root.tables("upstream", schema::kUpstream)) {
     upstream::UpstreamSettings upstream;
     upstream.name = read_name(table, taken);
-    read_servers(table, reading, upstream);
+    read_servers(table, context, upstream);
     upstream.queue = static_cast<std::size_t>(table.whole("queue"));
     upstream.max_wait = table.duration("max_wait");
-    read_balance(table, reading, upstream);
+    read_balance(table, context, upstream);
     upstream.timeouts = read_timeouts(table);
     upstream.ejection = read_ejection(table);
-    read_tls(table, reading, upstream);
+    read_tls(table, context, upstream);
     upstream.health = read_health(table);
     upstream.retry = read_retry(table);
     upstream.resolve = read_resolve(table);
     upstream.proxy_protocol = table.boolean("proxy_protocol");
     // Uses a connection for one client only, because its PROXY header names that client.
     upstream.max_idle = upstream.proxy_protocol ? 0 : static_cast<std::size_t>(table.whole("max_idle"));
-    reading.lines["upstream " + in_quotes(upstream.name)] = table.line();
+    context.lines["upstream " + in_quotes(upstream.name)] = table.line();
     upstreams.push_back(std::move(upstream));
   }
   return upstreams;
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

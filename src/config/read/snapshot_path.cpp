@@ -1,6 +1,6 @@
 #include "weir/config/snapshot_path.hpp"
 
-#include "weir/config/mistakes.hpp"
+#include "weir/config/config_errors.hpp"
 
 #include <cerrno>
 #include <filesystem>
@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::config {
 
 std::string folder_of(const std::string& path) {
   const auto folder = std::filesystem::path(path).parent_path().string();
@@ -28,4 +28,4 @@ std::optional<std::string> obstacle_to_snapshot(const std::string& path) {
   return std::nullopt;
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -1,8 +1,8 @@
 #include "config/read/table_reader.hpp"
 
-#include "config/mistakes/fitting_value.hpp"
-#include "config/mistakes/habits.hpp"
-#include "config/mistakes/other_spellings.hpp"
+#include "config/errors/fitting_value.hpp"
+#include "config/errors/habits.hpp"
+#include "config/errors/other_spellings.hpp"
 
 #include "weir/base/units.hpp"
 
@@ -10,7 +10,7 @@
 #include <cassert>
 #include <charconv>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -140,8 +140,9 @@ std::string joined(const std::string& path, std::string_view key) {
 
 }  // namespace
 
-TableReader::TableReader(const Node* node, int line, std::string path, const TableSpec& spec, Place place)
-    : line_(line), path_(std::move(path)), spec_(&spec), place_(place), node_(node) {
+TableReader::TableReader(const Node* node, int line, std::string path, const TableSpec& spec,
+                         SourceFile source_file)
+    : line_(line), path_(std::move(path)), spec_(&spec), source_file_(source_file), node_(node) {
   const auto* table = node == nullptr ? nullptr : node->table();
   if (table == nullptr) return;
   for (const auto& entry : table->entries) check_entry(entry);
@@ -341,7 +342,7 @@ std::vector<std::string> TableReader::texts(std::string_view key) const {
 TableReader TableReader::table(std::string_view key, const TableSpec& spec) const {
   (void)spec_of(key, {Kind::Subtable});
   const auto* entry = find(key);
-  return {entry, entry == nullptr ? line_ : entry->line, joined(path_, key), spec, place_};
+  return {entry, entry == nullptr ? line_ : entry->line, joined(path_, key), spec, source_file_};
 }
 
 std::vector<TableReader> TableReader::tables(std::string_view key, const TableSpec& spec) const {
@@ -354,7 +355,7 @@ std::vector<TableReader> TableReader::tables(std::string_view key, const TableSp
     for (const auto& inner : element.table()->entries)
       if (inner.key == "name" && inner.text() != nullptr) name = *inner.text();
     result.emplace_back(&element, element.line, joined(path_, key) + element_label(name, result.size()), spec,
-                        place_);
+                        source_file_);
   }
   return result;
 }
@@ -387,11 +388,11 @@ void TableReader::mistake_in(std::string_view key, std::size_t position, std::st
 }
 
 void TableReader::mistake_at(int line, std::string_view path, std::string_view what) const {
-  place_.mistakes->add(*place_.file, line, path, what);
+  source_file_.mistakes->add(*source_file_.file, line, path, what);
 }
 
 void TableReader::missing(std::string_view key, std::string_view expected) const {
   mistake(key, "missing; expected " + std::string(expected));
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

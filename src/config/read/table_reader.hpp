@@ -11,7 +11,7 @@
 
 #include "weir/base/endpoint.hpp"
 #include "weir/base/time.hpp"
-#include "weir/config/mistakes.hpp"
+#include "weir/config/config_errors.hpp"
 #include "weir/limit/rate.hpp"
 
 #include <optional>
@@ -19,19 +19,19 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::app {
+namespace weir::config {
 
 // The file of a table and the list of its mistakes. Both outlive every reader.
-struct Place {
+struct SourceFile {
   const std::string* file;
-  Mistakes* mistakes;
+  ConfigErrors* mistakes;
 };
 
 class TableReader {
  public:
   // `node` is a table, or null if the table is absent; then all keys have their defaults. It outlives the
   // reader.
-  TableReader(const Node* node, int line, std::string path, const TableSpec& spec, Place place);
+  TableReader(const Node* node, int line, std::string path, const TableSpec& spec, SourceFile source_file);
 
   [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
   // Returns true if the schema has the key.
@@ -43,7 +43,7 @@ class TableReader {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   // Returns the line of the table. An absent table has the line of its parent.
   [[nodiscard]] int line() const noexcept { return line_; }
-  [[nodiscard]] const Place& place() const noexcept { return place_; }
+  [[nodiscard]] const SourceFile& source_file() const noexcept { return source_file_; }
 
   // REQUIRES for all accessors: the schema has the key with this kind.
   [[nodiscard]] bool boolean(std::string_view key) const;
@@ -93,10 +93,10 @@ class TableReader {
   int line_;
   std::string path_;
   const TableSpec* spec_;
-  Place place_;
+  SourceFile source_file_;
   const Node* node_;
   std::vector<const Node*> entries_;  // the entries without a mistake
   bool flawed_ = false;
 };
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -1,6 +1,6 @@
 #include "config/read/toml_reader.hpp"
 
-#include "config/mistakes/toml_fault.hpp"
+#include "config/errors/toml_fault.hpp"
 #include "config/read/environment.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 #include <toml++/toml.h>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -35,7 +35,7 @@ std::optional<int> line_of_endless_key(std::string_view text) {
 
 class Converter {
  public:
-  Converter(const std::string& file, Mistakes& mistakes) : file_(file), mistakes_(mistakes) {}
+  Converter(const std::string& file, ConfigErrors& mistakes) : file_(file), mistakes_(mistakes) {}
 
   Node convert(std::string key, int line, const toml::node& node, const std::string& path) {
     Node result{std::move(key), line, Moment{}};
@@ -93,7 +93,7 @@ class Converter {
   }
 
   const std::string& file_;
-  Mistakes& mistakes_;
+  ConfigErrors& mistakes_;
 };
 
 }  // namespace
@@ -116,7 +116,7 @@ std::string element_label(std::string_view name, std::size_t position) {
   return "[" + (name.empty() ? "#" + std::to_string(position + 1) : std::string(name)) + "]";
 }
 
-Node read_toml(std::string_view text, const std::string& file, Mistakes& mistakes, Quoting quoting) {
+Node read_toml(std::string_view text, const std::string& file, ConfigErrors& mistakes, Quoting quoting) {
   Node document{"", 1, Table{}};
   if (const auto line = line_of_endless_key(text)) {
     mistakes.add(file, *line, "", "not TOML: a key of more than a thousand parts");
@@ -136,4 +136,4 @@ Node read_toml(std::string_view text, const std::string& file, Mistakes& mistake
   return document;
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

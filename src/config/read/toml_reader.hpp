@@ -1,7 +1,7 @@
 // TOML as plain values with line numbers. No other file of the project uses the parser's types.
 #pragma once
 
-#include "weir/config/mistakes.hpp"
+#include "weir/config/config_errors.hpp"
 
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-namespace weir::app {
+namespace weir::config {
 
 struct Node;
 
@@ -45,7 +45,7 @@ enum class Quoting : std::uint8_t { Lines, Nothing };
 
 // Returns the document, with `${NAME}` in strings replaced. Adds what cannot be read to `mistakes`. After a
 // syntax error the table is empty.
-[[nodiscard]] Node read_toml(std::string_view text, const std::string& file, Mistakes& mistakes,
+[[nodiscard]] Node read_toml(std::string_view text, const std::string& file, ConfigErrors& mistakes,
                              Quoting quoting = Quoting::Lines);
 
-}  // namespace weir::app
+}  // namespace weir::config

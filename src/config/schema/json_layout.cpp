@@ -6,7 +6,7 @@
 
 #include <boost/json/value.hpp>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -93,4 +93,4 @@ std::string laid_out(const boost::json::value& value) {
   return std::move(layout.text) + "\n";
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -5,9 +5,9 @@
 
 #include <boost/json/value.hpp>
 
-namespace weir::app {
+namespace weir::config {
 
 // Returns the text with a line break at the end. Objects keep the order of insertion.
 [[nodiscard]] std::string laid_out(const boost::json::value& value);
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -291,4 +291,4 @@ constinit const TableSpec kRoot{kRootKeys}, kServer{kServerKeys}, kLog{kLogKeys}
     kRespond{kRespondKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
 }  // namespace schema
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-namespace weir::app {
+namespace weir::config {
 
 enum class Kind : std::uint8_t {
   Bool,
@@ -70,4 +70,4 @@ extern const TableSpec kRoot, kServer, kLog, kAdmin, kListener, kTls, kCertifica
     kKeysFile, kKey, kAlert;
 }  // namespace schema
 
-}  // namespace weir::app
+}  // namespace weir::config

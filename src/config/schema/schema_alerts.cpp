@@ -1,7 +1,7 @@
 // The schema of [[alert]].
 #include "config/schema/schema_keys.hpp"
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -38,4 +38,4 @@ namespace schema {
 constinit const TableSpec kAlert{kAlertKeys};
 }  // namespace schema
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -8,7 +8,7 @@
 
 #include <boost/json/parse.hpp>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -201,4 +201,4 @@ std::string schema_as_json() {
   return laid_out(Writer().document());
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

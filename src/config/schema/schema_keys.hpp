@@ -4,7 +4,7 @@
 #include "config/schema/schema.hpp"
 #include "config/schema/schema_patterns.hpp"
 
-namespace weir::app {
+namespace weir::config {
 
 constexpr KeySpec key(std::string_view name, Kind kind, std::string_view fallback, std::string_view about) {
   return {.name = name, .kind = kind, .fallback = fallback, .about = about};
@@ -49,4 +49,4 @@ constexpr KeySpec misplaced(std::string_view name, std::string_view instead) {
 
 inline constexpr Choice kStores[] = {{"memory"}, {"redis"}};
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -8,7 +8,7 @@
 
 #include <string_view>
 
-namespace weir::app::pattern {
+namespace weir::config::pattern {
 
 // Alternatives need "(?:…)" if something follows them. A pattern must match the whole text, from ^ to $.
 #define WEIR_PERIOD "(?:us|ms|s|sec|m|min|h|hour|d|days?)"
@@ -54,4 +54,4 @@ inline constexpr std::string_view kHeaderFamily = "x|ietf";
 #undef WEIR_STATUS
 #undef WEIR_PLACE
 
-}  // namespace weir::app::pattern
+}  // namespace weir::config::pattern

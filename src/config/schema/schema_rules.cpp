@@ -3,7 +3,7 @@
 
 #include "weir/limit/rate.hpp"
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -191,4 +191,4 @@ constinit const TableSpec kMatch{kMatchKeys}, kRule{kRuleKeys}, kCost{kCostKeys}
     kElastic{kElasticKeys}, kTier{kTierKeys}, kOverride{kOverrideKeys};
 }  // namespace schema
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -3,7 +3,7 @@
 
 #include "weir/upstream/upstream_settings.hpp"
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -111,4 +111,4 @@ constinit const TableSpec kUpstream{kUpstreamKeys}, kServerOfUpstream{kServerOfU
     kUpstreamTls{kUpstreamTlsKeys};
 }  // namespace schema
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -12,7 +12,7 @@
 #include <charconv>
 #include <string>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -21,7 +21,7 @@ std::string server_words(const upstream::ServerSettings& server) {
   if (server.tls && server.tls_name != server.address.host) words += " (as " + server.tls_name + ")";
   if (server.weight != 1) words += " x" + std::to_string(server.weight);
   if (server.max_in_flight != 0) words += " (at most " + std::to_string(server.max_in_flight) + " in flight)";
-  if (server.limit) words += " (at most " + limit::to_string(server.limit->spacing().rate()) + ")";
+  if (server.limit) words += " (at most " + limit::to_string(server.limit->gcra_core().rate()) + ")";
   return words;
 }
 
@@ -149,7 +149,7 @@ std::string rule_lines(const policy::Rule& rule) {
   text += cost_words(rule);
   if (rule.messages) {
     const auto& bucket = std::get<limit::TokenBucket>(*rule.messages->limiter);
-    text += ", messages " + limit::to_string(bucket.spacing().rate()) + ", burst " +
+    text += ", messages " + limit::to_string(bucket.gcra_core().rate()) + ", burst " +
             std::to_string(bucket.quota()) + (rule.messages->closes ? ", else closed" : ", else delayed");
   }
   if (rule.max_body != 0) text += ", reads bodies up to " + size_words(rule.max_body);
@@ -219,4 +219,4 @@ std::string describe(const Settings& settings) {
   return text + alert_lines(settings);
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -1,9 +1,9 @@
 #include "config/show/describe_front.hpp"
 
 #include "weir/base/units.hpp"
-#include "weir/config/mistakes.hpp"
+#include "weir/config/config_errors.hpp"
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -45,9 +45,9 @@ std::string bound_lines(const proxy::ServerSettings& server) {
   text += "\n    head " + to_string(server.head_timeout) + ", body " + to_string(server.body_timeout) +
           ", write " + to_string(server.write_timeout) + ", idle " + to_string(server.idle_timeout);
   if (server.half_close == proxy::HalfClose::End) text += "; a client that ends its sending has left";
-  if (server.least_rate.octets_per_second != 0)
-    text += "; at least " + std::to_string(server.least_rate.octets_per_second) + " bytes a second over " +
-            to_string(server.least_rate.grace);
+  if (server.min_rate.octets_per_second != 0)
+    text += "; at least " + std::to_string(server.min_rate.octets_per_second) + " bytes a second over " +
+            to_string(server.min_rate.grace);
   return text + "\n";
 }
 
@@ -97,4 +97,4 @@ std::string size_words(std::uint64_t bytes) {
   return std::to_string(bytes) + " bytes";
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace weir::app {
+namespace weir::config {
 
 [[nodiscard]] std::string front_lines(const Settings& settings);
 [[nodiscard]] std::string alert_lines(const Settings& settings);
@@ -14,4 +14,4 @@ namespace weir::app {
 // Returns a size in words, such as "64KiB" or "1000 bytes".
 [[nodiscard]] std::string size_words(std::uint64_t bytes);
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -6,7 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -19,7 +19,7 @@ std::string_view label_of(std::string_view line) {
 }
 
 // The content of one text.
-struct Said {
+struct Printed {
   List things;                        // each line once, with its parent's label
   Set known;                          // the same lines
   Set labels;                         // labels of routes and rules
@@ -50,14 +50,14 @@ class Reader {
     add(said_.things, said_.known, std::move(thing));
     above_.emplace_back(depth, label);
   }
-  [[nodiscard]] Said said() && { return std::move(said_); }
+  [[nodiscard]] Printed said() && { return std::move(said_); }
 
  private:
-  Said said_;
+  Printed said_;
   std::vector<std::pair<std::size_t, std::string_view>> above_;  // indentation and label of each line above
 };
 
-Said read(std::string_view text) {
+Printed read(std::string_view text) {
   Reader reader;
   while (!text.empty()) {
     const auto line = text.substr(0, text.find('\n'));
@@ -68,7 +68,7 @@ Said read(std::string_view text) {
   return std::move(reader).said();
 }
 
-void tell(std::string_view sign, const Said& some, const Said& others, List& told) {
+void tell(std::string_view sign, const Printed& some, const Printed& others, List& told) {
   for (const auto& thing : some.things)
     if (!others.known.contains(thing)) told.push_back(std::string(sign) + thing);
   for (const auto& use : some.uses) {
@@ -79,7 +79,7 @@ void tell(std::string_view sign, const Said& some, const Said& others, List& tol
 }
 
 // For each parent, reports the first line that both texts have and that changed places.
-void tell_order(const Said& before, const Said& now, List& told) {
+void tell_order(const Printed& before, const Printed& now, List& told) {
   for (const auto& [parent, things] : now.order) {
     const auto found = before.order.find(parent);
     if (found == before.order.end()) continue;
@@ -107,4 +107,4 @@ std::vector<std::string> differences(std::string_view before, std::string_view n
   return told;
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -31,8 +31,8 @@ std::string_view key_of_capacity(const Method& method) {
 }  // namespace
 
 std::uint64_t most_at_once(const limit::Limiter& limiter) {
-  const auto* spacing = limit::spacing(limiter);
-  return spacing != nullptr ? spacing->largest_cost() : limit::quota(limiter);
+  const auto* gcra_core = limit::gcra_core(limiter);
+  return gcra_core != nullptr ? gcra_core->largest_cost() : limit::quota(limiter);
 }
 
 std::uint64_t most_at_once(const policy::Rule& rule) {
@@ -58,4 +58,4 @@ void check_capacity(const TableReader& table, const Method& method, const policy
   for (const auto& variant : rule.tiers) check(variant, "its tier " + in_quotes(variant.tier));
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

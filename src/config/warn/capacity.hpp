@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace weir::app {
+namespace weir::config {
 
 // Returns the highest cost of a request that the idle limiter admits.
 [[nodiscard]] std::uint64_t most_at_once(const limit::Limiter& limiter);
@@ -20,4 +20,4 @@ namespace weir::app {
 // everything else of the rule was read without a mistake.
 void check_capacity(const TableReader& table, const Method& method, const policy::Rule& rule);
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir::app {
+namespace weir::config {
 
 namespace {
 
@@ -92,4 +92,4 @@ bool plainly_covers(const policy::Match& wide, const policy::Match& narrow) {
          heads_cover(wide, narrow) && bodies_cover(wide, narrow);
 }
 
-}  // namespace weir::app
+}  // namespace weir::config

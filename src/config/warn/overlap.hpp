@@ -4,7 +4,7 @@
 
 #include "weir/policy/match.hpp"
 
-namespace weir::app {
+namespace weir::config {
 
 // Returns true if it is certain that no request meets both. May return false if only a deeper analysis could
 // tell.
@@ -14,4 +14,4 @@ namespace weir::app {
 // likewise.
 [[nodiscard]] bool plainly_covers(const policy::Match& wide, const policy::Match& narrow);
 
-}  // namespace weir::app
+}  // namespace weir::config

@@ -3,7 +3,7 @@
 
 #include "weir/base/time.hpp"
 #include "weir/limit/cell.hpp"
-#include "weir/limit/spacing.hpp"
+#include "weir/limit/gcra_core.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -104,7 +104,7 @@ Step Concurrency::step(const Cell& cell, base::TimePoint now, Cost cost) const n
   return result;
 }
 
-Cell Concurrency::charge_beyond(const Cell& cell, base::TimePoint, Cost cost) const noexcept {
+Cell Concurrency::charge_over_limit(const Cell& cell, base::TimePoint, Cost cost) const noexcept {
   return {{cell.words[0] + cost, 0}};
 }
 
@@ -175,7 +175,7 @@ Step AdaptiveConcurrency::step(const Cell& cell, base::TimePoint now, Cost cost)
   return result;
 }
 
-Cell AdaptiveConcurrency::charge_beyond(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
+Cell AdaptiveConcurrency::charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
   State state = state_of(cell, now);
   state.in_flight = std::min(state.in_flight + cost, (std::uint64_t{1} << kFlightBits) - 1);
   return cell_of(state);

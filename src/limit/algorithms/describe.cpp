@@ -20,17 +20,17 @@ struct Name {
   const char* operator()(const AdaptiveConcurrency&) const { return "adaptive_concurrency"; }
 };
 
-std::string paced(const Spacing& spacing, const char* what, std::uint64_t room) {
-  return to_string(spacing.rate()) + ", " + what + " " + std::to_string(room);
+std::string paced(const GcraCore& gcra_core, const char* what, std::uint64_t room) {
+  return to_string(gcra_core.rate()) + ", " + what + " " + std::to_string(room);
 }
 
 struct Numbers {
-  std::string operator()(const TokenBucket& l) const { return paced(l.spacing(), "burst", l.quota()); }
-  std::string operator()(const Gcra& l) const { return paced(l.spacing(), "burst", l.quota() - 1); }
+  std::string operator()(const TokenBucket& l) const { return paced(l.gcra_core(), "burst", l.quota()); }
+  std::string operator()(const Gcra& l) const { return paced(l.gcra_core(), "burst", l.quota() - 1); }
   std::string operator()(const LeakyBucket& l) const {
-    auto line = paced(l.spacing(), "queue", l.quota());
-    if (l.spacing().max_wait() != base::kForever)
-      line += ", max_wait " + base::to_string(l.spacing().max_wait());
+    auto line = paced(l.gcra_core(), "queue", l.quota());
+    if (l.gcra_core().max_wait() != base::kForever)
+      line += ", max_wait " + base::to_string(l.gcra_core().max_wait());
     return line;
   }
   std::string operator()(const SteppedBucket& l) const {

@@ -12,7 +12,7 @@ namespace {
 
 template <class L>
 concept Paced = requires(const L& limiter) {
-  { limiter.spacing() } -> std::same_as<const Spacing&>;
+  { limiter.gcra_core() } -> std::same_as<const GcraCore&>;
 };
 template <class L>
 concept Holding = std::same_as<L, Concurrency> || std::same_as<L, AdaptiveConcurrency>;
@@ -24,7 +24,7 @@ struct Refund {
 
   template <Paced L>
   Cell operator()(const L& l) const noexcept {
-    return cell_of(l.spacing().refund(tat_of(cell), cost));
+    return cell_of(l.gcra_core().refund(tat_of(cell), cost));
   }
   Cell operator()(const LeakyBucket& l) const noexcept { return l.withdraw(cell, departure, cost); }
   Cell operator()(const SteppedBucket& l) const noexcept { return l.refund(cell, cost); }
@@ -94,7 +94,7 @@ Cell carry_over(const Limiter& from, const Cell& cell, const Limiter& to) noexce
   return std::visit(
       [&]<class L>(const L& l) -> Cell {
         if constexpr (Paced<L>)
-          return spacing(from) != nullptr ? cell_of(l.spacing().ticks(at)) : Cell{};
+          return gcra_core(from) != nullptr ? cell_of(l.gcra_core().ticks(at)) : Cell{};
         else if constexpr (Holding<L>)
           return same ? cell : Cell{};
         else
@@ -107,18 +107,18 @@ base::TimePoint drained_at(const Limiter& limiter, const Cell& cell) noexcept {
   return std::visit(
       [&]<class L>(const L& l) {
         if constexpr (Paced<L>)
-          return l.spacing().instant(tat_of(cell));
+          return l.gcra_core().instant(tat_of(cell));
         else
           return l.drained_at(cell);
       },
       limiter);
 }
 
-const Spacing* spacing(const Limiter& limiter) noexcept {
+const GcraCore* gcra_core(const Limiter& limiter) noexcept {
   return std::visit(
-      []<class L>(const L& l) -> const Spacing* {
+      []<class L>(const L& l) -> const GcraCore* {
         if constexpr (Paced<L>)
-          return &l.spacing();
+          return &l.gcra_core();
         else
           return nullptr;
       },
@@ -133,7 +133,7 @@ base::Duration window(const Limiter& limiter) noexcept {
   return std::visit(
       []<class L>(const L& l) {
         if constexpr (Paced<L>)
-          return l.spacing().window();
+          return l.gcra_core().window();
         else if constexpr (Holding<L>)
           return base::Duration{0};
         else
@@ -144,17 +144,17 @@ base::Duration window(const Limiter& limiter) noexcept {
 
 base::Duration longest_wait(const Limiter& limiter) noexcept {
   const auto* queue = std::get_if<LeakyBucket>(&limiter);
-  return queue != nullptr ? queue->spacing().max_wait() : base::kForever;
+  return queue != nullptr ? queue->gcra_core().max_wait() : base::kForever;
 }
 
 // Departures are cost × T apart, and none is further ahead than max_wait.
 std::uint64_t most_waiting(const Limiter& limiter, Cost cost) noexcept {
   const auto* queue = std::get_if<LeakyBucket>(&limiter);
   if (queue == nullptr) return 0;
-  const auto& spacing = queue->spacing();
-  if (spacing.max_wait() == base::kForever) return queue->quota();
-  const Ticks departures = Ticks{micros(spacing.max_wait())} * spacing.rate().count /
-                           (Ticks{std::max<Cost>(cost, 1)} * micros(spacing.rate().period));
+  const auto& gcra_core = queue->gcra_core();
+  if (gcra_core.max_wait() == base::kForever) return queue->quota();
+  const Ticks departures = Ticks{micros(gcra_core.max_wait())} * gcra_core.rate().count /
+                           (Ticks{std::max<Cost>(cost, 1)} * micros(gcra_core.rate().period));
   return static_cast<std::uint64_t>(std::min(Ticks{queue->quota()}, std::max(departures, Ticks{1})));
 }
 

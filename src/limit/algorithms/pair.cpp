@@ -10,7 +10,7 @@ namespace {
 
 template <class L>
 concept CountsBeyond = requires(const L& limiter, const Cell& cell, base::TimePoint now, Cost cost) {
-  { limiter.charge_beyond(cell, now, cost) } -> std::same_as<Cell>;
+  { limiter.charge_over_limit(cell, now, cost) } -> std::same_as<Cell>;
 };
 
 }  // namespace
@@ -20,14 +20,14 @@ bool counts_beyond(const Limiter& limiter) noexcept {
                     limiter);
 }
 
-Cell charge_beyond(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,
-                   Cost most) noexcept {
+Cell charge_over_limit(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,
+                       Cost most) noexcept {
   return std::visit(
       [&]<class L>(const L& l) -> Cell {
         if constexpr (CountsBeyond<L>)
-          return l.charge_beyond(cell, now, cost);
+          return l.charge_over_limit(cell, now, cost);
         else if constexpr (std::same_as<L, SlidingLog>)
-          return l.charge_beyond(cell, now, cost, most);
+          return l.charge_over_limit(cell, now, cost, most);
         else
           return cell;
       },
@@ -35,19 +35,20 @@ Cell charge_beyond(const Limiter& limiter, const Cell& cell, base::TimePoint now
 }
 
 // Adds to the same counts as step().
-Cell FixedWindow::charge_beyond(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
+Cell FixedWindow::charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
   const auto [end, used] = cell.words;
   if (used == 0 || instant(end) <= now) return {{micros(window_at(now).end), std::min(cost, kMostCount)}};
   return {{end, std::min(used + cost, kMostCount)}};
 }
 
-Cell SlidingWindow::charge_beyond(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
+Cell SlidingWindow::charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
   Counts counts = counts_at(cell, micros(now));
   counts.current = std::min(counts.current + cost, kMostCount);
   return cell_of(counts);
 }
 
-Cell SlidingLog::charge_beyond(const Cell& cell, base::TimePoint now, Cost cost, Cost most) const noexcept {
+Cell SlidingLog::charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost,
+                                   Cost most) const noexcept {
   const auto mark = std::max(mark_of(now), cell.words[0]);
   const Cost live = cell.words[1] != 0 && cell.words[0] + marks_ > mark ? cell.words[1] : 0;
   return {{mark, std::min({live + cost, most, most_entered()})}};

@@ -30,7 +30,7 @@ struct Owe {
 
   template <Bucket L>
   Cell operator()(const L& l) const noexcept {
-    return cell_of(l.spacing().owe(tat_of(cell), charged_at, reserved, actual));
+    return cell_of(l.gcra_core().owe(tat_of(cell), charged_at, reserved, actual));
   }
   template <Windowed L>
   Cell operator()(const L& l) const noexcept {
@@ -44,7 +44,7 @@ struct Owe {
 
 }  // namespace
 
-Ticks Spacing::owe(Ticks tat, base::TimePoint charged_at, Cost reserved, Cost actual) const noexcept {
+Ticks GcraCore::owe(Ticks tat, base::TimePoint charged_at, Cost reserved, Cost actual) const noexcept {
   const Ticks at = ticks(charged_at);
   const Ticks from = std::max(tat, at + Ticks{reserved} * interval_);
   const Ticks bound = std::max(from, at + Ticks{kHundredYears} * rate_.count);
@@ -116,7 +116,7 @@ Outcome full(const Limiter& limiter) noexcept {
 }
 
 // A step of cost 0 changes nothing, and fits unless the key is in debt.
-Outcome standing(const Limiter& limiter, const Cell& cell, base::TimePoint now) noexcept {
+Outcome current_outcome(const Limiter& limiter, const Cell& cell, base::TimePoint now) noexcept {
   if (drained_at(limiter, cell) <= now) return full(limiter);
   const auto one = step(limiter, cell, now, 1).outcome;
   return one.allowed ? step(limiter, cell, now, 0).outcome : one;

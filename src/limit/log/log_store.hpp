@@ -47,7 +47,7 @@ class LogStore {
 
   [[nodiscard]] Chunk& operator[](Ref chunk) const noexcept { return chunks_[chunk - 1]; }
 
-  void share_out(const Accounts& accounts, Split split) noexcept;
+  void share_out(const QuotaAccounts& accounts, QuotaSplit split) noexcept;
 
   // Counts an admission that found no chunk and was merged with the newest entry.
   void note_merged() noexcept { merged_.fetch_add(1, std::memory_order_relaxed); }

@@ -49,29 +49,29 @@ std::uint64_t scaled_length(std::uint64_t length, std::uint64_t to, std::uint64_
   return static_cast<std::uint64_t>(divide(Ticks{length} * to, from));
 }
 
-Ticks depth_of(const Spacing& spacing) noexcept {
-  return Ticks{spacing.capacity()} * micros(spacing.rate().period);
+Ticks depth_of(const GcraCore& gcra_core) noexcept {
+  return Ticks{gcra_core.capacity()} * micros(gcra_core.rate().period);
 }
 
 template <class L>
-concept Bucket = std::is_same_v<L, TokenBucket> || std::is_same_v<L, Gcra>;
+concept RescaledBucket = std::is_same_v<L, TokenBucket> || std::is_same_v<L, Gcra>;
 template <class L>
-concept Holding = std::is_same_v<L, Concurrency> || std::is_same_v<L, AdaptiveConcurrency>;
+concept RescaledPermits = std::is_same_v<L, Concurrency> || std::is_same_v<L, AdaptiveConcurrency>;
 
 // The wait until full is scaled from the old depth to the new one. Each depth is in ticks of its own rate.
-template <Bucket L>
+template <RescaledBucket L>
 Cell carried(const L& from, const Cell& cell, const L& to, base::TimePoint now) noexcept {
-  const Ticks wait = beyond(tat_of(cell), from.spacing().ticks(now));
+  const Ticks wait = beyond(tat_of(cell), from.gcra_core().ticks(now));
   if (wait == 0) return {};
   const Ticks most =
-      std::max(depth_of(to.spacing()), Ticks{kHundredYears} * to.spacing().rate().count);  // for a debt
-  return cell_of(to.spacing().ticks(now) +
-                 scaled(wait, depth_of(to.spacing()), depth_of(from.spacing()), most));
+      std::max(depth_of(to.gcra_core()), Ticks{kHundredYears} * to.gcra_core().rate().count);  // for a debt
+  return cell_of(to.gcra_core().ticks(now) +
+                 scaled(wait, depth_of(to.gcra_core()), depth_of(from.gcra_core()), most));
 }
 
 Cell carried(const LeakyBucket& from, const Cell& cell, const LeakyBucket& to, base::TimePoint now) noexcept {
-  const auto departs = from.spacing().instant(tat_of(cell));
-  return departs > now ? cell_of(to.spacing().ticks(departs)) : Cell{};
+  const auto departs = from.gcra_core().instant(tat_of(cell));
+  return departs > now ? cell_of(to.gcra_core().ticks(departs)) : Cell{};
 }
 
 Cell carried(const SteppedBucket& from, const Cell& cell, const SteppedBucket& to,
@@ -105,7 +105,7 @@ Cell carried(const SlidingWindow& from, const Cell& cell, const SlidingWindow& t
   return to.rescaled(from, cell, now);
 }
 
-template <Holding L>
+template <RescaledPermits L>
 Cell carried(const L&, const Cell& cell, const L&, base::TimePoint) noexcept {
   return cell;
 }

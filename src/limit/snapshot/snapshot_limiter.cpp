@@ -20,14 +20,14 @@ struct Putting {
     out.put(rate.count);
     out.put(static_cast<std::uint64_t>(rate.period.count()));
   }
-  void put(const Spacing& spacing) const {
-    put(spacing.rate());
-    out.put(spacing.capacity());
-    out.put(static_cast<std::uint64_t>(spacing.max_wait().count()));
+  void put(const GcraCore& gcra_core) const {
+    put(gcra_core.rate());
+    out.put(gcra_core.capacity());
+    out.put(static_cast<std::uint64_t>(gcra_core.max_wait().count()));
   }
-  void operator()(const TokenBucket& l) const { put(l.spacing()); }
-  void operator()(const Gcra& l) const { put(l.spacing()); }
-  void operator()(const LeakyBucket& l) const { put(l.spacing()); }
+  void operator()(const TokenBucket& l) const { put(l.gcra_core()); }
+  void operator()(const Gcra& l) const { put(l.gcra_core()); }
+  void operator()(const LeakyBucket& l) const { put(l.gcra_core()); }
   void operator()(const SteppedBucket& l) const {
     put(l.rate());
     out.put(l.quota());
@@ -49,7 +49,7 @@ struct Putting {
   }
 };
 
-struct SpacingWords {
+struct GcraCoreWords {
   Rate rate;
   std::uint64_t capacity;
   base::Duration max_wait;
@@ -85,7 +85,7 @@ class Taking {
     const auto units = count(kMostUnits);
     return {units, base::Duration(static_cast<base::Duration::rep>(count(kLatest)))};
   }
-  SpacingWords spacing() {
+  GcraCoreWords gcra_core() {
     const auto per = rate();
     const auto capacity = count(kLatest);
     const auto wait = in_.take();
@@ -94,15 +94,15 @@ class Taking {
     return {per, capacity, good_ ? base::Duration(static_cast<base::Duration::rep>(wait)) : base::kForever};
   }
   auto make(std::type_identity<TokenBucket>) {
-    const auto is = spacing();
+    const auto is = gcra_core();
     return TokenBucket::make(is.rate, is.capacity);
   }
   auto make(std::type_identity<Gcra>) {
-    const auto is = spacing();
+    const auto is = gcra_core();
     return Gcra::make(is.rate, is.capacity - 1);
   }
   auto make(std::type_identity<LeakyBucket>) {
-    const auto is = spacing();
+    const auto is = gcra_core();
     return LeakyBucket::make(is.rate, is.capacity - 1, is.max_wait);
   }
   auto make(std::type_identity<SteppedBucket>) {

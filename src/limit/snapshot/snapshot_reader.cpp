@@ -50,7 +50,7 @@ class Reader {
   FormerRule read_rule();
   [[nodiscard]] Meaning meaning_of(FormerRule older);
   void read_shared(const SeeShared& see);
-  void move_on(const SharedCell& shared, std::uint64_t variant, const SavedRule& next, const SeeShared& see);
+  void hand_off(const SharedCell& shared, std::uint64_t variant, const SavedRule& next, const SeeShared& see);
   void read_keys(const SeeKey& see);
   void read_key(std::uint64_t first, const SeeKey& see);
   void read_log(SavedKey& saved, unsigned cost_bits);
@@ -108,9 +108,9 @@ FormerRule Reader::read_rule() {
   for (std::uint64_t i = 0; i < variants && good(); ++i) {
     const std::uint64_t name = in_.take();
     const std::uint64_t numbers = in_.take();
-    const auto ledger = static_cast<Ledger>(in_.take());
+    const auto limiter_id = static_cast<LimiterId>(in_.take());
     const std::uint64_t place = take_count(limiters.size(), "limiters of a variant");
-    rule.variants.push_back({name, numbers, ledger, place != 0 ? rule.limiters[place - 1] : nullptr});
+    rule.variants.push_back({name, numbers, limiter_id, place != 0 ? rule.limiters[place - 1] : nullptr});
   }
   return former;
 }
@@ -148,21 +148,21 @@ void Reader::read_shared(const SeeShared& see) {
     const auto of = std::find_if(is->limiters.begin(), is->limiters.end(),
                                  [&](const Limiter* limiter) { return fingerprint(*limiter) == units; });
     if (named == is->variants.end() || of == is->limiters.end()) continue;
-    const SharedCell shared{*index, named->ledger, **of, shifted(**of, cell, shift_)};
+    const SharedCell shared{*index, named->limiter_id, **of, shifted(**of, cell, shift_)};
     if (next == nullptr)
       see(shared);
     else
-      move_on(shared, variant, *next, see);
+      hand_off(shared, variant, *next, see);
   }
 }
 
-// Converts the cell at once, as KeyTable::introduce() does: no charge uses it under its former index.
-void Reader::move_on(const SharedCell& shared, std::uint64_t variant, const SavedRule& next,
-                     const SeeShared& see) {
+// Converts the cell at once, as KeyTable::define_rule() does: no charge uses it under its former index.
+void Reader::hand_off(const SharedCell& shared, std::uint64_t variant, const SavedRule& next,
+                      const SeeShared& see) {
   const auto index = static_cast<RuleIndex>(&next - rules_.data());
   for (const auto& is : next.variants)
     if (is.name == variant && is.limiter != nullptr)
-      see({index, is.ledger, *is.limiter, rescaled(shared.units, shared.cell, *is.limiter, at_)});
+      see({index, is.limiter_id, *is.limiter, rescaled(shared.units, shared.cell, *is.limiter, at_)});
 }
 
 // Checks what the table relies on: entries in order, all within a period, and costs that its chunks can hold.

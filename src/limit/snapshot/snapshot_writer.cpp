@@ -24,7 +24,7 @@ void put_rule(WordWriter& out, const SavedRule& rule) {
   for (const auto& variant : rule.variants) {
     out.put(variant.name);
     out.put(variant.numbers);
-    out.put(variant.ledger);
+    out.put(variant.limiter_id);
     out.put(places[variant.limiter]);
   }
 }
@@ -33,7 +33,7 @@ void put_rule(WordWriter& out, const SavedRule& rule) {
 const SavedRule::Variant* variant_of(const SharedCell& shared, std::span<const SavedRule> rules) {
   const auto& variants = rules[shared.rule].variants;
   const auto found = std::find_if(variants.begin(), variants.end(), [&](const SavedRule::Variant& variant) {
-    return variant.ledger == shared.ledger;
+    return variant.limiter_id == shared.limiter_id;
   });
   return found != variants.end() ? &*found : nullptr;
 }

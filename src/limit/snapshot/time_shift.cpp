@@ -26,9 +26,9 @@ struct ToShifted {
 
   template <class L>
   Cell operator()(const L& limiter) const noexcept {
-    if constexpr (requires { limiter.spacing(); }) {
+    if constexpr (requires { limiter.gcra_core(); }) {
       const auto length = Ticks{static_cast<std::uint64_t>(std::chrono::abs(shift.by).count())} *
-                          limiter.spacing().rate().count;
+                          limiter.gcra_core().rate().count;
       const Ticks tat = tat_of(cell);
       return cell_of(shift.by.count() < 0 ? beyond(tat, length) : tat + length);
     } else {
@@ -55,8 +55,8 @@ struct ToDue {
   template <class L>
   base::TimePoint operator()(const L& limiter) const noexcept {
     if (!saved.log.empty()) return {};
-    if constexpr (requires { limiter.spacing(); })
-      return limiter.spacing().instant(tat_of(saved.cell));
+    if constexpr (requires { limiter.gcra_core(); })
+      return limiter.gcra_core().instant(tat_of(saved.cell));
     else
       return limiter.drained_at(saved.cell);
   }

@@ -14,15 +14,15 @@ void KeyTable::Impl::renew(Slot& slot) noexcept {
 }
 
 // Finds the state of a charge, pins its slot and computes the step.
-auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& locks) -> Line {
+auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& locks) -> LineCheck {
   Shard& shard = shard_of(charge.key);
-  Line line;
+  LineCheck line;
   line.slot = shard.find(charge.key);
   line.limiter = charge.limiter;
   line.rule = charge.rule;
   if (line.slot != nullptr) {
     if (line.slot->due.rule() != charge.rule) [[unlikely]] {
-      const Met met = meet(*line.slot, charge, now);
+      const Resolved met = resolve(*line.slot, charge, now);
       if (met.apart) return check_shared(charge, now, locks);
       line.limiter = met.charge.limiter;
       line.rule = met.charge.rule;
@@ -51,13 +51,13 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
 }
 
 // Uses the overflow cell of the charge's limiter ID.
-auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Locks& locks) -> Line {
-  Line line;
+auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Locks& locks) -> LineCheck {
+  LineCheck line;
   line.limiter = charge.limiter;
   line.rule = charge.rule;
   locks.lock_overflow();
   line.step =
-      step(*charge.limiter, overflow.cell(charge.rule, charge.ledger, *charge.limiter), now, charge.cost);
+      step(*charge.limiter, overflow.cell(charge.rule, charge.limiter_id, *charge.limiter), now, charge.cost);
   line.step.outcome.overflow = true;
   return line;
 }
@@ -68,7 +68,7 @@ auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Loc
 // released where they were charged.
 Cell KeyTable::Impl::inherited(const Charge& charge, base::TimePoint now) const noexcept {
   if (holds(*charge.limiter)) return {};
-  const Cell shared = overflow.cell(charge.rule, charge.ledger, *charge.limiter);
+  const Cell shared = overflow.cell(charge.rule, charge.limiter_id, *charge.limiter);
   return drained_at(*charge.limiter, shared) > now ? shared : Cell{};
 }
 
@@ -82,7 +82,7 @@ Cell KeyTable::Impl::fresh(const Charge& charge, base::TimePoint now) const {
 // Reserves a chunk if the charge may need it, before the bill is known to pass. Without a chunk the entry is
 // merged with the newest one: the key is then rejected earlier than necessary, never admitted too soon.
 void KeyTable::Impl::check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now,
-                               Line& line) {
+                               LineCheck& line) {
   Log log(line.slot->cell, logs, limiter.cost_bits());
   log.forget(std::max(limiter.mark_of(now), log.newest()), limiter.marks());
   const auto answer = limiter.ask(log, now, charge.cost);
@@ -94,8 +94,8 @@ void KeyTable::Impl::check_log(const SlidingLog& limiter, const Charge& charge, 
   if (line.spare == 0 && log.tail() == 0) line.step.outcome.more_after = answer.outcome.reset_after;
 }
 
-void KeyTable::Impl::follow(const Charge& charge, const Line& decider, base::TimePoint now,
-                            Line& line) const {
+void KeyTable::Impl::follow(const Charge& charge, const LineCheck& decider, base::TimePoint now,
+                            LineCheck& line) const {
   const Limiter& limiter = *line.limiter;
   const bool fits = line.step.outcome.allowed;
   line.step.outcome = counted(limiter, line.step.outcome, decider.step.outcome.allowed);
@@ -107,18 +107,18 @@ void KeyTable::Impl::follow(const Charge& charge, const Line& decider, base::Tim
     return;  // finish() makes room for the entry
   }
   const Cell cell =
-      line.slot != nullptr ? line.slot->cell : overflow.cell(charge.rule, charge.ledger, limiter);
-  line.step.next = charge_beyond(limiter, cell, now, charge.cost, line.most);
+      line.slot != nullptr ? line.slot->cell : overflow.cell(charge.rule, charge.limiter_id, limiter);
+  line.step.next = charge_over_limit(limiter, cell, now, charge.cost, line.most);
   line.step.drained_at = drained_at(limiter, line.step.next);
 }
 
 // Removes the oldest entries, and takes a chunk if the new entry then needs one.
-LogStore::Ref KeyTable::Impl::make_room(Log& log, const Charge& charge, const Line& line) {
+LogStore::Ref KeyTable::Impl::make_room(Log& log, const Charge& charge, const LineCheck& line) {
   log.take_back_from({0, beyond(log.total() + charge.cost, line.most)});
   return log.wants_chunk(line.mark) ? logs.take(line.rule) : 0;
 }
 
-void KeyTable::Impl::enter(const SlidingLog& limiter, const Charge& charge, const Line& line) {
+void KeyTable::Impl::enter(const SlidingLog& limiter, const Charge& charge, const LineCheck& line) {
   Log log(line.slot->cell, logs, limiter.cost_bits());
   const auto spare = line.most != 0 ? make_room(log, charge, line) : line.spare;
   if (spare == 0 && log.wants_chunk(line.mark)) logs.note_merged();
@@ -126,17 +126,17 @@ void KeyTable::Impl::enter(const SlidingLog& limiter, const Charge& charge, cons
   shard_of(charge.key).settle(*line.slot, line.slot->cell, Due(line.step.drained_at, line.rule, true));
 }
 
-void KeyTable::Impl::finish(const Charge& charge, const Line& line, bool charged) {
+void KeyTable::Impl::finish(const Charge& charge, const LineCheck& line, bool charged) {
   Shard& shard = shard_of(charge.key);
   if (line.slot == nullptr) {
     if (!charged) return;
     overflow.note_charge();
-    overflow.put(charge.rule, charge.ledger, *charge.limiter, line.step.next);
+    overflow.put(charge.rule, charge.limiter_id, *charge.limiter, line.step.next);
   } else if (charged) {
     if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
       return enter(*log, charge, line);
     if (shard.watched) [[unlikely]]
-      tell_held(charge, *line.limiter, line.slot->cell, line.step.next);
+      report_permits(charge, *line.limiter, line.slot->cell, line.step.next);
     shard.settle(*line.slot, line.step.next, Due(line.step.drained_at, line.rule, false));
   } else {
     if (line.spare != 0) [[unlikely]]
@@ -154,23 +154,23 @@ bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change chang
   if (where.overflow) {
     const Limiter& limiter = *asked.limiter;
     const std::lock_guard lock(overflow.mutex);
-    const Cell before = overflow.cell(asked.rule, asked.ledger, limiter);
+    const Cell before = overflow.cell(asked.rule, asked.limiter_id, limiter);
     const Cell after = change(asked, before);
-    overflow.put(asked.rule, asked.ledger, limiter, after);
+    overflow.put(asked.rule, asked.limiter_id, limiter, after);
     return after != before;
   }
   Shard& shard = shard_of(asked.key);
   const std::lock_guard lock(shard.mutex);
-  shard.turn = turn_after(shard.turn, where.now);
-  if (where.turn != nullptr) *where.turn = shard.turn;
+  shard.timestamp = timestamp_after(shard.timestamp, where.now);
+  if (where.timestamp != nullptr) *where.timestamp = shard.timestamp;
   if (where.charged <= shard.last_reset() && resets.noted_since(asked.key, where.charged)) return false;
   Slot* slot = shard.find(asked.key);
   if (slot == nullptr) {
     anew(shard);
     return true;
   }
-  if (slot->due.rule() != asked.rule && !lives_on(*slot, asked)) return false;
-  const Charge charge = slot->due.rule() == asked.rule ? asked : meet(*slot, asked, where.now).charge;
+  if (slot->due.rule() != asked.rule && !is_same_generation(*slot, asked)) return false;
+  const Charge charge = slot->due.rule() == asked.rule ? asked : resolve(*slot, asked, where.now).charge;
   const Limiter& limiter = *charge.limiter;
   const auto* sliding = std::get_if<SlidingLog>(&limiter);
   if (slot->due.is_log() != (sliding != nullptr)) return false;  // the key has another algorithm now
@@ -184,7 +184,7 @@ bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change chang
   const Cell cell = change(charge, slot->cell);
   const bool changed = cell != slot->cell;
   if (shard.watched) [[unlikely]]
-    tell_held(charge, limiter, slot->cell, cell);
+    report_permits(charge, limiter, slot->cell, cell);
   shard.settle(*slot, cell, Due(drained_at(limiter, cell), charge.rule, false));
   return changed;
 }
@@ -220,8 +220,8 @@ void KeyTable::Impl::settle_anew(const Charge& charge, const Settled& settled, S
     return shard.settle(*slot, cell, Due(drained, charge.rule, is_log));
   }
   const std::lock_guard last(overflow.mutex);
-  const Cell shared = overflow.cell(charge.rule, charge.ledger, limiter);
-  overflow.put(charge.rule, charge.ledger, limiter,
+  const Cell shared = overflow.cell(charge.rule, charge.limiter_id, limiter);
+  overflow.put(charge.rule, charge.limiter_id, limiter,
                limit::settle(limiter, shared, settled.charged_at, charge.cost, settled.actual));
 }
 
@@ -229,15 +229,15 @@ KeyTable::KeyTable(std::size_t max_keys) : impl_(std::make_unique<Impl>(max_keys
 KeyTable::~KeyTable() = default;
 
 bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
-                      Turn* turn) {
+                      HybridTimestamp* timestamp) {
   assert(charges.size() == outcomes.size() && charges.size() <= kMaxCharges);
   Impl::Locks locks(*impl_, charges);
-  const Turn taken = locks.take_turn(now);
-  if (turn != nullptr) *turn = taken;
-  boost::container::static_vector<Impl::Line, kMaxCharges> lines;
+  const HybridTimestamp taken = locks.take_timestamp(now);
+  if (timestamp != nullptr) *timestamp = taken;
+  boost::container::static_vector<Impl::LineCheck, kMaxCharges> lines;
   bool admitted = true;
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    Impl::Line& line = lines.emplace_back(impl_->check(charges[i], now, locks));
+    Impl::LineCheck& line = lines.emplace_back(impl_->check(charges[i], now, locks));
     if (follows(charges, i)) [[unlikely]]
       impl_->follow(charges[i], lines[i - 1], now, line);
     outcomes[i] = line.step.outcome;
@@ -272,9 +272,9 @@ Cost share_owed(const Charge& asked, const Charge& charge, Cost cost) noexcept {
 }  // namespace
 
 bool KeyTable::refund(const Charge& asked, base::TimePoint departure, base::TimePoint now, bool overflow,
-                      Turn* turn) {
+                      HybridTimestamp* timestamp) {
   return impl_->amend(
-      asked, {turn_at(departure), overflow, now, turn},
+      asked, {timestamp_at(departure), overflow, now, timestamp},
       [&](const Charge& charge, const Cell& cell) {
         return limit::refund(*charge.limiter, cell, departure, share_back(asked, charge, asked.cost));
       },
@@ -285,17 +285,19 @@ bool KeyTable::refund(const Charge& asked, base::TimePoint departure, base::Time
 }
 
 void KeyTable::release(const Charge& asked, base::TimePoint now, const Ending& ending, bool overflow,
-                       Turn* turn) {
-  constexpr Turn kSinceAnyReset = std::numeric_limits<Turn>::max();  // keys with permits are never reset
+                       HybridTimestamp* timestamp) {
+  constexpr HybridTimestamp kSinceAnyReset =
+      std::numeric_limits<HybridTimestamp>::max();  // keys with permits are never reset
   (void)impl_->amend(
-      asked, {kSinceAnyReset, overflow, now, turn},
+      asked, {kSinceAnyReset, overflow, now, timestamp},
       [&](const Charge& charge, const Cell& cell) {
         return limit::release(*charge.limiter, cell, now, asked.cost, ending);
       },
       [](const Charge&, const SlidingLog&, Log&) { return false; });
 }
 
-void KeyTable::settle(const Charge& asked, const Settled& settled, bool overflow, Turn* turn) {
+void KeyTable::settle(const Charge& asked, const Settled& settled, bool overflow,
+                      HybridTimestamp* timestamp) {
   if (settled.actual == asked.cost) return;
   const auto change = [&](const Charge& charge, const Cell& cell) {
     const auto reserved = share_back(asked, charge, asked.cost);
@@ -310,16 +312,16 @@ void KeyTable::settle(const Charge& asked, const Settled& settled, bool overflow
     return impl_->settle_log(limiter, charge.rule, log, {settled.charged_at, actual, settled.now}, reserved);
   };
   const auto anew = [&](Shard& shard) { impl_->settle_anew(asked, settled, shard); };
-  (void)impl_->amend(asked, {turn_at(settled.charged_at), overflow, settled.now, turn}, change, change_log,
-                     anew);
+  (void)impl_->amend(asked, {timestamp_at(settled.charged_at), overflow, settled.now, timestamp}, change,
+                     change_log, anew);
 }
 
-bool KeyTable::forget(const Key& key, base::TimePoint now, Turn* turn) {
+bool KeyTable::forget(const Key& key, base::TimePoint now, HybridTimestamp* timestamp) {
   Shard& shard = impl_->shard_of(key);
   const std::lock_guard lock(shard.mutex);
-  shard.turn = turn_after(shard.turn, now);
-  if (turn != nullptr) *turn = shard.turn;
-  impl_->resets.note(key, shard.turn);  // noted even if evicted: a debt may still come
+  shard.timestamp = timestamp_after(shard.timestamp, now);
+  if (timestamp != nullptr) *timestamp = shard.timestamp;
+  impl_->resets.note(key, shard.timestamp);  // noted even if evicted: a debt may still come
   shard.note_reset();
   Slot* slot = shard.find(key);
   if (slot == nullptr) return false;

@@ -3,8 +3,8 @@
 
 #include "limit/algorithms/arithmetic.hpp"
 #include "limit/log/log.hpp"
+#include "limit/table/limiter_versions.hpp"
 #include "limit/table/overflow.hpp"
-#include "limit/table/readings.hpp"
 #include "limit/table/resets.hpp"
 #include "limit/table/shape.hpp"
 #include "limit/table/shard.hpp"
@@ -23,7 +23,7 @@ namespace weir::limit {
 
 struct KeyTable::Impl {
   // One charge of a bill while its locks are held.
-  struct Line {
+  struct LineCheck {
     Slot* slot = nullptr;  // null: the overflow cell answered
     // The limiter whose numbers the cell is in: the charge's, or a newer version of its rule.
     const Limiter* limiter = nullptr;
@@ -56,35 +56,35 @@ struct KeyTable::Impl {
 
   class Locks;
   void renew(Slot& slot) noexcept;
-  // These four are in key_table_readings.cpp. After a reload, meet() returns the charge in the numbers of the
-  // slot's cell. It may convert the cell.
-  struct Met {
+  // These four are in key_table_versions.cpp. After a reload, resolve() returns the charge in the numbers of
+  // the slot's cell. It may convert the cell.
+  struct Resolved {
     Charge charge;
     bool apart = false;  // not to be charged to this cell
   };
-  Met meet(Slot& slot, const Charge& charge, base::TimePoint now) noexcept;
+  Resolved resolve(Slot& slot, const Charge& charge, base::TimePoint now) noexcept;
   // Returns true if the slot's cell may contain charges made under `charge`'s RuleIndex.
-  [[nodiscard]] bool lives_on(const Slot& slot, const Charge& charge) const;
+  [[nodiscard]] bool is_same_generation(const Slot& slot, const Charge& charge) const;
   void carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
              base::TimePoint now) noexcept;
   void carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, RuleIndex rule,
                  base::TimePoint now) noexcept;
-  Line check(const Charge& charge, base::TimePoint now, Locks& locks);
-  Line check_shared(const Charge& charge, base::TimePoint now, Locks& locks);
-  void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, Line& line);
+  LineCheck check(const Charge& charge, base::TimePoint now, Locks& locks);
+  LineCheck check_shared(const Charge& charge, base::TimePoint now, Locks& locks);
+  void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, LineCheck& line);
   // Decides a charge that only counts (limit/pair.hpp).
-  void follow(const Charge& charge, const Line& decider, base::TimePoint now, Line& line) const;
-  [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const Line& line);
-  void finish(const Charge& charge, const Line& line, bool charged);
-  void enter(const SlidingLog& limiter, const Charge& charge, const Line& line);
+  void follow(const Charge& charge, const LineCheck& decider, base::TimePoint now, LineCheck& line) const;
+  [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const LineCheck& line);
+  void finish(const Charge& charge, const LineCheck& line, bool charged);
+  void enter(const SlidingLog& limiter, const Charge& charge, const LineCheck& line);
   // Changes the cell or log of an earlier charge, or the shared cell that answered for it. Calls `anew`,
   // under the shard's lock, if the key was evicted: it had drained, so it equals a fresh key. `change` and
   // `change_log` receive the charge in the present numbers of the cell, which a reload may have changed.
   struct Where {
-    Turn charged;   // the earliest timestamp of the charge
-    bool overflow;  // the charge is in the overflow cell of its limiter ID
+    HybridTimestamp charged;  // the earliest timestamp of the charge
+    bool overflow;            // the charge is in the overflow cell of its limiter ID
     base::TimePoint now;
-    Turn* turn;  // receives the timestamp of the change, or null. Shared cells have none
+    HybridTimestamp* timestamp;  // receives the timestamp of the change, or null. Shared cells have none
   };
   template <class Change, class ChangeLog, class Anew>
   bool amend(const Charge& asked, const Where& where, Change change, ChangeLog change_log, Anew anew);
@@ -99,10 +99,10 @@ struct KeyTable::Impl {
   [[nodiscard]] Cell inherited(const Charge& charge, base::TimePoint now) const noexcept;
   [[nodiscard]] Cell fresh(const Charge& charge, base::TimePoint now) const;
 
-  // Reports a change of permits to the watcher (key_table_held.cpp). REQUIRES: the caller holds the shard's
-  // lock.
-  void tell_held(const Charge& charge, const Limiter& limiter, const Cell& before,
-                 const Cell& after) const noexcept;
+  // Reports a change of permits to the watcher (key_table_permits.cpp). REQUIRES: the caller holds the
+  // shard's lock.
+  void report_permits(const Charge& charge, const Limiter& limiter, const Cell& before,
+                      const Cell& after) const noexcept;
 
   [[nodiscard]] SavedKey saved(const Slot& slot, std::span<const SavedRule> rules) const;
   void fill(Slot& slot, RuleIndex rule, std::span<const LogEntry> entries, unsigned cost_bits) noexcept;
@@ -114,9 +114,9 @@ struct KeyTable::Impl {
   LogStore logs;
   const std::unique_ptr<Shard[]> shards;
   Overflow overflow;
-  Readings readings;
+  LimiterVersions limiter_versions;
   Resets resets;
-  HeldSink see_held;                   // changes only while no shard is watched
+  PermitObserver permit_observer;      // changes only while no shard is watched
   std::atomic<std::uint64_t> hand{0};  // the next bucket to sweep, counted through all shards
 };
 

@@ -31,12 +31,12 @@ class KeyTable::Impl::Locks {
   Locks& operator=(const Locks&) = delete;
 
   // Takes the timestamp of the bill that holds these locks.
-  Turn take_turn(base::TimePoint now) {
-    Turn last = 0;
-    for_each([&](const Shard& shard) { last = std::max(last, shard.turn); });
-    const Turn turn = turn_after(last, now);
-    for_each([&](Shard& shard) { shard.turn = turn; });
-    return turn;
+  HybridTimestamp take_timestamp(base::TimePoint now) {
+    HybridTimestamp last = 0;
+    for_each([&](const Shard& shard) { last = std::max(last, shard.timestamp); });
+    const HybridTimestamp timestamp = timestamp_after(last, now);
+    for_each([&](Shard& shard) { shard.timestamp = timestamp; });
+    return timestamp;
   }
 
   void lock_overflow() {

@@ -1,14 +1,14 @@
 // The functions that read the state of keys. They change nothing, but may convert a cell after a reload
-// (limit/table/readings.hpp).
+// (limit/table/limiter_versions.hpp).
 #include "limit/table/key_table_impl.hpp"
 
 namespace weir::limit {
 
-Outcome KeyTable::standing(const Charge& asked, base::TimePoint now, bool overflow) const {
+Outcome KeyTable::current_outcome(const Charge& asked, base::TimePoint now, bool overflow) const {
   if (overflow) {
     const std::lock_guard lock(impl_->overflow.mutex);
-    const Cell shared = impl_->overflow.cell(asked.rule, asked.ledger, *asked.limiter);
-    auto outcome = limit::standing(*asked.limiter, shared, now);
+    const Cell shared = impl_->overflow.cell(asked.rule, asked.limiter_id, *asked.limiter);
+    auto outcome = limit::current_outcome(*asked.limiter, shared, now);
     outcome.overflow = true;
     return outcome;
   }
@@ -16,10 +16,10 @@ Outcome KeyTable::standing(const Charge& asked, base::TimePoint now, bool overfl
   const std::lock_guard lock(shard.mutex);
   Slot* slot = shard.find(asked.key);
   const Charge charge =
-      slot == nullptr || slot->due.rule() == asked.rule ? asked : impl_->meet(*slot, asked, now).charge;
+      slot == nullptr || slot->due.rule() == asked.rule ? asked : impl_->resolve(*slot, asked, now).charge;
   const auto* sliding = std::get_if<SlidingLog>(charge.limiter);
   if (slot == nullptr || slot->due.is_log() != (sliding != nullptr)) return full(*charge.limiter);
-  if (sliding == nullptr) return limit::standing(*charge.limiter, slot->cell, now);
+  if (sliding == nullptr) return limit::current_outcome(*charge.limiter, slot->cell, now);
   const LogReader log(slot->cell, impl_->logs, sliding->cost_bits());
   if (log.total() == 0 || sliding->expiry_of(log.newest()) <= now) return full(*charge.limiter);
   const auto one = sliding->ask(log, now, 1).outcome;
@@ -31,7 +31,7 @@ Outcome KeyTable::peek(const Charge& asked, base::TimePoint now) const {
   const std::lock_guard lock(shard.mutex);
   Slot* slot = shard.find(asked.key);
   const Charge charge =
-      slot == nullptr || slot->due.rule() == asked.rule ? asked : impl_->meet(*slot, asked, now).charge;
+      slot == nullptr || slot->due.rule() == asked.rule ? asked : impl_->resolve(*slot, asked, now).charge;
   const auto* sliding = std::get_if<SlidingLog>(charge.limiter);
   if (slot != nullptr && slot->due.is_log() == (sliding != nullptr)) {
     if (sliding != nullptr)
@@ -42,7 +42,7 @@ Outcome KeyTable::peek(const Charge& asked, base::TimePoint now) const {
   if (shard.has_room(charge.key, charge.rule, now))
     return step(*charge.limiter, impl_->fresh(charge, now), now, charge.cost).outcome;
   const std::lock_guard last(impl_->overflow.mutex);
-  const Cell shared = impl_->overflow.cell(charge.rule, charge.ledger, *charge.limiter);
+  const Cell shared = impl_->overflow.cell(charge.rule, charge.limiter_id, *charge.limiter);
   auto outcome = step(*charge.limiter, shared, now, charge.cost).outcome;
   outcome.overflow = true;
   return outcome;

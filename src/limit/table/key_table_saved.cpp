@@ -49,8 +49,8 @@ void KeyTable::visit(base::TimePoint now, std::span<const SavedRule> rules,
 std::vector<SharedCell> KeyTable::shared_cells(base::TimePoint now) const {
   std::vector<SharedCell> cells;
   const std::lock_guard lock(impl_->overflow.mutex);
-  impl_->overflow.for_each([&](RuleIndex rule, Ledger ledger, const Limiter& units, const Cell& cell) {
-    if (!holds(units) && drained_at(units, cell) > now) cells.push_back({rule, ledger, units, cell});
+  impl_->overflow.for_each([&](RuleIndex rule, LimiterId limiter_id, const Limiter& units, const Cell& cell) {
+    if (!holds(units) && drained_at(units, cell) > now) cells.push_back({rule, limiter_id, units, cell});
   });
   return cells;
 }
@@ -69,7 +69,7 @@ bool KeyTable::restore(const SavedKey& saved, unsigned cost_bits, base::TimePoin
 
 void KeyTable::restore(const SharedCell& shared) {
   const std::lock_guard lock(impl_->overflow.mutex);
-  impl_->overflow.put(shared.rule, shared.ledger, shared.units, shared.cell);
+  impl_->overflow.put(shared.rule, shared.limiter_id, shared.units, shared.cell);
 }
 
 }  // namespace weir::limit

@@ -37,15 +37,15 @@ class Overflow {
   }
 
   // Returns the cell of a limiter ID, in the units of `limiter`.
-  [[nodiscard]] Cell cell(RuleIndex rule, Ledger ledger, const Limiter& limiter) const noexcept {
-    const auto found = cells_.find(name_of(rule, ledger));
+  [[nodiscard]] Cell cell(RuleIndex rule, LimiterId limiter_id, const Limiter& limiter) const noexcept {
+    const auto found = cells_.find(name_of(rule, limiter_id));
     if (found == cells_.end()) return {};
     const auto& [units, cell] = found->second;
     return units == limiter ? cell : carry_over(units, cell, limiter);
   }
 
-  void put(RuleIndex rule, Ledger ledger, const Limiter& limiter, const Cell& cell) noexcept {
-    const auto [entry, is_new] = cells_.try_emplace(name_of(rule, ledger), limiter, cell);
+  void put(RuleIndex rule, LimiterId limiter_id, const Limiter& limiter, const Cell& cell) noexcept {
+    const auto [entry, is_new] = cells_.try_emplace(name_of(rule, limiter_id), limiter, cell);
     if (is_new)
       apart_ += (entry->first & kLedgers) > 1 ? 1 : 0;
     else
@@ -62,7 +62,7 @@ class Overflow {
   template <class Visit>
   void for_each(Visit visit) const {
     for (const auto& [name, shared] : cells_)
-      visit(static_cast<RuleIndex>(name >> kRuleAt), static_cast<Ledger>(name & kLedgers), shared.units,
+      visit(static_cast<RuleIndex>(name >> kRuleAt), static_cast<LimiterId>(name & kLedgers), shared.units,
             shared.cell);
   }
 
@@ -92,10 +92,10 @@ class Overflow {
 
   // Returns the cell of a limiter ID. A limiter ID without a cell of its own uses its rule's first or second
   // cell, so that the two charges of an elastic rule never share one.
-  [[nodiscard]] std::uint64_t name_of(RuleIndex rule, Ledger ledger) const noexcept {
+  [[nodiscard]] std::uint64_t name_of(RuleIndex rule, LimiterId limiter_id) const noexcept {
     const std::uint64_t first = std::uint64_t{rule} << kRuleAt;
-    const std::uint64_t own = first | ledger;
-    return ledger < 2 || apart_ < kMostApart || cells_.contains(own) ? own : first | (ledger & 1);
+    const std::uint64_t own = first | limiter_id;
+    return limiter_id < 2 || apart_ < kMostApart || cells_.contains(own) ? own : first | (limiter_id & 1);
   }
 
   boost::unordered_flat_map<std::uint64_t, Shared> cells_;

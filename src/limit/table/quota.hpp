@@ -23,20 +23,20 @@
 namespace weir::limit {
 
 // Which versions of a rule share an account, and which accounts have a part.
-struct Accounts {
+struct QuotaAccounts {
   std::array<std::uint8_t, kMaxRules> of{};  // by RuleIndex
   std::bitset<kMaxRules> rules;              // accounts of the present rules
   std::bitset<kMaxRules> logs;               // accounts of rules that keep logs
 };
 
 // The number of places reserved for each rule, and the number that all rules share.
-struct Split {
+struct QuotaSplit {
   std::uint32_t part = 0;
   std::uint32_t shared = std::numeric_limits<std::uint32_t>::max();
 };
 
 // `usable` of `places` may be in use at once. A single rule needs no part: it may use all of them.
-constexpr Split split(std::size_t places, std::size_t usable, std::size_t rules) noexcept {
+constexpr QuotaSplit split(std::size_t places, std::size_t usable, std::size_t rules) noexcept {
   if (rules < 2) return {};
   const std::size_t part = places / 4 / rules;
   return {static_cast<std::uint32_t>(part), static_cast<std::uint32_t>(usable - part * rules)};
@@ -48,7 +48,8 @@ class Quota {
     for (std::size_t i = 0; i < kMaxRules; ++i) account_[i] = static_cast<std::uint8_t>(i);
   }
 
-  void share_out(const Accounts& accounts, const std::bitset<kMaxRules>& entitled, Split split) noexcept {
+  void share_out(const QuotaAccounts& accounts, const std::bitset<kMaxRules>& entitled,
+                 QuotaSplit split) noexcept {
     account_ = accounts.of;
     entitled_ = entitled;
     split_ = split;
@@ -82,7 +83,7 @@ class Quota {
     return entitled_[account] ? split_.part : 0;
   }
 
-  Split split_;
+  QuotaSplit split_;
   std::uint32_t beyond_ = 0;  // places that accounts hold beyond their parts
   std::array<std::uint32_t, kMaxRules> by_rule_{};
   std::array<std::uint32_t, kMaxRules> held_{};  // by account

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "weir/limit/charge.hpp"
-#include "weir/limit/turn.hpp"
+#include "weir/limit/hybrid_timestamp.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -24,33 +24,33 @@ class Resets {
   static constexpr std::size_t kMost = 1024;
 
   // Throws std::bad_alloc, and then has stored nothing.
-  void note(const Key& key, Turn turn) {
+  void note(const Key& key, HybridTimestamp timestamp) {
     const std::lock_guard lock(mutex_);
     if (noted_.empty()) noted_.reserve(kMost);
-    if (noted_.size() < kMost) return noted_.push_back({key, turn});
+    if (noted_.size() < kMost) return noted_.push_back({key, timestamp});
     auto& oldest = noted_[next_++ % kMost];
-    forgotten_ = std::max(forgotten_, oldest.turn);
-    oldest = {key, turn};
+    forgotten_ = std::max(forgotten_, oldest.timestamp);
+    oldest = {key, timestamp};
   }
 
   // Returns true if the key was, or may have been, reset at or after that timestamp.
-  [[nodiscard]] bool noted_since(const Key& key, Turn turn) const {
+  [[nodiscard]] bool noted_since(const Key& key, HybridTimestamp timestamp) const {
     const std::lock_guard lock(mutex_);
-    if (next_ != 0 && turn <= forgotten_) return true;
+    if (next_ != 0 && timestamp <= forgotten_) return true;
     return std::any_of(noted_.begin(), noted_.end(),
-                       [&](const Reset& reset) { return turn <= reset.turn && reset.key == key; });
+                       [&](const Reset& reset) { return timestamp <= reset.timestamp && reset.key == key; });
   }
 
  private:
   struct Reset {
     Key key;
-    Turn turn;
+    HybridTimestamp timestamp;
   };
 
   mutable std::mutex mutex_;
   std::vector<Reset> noted_;
-  std::size_t next_ = 0;  // the next to overwrite, once there are kMost
-  Turn forgotten_ = 0;    // the latest timestamp that was overwritten
+  std::size_t next_ = 0;           // the next to overwrite, once there are kMost
+  HybridTimestamp forgotten_ = 0;  // the latest timestamp that was overwritten
 };
 
 }  // namespace weir::limit

@@ -16,15 +16,15 @@ struct Numbers {
     hash.part(rate.count);
     hash.part(static_cast<std::uint64_t>(rate.period.count()));
   }
-  void add(const Spacing& spacing) const noexcept {
-    add(spacing.rate());
-    hash.part(spacing.capacity());
-    hash.part(static_cast<std::uint64_t>(spacing.max_wait().count()));
+  void add(const GcraCore& gcra_core) const noexcept {
+    add(gcra_core.rate());
+    hash.part(gcra_core.capacity());
+    hash.part(static_cast<std::uint64_t>(gcra_core.max_wait().count()));
   }
 
-  void operator()(const TokenBucket& l) const noexcept { add(l.spacing()); }
-  void operator()(const Gcra& l) const noexcept { add(l.spacing()); }
-  void operator()(const LeakyBucket& l) const noexcept { add(l.spacing()); }
+  void operator()(const TokenBucket& l) const noexcept { add(l.gcra_core()); }
+  void operator()(const Gcra& l) const noexcept { add(l.gcra_core()); }
+  void operator()(const LeakyBucket& l) const noexcept { add(l.gcra_core()); }
   void operator()(const SteppedBucket& l) const noexcept {
     add(l.rate());
     hash.part(l.quota());
@@ -76,7 +76,7 @@ bool SavedRule::reads(const SavedRule& older) const noexcept {
 
 bool SavedRule::counts_as(const SavedRule& other) const noexcept {
   const auto alike = [](const Variant& a, const Variant& b) {
-    if (a.name != b.name || a.ledger != b.ledger) return false;
+    if (a.name != b.name || a.limiter_id != b.limiter_id) return false;
     if (a.numbers == b.numbers) return true;
     return a.limiter != nullptr && b.limiter != nullptr && holds(*a.limiter) &&
            a.limiter->index() == b.limiter->index();
@@ -85,9 +85,9 @@ bool SavedRule::counts_as(const SavedRule& other) const noexcept {
          std::equal(variants.begin(), variants.end(), other.variants.begin(), other.variants.end(), alike);
 }
 
-const SavedRule::Variant* SavedRule::variant_of(Ledger ledger) const noexcept {
+const SavedRule::Variant* SavedRule::variant_of(LimiterId limiter_id) const noexcept {
   const auto found = std::find_if(variants.begin(), variants.end(),
-                                  [&](const Variant& variant) { return variant.ledger == ledger; });
+                                  [&](const Variant& variant) { return variant.limiter_id == limiter_id; });
   return found != variants.end() ? &*found : nullptr;
 }
 

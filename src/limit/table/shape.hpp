@@ -53,10 +53,10 @@ struct Shape {
   [[nodiscard]] std::size_t shard_slots() const noexcept { return buckets * kBucketSlots; }
   // The split of each shard. A twelfth of its slots stays free, so that a newcomer whose rule has a place
   // left finds it. In a fuller shard, both buckets of some newcomers are full.
-  [[nodiscard]] Split split_of_slots(std::size_t rules) const noexcept {
+  [[nodiscard]] QuotaSplit split_of_slots(std::size_t rules) const noexcept {
     return split(shard_slots(), shard_slots() - shard_slots() / 12, rules);
   }
-  [[nodiscard]] Split split_of_chunks(std::size_t rules) const noexcept {
+  [[nodiscard]] QuotaSplit split_of_chunks(std::size_t rules) const noexcept {
     return split(chunks, chunks, rules);
   }
 };

@@ -22,7 +22,7 @@
 
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
-#include "weir/limit/turn.hpp"
+#include "weir/limit/hybrid_timestamp.hpp"
 
 #include <array>
 #include <cstddef>
@@ -122,8 +122,8 @@ class alignas(kCacheLine) Shard {
   [[nodiscard]] base::TimePoint forgotten_at() const noexcept { return forgotten_at_; }
 
   // Returns the timestamp of the last reset of a key (limit/table/resets.hpp); 0 if there was none.
-  [[nodiscard]] Turn last_reset() const noexcept { return last_reset_; }
-  void note_reset() noexcept { last_reset_ = turn; }
+  [[nodiscard]] HybridTimestamp last_reset() const noexcept { return last_reset_; }
+  void note_reset() noexcept { last_reset_ = timestamp; }
 
   template <class Visit>
   void for_each(Visit visit) const {
@@ -137,9 +137,9 @@ class alignas(kCacheLine) Shard {
   }
 
   mutable std::mutex mutex;
-  Turn turn = 0;         // of the last change
-  bool watched = false;  // changes of permits are reported (KeyTable::watch_held)
-  Quota quota;           // of the slots
+  HybridTimestamp timestamp = 0;  // of the last change
+  bool watched = false;           // changes of permits are reported (KeyTable::watch_permits)
+  Quota quota;                    // of the slots
 
  private:
   struct Homes {  // the two buckets and the tag of a key
@@ -164,7 +164,7 @@ class alignas(kCacheLine) Shard {
   Slot* slots_ = nullptr;
   LogStore* logs_ = nullptr;
   base::TimePoint forgotten_at_;
-  Turn last_reset_ = 0;
+  HybridTimestamp last_reset_ = 0;
   std::uint32_t buckets_ = 0;
   std::uint32_t hand_ = 0;  // the next bucket to sweep for a rule that has used up its share
 };

@@ -1,7 +1,7 @@
 #include "weir/policy/identity.hpp"
 
+#include "policy/identity/consistent_value.hpp"
 #include "policy/identity/embedded_ipv4.hpp"
-#include "policy/identity/said.hpp"
 #include "policy/rules/pieces.hpp"
 
 #include <utility>
@@ -15,7 +15,7 @@ namespace {
 // upstream might use it.
 std::optional<std::string_view> bearer(const http::Fields& fields) noexcept {
   constexpr std::string_view kScheme = "Bearer";
-  Said said;
+  ConsistentValue said;
   for (const auto& field : fields)
     if (field.id == http::FieldId::Authorization) said.add(field.value);
   const auto value = said.value();
@@ -35,11 +35,11 @@ std::optional<std::string_view> read(const Source& source, const http::RequestHe
     case Source::Kind::Claim:
       break;
     case Source::Kind::Header:
-      return said_in_header(head.fields, source.name);
+      return value_in_header(head.fields, source.name);
     case Source::Kind::Query:
-      return said_in_query(head, source.name);
+      return value_in_query(head, source.name);
     case Source::Kind::Cookie:
-      return said_in_cookies(head, source.name, decoded);
+      return value_in_cookies(head, source.name, decoded);
     case Source::Kind::Bearer:
       return bearer(head.fields);
   }
@@ -72,7 +72,7 @@ void read_attributes(const ClientSettings& settings, const http::RequestHead& he
 
 // Looks the API key up in the keys file and applies `unknown_keys`.
 void look_up(const ClientSettings& settings, ClientIdentity& client) {
-  if (const KeyHolder* holder = settings.keys->find(client.api_key)) {
+  if (const ApiKeyOwner* holder = settings.keys->find(client.api_key)) {
     client.key_vouched = true;
     client.tier = holder->tier;
     if (!holder->user.empty()) client.user = holder->user;

@@ -2,7 +2,7 @@
 
 #include "weir/http/head.hpp"
 #include "weir/http/target.hpp"
-#include "weir/policy/key_ring.hpp"
+#include "weir/policy/api_keys.hpp"
 #include "weir/policy/octet_text.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr std::size_t kDigestOctets = 8;  // of SHA-256; enough to tell clients 
 
 std::string digest_of(std::string_view secret) {
   constexpr std::string_view kHex = "0123456789abcdef";
-  const auto digest = KeyRing::digest(secret);
+  const auto digest = ApiKeys::digest(secret);
   std::string text = "sha256:";
   for (std::size_t i = 0; i < kDigestOctets; ++i) {
     text += kHex[digest[i] >> 4];

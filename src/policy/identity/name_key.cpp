@@ -13,8 +13,8 @@
 //
 // Several weirs share these names in Redis, and reloads keep them. So names must not depend on positions in
 // the configuration. An override has no name and is identified by what it matches (override_identity.hpp).
+#include "policy/identity/consistent_value.hpp"
 #include "policy/identity/override_identity.hpp"
-#include "policy/identity/said.hpp"
 
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/key_values.hpp"
@@ -33,7 +33,7 @@ using base::SipHash128;
 // other's state as missing. A changed form gets a new number, never an old one (4: logs without sums; 2, 3:
 // windows without their start).
 std::uint64_t form_of(const limit::Limiter& limiter) noexcept {
-  if (limit::spacing(limiter) != nullptr) return 0;
+  if (limit::gcra_core(limiter) != nullptr) return 0;
   if (std::holds_alternative<limit::SteppedBucket>(limiter)) return 1;
   if (std::holds_alternative<limit::FixedWindow>(limiter)) return 7;
   if (std::holds_alternative<limit::SlidingWindow>(limiter)) return 8;
@@ -73,7 +73,7 @@ base::Digest128 mark_of(const Rule& rule, std::span<const std::uint64_t> overrid
 limit::Key marked(const base::Digest128& who, const Rule& rule, const AppliedLimiter& applied) {
   const auto mark = rule.marks.empty()
                         ? mark_of(rule, override_identities(rule), applied.variant, applied.elastic)
-                        : rule.marks[ledger_of(applied.variant, applied.elastic)];
+                        : rule.marks[limiter_id_of(applied.variant, applied.elastic)];
   return {who.lo ^ mark.lo, who.hi ^ mark.hi};
 }
 
@@ -91,14 +91,14 @@ bool add_value(SipHash128& hash, const AttributeRef& attribute, std::string_view
 // Separate functions, so that the other attributes need no string on the stack.
 template <class Use>
 [[gnu::noinline]] bool use_query(const AttributeRef& attribute, const http::RequestHead& head, Use& use) {
-  const auto value = said_in_query(head, attribute.name);
+  const auto value = value_in_query(head, attribute.name);
   return use(value.value_or(std::string_view{}));
 }
 
 template <class Use>
 [[gnu::noinline]] bool use_cookie(const AttributeRef& attribute, const http::RequestHead& head, Use& use) {
   std::string decoded;
-  const auto value = said_in_cookies(head, attribute.name, decoded);
+  const auto value = value_in_cookies(head, attribute.name, decoded);
   return use(value.value_or(std::string_view{}));
 }
 
@@ -133,7 +133,7 @@ bool use_value(const AttributeRef& attribute, const Request& request, Use use) {
     case Attribute::Path:
       return use(request.path);
     case Attribute::Header:
-      return use(said_in_header(request.head->fields, attribute.name).value_or(std::string_view{}));
+      return use(value_in_header(request.head->fields, attribute.name).value_or(std::string_view{}));
     case Attribute::Query:
       return use_query(attribute, *request.head, use);
     case Attribute::Cookie:
@@ -164,13 +164,13 @@ bool is_ambiguous(const AttributeRef& attribute, const Request& request) {
   const auto& head = *request.head;
   switch (attribute.kind) {
     case Attribute::Header:
-      return !said_in_header(head.fields, attribute.name);
+      return !value_in_header(head.fields, attribute.name);
     case Attribute::Query:
-      return !said_in_query(head, attribute.name);
+      return !value_in_query(head, attribute.name);
     case Attribute::Cookie:
-      return !said_in_cookies(head, attribute.name, decoded);
+      return !value_in_cookies(head, attribute.name, decoded);
     case Attribute::Path:
-      return request.readings != nullptr && request.readings->equal;
+      return request.interpretations != nullptr && request.interpretations->equal;
     default:
       return false;
   }
@@ -182,7 +182,7 @@ bool may_be_ambiguous(const AttributeRef& attribute) noexcept {
          attribute.kind == Attribute::Cookie || attribute.kind == Attribute::Path;
 }
 
-const char* place_of(Attribute kind) noexcept {
+const char* slot_hash_of(Attribute kind) noexcept {
   if (kind == Attribute::Path) return "path";
   return kind == Attribute::Header ? "header" : kind == Attribute::Query ? "query parameter" : "cookie";
 }
@@ -202,7 +202,8 @@ const AttributeRef* ambiguous_in(const KeyPart& part, const Request& request) {
 std::optional<Ambiguity> ambiguity_in_key(const Rule& rule, const Request& request) {
   for (const auto& part : rule.key) {
     if (std::none_of(part.begin(), part.end(), may_be_ambiguous)) continue;
-    if (const auto* found = ambiguous_in(part, request)) return Ambiguity{place_of(found->kind), found->name};
+    if (const auto* found = ambiguous_in(part, request))
+      return Ambiguity{slot_hash_of(found->kind), found->name};
   }
   return std::nullopt;
 }
@@ -317,29 +318,29 @@ const KeyPart* most_telling(const Rule& rule) noexcept {
 }  // namespace
 
 // Uses attributes only, without the rule's name. Rules that count all clients together share a slot hash.
-limit::Place place_of_values(const Rule& rule, std::span<const KeyValue> values, base::SipKey key) {
+limit::SlotHash slot_hash_of_values(const Rule& rule, std::span<const KeyValue> values, base::SipKey key) {
   SipHash128 hash(key);
   const KeyPart* const telling = most_telling(rule);
   if (telling != nullptr) {
     const auto& [attribute, value] = values[static_cast<std::size_t>(telling - rule.key.data())];
     add_value(hash, attribute, value);
   }
-  return static_cast<limit::Place>(hash.digest().lo);
+  return static_cast<limit::SlotHash>(hash.digest().lo);
 }
 
-limit::Place place_of_client(const Rule& rule, const Request& request, base::SipKey key) {
+limit::SlotHash slot_hash_of_client(const Rule& rule, const Request& request, base::SipKey key) {
   SipHash128 hash(key);
   const KeyPart* const telling = most_telling(rule);
   if (telling != nullptr && !has_part(hash, *telling, request))
     add_attribute(hash, AttributeRef{Attribute::Ip, {}}, request);
-  return static_cast<limit::Place>(hash.digest().lo);
+  return static_cast<limit::SlotHash>(hash.digest().lo);
 }
 
 std::optional<limit::Key> Namer::name_in_redis(const Rule& rule, const AppliedLimiter& applied,
                                                const NamingKeys& keys) {
   const auto key = name(rule, applied, keys.shared);
-  if (!key || !keys.places) return key;
-  return limit::at_place(*key, place_of_client(rule, request_, keys.shared));
+  if (!key || !keys.slot_hashes) return key;
+  return limit::with_slot_hash(*key, slot_hash_of_client(rule, request_, keys.shared));
 }
 
 std::optional<limit::Key> name_in_redis(const Rule& rule, const AppliedLimiter& applied,

@@ -1,6 +1,6 @@
 #include "weir/policy/evaluation.hpp"
 
-#include "policy/identity/said.hpp"
+#include "policy/identity/consistent_value.hpp"
 
 #include "weir/policy/claims.hpp"
 #include "weir/policy/inspection.hpp"
@@ -10,7 +10,7 @@
 
 namespace weir::policy {
 
-bool Bill::add(const Line& line, const limit::Charge& charge) {
+bool Bill::add(const RuleLine& line, const limit::Charge& charge) {
   if (charges_.size() == limit::kMaxCharges) return false;
   charges_.push_back(charge);
   lines_.push_back(line);
@@ -72,12 +72,12 @@ limit::Cost cost_of(const Rule& rule, const Request& request) {
   return cost_in_head(from, *request.head, rule.cost).value_or(0);
 }
 
-void put(Bill& bill, const Line& line, const limit::Key& key, limit::Cost cost) {
+void put(Bill& bill, const RuleLine& line, const limit::Key& key, limit::Cost cost) {
   const bool enforced = line.rule->mode == Mode::Enforce && !line.applied.counted;
   const auto& lease = line.rule->lease;
   [[maybe_unused]] const bool added =
       bill.add(line, {key, line.applied.limiter, cost, line.rule->cells, enforced,
-                      ledger_of(line.applied.variant, line.applied.elastic),
+                      limiter_id_of(line.applied.variant, line.applied.elastic),
                       lease ? units_of(*lease, *line.applied.limiter) : 0, line.applied.counted});
   assert(added);
 }
@@ -140,9 +140,9 @@ std::optional<Ambiguity> ambiguity_met(const Rule& rule, const Request& request)
 Objection object_to_cost(const Rule& rule, const Request& request) {
   const auto& from = rule.cost_from;
   std::optional<Ambiguity> ambiguity;
-  if (from.kind == CostSource::Kind::Header && !said_in_header(request.head->fields, from.name))
+  if (from.kind == CostSource::Kind::Header && !value_in_header(request.head->fields, from.name))
     ambiguity = {"header", from.name};
-  if (from.kind == CostSource::Kind::Query && !said_in_query(*request.head, from.name))
+  if (from.kind == CostSource::Kind::Query && !value_in_query(*request.head, from.name))
     ambiguity = {"query parameter", from.name};
   const bool too_deep = from.kind == CostSource::Kind::Json && is_too_deep(from, request.body.text);
   return {.rule = &rule, .ambiguity = ambiguity, .too_deep = too_deep};
@@ -157,19 +157,20 @@ Objection object_to_key(const Rule& rule, const Request& request) {
 
 }  // namespace
 
-Objection Evaluation::meet(const Rule& rule, const Request& request, const NamingKeys& keys) {
+Objection Evaluation::collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys) {
   Namer namer(request);
-  return meet(rule, request, keys, namer);
+  return collect_rule(rule, request, keys, namer);
 }
 
-Objection Evaluation::meet(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer) {
-  auto objection = meet_rule(rule, request, keys, namer);
+Objection Evaluation::collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys,
+                                   Namer& namer) {
+  auto objection = add_rule(rule, request, keys, namer);
   if (objection.ambiguity) objection.excess = request.head->excess();
   return objection;
 }
 
-Objection Evaluation::meet_rule(const Rule& rule, const Request& request, const NamingKeys& keys,
-                                Namer& namer) {
+Objection Evaluation::add_rule(const Rule& rule, const Request& request, const NamingKeys& keys,
+                               Namer& namer) {
   if (rule.max_body != 0) {
     const auto hidden = hidden_body(rule, request);
     if (hidden != RequestBody::State::Whole) return {.rule = &rule, .body = hidden};
@@ -203,7 +204,7 @@ Objection Evaluation::collect_those(std::span<const Rule> rules, const Request& 
   Namer namer(request);
   for (const Rule& rule : rules) {
     if (!takes(rule)) continue;
-    const auto objection = meet(rule, request, keys, namer);
+    const auto objection = collect_rule(rule, request, keys, namer);
     if (!objection || rule.mode == Mode::Shadow) continue;
     local.clear();
     remote.clear();
@@ -258,7 +259,7 @@ namespace {
 __extension__ using Product = unsigned __int128;
 
 struct Answer {
-  const Line* line = nullptr;
+  const RuleLine* line = nullptr;
   const limit::Outcome* outcome = nullptr;
   std::uint64_t margin = 0;  // units that the enforced limiter has beyond the limit that clients see
 
@@ -268,7 +269,7 @@ struct Answer {
   }
 };
 
-Answer answer_of(const Line& line, const limit::Outcome& outcome) noexcept {
+Answer answer_of(const RuleLine& line, const limit::Outcome& outcome) noexcept {
   const auto& applied = line.applied;
   const bool same = applied.told == applied.limiter;
   return {&line, &outcome, same ? 0 : limit::quota(*applied.limiter) - limit::quota(*applied.told)};
@@ -287,9 +288,9 @@ bool tighter(const Answer& a, const Answer& b) noexcept {
 base::Duration more_after(const Answer& answer) noexcept {
   const auto& outcome = *answer.outcome;
   if (outcome.remaining >= answer.margin) return outcome.more_after;
-  const auto* spacing = limit::spacing(*answer.line->applied.limiter);
-  if (spacing == nullptr) return outcome.reset_after;
-  const auto rate = spacing->rate();
+  const auto* gcra_core = limit::gcra_core(*answer.line->applied.limiter);
+  if (gcra_core == nullptr) return outcome.reset_after;
+  const auto rate = gcra_core->rate();
   const auto lacking =
       Product{answer.margin - outcome.remaining} * static_cast<std::uint64_t>(rate.period.count());
   const auto rest = static_cast<base::Duration::rep>((lacking + rate.count - 1) / rate.count);
@@ -369,8 +370,8 @@ Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcep
   return spokesmen.decision();
 }
 
-BillLine longest_delay(std::span<const Bill* const> bills) noexcept {
-  BillLine slowest;
+BillLineRef longest_delay(std::span<const Bill* const> bills) noexcept {
+  BillLineRef slowest;
   base::Duration longest{-1};
   for (const Bill* bill : bills)
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {

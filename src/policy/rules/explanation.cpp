@@ -33,14 +33,15 @@ const Elastic& elastic_of(const Rule& rule, std::uint16_t variant) {
 
 }  // namespace
 
-std::vector<Meeting> meet_all(std::span<const Rule> rules, const Request& request, const NamingKeys& keys) {
-  std::vector<Meeting> meetings;
+std::vector<RuleCheck> check_all(std::span<const Rule> rules, const Request& request,
+                                 const NamingKeys& keys) {
+  std::vector<RuleCheck> meetings;
   Evaluation evaluation;
   for (const Rule& rule : rules) {
     evaluation.local.clear();
     evaluation.remote.clear();
-    Meeting meeting{.rule = &rule};
-    meeting.objection = evaluation.meet(rule, request, keys);
+    RuleCheck meeting{.rule = &rule};
+    meeting.objection = evaluation.collect_rule(rule, request, keys);
     const auto& bill = evaluation.local.empty() ? evaluation.remote : evaluation.local;
     if (meeting.objection) {
       meeting.why_not = describe(meeting.objection);

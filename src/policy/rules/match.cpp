@@ -82,7 +82,7 @@ base::Result<PathMatch> PathMatch::parse(std::string_view pattern) {
   const std::string spelt = http::path_spelling(match.text_ + (match.prefix_ ? "x" : ""));
   std::string scratch;
   const auto normal = http::normalise_path(spelt, scratch);
-  if (normal != spelt || http::path_doubt(match.text_) != nullptr)
+  if (normal != spelt || http::path_warning(match.text_) != nullptr)
     return wrong("can never match, paths are compared in normal form: " + std::string(normal));
   match.text_ = spelt.substr(0, spelt.size() - (match.prefix_ ? 1 : 0));
   return match;
@@ -254,22 +254,23 @@ bool Match::goes_by_path() const noexcept {
 }
 
 // REQUIRES: request.readings is set.
-bool Match::divides_readings(const Request& request) const {
-  const auto& readings = *request.readings;
+bool Match::divides_interpretations(const Request& request) const {
+  const auto& interpretations = *request.interpretations;
   if (!goes_by_path()) return false;
-  if (readings.too_many) return true;
+  if (interpretations.too_many) return true;
   const auto usual = known(request);
   std::optional<bool> usual_holds;  // computed at most once, because it reads the body
   auto other = request;
-  return std::any_of(readings.others.begin(), readings.others.end(), [&](const std::string& reading) {
-    if (treats_alike(request.path, reading)) return false;
-    other.path = reading;
-    const auto found = known(other);
-    if (!readings.equal) return usual == Known::No && found != Known::No;
-    if (found != usual || usual != Known::Open) return found != usual;
-    if (!usual_holds) usual_holds = holds(request);
-    return holds(other) != *usual_holds;
-  });
+  return std::any_of(interpretations.others.begin(), interpretations.others.end(),
+                     [&](const std::string& reading) {
+                       if (treats_alike(request.path, reading)) return false;
+                       other.path = reading;
+                       const auto found = known(other);
+                       if (!interpretations.equal) return usual == Known::No && found != Known::No;
+                       if (found != usual || usual != Known::Open) return found != usual;
+                       if (!usual_holds) usual_holds = holds(request);
+                       return holds(other) != *usual_holds;
+                     });
 }
 
 bool Match::treats_alike(std::string_view one, std::string_view other) const {

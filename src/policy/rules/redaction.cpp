@@ -1,6 +1,6 @@
 #include "weir/policy/redaction.hpp"
 
-#include "policy/identity/said.hpp"
+#include "policy/identity/consistent_value.hpp"
 #include "policy/rules/pieces.hpp"
 
 #include <algorithm>

@@ -13,7 +13,7 @@ std::optional<std::size_t> find_route(std::span<const Route> routes, const Reque
 std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& request) {
   const auto chosen = find_route(routes, request);
   const bool pass = chosen && routes[*chosen].ambiguous_paths == AmbiguousPaths::Pass;
-  if (request.readings != nullptr && !pass) {
+  if (request.interpretations != nullptr && !pass) {
     const auto looked_at = routes.first(chosen ? *chosen + 1 : routes.size());
     request.routes_differ = std::any_of(looked_at.begin(), looked_at.end(), [&](const Route& route) {
       return route.match.is_path_ambiguous(request);
@@ -24,7 +24,7 @@ std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& 
 }
 
 void take_route(const Route& route, Request& request) noexcept {
-  if (route.ambiguous_paths == AmbiguousPaths::Pass) request.readings = nullptr;
+  if (route.ambiguous_paths == AmbiguousPaths::Pass) request.interpretations = nullptr;
   request.route = route.name;
   request.upstream = route.upstream_name;
 }

@@ -20,18 +20,18 @@ class Gathering {
   template <class Numbers>
   void add(std::uint64_t kind, std::uint64_t identity, std::string_view tier, const Numbers& numbers) {
     const std::uint16_t variant = next_++;
-    add_limiters(name_of(kind, identity, tier, false), ledger_of(variant, false),
+    add_limiters(name_of(kind, identity, tier, false), limiter_id_of(variant, false),
                  {numbers.limiter.get(), in(numbers.local_share), in(numbers.soft), in(numbers.soft_share)},
                  enforced(numbers));
     if (!numbers.elastic) return;
-    add_limiters(name_of(kind, identity, tier, true), ledger_of(variant, true),
+    add_limiters(name_of(kind, identity, tier, true), limiter_id_of(variant, true),
                  {numbers.elastic->limiter.get(), in(numbers.elastic->local_share)},
                  store_ == Store::Redis && numbers.elastic->local_share ? in(numbers.elastic->local_share)
                                                                         : numbers.elastic->limiter.get());
   }
   void add_messages(const Rule& rule) {
     if (rule.messages)
-      add_limiters(name_of(3, 0, "", false), message_ledger(rule), {rule.messages->limiter.get()},
+      add_limiters(name_of(3, 0, "", false), message_limiter_id(rule), {rule.messages->limiter.get()},
                    rule.messages->limiter.get());
   }
   [[nodiscard]] limit::SavedRule take() && { return std::move(saved_); }
@@ -57,7 +57,7 @@ class Gathering {
     return hash.digest().lo;
   }
   // The enforced limiter depends on which limiters there are and on the rule's store.
-  void add_limiters(std::uint64_t name, limit::Ledger ledger,
+  void add_limiters(std::uint64_t name, limit::LimiterId limiter_id,
                     std::initializer_list<const limit::Limiter*> limiters, const limit::Limiter* enforced) {
     SipHash128 hash({});
     hash.part(static_cast<std::uint64_t>(store_));
@@ -67,7 +67,7 @@ class Gathering {
       hash.part(limit::fingerprint(*limiter).lo);
       saved_.limiters.push_back(limiter);
     }
-    saved_.variants.push_back({name, hash.digest().lo, ledger, enforced});
+    saved_.variants.push_back({name, hash.digest().lo, limiter_id, enforced});
   }
 
   Store store_;

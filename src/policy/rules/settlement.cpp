@@ -30,13 +30,13 @@ bool is_taken(std::string_view digits, std::uint32_t scale) noexcept {
 
 // Reads the amount of a response. It may be 0, unlike the cost of a request. An amount above kMaxCost counts
 // as kMaxCost: if the reserve stayed instead, the most expensive responses would be the cheapest.
-Told read_amount(std::string_view text, std::uint32_t scale) {
-  if (!is_taken(text, scale)) return {Told::State::Unreadable, 0};
-  if (text.find_first_not_of("0.") == std::string_view::npos) return {Told::State::Amount, 0};
+ReportedCost read_amount(std::string_view text, std::uint32_t scale) {
+  if (!is_taken(text, scale)) return {ReportedCost::State::Unreadable, 0};
+  if (text.find_first_not_of("0.") == std::string_view::npos) return {ReportedCost::State::Amount, 0};
   auto zeros = text.find_first_not_of('0');
   if (text[zeros] == '.') --zeros;
   const auto cost = parse_cost(text.substr(zeros), scale);
-  return {Told::State::Amount, cost.value_or(limit::kMaxCost)};
+  return {ReportedCost::State::Amount, cost.value_or(limit::kMaxCost)};
 }
 
 std::string describe(const StatusRange& range) {
@@ -72,19 +72,19 @@ bool is_charged(const Settlement& settlement, unsigned status) noexcept {
   return charged.empty() || std::any_of(charged.begin(), charged.end(), holds);
 }
 
-Told told_in_head(const Settlement& settlement, const http::Fields& fields) {
+ReportedCost reported_cost_in_head(const Settlement& settlement, const http::Fields& fields) {
   const http::Field* first = nullptr;
   for (const auto& field : fields) {
     if (!http::equal_ignoring_case(field.name, settlement.name)) continue;
-    if (first != nullptr && field.value != first->value) return {Told::State::Unreadable};
+    if (first != nullptr && field.value != first->value) return {ReportedCost::State::Unreadable};
     if (first == nullptr) first = &field;
   }
   if (first == nullptr) return {};
   const auto digits = plain_digits(first->value);
-  return digits ? read_amount(*digits, settlement.scale) : Told{Told::State::Unreadable};
+  return digits ? read_amount(*digits, settlement.scale) : ReportedCost{ReportedCost::State::Unreadable};
 }
 
-Told told_in_body(const Settlement& settlement, std::string_view body) {
+ReportedCost reported_cost_in_body(const Settlement& settlement, std::string_view body) {
   if (body.empty()) return {};
   const auto number = find_json_number(body, settlement.name);
   switch (number.found) {
@@ -96,7 +96,7 @@ Told told_in_body(const Settlement& settlement, std::string_view body) {
     case JsonNumber::Found::TooDeep:
       break;
   }
-  return {Told::State::Unreadable};
+  return {ReportedCost::State::Unreadable};
 }
 
 std::string describe_charge(const Settlement& settlement) {

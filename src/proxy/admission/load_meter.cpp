@@ -13,12 +13,12 @@ double ratio(base::Duration part, base::Duration whole) noexcept {
 
 }  // namespace
 
-void LoadMeter::measure(const Reading& reading) noexcept {
+void LoadMeter::measure(const Sample& sample) noexcept {
   const auto before = last_;
-  if (before && reading.now <= before->now) return;
-  last_ = reading;
+  if (before && sample.now <= before->now) return;
+  last_ = sample;
   if (!before) return;
-  const auto passed = reading.now - before->now;
+  const auto passed = sample.now - before->now;
   // Of the new reading; the first one is all that is known.
   const double weight = known_ ? 1 - std::exp2(-ratio(passed, kHalfLife)) : 1;
   known_ = true;
@@ -26,9 +26,9 @@ void LoadMeter::measure(const Reading& reading) noexcept {
     set(kind, part(kind) + weight * (std::clamp(fresh, 0.0, 1.0) - part(kind)));
   };
   smooth(LoadKind::Lag, ratio(passed - tick_, kFullLag));
-  smooth(LoadKind::Cpu, ratio(reading.computed - before->computed, passed));
-  set(LoadKind::Queue, reading.queue);
-  set(LoadKind::InFlight, reading.in_flight);
+  smooth(LoadKind::Cpu, ratio(sample.computed - before->computed, passed));
+  set(LoadKind::Queue, sample.queue);
+  set(LoadKind::InFlight, sample.in_flight);
   load_ = 0;
   for (const auto& each : parts_) load_ = std::max(load_, each.load(std::memory_order_relaxed));
 }

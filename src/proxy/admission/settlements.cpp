@@ -7,8 +7,8 @@ namespace weir::proxy {
 namespace {
 
 using observe::Settled;
+using policy::ReportedCost;
 using policy::Settlement;
-using policy::Told;
 
 bool is_coded(const http::ResponseHead& head) noexcept {
   const auto* coding = http::find_field(head.fields, "content-encoding");
@@ -19,24 +19,24 @@ bool is_coded(const http::ResponseHead& head) noexcept {
 
 template <class Visit>
 void Settlements::for_each_line(Visit visit) {
-  for (const auto& account : accounts_) {
-    const auto& bill = *account.bill;
+  for (const auto& bill_charge : charged_bills_) {
+    const auto& bill = *bill_charge.bill;
     for (std::size_t i = 0; i < bill.charges().size(); ++i) {
       const auto& settlement = bill.line(i).rule->settlement;
-      if (settlement && bill.outcomes()[i].allowed) visit(Line{account, i}, *settlement);
+      if (settlement && bill.outcomes()[i].allowed) visit(ChargedLine{bill_charge, i}, *settlement);
     }
   }
 }
 
 void Settlements::begin(policy::Bill& bill, Store store, base::TimePoint charged_at) {
-  accounts_.push_back({&bill, store, charged_at});
-  for_each_line([this](const Line&, const Settlement&) { wait_ = Wait::Answer; });
+  charged_bills_.push_back({&bill, store, charged_at});
+  for_each_line([this](const ChargedLine&, const Settlement&) { wait_ = Wait::Answer; });
 }
 
 bool Settlements::want_body() {
   bool wanted = false;
   if (!due()) return wanted;
-  for_each_line([&](const Line& line, const Settlement& settlement) {
+  for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
     const bool enforced = line.rule().mode == policy::Mode::Enforce;  // a shadow rule changes no traffic
     wanted = wanted || (settlement.kind == Settlement::Kind::Json && enforced);
   });
@@ -48,14 +48,14 @@ bool Settlements::answered(unsigned status, const http::ResponseHead* head, base
   status_ = status;
   now_ = now;
   bool changed = false;
-  for_each_line([&](const Line& line, const Settlement& settlement) {
+  for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
     changed = settle_by_head(line, settlement, head) || changed;
   });
   return changed;
 }
 
 // What its body is to say is left for later.
-bool Settlements::settle_by_head(const Line& line, const Settlement& settlement,
+bool Settlements::settle_by_head(const ChargedLine& line, const Settlement& settlement,
                                  const http::ResponseHead* head) {
   if (!policy::is_charged(settlement, status_)) return settle_to(line, 0);
   if (settlement.kind == Settlement::Kind::None) {
@@ -64,29 +64,30 @@ bool Settlements::settle_by_head(const Line& line, const Settlement& settlement,
   }
   if (head == nullptr) return settle(line, {});
   if (settlement.kind == Settlement::Kind::Header)
-    return settle(line, policy::told_in_head(settlement, head->fields));
+    return settle(line, policy::reported_cost_in_head(settlement, head->fields));
   if (head->framing == http::Framing::None) return settle(line, {});
   length_ = head->framing == http::Framing::Length ? head->content_length : 0;
-  if (is_coded(*head) || length_ > settlement.max_body) return settle(line, {Told::State::Unreadable});
+  if (is_coded(*head) || length_ > settlement.max_body)
+    return settle(line, {ReportedCost::State::Unreadable});
   most_ = std::max(most_, settlement.max_body);
   wait_ = Wait::Body;
   return false;
 }
 
-bool Settlements::settle(const Line& line, const Told& told) {
-  if (told.state == Told::State::Amount) return settle_to(line, told.amount);
-  count(line, told.state == Told::State::Nothing ? Settled::Untold : Settled::Unreadable);
+bool Settlements::settle(const ChargedLine& line, const ReportedCost& told) {
+  if (told.state == ReportedCost::State::Amount) return settle_to(line, told.amount);
+  count(line, told.state == ReportedCost::State::Nothing ? Settled::Untold : Settled::Unreadable);
   return false;
 }
 
-bool Settlements::settle_to(const Line& line, limit::Cost actual) {
+bool Settlements::settle_to(const ChargedLine& line, limit::Cost actual) {
   const auto reserved = line.charge().cost;
   count(line, actual == reserved  ? Settled::Charged
               : actual == 0       ? Settled::Refunded
               : actual < reserved ? Settled::Surplus
                                   : Settled::Debt);
   if (actual == reserved) return false;
-  if (line.account.store == Store::Table)
+  if (line.bill_charge.store == Store::Table)
     settle_here(line, actual);
   else
     settle_in_redis(line, actual);
@@ -95,34 +96,36 @@ bool Settlements::settle_to(const Line& line, limit::Cost actual) {
 
 // The key's standing is told as of now; `reset_after` counts from the charge, as that of all other lines
 // does.
-void Settlements::settle_here(const Line& line, limit::Cost actual) {
+void Settlements::settle_here(const ChargedLine& line, limit::Cost actual) {
   const auto& charge = line.charge();
-  const auto charged_at = line.account.charged_at;
+  const auto charged_at = line.bill_charge.charged_at;
   auto& outcome = line.outcome();
   const bool overflow = outcome.overflow;
-  limit::Turn turn = 0;
-  worker_.table.settle(charge, {.charged_at = charged_at, .actual = actual, .now = now_}, overflow, &turn);
-  note(line, actual, turn);
-  outcome = worker_.table.standing(charge, now_, overflow);
+  limit::HybridTimestamp timestamp = 0;
+  worker_.table.settle(charge, {.charged_at = charged_at, .actual = actual, .now = now_}, overflow,
+                       &timestamp);
+  note(line, actual, timestamp);
+  outcome = worker_.table.current_outcome(charge, now_, overflow);
   outcome.reset_after += now_ - charged_at;
   outcome.allowed = true;
   outcome.overflow = overflow;
 }
 
-void Settlements::note(const Line& line, limit::Cost actual, limit::Turn turn) noexcept {
-  auto settled = amendment_of(line.charge(), now_, turn);
+void Settlements::note(const ChargedLine& line, limit::Cost actual,
+                       limit::HybridTimestamp timestamp) noexcept {
+  auto settled = amendment_of(line.charge(), now_, timestamp);
   settled.kind = observe::Amendment::Kind::Settle;
   settled.cost = actual;
-  space_.journal.note(settled);
+  buffers_.journal.note(settled);
 }
 
 // What remains is told without asking again: more by the surplus, less by the debt. When it grows is left as
 // it was told, but for a key that is whole.
-void Settlements::settle_in_redis(const Line& line, limit::Cost actual) {
+void Settlements::settle_in_redis(const ChargedLine& line, limit::Cost actual) {
   note(line, actual, 0);
   const auto& charge = line.charge();
   auto& outcome = line.outcome();
-  worker_.redis->settle(charge, line.account.charged_at + base::Duration(outcome.ahead), actual);
+  worker_.redis->settle(charge, line.bill_charge.charged_at + base::Duration(outcome.ahead), actual);
   const auto most = limit::quota(*charge.limiter);
   if (actual > charge.cost)
     outcome.remaining -= std::min(outcome.remaining, actual - charge.cost);
@@ -132,14 +135,14 @@ void Settlements::settle_in_redis(const Line& line, limit::Cost actual) {
 }
 
 // Once a request: not again for the limiter that an elastic rule only keeps in step.
-void Settlements::count(const Line& line, Settled outcome) {
-  if (!line.account.bill->line(line.number).applied.counted)
+void Settlements::count(const ChargedLine& line, Settled outcome) {
+  if (!line.bill_charge.bill->line(line.number).applied.counted)
     worker_.counters.settlements(line.rule().index, outcome).add();
 }
 
 void Settlements::see(std::string_view piece) {
   if (wait_ != Wait::Body || too_long_) return;
-  auto& copy = space_.copy;
+  auto& copy = buffers_.copy;
   too_long_ = copy.size() + piece.size() > most_ || !copy.append(piece, length_ != 0 ? length_ : most_);
   if (too_long_) return copy.clear();
   // A client that has all that was announced may ask again at once: it is settled before that.
@@ -153,7 +156,7 @@ void Settlements::complete() {
 void Settlements::stand() {
   if (wait_ == Wait::Body) settle_by_body(false);
   if (wait_ == Wait::Answer)
-    for_each_line([this](const Line& line, const Settlement&) { count(line, Settled::Unanswered); });
+    for_each_line([this](const ChargedLine& line, const Settlement&) { count(line, Settled::Unanswered); });
   wait_ = Wait::Nothing;
 }
 
@@ -161,12 +164,12 @@ void Settlements::stand() {
 void Settlements::settle_by_body(bool whole) {
   wait_ = Wait::Nothing;
   now_ = worker_.clock.now();
-  for_each_line([&](const Line& line, const Settlement& settlement) {
+  for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
     if (settlement.kind != Settlement::Kind::Json || !policy::is_charged(settlement, status_)) return;
     if (length_ > settlement.max_body) return;
-    const bool read = whole && !too_long_ && space_.copy.size() <= settlement.max_body;
-    (void)settle(line,
-                 read ? policy::told_in_body(settlement, space_.copy.view()) : Told{Told::State::Unreadable});
+    const bool read = whole && !too_long_ && buffers_.copy.size() <= settlement.max_body;
+    (void)settle(line, read ? policy::reported_cost_in_body(settlement, buffers_.copy.view())
+                            : ReportedCost{ReportedCost::State::Unreadable});
   });
 }
 

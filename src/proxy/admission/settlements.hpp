@@ -10,12 +10,12 @@
 // Part of the gate. Costs a request that meets no such rule one comparison.
 #pragma once
 
-#include "proxy/exchange/exchange_space.hpp"
+#include "proxy/exchange/exchange_buffers.hpp"
 
 #include "weir/base/time.hpp"
 #include "weir/http/head.hpp"
 #include "weir/observe/counters.hpp"
-#include "weir/proxy/body_watch.hpp"
+#include "weir/proxy/body_observer.hpp"
 #include "weir/proxy/worker.hpp"
 
 #include <cstdint>
@@ -25,16 +25,16 @@
 
 namespace weir::proxy {
 
-class Settlements final : public BodyWatch {
+class Settlements final : public BodyObserver {
  public:
-  Settlements(Worker& worker, ExchangeSpace& space) noexcept : worker_(worker), space_(space) {}
+  Settlements(Worker& worker, ExchangeBuffers& buffers) noexcept : worker_(worker), buffers_(buffers) {}
 
   // A bill of the exchange's space was charged, by the clock of its store.
   enum class Store : std::uint8_t { Table, Redis };
   void begin(policy::Bill& bill, Store store, base::TimePoint charged_at);
   void cancel() noexcept {
     wait_ = Wait::Nothing;
-    accounts_.clear();
+    charged_bills_.clear();
   }
   // Whether an answer is waited for.
   [[nodiscard]] bool due() const noexcept { return wait_ == Wait::Answer; }
@@ -52,7 +52,7 @@ class Settlements final : public BodyWatch {
   bool answered(unsigned status, const http::ResponseHead* head, base::TimePoint now);
 
   // Who is to see the body of the answer; null: nobody.
-  [[nodiscard]] BodyWatch* watch() noexcept { return wait_ == Wait::Body ? this : nullptr; }
+  [[nodiscard]] BodyObserver* watch() noexcept { return wait_ == Wait::Body ? this : nullptr; }
   void see(std::string_view piece) override;
   void complete() override;
 
@@ -64,35 +64,36 @@ class Settlements final : public BodyWatch {
  private:
   enum class Wait : std::uint8_t { Nothing, Answer, Body };
 
-  struct Account {
+  struct ChargedBill {
     policy::Bill* bill;
     Store store;
     base::TimePoint charged_at;
   };
-  struct Line {
-    const Account& account;
+  struct ChargedLine {
+    const ChargedBill& bill_charge;
     std::size_t number;
 
-    [[nodiscard]] const limit::Charge& charge() const { return account.bill->charges()[number]; }
-    [[nodiscard]] const policy::Rule& rule() const { return *account.bill->line(number).rule; }
-    [[nodiscard]] limit::Outcome& outcome() const { return account.bill->outcomes()[number]; }
+    [[nodiscard]] const limit::Charge& charge() const { return bill_charge.bill->charges()[number]; }
+    [[nodiscard]] const policy::Rule& rule() const { return *bill_charge.bill->line(number).rule; }
+    [[nodiscard]] limit::Outcome& outcome() const { return bill_charge.bill->outcomes()[number]; }
   };
   // Calls back with each line that was charged and is to be settled, and how.
   template <class Visit>
   void for_each_line(Visit visit);
-  bool settle_by_head(const Line& line, const policy::Settlement& settlement, const http::ResponseHead* head);
-  bool settle(const Line& line, const policy::Told& told);
-  bool settle_to(const Line& line, limit::Cost actual);
-  void settle_here(const Line& line, limit::Cost actual);
-  void settle_in_redis(const Line& line, limit::Cost actual);
-  void note(const Line& line, limit::Cost actual, limit::Turn turn) noexcept;
-  void count(const Line& line, observe::Settled outcome);
+  bool settle_by_head(const ChargedLine& line, const policy::Settlement& settlement,
+                      const http::ResponseHead* head);
+  bool settle(const ChargedLine& line, const policy::ReportedCost& told);
+  bool settle_to(const ChargedLine& line, limit::Cost actual);
+  void settle_here(const ChargedLine& line, limit::Cost actual);
+  void settle_in_redis(const ChargedLine& line, limit::Cost actual);
+  void note(const ChargedLine& line, limit::Cost actual, limit::HybridTimestamp timestamp) noexcept;
+  void count(const ChargedLine& line, observe::Settled outcome);
   void settle_by_body(bool whole);
   void stand();
 
   Worker& worker_;
-  ExchangeSpace& space_;
-  boost::container::static_vector<Account, 3> accounts_;  // here, in Redis or in its place
+  ExchangeBuffers& buffers_;
+  boost::container::static_vector<ChargedBill, 3> charged_bills_;  // here, in Redis or in its place
   base::TimePoint now_{};
   std::uint64_t most_ = 0;    // of the body
   std::uint64_t length_ = 0;  // of the body, where it was announced

@@ -1,7 +1,7 @@
 #include "proxy/client/session.hpp"
 
 #include "proxy/exchange/exchange.hpp"
-#include "proxy/exchange/in_hand.hpp"
+#include "proxy/exchange/scoped_cancel_target.hpp"
 
 #include "weir/http/answer.hpp"
 #include "weir/http/head_parser.hpp"
@@ -51,7 +51,7 @@ void skip_empty_lines(Inbox& inbox, unsigned& skipped) {
 }  // namespace
 
 Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint& peer_endpoint,
-                 Crowd::Place place, const std::string& listener, const bool& entrance_closed)
+                 ConnectionsPerIp::Slot slot, const std::string& listener, const bool& acceptor_closed)
     : Watched(a_worker.watchdog),
       worker(a_worker),
       client(std::move(a_client)),
@@ -60,8 +60,8 @@ Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint&
       peer_port(net::peer_port(peer_endpoint)),
       peer_text(peer.to_string()),
       listener_(listener),
-      entrance_closed_(entrance_closed),
-      place_(std::move(place)) {
+      acceptor_closed_(acceptor_closed),
+      slot_(std::move(slot)) {
   ++worker.sessions;
   worker.counters.connections_accepted.add();
   worker.counters.connections_open.add();
@@ -75,7 +75,7 @@ Session::~Session() {
 void Session::cancel_all() noexcept {
   client.cancel();
   if (exchange_ != nullptr) exchange_->cancel();
-  if (seat_ != nullptr) seat_->wake();
+  if (pause_waiter_ != nullptr) pause_waiter_->wake();
   if (onward_ != nullptr) onward_->cancel();
 }
 
@@ -91,9 +91,9 @@ void Session::on_tick() noexcept {
   const bool grown_quiet = state_ == State::Idle && idle_ticks_ == kQuietAfterTicks;
   if (makes_room()) return cancel_all();
   if (worker.hard_stop) late_ = true;
-  const bool moves = moves_on() && is_idle();
+  const bool moves = is_handed_off() && is_idle();
   if (worker.hard_stop || idle_in_drain || grown_quiet || moves) return cancel_all();
-  if (waits_for_others_ && !left_ && !outlives_client_ && has_gone()) {
+  if (waits_cancellably_ && !left_ && !waits_without_client_ && has_gone()) {
     left_ = true;
     cancel_all();
   }
@@ -103,17 +103,17 @@ void Session::on_tick() noexcept {
 // Returns true if ticks find nothing new until a deadline is armed, a wait begins, or all sessions are woken.
 bool Session::may_doze() const noexcept {
   const bool counts = state_ == State::Idle || (state_ == State::Begun && begun_ticks_ < kQuietAfterTicks);
-  return !counts && !waits_for_others_ && !worker.draining && !entrance_closed_;
+  return !counts && !waits_cancellably_ && !worker.draining && !acceptor_closed_;
 }
 
 // Whether it has to go, for others who find no room.
 bool Session::makes_room() noexcept {
-  using Rank = Clearing::Rank;
+  using Rank = IdleEvictor::Rank;
   const bool half_come = state_ == State::Begun && !lingers_ && begun_ticks_ >= kQuietAfterTicks;
   if (!is_idle() && !lingers_ && !half_come) return false;
-  if (!worker.clearing.takes(lingers_ || state_ == State::Quiet ? Rank::Quiet
-                             : half_come                        ? Rank::Begun
-                                                                : Rank::Idle))
+  if (!worker.idle_evictor.takes(lingers_ || state_ == State::Quiet ? Rank::Quiet
+                                 : half_come                        ? Rank::Begun
+                                                                    : Rank::Idle))
     return false;
   worker.counters.evicted(half_come ? observe::Evicted::Begun : observe::Evicted::Idle).add();
   evicted_ = late_ = true;
@@ -163,13 +163,13 @@ net::Task<std::size_t> Session::await_head() {
   bool begun = false;
   unsigned empty_lines = 0;
   for (unsigned pieces = 1;; ++pieces) {
-    if (worker.recess.is_on()) {
-      co_await sit_out();
+    if (worker.decision_pause.is_on()) {
+      co_await wait_out_pause();
       if (late_) co_return 0;
     }
-    if (moves_on() && move_on()) co_return 0;
-    if (is_to_be_relayed() && !inbox.empty()) {
-      const bool relayed = co_await relay_on();
+    if (is_handed_off() && hand_off()) co_return 0;
+    if (needs_relay() && !inbox.empty()) {
+      const bool relayed = co_await relay_to_successor();
       if (relayed) co_return 0;
     }
     if (searched == 0) skip_empty_lines(inbox, empty_lines);
@@ -200,8 +200,8 @@ net::Task<std::size_t> Session::await_head() {
       if (late_) ec = net::asio::error::operation_aborted;
     }
     // Whatever it was woken for there: another process may have been late to take it.
-    const bool stays = worker.retiring && !late_ && !left_ && idle_ticks_ < kQuietAfterTicks;
-    if (!ec || (stays && ec == net::asio::error::operation_aborted)) continue;
+    const bool refs = worker.retiring && !late_ && !left_ && idle_ticks_ < kQuietAfterTicks;
+    if (!ec || (refs && ec == net::asio::error::operation_aborted)) continue;
     const bool quiet = state_ == State::Idle && !late_ && !ends_idle() && idle_ticks_ >= kQuietAfterTicks;
     if (quiet && inbox.empty() && !client.has_pending()) {
       ec = co_await wait_in_quiet();
@@ -215,17 +215,17 @@ net::Task<std::size_t> Session::await_head() {
 }
 
 // Waits until limits were handed over. A request that has come meanwhile is neither late nor idle for it.
-net::Task<void> Session::sit_out() {
+net::Task<void> Session::wait_out_pause() {
   const bool asks = !inbox.empty();
   if (asks) {
     disarm();
     state_ = State::Busy;
   }
-  while (worker.recess.is_on() && !late_) {
-    Recess::Seat seat(worker.recess, worker.executor);
-    seat_ = &seat;
-    co_await seat.wait();
-    seat_ = nullptr;
+  while (worker.decision_pause.is_on() && !late_) {
+    DecisionPause::Waiter waiter(worker.decision_pause, worker.executor);
+    pause_waiter_ = &waiter;
+    co_await waiter.wait();
+    pause_waiter_ = nullptr;
   }
   if (!asks) co_return;
   note_begun();
@@ -340,12 +340,12 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
       co_await refuse_head(*fault, kind_of(*fault), exchange.head_bytes());
       co_return false;
     }
-    const InHand in_hand(exchange_, exchange);
+    const ScopedCancelTarget cancel_target(exchange_, exchange);
     ending = co_await exchange.run();
     if (ending == Exchange::Ending::DropRest) rest.emplace(exchange.rest_of_body());
   }
   disarm();
-  outlives_client_ = false;
+  waits_without_client_ = false;
   inbox.unpin();
   if (client.owes_write())
     ending = Exchange::Ending::Abort;  // the client would take what follows for the rest
@@ -360,8 +360,8 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
 
 net::Task<void> Session::run() {
   note_begun();
-  if (preamble_expected_) {
-    const bool introduced = co_await introduce();
+  if (proxy_header_expected_) {
+    const bool introduced = co_await read_proxy_protocol();
     if (!introduced) co_return;
   }
   if (client.is_tls()) {

@@ -3,7 +3,7 @@
 
 #include "weir/base/ip_address.hpp"
 #include "weir/http/head_parser.hpp"
-#include "weir/http/preamble.hpp"
+#include "weir/http/proxy_header.hpp"
 #include "weir/net/stream.hpp"
 #include "weir/net/watchdog.hpp"
 #include "weir/observe/counters.hpp"
@@ -22,16 +22,16 @@ class Exchange;
 
 class Session final : public net::Watched {
  public:
-  // `place`: of its address among others; empty where those are not counted, or not yet. `listener`, as
-  // configured, and `entrance_closed`: that it came by, which outlives it.
-  Session(Worker& worker, net::Stream client, const net::RawEndpoint& peer, Crowd::Place place,
-          const std::string& listener, const bool& entrance_closed);
+  // `slot`: of its address among others; empty where those are not counted, or not yet. `listener`, as
+  // configured, and `acceptor_closed`: that it came by, which outlives it.
+  Session(Worker& worker, net::Stream client, const net::RawEndpoint& peer, ConnectionsPerIp::Slot slot,
+          const std::string& listener, const bool& acceptor_closed);
   ~Session();
 
   // Before run(): the client's address, and its place, are those of which a proxy tells first.
-  void expect_preamble() noexcept { preamble_expected_ = true; }
+  void expect_proxy_header() noexcept { proxy_header_expected_ = true; }
   // Before run(): another process has begun to serve it, and read of it. REQUIRES that a block holds that.
-  void begin_with(const Introduction& introduction, std::string_view read);
+  void begin_with(const ConnectionInfo& connection_info, std::string_view read);
 
   // Serves requests until either side ends it.
   [[nodiscard]] net::Task<void> run();
@@ -40,13 +40,13 @@ class Session final : public net::Watched {
   // somebody else is waited for, when the client leaves (left() tells then).
   using net::Watched::arm;
   using net::Watched::disarm;
-  void begin_wait_for_others() noexcept {
-    waits_for_others_ = true;
+  void begin_cancellable_wait() noexcept {
+    waits_cancellably_ = true;
     wake();
   }
-  void end_wait_for_others() noexcept { waits_for_others_ = false; }
+  void end_cancellable_wait() noexcept { waits_cancellably_ = false; }
   // While true, a wait for others goes on though the client leaves.
-  void outlive_client(bool goes_on) noexcept { outlives_client_ = goes_on; }
+  void keep_waiting_without_client(bool goes_on) noexcept { waits_without_client_ = goes_on; }
   [[nodiscard]] bool late() const noexcept { return late_; }
   void clear_late() noexcept { late_ = false; }
   // Adds `time` that a request took of the worker to what this connection has had in its turn.
@@ -64,10 +64,10 @@ class Session final : public net::Watched {
   // way of another process, which is to end.
   [[nodiscard]] bool is_leaving() const noexcept { return loses_its_place() || relayed_ || last_; }
   // Another process serves its next request, and it goes there itself.
-  [[nodiscard]] bool moves_on() const noexcept { return worker.passage != nullptr && !client.is_tls(); }
+  [[nodiscard]] bool is_handed_off() const noexcept { return worker.handoff != nullptr && !client.is_tls(); }
   // Likewise, and its bytes go there: of TLS, or because more of them are here than go with a socket.
-  [[nodiscard]] bool is_to_be_relayed() const noexcept {
-    return worker.passage != nullptr && (client.is_tls() || inbox.unread().size() > kMostToMove);
+  [[nodiscard]] bool needs_relay() const noexcept {
+    return worker.handoff != nullptr && (client.is_tls() || inbox.unread().size() > kMostToMove);
   }
   // It does not wait for a request either.
   [[nodiscard]] bool ends_idle() const noexcept { return loses_its_place() && !worker.retiring && !owed_; }
@@ -78,7 +78,7 @@ class Session final : public net::Watched {
   // Why it was not believed, so that there was no session; empty: it was.
   [[nodiscard]] std::string_view distrust() const noexcept { return distrust_; }
   // The two ends of the connection as the client sees them; nothing where it is none over IP.
-  [[nodiscard]] std::optional<http::Ends> ends() const;
+  [[nodiscard]] std::optional<http::ConnectionEnds> ends() const;
 
   Worker& worker;
   net::Stream client;
@@ -104,11 +104,11 @@ class Session final : public net::Watched {
   void note_begun() noexcept;
 
   [[nodiscard]] bool loses_its_place() const noexcept {
-    return (worker.draining || entrance_closed_) && !moves_on();
+    return (worker.draining || acceptor_closed_) && !is_handed_off();
   }
-  [[nodiscard]] net::Task<bool> introduce();
-  void believe(const http::Ends& told);
-  [[nodiscard]] bool take_preamble(const http::Preamble& preamble);
+  [[nodiscard]] net::Task<bool> read_proxy_protocol();
+  void believe(const http::ConnectionEnds& told);
+  [[nodiscard]] bool take_proxy_header(const http::ProxyHeader& proxy_header);
   [[nodiscard]] net::Task<bool> secure();
   [[nodiscard]] observe::Handshake handshake_that_ended(const net::ErrorCode& ec) const noexcept;
   [[nodiscard]] net::Task<std::size_t> await_head();
@@ -121,10 +121,10 @@ class Session final : public net::Watched {
     requests_in_turn_ = 0;
     work_in_turn_ = {};
   }
-  [[nodiscard]] net::Task<void> sit_out();
-  [[nodiscard]] Introduction introduction() const;
-  [[nodiscard]] bool move_on();
-  [[nodiscard]] net::Task<bool> relay_on();
+  [[nodiscard]] net::Task<void> wait_out_pause();
+  [[nodiscard]] ConnectionInfo connection_info() const;
+  [[nodiscard]] bool hand_off();
+  [[nodiscard]] net::Task<bool> relay_to_successor();
   [[nodiscard]] net::Task<bool> serve_one(std::size_t head_size);
   [[nodiscard]] net::Task<void> refuse_head(http::Fault fault, observe::ClientError kind,
                                             std::string_view bytes);
@@ -134,10 +134,10 @@ class Session final : public net::Watched {
   [[nodiscard]] net::Task<void> linger();
 
   const std::string& listener_;
-  const bool& entrance_closed_;
-  Exchange* exchange_ = nullptr;   // the one under way
-  Recess::Seat* seat_ = nullptr;   // while it waits there
-  net::Stream* onward_ = nullptr;  // to the process that serves it, while it is relayed
+  const bool& acceptor_closed_;
+  Exchange* exchange_ = nullptr;                   // the one under way
+  DecisionPause::Waiter* pause_waiter_ = nullptr;  // while it waits there
+  net::Stream* onward_ = nullptr;                  // to the process that serves it, while it is relayed
   State state_ = State::Busy;
   std::string certificate_subject_;
   std::string_view distrust_;  // static text
@@ -145,16 +145,16 @@ class Session final : public net::Watched {
   std::uint32_t begun_ticks_ = 0;
   unsigned requests_in_turn_ = 0;  // served since it last had to wait for the client
   base::Duration work_in_turn_{};  // that they took
-  Crowd::Place place_;
-  std::optional<http::Ends> told_ends_;  // by the preamble, or by another process
-  bool preamble_expected_ = false;
+  ConnectionsPerIp::Slot slot_;
+  std::optional<http::ConnectionEnds> told_ends_;  // by the preamble, or by another process
+  bool proxy_header_expected_ = false;
   bool relayed_ = false;  // its other end is a process that has the client's
   bool secure_ = false;   // likewise, by TLS
   bool last_ = false;     // its listener is gone
   bool owed_ = false;     // another process has heard of a request that it has not answered
   bool lingers_ = false;  // has its last answer, and may still send
-  bool waits_for_others_ = false;
-  bool outlives_client_ = false;
+  bool waits_cancellably_ = false;
+  bool waits_without_client_ = false;
   bool half_close_ends_ = false;
   bool late_ = false;
   bool evicted_ = false;  // to make room
@@ -162,6 +162,7 @@ class Session final : public net::Watched {
 };
 
 // Takes a place for a connection of this address, where those are counted. False, and counted: there is none.
-[[nodiscard]] bool enter_crowd(Worker& worker, const base::IpAddress& address, Crowd::Place& place);
+[[nodiscard]] bool count_connection(Worker& worker, const base::IpAddress& address,
+                                    ConnectionsPerIp::Slot& slot);
 
 }  // namespace weir::proxy

@@ -14,8 +14,8 @@ base::Duration span(base::TimePoint from, base::TimePoint to) noexcept {
   return from == base::TimePoint{} || to == base::TimePoint{} ? base::Duration{0} : to - from;
 }
 
-std::string_view field_of(const ExchangeSpace& space, std::string_view name) noexcept {
-  const auto* field = http::find_field(space.head.fields, name);
+std::string_view field_of(const ExchangeBuffers& buffers, std::string_view name) noexcept {
+  const auto* field = http::find_field(buffers.head.fields, name);
   return field != nullptr ? field->value : std::string_view{};
 }
 
@@ -42,13 +42,13 @@ void count(const RequestReport& report, const ReportSources& sources, base::Time
 // Without what the rules said.
 observe::ReplayRecord replay_record(const RequestReport& report, const ReportSources& sources) {
   const auto& config = sources.config;
-  const auto& client = sources.space.request.client;
-  const auto& journal = sources.space.journal;
+  const auto& client = sources.buffers.request.client;
+  const auto& journal = sources.buffers.journal;
   return {.run = observe::run_of(config.names.table),
           .start = report.started,
           .clock_ahead = report.started - report.machine_started,
           .asked = report.asked_at,
-          .turn = journal.charged,
+          .timestamp = journal.charged,
           .api_key = policy::name_api_key(client, config.names),
           .user = client.user,
           .org = client.org,
@@ -57,7 +57,7 @@ observe::ReplayRecord replay_record(const RequestReport& report, const ReportSou
           .tier = client.tier,
           .country = client.country,
           .unverified = !client.token.empty(),
-          .load = config.elastic ? std::optional(sources.space.request.load) : std::nullopt,
+          .load = config.elastic ? std::optional(sources.buffers.request.load) : std::nullopt,
           .unmet = name_of(report.unmet),
           .closed = name_of(report.closed),
           .rules = {},
@@ -65,7 +65,7 @@ observe::ReplayRecord replay_record(const RequestReport& report, const ReportSou
           .all_rules = config.rules,
           .cut = journal.cut,
           .lost_from = sources.worker.lost_from(),
-          .in_memory = !sources.space.evaluation.local.empty()};
+          .in_memory = !sources.buffers.evaluation.local.empty()};
 }
 
 // Fields beyond the usual ones cost more to gather.
@@ -81,18 +81,18 @@ void log_in_full(observe::AccessRecord& record, observe::LogFields fields, const
   record.tier = replay.tier;
   record.country = replay.country;
   if (!fields.has(observe::LogField::Replay)) return access_log.record(record);
-  const auto rules = sources.gate.what_rules_said();
+  const auto rules = sources.admission.what_rules_said();
   if (report.decided) replay.rules = {rules.data(), rules.size()};
   record.replay = &replay;
   access_log.record(record);
 }
 
 void log(const RequestReport& report, const ReportSources& sources, base::TimePoint ended) {
-  const auto& space = sources.space;
-  const auto& client = space.request.client;
+  const auto& buffers = sources.buffers;
+  const auto& client = buffers.request.client;
   auto& access_log = *sources.worker.access_log;
   const auto fields = access_log.fields();
-  const bool takes_id = space.request_id.empty() && client.peer_trusted;
+  const bool takes_id = buffers.request_id.empty() && client.peer_trusted;
   std::string redacted;
   observe::AccessRecord record{
       .start = report.machine_started,
@@ -100,20 +100,20 @@ void log(const RequestReport& report, const ReportSources& sources, base::TimePo
       .queued = span(report.started, report.departed),
       .upstream = span(report.sent, report.answered),
       .client = client.address,
-      .method = space.head.method,
-      .target = sources.config.redaction.redacted(space.head.target, redacted),
-      .host = space.head.authority,
-      .route = space.request.route,
+      .method = buffers.head.method,
+      .target = sources.config.redaction.redacted(buffers.head.target, redacted),
+      .host = buffers.head.authority,
+      .route = buffers.request.route,
       .status = report.status,
       .bytes_in = report.body_in + report.tunnel_in,
       .bytes_out = report.body_out,
       .verdict = verdict_of(report),
       .rule = name_of(report.decision.rule),
-      .key = sources.gate.key_in(report.decision.rule),
+      .key = sources.admission.key_in(report.decision.rule),
       .server = report.server != nullptr ? std::string_view(*report.server) : std::string_view{},
-      .request_id = takes_id ? field_of(space, "x-request-id") : std::string_view(space.request_id),
-      .trace_id = observe::trace_id_of(field_of(space, "traceparent")),
-      .user_agent = field_of(space, "user-agent"),
+      .request_id = takes_id ? field_of(buffers, "x-request-id") : std::string_view(buffers.request_id),
+      .trace_id = observe::trace_id_of(field_of(buffers, "traceparent")),
+      .user_agent = field_of(buffers, "user-agent"),
       .error = report.failure};
   if (observe::LogFields::usual().holds_all(fields)) return access_log.record(record);
   log_in_full(record, fields, report, sources);

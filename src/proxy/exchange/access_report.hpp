@@ -1,8 +1,8 @@
 // Counts a request that has ended and writes its line of the access log.
 #pragma once
 
-#include "proxy/admission/gate.hpp"
-#include "proxy/exchange/exchange_space.hpp"
+#include "proxy/admission/admission_controller.hpp"
+#include "proxy/exchange/exchange_buffers.hpp"
 #include "proxy/exchange/request_report.hpp"
 
 #include "weir/proxy/configuration.hpp"
@@ -14,8 +14,8 @@ namespace weir::proxy {
 struct ReportSources {
   Worker& worker;
   const Configuration& config;  // that the request began with
-  const ExchangeSpace& space;
-  const Gate& gate;
+  const ExchangeBuffers& buffers;
+  const AdmissionController& admission;
 };
 
 // Must be called once for each request, whatever ended it, after its charges were refunded or kept. A line

@@ -2,9 +2,9 @@
 // ending.
 #pragma once
 
-#include "proxy/admission/gate.hpp"
-#include "proxy/exchange/barrier.hpp"
-#include "proxy/exchange/exchange_space.hpp"
+#include "proxy/admission/admission_controller.hpp"
+#include "proxy/exchange/exchange_buffers.hpp"
+#include "proxy/exchange/pre_check.hpp"
 #include "proxy/exchange/request_report.hpp"
 
 #include "weir/http/answer.hpp"
@@ -54,9 +54,9 @@ class Exchange {
   void cancel() noexcept;  // ends whatever waits: a departure, an upstream
 
  private:
-  [[nodiscard]] net::Task<Ending> turn_away(Barrier barrier);
+  [[nodiscard]] net::Task<Ending> reject_early(PreCheck pre_check);
   void note_client_error(observe::ClientError error, std::string_view failure);
-  [[nodiscard]] bool is_refused_unverified(Ruling& ruling);
+  [[nodiscard]] bool is_rejected_unverified(AdmissionResult& admission_result);
   void verify_token();
   void note_token_fault(policy::TokenFault fault);
   [[nodiscard]] net::Task<Ending> inspect();  // shows the body to the rules that ask for it, then decides
@@ -71,16 +71,18 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> decide();
   // What can be said without waiting is said in plain functions: the task that they return has ended already.
   [[nodiscard]] net::Task<Ending> ask_redis();
-  [[nodiscard]] net::Task<Ending> carry_out(const Ruling& ruling);
-  [[nodiscard]] net::Task<Ending> await_turn();
-  [[nodiscard]] net::Task<Ending> leave_queue(const Shaper::Turn& turn, const Gate::Delayed& delayed);
+  [[nodiscard]] net::Task<Ending> apply_decision(const AdmissionResult& admission_result);
+  [[nodiscard]] net::Task<Ending> wait_in_queue();
+  [[nodiscard]] net::Task<Ending> leave_queue(const Shaper::QueueResult& queue_result,
+                                              const AdmissionController::Delayed& delayed);
   [[nodiscard]] net::Task<Ending> pass_on();
-  [[nodiscard]] net::Task<Ending> answer_last();
-  [[nodiscard]] net::Task<Ending> refuse(const Ruling& ruling);
+  [[nodiscard]] net::Task<Ending> answer_max_forwards();
+  [[nodiscard]] net::Task<Ending> refuse(const AdmissionResult& admission_result);
   [[nodiscard]] net::Task<Ending> refuse_by(const policy::Rule& rule, base::Duration retry_after);
-  [[nodiscard]] net::Task<Ending> refuse_waiting(const Gate::Delayed& delayed, base::Duration retry_after);
+  [[nodiscard]] net::Task<Ending> refuse_waiting(const AdmissionController::Delayed& delayed,
+                                                 base::Duration retry_after);
   [[nodiscard]] net::Task<Ending> shed();
-  [[nodiscard]] net::Task<Ending> give_way(base::Duration retry_after);
+  [[nodiscard]] net::Task<Ending> reject_displaced(base::Duration retry_after);
   [[nodiscard]] bool enter() noexcept;
   void leave() noexcept;
   [[nodiscard]] net::Task<Ending> error(unsigned status, std::string_view what);
@@ -95,7 +97,7 @@ class Exchange {
   [[nodiscard]] Ending answered_with(const net::ErrorCode& ec, std::size_t sent, bool keep_alive);
   [[nodiscard]] bool drop_body();
   void name_request();
-  void note_standing(const policy::Decision& decision);
+  void note_rate_limit_headers(const policy::Decision& decision);
   void settle(unsigned status, const http::ResponseHead* head);
 
   // Where the exchange with the upstream stands; what each step hands to the next.
@@ -106,16 +108,16 @@ class Exchange {
   void begin_attempts(upstream::Pool& pool, Attempt& attempt);
   void arm(Attempt& attempt, base::Duration wait) noexcept;
   [[nodiscard]] bool lease_server(upstream::Pool& pool, Attempt& attempt);
-  [[nodiscard]] net::Task<bool> await_room(upstream::Pool& pool, Attempt& attempt);
-  void note_crowd(Attempt& attempt);
-  [[nodiscard]] net::Task<bool> try_again(upstream::Pool& pool, Attempt& attempt);
-  [[nodiscard]] bool is_unwanted(const Attempt& attempt) const noexcept;
-  [[nodiscard]] bool disappoints(const upstream::Pool& pool, const Attempt& attempt) const noexcept;
+  [[nodiscard]] net::Task<bool> wait_for_server(upstream::Pool& pool, Attempt& attempt);
+  void note_full_servers(Attempt& attempt);
+  [[nodiscard]] net::Task<bool> prepare_retry(upstream::Pool& pool, Attempt& attempt);
+  [[nodiscard]] bool is_retryable_answer(const Attempt& attempt) const noexcept;
+  [[nodiscard]] bool is_failed_answer(const upstream::Pool& pool, const Attempt& attempt) const noexcept;
   [[nodiscard]] net::Task<bool> repeat(upstream::Pool& pool, Attempt& attempt);
   [[nodiscard]] net::Task<void> pause(base::Duration wait);
   [[nodiscard]] net::Task<Ending> answer_paused(base::Duration wait);
   void note_pause(upstream::Pool& pool);
-  void give_back_charge();
+  void refund_charge();
   [[nodiscard]] net::Task<bool> connect(upstream::Pool& pool, Attempt& attempt);
   [[nodiscard]] net::Task<bool> exchange_heads(upstream::Pool& pool, Attempt& attempt);
   enum class HeadState : std::uint8_t { Missing, Interim, Whole, Faulty };
@@ -125,16 +127,16 @@ class Exchange {
   void note_lasting_answer(const upstream::Pool& pool) noexcept;
   [[nodiscard]] net::Task<net::ErrorCode> relay_interim(Attempt& attempt);
   [[nodiscard]] net::Task<Ending> relay_answer(upstream::Pool& pool, Attempt& attempt);
-  [[nodiscard]] bool may_switch(Attempt& attempt) const noexcept;
+  [[nodiscard]] bool may_upgrade(Attempt& attempt) const noexcept;
   [[nodiscard]] net::Task<Ending> tunnel(upstream::Pool& pool, const Attempt& attempt);
   [[nodiscard]] Ending leave_tunnel(observe::TunnelEnd end);
   [[nodiscard]] net::Task<Relay::Need> relay_rest(upstream::Pool& pool, Relay& relay, Relay::Need need);
-  struct Reading;  // how a client takes its answer
-  [[nodiscard]] bool keeps_reading(Reading& reading, base::Duration waited, std::uint64_t sent,
+  struct ClientReading;  // how a client takes its answer
+  [[nodiscard]] bool keeps_reading(ClientReading& reading, base::Duration waited, std::uint64_t sent,
                                    const net::ErrorCode& ec);
-  [[nodiscard]] net::Task<Ending> break_off(Attempt& attempt, const Relay& relay, Relay::Need need,
-                                            bool until_close);
-  [[nodiscard]] net::Task<void> read_on(const upstream::Pool& pool, BodySource& body);
+  [[nodiscard]] net::Task<Ending> abort_answer(Attempt& attempt, const Relay& relay, Relay::Need need,
+                                               bool until_close);
+  [[nodiscard]] net::Task<void> drain_answer(const upstream::Pool& pool, BodySource& body);
   [[nodiscard]] net::Task<Ending> give_up(Attempt& attempt);
   [[nodiscard]] bool body_failed() const noexcept;
   [[nodiscard]] bool is_request_sent() const noexcept;
@@ -146,22 +148,22 @@ class Exchange {
   [[nodiscard]] net::Task<void> upload(Attempt& attempt);
   void await_more(Attempt& attempt, bool reading) noexcept;
   void arm_since_head(Attempt& attempt, base::Duration time) noexcept;
-  void await_word(Attempt& attempt) noexcept;
-  [[nodiscard]] bool word_is_overdue() const noexcept;
+  void await_continue(Attempt& attempt) noexcept;
+  [[nodiscard]] bool continue_is_overdue() const noexcept;
   [[nodiscard]] net::Task<bool> prompt_client(Attempt& attempt);
   void begin_body(Attempt& attempt) noexcept;
   void end_body(Attempt& attempt) noexcept;
   [[nodiscard]] net::Signal::Wait end_upload() noexcept;
   void start_upload(const upstream::Pool& pool, Attempt& attempt, std::size_t sent);
   [[nodiscard]] bool repeatable(const Attempt& attempt) const noexcept;
-  void account(base::TimePoint ended) noexcept;
+  void report_end(base::TimePoint ended) noexcept;
 
   Session& session_;
   Worker& worker_;
-  const Terms::Stay stay_;  // in the edition that it began with
+  const WorkerSnapshots::SnapshotRef snapshot_;  // in the edition that it began with
   const Configuration& config_;
-  std::unique_ptr<ExchangeSpace> space_;
-  Gate gate_;
+  std::unique_ptr<ExchangeBuffers> buffers_;
+  AdmissionController admission_;
   std::string_view head_bytes_;
   policy::Priority priority_ = policy::kDefaultPriority;
   bool in_flight_ = false;            // counted by the worker's InFlight

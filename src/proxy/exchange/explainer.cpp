@@ -1,7 +1,7 @@
 #include "weir/proxy/explainer.hpp"
 
-#include "proxy/admission/standing.hpp"
-#include "proxy/exchange/barrier.hpp"
+#include "proxy/admission/rate_limit_headers.hpp"
+#include "proxy/exchange/pre_check.hpp"
 
 #include "weir/base/units.hpp"
 #include "weir/http/answer.hpp"
@@ -48,24 +48,25 @@ bool shadow_refuses(std::span<const policy::Bill* const> bills) {
 }  // namespace
 
 Explainer::Explainer(const Configuration& config, const limit::KeyTable& table, SharedQueue& queue,
-                     const policy::Inquiry& inquiry, const policy::InquiryTime& time, double load)
+                     const policy::ExplainRequest& explain_request, const policy::ExplainTime& time,
+                     double load)
     : config_(config), table_(table), queue_(queue), time_(time), now_(time.limits) {
-  read(inquiry, load);
+  read(explain_request, load);
   if (!settled_) find_route();
   if (!settled_) meet_rules();
 }
 
-void Explainer::read(const policy::Inquiry& asked, double load) {
-  auto inquiry = asked;
-  if (auto host = policy::fitting_host(asked, config_.routes, config_.client, time_, load)) {
+void Explainer::read(const policy::ExplainRequest& asked, double load) {
+  auto explain_request = asked;
+  if (auto host = policy::host_for_route(asked, config_.routes, config_.client, time_, load)) {
     told_.route.assumed_host = *host;
-    inquiry.host = std::move(host);
+    explain_request.host = std::move(host);
   }
-  told_.client.address = told_.client.peer = inquiry.peer.to_string();
-  if (const auto fault = described_.read(inquiry, config_.client, time_, load))
-    return turn_away(fault->status, fault->what);
+  told_.client.address = told_.client.peer = explain_request.peer.to_string();
+  if (const auto fault = described_.read(explain_request, config_.client, time_, load))
+    return reject_early(fault->status, fault->what);
   told_.client = policy::explain_client(described_.request().client);
-  if (described_.head_size() > config_.server.max_head) turn_away(431, "the request head is too large");
+  if (described_.head_size() > config_.server.max_head) reject_early(431, "the request head is too large");
 }
 
 void Explainer::find_route() {
@@ -80,11 +81,11 @@ void Explainer::find_route() {
                                          : "upstream " + config_.upstreams[route_->upstream].name;
   told_.route.priority = policy::priority_of(request, route_, config_.tier_priorities);
   const auto most = route_ != nullptr && route_->max_body != 0 ? route_->max_body : config_.server.max_body;
-  const auto barrier = barrier_to(request, route_, described_.head_size(), most);
-  if (barrier == Barrier::None) return;
-  if (barrier == Barrier::Excess) return turn_away(400, policy::describe(request.head->excess()));
-  const auto said = answer_at(barrier, request);
-  turn_away(said.status, said.what);
+  const auto pre_check = run_pre_check(request, route_, described_.head_size(), most);
+  if (pre_check == PreCheck::None) return;
+  if (pre_check == PreCheck::Excess) return reject_early(400, policy::describe(request.head->excess()));
+  const auto said = answer_to(pre_check, request);
+  reject_early(said.status, said.what);
 }
 
 void Explainer::meet_rules() {
@@ -96,14 +97,15 @@ void Explainer::meet_rules() {
   described_.verify_token();
   told_.client = policy::explain_client(request.client);
   described_.show_body(config_.rules);
-  meetings_ = policy::meet_all(config_.rules, request, config_.names);
+  rule_checks_ = policy::check_all(config_.rules, request, config_.names);
   if (!refused) objection = evaluation_.collect(config_.rules, request, config_.names);
   if (objection) return object(objection);
   (void)peek_refuses();
   for (const auto& charge : evaluation_.remote.charges()) looks_.push_back({.charge = charge});
 }
 
-// Looks at the lines of the table. Returns true if one of them refuses, as Gate::refused_here() has it.
+// Looks at the lines of the table. Returns true if one of them refuses, as
+// AdmissionController::refused_here() has it.
 bool Explainer::peek_refuses() {
   bool refuses = false;
   const auto& bill = evaluation_.local;
@@ -132,7 +134,7 @@ void Explainer::settle(const std::string& what) {
   told_.verdict.why = "no limit is asked: " + what;
 }
 
-void Explainer::turn_away(unsigned status, std::string_view what) {
+void Explainer::reject_early(unsigned status, std::string_view what) {
   settle(std::string(what));
   std::string fields, body;
   append_error(fields, body, status, what, config_.client);
@@ -162,14 +164,14 @@ void Explainer::tell_rules() {
                            .mode = rule.mode == policy::Mode::Shadow ? "shadow" : "enforce",
                            .store = rule.store == policy::Store::Redis ? "redis" : "memory",
                            .match = rule.match.describe(),
-                           .why = meetings_.empty() ? "no limit is asked" : "",
+                           .why = rule_checks_.empty() ? "no limit is asked" : "",
                            .parts = parts_of(rule.key)});
-  for (std::size_t i = 0; i < meetings_.size(); ++i) {
+  for (std::size_t i = 0; i < rule_checks_.size(); ++i) {
     auto& told = told_.rules[i];
-    told.why = meetings_[i].why_not;
+    told.why = rule_checks_[i].why_not;
     told.applies = told.why.empty();
-    told.key = meetings_[i].key;
-    told.cost = meetings_[i].cost;
+    told.key = rule_checks_[i].key;
+    told.cost = rule_checks_[i].cost;
   }
 }
 
@@ -210,7 +212,7 @@ void Explainer::decide() {
   tell_bill(fallback_, "Redis did not answer: this weir's own share, by on_store_failure = \"local\"");
   evaluation_.remote.remove(unasked_);
   if (closed != nullptr) {
-    turn_away(503, "the limiter's store cannot be reached; please retry");
+    reject_early(503, "the limiter's store cannot be reached; please retry");
     told_.verdict.why =
         "the store of rule " + closed->name + " is away, and its on_store_failure is \"closed\"";
     told_.verdict.rule = closed->name;
@@ -232,7 +234,7 @@ bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const
   return until.has_value();
 }
 
-// As Gate::reset_at has it.
+// As AdmissionController::reset_at has it.
 base::TimePoint Explainer::reset_at(const policy::Decision& decision) const noexcept {
   const auto& remote = evaluation_.remote;
   const auto& outcome = decision.outcome;
@@ -244,7 +246,7 @@ base::TimePoint Explainer::reset_at(const policy::Decision& decision) const noex
 
 // Where limits let it through.
 bool Explainer::answers_itself() const {
-  return route_ == nullptr || route_->respond || ends_here(*route_, described_.head());
+  return route_ == nullptr || route_->respond || is_final_recipient(*route_, described_.head());
 }
 
 std::string Explainer::destination() const {
@@ -280,7 +282,7 @@ void Explainer::tell_verdict(policy::Decision decision, std::span<const policy::
         "its client has all the places that queue_per_client of rule " + decision.rule->name + " allows it";
   if (decision.rule != nullptr) verdict.rule = decision.rule->name;
   std::string fields, body;
-  append_standing(fields, decision, config_.server, reset_at(decision));
+  append_rate_limit_headers(fields, decision, config_.server, reset_at(decision));
   if (decision.verdict == policy::Verdict::Reject) {
     verdict.verdict = "refuse";
     verdict.retry_after = decision.outcome.retry_after;
@@ -304,13 +306,13 @@ void Explainer::tell_arrival(std::string_view fields) {
     http::append_error_json(body, 404, "no route matches this request");
     return tell_answer(404, "application/json", fields, body);
   }
-  if (ends_here(*route_, described_.head())) return tell_last(fields);
+  if (is_final_recipient(*route_, described_.head())) return tell_last(fields);
   if (!route_->respond) return tell_answer(0, {}, fields, {});
   tell_answer(route_->respond->status, route_->respond->content_type, fields, route_->respond->body);
 }
 
 void Explainer::tell_last(std::string_view fields) {
-  const auto said = answer_as_last(described_.head());
+  const auto said = max_forwards_answer(described_.head());
   std::string body;
   if (!said.what.empty()) http::append_error_json(body, said.status, said.what);
   told_.verdict.why += ", but Max-Forwards ends it here";

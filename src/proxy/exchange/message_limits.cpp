@@ -1,6 +1,6 @@
 #include "proxy/exchange/message_limits.hpp"
 
-#include "proxy/exchange/exchange_space.hpp"
+#include "proxy/exchange/exchange_buffers.hpp"
 
 #include "weir/limit/key_table.hpp"
 
@@ -13,10 +13,10 @@ using observe::MessageOutcome;
 
 static_assert(limit::kMaxCharges <= std::numeric_limits<std::uint32_t>::digits, "a bit for each");
 
-MessageLimits::MessageLimits(Worker& worker, const ExchangeSpace& space) : worker_(worker) {
-  gather(space.evaluation.local);
-  gather(space.evaluation.remote);
-  for (const auto& line : space.unasked) add(*line.rule, line.charge);
+MessageLimits::MessageLimits(Worker& worker, const ExchangeBuffers& buffers) : worker_(worker) {
+  gather(buffers.evaluation.local);
+  gather(buffers.evaluation.remote);
+  for (const auto& line : buffers.unasked) add(*line.rule, line.charge);
 }
 
 void MessageLimits::gather(const policy::Bill& bill) {
@@ -32,25 +32,25 @@ void MessageLimits::add(const policy::Rule& rule, const limit::Charge& of_reques
                       .limiter = rule.messages->limiter.get(),
                       .rule = of_requests.rule,
                       .enforced = of_requests.enforced,
-                      .ledger = policy::message_ledger(rule)});
+                      .limiter_id = policy::message_limiter_id(rule)});
   rules_.push_back(&rule);
   enforced_ = enforced_ || of_requests.enforced;
 }
 
-MessageLimits::Ruling MessageLimits::ask() {
-  Ruling ruling;
-  if (charges_.empty()) return ruling;
+MessageLimits::MessageVerdict MessageLimits::ask() {
+  MessageVerdict verdict;
+  if (charges_.empty()) return verdict;
   const std::span charges(charges_.data(), charges_.size());
-  ruling.admitted =
+  verdict.admitted =
       worker_.table.charge(charges, worker_.clock.now(), std::span(outcomes_).first(charges.size()));
-  for (std::size_t i = 0; i < charges.size() && !ruling.admitted; ++i) {
+  for (std::size_t i = 0; i < charges.size() && !verdict.admitted; ++i) {
     if (outcomes_[i].allowed || !charges[i].enforced) continue;
     refused_by_ |= std::uint32_t{1} << i;
-    ruling.closes = ruling.closes || rules_[i]->messages->closes;
-    ruling.wait = std::max(ruling.wait, outcomes_[i].retry_after);
+    verdict.closes = verdict.closes || rules_[i]->messages->closes;
+    verdict.wait = std::max(verdict.wait, outcomes_[i].retry_after);
   }
-  if (ruling.admitted || ruling.closes) count(ruling.admitted);
-  return ruling;
+  if (verdict.admitted || verdict.closes) count(verdict.admitted);
+  return verdict;
 }
 
 // Each message once. Of one that ends the connection the refusals count.

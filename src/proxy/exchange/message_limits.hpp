@@ -17,25 +17,25 @@
 
 namespace weir::proxy {
 
-struct ExchangeSpace;
+struct ExchangeBuffers;
 
 class MessageLimits {
  public:
-  // Those of the rules that the request met, whether or not Redis could be asked. `space`: of the exchange,
+  // Those of the rules that the request met, whether or not Redis could be asked. `buffers`: of the exchange,
   // before it is cleared.
-  MessageLimits(Worker& worker, const ExchangeSpace& space);
+  MessageLimits(Worker& worker, const ExchangeBuffers& buffers);
 
   // Some rule counts messages; some enforced rule does.
   [[nodiscard]] bool counts() const noexcept { return !charges_.empty(); }
   [[nodiscard]] bool enforced() const noexcept { return enforced_; }
 
-  struct Ruling {
+  struct MessageVerdict {
     bool admitted = true;
     bool closes = false;     // a rule that refuses it ends the connection
     base::Duration wait{0};  // else: after which it may be admitted
   };
   // Charges one message to all rules, or to none.
-  [[nodiscard]] Ruling ask();
+  [[nodiscard]] MessageVerdict ask();
 
  private:
   void gather(const policy::Bill& bill);

@@ -1,6 +1,6 @@
 #include "weir/proxy/worker.hpp"
 
-#include "proxy/exchange/exchange_space.hpp"
+#include "proxy/exchange/exchange_buffers.hpp"
 
 #include <array>
 #include <cstdio>
@@ -29,8 +29,9 @@ std::size_t Worker::block_size(const ServerSettings& server) noexcept {
   return std::max<std::size_t>(kBlockSize, 2 * static_cast<std::size_t>(server.max_head));
 }
 
-Worker::Worker(net::Executor an_executor, const Shared& shared, std::shared_ptr<const Edition> edition,
-               redis::Store* a_redis, observe::Counters& some_counters, observe::AccessSink* an_access_log)
+Worker::Worker(net::Executor an_executor, const Shared& shared,
+               std::shared_ptr<const ConfigSnapshot> config_snapshot, redis::Store* a_redis,
+               observe::Counters& some_counters, observe::AccessSink* an_access_log)
     : executor(an_executor),
       clock(shared.clock),
       table(shared.table),
@@ -41,19 +42,19 @@ Worker::Worker(net::Executor an_executor, const Shared& shared, std::shared_ptr<
       shaper(an_executor, shared.clock, shared.queue, shared.table, a_redis),
       load(net::Watchdog::kTick),
       in_flight(shared.in_flight),
-      crowd(shared.crowd),
+      connections_per_ip(shared.connections_per_ip),
       body_memory(shared.body_memory),
       clock_step(shared.clock_step),
-      clearing(watchdog),
-      terms(an_executor, watchdog, std::move(edition)),
+      idle_evictor(watchdog),
+      worker_snapshots(an_executor, watchdog, std::move(config_snapshot)),
       blocks(block_size(config().server)) {
-  spaces_.reserve(kKeptSpaces);
+  free_buffers_.reserve(kKeptSpaces);
   append_hex(id_prefix_, (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}());
   if (config().elastic) load_probe_.emplace(*this);
 }
 
-void Worker::begin(std::shared_ptr<const Edition> edition) {
-  terms.begin(std::move(edition));
+void Worker::begin(std::shared_ptr<const ConfigSnapshot> config_snapshot) {
+  worker_snapshots.begin(std::move(config_snapshot));
   if (!config().elastic)
     load_probe_.reset();
   else if (!load_probe_)
@@ -69,17 +70,17 @@ void Worker::LoadProbe::on_tick() noexcept {
                         .in_flight = worker_.in_flight.fullness()});
 }
 
-std::unique_ptr<ExchangeSpace> Worker::take_space() {
-  if (spaces_.empty()) return std::make_unique<ExchangeSpace>(*this);
-  auto space = std::move(spaces_.back());
-  spaces_.pop_back();
-  return space;
+std::unique_ptr<ExchangeBuffers> Worker::take_buffers() {
+  if (free_buffers_.empty()) return std::make_unique<ExchangeBuffers>(*this);
+  auto buffers = std::move(free_buffers_.back());
+  free_buffers_.pop_back();
+  return buffers;
 }
 
-void Worker::give_back(std::unique_ptr<ExchangeSpace> space) {
-  if (spaces_.size() >= kKeptSpaces) return;
-  space->clear();
-  spaces_.push_back(std::move(space));
+void Worker::give_back(std::unique_ptr<ExchangeBuffers> buffers) {
+  if (free_buffers_.size() >= kKeptSpaces) return;
+  buffers->clear();
+  free_buffers_.push_back(std::move(buffers));
 }
 
 std::string_view Worker::http_date(base::TimePoint machine_now) {

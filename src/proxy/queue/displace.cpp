@@ -1,5 +1,5 @@
 // A full queue and a newcomer that has a better claim to a place than who waits last: that one gives way.
-#include "proxy/admission/gate.hpp"
+#include "proxy/admission/admission_controller.hpp"
 
 #include "weir/policy/priority.hpp"
 
@@ -27,15 +27,15 @@ std::optional<std::size_t> full_queue(const policy::Bill& bill) {
 }  // namespace
 
 // Only for bills that are whole in the table: what Redis may still say would come too late for who gave way.
-bool Gate::displace(base::TimePoint now, policy::Priority priority) {
-  auto& bill = space_.evaluation.local;
-  if (!worker_.shaper.may_displace(priority) || !space_.evaluation.remote.empty()) return false;
+bool AdmissionController::displace(base::TimePoint now, policy::Priority priority) {
+  auto& bill = buffers_.evaluation.local;
+  if (!worker_.shaper.may_displace(priority) || !buffers_.evaluation.remote.empty()) return false;
   const auto line = full_queue(bill);
   if (!line) return false;
   const auto& charge = bill.charges()[*line];
   auto& outcome = bill.outcomes()[*line];
   const Newcomer newcomer{.lane = charge.key,
-                          .client = policy::name_client(space_.request, config_.names.table),
+                          .client = policy::name_client(buffers_.request, config_.names.table),
                           .priority = priority,
                           .cost = charge.cost,
                           .most = bill.line(*line).rule->queue_per_client};
@@ -51,14 +51,14 @@ bool Gate::displace(base::TimePoint now, policy::Priority priority) {
 
 // All lines but one, all or none of them. Where none, the outcomes stay as they were. Allocates nothing, for
 // the queue's mutex is held.
-bool Gate::charge_but(std::size_t line, base::TimePoint now) {
-  auto& bill = space_.evaluation.local;
+bool AdmissionController::charge_but(std::size_t line, base::TimePoint now) {
+  auto& bill = buffers_.evaluation.local;
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges(bill.charges().begin(),
                                                                              bill.charges().end());
   charges.erase(charges.begin() + static_cast<std::ptrdiff_t>(line));
   std::array<limit::Outcome, limit::kMaxCharges> room;
   const std::span outcomes(room.data(), charges.size());
-  if (!charges.empty() && !worker_.table.charge(charges, now, outcomes, &space_.journal.charged))
+  if (!charges.empty() && !worker_.table.charge(charges, now, outcomes, &buffers_.journal.charged))
     return false;
   for (std::size_t i = 0; i < outcomes.size(); ++i) bill.outcomes()[i < line ? i : i + 1] = outcomes[i];
   return true;

@@ -37,20 +37,21 @@ std::size_t Shaper::waiting() const {
   return shared_.queue.size();
 }
 
-net::Task<Shaper::Turn> Shaper::wait(Ticket& ticket, const Departure& departure, std::uint64_t most) {
+net::Task<Shaper::QueueResult> Shaper::wait(Ticket& ticket, const Departure& departure, std::uint64_t most) {
   const auto refused = join(ticket, departure, most);
   if (refused) co_return *refused;
   co_await ticket.wake_.wait();
-  if (ticket.departed_) co_return Turn{End::Departed};
+  if (ticket.departed_) co_return QueueResult{End::Departed};
   co_return leave(ticket);
 }
 
 // Whatever is thrown here, the departure is not the caller's any more, and the ticket leaves what it joined.
-std::optional<Shaper::Turn> Shaper::join(Ticket& ticket, const Departure& departure, std::uint64_t most) {
+std::optional<Shaper::QueueResult> Shaper::join(Ticket& ticket, const Departure& departure,
+                                                std::uint64_t most) {
   const auto& lane = departure.charge.key;
   const std::lock_guard lock(shared_.mutex);
   auto& queue = shared_.queue;
-  std::optional<Turn> refused;
+  std::optional<QueueResult> refused;
   const auto crowded_until = queue.crowded_until(lane, ticket.client(), most);
   if (!crowded_until) {
     try {
@@ -62,7 +63,7 @@ std::optional<Shaper::Turn> Shaper::join(Ticket& ticket, const Departure& depart
     ticket.joined_ = true;
     queue.evict_overtaken(lane);
   } else {
-    refused = Turn{End::Crowded, until(*crowded_until)};
+    refused = QueueResult{End::Crowded, until(*crowded_until)};
     offer(departure);
   }
   settle(lane);
@@ -74,7 +75,7 @@ base::Duration Shaper::until(base::TimePoint at) const {
 }
 
 // Of its own will, or because it was evicted: which of the two came first is told apart under the lock.
-Shaper::Turn Shaper::leave(Ticket& ticket) {
+Shaper::QueueResult Shaper::leave(Ticket& ticket) {
   const std::lock_guard lock(shared_.mutex);
   ticket.joined_ = false;
   if (ticket.waits()) {

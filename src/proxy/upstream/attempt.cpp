@@ -2,10 +2,10 @@
 #include "proxy/upstream/attempt.hpp"
 
 #include "proxy/client/session.hpp"
-#include "proxy/exchange/in_hand.hpp"
+#include "proxy/exchange/scoped_cancel_target.hpp"
 #include "proxy/upstream/upload.hpp"
 
-#include "weir/http/preamble.hpp"
+#include "weir/http/proxy_header.hpp"
 #include "weir/net/signal.hpp"
 #include "weir/policy/claims.hpp"
 
@@ -28,15 +28,15 @@ bool is_idempotent(std::string_view method) noexcept {
 bool Exchange::repeatable(const Attempt& attempt) const noexcept {
   const auto& body = *request_body_;
   const bool untouched = body.received() == 0 && !body.complete();
-  return (attempt.whole || untouched) && is_idempotent(space_->head.method);
+  return (attempt.whole || untouched) && is_idempotent(buffers_->head.method);
 }
 
 void Exchange::begin_attempts(upstream::Pool& pool, Attempt& attempt) {
   const auto& settings = pool.settings();
   if (settings.timeouts.total != base::kForever) attempt.deadline = latest_ + settings.timeouts.total;
-  if (policy::needs_claims(settings.hash_key, space_->request)) verify_token();
+  if (policy::needs_claims(settings.hash_key, buffers_->request)) verify_token();
   if (settings.balance == upstream::Balance::Hash)
-    attempt.word = policy::name_client(settings.hash_key, space_->request, config_.balance).lo;
+    attempt.word = policy::name_client(settings.hash_key, buffers_->request, config_.balance).lo;
   pool.retries().pay_in();
 }
 
@@ -67,7 +67,7 @@ bool Exchange::lease_server(upstream::Pool& pool, Attempt& attempt) {
 }
 
 // Servers are left and have as many requests as they may. One that got the request and failed says more.
-void Exchange::note_crowd(Attempt& attempt) {
+void Exchange::note_full_servers(Attempt& attempt) {
   if (!attempt.room_after) return;
   tallies().crowded.add();
   if (attempt.handed_over) attempt.room_after.reset();
@@ -96,12 +96,12 @@ net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
   const auto began = latest_;
   const auto patience = std::min(timeouts.connect, timeouts.connect_total - attempt.connecting);
   arm(attempt, patience);
-  session_.begin_wait_for_others();
-  std::string preamble;
-  if (pool.settings().proxy_protocol) http::append_preamble(preamble, session_.ends());
+  session_.begin_cancellable_wait();
+  std::string proxy_header;
+  if (pool.settings().proxy_protocol) http::append_proxy_header(proxy_header, session_.ends());
   std::string fault;
-  const auto ec = co_await lease_.connect(preamble, patience, fault);
-  session_.end_wait_for_others();
+  const auto ec = co_await lease_.connect(proxy_header, patience, fault);
+  session_.end_cancellable_wait();
   latest_ = worker_.clock.now();
   if (!ec) {
     tallies().connects.add();
@@ -127,14 +127,14 @@ net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
 }
 
 // Returns true if no client takes another answer. An exchange that its client has left goes on for the answer
-// of the server that has the request (Session::outlive_client), not for that of another one.
-bool Exchange::is_unwanted(const Attempt& attempt) const noexcept {
+// of the server that has the request (Session::keep_waiting_without_client), not for that of another one.
+bool Exchange::is_retryable_answer(const Attempt& attempt) const noexcept {
   return attempt.client_broken || session_.left() || session_.has_gone();
 }
 
 // A server got the request and gave no answer that can be passed on: whether another one is to have it, now
 // that its time has come.
-net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
+net::Task<bool> Exchange::prepare_retry(upstream::Pool& pool, Attempt& attempt) {
   const bool late = session_.late();
   if (attempt.oversized) {  // an answer, and the next server's would be no smaller
     tallies().oversized.add();
@@ -161,7 +161,7 @@ net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
     --attempt.servers;
     attempt.handed_over = attempt.servers != 0;
   }
-  if (is_unwanted(attempt)) co_return false;
+  if (is_retryable_answer(attempt)) co_return false;
   if (aged) {
     tallies().retries.add();
     co_return true;
@@ -172,10 +172,10 @@ net::Task<bool> Exchange::try_again(upstream::Pool& pool, Attempt& attempt) {
 }
 
 // Whether the answer's status asks for another server's, and there is one to ask.
-bool Exchange::disappoints(const upstream::Pool& pool, const Attempt& attempt) const noexcept {
-  const auto status = space_->response.status;
+bool Exchange::is_failed_answer(const upstream::Pool& pool, const Attempt& attempt) const noexcept {
+  const auto status = buffers_->response.status;
   const auto& statuses = pool.settings().retry.statuses;
-  return !statuses.empty() && repeatable(attempt) && !is_unwanted(attempt) &&
+  return !statuses.empty() && repeatable(attempt) && !is_retryable_answer(attempt) &&
          std::any_of(statuses.begin(), statuses.end(),
                      [status](const policy::StatusRange& range) {
                        return range.first <= status && status <= range.last;
@@ -199,7 +199,7 @@ net::Task<bool> Exchange::repeat(upstream::Pool& pool, Attempt& attempt) {
   lease_ = {};  // another request may have its place meanwhile
   session_.clear_late();
   if (wait > base::Duration{0}) co_await pause(wait);
-  if (is_unwanted(attempt) || session_.late()) co_return false;
+  if (is_retryable_answer(attempt) || session_.late()) co_return false;
   report_.answered = {};
   tallies().retries.add();
   co_return true;
@@ -209,10 +209,10 @@ net::Task<void> Exchange::pause(base::Duration wait) {
   net::Timer timer(worker_.executor);
   timer.expires_after(wait);
   session_.disarm();
-  session_.begin_wait_for_others();
-  const InHand in_hand(pause_, timer);
-  const auto ended = co_await net::Expiry(timer);
-  session_.end_wait_for_others();
+  session_.begin_cancellable_wait();
+  const ScopedCancelTarget cancel_target(pause_, timer);
+  const auto ended = co_await net::TimerWait(timer);
+  session_.end_cancellable_wait();
   latest_ = worker_.clock.now();
   (void)ended;  // by cancel(): who did that has said so to the session
 }
@@ -221,18 +221,18 @@ net::Task<void> Exchange::pause(base::Duration wait) {
 net::Task<Exchange::Ending> Exchange::answer_paused(base::Duration wait) {
   tallies().paused.add();
   report_.failure = "upstream_paused";
-  give_back_charge();
-  http::append_retry_after(space_->standing, http::retry_after_seconds(wait).value_or(1));
+  refund_charge();
+  http::append_retry_after(buffers_->rate_limit_headers, http::retry_after_seconds(wait).value_or(1));
   return error(429, "the upstream has too many requests; please retry later");
 }
 
 void Exchange::note_pause(upstream::Pool& pool) {
   // Whoever is told to stay away for longer may ask after an hour.
   constexpr base::Duration kLongest = std::chrono::hours{1};
-  const auto* said = http::find_field(space_->response.fields, "retry-after");
+  const auto* said = http::find_field(buffers_->response.fields, "retry-after");
   const auto wait =
       said != nullptr ? http::parse_retry_after(said->value, net::Clock::machine_now()) : std::nullopt;
-  if (wait) pool.fleet().pause_until(latest_ + std::min(*wait, kLongest));
+  if (wait) pool.server_group().pause_until(latest_ + std::min(*wait, kLongest));
 }
 
 }  // namespace weir::proxy

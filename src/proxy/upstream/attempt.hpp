@@ -3,7 +3,7 @@
 
 #include "proxy/exchange/exchange.hpp"
 
-#include "weir/proxy/pace.hpp"
+#include "weir/proxy/min_rate.hpp"
 
 namespace weir::proxy {
 
@@ -31,8 +31,8 @@ struct Exchange::Attempt {
   std::string_view what = "the upstream cannot be reached";
 };
 
-struct Exchange::Reading {
-  Pace pace;
+struct Exchange::ClientReading {
+  MinRateCheck pace;
   std::uint64_t taken = 0;   // octets that its system had, when it was waited for last
   base::Duration stalled{};  // since it took any
 };

@@ -1,5 +1,5 @@
 // The part of an exchange that speaks with an upstream.
-#include "proxy/admission/standing.hpp"
+#include "proxy/admission/rate_limit_headers.hpp"
 #include "proxy/client/session.hpp"
 #include "proxy/upstream/attempt.hpp"
 #include "proxy/upstream/upload.hpp"
@@ -36,13 +36,14 @@ void end_by_reset(net::Stream& stream) noexcept {
 
 // Writes the request for the upstream, and takes what of the body came with it.
 void Exchange::write_request(Attempt& attempt) {
-  auto& space = *space_;
+  auto& buffers = *buffers_;
   name_request();
-  if (space.head.wants_upgrade)
-    attempt.upgrade = http::protocol_to_ask(space.head, config_.routes[*report_.route].upgrades);
+  if (buffers.head.wants_upgrade)
+    attempt.upgrade = http::protocol_to_ask(buffers.head, config_.routes[*report_.route].upgrades);
   write_head(attempt, {});
-  attempt.whole = space.head.framing == http::Framing::None;
-  if (space.head.framing == http::Framing::Length && request_body_->at_hand() >= space.head.content_length)
+  attempt.whole = buffers.head.framing == http::Framing::None;
+  if (buffers.head.framing == http::Framing::Length &&
+      request_body_->at_hand() >= buffers.head.content_length)
     attempt.whole = request_body_->take(attempt.body) == BodySource::Status::Piece;
   if (attempt.whole) {
     std::string_view nothing;
@@ -52,19 +53,19 @@ void Exchange::write_request(Attempt& attempt) {
 
 // `host`: the server's, for a request that names none.
 void Exchange::write_head(const Attempt& attempt, std::string_view host) {
-  auto& space = *space_;
-  space.out.clear();
+  auto& buffers = *buffers_;
+  buffers.out.clear();
   http::write_request_head(
-      space.out, space.head,
+      buffers.out, buffers.head,
       {.peer = session_.peer == base::IpAddress() ? std::string_view() : session_.peer_text,
        .proto = session_.is_secure() ? "https" : "http",
-       .request_id = space.request_id,
-       .peer_trusted = space.request.client.peer_trusted,
+       .request_id = buffers.request_id,
+       .peer_trusted = buffers.request.client.peer_trusted,
        .told_by_forwarded = config_.client.address_field == policy::AddressField::Forwarded,
        .add_forwarded = config_.server.forwarded,
        .underscores = config_.server.underscores_in_headers,
        .trusted_fields = &config_.client.trusted_fields,
-       .whole_and_plain = gate_.settlements().want_body(),
+       .whole_and_plain = admission_.settlements().want_body(),
        .upgrade = attempt.upgrade,
        .host = host});
 }
@@ -80,11 +81,11 @@ net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
     bool answered = false;
     for (bool again = true; again;) {
       answered = false;
-      bool leased = !pool.fleet().queue().is_awaited() && lease_server(pool, attempt);
-      if (!leased) leased = co_await await_room(pool, attempt);
-      if (!leased) note_crowd(attempt);
+      bool leased = !pool.server_group().queue().is_awaited() && lease_server(pool, attempt);
+      if (!leased) leased = co_await wait_for_server(pool, attempt);
+      if (!leased) note_full_servers(attempt);
       if (!leased) break;
-      if (space_->head.authority.empty()) write_head(attempt, lease_.member().host());
+      if (buffers_->head.authority.empty()) write_head(attempt, lease_.member().host());
       bool connected = lease_.connected();
       if (connected)
         tallies().reused.add();
@@ -93,16 +94,16 @@ net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
       if (session_.left()) break;
       if (!connected) continue;
       answered = co_await exchange_heads(pool, attempt);
-      again = answered && disappoints(pool, attempt);
+      again = answered && is_failed_answer(pool, attempt);
       if (again) note_answer();
       if (upload_ && (again || !answered)) co_await end_upload();
       if (!answered)
-        again = co_await try_again(pool, attempt);
+        again = co_await prepare_retry(pool, attempt);
       else if (again)
         again = co_await repeat(pool, attempt);
       if (!lease_) answered = false;  // the answer was let go for another server's, and there is none
     }
-    if (answered && space_->response.status == 101) {
+    if (answered && buffers_->response.status == 101) {
       note_answer();
       ending = co_await tunnel(pool, attempt);
     } else if (answered)
@@ -119,7 +120,7 @@ net::Task<Exchange::Ending> Exchange::forward(upstream::Pool& pool) {
 
 // Sends the request and waits for the head of the answer.
 net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt) {
-  auto& space = *space_;
+  auto& buffers = *buffers_;
   auto& stream = lease_.stream();
   upload_.reset();  // of the attempt before, which has ended
   report_.sent = latest_;
@@ -128,19 +129,19 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
   attempt.status = 502;
   arm(attempt, pool.settings().timeouts.response);
   net::ErrorCode ec;
-  const auto sent = stream.try_write(space.out, attempt.body, ec);
+  const auto sent = stream.try_write(buffers.out, attempt.body, ec);
   // A connection that had waited may be gone: then nobody has a byte of it.
   attempt.handed_over = attempt.handed_over || sent > 0 || !ec;
-  if (attempt.handed_over) gate_.keep();
-  const bool all = attempt.whole && sent == space.out.size() + attempt.body.size();
+  if (attempt.handed_over) admission_.keep();
+  const bool all = attempt.whole && sent == buffers.out.size() + attempt.body.size();
   if (!ec && !all) start_upload(pool, attempt, sent);
   if (!ec && all && !repeatable(attempt)) release_body();
   // A server that closes its end early, or takes no more, may have answered before; so even now the answer is
   // read.
-  const bool reads_on = gate_.needs_answer(pool.settings().timeouts.abandoned);
-  session_.outlive_client(reads_on);
-  session_.begin_wait_for_others();
-  space.answer.release();
+  const bool reads_on = admission_.needs_answer(pool.settings().timeouts.abandoned);
+  session_.keep_waiting_without_client(reads_on);
+  session_.begin_cancellable_wait();
+  buffers.answer.release();
   std::size_t searched = 0;
   unsigned pieces = 0;
   auto state = look_at_answer(attempt, searched);
@@ -155,16 +156,16 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
       co_await net::Pause(worker_.executor);  // there is no end to how many may come
       if (session_.late() || session_.left()) ec = net::asio::error::operation_aborted;
     } else {
-      char* at = space.answer.space();
-      const auto count = stream.try_read(at, space.answer.room(), ec);
-      space.answer.received(count);
+      char* at = buffers.answer.space();
+      const auto count = stream.try_read(at, buffers.answer.room(), ec);
+      buffers.answer.received(count);
       if (ec == net::asio::error::would_block) ec = co_await stream.wait_readable();
       if (!ec && ++pieces % Relay::kPiecesInTurn == 0) {
         co_await net::Pause(worker_.executor);
         if (session_.late() || session_.left()) ec = net::asio::error::operation_aborted;
       }
     }
-    if (ec && word_is_overdue()) {
+    if (ec && continue_is_overdue()) {
       const bool prompted = co_await prompt_client(attempt);
       if (prompted) ec = {};
     }
@@ -172,16 +173,16 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
     if (ec) break;
     state = look_at_answer(attempt, searched);
   }
-  session_.end_wait_for_others();
-  session_.outlive_client(false);
+  session_.end_cancellable_wait();
+  session_.keep_waiting_without_client(false);
   if (state != HeadState::Whole) latest_ = worker_.clock.now();
   co_return state == HeadState::Whole;
 }
 
 // Reads the answer's head where it is whole; `searched`: where its end was looked for already.
 Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& searched) {
-  auto& space = *space_;
-  auto& answer = space.answer;
+  auto& buffers = *buffers_;
+  auto& answer = buffers.answer;
   const auto most = config_.server.max_head;
   const auto come = answer.unread().size();
   const auto size = http::find_answer_head_end(answer.unread(), searched);
@@ -202,23 +203,23 @@ Exchange::HeadState Exchange::look_at_answer(Attempt& attempt, std::size_t& sear
   if (size == 0)  // the upload may have failed before there was a wait to be ended
     return body_failed() ? HeadState::Faulty : HeadState::Missing;
   answer.make_room_behind(size);
-  const bool to_head = space.head.method == "HEAD";
-  const auto fault = http::parse_response_head(answer.unread().substr(0, size), to_head, space.response);
+  const bool to_head = buffers.head.method == "HEAD";
+  const auto fault = http::parse_response_head(answer.unread().substr(0, size), to_head, buffers.response);
   if (fault) {
     attempt.oversized = fault->status == 431;
     attempt.what = fault->what;
   }
-  if (fault || (space.response.status == 101 && !may_switch(attempt))) return HeadState::Faulty;
-  if (space.response.status < 200 && space.response.status != 101) {
+  if (fault || (buffers.response.status == 101 && !may_upgrade(attempt))) return HeadState::Faulty;
+  if (buffers.response.status < 200 && buffers.response.status != 101) {
     answer.use(size);
     return HeadState::Interim;
   }
   answer.use_and_pin(size);
-  if (begins_badly(space.response, answer.unread())) {  // nobody has a byte of it: it may come from another
+  if (begins_badly(buffers.response, answer.unread())) {  // nobody has a byte of it: it may come from another
     attempt.what = "the upstream's answer is malformed";
     return HeadState::Faulty;
   }
-  report_.server_status = space.response.status;
+  report_.server_status = buffers.response.status;
   latest_ = report_.answered = worker_.clock.now();
   return HeadState::Whole;
 }
@@ -235,7 +236,7 @@ void Exchange::note_lasting_answer(const upstream::Pool& pool) noexcept {
 
 // The connection ended, or the wait did, before the head of an answer was whole.
 void Exchange::note_silence(Attempt& attempt) {
-  const bool nothing_came = space_->answer.empty() && !attempt.heard;
+  const bool nothing_came = buffers_->answer.empty() && !attempt.heard;
   attempt.silent = nothing_came;
   attempt.status = session_.late() ? 504 : 502;
   attempt.what = session_.late() ? "the upstream did not answer in time"
@@ -244,20 +245,20 @@ void Exchange::note_silence(Attempt& attempt) {
 }
 
 net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt& attempt) {
-  auto& space = *space_;
+  auto& buffers = *buffers_;
   const bool request_sent = is_request_sent();
   if (request_sent) release_body();  // no other server is asked after this
-  const auto form = http::response_form(space.head, space.response,
-                                        space.head.keep_alive && !session_.is_leaving() && request_sent);
-  if (space.response.status == 429 && config_.routes[*report_.route].honor_retry_after) note_pause(pool);
-  if (gate_.settlements().due()) settle(space.response.status, &space.response);
-  space.out.clear();
-  keep_stricter(space.response.fields, space.standing);
-  http::write_response_head(space.out, space.response, form, space.standing, date());
-  report_.status = space.response.status;
-  BodySource body(lease_.stream(), space.answer, space.response.framing, space.response.content_length,
+  const auto form = http::response_form(buffers.head, buffers.response,
+                                        buffers.head.keep_alive && !session_.is_leaving() && request_sent);
+  if (buffers.response.status == 429 && config_.routes[*report_.route].honor_retry_after) note_pause(pool);
+  if (admission_.settlements().due()) settle(buffers.response.status, &buffers.response);
+  buffers.out.clear();
+  keep_stricter(buffers.response.fields, buffers.rate_limit_headers);
+  http::write_response_head(buffers.out, buffers.response, form, buffers.rate_limit_headers, date());
+  report_.status = buffers.response.status;
+  BodySource body(lease_.stream(), buffers.answer, buffers.response.framing, buffers.response.content_length,
                   BodySource::kUnbounded, http::ChunkDecoder::Sender::Server);
-  Relay relay(body, session_.client, form.framing, space.out, gate_.settlements().watch());
+  Relay relay(body, session_.client, form.framing, buffers.out, admission_.settlements().watch());
   auto need = relay.advance();
   if (need == Relay::Need::Bytes || need == Relay::Need::Room) need = co_await relay_rest(pool, relay, need);
   worker_.counters.bytes_out.add(relay.sent());
@@ -266,20 +267,20 @@ net::Task<Exchange::Ending> Exchange::relay_answer(upstream::Pool& pool, Attempt
     const bool until_close = form.framing == http::Framing::UntilClose;
     const bool abandoned =
         session_.left() || need == Relay::Need::SinkBroken || (need == Relay::Need::Room && !body_failed());
-    const auto ending = co_await break_off(attempt, relay, need, until_close);
-    if (abandoned && is_request_sent()) co_await read_on(pool, body);
+    const auto ending = co_await abort_answer(attempt, relay, need, until_close);
+    if (abandoned && is_request_sent()) co_await drain_answer(pool, body);
     co_return ending;
   }
   note_answer();
-  const bool in_step = space.response.keep_alive && space.answer.empty() && request_sent &&
-                       space.response.framing != http::Framing::UntilClose;
+  const bool in_step = buffers.response.keep_alive && buffers.answer.empty() && request_sent &&
+                       buffers.response.framing != http::Framing::UntilClose;
   if (in_step) lease_.keep();
   co_return form.keep_alive ? Ending::KeepAlive : Ending::Linger;
 }
 
 // The answer did not reach the client whole: `need` says why. `until_close`: its end would look like one.
-net::Task<Exchange::Ending> Exchange::break_off(Attempt& attempt, const Relay& relay, Relay::Need need,
-                                                bool until_close) {
+net::Task<Exchange::Ending> Exchange::abort_answer(Attempt& attempt, const Relay& relay, Relay::Need need,
+                                                   bool until_close) {
   if (need == Relay::Need::SinkBroken || need == Relay::Need::Room) note_answer();  // so far it was well
   const bool gone = need == Relay::Need::SinkBroken || session_.left();
   if (gone || (need == Relay::Need::Room && !body_failed())) {
@@ -308,7 +309,7 @@ net::Task<Exchange::Ending> Exchange::break_off(Attempt& attempt, const Relay& r
 
 // Whether a client that was waited for takes its answer, and fast enough. The kernel says that there is room
 // only once much of its buffer has gone, so what counts is what was acknowledged meanwhile.
-bool Exchange::keeps_reading(Reading& reading, base::Duration waited, std::uint64_t sent,
+bool Exchange::keeps_reading(ClientReading& reading, base::Duration waited, std::uint64_t sent,
                              const net::ErrorCode& ec) {
   const auto unread = session_.client.unacknowledged();
   const auto taken = sent > unread ? sent - unread : 0;
@@ -326,9 +327,9 @@ bool Exchange::keeps_reading(Reading& reading, base::Duration waited, std::uint6
 // Moves what could not be moved at once; what was needed when it ended.
 net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, Relay::Need need) {
   const auto& server = config_.server;
-  Reading client{.pace = Pace(server.least_rate)};
+  ClientReading client{.pace = MinRateCheck(server.min_rate)};
   const auto look =
-      client.pace.counts() ? std::min(server.least_rate.grace, server.write_timeout) : server.write_timeout;
+      client.pace.counts() ? std::min(server.min_rate.grace, server.write_timeout) : server.write_timeout;
   for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
     const bool reading = need == Relay::Need::Bytes;
     if (pieces % Relay::kPiecesInTurn == 0) {
@@ -338,13 +339,13 @@ net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, 
     if (lease_.member().suspect()) note_lasting_answer(pool);
     if (body_failed()) break;  // it may have failed before there was a wait to be ended
     session_.arm(reading ? pool.settings().timeouts.response : look);
-    if (reading) session_.begin_wait_for_others();
+    if (reading) session_.begin_cancellable_wait();
     client_stalls_ = !reading;
     const auto since = reading ? base::TimePoint{} : worker_.clock.now();
     const auto ec = co_await relay.wait(need);
     latest_ = worker_.clock.now();
     client_stalls_ = false;
-    session_.end_wait_for_others();
+    session_.end_cancellable_wait();
     const bool on = reading ? !ec : keeps_reading(client, latest_ - since, relay.sent(), ec);
     if (!on) break;
     need = relay.advance();
@@ -353,11 +354,11 @@ net::Task<Relay::Need> Exchange::relay_rest(upstream::Pool& pool, Relay& relay, 
 }
 
 // No server has the request.
-void Exchange::give_back_charge() {
-  gate_.refund();
+void Exchange::refund_charge() {
+  admission_.refund();
   // It tells of a charge that was given back; what is held stays so until the exchange ends.
   if (report_.decision.limiter != nullptr && !limit::holds(*report_.decision.limiter))
-    space_->standing.clear();
+    buffers_->rate_limit_headers.clear();
 }
 
 // No server answers, or there is no client to answer: says so, and gives back what was charged if no server
@@ -365,8 +366,8 @@ void Exchange::give_back_charge() {
 net::Task<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
   if (upload_) co_await end_upload();
   lease_ = {};
-  if (!attempt.handed_over) give_back_charge();
-  if (is_unwanted(attempt)) {
+  if (!attempt.handed_over) refund_charge();
+  if (is_retryable_answer(attempt)) {
     report_.failure = "client_left";
     worker_.counters.client_errors(observe::ClientError::Left).add();
     co_return attempt.client_broken ? Ending::Abort : Ending::Close;
@@ -380,7 +381,8 @@ net::Task<Exchange::Ending> Exchange::give_up(Attempt& attempt) {
   if (body_failed()) co_return co_await refuse_body(upload_->fault);
   if (attempt.room_after) {
     report_.failure = "upstream_crowded";
-    http::append_retry_after(space_->standing, http::retry_after_seconds(*attempt.room_after).value_or(1));
+    http::append_retry_after(buffers_->rate_limit_headers,
+                             http::retry_after_seconds(*attempt.room_after).value_or(1));
   }
   co_return co_await error(attempt.status, attempt.what);
 }

@@ -130,10 +130,10 @@ bool Tunnel::pass(Way& way, const FrameScanner::Piece& piece) {
   }
   const bool counts = piece.kind == Kind::Message || piece.kind == Kind::Ping || piece.kind == Kind::Pong;
   if (&way != &up_ || !counts) return true;
-  const auto ruling = limits_->ask();
-  if (ruling.admitted) return true;
-  if (ruling.closes) refusal_ = http::kPolicyViolation;
-  wait_ = ruling.wait;
+  const auto verdict = limits_->ask();
+  if (verdict.admitted) return true;
+  if (verdict.closes) refusal_ = http::kPolicyViolation;
+  wait_ = verdict.wait;
   way.held = piece.size;
   return false;
 }
@@ -145,16 +145,16 @@ net::Task<void> Tunnel::hold(Way& way) {
   pause_.expires_after(wait_);
   session_.end_at_half_close(
       true);  // else a message that waits for a day keeps the tunnel of a client that left
-  session_.begin_wait_for_others();
-  const auto ended = co_await net::Expiry(pause_);
-  session_.end_wait_for_others();
+  session_.begin_cancellable_wait();
+  const auto ended = co_await net::TimerWait(pause_);
+  session_.end_cancellable_wait();
   session_.end_at_half_close(false);
   way.stuck = false;
   if (ended || session_.late() || session_.left()) co_return stop(broken(way, true));
-  const auto ruling = limits_->ask();
-  wait_ = ruling.wait;
-  if (ruling.closes) refusal_ = http::kPolicyViolation;
-  if (!ruling.admitted) co_return;
+  const auto verdict = limits_->ask();
+  wait_ = verdict.wait;
+  if (verdict.closes) refusal_ = http::kPolicyViolation;
+  if (!verdict.admitted) co_return;
   way.ready = std::exchange(way.held, 0);
 }
 

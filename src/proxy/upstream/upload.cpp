@@ -45,7 +45,7 @@ net::Task<Exchange::Ending> Exchange::refuse_body(unsigned status) {
 
 // `sent`: octets of the head, and of a body that is at hand, that the server has taken already.
 void Exchange::start_upload(const upstream::Pool& pool, Attempt& attempt, std::size_t sent) {
-  const std::string_view head = space_->out;
+  const std::string_view head = buffers_->out;
   const auto of_head = std::min(sent, head.size());
   auto begun = std::make_unique<Upload>(worker_.executor);
   begun->response = pool.settings().timeouts.response;
@@ -70,14 +70,14 @@ void Exchange::start_upload(const upstream::Pool& pool, Attempt& attempt, std::s
 
 net::Task<void> Exchange::upload(Attempt& attempt) {
   auto& state = *upload_;
-  Relay relay(*request_body_, lease_.stream(), space_->head.framing, state.out);
+  Relay relay(*request_body_, lease_.stream(), buffers_->head.framing, state.out);
   relay.goes_on();
-  Pace pace(config_.server.least_rate);
+  MinRateCheck pace(config_.server.min_rate);
   auto need = relay.advance();
   state.began = latest_;
   const auto& body = *request_body_;
   state.expectant =
-      space_->head.expects_continue && body.received() + body.at_hand() == 0 && !body.complete();
+      buffers_->head.expects_continue && body.received() + body.at_hand() == 0 && !body.complete();
   bool word_awaited = !state.expectant;
   for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
     const bool reading = need == Relay::Need::Bytes;
@@ -87,7 +87,7 @@ net::Task<void> Exchange::upload(Attempt& attempt) {
         co_return;
     }
     if (reading && !attempt.whole) release_body();  // all that was at hand was sent
-    if (reading && !std::exchange(word_awaited, true)) await_word(attempt);
+    if (reading && !std::exchange(word_awaited, true)) await_continue(attempt);
     await_more(attempt, reading);
     const auto ec = co_await relay.wait(need);
     if (state.stop) co_return;
@@ -120,7 +120,7 @@ net::Task<void> Exchange::upload(Attempt& attempt) {
 // the client's.
 void Exchange::await_more(Attempt& attempt, bool reading) noexcept {
   auto& state = *upload_;
-  const bool counts = reading && !state.expectant && config_.server.least_rate.octets_per_second != 0;
+  const bool counts = reading && !state.expectant && config_.server.min_rate.octets_per_second != 0;
   state.since = counts ? worker_.clock.now() : base::TimePoint{};
   if (client_stalls_ || state.expectant) return;
   if (attempt.whole && report_.answered == base::TimePoint{}) {
@@ -137,44 +137,44 @@ void Exchange::arm_since_head(Attempt& attempt, base::Duration time) noexcept {
   arm(attempt, std::max(time - (latest_ - report_.sent), base::Duration{0}));
 }
 
-void Exchange::await_word(Attempt& attempt) noexcept {
+void Exchange::await_continue(Attempt& attempt) noexcept {
   auto& state = *upload_;
   if (state.word >= state.response) return;
   arm_since_head(attempt, state.word);
-  state.word_deadline = !attempt.cut_short;
+  state.continue_deadline = !attempt.cut_short;
 }
 
 // 100, 103 and their like go on to clients that know them (RFC 9110 §15.2).
 net::Task<net::ErrorCode> Exchange::relay_interim(Attempt& attempt) {
-  auto& space = *space_;
-  if (space.head.minor_version == 0) co_return net::ErrorCode{};
-  space.text.clear();
-  http::write_interim_head(space.text, space.response);
+  auto& buffers = *buffers_;
+  if (buffers.head.minor_version == 0) co_return net::ErrorCode{};
+  buffers.text.clear();
+  http::write_interim_head(buffers.text, buffers.response);
   // A client that is slow to take it is not asked for its body meanwhile.
-  const bool word_due = upload_ && std::exchange(upload_->word_deadline, false);
+  const bool word_due = upload_ && std::exchange(upload_->continue_deadline, false);
   if (word_due) {
     session_.clear_late();
     arm_since_head(attempt, upload_->response);
   }
-  const auto ec = co_await session_.client.write(space.text);
+  const auto ec = co_await session_.client.write(buffers.text);
   if (ec) co_return ec;
-  if (space.response.status == 100)
+  if (buffers.response.status == 100)
     begin_body(attempt);
   else if (word_due && upload_->expectant)
-    await_word(attempt);
+    await_continue(attempt);
   co_return ec;
 }
 
 // Whether it was for the server's word alone that time has run out, and not for its answer.
-bool Exchange::word_is_overdue() const noexcept {
-  return upload_ && upload_->word_deadline && session_.late() && !session_.left() && !worker_.hard_stop &&
+bool Exchange::continue_is_overdue() const noexcept {
+  return upload_ && upload_->continue_deadline && session_.late() && !session_.left() && !worker_.hard_stop &&
          !body_failed();
 }
 
 // No client need wait for ever, nor is a server to blame that does not know of this word: the client is asked
 // for its body, unless that has just begun to come.
 net::Task<bool> Exchange::prompt_client(Attempt& attempt) {
-  upload_->word_deadline = false;
+  upload_->continue_deadline = false;
   session_.clear_late();
   if (!upload_->expectant) co_return true;
   tallies().prompted.add();
@@ -187,10 +187,11 @@ net::Task<bool> Exchange::prompt_client(Attempt& attempt) {
 
 // The client sends its body from now on: it was told to, or does not wait for that.
 void Exchange::begin_body(Attempt& attempt) noexcept {
-  space_->head.expects_continue = false;
+  buffers_->head.expects_continue = false;
   if (!upload_ || !upload_->expectant) return;
   upload_->expectant = false;
-  if (!session_.late()) upload_->word_deadline = false;  // else it ended the waits, and prompt_client says so
+  if (!session_.late())
+    upload_->continue_deadline = false;  // else it ended the waits, and prompt_client says so
   upload_->began = worker_.clock.now();
   await_more(attempt, true);
 }

@@ -19,13 +19,13 @@ struct Exchange::Upload {
   base::Duration response{};  // that the server has for an answer, and for each wait until it takes more
   base::Duration word{};      // that it has to say that it wants the body
   bool done = false;
-  bool sent = false;           // all of the body went to the server
-  bool stop = false;           // the answer is over: send no more
-  bool expectant = false;      // the client waits for the server's word (100) before it sends any of its body
-  bool word_deadline = false;  // and the session's deadline is that of this word
-  bool slow = false;           // it sent slower than min_rate
-  base::TimePoint began{};     // it sends since
-  base::TimePoint since{};     // it is waited for, where its pace counts; else the epoch
+  bool sent = false;       // all of the body went to the server
+  bool stop = false;       // the answer is over: send no more
+  bool expectant = false;  // the client waits for the server's word (100) before it sends any of its body
+  bool continue_deadline = false;  // and the session's deadline is that of this word
+  bool slow = false;               // it sent slower than min_rate
+  base::TimePoint began{};         // it sends since
+  base::TimePoint since{};         // it is waited for, where its pace counts; else the epoch
   // Why the body did not come whole, as the answer to give; 0: it did, or the upstream took no more.
   unsigned fault = 0;
 };

@@ -4,7 +4,7 @@
 #include "redis/connection/classify.hpp"
 #include "redis/connection/command.hpp"
 #include "redis/connection/greeting.hpp"
-#include "redis/connection/run_ended.hpp"
+#include "redis/connection/log_coroutine_end.hpp"
 #include "redis/scripts/bill.hpp"
 
 #include <algorithm>
@@ -36,18 +36,19 @@ Store::Cluster::Cluster(net::Executor executor, const RedisSettings& settings, S
       tuning_(tuning),
       refunds_(refunds != nullptr ? *refunds : own_refunds_),
       denied_(refunds_),
-      holding_(std::make_shared<Holding>(executor, settings.lease_time, static_cast<Teller&>(*this), stats_)),
-      common_{*this, stats_, denied_, *holding_},
+      permit_renewer_(std::make_shared<PermitRenewer>(executor, settings.lease_time,
+                                                      static_cast<RefundSink&>(*this), stats_)),
+      common_{*this, stats_, denied_, *permit_renewer_},
       asked_(executor, kPatience, settings.tls ? std::make_shared<TlsClient>(*settings.tls) : nullptr),
       timer_(executor) {}
 
 void Store::Cluster::start() {
-  asio::co_spawn(executor_, watch(shared_from_this()), RunEnded{log_, "the cluster's"});
+  asio::co_spawn(executor_, watch(shared_from_this()), LogCoroutineEnd{log_, "the cluster's"});
 }
 
 void Store::Cluster::stop() {
   if (stopped_) return;
-  holding_->give_up();
+  permit_renewer_->give_up();
   stopped_ = true;
   state_.store(StoreState::Down, std::memory_order_relaxed);
   for (const auto& session : sessions_) session->stop();
@@ -115,11 +116,11 @@ net::Awaitable<void> Store::Cluster::read_map() {
   if (ec) last_error_ = why;
   tell_state();
   if (!ec) {
-    (void)complaint_.settle();
+    (void)log_throttle_.settle();
     co_return;
   }
   const auto line = "redis: no node of the cluster says who keeps what: " + why;
-  if (log_ && complaint_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
+  if (log_ && log_throttle_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
 }
 
 net::Awaitable<net::ErrorCode> Store::Cluster::ask(const base::Endpoint& node, std::string& why) {
@@ -205,9 +206,9 @@ Store::Session* Store::Cluster::follow(const Redirection& redirection) {
   return session.get();
 }
 
-limit::Place Store::Cluster::place_at(const Session& session) const noexcept {
+limit::SlotHash Store::Cluster::slot_hash_at(const Session& session) const noexcept {
   for (unsigned i = 0; i <= 0xffff; ++i) {
-    const auto place = static_cast<limit::Place>(i);
+    const auto place = static_cast<limit::SlotHash>(i);
     if (owner(slot_of(place)) == &session) return place;
   }
   return 0;
@@ -240,7 +241,7 @@ void Store::Cluster::tell_state() {
 void Store::Cluster::changed(const Session& session) {
   tell_state();
   if (session.state() == StoreState::Up) {
-    holding_->renew();  // the node may have lost its permits
+    permit_renewer_->renew();  // the node may have lost its permits
   } else {
     last_error_ = session.address().to_string() + ": " + session.last_error();
     denied_.forget_all();

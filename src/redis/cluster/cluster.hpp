@@ -10,10 +10,10 @@
 #pragma once
 
 #include "redis/cluster/cluster_slots.hpp"
-#include "redis/connection/complaint.hpp"
-#include "redis/connection/conversation.hpp"
+#include "redis/connection/log_throttle.hpp"
+#include "redis/connection/request_reply.hpp"
 #include "redis/connection/session.hpp"
-#include "redis/store/holding.hpp"
+#include "redis/store/permit_renewer.hpp"
 
 #include "weir/redis/store.hpp"
 
@@ -43,8 +43,8 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   void refund(std::span<const Refund> refunds) override;
   [[nodiscard]] bool forget(const limit::Charge& charge) override;
   [[nodiscard]] bool is_quiet() const noexcept override;
-  void hold(const limit::Charge& charge) override { holding_->hold(charge); }
-  void release(const limit::Charge& charge) override { holding_->release(charge); }
+  void hold(const limit::Charge& charge) override { permit_renewer_->hold(charge); }
+  void release(const limit::Charge& charge) override { permit_renewer_->release(charge); }
   [[nodiscard]] base::TimePoint server_time(const limit::Key& key,
                                             Pipeline::Time now) const noexcept override;
   [[nodiscard]] StoreState state() const noexcept override { return state_.load(std::memory_order_relaxed); }
@@ -60,7 +60,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   // Must be called when a session comes up or goes down.
   void changed(const Session& session);
   // Returns a place in a slot that the session's node keeps, if it keeps any.
-  [[nodiscard]] limit::Place place_at(const Session& session) const noexcept;
+  [[nodiscard]] limit::SlotHash slot_hash_at(const Session& session) const noexcept;
 
  private:
   class Parts;
@@ -97,7 +97,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   LastRefunds& refunds_;
   StoreStats stats_;
   DenyCache denied_;
-  std::shared_ptr<Holding> holding_;  // shared with its pending timer
+  std::shared_ptr<PermitRenewer> permit_renewer_;  // shared with its pending timer
   Common common_;
 
   std::optional<SlotMap> map_;
@@ -105,10 +105,10 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   std::vector<std::shared_ptr<Session>> sessions_;   // all sessions in use
   std::atomic<StoreState> state_{StoreState::Down};
   std::string last_error_;
-  Complaint complaint_;
+  LogThrottle log_throttle_;
   bool stopped_ = false;
 
-  Conversation asked_;
+  RequestReply asked_;
   net::Timer timer_;      // paces the requests for the map
   bool wanted_ = false;   // the map may have changed
   bool resting_ = false;  // timer_ is set for the long rest until `wanted_`

@@ -36,7 +36,7 @@ class Store::Cluster::Parts {
 
   Parts(Charges charges, Outcomes outcomes)
       : bill_(charges), told_(outcomes), left_(limit::all_lines(charges.size())) {
-    for (std::size_t i = 0; i < charges.size(); ++i) slots_[i] = slot_of(limit::place_of(charges[i].key));
+    for (std::size_t i = 0; i < charges.size(); ++i) slots_[i] = slot_of(limit::slot_hash_of(charges[i].key));
   }
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
@@ -162,7 +162,7 @@ unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
   unsigned sent = 0;
   for (Call& call : parts.calls()) {
     call.deadline = deadline;
-    call.permit = holding_->next_permit();
+    call.permit = permit_renewer_->next_permit();
     Session* session = owner(call.slot);
     call.error = StoreError::Overloaded;
     try {
@@ -183,7 +183,7 @@ void Store::Cluster::give_back(const Parts& parts) {
   std::size_t n = 0;
   parts.each_charged([&](const Refund& line) {
     if (limit::holds(*line.charge.limiter))
-      holding_->release(line.charge);
+      permit_renewer_->release(line.charge);
     else
       lines[n++] = line;
   });
@@ -197,9 +197,9 @@ void Store::Cluster::give_back(const Parts& parts) {
 // Line by line, because lines of another slot need not be known. Retry-After then comes from the known lines.
 std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes outcomes) noexcept {
   const auto now = std::chrono::steady_clock::now();
-  const auto slot = slot_of(limit::place_of(charges.front().key));
+  const auto slot = slot_of(limit::slot_hash_of(charges.front().key));
   const bool one_slot = std::all_of(charges.begin(), charges.end(), [&](const limit::Charge& charge) {
-    return slot_of(limit::place_of(charge.key)) == slot;
+    return slot_of(limit::slot_hash_of(charge.key)) == slot;
   });
   if (one_slot) return denied_.refuses(charges, outcomes, now);
   const bool waits_or_holds = std::any_of(charges.begin(), charges.end(), [](const limit::Charge& charge) {
@@ -220,7 +220,7 @@ std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes
 void Store::Cluster::refund(std::span<const Refund> refunds) {
   for (; !refunds.empty(); refunds = refunds.subspan(1)) {
     const auto line = refunds.first(1);
-    if (Session* session = owner(slot_of(limit::place_of(line.front().charge.key)))) {
+    if (Session* session = owner(slot_of(limit::slot_hash_of(line.front().charge.key)))) {
       session->refund(line);
     } else {
       count(stats_.refunds);
@@ -236,7 +236,7 @@ bool Store::Cluster::is_quiet() const noexcept {
 
 net::ErrorCode Store::Cluster::begin(Call& call) {
   count(stats_.calls);
-  call.slot = slot_of(limit::place_of(call.charges.front().key));
+  call.slot = slot_of(limit::slot_hash_of(call.charges.front().key));
   call.deadline = std::chrono::steady_clock::now() + settings_.timeout;
   Session* session = owner(call.slot);
   const auto refused = stopped_             ? net::ErrorCode(StoreError::Stopped)
@@ -247,12 +247,13 @@ net::ErrorCode Store::Cluster::begin(Call& call) {
 }
 
 bool Store::Cluster::forget(const limit::Charge& charge) {
-  Session* session = owner(slot_of(limit::place_of(charge.key)));
+  Session* session = owner(slot_of(limit::slot_hash_of(charge.key)));
   return session != nullptr && session->forget(charge);
 }
 
 base::TimePoint Store::Cluster::server_time(const limit::Key& key, Pipeline::Time now) const noexcept {
-  if (const Session* session = owner(slot_of(limit::place_of(key)))) return session->server_time(key, now);
+  if (const Session* session = owner(slot_of(limit::slot_hash_of(key))))
+    return session->server_time(key, now);
   return std::chrono::time_point_cast<base::Duration>(std::chrono::system_clock::now());
 }
 

@@ -3,12 +3,12 @@
 
 #include "redis/connection/pipeline.hpp"
 #include "redis/connection/reason.hpp"
-#include "redis/store/holding.hpp"
+#include "redis/store/permit_renewer.hpp"
 
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
-#include "weir/limit/place.hpp"
+#include "weir/limit/slot_hash.hpp"
 #include "weir/net/task.hpp"
 #include "weir/redis/store.hpp"
 
@@ -18,7 +18,7 @@
 namespace weir::redis {
 
 // Belongs to the worker. Functions that Store has too are documented there.
-class Store::Backend : public Teller {
+class Store::Backend : public RefundSink {
  public:
   virtual ~Backend() = default;
 

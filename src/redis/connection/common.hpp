@@ -6,13 +6,13 @@
 namespace weir::redis {
 
 class DenyCache;
-class Holding;
+class PermitRenewer;
 
 struct Store::Common {
   Cluster& cluster;
   StoreStats& stats;
   DenyCache& denied;
-  Holding& holding;
+  PermitRenewer& permit_renewer;
 };
 
 }  // namespace weir::redis

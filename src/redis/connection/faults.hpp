@@ -5,7 +5,7 @@
 // Pure. Belongs to a session.
 #pragma once
 
-#include "redis/scripts/line.hpp"
+#include "redis/scripts/line_numbers.hpp"
 
 #include <chrono>
 #include <cstdint>

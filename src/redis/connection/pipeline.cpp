@@ -9,7 +9,7 @@ namespace weir::redis {
 namespace {
 
 Slot slot_of_line(const Refund& line) noexcept {
-  return slot_of(limit::place_of(line.charge.key));
+  return slot_of(limit::slot_hash_of(line.charge.key));
 }
 
 }  // namespace

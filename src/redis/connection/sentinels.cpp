@@ -97,7 +97,7 @@ void Sentinels::doubt() noexcept {
   if (std::exchange(on_its_word_, false)) first_ = (first_ + 1) % settings_.addresses.size();
 }
 
-net::Awaitable<net::ErrorCode> Sentinels::greet(Conversation& with, const base::Endpoint& sentinel) {
+net::Awaitable<net::ErrorCode> Sentinels::greet(RequestReply& with, const base::Endpoint& sentinel) {
   net::ErrorCode ec = co_await with.open(sentinel);
   if (ec || hello_.empty()) co_return ec;
   ec = co_await with.ask(hello_);

@@ -5,7 +5,7 @@
 // server cannot be reached or does not have the master's role, and the next Sentinel is asked.
 #pragma once
 
-#include "redis/connection/conversation.hpp"
+#include "redis/connection/request_reply.hpp"
 #include "redis/connection/resp.hpp"
 
 #include "weir/base/endpoint.hpp"
@@ -53,7 +53,7 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
 
  private:
   static net::Awaitable<void> watch(std::shared_ptr<Sentinels> self);
-  [[nodiscard]] net::Awaitable<net::ErrorCode> greet(Conversation& with, const base::Endpoint& sentinel);
+  [[nodiscard]] net::Awaitable<net::ErrorCode> greet(RequestReply& with, const base::Endpoint& sentinel);
   [[nodiscard]] net::Awaitable<net::ErrorCode> ask_one(const base::Endpoint& sentinel,
                                                        base::Endpoint& master);
   [[nodiscard]] net::Awaitable<net::ErrorCode> listen(const base::Endpoint& sentinel);
@@ -70,8 +70,8 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   std::size_t listened_ = 0;   // the Sentinel that watch() listens to
   base::Endpoint last_heard_;  // the master it reported last; port 0: none yet
   std::string why_;
-  Conversation asked_;
-  Conversation heard_;
+  RequestReply asked_;
+  RequestReply heard_;
   net::Timer pause_;
   std::function<void()> moved_;
   bool cancelled_ = false;  // the current locate() was cancelled

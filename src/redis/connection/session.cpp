@@ -4,7 +4,7 @@
 #include "redis/cluster/cluster.hpp"
 #include "redis/connection/classify.hpp"
 #include "redis/connection/greeting.hpp"
-#include "redis/connection/run_ended.hpp"
+#include "redis/connection/log_coroutine_end.hpp"
 
 #include "weir/base/units.hpp"
 
@@ -49,10 +49,11 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
       denied_(common != nullptr ? common->denied : *own_denied_),
       pipeline_(tuning.max_pending, patience_of(settings), settings.timeout),
       deadline_timer_(executor),
-      own_holding_(common != nullptr ? nullptr
-                                     : std::make_shared<Holding>(executor, settings.lease_time,
-                                                                 static_cast<Teller&>(*this), stats_)),
-      holding_(common != nullptr ? common->holding : *own_holding_) {
+      own_permit_renewer_(common != nullptr
+                              ? nullptr
+                              : std::make_shared<PermitRenewer>(executor, settings.lease_time,
+                                                                static_cast<RefundSink&>(*this), stats_)),
+      permit_renewer_(common != nullptr ? common->permit_renewer : *own_permit_renewer_) {
   if (settings_.topology == Topology::Sentinel) {
     // So that one attempt has time for all Sentinels and for the master.
     const auto patience =
@@ -67,17 +68,17 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
 
 void Store::Session::start() {
   if (stopped_) return;
-  asio::co_spawn(executor_, run(shared_from_this()), RunEnded{log_, "the connection's"});
+  asio::co_spawn(executor_, run(shared_from_this()), LogCoroutineEnd{log_, "the connection's"});
   if (!sentinels_) return;
   const auto moved = [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->move_on();
+    if (const auto self = weak.lock()) self->hand_off();
   };
-  sentinels_->follow(moved, RunEnded{log_, "the Sentinels'"});
+  sentinels_->follow(moved, LogCoroutineEnd{log_, "the Sentinels'"});
 }
 
 void Store::Session::stop() {
   if (std::exchange(stopped_, true)) return;
-  if (own_holding_) own_holding_->give_up();
+  if (own_permit_renewer_) own_permit_renewer_->give_up();
   flush();  // sends the last refunds and settlements
   state_.store(StoreState::Down, std::memory_order_relaxed);
   refusal_ = StoreError::Stopped;
@@ -200,11 +201,12 @@ net::Awaitable<net::ErrorCode> Store::Session::send_greeting(std::string_view by
 net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
   const limit::Limiter roomy =
       limit::TokenBucket::make({1'000'000, std::chrono::seconds(1)}, 1'000'000).value();
-  const limit::Place place = common_ != nullptr ? common_->cluster.place_at(*this) : limit::Place{0};
-  const limit::Charge charge{limit::at_place({}, place), &roomy};
-  const Demand demand{{&charge, 1}};
+  const limit::SlotHash place =
+      common_ != nullptr ? common_->cluster.slot_hash_at(*this) : limit::SlotHash{0};
+  const limit::Charge charge{limit::with_slot_hash({}, place), &roomy};
+  const BillRequest demand{{&charge, 1}};
   const std::string prefix = settings_.prefix + ":probe";
-  const CallNumber number = holding_.next_number();
+  const CallNumber number = permit_renewer_.next_number();
   std::string command;
   append_charge(command, charge_sha_, {prefix, common_ != nullptr}, {&demand, 1}, {}, number);
   bound_opening(settings_.timeout);
@@ -222,7 +224,7 @@ net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
   limit::Outcome outcome;
   base::TimePoint now;
   if (is_answer_to(number, reply) &&
-      read_outcomes(reply, {&charge, 1}, {&outcome, 1}, now) == Reading::Answer)
+      read_outcomes(reply, {&charge, 1}, {&outcome, 1}, now) == ReplyReading::Answer)
     co_return ec;
   last_error_ = "an answer that is not our script's";
   co_return StoreError::BadReply;
@@ -275,9 +277,10 @@ void Store::Session::rise() {
   if (common_ == nullptr || tried_ || stats_.connects.load(std::memory_order_relaxed) == 0)
     count(stats_.connects);
   tried_ = true;
-  if (complaint_.settle() && log_) log_(LogLevel::Info, name() + " is up");
+  if (log_throttle_.settle() && log_) log_(LogLevel::Info, name() + " is up");
   if (common_ != nullptr) common_->cluster.changed(*this);
-  if (own_holding_) own_holding_->renew();  // permits may have expired, or Redis may have lost them
+  if (own_permit_renewer_)
+    own_permit_renewer_->renew();  // permits may have expired, or Redis may have lost them
   if (!pipeline_.empty()) schedule_flush();
 }
 
@@ -286,8 +289,8 @@ void Store::Session::fall(net::ErrorCode why) {
   hang_up();
   why_down_.set(last_error_);
   const auto line = name() + " is down: " + why.message() + ", " + last_error_;
-  if (complaint_.raise(line, std::chrono::steady_clock::now()) && log_) {
-    const auto unsaid = complaint_.unsaid();
+  if (log_throttle_.raise(line, std::chrono::steady_clock::now()) && log_) {
+    const auto unsaid = log_throttle_.unsaid();
     log_(LogLevel::Warning, unsaid == 0 ? line
                                         : line + "; it was down " + std::to_string(unsaid) +
                                               " times more since the last of these lines");
@@ -319,12 +322,12 @@ std::string Store::Session::name() const {
 }
 
 // The Sentinels report another master. The connection, the attempt or the pause ends at once.
-void Store::Session::move_on() {
+void Store::Session::hand_off() {
   if (stopped_) return;
   attempts_ = 0;
   if (state() == StoreState::Up) {
     last_error_ = "the Sentinels have made another one the master";
-    break_off(StoreError::Away);
+    abort_answer(StoreError::Away);
   } else if (opening_ != 0) {
     give_up_opening();
   } else {
@@ -334,7 +337,7 @@ void Store::Session::move_on() {
 
 // Ends a connection that is up, on behalf of any function. All commands on it fail, and another connection
 // follows.
-void Store::Session::break_off(StoreError refusal) noexcept {
+void Store::Session::abort_answer(StoreError refusal) noexcept {
   refusal_ = refusal;
   state_.store(StoreState::Down, std::memory_order_relaxed);
   hang_up();

@@ -11,15 +11,15 @@
 
 #include "redis/connection/backend.hpp"
 #include "redis/connection/common.hpp"
-#include "redis/connection/complaint.hpp"
 #include "redis/connection/faults.hpp"
+#include "redis/connection/log_throttle.hpp"
 #include "redis/connection/pipeline.hpp"
 #include "redis/connection/resp.hpp"
 #include "redis/connection/sentinels.hpp"
 #include "redis/connection/wire.hpp"
 #include "redis/scripts/bill.hpp"
 #include "redis/store/deny_cache.hpp"
-#include "redis/store/holding.hpp"
+#include "redis/store/permit_renewer.hpp"
 
 #include "weir/redis/store.hpp"
 
@@ -52,8 +52,8 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   [[nodiscard]] net::ErrorCode begin(Call& call) override;
   void refund(std::span<const Refund> refunds) override;
   [[nodiscard]] bool forget(const limit::Charge& charge) override;
-  void hold(const limit::Charge& charge) override { holding_.hold(charge); }
-  void release(const limit::Charge& charge) override { holding_.release(charge); }
+  void hold(const limit::Charge& charge) override { permit_renewer_.hold(charge); }
+  void release(const limit::Charge& charge) override { permit_renewer_.release(charge); }
   [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept override {
     if (state() != StoreState::Up) return std::nullopt;
     return denied_.refuses(charges, outcomes, std::chrono::steady_clock::now());
@@ -96,11 +96,11 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void rise();
   void fall(net::ErrorCode why);
   void hang_up() noexcept;
-  void break_off(StoreError refusal) noexcept;
-  void move_on();
+  void abort_answer(StoreError refusal) noexcept;
+  void hand_off();
   [[nodiscard]] std::string name() const;
 
-  // Sending (traffic.cpp).
+  // Sending (session_send.cpp).
   void schedule_flush();
   void pack();
   void flush();
@@ -120,14 +120,14 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void learn_server_time(base::TimePoint server_now) noexcept;
   [[nodiscard]] std::vector<std::coroutine_handle<>> fail_all(StoreError error);
 
-  // Replies (replies.cpp).
+  // Replies (session_receive.cpp).
   [[nodiscard]] bool handle_replies();
   void handle(Pipeline::Entry entry, const Reply& reply);
   void handle_charges(Pipeline::Entry entry, const Reply& reply);
   void handle_bills(Pipeline::Entry& entry, const Reply& reply);
   void handle_fault(Pipeline::Entry& entry, const Reply& reply);
-  void handle_bill(Call& call, const BillPlace& place, Pipeline::Time sent, const Reply& reply);
-  void take_back(const Pipeline::Bill& bill, const BillPlace& place, const Reply& reply);
+  void handle_bill(Call& call, const BillPosition& place, Pipeline::Time sent, const Reply& reply);
+  void take_back(const Pipeline::Bill& bill, const BillPosition& place, const Reply& reply);
   void handle_refund(Pipeline::Entry entry, const Reply& reply);
   void finish(Call& call, net::ErrorCode error);
   void note_failure(net::ErrorCode error, Pipeline::Time asked);
@@ -158,7 +158,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   Pipeline::Time counts_since_{};  // calls sent before the last counted failure belong to that failure
   unsigned attempts_ = 0;          // attempts since the last answered bill; they double the pause
   std::string last_error_;
-  Complaint complaint_;
+  LogThrottle log_throttle_;
   Faults faults_;
   bool tried_ = false;  // the first attempt to connect has ended
   Common* const common_;
@@ -192,8 +192,8 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   std::string charge_sha_, refund_sha_;
   std::mt19937 random_{std::random_device{}()};
 
-  std::shared_ptr<Holding> own_holding_;  // null in a cluster, which shares one
-  Holding& holding_;
+  std::shared_ptr<PermitRenewer> own_permit_renewer_;  // null in a cluster, which shares one
+  PermitRenewer& permit_renewer_;
 };
 
 }  // namespace weir::redis

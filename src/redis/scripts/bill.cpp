@@ -17,13 +17,13 @@ constexpr std::size_t kDigestLetters = 22;
 constexpr std::int64_t kRefused = 0, kCharged = 1, kOtherTime = 2;  // charge.lua's verdicts
 constexpr double kLooks = 2;                                        // in place of a line's `enforced`
 // The layout of charge.lua's reply: the time, then the verdicts of the bills, then the lines.
-constexpr std::size_t verdict_at(const BillPlace& place) noexcept {
+constexpr std::size_t verdict_at(const BillPosition& place) noexcept {
   return 1 + place.bill;
 }
-constexpr std::size_t answers_at(const BillPlace& place) noexcept {
+constexpr std::size_t answers_at(const BillPosition& place) noexcept {
   return 1 + place.bills + kAnswerNumbers * place.first_line;
 }
-constexpr std::size_t size_of_reply(const BillPlace& place) noexcept {
+constexpr std::size_t size_of_reply(const BillPosition& place) noexcept {
   return 1 + place.bills + kAnswerNumbers * place.lines + 1;  // the call's number
 }
 static_assert(std::endian::native == std::endian::little,
@@ -47,7 +47,7 @@ std::array<char, kDigestLetters> letters_of(const limit::Key& key) noexcept {
 
 void append_key(std::string& out, const Naming& naming, const limit::Key& key) {
   const auto letters = letters_of(key);
-  const auto tag = tag_of(limit::place_of(key));
+  const auto tag = tag_of(limit::slot_hash_of(key));
   append_bulk_head(out, naming.prefix.size() + 1 + (naming.tagged ? tag.size() + 2 : 0) + letters.size());
   out.append(naming.prefix).append(1, ':');
   if (naming.tagged) out.append(1, '{').append(tag.data(), tag.size()).append(1, '}');
@@ -76,7 +76,7 @@ void begin_call(std::string& out, std::string_view sha, std::size_t keys, std::s
 
 // Returns true if two bills have a key in common. Compares all pairs: there are few lines (kMostLines), and
 // work here is cheaper than work in Redis.
-bool share_keys(std::span<const Demand> bills) noexcept {
+bool share_keys(std::span<const BillRequest> bills) noexcept {
   const auto meet = [](Lines some, Lines others) {
     return std::any_of(some.begin(), some.end(), [&](const limit::Charge& line) {
       return std::any_of(others.begin(), others.end(),
@@ -110,17 +110,17 @@ std::string key_name(std::string_view prefix, const limit::Key& key) {
   return std::string(prefix).append(1, ':').append(letters.data(), letters.size());
 }
 
-std::array<char, 3> tag_of(limit::Place place) noexcept {
+std::array<char, 3> tag_of(limit::SlotHash place) noexcept {
   return {kAlphabet[place >> 12], kAlphabet[place >> 6 & 63], kAlphabet[place & 63]};
 }
 
-Slot slot_of(limit::Place place) noexcept {
+Slot slot_of(limit::SlotHash place) noexcept {
   const auto tag = tag_of(place);
   return slot_of(std::string_view(tag.data(), tag.size()));
 }
 
 void append_charge(std::string& out, std::string_view sha, const Naming& naming,
-                   std::span<const Demand> bills, base::TimePoint around, CallNumber number) {
+                   std::span<const BillRequest> bills, base::TimePoint around, CallNumber number) {
   std::size_t lines = 0;
   for (const auto& bill : bills) lines += bill.lines.size();
   const bool sharing = share_keys(bills);
@@ -170,33 +170,34 @@ std::uint64_t gaps_lost(const Reply& reply) noexcept {
   return numbers.size() == 3 && numbers[1] > 0 ? static_cast<std::uint64_t>(numbers[1]) : 0;
 }
 
-Reading read_outcomes(const Reply& reply, const BillPlace& place, Lines bill,
-                      std::span<limit::Outcome> outcomes, base::TimePoint& server_now, bool looks) {
+ReplyReading read_outcomes(const Reply& reply, const BillPosition& place, Lines bill,
+                           std::span<limit::Outcome> outcomes, base::TimePoint& server_now, bool looks) {
   const auto& numbers = reply.numbers;
-  if (reply.kind != Reply::Kind::Numbers || numbers.size() != size_of_reply(place)) return Reading::Nonsense;
-  if (numbers[0] <= 0 || numbers[0] > kMostMicros) return Reading::Nonsense;
+  if (reply.kind != Reply::Kind::Numbers || numbers.size() != size_of_reply(place))
+    return ReplyReading::Nonsense;
+  if (numbers[0] <= 0 || numbers[0] > kMostMicros) return ReplyReading::Nonsense;
   const base::TimePoint now{base::Duration(numbers[0])};
   const auto verdict = numbers[verdict_at(place)];
   if (verdict == kOtherTime) {
     server_now = now;
-    return Reading::OtherTime;
+    return ReplyReading::OtherTime;
   }
   bool fits = !looks;
   for (std::size_t i = 0; i < bill.size(); ++i) {
     const AnswerNumbers answer(numbers.data() + answers_at(place) + i * kAnswerNumbers, kAnswerNumbers);
     const auto outcome = outcome_of(bill[i], now, answer);
-    if (!outcome) return Reading::Nonsense;
+    if (!outcome) return ReplyReading::Nonsense;
     outcomes[i] = !looks && limit::follows(bill, i)
                       ? limit::counted(*bill[i].limiter, *outcome, outcomes[i - 1].allowed)
                       : *outcome;
     if (bill[i].enforced && !outcome->allowed) fits = false;
   }
-  if (verdict != (fits ? kCharged : kRefused)) return Reading::Nonsense;
+  if (verdict != (fits ? kCharged : kRefused)) return ReplyReading::Nonsense;
   server_now = now;
-  return Reading::Answer;
+  return ReplyReading::Answer;
 }
 
-std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPlace& place,
+std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPosition& place,
                                                  std::size_t lines) noexcept {
   if (reply.numbers[verdict_at(place)] != kRefused) return {};
   return std::span(reply.numbers).subspan(answers_at(place), lines * kAnswerNumbers);

@@ -4,12 +4,12 @@
 
 #include "redis/cluster/cluster_slots.hpp"
 #include "redis/connection/resp.hpp"
-#include "redis/scripts/line.hpp"
+#include "redis/scripts/line_numbers.hpp"
 
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
-#include "weir/limit/place.hpp"
+#include "weir/limit/slot_hash.hpp"
 
 #include <array>
 #include <cstdint>
@@ -34,8 +34,8 @@ struct Naming {
 
 // Returns the hash tag of a tagged key, which determines its slot. In the name it stands in braces before the
 // letters.
-[[nodiscard]] std::array<char, 3> tag_of(limit::Place place) noexcept;
-[[nodiscard]] Slot slot_of(limit::Place place) noexcept;
+[[nodiscard]] std::array<char, 3> tag_of(limit::SlotHash place) noexcept;
+[[nodiscard]] Slot slot_of(limit::SlotHash place) noexcept;
 
 // The number of a call of either script, which the reply returns. Below 2^53 and unique for the worker.
 using CallNumber = std::uint64_t;
@@ -48,9 +48,9 @@ using CallNumber = std::uint64_t;
 using Lines = std::span<const limit::Charge>;
 
 // A bill to charge: its lines, and the permits that it may take.
-struct Demand {
+struct BillRequest {
   Lines lines;
-  Hold hold{};
+  PermitId hold{};
   bool looks = false;  // nothing is charged, and the verdict is "refused"
 };
 
@@ -64,7 +64,7 @@ inline constexpr std::size_t kMostLines = 64;
 // the approximate time of arrival, by Redis's clock. REQUIRES 1 ≤ bills.size() ≤ kMostBills, and different
 // permits for each bill.
 void append_charge(std::string& out, std::string_view sha, const Naming& naming,
-                   std::span<const Demand> bills, base::TimePoint around, CallNumber number);
+                   std::span<const BillRequest> bills, base::TimePoint around, CallNumber number);
 
 // The most lines of one call of refund.lua, which take Redis less than a millisecond.
 inline constexpr std::size_t kMostRefunds = 256;
@@ -78,7 +78,7 @@ void append_refund(std::string& out, std::string_view sha, const Naming& naming,
 void append_reset(std::string& out, std::string_view sha, const Naming& naming, const limit::Key& key,
                   CallNumber number);
 
-enum class Reading : std::uint8_t {
+enum class ReplyReading : std::uint8_t {
   Answer,     // every outcome is set, and `server_now`
   OtherTime,  // nothing was charged: Redis's time, `server_now`, is in none of the bill's windows
   Nonsense,   // not a reply of charge.lua, or one whose decision differs from the limiters'
@@ -86,23 +86,24 @@ enum class Reading : std::uint8_t {
 
 // The position of a bill in a call: bill number `bill` of `bills`. `first_line` of the call's `lines` precede
 // it.
-struct BillPlace {
+struct BillPosition {
   std::size_t bill, bills;
   std::size_t first_line, lines;
 };
 
 // `looks`: as in the bill's demand.
-[[nodiscard]] Reading read_outcomes(const Reply& reply, const BillPlace& place, Lines bill,
-                                    std::span<limit::Outcome> outcomes, base::TimePoint& server_now,
-                                    bool looks = false);
+[[nodiscard]] ReplyReading read_outcomes(const Reply& reply, const BillPosition& place, Lines bill,
+                                         std::span<limit::Outcome> outcomes, base::TimePoint& server_now,
+                                         bool looks = false);
 // For a call of one bill.
-[[nodiscard]] inline Reading read_outcomes(const Reply& reply, Lines bill, std::span<limit::Outcome> outcomes,
-                                           base::TimePoint& server_now) {
+[[nodiscard]] inline ReplyReading read_outcomes(const Reply& reply, Lines bill,
+                                                std::span<limit::Outcome> outcomes,
+                                                base::TimePoint& server_now) {
   return read_outcomes(reply, {0, 1, 0, bill.size()}, bill, outcomes, server_now);
 }
 
 // Returns the answers to a refused bill's lines, kAnswerNumbers each. Empty if the bill was not refused.
-[[nodiscard]] std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPlace& place,
+[[nodiscard]] std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPosition& place,
                                                                std::size_t lines) noexcept;
 
 }  // namespace weir::redis

@@ -1,4 +1,4 @@
-    -- A bucket whose units are taken in advance (redis/prefetch/lot.hpp). Units given back leave gaps before the TAT,
+    -- A bucket whose units are taken in advance (redis/prefetch/grant.hpp). Units given back leave gaps before the TAT,
     -- between the slots of others. The next charges fill the gaps.
     --
     -- State: the kind's byte, 9; the TAT and its fraction; the instant since which it counts. Earlier debits were lost.

@@ -16,34 +16,34 @@ bool lasts(const limit::Limiter& limiter) noexcept {
 }  // namespace
 
 void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const std::int64_t> answers,
-                         const Trip& trip) noexcept {
+                         const RoundTrip& trip) noexcept {
   assert(answers.size() == bill.size() * kAnswerNumbers);
   for (std::size_t i = 0; i < bill.size(); ++i) {
     const auto& line = bill[i];
     if (!lasts(*line.limiter)) continue;
     const auto told = answers.subspan(i * kAnswerNumbers, kAnswerNumbers);
-    const auto set = std::span(places_).subspan(set_of(line.key), kWays);
-    const auto older = [](const Place& a, const Place& b) { return a.trip.sent < b.trip.sent; };
+    const auto set = std::span(entries_).subspan(set_of(line.key), kWays);
+    const auto older = [](const Entry& a, const Entry& b) { return a.trip.sent < b.trip.sent; };
     if (has_slots(line) && told[2] != 0) {  // it found a gap, which predicts nothing about the next charge
       forget({&line, 1});
       continue;
     }
-    auto place = std::find_if(set.begin(), set.end(), [&](const Place& p) { return p.key == line.key; });
-    if (place == set.end()) place = std::min_element(set.begin(), set.end(), older);
-    *place = {.key = line.key,
+    auto entry = std::find_if(set.begin(), set.end(), [&](const Entry& p) { return p.key == line.key; });
+    if (entry == set.end()) entry = std::min_element(set.begin(), set.end(), older);
+    *entry = {.key = line.key,
               .limiter = line.limiter,
               .cost = line.cost,
               .answer = {},
               .trip = trip,
               .renewed = {}};
-    std::copy(told.begin(), told.end(), place->answer.begin());
+    std::copy(told.begin(), told.end(), entry->answer.begin());
   }
 }
 
 void DenyCache::forget(std::span<const limit::Charge> bill) noexcept {
   for (const auto& line : bill)
-    for (Place& place : std::span(places_).subspan(set_of(line.key), kWays))
-      if (place.key == line.key) place.limiter = nullptr;
+    for (Entry& entry : std::span(entries_).subspan(set_of(line.key), kWays))
+      if (entry.key == line.key) entry.limiter = nullptr;
 }
 
 std::optional<base::TimePoint> DenyCache::refuses(std::span<const limit::Charge> bill,
@@ -52,39 +52,39 @@ std::optional<base::TimePoint> DenyCache::refuses(std::span<const limit::Charge>
   base::TimePoint first;
   for (std::size_t i = 0; i < bill.size(); ++i) {
     const auto& line = bill[i];
-    const Place* place = find(line, now);
-    if (place == nullptr) return std::nullopt;
+    const Entry* entry = find(line, now);
+    if (entry == nullptr) return std::nullopt;
     using std::chrono::ceil, std::chrono::floor;
-    const auto since = floor<base::Duration>(now - place->trip.received);
-    const auto told = told_later(*line.limiter, place->answer, since);
-    const auto clock = place->trip.server_now + since;
+    const auto since = floor<base::Duration>(now - entry->trip.received);
+    const auto told = told_later(*line.limiter, entry->answer, since);
+    const auto clock = entry->trip.server_now + since;
     if (i == 0) first = clock;
     const auto outcome = outcome_of(line, clock, told);
     if (!outcome) return std::nullopt;
     outcomes[i] = *outcome;
     outcomes[i].ahead = clock_ahead(clock, first);
     // The bill is still refused even if Redis read its clock at `sent`.
-    const auto unsure = ceil<base::Duration>(place->trip.received - place->trip.sent + since / kPace);
+    const auto unsure = ceil<base::Duration>(entry->trip.received - entry->trip.sent + since / kPace);
     refused = refused || (line.enforced && !outcome->allowed && outcome->retry_after > unsure);
   }
   return refused ? std::optional(first) : std::nullopt;
 }
 
-const DenyCache::Place* DenyCache::find(const limit::Charge& line, Time now) noexcept {
-  for (Place& place : std::span(places_).subspan(set_of(line.key), kWays)) {
-    if (place.key != line.key || place.limiter != line.limiter) continue;
-    const auto age = now - place.trip.sent;
-    if (age >= kKnown || refunds_.noted_since(line.key, place.trip.sent)) return nullptr;
-    if (!tells(line, place.cost)) return nullptr;
-    if (age < kFresh || now - place.renewed < kRenewal) return &place;
-    place.renewed = now;
+const DenyCache::Entry* DenyCache::find(const limit::Charge& line, Time now) noexcept {
+  for (Entry& entry : std::span(entries_).subspan(set_of(line.key), kWays)) {
+    if (entry.key != line.key || entry.limiter != line.limiter) continue;
+    const auto age = now - entry.trip.sent;
+    if (age >= kKnown || refunds_.noted_since(line.key, entry.trip.sent)) return nullptr;
+    if (!tells(line, entry.cost)) return nullptr;
+    if (age < kFresh || now - entry.renewed < kRenewal) return &entry;
+    entry.renewed = now;
     return nullptr;
   }
   return nullptr;
 }
 
 void DenyCache::forget_all() noexcept {
-  std::fill(places_.begin(), places_.end(), Place{});
+  std::fill(entries_.begin(), entries_.end(), Entry{});
 }
 
 }  // namespace weir::redis

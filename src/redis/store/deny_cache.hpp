@@ -23,7 +23,7 @@
 // earlier all the time. Callers leave out rules that answers settle.
 #pragma once
 
-#include "redis/scripts/line.hpp"
+#include "redis/scripts/line_numbers.hpp"
 
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
@@ -55,16 +55,16 @@ class DenyCache {
   static constexpr int kPace = 1024;
 
   // `refunds` must outlive the cache.
-  explicit DenyCache(const LastRefunds& refunds) : refunds_(refunds), places_(kSets * kWays) {}
+  explicit DenyCache(const LastRefunds& refunds) : refunds_(refunds), entries_(kSets * kWays) {}
 
   // The times of a bill that Redis refused.
-  struct Trip {
+  struct RoundTrip {
     Time sent, received;
     base::TimePoint server_now;  // Redis's clock, read in between
   };
   // Must be called for a bill that Redis refused. `answers`: kAnswerNumbers for each line.
   void remember(std::span<const limit::Charge> bill, std::span<const std::int64_t> answers,
-                const Trip& trip) noexcept;
+                const RoundTrip& trip) noexcept;
 
   // Must be called for a bill that Redis charged.
   void forget(std::span<const limit::Charge> bill) noexcept;
@@ -82,21 +82,21 @@ class DenyCache {
   static constexpr std::size_t kSets = 2048;
   static constexpr std::size_t kWays = 2;  // so that two lines of one bill rarely evict each other
 
-  struct Place {
+  struct Entry {
     limit::Key key{};
     const limit::Limiter* limiter = nullptr;  // null: the place is free
     limit::Cost cost = 0;
     std::array<std::int64_t, kAnswerNumbers> answer{};
-    Trip trip{};
+    RoundTrip trip{};
     Time renewed{};  // when the last request was sent to Redis to refresh the entry
   };
 
   // Returns the index of the first place in the key's set.
   [[nodiscard]] static std::size_t set_of(const limit::Key& key) noexcept { return key.lo % kSets * kWays; }
-  [[nodiscard]] const Place* find(const limit::Charge& line, Time now) noexcept;
+  [[nodiscard]] const Entry* find(const limit::Charge& line, Time now) noexcept;
 
   const LastRefunds& refunds_;
-  std::vector<Place> places_;
+  std::vector<Entry> entries_;
 };
 
 }  // namespace weir::redis

@@ -1,6 +1,6 @@
 // Functions of a store that charge nothing: looking at a key, and resetting it.
 #include "redis/connection/backend.hpp"
-#include "redis/prefetch/leasing.hpp"
+#include "redis/prefetch/prefetching_store.hpp"
 
 #include "weir/redis/store.hpp"
 
@@ -19,12 +19,12 @@ net::Task<net::ErrorCode> Store::look(limit::Charge charge, limit::Outcome& outc
 }
 
 bool Store::holds_for(const limit::Charge& charge, limit::Outcome& outcome) const {
-  return leasing_ && leasing_->holds_for(charge, outcome);
+  return prefetching_ && prefetching_->holds_for(charge, outcome);
 }
 
 void Store::forget(const limit::Charge& charge) {
   const bool told = backend_->forget(charge);
-  if (told && leasing_ && charge.lease != 0) leasing_->forget(charge);
+  if (told && prefetching_ && charge.lease != 0) prefetching_->forget(charge);
 }
 
 }  // namespace weir::redis

@@ -2,7 +2,7 @@
 
 #include "redis/cluster/cluster.hpp"
 #include "redis/connection/session.hpp"
-#include "redis/prefetch/leasing.hpp"
+#include "redis/prefetch/prefetching_store.hpp"
 
 #include <cassert>
 #include <utility>
@@ -10,14 +10,14 @@
 namespace weir::redis {
 
 Store::Store(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
-             LastRefunds* refunds, UnitLeases* units)
+             LastRefunds* refunds, SharedGrants* units)
     : finish_timeout_(tuning.finish_timeout) {
   if (settings.topology == Topology::Cluster)
     backend_ = std::make_shared<Cluster>(executor, settings, std::move(log), tuning, refunds);
   else
     backend_ = std::make_shared<Session>(executor, settings, std::move(log), tuning, refunds);
   if (units == nullptr) return;
-  leasing_ = std::make_shared<Leasing>(executor, backend_, *units);
+  prefetching_ = std::make_shared<PrefetchingStore>(executor, backend_, *units);
 }
 
 Store::~Store() {
@@ -26,21 +26,21 @@ Store::~Store() {
 
 void Store::start() {
   backend_->start();
-  if (leasing_) leasing_->start();
+  if (prefetching_) prefetching_->start();
 }
 bool Store::finish() {
   const auto now = std::chrono::steady_clock::now();
   if (!finish_by_) finish_by_ = now + finish_timeout_;
-  const bool returned = !leasing_ || leasing_->finish();
+  const bool returned = !prefetching_ || prefetching_->finish();
   return (returned && backend_->is_quiet()) || now >= *finish_by_;
 }
 void Store::stop() {
-  if (leasing_) leasing_->stop();
+  if (prefetching_) prefetching_->stop();
   backend_->stop();
 }
 
 bool Store::pays_here(Charges charges) const noexcept {
-  return leasing_ && Leasing::concerns(charges);
+  return prefetching_ && PrefetchingStore::concerns(charges);
 }
 
 net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
@@ -48,13 +48,13 @@ net::Task<net::ErrorCode> Store::charge(std::span<const limit::Charge> charges,
                                         limit::LineSet& unasked) {
   assert(!charges.empty() && charges.size() == outcomes.size() && charges.size() <= limit::kMaxCharges);
   unasked = limit::all_lines(charges.size());
-  if (pays_here(charges)) return leasing_->charge(charges, outcomes, server_now, unasked);
+  if (pays_here(charges)) return prefetching_->charge(charges, outcomes, server_now, unasked);
   return backend_->charge(charges, outcomes, server_now, unasked);
 }
 
 std::optional<base::TimePoint> Store::refuses(std::span<const limit::Charge> charges,
                                               std::span<limit::Outcome> outcomes) noexcept {
-  return pays_here(charges) ? leasing_->refuses(charges, outcomes) : backend_->refuses(charges, outcomes);
+  return pays_here(charges) ? prefetching_->refuses(charges, outcomes) : backend_->refuses(charges, outcomes);
 }
 
 void Store::refund(const limit::Charge& charge, base::TimePoint departure) {
@@ -63,7 +63,7 @@ void Store::refund(const limit::Charge& charge, base::TimePoint departure) {
 }
 
 void Store::refund(const limit::Charge& charge, base::TimePoint charged_at, const limit::Outcome& outcome) {
-  if (leasing_ && outcome.in_advance) return leasing_->refund(charge, outcome);
+  if (prefetching_ && outcome.in_advance) return prefetching_->refund(charge, outcome);
   const Refund line = refund_of(charge, charged_at + base::Duration(outcome.ahead), outcome);
   backend_->refund({&line, 1});
 }

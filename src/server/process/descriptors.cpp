@@ -2,7 +2,7 @@
 
 #include <sys/resource.h>
 
-namespace weir::app {
+namespace weir::server {
 
 namespace {
 
@@ -28,4 +28,4 @@ Descriptors raise_descriptor_limit(std::size_t max_connections) {
                            "max_connections"};
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-namespace weir::app {
+namespace weir::server {
 
 struct Descriptors {
   std::size_t connections;  // at most the wanted number
@@ -16,4 +16,4 @@ struct Descriptors {
 // the descriptors.
 [[nodiscard]] Descriptors raise_descriptor_limit(std::size_t max_connections);
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -4,7 +4,7 @@
 
 #include <boost/asio/post.hpp>
 
-namespace weir::app {
+namespace weir::server {
 
 Heartbeat::Heartbeat(net::Executor control, std::function<void()> alive)
     : control_(control), alive_(std::move(alive)), timer_(control) {}
@@ -15,7 +15,7 @@ void Heartbeat::start(std::vector<net::Executor> loops, base::Duration every) {
   beat();
 }
 
-void Heartbeat::answer_alone() {
+void Heartbeat::answer_for_loops() {
   loops_.clear();
   awaited_ = 0;
 }
@@ -48,4 +48,4 @@ void Heartbeat::answered(std::size_t round) {
   if (!stopped_ && round == round_ && awaited_ > 0 && --awaited_ == 0) alive_();
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -13,7 +13,7 @@
 #include <functional>
 #include <vector>
 
-namespace weir::app {
+namespace weir::server {
 
 class Heartbeat {
  public:
@@ -22,7 +22,7 @@ class Heartbeat {
   // Starts a round now, and then one every `every`, which must be above zero. Must be called once.
   void start(std::vector<net::Executor> loops, base::Duration every);
   // From now on only the loop of `control` must reply, because the other loops end at different times.
-  void answer_alone();
+  void answer_for_loops();
   // Stops all reports.
   void stop();
 
@@ -41,4 +41,4 @@ class Heartbeat {
   std::size_t awaited_ = 0;  // replies that this round still lacks
 };
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::server {
 
 namespace {
 
@@ -115,4 +115,4 @@ void Notify::complain(const std::string& what) {
   if (fault_) std::exchange(fault_, nullptr)(what);
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir::app {
+namespace weir::server {
 
 // The variables of the process environment.
 struct NotifyEnvironment {
@@ -53,4 +53,4 @@ class Notify {
   std::function<void(const std::string&)> fault_;
 };
 
-}  // namespace weir::app
+}  // namespace weir::server

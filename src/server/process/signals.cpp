@@ -8,7 +8,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::server {
 
 namespace {
 
@@ -46,4 +46,4 @@ void Signals::read_all() {
     told_(static_cast<int>(signal.ssi_signo));
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::server {
 
 namespace {
 
@@ -69,7 +69,7 @@ class Replacement {
     if (fault_ == 0 && ::rename(draft_.c_str(), path_.c_str()) != 0) fail();
     if (fault_ != 0) return;
     done_ = true;
-    const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int folder = ::open(config::folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) return fail();
     if (::fsync(folder) != 0) fail();
     ::close(folder);
@@ -90,7 +90,8 @@ class Replacement {
 
 }  // namespace
 
-SnapshotFile::SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, Log& log, bool reads)
+SnapshotFile::SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, log::Log& log,
+                           bool reads)
     : path_(std::move(path)), log_(log) {
   if (!path_.empty() && reads) open(rules);
 }
@@ -176,4 +177,4 @@ void SnapshotFile::save(const limit::KeyTable& table, const limit::Snapshot& sna
             std::to_string(file.size()) + " bytes)");
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -15,13 +15,13 @@
 #include <span>
 #include <string>
 
-namespace weir::app {
+namespace weir::server {
 
 class SnapshotFile {
  public:
   // Opens and checks the file, unless `reads` is false because the state comes from elsewhere. An empty path
   // means that there is no snapshot, and all calls do nothing.
-  SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, Log& log, bool reads = true);
+  SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, log::Log& log, bool reads = true);
   ~SnapshotFile();
   SnapshotFile(const SnapshotFile&) = delete;
   SnapshotFile& operator=(const SnapshotFile&) = delete;
@@ -41,10 +41,10 @@ class SnapshotFile {
   [[nodiscard]] limit::ByteSource bytes();
 
   const std::string path_;
-  Log& log_;
+  log::Log& log_;
   int fd_ = -1;
   int fault_ = 0;  // errno of a failed read
   std::optional<limit::Snapshot> found_;
 };
 
-}  // namespace weir::app
+}  // namespace weir::server

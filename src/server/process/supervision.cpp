@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-namespace weir::app {
+namespace weir::server {
 
 namespace {
 
@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kForTheRest{60};
 
 }  // namespace
 
-Supervision::Supervision(net::Executor control, const NotifyEnvironment& environment, Log& log)
+Supervision::Supervision(net::Executor control, const NotifyEnvironment& environment, log::Log& log)
     : notify_(environment, [&log](const std::string& what) { log.warning(what); }),
       heartbeat_(control, [this] { notify_.alive(); }),
       look_(control) {}
@@ -50,7 +50,7 @@ void Supervision::ready(const std::string& status) {
 
 void Supervision::stopping(base::Duration drain) {
   look_.cancel();
-  heartbeat_.answer_alone();
+  heartbeat_.answer_for_loops();
   notify_.stopping("finishing what was begun", drain + kForTheRest);
 }
 
@@ -61,4 +61,4 @@ void Supervision::hand_over(int process) {
   notify_.main_process(process);
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-namespace weir::app {
+namespace weir::server {
 
 class Supervision {
  public:
   // `log` outlives this object.
-  Supervision(net::Executor control, const NotifyEnvironment& environment, Log& log);
+  Supervision(net::Executor control, const NotifyEnvironment& environment, log::Log& log);
 
   // Sends READY as soon as `accepts` returns true, and watches the loops of all workers. Does nothing without
   // a service manager. Must be called once.
@@ -40,4 +40,4 @@ class Supervision {
   std::function<bool()> accepts_;
 };
 
-}  // namespace weir::app
+}  // namespace weir::server

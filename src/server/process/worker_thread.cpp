@@ -10,7 +10,7 @@
 
 #include <boost/asio/post.hpp>
 
-namespace weir::app {
+namespace weir::server {
 
 namespace {
 
@@ -20,10 +20,10 @@ constexpr std::chrono::milliseconds kRedisLook{2};
 std::unique_ptr<redis::Store> make_store(net::Executor executor, const WorkerParts& parts) {
   if (parts.redis == nullptr) return nullptr;
   auto say = [&log = parts.log](redis::LogLevel level, const std::string& line) {
-    log.write(level == redis::LogLevel::Warning ? LogLevel::Warning : LogLevel::Info, line);
+    log.write(level == redis::LogLevel::Warning ? log::LogLevel::Warning : log::LogLevel::Info, line);
   };
   return std::make_unique<redis::Store>(executor, *parts.redis, std::move(say), redis::StoreTuning{},
-                                        &parts.redis_refunds, parts.redis_units);
+                                        &parts.redis_refunds, parts.shared_grants);
 }
 
 }  // namespace
@@ -32,11 +32,11 @@ std::unique_ptr<redis::Store> make_store(net::Executor executor, const WorkerPar
 WorkerThread::WorkerThread(const WorkerParts& parts)
     : context_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       counters_(parts.shape),
-      access_lines_(parts.access_log.is_on() ? std::make_unique<AccessLogLines>(
+      access_lines_(parts.access_log.is_on() ? std::make_unique<log::AccessLogLines>(
                                                    parts.access_log, context_.get_executor(), counters_)
                                              : nullptr),
       redis_(make_store(context_.get_executor(), parts)),
-      worker_(context_.get_executor(), parts.shared, parts.edition, redis_.get(), counters_,
+      worker_(context_.get_executor(), parts.shared, parts.config_snapshot, redis_.get(), counters_,
               access_lines_.get()),
       start_timer_(context_.get_executor()),
       start_wait_(parts.redis != nullptr ? parts.redis->start_wait : base::Duration{0}),
@@ -56,20 +56,20 @@ WorkerThread::~WorkerThread() {
 }
 
 void WorkerThread::listen_on(std::size_t listener, net::ListeningSocket socket,
-                             proxy::EntranceSettings settings) {
+                             proxy::AcceptorSettings settings) {
   net::asio::post(context_, [this, listener, lent = std::make_unique<net::ListeningSocket>(std::move(socket)),
                              given = std::move(settings)]() mutable {
     add(listener, std::move(*lent), std::move(given));
   });
 }
 
-void WorkerThread::add(std::size_t listener, net::ListeningSocket socket, proxy::EntranceSettings settings) {
+void WorkerThread::add(std::size_t listener, net::ListeningSocket socket, proxy::AcceptorSettings settings) {
   if (worker_.draining) return;
-  auto entrance = std::make_unique<proxy::Entrance>(
+  auto acceptor = std::make_unique<proxy::Acceptor>(
       worker_, std::move(socket).into_acceptor(context_.get_executor()), std::move(settings),
       [&log = log_](const std::string& what) { log.warning(what); });
-  if (opened_) entrance->open();
-  entrances_.emplace(listener, std::move(entrance));
+  if (opened_) acceptor->open();
+  acceptors_.emplace(listener, std::move(acceptor));
 }
 
 void WorkerThread::start(bool opens) {
@@ -98,7 +98,7 @@ void WorkerThread::open_when_ready(std::chrono::steady_clock::time_point latest)
 
 void WorkerThread::open_if_allowed() {
   if (worker_.draining || opened_ || !may_open_ || waits_for_redis_) return;
-  for (const auto& [listener, entrance] : entrances_) entrance->open();
+  for (const auto& [listener, acceptor] : acceptors_) acceptor->open();
   opened_ = true;
 }
 
@@ -112,45 +112,44 @@ void WorkerThread::open() {
 void WorkerThread::pause(std::function<void()> done) {
   net::asio::post(context_, [this, told = std::move(done)] {
     worker_.paused_at = worker_.clock.now();
-    worker_.recess.begin();
-    for (const auto& [listener, entrance] : entrances_) entrance->hold();
+    worker_.decision_pause.begin();
+    for (const auto& [listener, acceptor] : acceptors_) acceptor->hold();
     told();
   });
 }
 
 void WorkerThread::resume() {
   net::asio::post(context_, [this] {
-    for (const auto& [listener, entrance] : entrances_) entrance->resume();
-    worker_.recess.end();
+    for (const auto& [listener, acceptor] : acceptors_) acceptor->resume();
+    worker_.decision_pause.end();
   });
 }
 
-void WorkerThread::adopt(std::size_t listener, ArrivedConnection arrived) {
-  net::asio::post(context_,
-                  [this, listener, taken = std::make_unique<ArrivedConnection>(std::move(arrived))] {
-                    const auto found = entrances_.find(listener);
-                    try {
-                      if (found == entrances_.end())
-                        throw std::runtime_error("nobody listens there any more");
-                      found->second->adopt(taken->socket.release(), taken->introduction, taken->unread);
-                    } catch (const std::exception& error) {
-                      log_.warning(std::string("upgrade: a connection was dropped: ") + error.what());
-                    }
-                  });
+void WorkerThread::adopt(std::size_t listener, upgrade::ReceivedConnection arrived) {
+  net::asio::post(
+      context_, [this, listener, taken = std::make_unique<upgrade::ReceivedConnection>(std::move(arrived))] {
+        const auto found = acceptors_.find(listener);
+        try {
+          if (found == acceptors_.end()) throw std::runtime_error("nobody listens there any more");
+          found->second->adopt(taken->socket.release(), taken->connection_info, taken->unread);
+        } catch (const std::exception& error) {
+          log_.warning(std::string("upgrade: a connection was dropped: ") + error.what());
+        }
+      });
 }
 
-void WorkerThread::retire(proxy::Passage& passage) {
-  net::asio::post(context_, [this, &passage] {
+void WorkerThread::retire(proxy::ConnectionHandoff& handoff) {
+  net::asio::post(context_, [this, &handoff] {
     worker_.retiring = true;
-    worker_.passage = &passage;
+    worker_.handoff = &handoff;
     begin_drain();
-    worker_.recess.end();
+    worker_.decision_pause.end();
   });
 }
 
-void WorkerThread::renew(std::size_t listener, proxy::EntranceSettings settings) {
+void WorkerThread::renew(std::size_t listener, proxy::AcceptorSettings settings) {
   net::asio::post(context_, [this, listener, fresh = std::move(settings)] {
-    const auto [first, last] = entrances_.equal_range(listener);
+    const auto [first, last] = acceptors_.equal_range(listener);
     for (auto found = first; found != last; ++found)
       found->second->renew(
           {net::share(fresh.tls.get()), fresh.proxy_protocol, fresh.listener, fresh.most_sessions});
@@ -159,22 +158,22 @@ void WorkerThread::renew(std::size_t listener, proxy::EntranceSettings settings)
 
 void WorkerThread::leave(std::size_t listener) {
   net::asio::post(context_, [this, listener] {
-    forget_deserted();
-    const auto [first, last] = entrances_.equal_range(listener);
+    forget_drained();
+    const auto [first, last] = acceptors_.equal_range(listener);
     for (auto found = first; found != last; ++found) {
       found->second->close();
       left_.push_back(std::move(found->second));
     }
-    entrances_.erase(first, last);
+    acceptors_.erase(first, last);
   });
 }
 
-void WorkerThread::forget_deserted() {
-  std::erase_if(left_, [](const auto& entrance) { return entrance->is_deserted(); });
+void WorkerThread::forget_drained() {
+  std::erase_if(left_, [](const auto& acceptor) { return acceptor->is_drained(); });
 }
 
-void WorkerThread::begin(std::shared_ptr<const proxy::Edition> edition) {
-  net::asio::post(context_, [this, fresh = std::move(edition)] {
+void WorkerThread::begin(std::shared_ptr<const proxy::ConfigSnapshot> config_snapshot) {
+  net::asio::post(context_, [this, fresh = std::move(config_snapshot)] {
     try {
       worker_.begin(fresh);
     } catch (const std::bad_alloc&) {
@@ -194,9 +193,9 @@ void WorkerThread::stop() {
   });
 }
 
-void WorkerThread::run_errand(std::shared_ptr<RedisErrand> errand, std::function<void()> done) {
-  net::asio::post(context_, [this, errand = std::move(errand), done = std::move(done)]() mutable {
-    net::spawn(context_.get_executor(), carry_out(*redis_, std::move(errand)),
+void WorkerThread::run_redis_job(std::shared_ptr<RedisJob> job, std::function<void()> done) {
+  net::asio::post(context_, [this, job = std::move(job), done = std::move(done)]() mutable {
+    net::spawn(context_.get_executor(), run_job(*redis_, std::move(job)),
                [done = std::move(done)](const std::exception_ptr&) { done(); });
   });
 }
@@ -205,16 +204,16 @@ void WorkerThread::begin_drain() {
   if (worker_.draining) return;
   worker_.draining = true;
   worker_.watchdog.wake_all();
-  for (const auto& [listener, entrance] : entrances_) entrance->close();
+  for (const auto& [listener, acceptor] : acceptors_) acceptor->close();
   end_when_empty();
 }
 
 // Returns true if no connection is left. A closed entrance may still hold a client that was accepted but not
 // served. A hard stop does not wait for that client.
 bool WorkerThread::is_empty() {
-  forget_deserted();
-  const bool deserted = std::all_of(entrances_.begin(), entrances_.end(),
-                                    [](const auto& entrance) { return entrance.second->is_deserted(); });
+  forget_drained();
+  const bool deserted = std::all_of(acceptors_.begin(), acceptors_.end(),
+                                    [](const auto& acceptor) { return acceptor.second->is_drained(); });
   return worker_.sessions == 0 && (worker_.hard_stop || (deserted && left_.empty()));
 }
 
@@ -235,4 +234,4 @@ void WorkerThread::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-}  // namespace weir::app
+}  // namespace weir::server

@@ -2,17 +2,17 @@
 // thread makes and stops it. Everything else happens on its own thread.
 #pragma once
 
-#include "server/redis_errand.hpp"
+#include "server/redis_job.hpp"
 
 #include "weir/log/access_log.hpp"
 #include "weir/log/log.hpp"
 #include "weir/net/asio.hpp"
 #include "weir/net/listener.hpp"
 #include "weir/observe/counters.hpp"
-#include "weir/proxy/entrance.hpp"
+#include "weir/proxy/acceptor.hpp"
 #include "weir/proxy/worker.hpp"
 #include "weir/redis/store.hpp"
-#include "weir/upgrade/passage.hpp"
+#include "weir/upgrade/connection_transfer.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -24,18 +24,19 @@
 #include <thread>
 #include <vector>
 
-namespace weir::app {
+namespace weir::server {
 
 // The main thread's objects that every worker uses. They outlive all workers.
 struct WorkerParts {
   const proxy::Shared& shared;
-  std::shared_ptr<const proxy::Edition> edition;  // shared as weir/proxy/edition.hpp says
+  std::shared_ptr<const proxy::ConfigSnapshot>
+      config_snapshot;  // shared as weir/proxy/config_snapshot.hpp says
   observe::Counters::Shape shape;
   const redis::RedisSettings* redis;  // null if no rule needs it
   redis::LastRefunds& redis_refunds;
-  redis::UnitLeases* redis_units;  // null if no rule takes units in advance
-  AccessLog& access_log;
-  Log& log;
+  redis::SharedGrants* shared_grants;  // null if no rule takes units in advance
+  log::AccessLog& access_log;
+  log::Log& log;
   std::size_t top;  // counters for the clients of each rule; 0: none
 };
 
@@ -53,23 +54,23 @@ class WorkerThread {
   void open();
 
   // Any thread, before or after start(). `listener`: a number that this worker has not used before.
-  void listen_on(std::size_t listener, net::ListeningSocket socket, proxy::EntranceSettings settings);
+  void listen_on(std::size_t listener, net::ListeningSocket socket, proxy::AcceptorSettings settings);
   // Any thread: new connections of the listener use these settings.
-  void renew(std::size_t listener, proxy::EntranceSettings settings);
+  void renew(std::size_t listener, proxy::AcceptorSettings settings);
   // Any thread: accepts no more connections there. Its open connections finish their requests.
   void leave(std::size_t listener);
   // Any thread: requests that begin from now on use this configuration snapshot.
-  void begin(std::shared_ptr<const proxy::Edition> edition);
+  void begin(std::shared_ptr<const proxy::ConfigSnapshot> config_snapshot);
   // Any thread: accepts no connections and decides no requests until resume(). Decided requests continue.
   // `done` runs on the worker's thread once the pause has begun, and must not throw.
   void pause(std::function<void()> done);
   void resume();
   // Any thread: drains after pause(), because another process has taken over. Until stop(), a connection is
-  // closed only after a response that says so, or when `passage` takes it. `passage` outlives the worker.
-  void retire(proxy::Passage& passage);
+  // closed only after a response that says so, or when `handoff` takes it. `handoff` outlives the worker.
+  void retire(proxy::ConnectionHandoff& handoff);
   // Any thread: serves a connection that another process has accepted on the listener. Closes it if the
   // listener no longer exists.
-  void adopt(std::size_t listener, ArrivedConnection arrived);
+  void adopt(std::size_t listener, upgrade::ReceivedConnection arrived);
   // Any thread: accepts nothing new and finishes what was begun. Then the thread ends.
   void drain();
   // Any thread: ends everything at once.
@@ -77,7 +78,7 @@ class WorkerThread {
   void join();
   // Any thread: sends a question to this worker's Redis. `done` runs on the worker's thread and must not
   // throw. It never runs if the worker ends first. REQUIRES redis().
-  void run_errand(std::shared_ptr<RedisErrand> errand, std::function<void()> done);
+  void run_redis_job(std::shared_ptr<RedisJob> job, std::function<void()> done);
 
   [[nodiscard]] const observe::Counters& counters() const noexcept { return counters_; }
   // Returns the number of requests that were decided after retire(). REQUIRES join().
@@ -100,25 +101,25 @@ class WorkerThread {
   [[nodiscard]] bool is_empty();
   void end_when_empty();
   void end();
-  void add(std::size_t listener, net::ListeningSocket socket, proxy::EntranceSettings settings);
-  void forget_deserted();
+  void add(std::size_t listener, net::ListeningSocket socket, proxy::AcceptorSettings settings);
+  void forget_drained();
 
   net::asio::io_context context_;
   observe::Counters counters_;
-  std::unique_ptr<AccessLogLines> access_lines_;
+  std::unique_ptr<log::AccessLogLines> access_lines_;
   std::unique_ptr<redis::Store> redis_;
   proxy::Worker worker_;
   // Entrances by listener. One listener has several if more sockets were inherited than there are workers.
-  std::multimap<std::size_t, std::unique_ptr<proxy::Entrance>> entrances_;
-  std::vector<std::unique_ptr<proxy::Entrance>> left_;  // closed listeners whose connections continue
+  std::multimap<std::size_t, std::unique_ptr<proxy::Acceptor>> acceptors_;
+  std::vector<std::unique_ptr<proxy::Acceptor>> left_;  // closed listeners whose connections continue
   bool may_open_ = false;
   bool opened_ = false;
   net::Timer start_timer_;
   base::Duration start_wait_;
   std::atomic<bool> waits_for_redis_;
   net::Timer drain_timer_;
-  Log& log_;
+  log::Log& log_;
   std::thread thread_;
 };
 
-}  // namespace weir::app
+}  // namespace weir::server

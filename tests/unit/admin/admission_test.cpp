@@ -13,7 +13,7 @@ base::Endpoint tcp(std::string host) {
 }
 
 // Returns the status of the refusal; 0 if the page may answer.
-unsigned refusal(const Admission& admission, const Question& question) {
+unsigned refusal(const Admission& admission, const PageRequest& question) {
   const auto admitted = admit(admission, question);
   const auto* said = std::get_if<Answer>(&admitted);
   return said == nullptr ? 0 : said->status;
@@ -50,13 +50,13 @@ TEST(Admission, RejectsAnotherHostForDataWithoutAToken) {
 
 TEST(Admission, AcceptsAnyHostWithAToken) {
   const Admission admission{Token("s3cret"), tcp("0.0.0.0")};
-  Question question{.method = "GET", .target = "/metrics", .host = "weir:9900"};
+  PageRequest question{.method = "GET", .target = "/metrics", .host = "weir:9900"};
   EXPECT_EQ(refusal(admission, question), 401U);
   question.authorization = "Bearer s3cret";
   EXPECT_EQ(refusal(admission, question), 0U);
 }
 
-Question from(std::string_view origin, std::string_view site = {}) {
+PageRequest from(std::string_view origin, std::string_view site = {}) {
   return {.method = "POST", .target = "/", .host = "127.0.0.1:9900", .origin = origin, .fetch_site = site};
 }
 

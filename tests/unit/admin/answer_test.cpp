@@ -24,7 +24,7 @@ class AnswerTest : public ::testing::Test {
     sources_.counters = {&one_, &two_};
   }
 
-  [[nodiscard]] Answer ask(const Question& question) const {
+  [[nodiscard]] Answer ask(const PageRequest& question) const {
     const auto admitted = admit({token_, {.host = "127.0.0.1", .port = 9900, .unix_path = {}}}, question);
     if (const auto* refusal = std::get_if<Answer>(&admitted)) return *refusal;
     return std::get<Page::Say>(std::get<const Page*>(admitted)->handler)(sources_, question);

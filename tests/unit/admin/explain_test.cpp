@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 class ExplainTest : public ::testing::Test {
  protected:
   // Runs a page's coroutine. In these tests no page waits.
-  Answer ask(const Question& question) {
+  Answer ask(const PageRequest& question) {
     const auto admitted = admit({Token(""), {.host = "127.0.0.1", .port = 9900, .unix_path = {}}}, question);
     if (const auto* refusal = std::get_if<Answer>(&admitted)) return *refusal;
     Answer answer;
@@ -39,23 +39,25 @@ class ExplainTest : public ::testing::Test {
   }
 
   ExplainTest() {
-    sources_.explain = [this](policy::Inquiry inquiry) { return remember(std::move(inquiry)); };
-    sources_.keys = [this](KeyQuestion question) { return remember(std::move(question)); };
+    sources_.explain = [this](policy::ExplainRequest explain_request) {
+      return remember(std::move(explain_request));
+    };
+    sources_.keys = [this](KeyRequest question) { return remember(std::move(question)); };
   }
-  net::Awaitable<policy::Explanation> remember(policy::Inquiry inquiry) {
-    inquiry_ = std::move(inquiry);
+  net::Awaitable<policy::Explanation> remember(policy::ExplainRequest explain_request) {
+    explain_request_ = std::move(explain_request);
     co_return explanation_;
   }
-  net::Awaitable<KeyAnswer> remember(KeyQuestion question) {
+  net::Awaitable<KeyResponse> remember(KeyRequest question) {
     question_ = std::move(question);
     co_return key_answer_;
   }
 
   Sources sources_;
-  policy::Inquiry inquiry_;
+  policy::ExplainRequest explain_request_;
   policy::Explanation explanation_;
-  KeyQuestion question_;
-  KeyAnswer key_answer_;
+  KeyRequest question_;
+  KeyResponse key_answer_;
 };
 
 TEST_F(ExplainTest, ReadsEveryMember) {
@@ -63,15 +65,15 @@ TEST_F(ExplainTest, ReadsEveryMember) {
                         "headers":{"X-A":"1","Cookie":["a=1","b=2"]},"body":"{}","certificate":"CN=a"})")
                 .status,
             200U);
-  EXPECT_EQ(inquiry_.method, "POST");
-  EXPECT_EQ(inquiry_.host, "a.example");
-  EXPECT_EQ(inquiry_.target, "/x?y=1");
-  EXPECT_EQ(inquiry_.peer, base::IpAddress::parse("2001:db8::1"));
+  EXPECT_EQ(explain_request_.method, "POST");
+  EXPECT_EQ(explain_request_.host, "a.example");
+  EXPECT_EQ(explain_request_.target, "/x?y=1");
+  EXPECT_EQ(explain_request_.peer, base::IpAddress::parse("2001:db8::1"));
   const std::vector<std::pair<std::string, std::string>> headers{
       {"X-A", "1"}, {"Cookie", "a=1"}, {"Cookie", "b=2"}};
-  EXPECT_EQ(inquiry_.headers, headers);
-  EXPECT_EQ(inquiry_.body, "{}");
-  EXPECT_EQ(inquiry_.certificate_subject, "CN=a");
+  EXPECT_EQ(explain_request_.headers, headers);
+  EXPECT_EQ(explain_request_.body, "{}");
+  EXPECT_EQ(explain_request_.certificate_subject, "CN=a");
 }
 
 TEST_F(ExplainTest, ExplainsAWrongRequest) {
@@ -97,7 +99,7 @@ TEST_F(ExplainTest, RejectsFormsOfOtherSites) {
     EXPECT_EQ(explain("{}", type).status, 415U) << type;
   for (const char* type : {"application/json", "Application/JSON; charset=utf-8"})
     EXPECT_EQ(explain("{}", type).status, 200U) << type;
-  Question question{.method = "DELETE", .target = "/api/keys?rule=r", .origin = "http://evil.example"};
+  PageRequest question{.method = "DELETE", .target = "/api/keys?rule=r", .origin = "http://evil.example"};
   EXPECT_EQ(ask(question).status, 403U);
   question.origin = {};
   question.fetch_site = "cross-site";

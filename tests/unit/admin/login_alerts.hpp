@@ -26,7 +26,7 @@ class LoginAlerts : public ::testing::Test {
             .subject = "login",
             .surge = {.above = above},
             .webhook = {},
-            .posts = *limit::Spacing::make({.count = posts, .period = std::chrono::seconds(1)}, posts)};
+            .posts = *limit::GcraCore::make({.count = posts, .period = std::chrono::seconds(1)}, posts)};
   }
 
   static constexpr observe::Counters::Shape kShape{.routes = 0, .rules = 1, .upstreams = 0};

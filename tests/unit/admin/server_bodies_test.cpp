@@ -14,10 +14,12 @@ using ::testing::StartsWith;
 class BodyTest : public ServerTest {
  protected:
   BodyTest() {
-    sources_.explain = [this](policy::Inquiry inquiry) { return take(std::move(inquiry)); };
+    sources_.explain = [this](policy::ExplainRequest explain_request) {
+      return take(std::move(explain_request));
+    };
   }
-  net::Awaitable<policy::Explanation> take(policy::Inquiry inquiry) {
-    taken_ = std::move(inquiry);
+  net::Awaitable<policy::Explanation> take(policy::ExplainRequest explain_request) {
+    taken_ = std::move(explain_request);
     co_return policy::Explanation{};
   }
   static std::string post(std::string_view fields, std::string_view body) {
@@ -25,7 +27,7 @@ class BodyTest : public ServerTest {
            std::string(fields) + "\r\n" + std::string(body);
   }
 
-  policy::Inquiry taken_;  // written on the loop's thread; read after an answer
+  policy::ExplainRequest taken_;  // written on the loop's thread; read after an answer
 };
 
 TEST_F(BodyTest, IsReadInPiecesAndChunked) {

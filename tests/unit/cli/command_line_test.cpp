@@ -3,6 +3,7 @@
 #include "cli/admin_access.hpp"
 #include "unit/config/configuration.hpp"
 
+#include "weir/cli/commands.hpp"
 #include "weir/server/run.hpp"
 
 #include <cstdlib>
@@ -13,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace weir::app::test {
+namespace weir::cli::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -79,11 +80,11 @@ TEST(CommandLine, AWrongCommandLineExitsWithTwoAndSaysWhy) {
 }
 
 TEST(CommandLine, OptionsHavePriorityOverTheFileAndTheFileOverDefaults) {
-  const auto access = [](const TypedAccess& typed, const Settings* file) {
+  const auto access = [](const TypedAccess& typed, const config::Settings* file) {
     const auto found = find_access(typed, file).value();
     return found ? found->address.to_string() + " " + found->token : "nobody";
   };
-  Settings file;
+  config::Settings file;
   ASSERT_EQ(::unsetenv("WEIR_ADMIN_TOKEN"), 0);
   EXPECT_EQ(access({"", ""}, nullptr), "127.0.0.1:9900 ");
   EXPECT_EQ(access({"", ""}, &file), "nobody");
@@ -100,8 +101,8 @@ TEST(CommandLine, OptionsHavePriorityOverTheFileAndTheFileOverDefaults) {
 }
 
 TEST(CommandLine, CheckPrintsTheDescription) {
-  const Folder folder;
-  const auto said = say({"check", "--config", folder.write(kFile, kLeast)});
+  const config::test::Folder folder;
+  const auto said = say({"check", "--config", folder.write(config::test::kFile, config::test::kLeast)});
   EXPECT_EQ(said.code, 0);
   EXPECT_EQ(
       said.out,
@@ -118,8 +119,9 @@ TEST(CommandLine, CheckPrintsTheDescription) {
 }
 
 TEST(CommandLine, CheckPrintsTheDescriptionAsJson) {
-  const Folder folder;
-  const auto file = folder.write(kFile, with("[log]\naccess = \"none/access.log\"\n"));
+  const config::test::Folder folder;
+  const auto file =
+      folder.write(config::test::kFile, config::test::with("[log]\naccess = \"none/access.log\"\n"));
   const auto said = say({"check", "--json", "--config", file});
   EXPECT_EQ(said.code, 0);
   EXPECT_THAT(said.out, StartsWith(R"({"ok":true,"mistakes":[],"warnings":[{"where":")" + file));
@@ -134,8 +136,8 @@ TEST(CommandLine, CheckPrintsTheDescriptionAsJson) {
 }
 
 TEST(CommandLine, CheckPrintsEveryMistakeAsJson) {
-  const Folder folder;
-  const auto file = folder.write(kFile, with("[server]\nworkers = -1\n"));
+  const config::test::Folder folder;
+  const auto file = folder.write(config::test::kFile, config::test::with("[server]\nworkers = -1\n"));
   const auto said = say({"check", "--json", "--config", file});
   EXPECT_EQ(said.code, 2);
   EXPECT_EQ(said.out, R"({"ok":false,"mistakes":[")" + file +
@@ -144,8 +146,9 @@ TEST(CommandLine, CheckPrintsEveryMistakeAsJson) {
 }
 
 TEST(CommandLine, CheckWarnsOfAnAccessLogThatCannotBeOpened) {
-  const Folder folder;
-  const auto file = folder.write(kFile, with("[log]\naccess = \"none/access.log\"\n"));
+  const config::test::Folder folder;
+  const auto file =
+      folder.write(config::test::kFile, config::test::with("[log]\naccess = \"none/access.log\"\n"));
   const auto said = say({"check", "--config", file});
   EXPECT_EQ(said.code, 0);
   EXPECT_THAT(said.err, HasSubstr(file + ": warning: log.access: " + folder.file("none/access.log") +
@@ -153,24 +156,26 @@ TEST(CommandLine, CheckWarnsOfAnAccessLogThatCannotBeOpened) {
 }
 
 TEST(CommandLine, StrictCheckExitsWithOneAfterAWarning) {
-  const Folder folder;
-  const auto warned = folder.write(kFile, kLeast);
+  const config::test::Folder folder;
+  const auto warned = folder.write(config::test::kFile, config::test::kLeast);
   EXPECT_EQ(say({"check", "--config", warned}).code, 0);
   const auto said = say({"check", "--strict", "--config", warned});
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.out, HasSubstr("rule \"all\""));
   EXPECT_THAT(said.err, HasSubstr("warning: rule \"all\""));
-  const auto clean = folder.write("clean.toml", with("key = [\"ip\"]\n"));
+  const auto clean = folder.write("clean.toml", config::test::with("key = [\"ip\"]\n"));
   EXPECT_EQ(say({"check", "--strict", "--config", clean}).code, 0);
-  const auto log = folder.write("log.toml", with("key = [\"ip\"]\n[log]\naccess = \"none/access.log\"\n"));
+  const auto log =
+      folder.write("log.toml", config::test::with("key = [\"ip\"]\n[log]\naccess = \"none/access.log\"\n"));
   EXPECT_EQ(say({"check", "--strict", "--config", log}).code, 1);
-  const auto wrong = folder.write("wrong.toml", with("[server]\nworkers = -1\n"));
+  const auto wrong = folder.write("wrong.toml", config::test::with("[server]\nworkers = -1\n"));
   EXPECT_EQ(say({"check", "--strict", "--config", wrong}).code, 2);
 }
 
 TEST(CommandLine, CheckPrintsEveryMistakeAndExitsWithTwo) {
-  const Folder folder;
-  const auto file = folder.write(kFile, with("[server]\nworkers = -1\ndrian = \"1s\"\n"));
+  const config::test::Folder folder;
+  const auto file =
+      folder.write(config::test::kFile, config::test::with("[server]\nworkers = -1\ndrian = \"1s\"\n"));
   for (const auto* command : {"check", "run"}) {
     const auto said = say({command, "--config", file});
     EXPECT_EQ(said.code, 2);
@@ -261,4 +266,4 @@ TEST(Health, WaitsTwoSecondsForAResponse) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::cli::test

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app {
+namespace weir::cli {
 namespace {
 
 using ::testing::ElementsAre;
@@ -28,7 +28,7 @@ class RedisCheck : public ::testing::Test {
   }
   [[nodiscard]] RedisReport report() const { return report_on(found_, state_); }
 
-  StateSettings state_;
+  config::StateSettings state_;
   redis::Inspection found_;
 };
 
@@ -166,4 +166,4 @@ TEST(IsRecent, ComparesNumbersNotText) {
 }
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app {
+namespace weir::cli {
 namespace {
 
 using ::testing::EndsWith;
@@ -25,4 +25,4 @@ TEST_F(ReloadCommandTest, ReportsAReloadThatIsNotFinished) {
 }
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::cli

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace weir::app {
+namespace weir::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -50,4 +50,4 @@ TEST(ReplayText, SeparatesPresentShadowRefusals) {
 }
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::cli

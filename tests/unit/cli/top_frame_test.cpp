@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace weir::app {
+namespace weir::cli {
 namespace {
 
 using testing::ContainsRegex;
@@ -121,7 +121,7 @@ class Busy {
     const Sample before{.taken = {}, .figures = Figures{then_}, .top = {}};
     now_.taken = before.taken + std::chrono::seconds(1);
     now_.figures = Figures{page_};
-    auto lines = lines_of(app::draw(before, now_, address, screen));
+    auto lines = lines_of(cli::draw(before, now_, address, screen));
     EXPECT_TRUE(screen.height == 0 || lines.size() <= screen.height) << lines.size();
     for (const auto& line : lines) EXPECT_LE(line.size(), screen.width) << line;
     return lines;
@@ -236,4 +236,4 @@ TEST(TopFrame, FitsTheScreen) {
 }
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::cli

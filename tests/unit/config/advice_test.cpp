@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using ::testing::IsEmpty;
@@ -172,4 +172,4 @@ TEST(Advice, NamesTheHeaderToWriteForAPlural) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

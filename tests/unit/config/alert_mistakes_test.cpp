@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -98,4 +98,4 @@ TEST(AlertMistakes, ExplainAWrongPortAndNeverShowAPassword) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir::app {
+namespace weir::config {
 namespace {
 
 using base::TimePoint;
@@ -108,4 +108,4 @@ TEST(Calendars, RejectAnUnknownZone) {
 }
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::config

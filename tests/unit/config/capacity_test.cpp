@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 const WrongConfiguration kWrong[] = {
@@ -63,4 +63,4 @@ TEST(Capacity, AQueueAdmitsAnyCost) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

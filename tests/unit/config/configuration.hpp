@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::app::test {
+namespace weir::config::test {
 
 inline const std::string kFile = "weir.toml";
 
@@ -93,4 +93,4 @@ inline std::string contents(const std::string& file) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using ::testing::AllOf;
@@ -232,4 +232,4 @@ TEST(Describe, ShowsHowMuchIsTakenInAdvance) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

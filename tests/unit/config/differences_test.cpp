@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -88,4 +88,4 @@ TEST(Differences, AreFoundInVeryManyLines) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::app::test {
+namespace weir::config::test {
 
 using Cells = std::vector<std::string>;
 
@@ -102,4 +102,4 @@ inline std::vector<Section> limiters_document() {
   return document("limiters.md");
 }
 
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -138,4 +138,4 @@ TEST(DocumentedKeys, IncludeOnlyKeysOfTheSchema) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -18,7 +18,7 @@
 #include <gmock/gmock.h>
 #include <re2/re2.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using base::Duration;
@@ -174,4 +174,4 @@ TEST(DocumentedTimelines, HaveValidConfigurations) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -12,7 +12,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -77,4 +77,4 @@ TEST(DocumentedUnits, HaveValidExamples) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using ::testing::Contains;
@@ -203,4 +203,4 @@ TEST(EscapeWarnings, IgnoreUnnamedTiersIfTheKeysFileHasHolders) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

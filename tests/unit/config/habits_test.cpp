@@ -1,10 +1,10 @@
 // Settings in the spelling of other proxies: each message ends with the line to write.
-#include "config/mistakes/other_spellings.hpp"
+#include "config/errors/other_spellings.hpp"
 #include "unit/config/configuration.hpp"
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using ::testing::Contains;
@@ -113,4 +113,4 @@ TEST(Habits, SuggestedRatesAndDurationsAreValid) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -13,7 +13,7 @@ class KeysFileTest : public ::testing::Test {
  protected:
   const KeysFile& read(std::string_view text) { return keys_ = read_keys(text, "keys.toml", mistakes_); }
 
-  Mistakes mistakes_;
+  ConfigErrors mistakes_;
   KeysFile keys_;
 };
 
@@ -58,7 +58,7 @@ TEST_F(KeysFileTest, ReportsMistakesWithoutShowingAKey) {
 TEST_F(KeysFileTest, NeverQuotesALineThatIsNotToml) {
   for (const char* line :
        {"kye = \"secret", "keys \"secret\"", "key = \"sec\\qret\"", "secret", "key = secret", "[secret"}) {
-    Mistakes mistakes;
+    ConfigErrors mistakes;
     (void)read_keys(std::string("[[key]]\n") + line + "\n", "keys.toml", mistakes);
     ASSERT_EQ(mistakes.lines().size(), 1U) << line;
     EXPECT_THAT(mistakes.lines().front(), ::testing::StartsWith("keys.toml:2: found a line that is not TOML"))
@@ -68,4 +68,4 @@ TEST_F(KeysFileTest, NeverQuotesALineThatIsNotToml) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

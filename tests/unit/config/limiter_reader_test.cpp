@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -203,4 +203,4 @@ TEST(LimiterReader, RejectsRedisForAdaptiveConcurrency) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -82,4 +82,4 @@ TEST(ListMistakes, NameTheLineInAllOtherLists) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -18,7 +18,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -141,4 +141,4 @@ TEST(SchemaJson, OmitsKeysThatARuleDoesNotHave) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

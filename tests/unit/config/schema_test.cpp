@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using ::testing::AllOf;
@@ -185,4 +185,4 @@ TEST(Schema, IsCompleteInTheReferenceConfiguration) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -149,4 +149,4 @@ TEST(Settings, ReadsWhatResponsesSettle) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -60,8 +60,8 @@ TEST(Settings, DefaultsAgreeWithThoseOfTheTypes) {
   EXPECT_EQ(settings.server.write_timeout, server.write_timeout);
   EXPECT_EQ(settings.server.idle_timeout, server.idle_timeout);
   EXPECT_EQ(settings.server.max_connections_per_ip, server.max_connections_per_ip);
-  EXPECT_EQ(settings.server.least_rate.octets_per_second, server.least_rate.octets_per_second);
-  EXPECT_EQ(settings.server.least_rate.grace, server.least_rate.grace);
+  EXPECT_EQ(settings.server.min_rate.octets_per_second, server.min_rate.octets_per_second);
+  EXPECT_EQ(settings.server.min_rate.grace, server.min_rate.grace);
   EXPECT_EQ(settings.client.address_field, policy::ClientSettings{}.address_field);
   EXPECT_EQ(settings.log.access, LogSettings{}.access);
   EXPECT_EQ(settings.log.level, LogSettings{}.level);
@@ -279,9 +279,9 @@ TEST(Settings, AWrongRedisUrlDoesNotShowItsPassword) {
 }
 
 TEST(Settings, ReadsEveryLogLevel) {
-  constexpr std::pair<const char*, LogLevel> kWords[] = {
-      {"trace", LogLevel::Trace},  {"debug", LogLevel::Debug}, {"info", LogLevel::Info},
-      {"warn", LogLevel::Warning}, {"error", LogLevel::Error}, {"off", LogLevel::Off}};
+  constexpr std::pair<const char*, log::LogLevel> kWords[] = {
+      {"trace", log::LogLevel::Trace},  {"debug", log::LogLevel::Debug}, {"info", log::LogLevel::Info},
+      {"warn", log::LogLevel::Warning}, {"error", log::LogLevel::Error}, {"off", log::LogLevel::Off}};
   for (const auto& [word, level] : kWords)
     EXPECT_EQ(parse(with("[log]\nlevel = \"" + std::string(word) + "\"\n")).log.level, level) << word;
 }
@@ -399,4 +399,4 @@ TEST(Settings, RequestsClientCertificatesIfAnAuthorityIsGiven) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using ::testing::IsEmpty;
@@ -92,4 +92,4 @@ TEST(Shipped, EachCommentedPartIsValid) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

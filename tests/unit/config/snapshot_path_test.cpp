@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 TEST(SnapshotPath, AcceptsAFileInAFolderThatExists) {
@@ -37,4 +37,4 @@ TEST(SnapshotPath, RejectsAFolderThatWeirMayNotWrite) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -1,11 +1,11 @@
 // Messages for lines that are not TOML. For common mistakes they must not use the parser's words.
-#include "config/mistakes/toml_fault.hpp"
+#include "config/errors/toml_fault.hpp"
 
 #include "unit/config/configuration.hpp"
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -123,4 +123,4 @@ TEST(TomlFault, ReportsAKeyWithEndlessParts) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 const WrongConfiguration kWrong[] = {
@@ -184,4 +184,4 @@ INSTANTIATE_TEST_SUITE_P(App, UpstreamMistakes, ::testing::ValuesIn(kWrong),
                          [](const auto& wrong) { return wrong.param.name; });
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -3,7 +3,7 @@
 
 #include "unit/config/configuration.hpp"
 
-namespace weir::app::test {
+namespace weir::config::test {
 
 inline std::vector<std::string> warnings_of(const std::string& text, const std::string& file = kFile) {
   std::vector<std::string> texts;
@@ -18,4 +18,4 @@ inline std::vector<std::string> located_warnings_of(const std::string& text) {
   return texts;
 }
 
-}  // namespace weir::app::test
+}  // namespace weir::config::test

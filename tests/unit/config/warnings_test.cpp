@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app::test {
+namespace weir::config::test {
 namespace {
 
 using ::testing::AllOf;
@@ -328,8 +328,9 @@ TEST(Warnings, WarnOfALocalShareTooSmallForOneRequest) {
 TEST(Warnings, WarnOfErrorsThatUseUpABudget) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   const auto warned = Contains(HasSubstr("rule \"x\" charges its reserve of 5 for every error of a server"));
-  for (const char* place : {"response_json = \"/usage/total_tokens\"", "response_header = \"X-Tokens\""}) {
-    const auto cost = "cost = { " + std::string(place) + ", reserve = 5 }\n";
+  for (const char* source_file :
+       {"response_json = \"/usage/total_tokens\"", "response_header = \"X-Tokens\""}) {
+    const auto cost = "cost = { " + std::string(source_file) + ", reserve = 5 }\n";
     EXPECT_THAT(of(cost), warned);
     EXPECT_THAT(of(cost + "mode = \"shadow\"\n"), warned);
     EXPECT_THAT(of(cost + "charge = { status = \"2xx\" }\n"), Not(warned));
@@ -356,4 +357,4 @@ TEST(Warnings, WarnOfUnusedTokenAndCountrySettings) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::app::test {
+namespace weir::config::test {
 
 struct WrongConfiguration {
   std::string name;
@@ -19,4 +19,4 @@ inline void PrintTo(const WrongConfiguration& wrong, std::ostream* out) {
   *out << wrong.name;
 }
 
-}  // namespace weir::app::test
+}  // namespace weir::config::test

@@ -74,57 +74,57 @@ TEST(WriteAnswer, WritesAHeadThatTheParserAccepts) {
   }
 }
 
-std::string standing(const Standing& at, RateLimitFamilies families = {}) {
+std::string rate_limit(const RateLimitHeaders& at, RateLimitFamilies families = {}) {
   std::string out;
-  append_standing(out, at, families);
+  append_rate_limit_headers(out, at, families);
   return out;
 }
 
-const Standing kStanding{.rule = "per-key",
-                         .limit = 100,
-                         .remaining = 42,
-                         .window = seconds(10),
-                         .more_after = microseconds(1),
-                         .reset_at = base::TimePoint(seconds(1'708'425'599) + microseconds(1))};
+const RateLimitHeaders kStanding{.rule = "per-key",
+                                 .limit = 100,
+                                 .remaining = 42,
+                                 .window = seconds(10),
+                                 .more_after = microseconds(1),
+                                 .reset_at = base::TimePoint(seconds(1'708'425'599) + microseconds(1))};
 
-TEST(AppendStanding, WritesBothHeaderFamilies) {
-  EXPECT_EQ(standing(kStanding),
+TEST(AppendRateLimitHeaders, WritesBothHeaderFamilies) {
+  EXPECT_EQ(rate_limit(kStanding),
             "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 42\r\nX-RateLimit-Reset: 1708425600\r\n"
             "RateLimit-Policy: \"per-key\";q=100;w=10\r\nRateLimit: \"per-key\";r=42;t=1\r\n");
 }
 
-TEST(AppendStanding, ReportsAnExceededSoftLimit) {
+TEST(AppendRateLimitHeaders, ReportsAnExceededSoftLimit) {
   auto at = kStanding;
   at.exceeded = true;
-  EXPECT_EQ(standing(at, {.x = true, .ietf = false}),
+  EXPECT_EQ(rate_limit(at, {.x = true, .ietf = false}),
             "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 42\r\nX-RateLimit-Reset: 1708425600\r\n"
             "X-RateLimit-Exceeded: soft\r\n");
-  EXPECT_EQ(standing(at, {.x = false, .ietf = true}), standing(kStanding, {.x = false, .ietf = true}));
+  EXPECT_EQ(rate_limit(at, {.x = false, .ietf = true}), rate_limit(kStanding, {.x = false, .ietf = true}));
 }
 
-TEST(AppendStanding, WritesOneHeaderFamilyOrNone) {
-  EXPECT_EQ(standing(kStanding, {.x = true, .ietf = false}),
+TEST(AppendRateLimitHeaders, WritesOneHeaderFamilyOrNone) {
+  EXPECT_EQ(rate_limit(kStanding, {.x = true, .ietf = false}),
             "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 42\r\nX-RateLimit-Reset: 1708425600\r\n");
-  EXPECT_EQ(standing(kStanding, {.x = false, .ietf = true}),
+  EXPECT_EQ(rate_limit(kStanding, {.x = false, .ietf = true}),
             "RateLimit-Policy: \"per-key\";q=100;w=10\r\nRateLimit: \"per-key\";r=42;t=1\r\n");
-  EXPECT_EQ(standing(kStanding, {.x = false, .ietf = false}), "");
+  EXPECT_EQ(rate_limit(kStanding, {.x = false, .ietf = false}), "");
 }
 
-TEST(AppendStanding, OmitsInfiniteTimesAndRoundsWindowsUpToASecond) {
+TEST(AppendRateLimitHeaders, OmitsInfiniteTimesAndRoundsWindowsUpToASecond) {
   auto at = kStanding;
   at.more_after = base::kForever;
   at.window = microseconds(1);
-  EXPECT_EQ(standing(at, {.x = false}),
+  EXPECT_EQ(rate_limit(at, {.x = false}),
             "RateLimit-Policy: \"per-key\";q=100;w=1\r\nRateLimit: \"per-key\";r=42\r\n");
   at.more_after = Duration(0);
-  EXPECT_TRUE(standing(at, {.x = false}).ends_with(";t=0\r\n"));
+  EXPECT_TRUE(rate_limit(at, {.x = false}).ends_with(";t=0\r\n"));
 }
 
-TEST(AppendStanding, WritesNoTimesForConcurrencyLimits) {
+TEST(AppendRateLimitHeaders, WritesNoTimesForConcurrencyLimits) {
   auto at = kStanding;
   at.concurrency = true;
   EXPECT_EQ(
-      standing(at),
+      rate_limit(at),
       "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 42\r\n"
       "RateLimit-Policy: \"per-key\";q=100;qu=\"concurrent-requests\"\r\nRateLimit: \"per-key\";r=42\r\n");
 }
@@ -197,7 +197,7 @@ TEST(AppendRefusal, NeedsNoEscapingForAllowedRuleNames) {
     if (c != '"' && c != '\\') name += c;
   EXPECT_NE(json({.rule = name, .retry_after_seconds = 1}).find("\"rule\":\"" + name + "\""),
             std::string::npos);
-  const auto fields = standing({.rule = name, .limit = 1});
+  const auto fields = rate_limit({.rule = name, .limit = 1});
   EXPECT_NE(fields.find("RateLimit: \"" + name + "\";"), std::string::npos);
 }
 

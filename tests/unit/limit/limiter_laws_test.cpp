@@ -24,7 +24,7 @@ bool is_queue(const Case& rule) {
 }
 
 std::uint64_t largest_cost(const Case& rule) {
-  return is_queue(rule) ? spacing(rule.limiter)->largest_cost() : rule.capacity;
+  return is_queue(rule) ? gcra_core(rule.limiter)->largest_cost() : rule.capacity;
 }
 
 // Returns how many requests of a cost still fit a queue.

@@ -1,5 +1,5 @@
 // Compares the limiters with slow definitions in exact fractions: a bucket with a level, the flow chart of
-// ITU-T I.371, and a list of departures. None of them works like Spacing.
+// ITU-T I.371, and a list of departures. None of them works like GcraCore.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -76,9 +76,9 @@ class VirtualScheduling {
 };
 
 // A queue that stores its departures. Each unit of cost takes one interval of the server.
-class Departures {
+class HandoffSender {
  public:
-  explicit Departures(const Case& c) : rule_(c), interval_(interval(c.rate)) {}
+  explicit HandoffSender(const Case& c) : rule_(c), interval_(interval(c.rate)) {}
   std::optional<Fraction> ask(TimePoint now, Cost cost) {
     const Fraction arrival = micros(now);
     while (!promised_.empty() && promised_.front().ends <= arrival) promised_.pop_front();
@@ -185,7 +185,7 @@ TEST(LimiterOracle, GcraAgreesWithVirtualScheduling) {
 
 TEST(LimiterOracle, LeakyBucketAgreesWithAQueueOfDepartures) {
   for_each_case(Algorithm::LeakyBucket, [](const Case& c, Dice& dice) {
-    Departures oracle(c);
+    HandoffSender oracle(c);
     Cell cell;
     TimePoint now = dice.start();
     for (int i = 0; i < kRequests; ++i) {

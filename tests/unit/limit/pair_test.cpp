@@ -40,7 +40,7 @@ class Pairs {
   void request() {
     const bool shadow = dice_.one_in(6), passes = !dice_.one_in(6);
     const auto bill =
-        pair_.bill(static_cast<Ledger>(dice_.between(0, 1)), dice_.between(1, 3), kRule, !shadow);
+        pair_.bill(static_cast<LimiterId>(dice_.between(0, 1)), dice_.between(1, 3), kRule, !shadow);
     const Charge other{.key = key_of(9, kOther),
                        .limiter = &million_,
                        .cost = passes ? Cost{1} : Cost{2'000'000},
@@ -49,8 +49,8 @@ class Pairs {
     std::array<Outcome, 3> outcomes;
     const bool fits = admitted_.fit(*bill[0].limiter, now_, bill[0].cost);
     ASSERT_EQ(table_.charge(lines, now_, outcomes), passes && (fits || shadow))
-        << "ledger " << bill[0].ledger;
-    ASSERT_EQ(outcomes[1].allowed, fits) << "ledger " << bill[0].ledger;
+        << "ledger " << bill[0].limiter_id;
+    ASSERT_EQ(outcomes[1].allowed, fits) << "ledger " << bill[0].limiter_id;
     ASSERT_EQ(outcomes[2].allowed, fits) << "the one counts what the other does";
     if (!passes || !fits) return;
     admitted_.add(now_, bill[0].cost);
@@ -103,7 +103,7 @@ TEST(Pair, CountsPermitsWhicheverLimiterAdmittedThem) {
     KeyTable table(64);
     std::list<std::array<Permit, 2>> flying;
     for (int i = 0; i < 30; ++i) {
-      const auto decider = static_cast<Ledger>(dice.between(0, 1));
+      const auto decider = static_cast<LimiterId>(dice.between(0, 1));
       const auto bill = pair.bill(decider, 1, kRule);
       std::array<Outcome, 2> outcomes;
       const bool fits = flying.size() < (decider == 0 ? own : more);

@@ -15,16 +15,16 @@ struct RandomPair {
   base::Duration period;
 
   // Returns a bill with both limiters, by ledger: `decider` decides and the other one counts.
-  [[nodiscard]] std::array<Charge, 2> bill(Ledger decider, Cost cost, RuleIndex rule,
+  [[nodiscard]] std::array<Charge, 2> bill(LimiterId decider, Cost cost, RuleIndex rule,
                                            bool enforced = true) const {
-    const auto line = [&](Ledger ledger) {
-      return Charge{.key = key_of(ledger, rule),
-                    .limiter = &limiters[ledger],
+    const auto line = [&](LimiterId limiter_id) {
+      return Charge{.key = key_of(limiter_id, rule),
+                    .limiter = &limiters[limiter_id],
                     .cost = cost,
                     .rule = rule,
-                    .enforced = enforced && ledger == decider,
-                    .ledger = ledger,
-                    .counted = ledger != decider};
+                    .enforced = enforced && limiter_id == decider,
+                    .limiter_id = limiter_id,
+                    .counted = limiter_id != decider};
     };
     return {line(decider), line(1 - decider)};
   }

@@ -176,12 +176,12 @@ class Traffic {
   void compare() {
     note_full();
     const auto expected = level(case_, events_, now_).remaining;
-    const auto standing = table_.standing(charge(1), now_);
+    const auto current_outcome = table_.current_outcome(charge(1), now_);
     if (was_full_) return;
     ++exact;
-    if (expected == 0 && !standing.allowed) ++in_debt;
-    ASSERT_EQ(standing.remaining, expected);
-    ASSERT_EQ(standing.allowed, expected > 0);
+    if (expected == 0 && !current_outcome.allowed) ++in_debt;
+    ASSERT_EQ(current_outcome.remaining, expected);
+    ASSERT_EQ(current_outcome.allowed, expected > 0);
     const Cost cost = dice_.cost(case_);
     ASSERT_EQ(table_.peek(charge(cost), now_).allowed, cost <= expected) << "cost " << cost;
   }
@@ -195,12 +195,15 @@ class Traffic {
       EXPECT_TRUE(table_.peek(charge(cost), now_ + outcome.retry_after).allowed);
       EXPECT_FALSE(table_.peek(charge(cost), now_ + outcome.retry_after - 1us).allowed);
     }
-    const auto standing = table_.standing(charge(1), now_);
-    EXPECT_EQ(table_.standing(charge(1), now_ + standing.reset_after), full(case_.limiter));
-    if (standing.reset_after == 0us) return;
-    EXPECT_NE(table_.standing(charge(1), now_ + standing.reset_after - 1us), full(case_.limiter));
-    EXPECT_EQ(table_.standing(charge(1), now_ + standing.more_after - 1us).remaining, standing.remaining);
-    EXPECT_GT(table_.standing(charge(1), now_ + standing.more_after).remaining, standing.remaining);
+    const auto current_outcome = table_.current_outcome(charge(1), now_);
+    EXPECT_EQ(table_.current_outcome(charge(1), now_ + current_outcome.reset_after), full(case_.limiter));
+    if (current_outcome.reset_after == 0us) return;
+    EXPECT_NE(table_.current_outcome(charge(1), now_ + current_outcome.reset_after - 1us),
+              full(case_.limiter));
+    EXPECT_EQ(table_.current_outcome(charge(1), now_ + current_outcome.more_after - 1us).remaining,
+              current_outcome.remaining);
+    EXPECT_GT(table_.current_outcome(charge(1), now_ + current_outcome.more_after).remaining,
+              current_outcome.remaining);
   }
 
   Dice& dice_;

@@ -28,8 +28,8 @@ class Settling : public testing::Test {
               std::uint64_t key = 1) {
     table_.settle({key_of(key), &limiter, reserved}, {at, actual, at + later}, overflow_);
   }
-  Outcome standing(const Limiter& limiter, TimePoint at, std::uint64_t key = 1) {
-    return table_.standing({key_of(key), &limiter}, at, overflow_);
+  Outcome current_outcome(const Limiter& limiter, TimePoint at, std::uint64_t key = 1) {
+    return table_.current_outcome({key_of(key), &limiter}, at, overflow_);
   }
 
   KeyTable table_{1000};
@@ -39,16 +39,16 @@ class Settling : public testing::Test {
 TEST_F(Settling, RefundsTheSurplusOfAReserve) {
   const auto budget = token_bucket("200000/day", 200'000);
   ASSERT_TRUE(charge(budget, 1'000));
-  EXPECT_EQ(standing(budget, kStart).remaining, 199'000U);
+  EXPECT_EQ(current_outcome(budget, kStart).remaining, 199'000U);
   settle(budget, 1'000, 250);
-  EXPECT_EQ(standing(budget, kStart).remaining, 199'750U);
+  EXPECT_EQ(current_outcome(budget, kStart).remaining, 199'750U);
 }
 
 TEST_F(Settling, DebtDelaysRetryAfter) {
   const auto budget = token_bucket("10/s", 100);
   ASSERT_TRUE(charge(budget, 50));
   settle(budget, 50, 350);
-  const auto now = standing(budget, kStart);
+  const auto now = current_outcome(budget, kStart);
   EXPECT_EQ(now.remaining, 0U);
   EXPECT_EQ(now.retry_after, 25'100ms) << "250 beyond the capacity, and one more, at 10 a second";
   EXPECT_EQ(now.more_after, 25'100ms);
@@ -62,8 +62,8 @@ TEST_F(Settling, FixedWindowIsInDebtUntilItEnds) {
   const TimePoint noon{Duration{1'700'000'000'000'000 / 86'400'000'000 * 86'400'000'000} + 12h};
   ASSERT_TRUE(charge(daily, 10, noon));
   settle(daily, 10, 5'000, noon);
-  EXPECT_EQ(standing(daily, noon).retry_after, 12h);
-  EXPECT_EQ(standing(daily, noon + 12h).remaining, 100U);
+  EXPECT_EQ(current_outcome(daily, noon).retry_after, 12h);
+  EXPECT_EQ(current_outcome(daily, noon + 12h).remaining, 100U);
 }
 
 // The first window counted 300 of 100. A third of that fits only after two thirds of the next window.
@@ -72,9 +72,9 @@ TEST_F(Settling, SlidingWindowCarriesItsDebtIntoTheNext) {
   const TimePoint hour{Duration{1'700'000'000'000'000 / 3'600'000'000 * 3'600'000'000}};
   ASSERT_TRUE(charge(hourly, 1, hour));
   settle(hourly, 1, 300, hour);
-  EXPECT_EQ(standing(hourly, hour + 1h).remaining, 0U);
-  EXPECT_EQ(standing(hourly, hour + 1h + 40min).remaining, 0U);
-  EXPECT_EQ(standing(hourly, hour + 1h + 48min).remaining, 40U);
+  EXPECT_EQ(current_outcome(hourly, hour + 1h).remaining, 0U);
+  EXPECT_EQ(current_outcome(hourly, hour + 1h + 40min).remaining, 0U);
+  EXPECT_EQ(current_outcome(hourly, hour + 1h + 48min).remaining, 40U);
 }
 
 TEST_F(Settling, ChargesADebtToAnEvictedKey) {
@@ -84,7 +84,7 @@ TEST_F(Settling, ChargesADebtToAnEvictedKey) {
   while (table_.stats().keys != 0) table_.sweep(later, 1'000);
   settle(budget, 10, 100, kStart, 5s);
   EXPECT_EQ(table_.stats().keys, 1U);
-  EXPECT_EQ(standing(budget, later).reset_after, 5s) << "ten seconds' worth, from when it was charged";
+  EXPECT_EQ(current_outcome(budget, later).reset_after, 5s) << "ten seconds' worth, from when it was charged";
   while (table_.stats().keys != 0) table_.sweep(later + 5s, 1'000);
   settle(budget, 10, 100, kStart, 10s);
   EXPECT_EQ(table_.stats().keys, 0U) << "paid for: no slot is taken for nothing";
@@ -126,7 +126,8 @@ TEST_F(SettlingAnew, NewSlotStartsWithTheDebtOfTheOverflowCell) {
   ASSERT_FALSE(table_.knows(key_of(1)));
   settle(budget_, 10, 100, kStart, 5s);
   ASSERT_TRUE(table_.knows(key_of(1)));
-  EXPECT_EQ(standing(budget_, kStart + 5s).reset_after, 10s) << "a second of theirs, and nine of its own";
+  EXPECT_EQ(current_outcome(budget_, kStart + 5s).reset_after, 10s)
+      << "a second of theirs, and nine of its own";
 }
 
 TEST_F(SettlingAnew, EvictedKeyGetsNoRefundFromTheOverflowCell) {
@@ -144,14 +145,14 @@ TEST_F(SettlingAnew, KeyWithoutASlotOwesInTheOverflowCell) {
   settle(budget_, 10, 100, kStart + 4s, 1s, key);
   ASSERT_FALSE(table_.knows(key_of(key)));
   overflow_ = true;
-  EXPECT_EQ(standing(budget_, kStart + 5s).reset_after, 10s);
+  EXPECT_EQ(current_outcome(budget_, kStart + 5s).reset_after, 10s);
 }
 
 TEST_F(Settling, EvictedLogOwesInAnEntryOfItsOwn) {
   const auto daily = sliding_log("5/10s");
   settle(daily, 1, 9, kStart, 4s);
-  EXPECT_EQ(standing(daily, kStart + 4s).remaining, 0U);
-  EXPECT_EQ(standing(daily, kStart + 4s).retry_after, 6s);
+  EXPECT_EQ(current_outcome(daily, kStart + 4s).remaining, 0U);
+  EXPECT_EQ(current_outcome(daily, kStart + 4s).retry_after, 6s);
   EXPECT_TRUE(charge(daily, 5, kStart + 10s));
 }
 
@@ -163,7 +164,7 @@ TEST_F(Settling, FindsAnEntryAtALaterMark) {
   ASSERT_TRUE(charge(daily, 1, kStart + 2us));
   ASSERT_TRUE(charge(daily, 1, kStart + 1us));
   for (const auto at : {kStart + 1us, kStart, kStart + 2us}) settle(daily, 1, 0, at);
-  EXPECT_EQ(standing(daily, kStart + 1s), full(daily));
+  EXPECT_EQ(current_outcome(daily, kStart + 1s), full(daily));
 }
 
 TEST_F(Settling, ExpiredEntryChangesNoOtherEntry) {
@@ -171,9 +172,9 @@ TEST_F(Settling, ExpiredEntryChangesNoOtherEntry) {
   ASSERT_TRUE(charge(brief, 2, kStart));
   ASSERT_TRUE(charge(brief, 3, kStart + 9s));
   settle(brief, 2, 0, kStart, 10s);
-  EXPECT_EQ(standing(brief, kStart + 10s).remaining, 2U);
+  EXPECT_EQ(current_outcome(brief, kStart + 10s).remaining, 2U);
   settle(brief, 2, 4, kStart, 10s);
-  EXPECT_EQ(standing(brief, kStart + 10s).remaining, 2U);
+  EXPECT_EQ(current_outcome(brief, kStart + 10s).remaining, 2U);
 }
 
 // A log without memory and a shared log have a single entry.
@@ -205,9 +206,10 @@ TEST_F(Settling, BoundsTheDebtOfALog) {
   ASSERT_TRUE(charge(buckets, 1, kStart + 3s));
   settle(buckets, 1, kMaxCost, kStart);
   settle(buckets, 1, kMaxCost, kStart + 3s);
-  EXPECT_EQ(standing(buckets, kStart + 4s).remaining, 0U) << "both together are more than a word can say";
-  EXPECT_EQ(standing(buckets, kStart + 10s).remaining, 0U) << "the second debt was lost in the first";
-  EXPECT_EQ(standing(buckets, kStart + 13s), full(buckets));
+  EXPECT_EQ(current_outcome(buckets, kStart + 4s).remaining, 0U)
+      << "both together are more than a word can say";
+  EXPECT_EQ(current_outcome(buckets, kStart + 10s).remaining, 0U) << "the second debt was lost in the first";
+  EXPECT_EQ(current_outcome(buckets, kStart + 13s), full(buckets));
 }
 
 TEST_F(Settling, BoundsTheDebtOfAnEntry) {
@@ -215,8 +217,8 @@ TEST_F(Settling, BoundsTheDebtOfAnEntry) {
   ASSERT_TRUE(charge(exact, 1, kStart));
   ASSERT_TRUE(charge(exact, 1, kStart + 3s));
   settle(exact, 1, 20'000, kStart);
-  EXPECT_EQ(standing(exact, kStart + 10s - 1us).remaining, 0U);
-  EXPECT_EQ(standing(exact, kStart + 10s).remaining, 4U) << "all of the debt was its entry's";
+  EXPECT_EQ(current_outcome(exact, kStart + 10s - 1us).remaining, 0U);
+  EXPECT_EQ(current_outcome(exact, kStart + 10s).remaining, 4U) << "all of the debt was its entry's";
 }
 
 TEST(SettleLaws, QueuesAndPermitsAreNotSettled) {
@@ -236,11 +238,11 @@ TEST_F(Settling, SettlesTheOverflowCell) {
   while (charge(budget, 10, kStart, key) && !overflow_) ++key;
   ASSERT_TRUE(overflow_);
   settle(budget, 10, 4, kStart, 1s, key);
-  EXPECT_EQ(standing(budget, kStart, key).remaining, 6U);
-  EXPECT_TRUE(standing(budget, kStart, key).overflow);
+  EXPECT_EQ(current_outcome(budget, kStart, key).remaining, 6U);
+  EXPECT_TRUE(current_outcome(budget, kStart, key).overflow);
   ASSERT_TRUE(charge(budget, 6, kStart, key));
   settle(budget, 6, 36, kStart, 1s, key);
-  EXPECT_EQ(standing(budget, kStart, key).retry_after, 31h);
+  EXPECT_EQ(current_outcome(budget, kStart, key).retry_after, 31h);
 }
 
 // Many threads reserve and settle the same key at once. In the end the key is charged exactly the settled
@@ -262,7 +264,7 @@ TEST_F(Settling, ThreadsLoseNoSettlement) {
     std::thread other(work, 1);
     work(0);
     other.join();
-    const auto left = table.standing({key_of(7), &limiter}, kStart + 1ms);
+    const auto left = table.current_outcome({key_of(7), &limiter}, kStart + 1ms);
     EXPECT_EQ(left.remaining, quota(limiter) - 500) << describe(limiter);
   }
 }
@@ -280,7 +282,7 @@ TEST(SettleLaws, LargestCostsDoNotOverflow) {
       const Cell before = cell;
       cell = settle(c.limiter, cell, now, 1, kMaxCost);
       const auto limit = std::max(drained_at(c.limiter, before), now + std::chrono::hours(24 * 36'525) * 2);
-      const auto outcome = standing(c.limiter, cell, now);
+      const auto outcome = current_outcome(c.limiter, cell, now);
       ASSERT_GE(drained_at(c.limiter, cell), drained_at(c.limiter, before)) << "seed " << seed << ": " << c;
       ASSERT_LE(drained_at(c.limiter, cell), limit) << "seed " << seed << ": " << c;
       ASSERT_GE(outcome.reset_after, 0us);

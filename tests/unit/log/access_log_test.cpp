@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::log {
 namespace {
 
 namespace fs = std::filesystem;
@@ -181,4 +181,4 @@ TEST_F(AccessLogTest, NamesAFileThatCannotBeOpened) {
 }
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::log

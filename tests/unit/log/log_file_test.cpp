@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-namespace weir::app {
+namespace weir::log {
 namespace {
 
 namespace fs = std::filesystem;
@@ -105,4 +105,4 @@ TEST_F(LogFileTest, StartsAReopenedFileWithALine) {
 }
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::log

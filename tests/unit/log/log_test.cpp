@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace weir::app {
+namespace weir::log {
 namespace {
 
 using ::testing::HasSubstr;
@@ -67,4 +67,4 @@ TEST(Log, DropsAndCountsLinesAboveTheRate) {
 }
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::log

@@ -197,7 +197,7 @@ TEST(SpawnTest, ReportsTheEndAndTheException) {
   std::string told;
   const auto fail = [](Timer timer) -> Task<void> {
     timer.expires_after(std::chrono::milliseconds(1));
-    co_await Expiry(timer);
+    co_await TimerWait(timer);
     throw std::runtime_error("broken");
   };
   spawn(context.get_executor(), fail(Timer(context.get_executor())), [&](const std::exception_ptr& thrown) {

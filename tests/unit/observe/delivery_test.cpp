@@ -12,7 +12,7 @@ constexpr base::TimePoint at(std::int64_t millis) {
 }
 Delivery delivery(std::uint64_t per_minute = 1000, unsigned most = 3) {
   const limit::Rate rate{.count = per_minute, .period = std::chrono::minutes(1)};
-  return Delivery({.attempts = *limit::Spacing::make(rate, per_minute), .most = most});
+  return Delivery({.attempts = *limit::GcraCore::make(rate, per_minute), .most = most});
 }
 constexpr std::uint64_t kLongest = ~std::uint64_t{0};
 

@@ -32,7 +32,7 @@ TEST(HotPath, AllocatesNothing) {
   ClientSettings settings;
   settings.trusted_proxies = {cidr("10.0.0.0/8")};
   settings.keys.emplace();
-  settings.keys->add(KeyRing::digest("an API key of some length"), {"bob", "", "pro", ""});
+  settings.keys->add(ApiKeys::digest("an API key of some length"), {"bob", "", "pro", ""});
   const auto head = head_with({{"X-API-Key", "an API key of some length"},
                                {"X-Forwarded-For", "198.51.100.1, 203.0.113.7"},
                                {"X-Tenant", "a tenant whose name is longer than a small string"}},

@@ -41,7 +41,7 @@ TEST_F(Collect, PutsMatchingRulesIntoTheBillOfTheirStore) {
   EXPECT_TRUE(charge.enforced);
 }
 
-// Applies in a cluster (limit/place.hpp). The test above covers names without a cluster.
+// Applies in a cluster (limit/slot_hash.hpp). The test above covers names without a cluster.
 TEST_F(Collect, NamesOfOneClientShareASlotHashInACluster) {
   rules_ = {rule_of("a", {"user"}), rule_of("b", {"path", "user"}),
             rule_of("c", {"ip"}),   rule_of("d", {"api_key|ip"}),
@@ -50,15 +50,15 @@ TEST_F(Collect, NamesOfOneClientShareASlotHashInACluster) {
   for (std::size_t i = 0; i + 1 < rules_.size(); ++i) rules_[i].store = Store::Redis;
   request_.client.user = "ann";
   NamingKeys keys = kKeys;
-  keys.places = true;
+  keys.slot_hashes = true;
   EXPECT_FALSE(evaluation_.collect(rules_, request_, keys));
   const auto charges = evaluation_.remote.charges();
   ASSERT_EQ(charges.size(), 6U);
-  std::vector<limit::Place> places;
+  std::vector<limit::SlotHash> places;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const auto name = *name_key(rules_[i], 0, request_, kKeys.shared);
-    places.push_back(limit::place_of(charges[i].key));
-    EXPECT_EQ(charges[i].key, limit::at_place(name, places.back())) << "else the name is as it was";
+    places.push_back(limit::slot_hash_of(charges[i].key));
+    EXPECT_EQ(charges[i].key, limit::with_slot_hash(name, places.back())) << "else the name is as it was";
   }
   EXPECT_EQ(places[0], places[1]);
   EXPECT_EQ(places[2], places[3]) << "nobody has an API key here";

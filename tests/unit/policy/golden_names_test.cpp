@@ -23,7 +23,7 @@ constexpr const char* kWhatToDo =
     "Redis, say so in the notes on upgrades, and then write the new names here";
 
 constexpr NamingKeys kKeys{
-    .table = {1, 2}, .shared = {0x0123'4567'89ab'cdef, 0xfedc'ba98'7654'3210}, .places = false};
+    .table = {1, 2}, .shared = {0x0123'4567'89ab'cdef, 0xfedc'ba98'7654'3210}, .slot_hashes = false};
 
 std::string hex(const base::Digest128& digest) {
   std::array<char, 33> text{};
@@ -55,7 +55,7 @@ class GoldenNames : public testing::Test {
     AppliedLimiter applied{rule.limiter.get(), rule.limiter.get(), variant};
     applied.elastic = elastic;
     auto keys = kKeys;
-    keys.places = places;
+    keys.slot_hashes = places;
     return hex(name_in_redis(rule, applied, request_, keys).value());
   }
 

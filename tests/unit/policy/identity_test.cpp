@@ -268,8 +268,8 @@ TEST(Identify, ReportsTheFirstAmbiguityOfAttributesItReads) {
 TEST(Identify, LooksUpTheKeyRing) {
   auto settings = behind_proxies();
   settings.keys.emplace();
-  ASSERT_TRUE(settings.keys->add(KeyRing::digest("known"), {"bob", "", "pro", "billing"}));
-  EXPECT_FALSE(settings.keys->add(KeyRing::digest("known"), {}));
+  ASSERT_TRUE(settings.keys->add(ApiKeys::digest("known"), {"bob", "", "pro", "billing"}));
+  EXPECT_FALSE(settings.keys->add(ApiKeys::digest("known"), {}));
   EXPECT_EQ(settings.keys->size(), 1U);
   const auto with = [&](std::string_view key) {
     return identify(settings, ip("10.0.0.1"),
@@ -292,8 +292,8 @@ TEST(Identify, LooksUpTheKeyRing) {
 }
 
 // The example "abc" of FIPS 180-4.
-TEST(KeyRing, DigestIsSha256) {
-  const auto digest = KeyRing::digest("abc");
+TEST(ApiKeys, DigestIsSha256) {
+  const auto digest = ApiKeys::digest("abc");
   EXPECT_EQ(digest[0], 0xba);
   EXPECT_EQ(digest[1], 0x78);
   EXPECT_EQ(digest[30], 0x15);

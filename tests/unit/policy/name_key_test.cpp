@@ -237,12 +237,13 @@ TEST_F(NameKey, FollowsOnMissing) {
 TEST_F(NameKey, AddressThatReplacesAPartDeterminesTheSlotHash) {
   Rule rule = rule_of("r", {"user", "path"});
   rule.on_missing = OnMissing::Ip;
-  const auto place = place_of_client(rule, request_, kKey);
-  EXPECT_EQ(place, place_of_client(rule_of("s", {"ip"}), request_, kKey));
+  const auto place = slot_hash_of_client(rule, request_, kKey);
+  EXPECT_EQ(place, slot_hash_of_client(rule_of("s", {"ip"}), request_, kKey));
   request_.client.network = ip("203.0.113.8");
-  EXPECT_NE(place_of_client(rule, request_, kKey), place);
+  EXPECT_NE(slot_hash_of_client(rule, request_, kKey), place);
   request_.client.user = "ann";
-  EXPECT_EQ(place_of_client(rule, request_, kKey), place_of_client(rule_of("s", {"user"}), request_, kKey));
+  EXPECT_EQ(slot_hash_of_client(rule, request_, kKey),
+            slot_hash_of_client(rule_of("s", {"user"}), request_, kKey));
 }
 
 TEST_F(NameKey, TiersAndOverridesHaveSeparateStableNames) {

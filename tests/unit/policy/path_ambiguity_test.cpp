@@ -2,7 +2,7 @@
 // readings. Otherwise it accepts the path.
 #include "unit/policy/sample.hpp"
 
-#include "weir/policy/inquiry.hpp"
+#include "weir/policy/explain_request.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,12 +32,12 @@ Rule rule_on(Match match, std::initializer_list<std::string_view> key = {"ip"}) 
   return rule;
 }
 
-Inquiry asking_for(const std::string& target) {
-  Inquiry inquiry;
-  inquiry.host = "a";
-  inquiry.target = target;
-  inquiry.peer = ip("203.0.113.7");
-  return inquiry;
+ExplainRequest asking_for(const std::string& target) {
+  ExplainRequest explain_request;
+  explain_request.host = "a";
+  explain_request.target = target;
+  explain_request.peer = ip("203.0.113.7");
+  return explain_request;
 }
 
 Outcome outcome(const Rule& rule, const std::string& target) {
@@ -182,7 +182,7 @@ TEST_F(RouteChoice, AcceptsIfAllReadingsLeadToOneRoute) {
 TEST_F(RouteChoice, RouteMayAcceptAmbiguousPaths) {
   for (auto& route : routes_) route.ambiguous_paths = AmbiguousPaths::Pass;
   EXPECT_EQ(choose("/admin/..;/a"), "rest");
-  EXPECT_EQ(described_.request().readings, nullptr) << "rules go by the normal form";
+  EXPECT_EQ(described_.request().interpretations, nullptr) << "rules go by the normal form";
 }
 
 TEST_F(RouteChoice, RejectsIfOnlyAnotherReadingHasARoute) {

@@ -55,7 +55,7 @@ TEST(NameClient, IgnoresKeysThatTheKeysFileLacks) {
   settings.keys.emplace();
   settings.unknown_keys = UnknownKeys::Accept;
   EXPECT_EQ(of(settings), by_ip);
-  ASSERT_TRUE(settings.keys->add(KeyRing::digest("invented"), {}));
+  ASSERT_TRUE(settings.keys->add(ApiKeys::digest("invented"), {}));
   EXPECT_NE(of(settings), by_ip);
 }
 

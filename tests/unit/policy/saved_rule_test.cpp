@@ -86,10 +86,10 @@ TEST_F(SavedRuleTest, EveryLimiterThatCountsSeparatelyHasALedger) {
   is_.overrides = {{.tier = {}, .limiter = bucket(1)}};
   is_.tiers = {{.tier = "pro", .limiter = bucket(9), .elastic = is_.elastic}};
   const std::vector<Rule> is = {is_};
-  std::vector<limit::Ledger> ledgers;
+  std::vector<limit::LimiterId> ledgers;
   const auto saved = saved_rules(is);
-  for (const auto& variant : saved[0].variants) ledgers.push_back(variant.ledger);
-  EXPECT_EQ(ledgers, (std::vector<limit::Ledger>{0, 1, 2, 4, 5}));
+  for (const auto& variant : saved[0].variants) ledgers.push_back(variant.limiter_id);
+  EXPECT_EQ(ledgers, (std::vector<limit::LimiterId>{0, 1, 2, 4, 5}));
 }
 
 TEST_F(SavedRuleTest, ElasticLimitHasAVariantOfItsOwn) {

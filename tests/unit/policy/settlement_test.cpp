@@ -10,20 +10,20 @@
 
 namespace weir::policy {
 
-void PrintTo(const Told& told, std::ostream* out) {
+void PrintTo(const ReportedCost& told, std::ostream* out) {
   constexpr const char* kStates[] = {"amount ", "nothing ", "unreadable "};
   *out << kStates[static_cast<std::size_t>(told.state)] << told.amount;
 }
-bool operator==(const Told& a, const Told& b) {
+bool operator==(const ReportedCost& a, const ReportedCost& b) {
   return a.state == b.state && a.amount == b.amount;
 }
 
 namespace {
 
-constexpr Told kNothing{Told::State::Nothing};
-constexpr Told kUnreadable{Told::State::Unreadable};
-constexpr Told amount(limit::Cost cost) {
-  return {Told::State::Amount, cost};
+constexpr ReportedCost kNothing{ReportedCost::State::Nothing};
+constexpr ReportedCost kUnreadable{ReportedCost::State::Unreadable};
+constexpr ReportedCost amount(limit::Cost cost) {
+  return {ReportedCost::State::Amount, cost};
 }
 
 Settlement charged_on(std::initializer_list<std::string_view> texts) {
@@ -51,9 +51,10 @@ TEST(Settlement, ParsesStatusesClassesAndRanges) {
     EXPECT_FALSE(parse_statuses(text)) << text;
 }
 
-Told in_header(Lines lines, std::uint32_t scale = 0) {
+ReportedCost in_header(Lines lines, std::uint32_t scale = 0) {
   const auto head = head_with(lines);
-  return told_in_head({.kind = Settlement::Kind::Header, .name = "X-Tokens", .scale = scale}, head.fields);
+  return reported_cost_in_head({.kind = Settlement::Kind::Header, .name = "X-Tokens", .scale = scale},
+                               head.fields);
 }
 
 TEST(Settlement, ReadsAWholeNumberFromAHeader) {
@@ -90,7 +91,7 @@ TEST(Settlement, AcceptsWholeNumbersWithPointOrExponent) {
 TEST(Settlement, AmountLargerThanADoubleCountsAsTheMaximum) {
   const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/n"};
   for (const std::string text : {"1e10", "1e308", "1e309", "1e400", "1.5E+99999", "0.001e400", "\"1e400\""}) {
-    EXPECT_EQ(told_in_body(settlement, "{\"n\":" + text + "}"), amount(limit::kMaxCost)) << text;
+    EXPECT_EQ(reported_cost_in_body(settlement, "{\"n\":" + text + "}"), amount(limit::kMaxCost)) << text;
   }
   EXPECT_EQ(in_header({{"X-Tokens", "1e400"}}), amount(limit::kMaxCost));
   EXPECT_EQ(in_header({{"X-Tokens", "1e400"}}, 100), amount(limit::kMaxCost));
@@ -106,7 +107,7 @@ TEST(Settlement, ScalesDecimalsAndRoundsUp) {
 
 TEST(Settlement, ReadsABodyUnderItsPointer) {
   const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/usage/total_tokens"};
-  const auto in = [&](std::string_view body) { return told_in_body(settlement, body); };
+  const auto in = [&](std::string_view body) { return reported_cost_in_body(settlement, body); };
   EXPECT_EQ(in(R"({"usage":{"prompt":3,"total_tokens":41}})"), amount(41));
   EXPECT_EQ(in(R"({"usage":{"total_tokens":"41"}})"), amount(41));
   EXPECT_EQ(in(R"({"usage":{"total_tokens":0}})"), amount(0));
@@ -126,7 +127,7 @@ TEST(Settlement, ReadsABodyUnderItsPointer) {
 TEST(Settlement, RejectsAStringThatIsNotANumber) {
   const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/n"};
   for (const std::string text : {"none", "unavailable", "e", "1e", "e3", "12e2x", "-1e3", ""})
-    EXPECT_EQ(told_in_body(settlement, R"({"n":")" + text + "\"}"), kUnreadable) << text;
+    EXPECT_EQ(reported_cost_in_body(settlement, R"({"n":")" + text + "\"}"), kUnreadable) << text;
 }
 
 TEST(Settlement, IsDescribed) {

@@ -159,8 +159,8 @@ TEST_F(ElasticLimit, EarlierAdmissionsCountWhenRoomRunsOut) {
 TEST_F(ElasticLimit, OtherLimitOnlyCounts) {
   ask(0.1);
   ASSERT_EQ(evaluation_.local.charges().size(), 2U);
-  EXPECT_EQ(evaluation_.local.charges()[0].ledger, 1U);
-  EXPECT_EQ(evaluation_.local.charges()[1].ledger, 0U);
+  EXPECT_EQ(evaluation_.local.charges()[0].limiter_id, 1U);
+  EXPECT_EQ(evaluation_.local.charges()[1].limiter_id, 0U);
   EXPECT_FALSE(evaluation_.local.line(0).applied.counted);
   EXPECT_TRUE(evaluation_.local.line(1).applied.counted);
   EXPECT_FALSE(evaluation_.local.charges()[1].enforced);

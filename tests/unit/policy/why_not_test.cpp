@@ -154,7 +154,7 @@ TEST_F(KeyValues, EnteredValuesNameTheKeyOfRequests) {
     EXPECT_EQ(name_values(rule, own, *values, kKey), name_key(rule, own, request_, kKey))
         << describe(rule.key);
     if (parts.empty()) continue;
-    EXPECT_EQ(place_of_values(rule, *values, kKey), place_of_client(rule, request_, kKey))
+    EXPECT_EQ(slot_hash_of_values(rule, *values, kKey), slot_hash_of_client(rule, request_, kKey))
         << describe(rule.key);
   }
 }
@@ -216,7 +216,7 @@ TEST(Meetings, SayWhetherEachRuleAppliesOrWhyNot) {
   rules[1].match.path = PathMatch::parse("/api/*").value();
   rules[3].mode = Mode::Shadow;
   rules[3].on_missing = OnMissing::Reject;
-  const auto met = meet_all(rules, request, {});
+  const auto met = check_all(rules, request, {});
   ASSERT_EQ(met.size(), 4U);
   EXPECT_EQ(met[0].why_not, "");
   EXPECT_EQ(met[0].key, std::vector<std::string>{"ip:203.0.113.7"});

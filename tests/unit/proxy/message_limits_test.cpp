@@ -1,7 +1,7 @@
 // Which rules count the messages of a WebSocket, and under whose name.
 #include "proxy/exchange/message_limits.hpp"
 
-#include "proxy/admission/gate.hpp"
+#include "proxy/admission/admission_controller.hpp"
 #include "unit/proxy/lone_worker.hpp"
 
 #include <gtest/gtest.h>
@@ -31,21 +31,23 @@ struct Chat : LoneWorker {
 
   // Of the messages of a new connection, how many pass, of ten at once.
   int passed(std::string_view api_key) {
-    ExchangeSpace space(worker);
+    ExchangeBuffers space(worker);
     space.request.head = &head;
     space.request.client.api_key = api_key;
-    Gate gate(worker, config, space);
-    Ruling ruling;
-    if (!gate.decide_here(clock.now(), policy::kDefaultPriority, ruling))
-      net::spawn(context.get_executor(), ask_redis(gate, ruling), [](const std::exception_ptr&) {});
-    EXPECT_EQ(ruling.decision.verdict, policy::Verdict::Forward);
+    AdmissionController gate(worker, config, space);
+    AdmissionResult admission_result;
+    if (!gate.decide_here(clock.now(), policy::kDefaultPriority, admission_result))
+      net::spawn(context.get_executor(), ask_redis(gate, admission_result), [](const std::exception_ptr&) {});
+    EXPECT_EQ(admission_result.decision.verdict, policy::Verdict::Forward);
     MessageLimits limits(worker, space);
     int admitted = 0;
     for (int i = 0; i < 10; ++i) admitted += limits.counts() && !limits.ask().admitted ? 0 : 1;
     return admitted;
   }
 
-  static net::Task<void> ask_redis(Gate& gate, Ruling& ruling) { ruling = co_await gate.ask_redis(); }
+  static net::Task<void> ask_redis(AdmissionController& gate, AdmissionResult& admission_result) {
+    admission_result = co_await gate.ask_redis();
+  }
 
   http::RequestHead head;
 };

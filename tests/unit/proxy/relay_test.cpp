@@ -356,7 +356,7 @@ TEST_F(RelayTest, AReceiverThatLeftBreaksTheSink) {
 }
 
 // Remembers what it saw.
-class Witness : public BodyWatch {
+class Witness : public BodyObserver {
  public:
   void see(std::string_view piece) override { seen += piece; }
   void complete() override { ++completed; }

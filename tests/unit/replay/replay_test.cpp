@@ -38,7 +38,7 @@ struct Request {
   const char* verdict = "forward";
   std::vector<observe::AppliedRule> said{};
   std::vector<Amendment> amendments{};
-  std::uint64_t turn = 0;
+  std::uint64_t timestamp = 0;
   std::uint64_t run = 1;
   unsigned status = 200;
   const char* user = "";
@@ -53,7 +53,7 @@ class ReplayTest : public testing::Test {
     replay.run = request.run;
     replay.first = request.first;
     replay.start = replay.asked = request.at;
-    replay.turn = limit::turn_at(request.at) + request.turn;
+    replay.timestamp = limit::timestamp_at(request.at) + request.timestamp;
     replay.user = request.user;
     replay.rules = request.said;
     replay.amendments = request.amendments;
@@ -75,7 +75,8 @@ class ReplayTest : public testing::Test {
   }
   // Returns the line about a reset of a key of the rule.
   static std::string reset(TimePoint at, const policy::Rule& rule, limit::Key key) {
-    const observe::ForgottenKey keys[] = {{{7, 7}, limit::turn_at(at)}, {key, limit::turn_at(at) + 1}};
+    const observe::ForgottenKey keys[] = {{{7, 7}, limit::timestamp_at(at)},
+                                          {key, limit::timestamp_at(at) + 1}};
     std::string text;
     observe::append_json(text, {.run = 1, .at = at, .rule = rule.name, .asks = rule.asks, .keys = keys});
     text.pop_back();
@@ -208,15 +209,15 @@ TEST_F(ReplayTest, WithinAMicrosecondTheTurnDecidesTheOrder) {
   const std::vector rules{rule_of("per-ip", bucket("1/h", 1), {"ip"})};
   for (const bool first : {false, true}) {
     const auto report =
-        replay({{.path = "/a", .turn = first ? 0U : 1U, .user = "a"},
-                {.path = "/b", .turn = first ? 1U : 0U, .user = "b"}},
+        replay({{.path = "/a", .timestamp = first ? 0U : 1U, .user = "a"},
+                {.path = "/b", .timestamp = first ? 1U : 0U, .user = "b"}},
                {rule_of("per-ip", bucket("1/h", 1), {"ip"}), rule_of("path", bucket("1/h", 9), {"path"}, 1)});
     EXPECT_EQ(report.newly.refused, 1U);
   }
   // A request with a later clock that took the lock first comes first.
-  const auto report =
-      replay({{.at = kStart, .ip = "198.51.100.1", .turn = 9000}, {.at = kStart + 1us, .ip = "198.51.100.2"}},
-             {rule_of("all", bucket("1/h", 1), {})});
+  const auto report = replay(
+      {{.at = kStart, .ip = "198.51.100.1", .timestamp = 9000}, {.at = kStart + 1us, .ip = "198.51.100.2"}},
+      {rule_of("all", bucket("1/h", 1), {})});
   EXPECT_EQ(report.rules[0].newly.refused, 1U);
   EXPECT_EQ(report.first, kStart);
 }

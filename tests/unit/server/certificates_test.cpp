@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-namespace weir::app {
+namespace weir::server {
 namespace {
 
 using namespace std::chrono_literals;
@@ -62,35 +62,35 @@ TEST(ListenerCertificates, DoNotWaitForAPipe) {
 TEST(ListenerCertificates, WarnBeforeACertificateExpires) {
   const net::TlsSettings settings{.certificates = {{.cert = "a.crt", .key = "a.key", .ocsp = "a.ocsp"}}};
   const std::chrono::sys_seconds now{100h};
-  const auto doubts = [&](std::chrono::seconds left, std::optional<std::chrono::sys_seconds> stapled = {}) {
-    return find_doubts(settings, {{.not_after = now + left, .stapled_until = stapled}}, now);
+  const auto warnings = [&](std::chrono::seconds left, std::optional<std::chrono::sys_seconds> stapled = {}) {
+    return find_warnings(settings, {{.not_after = now + left, .stapled_until = stapled}}, now);
   };
   const auto good = now + 1h;
-  EXPECT_THAT(doubts(std::chrono::days(14), good), IsEmpty());
-  EXPECT_THAT(doubts(std::chrono::days(13), good),
+  EXPECT_THAT(warnings(std::chrono::days(14), good), IsEmpty());
+  EXPECT_THAT(warnings(std::chrono::days(13), good),
               ElementsAre("the certificate \"a.crt\" expires on 1970-01-18 (UTC)"));
-  EXPECT_THAT(doubts(-1s, good), ElementsAre(HasSubstr("has expired")));
-  EXPECT_THAT(doubts(std::chrono::days(90)),
+  EXPECT_THAT(warnings(-1s, good), ElementsAre(HasSubstr("has expired")));
+  EXPECT_THAT(warnings(std::chrono::days(90)),
               ElementsAre(HasSubstr("\"a.ocsp\" speaks of another certificate")));
-  EXPECT_THAT(doubts(std::chrono::days(90), now), ElementsAre(HasSubstr("\"a.ocsp\" is out of date")));
-  EXPECT_THAT(doubts(std::chrono::days(90), now + 1s), IsEmpty());
+  EXPECT_THAT(warnings(std::chrono::days(90), now), ElementsAre(HasSubstr("\"a.ocsp\" is out of date")));
+  EXPECT_THAT(warnings(std::chrono::days(90), now + 1s), IsEmpty());
 }
 
 TEST(ListenerCertificates, WarnOfACertificateThatNoClientCanGet) {
   const net::TlsSettings settings{.certificates = {{"a.crt", "a.key"}, {"b.crt", "b.key"}}};
   const std::chrono::sys_seconds now{100h};
-  const auto doubts = [&](std::optional<net::Hidden> hidden) {
+  const auto warnings = [&](std::optional<net::Hidden> hidden) {
     const auto good = now + std::chrono::days(90);
-    return find_doubts(settings, {{.not_after = good}, {.not_after = good, .hidden = hidden}}, now);
+    return find_warnings(settings, {{.not_after = good}, {.not_after = good, .hidden = hidden}}, now);
   };
-  EXPECT_THAT(doubts({}), IsEmpty());
+  EXPECT_THAT(warnings({}), IsEmpty());
   EXPECT_THAT(
-      doubts(net::Hidden{.behind = 0}),
+      warnings(net::Hidden{.behind = 0}),
       ElementsAre("the certificate \"b.crt\" can never be shown: \"a.crt\" comes first, with a key of the "
                   "same type, and no name is left for it; remove one of the two"));
-  EXPECT_THAT(doubts(net::Hidden{}),
+  EXPECT_THAT(warnings(net::Hidden{}),
               ElementsAre(HasSubstr("\"b.crt\" can never be shown: it names no host")));
 }
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::server

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir::app::test {
+namespace weir::server::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -60,7 +60,7 @@ TEST_F(HeartbeatOf, RunningLoopsBeatsRepeatedly) {
 
 TEST_F(HeartbeatOf, EndingLoopsBeatsAlone) {
   start();
-  heart_.answer_alone();
+  heart_.answer_for_loops();
   turn(one_);
   turn(other_);
   turn(control_);
@@ -70,4 +70,4 @@ TEST_F(HeartbeatOf, EndingLoopsBeatsAlone) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::server::test

@@ -9,7 +9,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir::app {
+namespace weir::server {
 namespace {
 
 using testing::ElementsAre;
@@ -29,13 +29,13 @@ class KeySearch : public testing::Test {
     add(top_.admitted, kAdasOther, "api_key of ada", 0);
   }
   static void add(observe::SpaceSaving& side, const limit::Key& name, std::string_view text,
-                  limit::Ledger ledger) {
+                  limit::LimiterId limiter_id) {
     const auto write = [&](std::span<char> room) {
       const auto kept = text.substr(0, room.size());
       std::copy(kept.begin(), kept.end(), room.begin());
       return kept.size();
     };
-    side.add(name, 1, write, ledger);
+    side.add(name, 1, write, limiter_id);
   }
   [[nodiscard]] std::vector<limit::Key> find(std::vector<std::string> texts) const {
     std::vector<limit::Key> names;
@@ -76,7 +76,7 @@ TEST_F(KeySearch, FindsNoClientForOtherTexts) {
 TEST_F(KeySearch, ReturnsTheLimiterThatCountsTheClient) {
   const auto found = find_shown(rule_, top_, std::vector<std::string>{"user:paula"});
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].ledger, 4U);
+  EXPECT_EQ(found[0].limiter_id, 4U);
   EXPECT_EQ(found[0].label, "api_key of paula 27de914d");
 }
 
@@ -90,7 +90,7 @@ TEST_F(KeySearch, ReadsAWholeDigestOfAnyClient) {
   const auto read = read_digest(std::vector{base::in_hex(kNobody)});
   ASSERT_TRUE(read);
   EXPECT_EQ(read->name, kNobody);
-  EXPECT_EQ(read->ledger, std::nullopt);
+  EXPECT_EQ(read->limiter_id, std::nullopt);
   EXPECT_FALSE(read_digest(std::vector<std::string>{"27de914d"}));
   EXPECT_FALSE(read_digest(std::vector<std::string>{"user:paula"}));
 }
@@ -101,4 +101,4 @@ TEST_F(KeySearch, FindsAClientInTheLists) {
 }
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::server

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-namespace weir::app::test {
+namespace weir::server::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -59,7 +59,7 @@ std::string abstract_name() {
 }
 
 TEST(Notify, SendsToAPathAndToAnAbstractName) {
-  const Folder folder;
+  const config::test::Folder folder;
   for (const auto& name : {folder.file("notify"), abstract_name()}) {
     Manager manager(name);
     Faults faults;
@@ -101,7 +101,7 @@ TEST(Notify, RejectsInvalidSocketNames) {
 }
 
 TEST(Notify, ReportsOnceThatNobodyListens) {
-  const Folder folder;
+  const config::test::Folder folder;
   const auto nowhere = folder.file("nobody");
   Faults faults;
   Notify notify({.socket = nowhere.c_str()}, faults.take());
@@ -134,4 +134,4 @@ TEST(Notify, IgnoresAWatchdogThatIsNoNumber) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::server::test

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace weir::app::test {
+namespace weir::server::test {
 namespace {
 
 using base::TimePoint;
@@ -26,9 +26,9 @@ class SnapshotFileTest : public testing::Test {
     return !std::filesystem::exists(path_) && std::filesystem::exists(path_ + ".damaged");
   }
 
-  Folder folder_;
+  config::test::Folder folder_;
   const std::string path_ = folder_.file("weir.state");
-  Log log_{LogLevel::Off};
+  log::Log log_{log::LogLevel::Off};
   limit::KeyTable table_{10};
 };
 
@@ -79,4 +79,4 @@ TEST_F(SnapshotFileTest, IgnoresAMissingFolder) {
 }
 
 }  // namespace
-}  // namespace weir::app::test
+}  // namespace weir::server::test

@@ -8,33 +8,33 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-namespace weir::app {
+namespace weir::server {
 namespace {
 
 using Tcp = net::asio::ip::tcp;
 
-struct House {
+struct Callbacks {
   net::Clock clock;
   limit::KeyTable table{1000};
   proxy::SharedQueue queue{1};
   proxy::InFlight in_flight{0};
-  proxy::Crowd crowd{0};
+  proxy::ConnectionsPerIp connections_per_ip{0};
   proxy::BodyMemory body_memory{1 << 20};
   proxy::Shared shared{.clock = clock,
                        .table = table,
                        .queue = queue,
                        .in_flight = in_flight,
-                       .crowd = crowd,
+                       .connections_per_ip = connections_per_ip,
                        .body_memory = body_memory};
   redis::LastRefunds refunds;
-  AccessLog access_log{"off", {}};
-  Log log{LogLevel::Off};
+  log::AccessLog access_log{"off", {}};
+  log::Log log{log::LogLevel::Off};
   WorkerThread worker{{.shared = shared,
-                       .edition = std::make_shared<proxy::Edition>(),
+                       .config_snapshot = std::make_shared<proxy::ConfigSnapshot>(),
                        .shape = {.routes = 0, .rules = 0, .upstreams = 0},
                        .redis = nullptr,
                        .redis_refunds = refunds,
-                       .redis_units = nullptr,
+                       .shared_grants = nullptr,
                        .access_log = access_log,
                        .log = log,
                        .top = 0}};
@@ -42,7 +42,7 @@ struct House {
 
 // Otherwise the client would wait until the process ends, which other requests may delay by `drain`.
 TEST(WorkerThread, ClosesAClientThatConnectsAsTheDrainBegins) {
-  House house;
+  Callbacks callbacks;
   auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));
   ASSERT_TRUE(listening.has_value());
   const auto port = listening->address().port;
@@ -51,10 +51,10 @@ TEST(WorkerThread, ClosesAClientThatConnectsAsTheDrainBegins) {
   client.connect({net::asio::ip::address_v4::loopback(), port});
 
   // The loop finds the waiting client when it opens, and handles it after the drain has begun.
-  house.worker.listen_on(0, std::move(*listening), {.tls = {}, .most_sessions = 100});
-  house.worker.drain();
-  house.worker.start();
-  house.worker.join();
+  callbacks.worker.listen_on(0, std::move(*listening), {.tls = {}, .most_sessions = 100});
+  callbacks.worker.drain();
+  callbacks.worker.start();
+  callbacks.worker.join();
 
   client.non_blocking(true);
   char byte = 0;
@@ -81,13 +81,13 @@ class NoDescriptorsLeft {
 
 // A worker that never had a client.
 TEST(WorkerThread, EndsNormallyWithoutFreeDescriptors) {
-  auto house = std::make_unique<House>();
+  auto callbacks = std::make_unique<Callbacks>();
   const NoDescriptorsLeft none;
-  house->worker.drain();
-  house->worker.start();
-  house->worker.join();
-  house.reset();
+  callbacks->worker.drain();
+  callbacks->worker.start();
+  callbacks->worker.join();
+  callbacks.reset();
 }
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::server

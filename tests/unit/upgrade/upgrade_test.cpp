@@ -1,7 +1,7 @@
 // The order of an upgrade's steps, and the messages between the two processes.
+#include "weir/upgrade/connection_transfer.hpp"
 #include "weir/upgrade/handed_alerts.hpp"
 #include "weir/upgrade/handed_state.hpp"
-#include "weir/upgrade/passage.hpp"
 #include "weir/upgrade/takeover.hpp"
 #include "weir/upgrade/upgrade_channel.hpp"
 #include "weir/upgrade/upgrade_steps.hpp"
@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-namespace weir::app {
+namespace weir::upgrade {
 namespace {
 
 using enum UpgradeStage;
@@ -53,13 +53,13 @@ TEST(UpgradeSteps, IgnoreEarlierAttemptsAndASecondRequest) {
     EXPECT_EQ(step(Idle, event), (UpgradeStep{Idle, Act::None}));
 }
 
-TEST(Legacy, SurvivesWritingAndReading) {
-  const Legacy left{.clock = base::Duration(-7),
-                    .table = {1, ~std::uint64_t{0}},
-                    .shared = {3, 4},
-                    .upgraded = 5,
-                    .failed = 6};
-  const auto come = legacy_of(lines_of(left));
+TEST(CarriedState, SurvivesWritingAndReading) {
+  const CarriedState left{.clock = base::Duration(-7),
+                          .table = {1, ~std::uint64_t{0}},
+                          .shared = {3, 4},
+                          .upgraded = 5,
+                          .failed = 6};
+  const auto come = carried_state_of(lines_of(left));
   ASSERT_TRUE(come);
   EXPECT_EQ(come->clock, left.clock);
   EXPECT_EQ(come->table.k1, left.table.k1);
@@ -68,30 +68,30 @@ TEST(Legacy, SurvivesWritingAndReading) {
   EXPECT_EQ(come->failed, 6u);
 }
 
-TEST(Legacy, IsRejectedWithAnotherProtocol) {
-  auto lines = lines_of(Legacy{});
+TEST(CarriedState, IsRejectedWithAnotherProtocol) {
+  auto lines = lines_of(CarriedState{});
   lines[0] += "0";
-  EXPECT_FALSE(legacy_of(lines));
-  lines = lines_of(Legacy{});
+  EXPECT_FALSE(carried_state_of(lines));
+  lines = lines_of(CarriedState{});
   lines[3] = "-1";
-  EXPECT_FALSE(legacy_of(lines));
-  lines = lines_of(Legacy{});
+  EXPECT_FALSE(carried_state_of(lines));
+  lines = lines_of(CarriedState{});
   lines.pop_back();
-  EXPECT_FALSE(legacy_of(lines));
-  EXPECT_FALSE(legacy_of({}));
+  EXPECT_FALSE(carried_state_of(lines));
+  EXPECT_FALSE(carried_state_of({}));
 }
 
 TEST(HandedAlerts, SurviveWritingAndReading) {
-  const std::vector<admin::AlertStanding> left{{.voice = "1.2",
-                                                .firing = true,
-                                                .unsaid = false,
-                                                .since = base::TimePoint(base::Duration(-3)),
-                                                .seen = 4},
-                                               {.voice = "5.6",
-                                                .firing = false,
-                                                .unsaid = true,
-                                                .since = base::TimePoint(base::Duration(7)),
-                                                .seen = 0}};
+  const std::vector<admin::AlertState> left{{.alert_id = "1.2",
+                                             .firing = true,
+                                             .unsaid = false,
+                                             .since = base::TimePoint(base::Duration(-3)),
+                                             .seen = 4},
+                                            {.alert_id = "5.6",
+                                             .firing = false,
+                                             .unsaid = true,
+                                             .since = base::TimePoint(base::Duration(7)),
+                                             .seen = 0}};
   EXPECT_EQ(alerts_of(lines_of(left)), left);
   EXPECT_TRUE(alerts_of({"", "x", "1.2 2 0 1 1", "1.2 1 0 1"}).empty());
 }
@@ -125,19 +125,21 @@ TEST(UpgradeChannel, ReportsTheEndOfTheOtherSide) {
 }
 
 // Sends a connection, with standard input as its socket, and returns what arrived.
-std::vector<ArrivedConnection> passed(const proxy::Introduction& introduction, const std::string& unread) {
+std::vector<ReceivedConnection> passed(const proxy::ConnectionInfo& connection_info,
+                                       const std::string& unread) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
-  std::vector<ArrivedConnection> arrived;
+  std::vector<ReceivedConnection> arrived;
   bool ended = false;
-  Arrivals arrivals(context.get_executor(), std::move(ends->second),
-                    {.take = [&](ArrivedConnection one) { arrived.push_back(std::move(one)); },
-                     .lost = [] { ADD_FAILURE() << "none is"; },
-                     .change_held = [](const auto&) {},
-                     .ended = [&] { ended = true; }});
+  HandoffReceiver arrivals(context.get_executor(), std::move(ends->second),
+                           {.take = [&](ReceivedConnection one) { arrived.push_back(std::move(one)); },
+                            .lost = [] { ADD_FAILURE() << "none is"; },
+                            .change_foreign_permits = [](const auto&) {},
+                            .ended = [&] { ended = true; }});
   {
-    Departures departures(std::move(ends->first));
-    EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", introduction, unread), proxy::Passed::Yes);
+    HandoffSender handoff_sender(std::move(ends->first));
+    EXPECT_EQ(handoff_sender.take(STDIN_FILENO, "127.0.0.1:80", connection_info, unread),
+              proxy::HandoffResult::Yes);
   }
   context.run();
   EXPECT_FALSE(arrivals.are_expected());
@@ -145,9 +147,9 @@ std::vector<ArrivedConnection> passed(const proxy::Introduction& introduction, c
   return arrived;
 }
 
-TEST(Passage, PassesAConnectionWithAllItsData) {
-  const http::Ends ends{*base::IpAddress::parse("203.0.113.7"), *base::IpAddress::parse("2001:db8::1"), 51234,
-                        443};
+TEST(ConnectionHandoff, PassesAConnectionWithAllItsData) {
+  const http::ConnectionEnds ends{*base::IpAddress::parse("203.0.113.7"),
+                                  *base::IpAddress::parse("2001:db8::1"), 51234, 443};
   const auto arrived =
       passed({.ends = ends, .certificate_subject = "CN=a b,O=c", .relayed = true, .secure = true},
              "GET / HTTP/1.1\r\n\nHost: x\n");
@@ -161,38 +163,38 @@ TEST(Passage, PassesAConnectionWithAllItsData) {
   EXPECT_EQ(unread, "GET / HTTP/1.1\r\n\nHost: x\n");
 }
 
-TEST(Passage, PassesAConnectionWithoutFurtherData) {
+TEST(ConnectionHandoff, PassesAConnectionWithoutFurtherData) {
   const auto arrived = passed({}, "");
   ASSERT_EQ(arrived.size(), 1u);
-  EXPECT_FALSE(arrived.front().introduction.ends);
-  EXPECT_FALSE(arrived.front().introduction.relayed);
-  EXPECT_EQ(arrived.front().introduction.certificate_subject, "");
+  EXPECT_FALSE(arrived.front().connection_info.ends);
+  EXPECT_FALSE(arrived.front().connection_info.relayed);
+  EXPECT_EQ(arrived.front().connection_info.certificate_subject, "");
   EXPECT_EQ(arrived.front().unread, "");
 }
 
-TEST(Passage, ReportsARelayedPlainConnection) {
+TEST(ConnectionHandoff, ReportsARelayedPlainConnection) {
   const auto arrived = passed({.ends = {}, .certificate_subject = "", .relayed = true}, "");
   ASSERT_EQ(arrived.size(), 1u);
-  EXPECT_TRUE(arrived.front().introduction.relayed);
-  EXPECT_FALSE(arrived.front().introduction.secure);
+  EXPECT_TRUE(arrived.front().connection_info.relayed);
+  EXPECT_FALSE(arrived.front().connection_info.secure);
 }
 
-TEST(Passage, TakesConnectionsOnTheirWayAndNoMoreAfterTheEnd) {
+TEST(ConnectionHandoff, TakesConnectionsOnTheirWayAndNoMoreAfterTheEnd) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::size_t arrived = 0;
-  Arrivals arrivals(context.get_executor(), std::move(ends->second),
-                    {.take = [&](const ArrivedConnection&) { ++arrived; },
-                     .lost = [] { ADD_FAILURE() << "none is"; },
-                     .change_held = [](const auto&) {},
-                     .ended = [] { ADD_FAILURE() << "it has not"; }});
-  Departures departures(std::move(ends->first));
+  HandoffReceiver arrivals(context.get_executor(), std::move(ends->second),
+                           {.take = [&](const ReceivedConnection&) { ++arrived; },
+                            .lost = [] { ADD_FAILURE() << "none is"; },
+                            .change_foreign_permits = [](const auto&) {},
+                            .ended = [] { ADD_FAILURE() << "it has not"; }});
+  HandoffSender handoff_sender(std::move(ends->first));
   for (int i = 0; i < 3; ++i)
-    EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Yes);
+    EXPECT_EQ(handoff_sender.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::HandoffResult::Yes);
   arrivals.end();
   EXPECT_EQ(arrived, 3u);
   EXPECT_FALSE(arrivals.are_expected());
-  EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Gone);
+  EXPECT_EQ(handoff_sender.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::HandoffResult::Gone);
   arrivals.end();  // a second call does nothing
   context.run();
   EXPECT_EQ(arrived, 3u);
@@ -215,53 +217,53 @@ class NoDescriptorLeft {
   rlimit before_{};
 };
 
-TEST(Passage, ReportsAConnectionLostWithoutADescriptor) {
+TEST(ConnectionHandoff, ReportsAConnectionLostWithoutADescriptor) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::vector<std::string> told;
-  Arrivals arrivals(context.get_executor(), std::move(ends->second),
-                    {.take = [&](const ArrivedConnection&) { told.emplace_back("taken"); },
-                     .lost = [&] { told.emplace_back("lost"); },
-                     .change_held = [](const auto&) {},
-                     .ended = [] {}});
-  Departures departures(std::move(ends->first));
-  EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Yes);
+  HandoffReceiver arrivals(context.get_executor(), std::move(ends->second),
+                           {.take = [&](const ReceivedConnection&) { told.emplace_back("taken"); },
+                            .lost = [&] { told.emplace_back("lost"); },
+                            .change_foreign_permits = [](const auto&) {},
+                            .ended = [] {}});
+  HandoffSender handoff_sender(std::move(ends->first));
+  EXPECT_EQ(handoff_sender.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::HandoffResult::Yes);
   {
     const NoDescriptorLeft none;
     context.run_one();
   }
-  EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Yes);
+  EXPECT_EQ(handoff_sender.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::HandoffResult::Yes);
   arrivals.end();
   EXPECT_EQ(told, (std::vector<std::string>{"lost", "taken"}));
 }
 
-TEST(Passage, PassesPermitChangesToo) {
+TEST(ConnectionHandoff, PassesPermitChangesToo) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::vector<std::string> told;
-  Arrivals arrivals(context.get_executor(), std::move(ends->second),
-                    {.take = [&](const ArrivedConnection&) { told.emplace_back("a connection"); },
-                     .lost = [] { ADD_FAILURE() << "none is"; },
-                     .change_held =
-                         [&](const std::vector<std::string>& lines) {
-                           told.insert(told.end(), lines.begin(), lines.end());
-                         },
-                     .ended = [&] { told.emplace_back("ended"); }});
+  HandoffReceiver arrivals(context.get_executor(), std::move(ends->second),
+                           {.take = [&](const ReceivedConnection&) { told.emplace_back("a connection"); },
+                            .lost = [] { ADD_FAILURE() << "none is"; },
+                            .change_foreign_permits =
+                                [&](const std::vector<std::string>& lines) {
+                                  told.insert(told.end(), lines.begin(), lines.end());
+                                },
+                            .ended = [&] { told.emplace_back("ended"); }});
   {
-    Departures departures(std::move(ends->first));
-    departures.tell_held({"1 2 3 a", "1 2 -3 a"});
-    EXPECT_EQ(departures.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::Passed::Yes);
+    HandoffSender handoff_sender(std::move(ends->first));
+    handoff_sender.report_permits({"1 2 3 a", "1 2 -3 a"});
+    EXPECT_EQ(handoff_sender.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::HandoffResult::Yes);
   }
   context.run();
   EXPECT_EQ(told, (std::vector<std::string>{"1 2 3 a", "1 2 -3 a", "a connection", "ended"}));
 }
 
-TEST(Passage, RejectsAConnectionThatDoesNotFitIntoAMessage) {
+TEST(ConnectionHandoff, RejectsAConnectionThatDoesNotFitIntoAMessage) {
   auto ends = upgrade_channel();
-  Departures departures(std::move(ends->first));
+  HandoffSender handoff_sender(std::move(ends->first));
   const std::string half(32 << 10, 'x');
-  EXPECT_EQ(departures.take(STDIN_FILENO, "", {.ends = {}, .certificate_subject = half}, half),
-            proxy::Passed::NotThis);
+  EXPECT_EQ(handoff_sender.take(STDIN_FILENO, "", {.ends = {}, .certificate_subject = half}, half),
+            proxy::HandoffResult::NotThis);
   UpgradeMessage message;
   EXPECT_EQ(receive_message(ends->second.get(), false, message), Arrival::Nothing);
 }
@@ -280,4 +282,4 @@ TEST(HandedState, IsRejectedIfIncomplete) {
 }
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::upgrade

@@ -106,7 +106,7 @@ TEST_F(PoolTest, ReachesAllOfSixtyFourServers) {
 
 TEST_F(PoolTest, AClientStaysOnItsServerOnEveryWorker) {
   auto& p = open(5, Balance::Hash);
-  Pool others(context.get_executor(), watchdog, *fleet);
+  Pool others(context.get_executor(), watchdog, *server_group);
   for (std::uint64_t word = 1; word < 200; ++word) {
     const auto home = p.lease({.word = word}).server();
     EXPECT_EQ(p.lease({.word = word}).server(), home);

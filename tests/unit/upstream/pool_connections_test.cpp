@@ -120,7 +120,7 @@ TEST_F(PoolTest, TriesAllAddressesOfAServer) {
   listeners[0].reset();
   servers[0].addresses = {dead, servers[1].addresses.front()};
   pool.reset();
-  auto& p = pool.emplace(context.get_executor(), watchdog, fleet.emplace(settings, servers));
+  auto& p = pool.emplace(context.get_executor(), watchdog, server_group.emplace(settings, servers));
   auto lease = p.lease({.tried = 0b10});
   EXPECT_FALSE(connected(lease));
   EXPECT_TRUE(lease.connected());
@@ -133,19 +133,19 @@ TEST_F(PoolTest, BeginsWithTheAddressThatConnectedLast) {
   listeners[0].reset();
   servers[0].addresses = {dead, good};
   pool.reset();
-  auto& p = pool.emplace(context.get_executor(), watchdog, fleet.emplace(settings, servers));
-  auto& member = fleet->member(0);
-  const auto before = member.place();
+  auto& p = pool.emplace(context.get_executor(), watchdog, server_group.emplace(settings, servers));
+  auto& member = server_group->member(0);
+  const auto before = member.location();
   EXPECT_EQ(before.first, 0U);
   auto lease = p.lease({.tried = 0b10});
   EXPECT_FALSE(connected(lease));
-  EXPECT_EQ(member.place().first, 1U);
+  EXPECT_EQ(member.location().first, 1U);
   member.move_to({dead, dead, good}, now);
-  EXPECT_EQ(member.place().first, 2U) << "it stays the same one";
+  EXPECT_EQ(member.location().first, 2U) << "it stays the same one";
   member.move_to({good}, now);
-  EXPECT_EQ(member.place().first, 0U);
+  EXPECT_EQ(member.location().first, 0U);
   member.begin_with(1, before);
-  EXPECT_EQ(member.place().first, 0U) << "that was said of addresses that are gone";
+  EXPECT_EQ(member.location().first, 0U) << "that was said of addresses that are gone";
 }
 
 TEST_F(PoolTest, ClosesConnectionsThatAreIdleTooLong) {

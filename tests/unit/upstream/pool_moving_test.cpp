@@ -17,7 +17,7 @@ TEST_F(PoolTest, ClosesConnectionsToOldAddressesOfAServer) {
   ASSERT_FALSE(connected(works));
   waits.keep();
   waits = {};
-  fleet->member(0).move_to({second}, now);
+  server_group->member(0).move_to({second}, now);
   EXPECT_TRUE(works.moved());
   EXPECT_TRUE(works.connected());
   works.keep();
@@ -29,10 +29,10 @@ TEST_F(PoolTest, ClosesConnectionsToOldAddressesOfAServer) {
   EXPECT_EQ(net::remote_endpoint(lease.stream().native_handle()), second);
   lease.keep();
   lease = {};
-  fleet->member(0).move_to({first, second}, now);
+  server_group->member(0).move_to({first, second}, now);
   lease = p.lease({.tried = 0b10});
   EXPECT_TRUE(lease.reused()) << "an address that stays keeps its connections";
-  fleet->member(0).move_to({second, first}, now);
+  server_group->member(0).move_to({second, first}, now);
   lease.keep();
   lease = {};
   EXPECT_TRUE(p.lease({.tried = 0b10}).reused());
@@ -53,10 +53,10 @@ TEST_F(PoolTest, SoonClosesIdleConnectionsToOldAddresses) {
 
 TEST_F(PoolTest, AllFleetsOfAServerSeeItsNewAddresses) {
   open(1);
-  const auto before = fleet->servers();
-  Fleet newer(settings, servers, {}, &*fleet);
+  const auto before = server_group->servers();
+  ServerGroup newer(settings, servers, {}, &*server_group);
   open_elsewhere();
-  EXPECT_EQ(newer.servers(), fleet->servers());
+  EXPECT_EQ(newer.servers(), server_group->servers());
   EXPECT_NE(newer.servers(), before);
 }
 

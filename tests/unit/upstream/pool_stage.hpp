@@ -21,7 +21,7 @@ class PoolTest : public ::testing::Test {
 
   Pool& open(std::size_t count, Balance balance = Balance::LeastInFlight) {
     pool.reset();
-    fleet.reset();
+    server_group.reset();
     listeners.clear();
     settings.name = "api";
     settings.balance = balance;
@@ -37,16 +37,16 @@ class PoolTest : public ::testing::Test {
   Pool& reopen() {
     pool.reset();
     servers = resolve_servers(settings).value();
-    fleet.emplace(settings, servers, [this](const std::string& line) { lines.push_back(line); });
-    return pool.emplace(context.get_executor(), watchdog, *fleet);
+    server_group.emplace(settings, servers, [this](const std::string& line) { lines.push_back(line); });
+    return pool.emplace(context.get_executor(), watchdog, *server_group);
   }
   // Moves the only server to an address of a network that does not exist (RFC 5737).
   void open_elsewhere() {
     const auto away = net::resolve({.host = "192.0.2.1", .port = 1, .unix_path = {}});
-    fleet->member(0).move_to(away.value(), now);
+    server_group->member(0).move_to(away.value(), now);
   }
   // Notes a request for which no connection to the server could be opened.
-  void fail(std::size_t server) { fleet->member(server).unreachable(now); }
+  void fail(std::size_t server) { server_group->member(server).unreachable(now); }
   // Accepts the oldest connection in a server's backlog; drops the others.
   net::Socket accept(std::size_t server) {
     auto listening = std::move(*listeners[server]);
@@ -75,7 +75,7 @@ class PoolTest : public ::testing::Test {
   std::vector<Server> servers;
   std::vector<std::string> lines;
   base::TimePoint now{base::Duration{1'700'000'000'000'000}};
-  std::optional<Fleet> fleet;
+  std::optional<ServerGroup> server_group;
   std::optional<Pool> pool;
 };
 

@@ -34,10 +34,10 @@ class ProberTest : public ::testing::Test {
   void ask() {
     auto servers = resolve_servers(settings).value();
     server = servers[0].name;
-    fleet = std::make_shared<Fleet>(settings, std::move(servers),
-                                    [this](const std::string& line) { lines.push_back(line); });
+    server_group = std::make_shared<ServerGroup>(settings, std::move(servers),
+                                                 [this](const std::string& line) { lines.push_back(line); });
     if (!prober) prober.emplace(context.get_executor(), clock);
-    prober->watch({fleet});
+    prober->watch({server_group});
   }
   // Accepts the next probe's connection.
   net::Descriptor accept() {
@@ -73,9 +73,9 @@ class ProberTest : public ::testing::Test {
   net::Clock clock;
   UpstreamSettings settings;
   std::string server;
-  std::optional<net::Acceptor> acceptor;
+  std::optional<net::AcceptorSocket> acceptor;
   std::vector<std::string> lines;
-  std::shared_ptr<Fleet> fleet;
+  std::shared_ptr<ServerGroup> server_group;
   std::optional<Prober> prober;
 };
 
@@ -85,7 +85,7 @@ TEST_F(ProberTest, RequestsThePathOnASeparateConnection) {
     EXPECT_EQ(answer("HTTP/1.1 200 OK\r\n\r\n"),
               "GET /health?deep HTTP/1.1\r\nHost: " + server +
                   "\r\nUser-Agent: weir-health\r\nConnection: close\r\n\r\n");
-  EXPECT_TRUE(fleet->member(0).serves()) << "it is taken to be well";
+  EXPECT_TRUE(server_group->member(0).serves()) << "it is taken to be well";
 }
 
 TEST_F(ProberTest, FaultsInARowPutAServerDownAndGoodAnswersReadmitIt) {
@@ -94,10 +94,10 @@ TEST_F(ProberTest, FaultsInARowPutAServerDownAndGoodAnswersReadmitIt) {
   const std::string_view bad = "HTTP/1.1 500 No\r\n\r\n";
   for (const auto each : {bad, good, bad, bad}) answer(each);
   EXPECT_EQ(next_word(), " is down: it answers 500");
-  EXPECT_FALSE(fleet->member(0).serves());
+  EXPECT_FALSE(server_group->member(0).serves());
   for (const auto each : {good, bad, good, good}) answer(each);
   EXPECT_EQ(next_word(), " is back");
-  EXPECT_TRUE(fleet->member(0).serves());
+  EXPECT_TRUE(server_group->member(0).serves());
 }
 
 TEST_F(ProberTest, AnInvalidAnswerIsAFault) {
@@ -128,11 +128,11 @@ TEST_F(ProberTest, StopsProbesOfServersThatAreNoLongerWatched) {
   ask();
   answer("HTTP/1.1 200 OK\r\n\r\n");
   prober->watch({});
-  const auto another = std::make_shared<Fleet>(settings, resolve_servers(settings).value());
+  const auto another = std::make_shared<ServerGroup>(settings, resolve_servers(settings).value());
   prober->watch({another});
   for (int i = 0; i < 3; ++i) answer("HTTP/1.1 500 No\r\n\r\n");
   EXPECT_FALSE(another->member(0).serves());
-  EXPECT_TRUE(fleet->member(0).serves()) << "the one before is not asked beside it";
+  EXPECT_TRUE(server_group->member(0).serves()) << "the one before is not asked beside it";
 }
 
 }  // namespace

@@ -63,8 +63,9 @@ class ResolverTest : public ::testing::Test {
         [system = system](const base::Endpoint& asked) { return system->look_up(asked); });
   }
 
-  std::shared_ptr<Fleet> fleet_of(const std::string& name, std::initializer_list<const char*> hosts,
-                                  base::Duration period = 1ms) {
+  std::shared_ptr<ServerGroup> server_group_of(const std::string& name,
+                                               std::initializer_list<const char*> hosts,
+                                               base::Duration period = 1ms) {
     UpstreamSettings settings;
     settings.name = name;
     settings.resolve = period;
@@ -73,7 +74,7 @@ class ResolverTest : public ::testing::Test {
       settings.servers.push_back({.address = {.host = host, .port = 80, .unix_path = {}}});
       servers.push_back({settings.servers.back().address.to_string(), known});
     }
-    return std::make_shared<Fleet>(settings, std::move(servers));
+    return std::make_shared<ServerGroup>(settings, std::move(servers));
   }
   template <class Done>
   void until(Done done) {
@@ -90,28 +91,28 @@ class ResolverTest : public ::testing::Test {
 };
 
 TEST_F(ResolverTest, AServerGetsTheAddressesOfItsName) {
-  const auto fleet = fleet_of("api", {"api.test"});
-  resolver->watch({fleet});
+  const auto server_group = server_group_of("api", {"api.test"});
+  resolver->watch({server_group});
   until([&] { return figures().same >= 2; });
   EXPECT_THAT(lines, IsEmpty());
   system->say(at("10.0.0.2"));
   until([&] { return figures().changed == 1 && figures().same >= 3; });
-  EXPECT_EQ(fleet->member(0).server().addresses, at("10.0.0.2"));
+  EXPECT_EQ(server_group->member(0).server().addresses, at("10.0.0.2"));
   EXPECT_THAT(lines,
               ElementsAre("upstream \"api\": server api.test:80 is at 10.0.0.2 now; it was at 10.0.0.1"));
 }
 
 TEST_F(ResolverTest, ReportsAFailureOnceAndKeepsTheAddresses) {
-  const auto fleet = fleet_of("api", {"api.test"});
+  const auto server_group = server_group_of("api", {"api.test"});
   system->say(base::Error{"cannot resolve \"api.test\": Host not found"});
-  resolver->watch({fleet});
+  resolver->watch({server_group});
   until([&] { return figures().failed >= 3; });
   system->say(Addresses{});
   const auto failed = figures().failed;
   until([&] { return figures().failed >= failed + 3; });
   EXPECT_THAT(lines, ElementsAre("upstream \"api\": server api.test:80 stays at 10.0.0.1: cannot resolve "
                                  "\"api.test\": Host not found"));
-  EXPECT_EQ(fleet->member(0).server().addresses, at("10.0.0.1"));
+  EXPECT_EQ(server_group->member(0).server().addresses, at("10.0.0.1"));
   system->say(at("10.0.0.1"));
   until([&] { return figures().same >= 2; });
   EXPECT_EQ(lines.size(), 2U);
@@ -120,35 +121,35 @@ TEST_F(ResolverTest, ReportsAFailureOnceAndKeepsTheAddresses) {
 
 TEST_F(ResolverTest, AServerWithoutAddressesIsDownUntilALookUpSucceeds) {
   known.clear();
-  const auto fleet = fleet_of("api", {"api.test", "other.test"});
-  EXPECT_FALSE(fleet->member(0).serves());
+  const auto server_group = server_group_of("api", {"api.test", "other.test"});
+  EXPECT_FALSE(server_group->member(0).serves());
   system->say(base::Error{"cannot resolve \"api.test\": Host not found"});
-  resolver->watch({fleet});
+  resolver->watch({server_group});
   until([&] { return figures().failed >= 3; });
-  EXPECT_FALSE(fleet->member(0).serves());
+  EXPECT_FALSE(server_group->member(0).serves());
   EXPECT_THAT(lines, IsEmpty()) << "it was said at the start";
   system->say(at("10.0.0.2"));
-  until([&] { return fleet->member(0).serves() && fleet->member(1).serves(); });
-  EXPECT_EQ(fleet->member(0).server().addresses, at("10.0.0.2"));
+  until([&] { return server_group->member(0).serves() && server_group->member(1).serves(); });
+  EXPECT_EQ(server_group->member(0).server().addresses, at("10.0.0.2"));
   EXPECT_THAT(lines, Contains(HasSubstr("server api.test:80 can be looked up now: it is at 10.0.0.2")));
 }
 
 TEST_F(ResolverTest, ANameForTheStartOnlyIsLookedUpUntilItIsKnown) {
   known.clear();
-  const auto fleet = fleet_of("api", {"api.test"}, 0s);
+  const auto server_group = server_group_of("api", {"api.test"}, 0s);
   system->say(at("10.0.0.2"));
-  resolver->watch({fleet});
-  until([&] { return fleet->member(0).serves(); });
+  resolver->watch({server_group});
+  until([&] { return server_group->member(0).serves(); });
   const auto asked = system->asked().size();
-  resolver->watch({fleet});
+  resolver->watch({server_group});
   EXPECT_EQ(system->asked().size(), asked);
-  EXPECT_EQ(fleet->member(0).server().addresses, at("10.0.0.2"));
+  EXPECT_EQ(server_group->member(0).server().addresses, at("10.0.0.2"));
 }
 
 TEST_F(ResolverTest, LooksUpOnlyNamesAndOnlyIfConfigured) {
-  const auto some = fleet_of("some", {"10.0.0.1", "a.test", "::1", "b.test"});
-  const auto never = fleet_of("never", {"c.test"}, 0s);
-  const auto none = fleet_of("none", {"10.0.0.1"});
+  const auto some = server_group_of("some", {"10.0.0.1", "a.test", "::1", "b.test"});
+  const auto never = server_group_of("never", {"c.test"}, 0s);
+  const auto none = server_group_of("none", {"10.0.0.1"});
   resolver->watch({some, never, none});
   until([&] { return figures().same >= 20; });
   const auto asked = system->asked();
@@ -159,8 +160,8 @@ TEST_F(ResolverTest, LooksUpOnlyNamesAndOnlyIfConfigured) {
 }
 
 TEST_F(ResolverTest, AServerMayBeRemovedDuringItsLookUp) {
-  const auto older = fleet_of("old", {"old.test"});
-  const auto newer = fleet_of("new", {"new.test"});
+  const auto older = server_group_of("old", {"old.test"});
+  const auto newer = server_group_of("new", {"new.test"});
   system->be_silent(true);
   resolver->watch({older});
   until([&] { return !system->asked().empty(); });
@@ -174,10 +175,10 @@ TEST_F(ResolverTest, AServerMayBeRemovedDuringItsLookUp) {
 }
 
 TEST_F(ResolverTest, CountersOutliveAReload) {
-  resolver->watch({fleet_of("api", {"api.test"})});
+  resolver->watch({server_group_of("api", {"api.test"})});
   until([&] { return figures().same >= 1; });
   const auto same = figures().same;
-  resolver->watch({fleet_of("api", {"api.test"}, 1h)});
+  resolver->watch({server_group_of("api", {"api.test"}, 1h)});
   EXPECT_EQ(figures().same, same);
   resolver->watch({});
   EXPECT_THAT(resolver->figures(), IsEmpty());
@@ -185,7 +186,7 @@ TEST_F(ResolverTest, CountersOutliveAReload) {
 
 TEST_F(ResolverTest, DestructionWaitsForNoNameServer) {
   system->be_silent(true);
-  resolver->watch({fleet_of("api", {"api.test"})});
+  resolver->watch({server_group_of("api", {"api.test"})});
   until([&] { return !system->asked().empty(); });
   const auto began = std::chrono::steady_clock::now();
   resolver.reset();

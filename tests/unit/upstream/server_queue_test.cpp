@@ -1,7 +1,7 @@
 // Requests that wait for a server with room, and which of them is woken.
 #include "weir/upstream/server_queue.hpp"
 
-#include "weir/upstream/fleet.hpp"
+#include "weir/upstream/server_group.hpp"
 
 #include <condition_variable>
 #include <mutex>
@@ -16,8 +16,8 @@ namespace weir::upstream {
 namespace {
 
 struct ServerQueueTest : testing::Test {
-  std::unique_ptr<ServerQueue::Place> join(const std::string& name, policy::Priority priority = 5,
-                                           bool choosy = false, std::size_t most = 100) {
+  std::unique_ptr<ServerQueue::Waiter> join(const std::string& name, policy::Priority priority = 5,
+                                            bool choosy = false, std::size_t most = 100) {
     return queue.join(most, priority, choosy, [this, name] { woken += name; });
   }
   std::string take_woken() { return std::exchange(woken, {}); }
@@ -44,15 +44,15 @@ TEST_F(ServerQueueTest, WakesTheFirstAndThenTheNext) {
 }
 
 TEST_F(ServerQueueTest, HigherPrioritiesComeFirstThenEarlierRequests) {
-  std::vector<std::pair<std::string, std::unique_ptr<ServerQueue::Place>>> places;
+  std::vector<std::pair<std::string, std::unique_ptr<ServerQueue::Waiter>>> waiters;
   for (const auto& [name, priority] : {std::pair("c", 5), {"e", 9}, {"d", 5}, {"a", 0}, {"b", 4}})
-    places.emplace_back(name, join(name, static_cast<policy::Priority>(priority)));
+    waiters.emplace_back(name, join(name, static_cast<policy::Priority>(priority)));
   std::string order;
-  while (!places.empty()) {
+  while (!waiters.empty()) {
     queue.freed();
     const auto next = take_woken();
     order += next;
-    std::erase_if(places, [&](const auto& place) { return place.first == next; });
+    std::erase_if(waiters, [&](const auto& waiter) { return waiter.first == next; });
     take_woken();
   }
   EXPECT_EQ(order, "abcde");
@@ -104,8 +104,8 @@ TEST_F(ServerQueueTest, ARequestThatLeavesPassesItsWakeUpOn) {
 TEST(ServerQueueThreads, EveryRequestIsWoken) {
   UpstreamSettings settings;
   settings.servers.emplace_back().max_in_flight = 2;
-  Fleet fleet(settings, {{.name = "a", .addresses = Addresses(1)}});
-  auto& member = fleet.member(0);
+  ServerGroup server_group(settings, {{.name = "a", .addresses = Addresses(1)}});
+  auto& member = server_group.member(0);
   constexpr int kThreads = 4;
   constexpr int kTimes = 5'000;
   std::atomic<int> inside{0};
@@ -117,13 +117,13 @@ TEST(ServerQueueThreads, EveryRequestIsWoken) {
       bool open = false;
     } door;
     for (int i = 0; i < kTimes; ++i) {
-      if (fleet.queue().is_awaited() || member.enter({})) {
-        const auto place = fleet.queue().join(kThreads, 5, false, [&] {
+      if (server_group.queue().is_awaited() || member.enter({})) {
+        const auto waiter = server_group.queue().join(kThreads, 5, false, [&] {
           const std::scoped_lock lock(door.mutex);
           door.open = true;
           door.changed.notify_one();
         });
-        while (!place->is_next() || member.enter({})) {
+        while (!waiter->is_next() || member.enter({})) {
           std::unique_lock lock(door.mutex);
           door.changed.wait(lock, [&] { return door.open; });
           door.open = false;
@@ -140,7 +140,7 @@ TEST(ServerQueueThreads, EveryRequestIsWoken) {
     for (int i = 0; i < kThreads; ++i) threads.emplace_back(work);
   }
   EXPECT_FALSE(exceeded);
-  EXPECT_EQ(fleet.queue().size(), 0u);
+  EXPECT_EQ(server_group.queue().size(), 0u);
 }
 
 }  // namespace

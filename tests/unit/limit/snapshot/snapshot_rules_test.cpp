@@ -75,10 +75,10 @@ class SnapshotOfChangedRule : public SnapshotOfOneRule {
   Restored go_on(const KeyTable& before, const SavedRule& was, KeyTable& after, const SavedRule& is) {
     const auto bytes = written(before, {was}, kStart);
     EXPECT_TRUE(check_snapshot(source_of(bytes), std::vector{is}));
-    after.introduce(0, is, kStart);
+    after.define_rule(0, is, kStart);
     const auto adopt = [&](const FormerRule& former) -> std::optional<RuleIndex> {
       former_ = former;
-      if (!after.introduce_former(kFormer, former_.rule)) return std::nullopt;
+      if (!after.define_former_rule(kFormer, former_.rule)) return std::nullopt;
       return kFormer;
     };
     return restore_snapshot(source_of(bytes), std::vector{is}, {kStart}, after, adopt).value();
@@ -105,8 +105,8 @@ TEST_F(SnapshotOfChangedRule, ConvertsEachTierByItself) {
   const auto was = rule({{0, 0, 0, &daily_}, {10, 0, 2, &log}, {20, 0, 4, &hourly_}});
   const auto is = rule({{0, 0, 0, &twice_}, {20, 0, 2, &hourly_}, {10, 0, 4, &shorter}});
   EXPECT_EQ(go_on(table, was, again, is).keys, 3);
-  const auto left = [&](std::uint64_t key, const Limiter& limiter, Ledger ledger) {
-    return again.peek({key_of(key), &limiter, 1, 0, true, ledger}, kStart).remaining;
+  const auto left = [&](std::uint64_t key, const Limiter& limiter, LimiterId limiter_id) {
+    return again.peek({key_of(key), &limiter, 1, 0, true, limiter_id}, kStart).remaining;
   };
   EXPECT_EQ(left(1, twice_, 0), 3);
   EXPECT_EQ(left(2, shorter, 4), 0);
@@ -230,8 +230,8 @@ TEST_F(SnapshotOfOneRule, RestoresOverflowCellsOfTiersByName) {
   rule.variants = {{10, 1}, {40, 4, 2}, {20, 2, 4}, {30, 3, 6}};
   KeyTable again(10);
   restored(bytes, {rule}, kStart, again);
-  const auto left = [&](const Limiter& limiter, Ledger ledger) {
-    const auto outcome = again.peek({key_of(client), &limiter, 1, 0, true, ledger}, kStart);
+  const auto left = [&](const Limiter& limiter, LimiterId limiter_id) {
+    const auto outcome = again.peek({key_of(client), &limiter, 1, 0, true, limiter_id}, kStart);
     EXPECT_TRUE(outcome.overflow);
     return outcome.remaining;
   };

@@ -94,7 +94,7 @@ class ReloadedLogs : public SnapshotTest, public testing::WithParamInterface<int
     rules_.push_back({.name = "r", .variants = {{.name = 1, .numbers = fingerprint(*limiters_.back()).lo}}});
     rules_.back().variants.front().limiter = limiters_.back().get();
     rules_.back().limiters = {limiters_.back().get()};
-    table_.introduce(static_cast<RuleIndex>(rules_.size() - 1), rules_.back(), now_);
+    table_.define_rule(static_cast<RuleIndex>(rules_.size() - 1), rules_.back(), now_);
   }
 
   void charge() {

@@ -59,9 +59,9 @@ TEST(TimeShift, FixedWindowEndsWithTheNewClocksWindow) {
   const auto cell = step(day, {}, noon + 50min, 3).next;
   auto saved = saved_key(day, cell);
   move(saved, rule_with({&day}), {-50min, noon});
-  const auto standing = step(day, saved.cell, noon, 1).outcome;
-  EXPECT_EQ(standing.remaining, 1);
-  EXPECT_EQ(standing.reset_after, 12h);
+  const auto current_outcome = step(day, saved.cell, noon, 1).outcome;
+  EXPECT_EQ(current_outcome.remaining, 1);
+  EXPECT_EQ(current_outcome.reset_after, 12h);
   EXPECT_EQ(step(day, refund(day, saved.cell, noon, 1), noon, 3).outcome.allowed, true);
 }
 

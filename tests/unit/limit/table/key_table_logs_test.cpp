@@ -177,11 +177,11 @@ TEST_F(KeyTableLogs, RefundFindsAnEntryWhenWorkersClocksCross) {
   ASSERT_TRUE(charge(table, line, kStart + 2us, out));
   ASSERT_TRUE(charge(table, line, kStart + 1us, out));
   table.refund(line, kStart + 1us, kStart + 3us);
-  EXPECT_EQ(table.standing(line, kStart + 3us).remaining, 4);
+  EXPECT_EQ(table.current_outcome(line, kStart + 3us).remaining, 4);
   ASSERT_TRUE(charge(table, line, kStart + 1min, out));
   ASSERT_TRUE(charge(table, line, kStart + 1min - 1us, out));
   table.refund(line, kStart + 1min - 1us, kStart + 2min);
-  EXPECT_EQ(table.standing(line, kStart + 2min).remaining, 3);
+  EXPECT_EQ(table.current_outcome(line, kStart + 2min).remaining, 3);
 }
 
 TEST_F(KeyTableLogs, RefundWorksInTheOverflowCellAfterAnotherAdmission) {
@@ -202,7 +202,7 @@ TEST_F(KeyTableLogs, RefundOfAnExpiredEntryChangesNoOtherEntry) {
   for (const auto at : {0min, 30min, 59min}) ASSERT_TRUE(charge(table, line, kStart + at, out));
   (void)charge(table, {key_of(1), &limiter, 9}, kStart + 1h, out);  // rejected; the first entry expires
   EXPECT_FALSE(table.refund(line, kStart, kStart + 1h));
-  EXPECT_EQ(table.standing(line, kStart + 1h).remaining, 3);
+  EXPECT_EQ(table.current_outcome(line, kStart + 1h).remaining, 3);
 }
 
 TEST_F(KeyTableLogs, RuleWithAnotherAlgorithmCountsAnew) {

@@ -110,7 +110,7 @@ TEST_F(KeyTableTest, TwoChargesOfOneRuleHaveSeparateOverflowCells) {
   KeyTable table(64);
   fill(table, one_);
   std::vector<Charge> bill = {line(500'000, three_, 5, 3), line(500'001, three_, 5, 1)};
-  bill[1].ledger = 1;
+  bill[1].limiter_id = 1;
   ASSERT_TRUE(table.peek(bill[0], kStart).overflow && table.peek(bill[1], kStart).overflow);
   ASSERT_TRUE(charge(table, bill, kStart));
   EXPECT_FALSE(table.peek(bill[0], kStart).allowed);

@@ -21,7 +21,7 @@ TEST_F(KeyTableTest, ResetKeyIsFresh) {
 
 TEST_F(KeyTableTest, ResetTakesATurn) {
   KeyTable table(100);
-  Turn charged = 0, forgotten = 0, charged_anew = 0;
+  HybridTimestamp charged = 0, forgotten = 0, charged_anew = 0;
   const Charge bill[] = {line(1, one_)};
   outcomes_.assign(1, {});
   ASSERT_TRUE(table.charge(bill, kStart, outcomes_, &charged));

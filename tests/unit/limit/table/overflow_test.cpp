@@ -69,8 +69,8 @@ class FullTable {
     std::array<Outcome, 2> outcomes;
     TimePoint at;
   };
-  [[nodiscard]] const Limiter& limiter(Ledger ledger) const {
-    return ledger == 0 ? pair_.own.limiter : pair_.elastic.limiter;
+  [[nodiscard]] const Limiter& limiter(LimiterId limiter_id) const {
+    return limiter_id == 0 ? pair_.own.limiter : pair_.elastic.limiter;
   }
 
   void request() {
@@ -79,15 +79,15 @@ class FullTable {
     const bool busy = dice_.one_in(2);
     std::array<Step, 2> expected;
     for (std::size_t line = 0; line < 2; ++line) {
-      const auto ledger = static_cast<Ledger>((line == 0) == busy ? 0 : 1);
-      charged.bill[line] = {.key = key_of(client_, ledger),
-                            .limiter = &limiter(ledger),
+      const auto limiter_id = static_cast<LimiterId>((line == 0) == busy ? 0 : 1);
+      charged.bill[line] = {.key = key_of(client_, limiter_id),
+                            .limiter = &limiter(limiter_id),
                             .cost = cost,
                             .rule = 3,
                             .enforced = line == 0,
-                            .ledger = ledger,
+                            .limiter_id = limiter_id,
                             .counted = line == 1};
-      expected[line] = step(limiter(ledger), cells_[ledger], now_, cost);
+      expected[line] = step(limiter(limiter_id), cells_[limiter_id], now_, cost);
       expected[line].outcome.overflow = true;
     }
     ++client_;
@@ -97,7 +97,8 @@ class FullTable {
     ASSERT_EQ(table_.charge(charged.bill, now_, charged.outcomes), admitted);
     for (std::size_t line = 0; line < 2; ++line) {
       ASSERT_EQ(charged.outcomes[line], expected[line].outcome) << "line " << line;
-      if (admitted && expected[line].outcome.allowed) cells_[charged.bill[line].ledger] = expected[line].next;
+      if (admitted && expected[line].outcome.allowed)
+        cells_[charged.bill[line].limiter_id] = expected[line].next;
     }
     admitted ? flying_.push_back(charged) : void(++refused_);
     ASSERT_EQ(table_.stats().overflow_refused, refused_);
@@ -105,7 +106,7 @@ class FullTable {
 
   [[nodiscard]] Cell beyond(const Charge& charge, const Limiter& decider) const {
     const auto most = most_counted(*charge.limiter, decider);
-    return charge_beyond(*charge.limiter, cells_[charge.ledger], now_, charge.cost, most);
+    return charge_over_limit(*charge.limiter, cells_[charge.limiter_id], now_, charge.cost, most);
   }
 
   void end() {
@@ -120,7 +121,7 @@ class FullTable {
   void end(const Charged& charged, std::size_t line, std::uint64_t ending) {
     const Charge& charge = charged.bill[line];
     const Limiter& limiter = *charge.limiter;
-    Cell& cell = cells_[charge.ledger];
+    Cell& cell = cells_[charge.limiter_id];
     if (holds(limiter)) {
       table_.release(charge, now_, {}, true);
       cell = release(limiter, cell, now_, charge.cost, {});
@@ -132,7 +133,8 @@ class FullTable {
       const Cost actual = dice_.one_in(3) ? 0 : dice_.magnitude(0, 2 * charge.cost);
       table_.settle(charge, {.charged_at = charged.at, .actual = actual, .now = now_}, true);
       if (actual != charge.cost) cell = settle(limiter, cell, charged.at, charge.cost, actual);
-      ASSERT_EQ(table_.standing(charge, now_, true).remaining, standing(limiter, cell, now_).remaining);
+      ASSERT_EQ(table_.current_outcome(charge, now_, true).remaining,
+                current_outcome(limiter, cell, now_).remaining);
     }
   }
 
@@ -167,7 +169,7 @@ TEST(Overflow, NewcomersStayWithinTheDecidingLimit) {
   int admitted = 0;
   for (std::uint64_t client = 0; client < 100; ++client) {
     const std::array bill = {
-        Charge{.key = key_of(client, 1), .limiter = &elastic, .rule = 3, .ledger = 1},
+        Charge{.key = key_of(client, 1), .limiter = &elastic, .rule = 3, .limiter_id = 1},
         Charge{.key = key_of(client, 0), .limiter = &own, .rule = 3, .enforced = false, .counted = true}};
     std::array<Outcome, 2> outcomes;
     if (!table.charge(bill, kStart, outcomes)) continue;
@@ -204,8 +206,9 @@ TEST(Overflow, LedgersBeyondTheBoundShareTwoCellsOfTheirRule) {
   };
   const Cell one = step(bucket, {}, kStart, 1).next;
   Overflow overflow;
-  for (Ledger ledger = 2; ledger < 2 + Overflow::kMostApart; ++ledger) overflow.put(7, ledger, bucket, one);
-  const Ledger late = 2 + Overflow::kMostApart;
+  for (LimiterId limiter_id = 2; limiter_id < 2 + Overflow::kMostApart; ++limiter_id)
+    overflow.put(7, limiter_id, bucket, one);
+  const LimiterId late = 2 + Overflow::kMostApart;
   overflow.put(7, late, bucket, one);
   EXPECT_EQ(taken(bucket, overflow.cell(7, late + 2, bucket)), 1) << "a late ledger had a cell of its own";
   EXPECT_EQ(taken(bucket, overflow.cell(7, 0, bucket)), 1);
@@ -213,9 +216,10 @@ TEST(Overflow, LedgersBeyondTheBoundShareTwoCellsOfTheirRule) {
   EXPECT_EQ(taken(bucket, overflow.cell(7, late + 1, bucket)), 2) << "the two lines of an elastic rule met";
   EXPECT_EQ(taken(bucket, overflow.cell(7, 2, bucket)), 1) << "a cell was lost";
   for (std::size_t rule = 0; rule < kMaxRules; ++rule)
-    for (const Ledger ledger : {0U, 1U}) overflow.put(static_cast<RuleIndex>(rule), ledger, bucket, one);
+    for (const LimiterId limiter_id : {0U, 1U})
+      overflow.put(static_cast<RuleIndex>(rule), limiter_id, bucket, one);
   std::size_t cells = 0;
-  overflow.for_each([&](RuleIndex, Ledger, const Limiter&, const Cell&) { ++cells; });
+  overflow.for_each([&](RuleIndex, LimiterId, const Limiter&, const Cell&) { ++cells; });
   EXPECT_EQ(cells, Overflow::kMostCells);
 }
 

@@ -16,15 +16,15 @@ constexpr std::size_t kKeys = 2'000;  // all in one shard
 
 class Shares : public KeyTableTest {
  protected:
-  void introduce(RuleIndex rule, const Limiter& limiter) {
-    introduce(rule, limiter, "rule " + std::to_string(rule));
+  void define_rule(RuleIndex rule, const Limiter& limiter) {
+    define_rule(rule, limiter, "rule " + std::to_string(rule));
   }
-  void introduce(RuleIndex rule, const Limiter& limiter, const std::string& name) {
-    table_.introduce(rule,
-                     {.name = name,
-                      .variants = {{.name = 1, .numbers = 0, .ledger = 0, .limiter = &limiter}},
-                      .limiters = {&limiter}},
-                     kStart);
+  void define_rule(RuleIndex rule, const Limiter& limiter, const std::string& name) {
+    table_.define_rule(rule,
+                       {.name = name,
+                        .variants = {{.name = 1, .numbers = 0, .limiter_id = 0, .limiter = &limiter}},
+                        .limiters = {&limiter}},
+                       kStart);
   }
   // Returns true if a client of a rule has its own cell after a charge.
   bool has_own_cell(std::uint64_t client, RuleIndex rule, const Limiter& limiter, TimePoint now = kStart) {
@@ -50,14 +50,14 @@ class Shares : public KeyTableTest {
 };
 
 TEST_F(Shares, FloodOfOneRuleLeavesNewcomersOfAnotherTheirOwnCells) {
-  introduce(0, three_);
-  introduce(1, one_);
+  define_rule(0, three_);
+  define_rule(1, one_);
   own_cells(2 * kKeys, 0, three_);
   EXPECT_EQ(own_cells(20, 1, one_), 20);
 }
 
 TEST_F(Shares, EveryRuleFillsItsWholePartDuringAFlood) {
-  for (RuleIndex rule = 0; rule < 10; ++rule) introduce(rule, three_);
+  for (RuleIndex rule = 0; rule < 10; ++rule) define_rule(rule, three_);
   own_cells(3 * kKeys, 0, three_);
   const auto part = share_of_each(kKeys, 10, 0).keys;
   ASSERT_GE(part, 50);
@@ -65,19 +65,19 @@ TEST_F(Shares, EveryRuleFillsItsWholePartDuringAFlood) {
 }
 
 TEST_F(Shares, SingleRuleHasTheWholeTable) {
-  introduce(0, three_);
+  define_rule(0, three_);
   EXPECT_GE(own_cells(2 * kKeys, 0, three_), kKeys);
 }
 
 TEST_F(Shares, FloodedRuleHasFourFifthsOfMaxKeysAndMore) {
-  for (RuleIndex rule = 0; rule < 4; ++rule) introduce(rule, three_);
+  for (RuleIndex rule = 0; rule < 4; ++rule) define_rule(rule, three_);
   own_cells(2 * kKeys, 0, three_);
   EXPECT_GE(keys_of(0), kKeys * 4 / 5);
 }
 
 TEST_F(Shares, RuleWithFullShareEvictsDrainedKeysForNewcomers) {
-  introduce(0, one_);
-  introduce(1, one_);
+  define_rule(0, one_);
+  define_rule(1, one_);
   own_cells(2 * kKeys, 0, one_);
   const auto full = keys_of(0);
   std::uint64_t own = 0;
@@ -88,37 +88,37 @@ TEST_F(Shares, RuleWithFullShareEvictsDrainedKeysForNewcomers) {
 }
 
 TEST_F(Shares, PeekReturnsWhatAChargeWouldGet) {
-  introduce(0, three_);
-  introduce(1, three_);
+  define_rule(0, three_);
+  define_rule(1, three_);
   own_cells(2 * kKeys, 0, three_);
   EXPECT_TRUE(table_.peek(line(600'000, three_, 0), kStart).overflow);
   EXPECT_FALSE(table_.peek(line(600'000, three_, 1), kStart).overflow);
 }
 
 TEST_F(Shares, RuleThatAReloadAddsGetsAPartAsPlacesBecomeFree) {
-  introduce(0, three_);
-  introduce(1, three_);
+  define_rule(0, three_);
+  define_rule(1, three_);
   own_cells(2 * kKeys, 0, three_);
-  introduce(2, three_);
+  define_rule(2, three_);
   EXPECT_EQ(own_cells(20, 2, three_), 20);
   EXPECT_EQ(own_cells(20, 1, three_), 20);
 }
 
 TEST_F(Shares, PartOfARemovedRuleGoesToTheOthers) {
-  for (RuleIndex rule = 0; rule < 2; ++rule) introduce(rule, three_);
+  for (RuleIndex rule = 0; rule < 2; ++rule) define_rule(rule, three_);
   own_cells(2 * kKeys, 0, three_);
   const auto newcomer = line(500'000, three_, 0);
   ASSERT_TRUE(table_.peek(newcomer, kStart).overflow);
   table_.forget(1);
-  table_.put_in_order(kStart);
+  table_.migrate_cells(kStart);
   table_.retire(1);
   EXPECT_FALSE(table_.peek(newcomer, kStart).overflow);
 }
 
 TEST_F(Shares, KeysUnderOldNumbersCountInTheirRulesPart) {
-  introduce(0, three_);
-  introduce(1, three_, "reloaded");
-  introduce(2, one_, "reloaded");
+  define_rule(0, three_);
+  define_rule(1, three_, "reloaded");
+  define_rule(2, one_, "reloaded");
   own_cells(3 * kKeys, 1, three_);  // a request from before the reload still has the old index
   const auto held = keys_of(1) + keys_of(2);
   EXPECT_EQ(own_cells(20, 2, one_), 0) << "a second part";
@@ -127,7 +127,7 @@ TEST_F(Shares, KeysUnderOldNumbersCountInTheirRulesPart) {
 }
 
 TEST_F(Shares, RestoresKeysBeyondASmallerShare) {
-  introduce(0, three_);
+  define_rule(0, three_);
   own_cells(kKeys, 0, three_);
   std::vector<SavedKey> saved;
   const SavedRule rule{.name = "rule 0", .variants = {}, .limiters = {&three_}};
@@ -135,14 +135,14 @@ TEST_F(Shares, RestoresKeysBeyondASmallerShare) {
   ASSERT_EQ(saved.size(), kKeys);
   KeyTable next(kKeys);
   for (RuleIndex i = 0; i < 10; ++i)
-    next.introduce(i, {.name = std::to_string(i), .variants = {}, .limiters = {&three_}}, kStart);
+    next.define_rule(i, {.name = std::to_string(i), .variants = {}, .limiters = {&three_}}, kStart);
   for (const auto& key : saved) ASSERT_TRUE(next.restore(key, 0, kStart));
 }
 
 TEST_F(Shares, LogsOfOneRuleLeaveAnotherItsChunks) {
-  introduce(0, log_);
-  introduce(1, log_);
-  introduce(2, three_);
+  define_rule(0, log_);
+  define_rule(1, log_);
+  define_rule(2, three_);
   for (std::uint64_t client = 0; client < 14; ++client) fill_log(client, 0, log_, 10'000);
   ASSERT_GT(table_.stats().log_merged, 0);
   const auto merged = table_.stats().log_merged;
@@ -154,8 +154,8 @@ TEST_F(Shares, LogsOfOneRuleLeaveAnotherItsChunks) {
 }
 
 TEST_F(Shares, OneRuleThatKeepsLogsHasAllChunks) {
-  introduce(0, log_);
-  introduce(1, three_);
+  define_rule(0, log_);
+  define_rule(1, three_);
   for (std::uint64_t client = 0; client < 14; ++client) fill_log(client, 0, log_, 10'000);
   EXPECT_EQ(table_.stats().log_chunks_used, table_.stats().log_chunks);
 }
@@ -168,13 +168,13 @@ TEST_F(Shares, RandomOperationsRespectShares) {
   std::vector<bool> there(8);
   std::size_t rules = 0;
   const auto begin = [&](RuleIndex rule) {
-    introduce(rule, one_);
+    define_rule(rule, one_);
     there[rule] = true;
     ++rules;
   };
   const auto end = [&](RuleIndex rule, TimePoint now) {
     table_.forget(rule);
-    table_.put_in_order(now);
+    table_.migrate_cells(now);
     table_.retire(rule);
     there[rule] = false;
     --rules;
@@ -216,9 +216,9 @@ TEST(Quota, AgreesWithItsModel) {
   std::mt19937_64 random(seed);
   constexpr std::size_t kRules = 6;
   Quota quota;
-  Accounts accounts;
+  QuotaAccounts accounts;
   for (std::size_t i = 0; i < kMaxRules; ++i) accounts.of[i] = static_cast<std::uint8_t>(i);
-  Split parts;
+  QuotaSplit parts;
   std::array<std::uint32_t, kRules> held{};
   const auto may_take = [&](std::size_t rule) {
     std::map<std::size_t, std::uint32_t> of;
@@ -255,7 +255,7 @@ TEST(Quota, AgreesWithItsModel) {
   }
 }
 
-TEST(Split, NeverExceedsTheNumberOfPlaces) {
+TEST(QuotaSplit, NeverExceedsTheNumberOfPlaces) {
   for (std::size_t places = 4; places < 3'000; places += 7)
     for (std::size_t rules = 2; rules <= kMaxRules; rules += 3) {
       const auto parts = split(places, places - places / 12, rules);

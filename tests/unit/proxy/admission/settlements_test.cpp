@@ -82,7 +82,7 @@ struct Reserved : LoneWorker {
     return right;
   }
   [[nodiscard]] limit::Cost spent(std::size_t rule = 0) const {
-    return 100 - table.standing(charge_of(rules[rule]), charged_at).remaining;
+    return 100 - table.current_outcome(charge_of(rules[rule]), charged_at).remaining;
   }
   static limit::Charge charge_of(const policy::Rule& rule) {
     return {.key = {rule.index + 1U, 7}, .limiter = &kHundred, .cost = kReserved, .rule = rule.cells};
@@ -95,7 +95,7 @@ struct Reserved : LoneWorker {
   const policy::Store in;
   std::vector<policy::Rule> rules;
   const base::TimePoint charged_at = clock.now();
-  ExchangeSpace space{worker};
+  ExchangeBuffers space{worker};
   policy::Bill& bill = space.evaluation.local;
   Settlements settlements{worker, space};
   http::ResponseHead head;
@@ -172,7 +172,7 @@ TEST(Settlements, WhatIsToldThenIsTheStandingOfNow) {
   EXPECT_EQ(noted[0].kind, observe::Amendment::Kind::Settle);
   EXPECT_EQ(noted[0].cost, 4U);
   EXPECT_EQ(noted[0].at, one.charged_at + hours(2));
-  EXPECT_NE(noted[0].turn, 0U);
+  EXPECT_NE(noted[0].timestamp, 0U);
 }
 
 TEST(Settlements, ADebtIsToldOfAnAdmittedRequest) {
@@ -309,7 +309,7 @@ TEST(Settlements, ARequestIsCountedOnce) {
   ASSERT_TRUE(one.table.charge({&other, 1}, one.charged_at, one.bill.outcomes().last(1)));
   EXPECT_TRUE(one.says("4"));
   EXPECT_EQ(one.spent(), 4U);
-  EXPECT_EQ(one.table.standing(other, one.charged_at).remaining, 96U);
+  EXPECT_EQ(one.table.current_outcome(other, one.charged_at).remaining, 96U);
   EXPECT_TRUE(one.settled(Settled::Surplus));
 }
 
@@ -321,7 +321,7 @@ TEST(Settlements, OfWhatRedisKeepsTheRestIsReckoned) {
         .allowed = true, .remaining = remaining, .reset_after = hours(10), .more_after = hours(1)};
     EXPECT_TRUE(one.says(cost));
     EXPECT_EQ(one.spent(), kReserved) << "the table has nothing to do with it";
-    EXPECT_EQ(one.space.journal.amendments.at(0).turn, 0U);
+    EXPECT_EQ(one.space.journal.amendments.at(0).timestamp, 0U);
     return one.bill.outcomes()[0];
   };
   EXPECT_EQ(told(50, "4").remaining, 56U);

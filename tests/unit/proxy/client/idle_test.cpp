@@ -1,6 +1,6 @@
 // Idle connections: what becomes of those that have been silent for so long that they doze between ticks.
 #include "unit/net/ticks.hpp"
-#include "unit/proxy/house.hpp"
+#include "unit/proxy/serving_fixture.hpp"
 
 #include <chrono>
 #include <string>
@@ -23,66 +23,66 @@ class IdleTest : public ::testing::Test {
   }
 
   void SetUp() override {
-    clients_ = house_.fill(3);
-    (void)house_.ask(early_);
-    house_.worker.watchdog.start();
+    clients_ = fixture_.fill(3);
+    (void)fixture_.ask(early_);
+    fixture_.worker.watchdog.start();
     pass(kDozing);
-    ASSERT_EQ(house_.worker.sessions, 4U);
+    ASSERT_EQ(fixture_.worker.sessions, 4U);
   }
-  void TearDown() override { house_.worker.watchdog.stop(); }
+  void TearDown() override { fixture_.worker.watchdog.stop(); }
 
   void pass(int ticks) {
-    house_.context.restart();
-    for (const int until = ticks_.seen + ticks; ticks_.seen < until;) house_.context.run_one();
+    fixture_.context.restart();
+    for (const int until = ticks_.seen + ticks; ticks_.seen < until;) fixture_.context.run_one();
   }
 
   // They are quiet after 20, and doze from the tick after that on, for 20 more.
   static constexpr int kDozing = 25;
 
-  House house_{configuration()};
-  net::Ticks ticks_{house_.worker.watchdog};
-  Tcp::socket early_ = house_.connect();
+  ServingFixture fixture_{configuration()};
+  net::Ticks ticks_{fixture_.worker.watchdog};
+  Tcp::socket early_ = fixture_.connect();
   std::vector<Tcp::socket> clients_;
 };
 
 TEST_F(IdleTest, GoAtOnceWithTheirEntrance) {
-  house_.entrance->close();
+  fixture_.acceptor->close();
   pass(2);
-  EXPECT_EQ(house_.worker.sessions, 0U);
+  EXPECT_EQ(fixture_.worker.sessions, 0U);
 }
 
 // As after an upgrade, where idle connections stay until the end.
 TEST_F(IdleTest, GoAtOnceWhenAWorkerThatRetiresStops) {
-  house_.worker.retiring = house_.worker.draining = true;
-  house_.worker.watchdog.wake_all();
+  fixture_.worker.retiring = fixture_.worker.draining = true;
+  fixture_.worker.watchdog.wake_all();
   pass(3);
-  EXPECT_EQ(house_.worker.sessions, 4U);
-  house_.worker.hard_stop = true;
+  EXPECT_EQ(fixture_.worker.sessions, 4U);
+  fixture_.worker.hard_stop = true;
   pass(2);
-  EXPECT_EQ(house_.worker.sessions, 0U);
+  EXPECT_EQ(fixture_.worker.sessions, 0U);
 }
 
 TEST_F(IdleTest, GoAtOnceWhereOthersNeedTheirRoom) {
-  house_.worker.clearing.want(2, Clearing::Rank::Quiet);
+  fixture_.worker.idle_evictor.want(2, IdleEvictor::Rank::Quiet);
   pass(2);
-  EXPECT_EQ(house_.worker.sessions, 2U);
+  EXPECT_EQ(fixture_.worker.sessions, 2U);
   pass(kDozing);
-  EXPECT_EQ(house_.worker.sessions, 2U) << "no more were wanted";
+  EXPECT_EQ(fixture_.worker.sessions, 2U) << "no more were wanted";
 }
 
 TEST_F(IdleTest, StayUntilTheirTimeIsOver) {
   pass(60 - kDozing - 1);
-  EXPECT_EQ(house_.worker.sessions, 4U);
+  EXPECT_EQ(fixture_.worker.sessions, 4U);
   pass(4);
-  EXPECT_EQ(house_.worker.sessions, 0U);
+  EXPECT_EQ(fixture_.worker.sessions, 0U);
 }
 
 TEST_F(IdleTest, AreServedAsSoonAsTheySpeak) {
   const auto before = ticks_.seen;
-  EXPECT_NE(house_.ask(clients_.front()).find("here"), std::string::npos);
+  EXPECT_NE(fixture_.ask(clients_.front()).find("here"), std::string::npos);
   EXPECT_LE(ticks_.seen, before + 1);
   pass(60 - kDozing + 3);
-  EXPECT_EQ(house_.worker.sessions, 1U) << "its time began anew";
+  EXPECT_EQ(fixture_.worker.sessions, 1U) << "its time began anew";
 }
 
 TEST_F(IdleTest, HaveAsMuchTimeForAHeadAsOthers) {

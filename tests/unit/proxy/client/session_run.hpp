@@ -10,7 +10,7 @@
 #include "unit/proxy/scripted_servers.hpp"
 
 #include "weir/net/reactor.hpp"
-#include "weir/proxy/entrance.hpp"
+#include "weir/proxy/acceptor.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -45,9 +45,9 @@ class SessionRun {
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
     client_ = ends[0];
     set_nonblocking(client_);
-    house_.emplace(upstream_at(path));
-    house_->entrance.open();
-    house_->entrance.adopt(ends[1], Introduction{}, {});
+    fixture_.emplace(upstream_at(path));
+    fixture_->acceptor.open();
+    fixture_->acceptor.adopt(ends[1], ConnectionInfo{}, {});
   }
   ~SessionRun() {
     if (client_ >= 0) ::close(client_);
@@ -69,18 +69,18 @@ class SessionRun {
   // What servers got, by connection.
   [[nodiscard]] std::vector<std::string> to_servers() const { return servers_.received(); }
   // Sessions that have not ended.
-  [[nodiscard]] std::size_t sessions() const noexcept { return house_->worker.sessions; }
+  [[nodiscard]] std::size_t sessions() const noexcept { return fixture_->worker.sessions; }
 
  private:
   static constexpr int kQuietTurns = 8;
 
-  using Fleets = std::vector<std::shared_ptr<upstream::Fleet>>;
+  using Fleets = std::vector<std::shared_ptr<upstream::ServerGroup>>;
 
-  struct House : LoneWorker {
-    explicit House(const upstream::UpstreamSettings& settings)
+  struct ServingFixture : LoneWorker {
+    explicit ServingFixture(const upstream::UpstreamSettings& settings)
         : LoneWorker(configuration_of(settings), nullptr, fleets_of(settings)) {}
-    ~House() {
-      entrance.close();
+    ~ServingFixture() {
+      acceptor.close();
       turn();
       net::Reactor::of(context.get_executor()).end_tasks();
     }
@@ -91,10 +91,10 @@ class SessionRun {
       return moved;
     }
 
-    Entrance entrance{worker,
+    Acceptor acceptor{worker,
                       std::move(*net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0")))
                           .into_acceptor(context.get_executor()),
-                      EntranceSettings{.tls = {}, .most_sessions = 10}, [](const std::string&) {}};
+                      AcceptorSettings{.tls = {}, .most_sessions = 10}, [](const std::string&) {}};
   };
 
   static upstream::UpstreamSettings upstream_at(const std::string& path) {
@@ -114,7 +114,7 @@ class SessionRun {
   static Fleets fleets_of(const upstream::UpstreamSettings& settings) {
     const auto& path = settings.servers.front().address.unix_path;
     const upstream::Server server{"unix:" + path, {net::asio::local::stream_protocol::endpoint(path)}};
-    return {std::make_shared<upstream::Fleet>(settings, std::vector{server})};
+    return {std::make_shared<upstream::ServerGroup>(settings, std::vector{server})};
   }
 
   static void set_nonblocking(int fd) { ::fcntl(fd, F_SETFL, O_NONBLOCK); }
@@ -122,7 +122,7 @@ class SessionRun {
   void settle() {
     for (int quiet = 0; quiet < kQuietTurns; ++quiet) {
       bool moved = speak();
-      moved = house_->turn() || moved;
+      moved = fixture_->turn() || moved;
       moved = hear() || moved;
       moved = servers_.serve() || moved;
       if (moved) quiet = 0;
@@ -151,7 +151,7 @@ class SessionRun {
   std::size_t said_ = 0;
   bool done_speaking_ = false;
   std::string to_client_;
-  std::optional<House> house_;
+  std::optional<ServingFixture> fixture_;
 };
 
 }  // namespace weir::proxy

@@ -160,10 +160,11 @@ class Traffic {
   }
 
   void note_departure(base::TimePoint departure) {
-    const auto next = departures_.lower_bound(departure);
-    ASSERT_TRUE(next == departures_.end() || *next - departure >= rate_.period) << "too close, or twice";
-    ASSERT_TRUE(next == departures_.begin() || departure - *std::prev(next) >= rate_.period) << "too close";
-    departures_.insert(departure);
+    const auto next = handoff_sender_.lower_bound(departure);
+    ASSERT_TRUE(next == handoff_sender_.end() || *next - departure >= rate_.period) << "too close, or twice";
+    ASSERT_TRUE(next == handoff_sender_.begin() || departure - *std::prev(next) >= rate_.period)
+        << "too close";
+    handoff_sender_.insert(departure);
     ++departed_;
   }
 
@@ -182,7 +183,7 @@ class Traffic {
   limit::Cell cell_;
   base::TimePoint now_{std::chrono::hours(500'000)};
   std::vector<std::unique_ptr<Queue::Ticket>> tickets_;
-  std::set<base::TimePoint> departures_;
+  std::set<base::TimePoint> handoff_sender_;
   std::size_t displaced_ = 0, levelled_ = 0, refused_ = 0, departed_ = 0;
   TurnOracle turns_;
   Queue queue_{kWorkers};

@@ -26,7 +26,7 @@ struct Waiter {
   Shaper::Ticket ticket;
   int id;
   Departure departure;
-  Shaper::Turn turn{};
+  Shaper::QueueResult turn{};
   bool done = false;
   base::TimePoint ended_at{};
 };
@@ -54,12 +54,12 @@ class ShaperTest : public ::testing::Test {
     waiters.push_back(std::make_unique<Waiter>(shaper, client, id, priority, deadline));
     auto& waiter = *waiters.back();
     waiter.departure = promise(lane, limiter);
-    net::spawn(context.get_executor(), take_turn(waiter, most), [](const std::exception_ptr&) {});
+    net::spawn(context.get_executor(), take_timestamp(waiter, most), [](const std::exception_ptr&) {});
     context.restart();
     context.poll();  // up to its wait
     return waiter;
   }
-  net::Task<void> take_turn(Waiter& waiter, std::uint64_t most) {
+  net::Task<void> take_timestamp(Waiter& waiter, std::uint64_t most) {
     waiter.turn = co_await shaper.wait(waiter.ticket, waiter.departure, most);
     waiter.ended_at = clock.now();
     waiter.done = true;

@@ -70,11 +70,11 @@ class TestWorker {
   }
 
   net::Task<void> one(int number) {
-    co_await take_turn(number);
+    co_await take_timestamp(number);
     common_.all_ended.count_down();
   }
 
-  net::Task<void> take_turn(int number) {
+  net::Task<void> take_timestamp(int number) {
     const limit::Charge charge{.key = kLane, .limiter = &common_.limiter};
     const auto now = common_.clock.now();
     limit::Outcome outcome;

@@ -4,8 +4,8 @@
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 
-#include "weir/limit/place.hpp"
-#include "weir/redis/unit_leases.hpp"
+#include "weir/limit/slot_hash.hpp"
+#include "weir/redis/shared_grants.hpp"
 
 #include <memory>
 #include <string>
@@ -35,11 +35,11 @@ class ClusterReturn : public ::testing::Test {
 
   // Returns keys of as many slots, or of one slot; all of them on the first node.
   static std::vector<limit::Key> keys(std::size_t count, bool one_slot) {
-    const auto place = limit::place_of(TwoMasters::key_at(0, 1));
+    const auto place = limit::slot_hash_of(TwoMasters::key_at(0, 1));
     std::vector<limit::Key> keys;
     for (std::size_t n = 0; n < count; ++n) {
       const auto key = TwoMasters::key_at(0, 10 + n);
-      keys.push_back(one_slot ? limit::at_place(key, place) : key);
+      keys.push_back(one_slot ? limit::with_slot_hash(key, place) : key);
     }
     return keys;
   }
@@ -69,7 +69,7 @@ class ClusterReturn : public ::testing::Test {
   static std::unique_ptr<TwoMasters> cluster_;
   // The long hold makes keys hot on a slow machine too: a key is hot if it is requested often within a
   // quarter of it.
-  UnitLeases units_{8192, 1min};
+  SharedGrants units_{8192, 1min};
   const limit::Limiter window_ =
       limit::FixedWindow::make({kLimit, std::chrono::hours(24 * 365 * 30)}).value();
 };
@@ -124,7 +124,7 @@ TEST_F(ClusterReturn, GivesBackEachKeyOfAMovingSlotToItsNode) {
   const auto many = keys(20, true);
   auto worker = weir();
   heat(*worker, many);
-  const auto slot = slot_of(limit::place_of(many[0]));
+  const auto slot = slot_of(limit::slot_hash_of(many[0]));
   cluster_->begin_move(slot, 7);
   ASSERT_TRUE(worker->turn_until([&] { return worker->store.finish(); }));
   worker.reset();

@@ -2,7 +2,7 @@
 
 #include "redis/scripts/bill.hpp"
 
-#include "weir/limit/place.hpp"
+#include "weir/limit/slot_hash.hpp"
 
 #include <stdexcept>
 #include <string>
@@ -103,9 +103,9 @@ void TwoMasters::give(Slot slot) {
 limit::Key TwoMasters::key_at(std::size_t node, std::uint64_t n) {
   std::uint64_t seen = 0;
   for (unsigned i = 0; i <= 0xffff; ++i) {
-    const auto place = static_cast<limit::Place>(i);
+    const auto place = static_cast<limit::SlotHash>(i);
     if (slot_of(place) / kHalf == node && seen++ == n)
-      return limit::at_place({n * 0x9e3779b97f4a7c15 >> 20, n}, place);
+      return limit::with_slot_hash({n * 0x9e3779b97f4a7c15 >> 20, n}, place);
   }
   throw std::out_of_range("no such key");
 }

@@ -18,35 +18,35 @@ class Batches : public ::testing::Test {
 
   std::uint64_t permits_ = 0;
 
-  std::vector<Demand> demands_of(const std::vector<std::vector<Charge>>& bills) {
-    std::vector<Demand> demands;
+  std::vector<BillRequest> demands_of(const std::vector<std::vector<Charge>>& bills) {
+    std::vector<BillRequest> demands;
     for (const auto& bill : bills) demands.push_back({bill, {1, ++permits_, 10s}});
     return demands;
   }
-  static std::size_t count(std::span<const Demand> bills) {
+  static std::size_t count(std::span<const BillRequest> bills) {
     std::size_t lines = 0;
     for (const auto& bill : bills) lines += bill.lines.size();
     return lines;
   }
 
   // Charges all bills in one call. Returns the outcomes of all lines, bill after bill.
-  std::vector<Outcome> together(std::span<const Demand> bills) {
+  std::vector<Outcome> together(std::span<const BillRequest> bills) {
     scripts_.set_clock(now_);
     const auto reply = scripts_.charge(bills);
     std::vector<Outcome> outcomes(count(bills));
-    BillPlace place{0, bills.size(), 0, outcomes.size()};
+    BillPosition place{0, bills.size(), 0, outcomes.size()};
     for (const auto& bill : bills) {
       const auto& lines = bill.lines;
       base::TimePoint then;
       const auto told = std::span(outcomes).subspan(place.first_line, lines.size());
-      EXPECT_EQ(read_outcomes(reply, place, lines, told, then), Reading::Answer);
+      EXPECT_EQ(read_outcomes(reply, place, lines, told, then), ReplyReading::Answer);
       EXPECT_EQ(then, now_);
       ++place.bill;
       place.first_line += lines.size();
     }
     return outcomes;
   }
-  std::vector<Outcome> apart(std::span<const Demand> bills) {
+  std::vector<Outcome> apart(std::span<const BillRequest> bills) {
     std::vector<Outcome> outcomes;
     for (const auto& bill : bills) {
       const auto of_one = together({&bill, 1});

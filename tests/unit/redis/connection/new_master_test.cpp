@@ -3,7 +3,7 @@
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 
-#include "weir/limit/place.hpp"
+#include "weir/limit/slot_hash.hpp"
 
 #include <chrono>
 
@@ -20,7 +20,7 @@ TEST(NewMaster, KeepsSettlementsWhileItConnects) {
   const limit::Charge line{TwoMasters::key_at(1, 1), &window};
   const auto charged = worker.charge({line});
   ASSERT_FALSE(charged.error) << worker.store.last_error();
-  cluster.give(slot_of(limit::place_of(line.key)));
+  cluster.give(slot_of(limit::slot_hash_of(line.key)));
 
   const auto settle = [&] { worker.store.settle(line, charged.now, line.cost + 1); };
   cluster[1].freeze();

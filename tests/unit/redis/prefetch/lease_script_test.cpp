@@ -1,5 +1,5 @@
 // Refunds of grants, by the real scripts.
-#include "redis/prefetch/lot.hpp"
+#include "redis/prefetch/grant.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -20,8 +20,8 @@ class LeaseScript : public ::testing::Test {
   static constexpr base::TimePoint kNow{base::Duration(1'700'000'000'000'000)};
   // One unit a second.
   static inline const Limiter kFull = limit::TokenBucket::make({1, 1s}, 100).value();
-  static limit::Ticks ticks(int seconds) { return limit::spacing(kFull)->ticks(kNow + seconds * 1s); }
-  const Lot::Time here_{1000s};
+  static limit::Ticks ticks(int seconds) { return limit::gcra_core(kFull)->ticks(kNow + seconds * 1s); }
+  const Grant::Time here_{1000s};
 
   Server server_;
   TimedScripts scripts_{server_};
@@ -29,23 +29,23 @@ class LeaseScript : public ::testing::Test {
   limit::Charge line(const Limiter& limiter, Cost cost) const {
     return {.key = {1, 2}, .limiter = &limiter, .cost = cost, .lease = 100};
   }
-  limit::Outcome charge(const Limiter& limiter, Cost cost, Trip* trip = nullptr) {
+  limit::Outcome charge(const Limiter& limiter, Cost cost, RoundTrip* trip = nullptr) {
     return charge(line(limiter, cost), trip);
   }
-  limit::Outcome charge(const limit::Charge& line, Trip* trip = nullptr) {
+  limit::Outcome charge(const limit::Charge& line, RoundTrip* trip = nullptr) {
     const std::array bill{line};
     std::array<limit::Outcome, 1> outcomes;
     base::TimePoint now;
     const auto reply = scripts_.charge(bill);
-    EXPECT_EQ(read_outcomes(reply, bill, outcomes, now), Reading::Answer);
+    EXPECT_EQ(read_outcomes(reply, bill, outcomes, now), ReplyReading::Answer);
     if (trip != nullptr) *trip = {here_, here_, now, outcomes[0].slots_begin};
     return outcomes[0];
   }
-  Lot take(const Limiter& limiter, Cost units) {
-    Trip trip;
+  Grant take(const Limiter& limiter, Cost units) {
+    RoundTrip trip;
     const auto outcome = charge(limiter, units, &trip);
     EXPECT_TRUE(outcome.allowed);
-    return Lot(1, line(limiter, units), trip, outcome.reset_after);
+    return Grant(1, line(limiter, units), trip, outcome.reset_after);
   }
   // Makes a gap of `units`, with `before` units before it and `behind` units behind it.
   void make_gap(Cost before, Cost units, Cost behind) {
@@ -56,8 +56,8 @@ class LeaseScript : public ::testing::Test {
     EXPECT_TRUE(give_back(kFull, gap));
   }
   // Returns true if Redis took the units back.
-  bool give_back(const Limiter& limiter, const Lot& lot) {
-    const auto refund = lot.return_of(line(limiter, 1), here_);
+  bool give_back(const Limiter& limiter, const Grant& grant) {
+    const auto refund = grant.return_of(line(limiter, 1), here_);
     EXPECT_TRUE(refund);
     return refund && scripts_.refund(*refund).numbers.at(0) == 1;
   }
@@ -85,7 +85,7 @@ TEST_F(LeaseScript, ChargesFillAGapUntilNothingFits) {
   const auto refused = charge(kFull, 6);
   EXPECT_FALSE(refused.allowed);
   EXPECT_EQ(refused.retry_after, 6s) << "at the end";
-  Trip trip;
+  RoundTrip trip;
   EXPECT_TRUE(charge(kFull, 3, &trip).allowed);
   EXPECT_EQ(trip.begin, ticks(10));
   EXPECT_TRUE(charge(kFull, 1, &trip).allowed);
@@ -101,7 +101,7 @@ TEST_F(LeaseScript, TimeShortensAGap) {
   take(kFull, 95);
   EXPECT_TRUE(give_back(kFull, gap));
   scripts_.set_clock(kNow + 2500ms);
-  Trip trip;
+  RoundTrip trip;
   EXPECT_FALSE(charge(kFull, 3).allowed);
   EXPECT_TRUE(charge(kFull, 2, &trip).allowed);
   EXPECT_EQ(trip.begin, ticks(2) + ticks(1) / 2 - ticks(0) / 2);
@@ -113,9 +113,9 @@ TEST_F(LeaseScript, TimeShortensAGap) {
 TEST_F(LeaseScript, AdjoiningGapsMerge) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
-  const std::array lots{take(kFull, 5), take(kFull, 5), take(kFull, 5)};
+  const std::array grants{take(kFull, 5), take(kFull, 5), take(kFull, 5)};
   take(kFull, 75);
-  for (const auto i : {0U, 2U, 1U}) EXPECT_TRUE(give_back(kFull, lots[i]));
+  for (const auto i : {0U, 2U, 1U}) EXPECT_TRUE(give_back(kFull, grants[i]));
   EXPECT_FALSE(charge(kFull, 16).allowed);
   EXPECT_TRUE(charge(kFull, 15).allowed);
 }
@@ -154,14 +154,14 @@ TEST_F(LeaseScript, AForeignStateCountsAsLost) {
 TEST_F(LeaseScript, LosesTheShortestOfTooManyGaps) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
-  std::vector<Lot> lots;
+  std::vector<Grant> grants;
   for (int i = 0; i < 17; ++i) {
-    lots.push_back(take(kFull, i == 8 ? 1 : 2));
+    grants.push_back(take(kFull, i == 8 ? 1 : 2));
     charge(kFull, 1);
   }
   charge(kFull, 100 - 10 - 33 - 17);
-  for (std::size_t i = 0; i < lots.size(); ++i)
-    EXPECT_EQ(gaps_lost(scripts_.refund(*lots[i].return_of(line(kFull, 1), here_))), i == 16 ? 1U : 0U);
+  for (std::size_t i = 0; i < grants.size(); ++i)
+    EXPECT_EQ(gaps_lost(scripts_.refund(*grants[i].return_of(line(kFull, 1), here_))), i == 16 ? 1U : 0U);
   for (int i = 0; i < 16; ++i) EXPECT_TRUE(charge(kFull, 2).allowed);
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
@@ -180,19 +180,19 @@ TEST_F(LeaseScript, FillingAGapKeepsTheKeysTimeToLive) {
 // 700 in 3 s: slots begin between two microseconds.
 TEST_F(LeaseScript, ReturnsTheExactSlotOfAChargeInAGap) {
   const Limiter limiter = limit::TokenBucket::make({700, 3s}, 500).value();
-  const auto& spacing = *limit::spacing(limiter);
+  const auto& gcra_core = *limit::gcra_core(limiter);
   scripts_.set_clock(kNow);
   charge(limiter, 101);
   const auto gap = take(limiter, 23);
   take(limiter, 31);
   EXPECT_TRUE(give_back(limiter, gap));
-  Trip trip;
+  RoundTrip trip;
   for (unsigned i = 101; i < 124; i += i == 102 ? 22 : 1) {
     charge(limiter, i == 102 ? 22 : 1, &trip);
-    EXPECT_TRUE(trip.begin == spacing.ticks(kNow) + limit::Ticks{i} * 3'000'000U) << i;
+    EXPECT_TRUE(trip.begin == gcra_core.ticks(kNow) + limit::Ticks{i} * 3'000'000U) << i;
   }
   charge(limiter, 1, &trip);
-  EXPECT_TRUE(trip.begin == spacing.ticks(kNow) + limit::Ticks{155} * 3'000'000U)
+  EXPECT_TRUE(trip.begin == gcra_core.ticks(kNow) + limit::Ticks{155} * 3'000'000U)
       << "it has been filled to the last tick";
 }
 
@@ -204,12 +204,12 @@ TEST_F(LeaseScript, AChangedRateMakesNoGapLonger) {
   const auto gap = take(before, 350);
   take(before, 31);
   EXPECT_TRUE(give_back(before, gap));
-  Trip trip;
+  RoundTrip trip;
   charge(after, 1, &trip);
-  EXPECT_EQ(trip.begin, limit::spacing(after)->ticks(kNow + 432'858us)) << "rounded up from 432,857.14";
+  EXPECT_EQ(trip.begin, limit::gcra_core(after)->ticks(kNow + 432'858us)) << "rounded up from 432,857.14";
   EXPECT_TRUE(charge(after, 1).allowed) << "at the end, as the gap has less than a second left";
   charge(before, 116, &trip);
-  EXPECT_TRUE(trip.begin == limit::spacing(before)->ticks(kNow + 1'432'858us))
+  EXPECT_TRUE(trip.begin == limit::gcra_core(before)->ticks(kNow + 1'432'858us))
       << "all but the last microsecond of it";
 }
 

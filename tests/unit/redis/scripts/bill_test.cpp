@@ -13,7 +13,7 @@ namespace {
 
 // The expected slots are those of `redis-cli CLUSTER KEYSLOT` for the same names.
 TEST(Tags, DetermineTheSlotOfAKey) {
-  const auto text = [](limit::Place place) {
+  const auto text = [](limit::SlotHash place) {
     const auto tag = tag_of(place);
     return std::string(tag.data(), tag.size());
   };
@@ -21,22 +21,22 @@ TEST(Tags, DetermineTheSlotOfAKey) {
   EXPECT_EQ(text(0xffff), "P__");
   EXPECT_EQ(text(0x1234), "BI0");
   for (const unsigned number : {0U, 1U, 0x1234U, 0xffffU}) {
-    const auto place = static_cast<limit::Place>(number);
+    const auto place = static_cast<limit::SlotHash>(number);
     EXPECT_EQ(slot_of(place), slot_of("weir:{" + text(place) + "}probe"));
-    EXPECT_EQ(limit::place_of(limit::at_place({~0ULL, ~0ULL}, place)), place);
+    EXPECT_EQ(limit::slot_hash_of(limit::with_slot_hash({~0ULL, ~0ULL}, place)), place);
   }
-  EXPECT_EQ(limit::at_place({1, 2}, 0), (limit::Key{1, 2})) << "the rest of the name stays";
+  EXPECT_EQ(limit::with_slot_hash({1, 2}, 0), (limit::Key{1, 2})) << "the rest of the name stays";
 }
 
 TEST(Tags, CoverNearlyAllSlots) {
   std::vector<int> tags(kSlots);
-  for (unsigned place = 0; place <= 0xffff; ++place) ++tags[slot_of(static_cast<limit::Place>(place))];
+  for (unsigned place = 0; place <= 0xffff; ++place) ++tags[slot_of(static_cast<limit::SlotHash>(place))];
   EXPECT_EQ(std::count(tags.begin(), tags.end(), 0), 6);
   EXPECT_EQ(*std::max_element(tags.begin(), tags.end()), 8) << "so that no node has much more than its share";
 }
 
 TEST(Tags, AppearOnlyInNamesOfACluster) {
-  const limit::Charge charge{limit::at_place({0, 0}, 0x1234), nullptr};
+  const limit::Charge charge{limit::with_slot_hash({0, 0}, 0x1234), nullptr};
   std::string plain, tagged;
   const limit::Limiter bucket = limit::TokenBucket::make({1, std::chrono::seconds(1)}, 1).value();
   limit::Charge line = charge;
@@ -63,7 +63,7 @@ class Outcomes : public ::testing::Test {
   // Reads the numbers that precede the call's number.
   bool read(std::vector<std::int64_t> numbers, Reply::Kind kind = Reply::Kind::Numbers) {
     numbers.push_back(9);
-    return read_outcomes({kind, "", std::move(numbers)}, bill_, outcomes_, now_) == Reading::Answer;
+    return read_outcomes({kind, "", std::move(numbers)}, bill_, outcomes_, now_) == ReplyReading::Answer;
   }
 };
 
@@ -104,9 +104,9 @@ TEST(SteppedOutcomes, RejectMoreSpentThanTimeCanRefill) {
   const auto read = [&](std::int64_t spent) {
     return read_outcomes({Reply::Kind::Numbers, "", {kNow, 0, kNow, spent, 0, 9}}, bill, outcomes, now);
   };
-  EXPECT_EQ(read(5), Reading::Answer);
+  EXPECT_EQ(read(5), ReplyReading::Answer);
   EXPECT_FALSE(outcomes[0].allowed);
-  EXPECT_EQ(read(std::int64_t{1} << 50), Reading::Nonsense);
+  EXPECT_EQ(read(std::int64_t{1} << 50), ReplyReading::Nonsense);
 }
 
 TEST(Answers, ContainTheNumberOfTheirCall) {

@@ -33,7 +33,7 @@ class CalendarScript : public ::testing::Test {
   std::vector<Outcome> outcomes_ = std::vector<Outcome>(2);
   base::TimePoint then_{};
 
-  Reading ask(base::TimePoint now, base::Duration error) {
+  ReplyReading ask(base::TimePoint now, base::Duration error) {
     scripts_.set_clock(now);
     scripts_.set_error(error);
     return read_outcomes(scripts_.charge(bill_), bill_, std::span(outcomes_).first(bill_.size()), then_);
@@ -43,7 +43,7 @@ class CalendarScript : public ::testing::Test {
 TEST_F(CalendarScript, RedissClockChoosesTheWindow) {
   auto now = kNoon;
   for (const auto error : {0h, -24h, 24h, -12h, 12h}) {  // the day before, the day after, and its edges
-    ASSERT_EQ(ask(now, error), Reading::Answer) << error.count();
+    ASSERT_EQ(ask(now, error), ReplyReading::Answer) << error.count();
     EXPECT_EQ(outcomes_[0].remaining, 1U);
     EXPECT_EQ(outcomes_[0].reset_after, 12h);
     now += 24h;
@@ -54,11 +54,11 @@ TEST_F(CalendarScript, RedissClockChoosesTheWindow) {
 TEST_F(CalendarScript, TheChosenWindowEndsWithTheDay) {
   auto now = kNoon;
   for (const auto error : {24h, 0h, -24h}) {  // the first, the second and the third window sent
-    ASSERT_EQ(ask(now, error), Reading::Answer) << error.count();
+    ASSERT_EQ(ask(now, error), ReplyReading::Answer) << error.count();
     EXPECT_EQ(scripts_.life_of(bill_[0].key), 12h + 2ms) << error.count();
-    ASSERT_EQ(ask(now + 12h - 1us, error), Reading::Answer) << error.count();
+    ASSERT_EQ(ask(now + 12h - 1us, error), ReplyReading::Answer) << error.count();
     EXPECT_EQ(outcomes_[0].remaining, 0U) << error.count();
-    ASSERT_EQ(ask(now + 12h, error), Reading::Answer) << error.count();
+    ASSERT_EQ(ask(now + 12h, error), ReplyReading::Answer) << error.count();
     EXPECT_EQ(outcomes_[0].remaining, 1U) << error.count();
     now += 48h;
   }
@@ -67,32 +67,33 @@ TEST_F(CalendarScript, TheChosenWindowEndsWithTheDay) {
 TEST_F(CalendarScript, ATimeOutsideTheSentWindowsChargesNothing) {
   bill_.push_back({limit::key_of(2), &bucket_});
   for (const auto error : {-49h, 49h}) {
-    ASSERT_EQ(ask(kNoon, error), Reading::OtherTime);
+    ASSERT_EQ(ask(kNoon, error), ReplyReading::OtherTime);
     EXPECT_EQ(then_, kNoon);
   }
-  ASSERT_EQ(ask(kNoon, 0h), Reading::Answer);
+  ASSERT_EQ(ask(kNoon, 0h), ReplyReading::Answer);
   EXPECT_EQ(outcomes_[0].remaining, 1U);
   EXPECT_TRUE(outcomes_[1].allowed);
 }
 
 TEST_F(CalendarScript, TheSentWindowsIncludeTheirBeginAndNotTheirEnd) {
   const auto midnight = kNoon + 12h;
-  EXPECT_EQ(ask(midnight, 24h), Reading::Answer);
-  EXPECT_EQ(ask(midnight - 1us, 24h + 1us), Reading::Answer);  // the clock went back, and the window remains
+  EXPECT_EQ(ask(midnight, 24h), ReplyReading::Answer);
+  EXPECT_EQ(ask(midnight - 1us, 24h + 1us),
+            ReplyReading::Answer);  // the clock went back, and the window remains
   scripts_.forget_all();
-  EXPECT_EQ(ask(midnight - 1us, 24h + 1us), Reading::OtherTime);
-  EXPECT_EQ(ask(midnight, -24h - 1us), Reading::OtherTime);
-  EXPECT_EQ(ask(midnight - 1us, -24h), Reading::Answer);
+  EXPECT_EQ(ask(midnight - 1us, 24h + 1us), ReplyReading::OtherTime);
+  EXPECT_EQ(ask(midnight, -24h - 1us), ReplyReading::OtherTime);
+  EXPECT_EQ(ask(midnight - 1us, -24h), ReplyReading::Answer);
 }
 
 TEST_F(CalendarScript, ACurrentWindowNeedsNoBoundaries) {
-  ASSERT_EQ(ask(kNoon, 0h), Reading::Answer);
-  ASSERT_EQ(ask(kNoon + 1h, 49h), Reading::Answer);
+  ASSERT_EQ(ask(kNoon, 0h), ReplyReading::Answer);
+  ASSERT_EQ(ask(kNoon + 1h, 49h), ReplyReading::Answer);
   EXPECT_EQ(outcomes_[0].remaining, 0U);
-  ASSERT_EQ(ask(kNoon + 12h - 1us, 49h), Reading::Answer);
+  ASSERT_EQ(ask(kNoon + 12h - 1us, 49h), ReplyReading::Answer);
   EXPECT_FALSE(outcomes_[0].allowed);
   EXPECT_EQ(outcomes_[0].retry_after, 1us);
-  EXPECT_EQ(ask(kNoon + 12h, 49h), Reading::OtherTime);
+  EXPECT_EQ(ask(kNoon + 12h, 49h), ReplyReading::OtherTime);
 }
 
 using Numbers = std::vector<std::int64_t>;

@@ -25,7 +25,8 @@ class ExactScript : public ::testing::Test {
     Outcome outcome, expected;
     base::TimePoint then;
     scripts_.set_clock(now_);
-    EXPECT_EQ(read_outcomes(scripts_.charge({&line, 1}), {&line, 1}, {&outcome, 1}, then), Reading::Answer);
+    EXPECT_EQ(read_outcomes(scripts_.charge({&line, 1}), {&line, 1}, {&outcome, 1}, then),
+              ReplyReading::Answer);
     table_.charge({&line, 1}, now_, {&expected, 1});
     EXPECT_EQ(outcome, expected) << "cost " << cost << ", at " << now_.time_since_epoch().count();
     return outcome;

@@ -22,7 +22,7 @@ class HeldLife : public ::testing::Test {
 
   // Takes one permit in a bill of its own, and returns its serial number.
   std::uint64_t take(base::Duration lease) {
-    const Demand demand{{&line_, 1}, {1, ++serials_, lease}};
+    const BillRequest demand{{&line_, 1}, {1, ++serials_, lease}};
     std::string out;
     append_charge(out, charge_, {"w"}, {&demand, 1}, {}, serials_);
     const auto reply = connection_.exchange(out, 1).front();

@@ -48,11 +48,11 @@ class HeldScript : public ::testing::Test {
   void charge() {
     auto line = line_;
     line.cost = dice_.one_in(3) ? dice_.between(1, 11) : 1;
-    const Hold hold{dice_.between(1, 3), ++serial_, dice_.one_in(2) ? 10s : 3s};
+    const PermitId hold{dice_.between(1, 3), ++serial_, dice_.one_in(2) ? 10s : 3s};
     const auto reply = scripts_.charge({&line, 1}, hold);
     limit::Outcome outcome;
     base::TimePoint then;
-    ASSERT_EQ(read_outcomes(reply, {&line, 1}, {&outcome, 1}, then), Reading::Answer);
+    ASSERT_EQ(read_outcomes(reply, {&line, 1}, {&outcome, 1}, then), ReplyReading::Answer);
     const auto expected = limit::step(ten_, model_.cell(now_), now_, line.cost).outcome;
     ASSERT_EQ(outcome, expected) << "cost " << line.cost;
     ++(outcome.allowed ? admitted_ : refused_);
@@ -111,7 +111,7 @@ TEST_F(HeldScript, CountsPermitsLikeAList) {
 }
 
 TEST_F(HeldScript, DeletesTheKeyWithTheLastPermit) {
-  const Hold hold{1, 1, 10s};
+  const PermitId hold{1, 1, 10s};
   scripts_.set_clock(now_);
   scripts_.charge({&line_, 1}, hold);
   scripts_.refund({line_, {}, 0, hold});

@@ -46,7 +46,7 @@ class PairScript : public ::testing::Test {
     const auto most = std::min(quota(pair_->limiters[0]), quota(pair_->limiters[1]));
     const auto cost = dice_.one_in(3) ? 1 : dice_.magnitude(1, std::max<std::uint64_t>(most, 1));
     const auto lines =
-        pair_->bill(static_cast<limit::Ledger>(dice_.between(0, 1)), cost, kRule, !dice_.one_in(6));
+        pair_->bill(static_cast<limit::LimiterId>(dice_.between(0, 1)), cost, kRule, !dice_.one_in(6));
     const limit::Cost of_other = dice_.one_in(6) ? 2'000'000 : 1;
     const Charge other{
         .key = limit::key_of(9, kOther), .limiter = &million_, .cost = of_other, .rule = kOther};
@@ -58,7 +58,7 @@ class PairScript : public ::testing::Test {
 
   void ask_both(std::vector<Bill> bills) {
     scripts_.set_clock(now_);
-    std::vector<Demand> demands;
+    std::vector<BillRequest> demands;
     std::size_t all = 0;
     for (const auto& bill : bills) demands.push_back({bill.lines}), all += bill.lines.size();
     const auto reply = scripts_.charge(demands);
@@ -66,7 +66,8 @@ class PairScript : public ::testing::Test {
     for (std::size_t i = 0; i < bills.size(); ++i) {
       auto& [lines, outcomes] = bills[i];
       base::TimePoint then;
-      ASSERT_EQ(read_outcomes(reply, {i, bills.size(), before, all}, lines, outcomes, then), Reading::Answer);
+      ASSERT_EQ(read_outcomes(reply, {i, bills.size(), before, all}, lines, outcomes, then),
+                ReplyReading::Answer);
       before += lines.size();
       std::vector<Outcome> expected(lines.size());
       const bool charged = table_->charge(lines, now_, expected);
@@ -149,7 +150,7 @@ TEST_F(PairScript, AWindowCountsUpToTheMostOfItsState) {
         +[](limit::Rate limit) { return Limiter(limit::SlidingWindow::make(limit).value()); }}) {
     begin({{make({kMost, 1s}), make({kMost / 2, 1h})}, false, 1h});
     now_ = base::TimePoint(1'800'000'000s);  // an hour begins
-    const auto ask = [&](limit::Ledger decider, limit::Cost cost) {
+    const auto ask = [&](limit::LimiterId decider, limit::Cost cost) {
       const auto lines = pair_->bill(decider, cost, kRule);
       ask_both({Bill{{lines[0], lines[1]}, std::vector<Outcome>(2)}});
       now_ += 2s;
@@ -157,7 +158,7 @@ TEST_F(PairScript, AWindowCountsUpToTheMostOfItsState) {
     for (int i = 0; i < 5; ++i) ask(0, kMost);
     int back = 0;
     for (const auto& paid : paid_)
-      if (paid.line.ledger == 1 && ++back < 5) refund_both(paid);
+      if (paid.line.limiter_id == 1 && ++back < 5) refund_both(paid);
     ask(1, 1);
     for (int i = 0; i < 5; ++i) ask(0, kMost);
     now_ += 1h;
@@ -175,13 +176,13 @@ TEST_F(PairScript, PermitsCountWhicheverLimiterAdmitted) {
   const auto at_once = [](std::uint64_t limit) -> Limiter { return limit::Concurrency::make(limit).value(); };
   begin({{at_once(2), at_once(6)}, true, {}});
   scripts_.set_clock(now_);
-  std::vector<Hold> held;
-  const auto ask = [&](limit::Ledger decider) {
+  std::vector<PermitId> held;
+  const auto ask = [&](limit::LimiterId decider) {
     const auto bill = pair_->bill(decider, 1, kRule);
-    const Hold hold{1, held.size() + 1, 10s};
+    const PermitId hold{1, held.size() + 1, 10s};
     std::array<Outcome, 2> outcomes;
     base::TimePoint then;
-    EXPECT_EQ(read_outcomes(scripts_.charge(bill, hold), bill, outcomes, then), Reading::Answer);
+    EXPECT_EQ(read_outcomes(scripts_.charge(bill, hold), bill, outcomes, then), ReplyReading::Answer);
     EXPECT_EQ(outcomes[1].allowed, outcomes[0].allowed);
     if (outcomes[0].allowed) held.push_back(hold);
     return outcomes[0].allowed;

@@ -121,7 +121,7 @@ class ScriptOracle : public ::testing::Test {
     const auto reply = scripts_.charge(bill);
     std::vector<Outcome> outcomes(bill.size());
     base::TimePoint then;
-    ASSERT_EQ(read_outcomes(reply, bill, outcomes, then), Reading::Answer);
+    ASSERT_EQ(read_outcomes(reply, bill, outcomes, then), ReplyReading::Answer);
     ASSERT_EQ(then, now_);
     bool fits = true;
     for (std::size_t i = 0; i < bill.size(); ++i) {

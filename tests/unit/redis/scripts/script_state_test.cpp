@@ -56,7 +56,7 @@ class ScriptState : public ::testing::Test {
 TEST_F(ScriptState, AStateOfAnotherAlgorithmCountsAsLost) {
   for (const auto& before : every_) {
     for (const auto& after : every_) {
-      if (limit::spacing(before) != nullptr && limit::spacing(after) != nullptr) continue;  // one state
+      if (limit::gcra_core(before) != nullptr && limit::gcra_core(after) != nullptr) continue;  // one state
       if (before.index() == after.index()) continue;
       server_.ask({"FLUSHDB"});
       const auto fresh = charge(after, 3).remaining;
@@ -96,7 +96,7 @@ TEST_F(ScriptState, AForeignStateCountsAsLost) {
     EXPECT_EQ(charge(limiter, 3).remaining, fresh) << limit::describe(limiter) << " after " << told;
   };
   for (const auto& limiter : every_) {
-    if (limit::spacing(limiter) != nullptr) continue;  // only its length identifies a TAT
+    if (limit::gcra_core(limiter) != nullptr) continue;  // only its length identifies a TAT
     for (std::size_t length = 1; length <= 60; ++length)
       somebody({"SET", name_, std::string(length, 'x')}, limiter);
     for (char kind = 1; kind <= 9; ++kind)
@@ -124,7 +124,7 @@ TEST_F(ScriptState, AListWhoseHeadHasLessThanItsEntriesIsNoError) {
 TEST_F(ScriptState, ARefundLeavesAStateOfAnotherAlgorithmAlone) {
   for (const auto& before : every_) {
     for (const auto& after : every_) {
-      if (limit::spacing(before) != nullptr && limit::spacing(after) != nullptr) continue;
+      if (limit::gcra_core(before) != nullptr && limit::gcra_core(after) != nullptr) continue;
       if (before.index() == after.index()) continue;
       server_.ask({"FLUSHDB"});
       const auto remaining = charge(before).remaining;
@@ -139,7 +139,7 @@ TEST_F(ScriptState, ARefundLeavesAStateOfAnotherAlgorithmAlone) {
 // Otherwise units that weirs held when Redis lost the state would be taken from later charges.
 TEST_F(ScriptState, DoesNotRefundLostChargesToAWindow) {
   for (const auto& limiter : each_) {
-    if (limit::spacing(limiter) != nullptr || std::holds_alternative<SteppedBucket>(limiter)) continue;
+    if (limit::gcra_core(limiter) != nullptr || std::holds_alternative<SteppedBucket>(limiter)) continue;
     SCOPED_TRACE(limit::describe(limiter));
     limit::Charge lost{key_, &limiter, 4}, others{key_, &limiter, 3};
     if (std::holds_alternative<SlidingLog>(limiter)) lost.lease = others.lease = 1;

@@ -22,7 +22,7 @@ limit::Cell cell_of(Ticks tat) {
 }
 
 std::uint64_t count_of(const limit::Limiter& limiter) {
-  return limit::spacing(limiter)->rate().count;
+  return limit::gcra_core(limiter)->rate().count;
 }
 
 std::string packed(Ticks tat, std::uint64_t count) {
@@ -145,13 +145,13 @@ TEST_F(Script, RefundsAsTheLimitersDo) {
   int moved = 0;
   for (int round = 0; round < 1000; ++round) {
     const auto limiter = any_limiter();
-    const auto capacity = limit::spacing(limiter)->capacity();
+    const auto capacity = limit::gcra_core(limiter)->capacity();
     const auto cost = any_size(std::min(capacity, limit::kMaxCost));  // more is never charged
     const limit::Charge line{key_number(random_()), &limiter, cost};
     const auto before = any_tat(limiter, now);
     set_state(line, before);
     // The departure promised with the charge, or another one.
-    const auto paid_from = limit::spacing(limiter)->refund(before, cost);
+    const auto paid_from = limit::gcra_core(limiter)->refund(before, cost);
     if (paid_from == 0) continue;  // a charge starts from a TAT of its own time, not from before the epoch
     const auto instant = limit::drained_at(limiter, cell_of(paid_from));
     const auto departure = up_to(3) == 1 ? instant + base::Duration(up_to(5)) : instant;

@@ -58,7 +58,7 @@ class SettleScript : public ::testing::Test {
     (void)table_->sweep(now_, 10'000);
     for (std::size_t i = 0; i < kKeys; ++i) {
       const auto& rule = rules_[i];
-      const bool drained = table_->standing(line(i, 1), now_) == limit::full(rule.limiter);
+      const bool drained = table_->current_outcome(line(i, 1), now_) == limit::full(rule.limiter);
       const auto expires = scripts_.expiry_of(limit::key_of(i));
       EXPECT_TRUE(drained || expires > now_) << rule << " dies early";
       // A refund to a log does not change its time to live.
@@ -75,7 +75,7 @@ class SettleScript : public ::testing::Test {
     const auto reply = scripts_.charge(bill);
     std::vector<Outcome> outcomes(bill.size()), expected(bill.size());
     base::TimePoint then;
-    ASSERT_EQ(read_outcomes(reply, bill, outcomes, then), Reading::Answer);
+    ASSERT_EQ(read_outcomes(reply, bill, outcomes, then), ReplyReading::Answer);
     const bool charged = table_->charge(bill, now_, expected);
     for (std::size_t i = 0; i < bill.size(); ++i) {
       EXPECT_EQ(outcomes[i], expected[i]) << rule_of(bill[i]) << ", cost " << bill[i].cost;
@@ -100,7 +100,7 @@ class SettleScript : public ::testing::Test {
     if (line.actual == line.charge.cost) return;
     const auto algorithm = static_cast<std::size_t>(rule_of(line.charge).algorithm);
     ++(line.actual > line.charge.cost ? debts_ : surpluses_)[algorithm];
-    const bool gone = table_->standing(line.charge, now_) == limit::full(*line.charge.limiter);
+    const bool gone = table_->current_outcome(line.charge, now_) == limit::full(*line.charge.limiter);
     if (gone && line.actual > line.charge.cost) ++paid_meanwhile_[algorithm];
     scripts_.refund(line);
     table_->settle(line.charge, {line.departure, line.actual, now_});
@@ -205,12 +205,14 @@ class OtherRate : public ::testing::TestWithParam<std::uint64_t> {
   base::Duration admits_after(const limit::Charge& line) {
     limit::Outcome outcome;
     base::TimePoint then;
-    EXPECT_EQ(read_outcomes(scripts_.charge({&line, 1}), {&line, 1}, {&outcome, 1}, then), Reading::Answer);
+    EXPECT_EQ(read_outcomes(scripts_.charge({&line, 1}), {&line, 1}, {&outcome, 1}, then),
+              ReplyReading::Answer);
     EXPECT_FALSE(outcome.allowed);
     for (const auto early : {1us, 0us}) {
       scripts_.set_clock(begin_ + outcome.retry_after - early);
       limit::Outcome again;
-      EXPECT_EQ(read_outcomes(scripts_.charge({&line, 1}), {&line, 1}, {&again, 1}, then), Reading::Answer);
+      EXPECT_EQ(read_outcomes(scripts_.charge({&line, 1}), {&line, 1}, {&again, 1}, then),
+                ReplyReading::Answer);
       EXPECT_EQ(again.allowed, early == 0us);
     }
     return outcome.retry_after;

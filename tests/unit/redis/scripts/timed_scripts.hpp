@@ -29,11 +29,11 @@ class TimedScripts {
   // Sets how far the clock that chooses calendar windows is ahead of the server's.
   void set_error(base::Duration error) { error_ = error; }
 
-  Reply charge(std::span<const limit::Charge> bill, const Hold& hold = {}) {
-    const Demand demand{bill, hold};
+  Reply charge(std::span<const limit::Charge> bill, const PermitId& hold = {}) {
+    const BillRequest demand{bill, hold};
     return charge(std::span(&demand, 1));
   }
-  Reply charge(std::span<const Demand> bills) {
+  Reply charge(std::span<const BillRequest> bills) {
     return call([&](std::string& out) {
       append_charge(out, charge_[little_], {"w"}, bills, now_ + error_, kNumber);
     });

@@ -35,7 +35,7 @@ class Denials : public ::testing::Test {
     scripts_.set_clock(now_);
     const auto reply = scripts_.charge(bill);
     base::TimePoint then;
-    EXPECT_EQ(read_outcomes(reply, bill, outcomes, then), Reading::Answer);
+    EXPECT_EQ(read_outcomes(reply, bill, outcomes, then), ReplyReading::Answer);
     const auto answers = answers_of_refused(reply, {0, 1, 0, bill.size()}, bill.size());
     if (answers.empty())
       cache_.forget(bill);

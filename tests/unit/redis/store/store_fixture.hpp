@@ -61,7 +61,7 @@ class Worker {
   }
 
   explicit Worker(const RedisSettings& settings, const StoreTuning& tuning = quick(),
-                  LastRefunds* refunds = nullptr, UnitLeases* units = nullptr)
+                  LastRefunds* refunds = nullptr, SharedGrants* units = nullptr)
       : store(
             loop.get_executor(), settings,
             [this](LogLevel, std::string line) { log.push_back(std::move(line)); }, tuning, refunds, units) {

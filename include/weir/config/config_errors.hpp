@@ -1,0 +1,42 @@
+// Collects the mistakes of a configuration while it is read, so that a person sees all of them at once.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::config {
+
+class ConfigErrors {
+ public:
+  // Adds a mistake. Replaces control characters by \xNN. `key`: the dotted path, as in "rule[per-key].limit";
+  // empty if the mistake concerns the whole file.
+  void add(std::string_view file, int line, std::string_view key, std::string_view what);
+
+  [[nodiscard]] bool empty() const noexcept { return found_.empty(); }
+  [[nodiscard]] std::size_t count() const noexcept { return found_.size(); }
+  // Returns "FILE:LINE: KEY: WHAT" for each mistake, files in the order they were read, and by line within a
+  // file.
+  [[nodiscard]] std::vector<std::string> lines() const;
+
+ private:
+  struct Mistake {
+    std::size_t file;  // index into files_
+    int line;
+    std::string text;
+  };
+  std::vector<std::string> files_;
+  std::vector<Mistake> found_;
+};
+
+// Returns the name nearest to `word` by edit distance. Empty if no name is near enough.
+[[nodiscard]] std::string_view nearest(std::string_view word, std::span<const std::string_view> names);
+
+// Returns `; did you mean "limit"?`. If no name is near, returns `; expected one of "a", "b"`.
+[[nodiscard]] std::string suggestion(std::string_view word, std::span<const std::string_view> names);
+
+[[nodiscard]] std::string in_quotes(std::string_view text);
+
+}  // namespace weir::config

@@ -1,0 +1,47 @@
+// The concurrency permits that the previous process still holds after an upgrade, while it finishes its
+// requests. Clients see one limit, so this process counts those permits as well.
+//
+// Belongs to one thread. The table outlives it.
+#pragma once
+
+#include "weir/base/time.hpp"
+#include "weir/limit/charge.hpp"
+#include "weir/limit/key_table.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace weir::limit {
+
+class ForeignPermits {
+ public:
+  explicit ForeignPermits(KeyTable& table) noexcept : table_(table) {}
+
+  // Adds `units` permits of charge.key that the other process took, or subtracts permits that it released.
+  // `charge` says how they count; its cost is ignored. Throws std::bad_alloc, and then nothing has changed.
+  // REQUIRES: limit::holds(*charge.limiter).
+  void change(Charge charge, std::int64_t units, base::TimePoint now);
+  // Releases all of them. Called when the other process has ended.
+  void give_back_all(base::TimePoint now);
+  [[nodiscard]] std::uint64_t units() const noexcept { return units_; }
+  // Returns the rules of these permits, in no order, perhaps with duplicates. A rule stays in use until the
+  // other process holds none of its permits.
+  [[nodiscard]] std::vector<RuleIndex> rules() const;
+
+ private:
+  struct Entry {
+    Charge charge;
+    bool overflow;  // the permit counts in a shared overflow cell
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const noexcept { return static_cast<std::size_t>(key.lo); }
+  };
+
+  KeyTable& table_;
+  std::unordered_multimap<Key, Entry, Hash> entries_;
+  std::uint64_t units_ = 0;
+};
+
+}  // namespace weir::limit

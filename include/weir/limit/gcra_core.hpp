@@ -1,0 +1,90 @@
+// The shared arithmetic of token bucket, GCRA and leaky bucket: virtual scheduling (ITU-T I.371, Annex A).
+//
+// The state of a key is one instant, the theoretical arrival time (TAT). At that instant time will have paid
+// for all admitted requests. Each unit of cost moves the TAT by one emission interval T = period / count. A
+// request fits if the TAT, moved by its cost, is at most `now` + depth, where depth = capacity × T.
+//
+//   now                    TAT                          now + depth
+//    |—— already spent ————|———— still to be spent ————|
+//
+// Exactness. T is rarely a whole number of microseconds ("3/7s"), so instants are counted in ticks of 1/count
+// µs. In ticks T is the period in µs, a whole number. So the state is never rounded, and long-run counts are
+// exact. 128 bits hold any instant: 2^63 µs × 2^30 ticks. Only values for clients are rounded, so that
+// promises hold: durations up, remaining units down.
+#pragma once
+
+#include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
+#include "weir/limit/outcome.hpp"
+#include "weir/limit/rate.hpp"
+
+namespace weir::limit {
+
+class GcraCore {
+ public:
+  // Returns an error unless capacity ≥ 1 and capacity × T ≤ 100 years. `max_wait` bounds how far ahead the
+  // TAT may be before a request, whatever its cost.
+  [[nodiscard]] static base::Result<GcraCore> make(Rate rate, std::uint64_t capacity,
+                                                   base::Duration max_wait = base::kForever);
+  // Makes the spacing of a queue, whose capacity counts requests of the asking request's cost. A request fits
+  // if at most `capacity` requests of its own cost, including itself, lie between now and the TAT.
+  [[nodiscard]] static base::Result<GcraCore> make_queue(Rate rate, std::uint64_t capacity,
+                                                         base::Duration max_wait);
+
+  struct Step {
+    Outcome outcome;      // without `delay`
+    Ticks tat;            // the new state if allowed, otherwise the old one
+    base::Duration wait;  // how far the TAT was ahead of now before the charge, rounded up
+  };
+  // A fresh key has tat 0. REQUIRES: 1 ≤ cost ≤ kMaxCost, now ≥ the epoch.
+  [[nodiscard]] Step step(Ticks tat, base::TimePoint now, Cost cost) const noexcept;
+
+  // Returns the TAT without one earlier charge.
+  [[nodiscard]] Ticks refund(Ticks tat, Cost cost) const noexcept;
+
+  // Returns the TAT after the cost of an earlier charge has risen from `reserved` to `actual`
+  // (limit/settle.hpp).
+  [[nodiscard]] Ticks owe(Ticks tat, base::TimePoint charged_at, Cost reserved, Cost actual) const noexcept;
+
+  // Returns the instant of the TAT, rounded up. From then on the state equals a fresh one.
+  [[nodiscard]] base::TimePoint instant(Ticks tat) const noexcept;
+  // Returns the TAT of an instant.
+  [[nodiscard]] Ticks ticks(base::TimePoint at) const noexcept {
+    return Ticks(static_cast<std::uint64_t>(at.time_since_epoch().count())) * rate_.count;
+  }
+
+  friend bool operator==(const GcraCore&, const GcraCore&) = default;
+
+  [[nodiscard]] const Rate& rate() const noexcept { return rate_; }
+  [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
+  // Returns the longest wait allowed; kForever if only the depth bounds it.
+  [[nodiscard]] base::Duration max_wait() const noexcept { return max_wait_; }
+  // Returns the time to fill an empty bucket, or to empty a queue full of requests of this cost. Rounded up.
+  [[nodiscard]] base::Duration window(Cost cost = 1) const noexcept;
+  // Returns the largest cost that fits a fresh key. For a queue: 1000, or `capacity` if that is more.
+  [[nodiscard]] std::uint64_t largest_cost() const noexcept;
+  // Returns how far the TAT may be ahead for a request of this cost to fit. REQUIRES: cost ≤ largest_cost().
+  [[nodiscard]] Ticks room(Cost cost) const noexcept;
+
+ private:
+  GcraCore() = default;
+  // The bounds for a request of one cost.
+  struct Measure {
+    Ticks unit;     // unit of `remaining`: T, or in a queue the request's cost × T
+    Ticks depth;    // how far ahead the TAT may be after the charge
+    Ticks longest;  // how far ahead the TAT may be before the charge; at most depth
+  };
+  [[nodiscard]] Measure measure(Cost cost) const noexcept;
+  [[nodiscard]] static Ticks spendable(Ticks wait, const Measure& by) noexcept;
+
+  Rate rate_;
+  std::uint64_t capacity_ = 1;
+  std::uint64_t interval_ = 1;  // T in ticks
+  Ticks depth_ = 1;             // capacity × T
+  Ticks longest_ = 1;           // max_wait in ticks
+  bool counts_requests_ = false;
+  base::Duration max_wait_{base::kForever};
+  base::Duration window_{};
+};
+
+}  // namespace weir::limit

@@ -1,0 +1,35 @@
+// The position of a change in the order of all changes of the key table. A log of changes can thus be
+// replayed in the original order.
+//
+// A microsecond is not enough. Workers read the clock before they lock, so the later of two charges of one
+// key may have the earlier time, or both the same. This is a hybrid logical clock (Kulkarni, Demirbas et
+// al., "Logical Physical Clocks", 2014) whose processes are the shards of the table:
+//
+//   63                    12 11        0
+//   | µs since the epoch    | count     |      a count that overflows moves on to the next µs
+//
+// A change takes a timestamp above that of every shard it locks, and not before its own time. The shards
+// store it. So the changes of one key are in exact order, and all changes nearly in order of time.
+#pragma once
+
+#include "weir/base/time.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace weir::limit {
+
+using HybridTimestamp = std::uint64_t;  // 0: none
+
+inline constexpr unsigned kTimestampBits = 12;
+
+// Returns the first timestamp of an instant. REQUIRES: the epoch ≤ at < the year 2112.
+[[nodiscard]] constexpr HybridTimestamp timestamp_at(base::TimePoint at) noexcept {
+  return static_cast<HybridTimestamp>(at.time_since_epoch().count()) << kTimestampBits;
+}
+// Returns the timestamp of a change at `at` that follows a change with timestamp `last`.
+[[nodiscard]] constexpr HybridTimestamp timestamp_after(HybridTimestamp last, base::TimePoint at) noexcept {
+  return std::max(last + 1, timestamp_at(at));
+}
+
+}  // namespace weir::limit

@@ -1,0 +1,30 @@
+// The hash slot of a key among several Redis nodes, and sets of a bill's charges. Plain values.
+#pragma once
+
+#include "weir/limit/charge.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weir::limit {
+
+// All keys of one client share a slot hash, and slot hashes are spread over the nodes of a Redis Cluster. In
+// a cluster the slot hash is the first 16 bits of a key; the other 112 bits tell keys apart.
+using SlotHash = std::uint16_t;
+
+[[nodiscard]] constexpr SlotHash slot_hash_of(const Key& key) noexcept {
+  return static_cast<SlotHash>(key.hi >> 48);
+}
+[[nodiscard]] constexpr Key with_slot_hash(Key key, SlotHash slot_hash) noexcept {
+  key.hi = (key.hi & (~std::uint64_t{0} >> 16)) | std::uint64_t{slot_hash} << 48;
+  return key;
+}
+
+// One bit for each charge of a bill, by its index.
+using LineSet = std::uint32_t;
+static_assert(kMaxCharges <= 32);
+[[nodiscard]] constexpr LineSet all_lines(std::size_t lines) noexcept {
+  return lines == 0 ? 0 : ~LineSet{0} >> (32 - lines);
+}
+
+}  // namespace weir::limit

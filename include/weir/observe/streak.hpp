@@ -1,0 +1,39 @@
+// Tracks since when something recurs: from its first event until it has paused for longer than
+// `longest_pause`. Plain values; time is an argument.
+#pragma once
+
+#include "weir/base/time.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace weir::observe {
+
+class Streak {
+ public:
+  explicit Streak(base::Duration longest_pause) noexcept : longest_pause_(longest_pause) {}
+
+  // Notes the total number of events. The first call only sets the starting point. A total that fell has
+  // restarted from zero. REQUIRES that `now` does not decrease.
+  void note(std::uint64_t total, base::TimePoint now) noexcept {
+    if (total_ && total != *total_) {
+      if (!since_) since_ = now;
+      last_ = now;
+    }
+    total_ = total;
+    if (since_ && now - *last_ > longest_pause_) since_.reset();
+  }
+
+  // Returns the start of the current spell; nullopt if there is none.
+  [[nodiscard]] std::optional<base::TimePoint> since() const noexcept { return since_; }
+  // Returns the time of the last event; nullopt: never.
+  [[nodiscard]] std::optional<base::TimePoint> last() const noexcept { return last_; }
+
+ private:
+  base::Duration longest_pause_;
+  std::optional<std::uint64_t> total_;
+  std::optional<base::TimePoint> since_;
+  std::optional<base::TimePoint> last_;
+};
+
+}  // namespace weir::observe

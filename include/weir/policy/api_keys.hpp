@@ -1,0 +1,38 @@
+// The known API keys and their holders. Immutable; only digests of the keys are stored.
+#pragma once
+
+#include "weir/base/siphash.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace weir::policy {
+
+struct ApiKeyOwner {
+  std::string user, org, tier, service;  // empty: unknown
+};
+
+class ApiKeys {
+ public:
+  using Sha256 = std::array<std::uint8_t, 32>;
+
+  // Adds a key. Returns false if it is known already.
+  bool add(const Sha256& digest, ApiKeyOwner holder);
+
+  // Returns the holder of a key, or null. Costs one SHA-256 of the key.
+  [[nodiscard]] const ApiKeyOwner* find(std::string_view api_key) const;
+
+  [[nodiscard]] std::size_t size() const noexcept { return holders_.size(); }
+  [[nodiscard]] static Sha256 digest(std::string_view api_key);
+
+ private:
+  struct Prefix {  // SHA-256 output is uniform, so its first word suffices
+    std::size_t operator()(const Sha256& d) const noexcept;
+  };
+  std::unordered_map<Sha256, ApiKeyOwner, Prefix> holders_;
+};
+
+}  // namespace weir::policy

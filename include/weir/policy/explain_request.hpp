@@ -1,0 +1,90 @@
+// A request that an administrator describes. The parser and the identification are those of real requests.
+// Pure.
+#pragma once
+
+#include "weir/base/ip_address.hpp"
+#include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
+#include "weir/http/head_parser.hpp"
+#include "weir/policy/identity.hpp"
+#include "weir/policy/match.hpp"
+#include "weir/policy/route.hpp"
+#include "weir/policy/rule.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weir::policy {
+
+struct ExplainRequest {
+  std::string method = "GET";
+  std::optional<std::string> host = "";  // empty: no Host field; absent: a host that leads to a route
+  std::string target = "/";              // path and query
+  base::IpAddress peer;                  // the peer; X-Forwarded-For of a trusted proxy counts as usual
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body;
+  std::string certificate_subject;  // empty: the client shows no certificate
+};
+
+// The time of a described request.
+struct ExplainTime {
+  base::TimePoint limits;   // by weir's own clock, which limits use
+  base::TimePoint machine;  // by the machine's clock, which token dates use
+};
+
+// Returns a host with which the request leads to a route: the host of the first route that then matches.
+// Returns "localhost" if that route needs no host, or if no route matches. Returns nullopt if the description
+// names a host.
+[[nodiscard]] std::optional<std::string> host_for_route(const ExplainRequest& explain_request,
+                                                        std::span<const Route> routes,
+                                                        const ClientSettings& settings,
+                                                        const ExplainTime& time, double load);
+
+// Texts to compare that are not in the head in this form. Their memory is reused.
+struct RequestTexts {
+  std::string path;
+  std::string host;
+  http::PathInterpretations interpretations;
+};
+
+// Returns the request as rules see it. `credentials` and `texts` must outlive it.
+[[nodiscard]] Request request_of(const ClientSettings& settings, const base::IpAddress& peer,
+                                 const http::RequestHead& head, Credentials& credentials,
+                                 RequestTexts& texts);
+
+// Not movable: the request has views into this object.
+class DescribedRequest {
+ public:
+  DescribedRequest() = default;
+  DescribedRequest(const DescribedRequest&) = delete;
+  DescribedRequest& operator=(const DescribedRequest&) = delete;
+
+  // Parses the described request. Returns the fault that a real request with this head would get, or nullopt.
+  // Returns a 400 if the description contains line breaks. `settings` must outlive this object.
+  [[nodiscard]] std::optional<http::Fault> read(const ExplainRequest& explain_request,
+                                                const ClientSettings& settings, const ExplainTime& time,
+                                                double load);
+  // Verifies the request's token unless that was done.
+  void verify_token() { (void)policy::verify_token(request_.client, credentials_); }
+  // Provides the body to rules as far as they ask for it. Must be called after the route is known.
+  void show_body(std::span<const Rule> rules);
+
+  [[nodiscard]] Request& request() noexcept { return request_; }
+  [[nodiscard]] const Request& request() const noexcept { return request_; }
+  [[nodiscard]] const http::RequestHead& head() const noexcept { return head_; }
+  [[nodiscard]] std::size_t head_size() const noexcept { return text_.size(); }
+
+ private:
+  std::string text_;
+  std::string body_;
+  http::RequestHead head_;
+  Credentials credentials_;
+  RequestTexts texts_;
+  Request request_;
+};
+
+}  // namespace weir::policy

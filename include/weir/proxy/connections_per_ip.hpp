@@ -1,0 +1,75 @@
+// How many connections each client address has, over all workers.
+//
+// Any thread may call anything: one mutex, taken once as a connection comes and once as it goes, and only
+// where `max_connections_per_ip` bounds them. A tree, not a hash table: nobody can aim at a bucket. It never
+// has more entries than there are connections.
+#pragma once
+
+#include "weir/base/ip_address.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace weir::proxy {
+
+class ConnectionsPerIp {
+  using Counts = std::map<base::IpAddress, std::uint64_t>;
+
+ public:
+  // `most`: of each; 0 for no bound.
+  explicit ConnectionsPerIp(std::uint64_t most) noexcept : most_(most) {}
+  [[nodiscard]] bool bounded() const noexcept { return most_.load(std::memory_order_relaxed) != 0; }
+  // For a reload. Newcomers go by it; connections that were not counted stay so.
+  void set_most(std::uint64_t most) noexcept { most_.store(most, std::memory_order_relaxed); }
+
+  // A connection's place; given back when destroyed.
+  class Slot {
+   public:
+    Slot() = default;
+    Slot(Slot&& other) noexcept
+        : connections_per_ip_(std::exchange(other.connections_per_ip_, nullptr)), at_(other.at_) {}
+    Slot& operator=(Slot&& other) noexcept {
+      std::swap(connections_per_ip_, other.connections_per_ip_);
+      std::swap(at_, other.at_);
+      return *this;
+    }
+    ~Slot() {
+      if (connections_per_ip_ != nullptr) connections_per_ip_->leave(at_);
+    }
+    [[nodiscard]] explicit operator bool() const noexcept { return connections_per_ip_ != nullptr; }
+
+   private:
+    friend class ConnectionsPerIp;
+    Slot(ConnectionsPerIp& connections_per_ip, Counts::iterator at) noexcept
+        : connections_per_ip_(&connections_per_ip), at_(at) {}
+    ConnectionsPerIp* connections_per_ip_ = nullptr;
+    Counts::iterator at_{};
+  };
+
+  // An empty place: it has as many as it may. Throws where memory runs out, and then nothing was taken.
+  [[nodiscard]] Slot enter(const base::IpAddress& address) {
+    const std::lock_guard lock(mutex_);
+    const auto at = counts_.try_emplace(address, 0).first;
+    if (at->second >= most_.load(std::memory_order_relaxed)) {
+      if (at->second == 0) counts_.erase(at);
+      return {};
+    }
+    ++at->second;
+    return {*this, at};
+  }
+
+ private:
+  void leave(Counts::iterator at) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (--at->second == 0) counts_.erase(at);
+  }
+
+  std::atomic<std::uint64_t> most_;
+  std::mutex mutex_;
+  Counts counts_;
+};
+
+}  // namespace weir::proxy

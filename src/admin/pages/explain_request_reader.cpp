@@ -1,0 +1,74 @@
+#include "admin/pages/explain_request_reader.hpp"
+
+#include <boost/json.hpp>
+
+namespace weir::admin {
+
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::string_view kMembers = "method, host, path, ip, headers, body and certificate";
+
+using Fault = ExplainRequestFault;
+
+Fault take_text(const json::value& value, std::string_view name, std::string& text) {
+  if (!value.is_string()) return "\"" + std::string(name) + "\" is not a string";
+  text = std::string_view(value.as_string().data(), value.as_string().size());
+  return std::nullopt;
+}
+
+// Reads an object such as {"X-Tenant": "acme", "Cookie": ["a=1", "b=2"]}. A list gives a field of several
+// lines.
+Fault take_headers(const json::value& value, policy::ExplainRequest& explain_request) {
+  if (!value.is_object()) return "\"headers\" is not an object of names and values";
+  for (const auto& member : value.as_object()) {
+    const auto& said = member.value();
+    const auto add = [&](const json::value& line) {
+      auto& header = explain_request.headers.emplace_back(std::string(member.key()), std::string());
+      return take_text(line, header.first, header.second);
+    };
+    if (!said.is_array()) {
+      if (auto fault = add(said)) return fault;
+      continue;
+    }
+    for (const auto& line : said.as_array())
+      if (auto fault = add(line)) return fault;
+  }
+  return std::nullopt;
+}
+
+Fault take_address(const json::value& value, policy::ExplainRequest& explain_request) {
+  std::string text;
+  if (auto fault = take_text(value, "ip", text)) return fault;
+  const auto address = base::IpAddress::parse(text);
+  if (!address) return "\"ip\" is not an IP address, as \"203.0.113.7\"";
+  explain_request.peer = *address;
+  return std::nullopt;
+}
+
+Fault take_member(std::string_view name, const json::value& value, policy::ExplainRequest& explain_request) {
+  if (name == "method") return take_text(value, name, explain_request.method);
+  if (name == "host") return take_text(value, name, explain_request.host.emplace());
+  if (name == "path") return take_text(value, name, explain_request.target);
+  if (name == "ip") return take_address(value, explain_request);
+  if (name == "headers") return take_headers(value, explain_request);
+  if (name == "body") return take_text(value, name, explain_request.body);
+  if (name == "certificate") return take_text(value, name, explain_request.certificate_subject);
+  return "there is no member \"" + std::string(name) + "\": they are " + std::string(kMembers);
+}
+
+}  // namespace
+
+ExplainRequestFault read_explain_request(std::string_view text, policy::ExplainRequest& explain_request) {
+  json::error_code ec;
+  const auto said = json::parse(json::string_view(text.data(), text.size()), ec);
+  if (ec || !said.is_object()) return "the body is not a JSON object of " + std::string(kMembers);
+  explain_request.peer = *base::IpAddress::parse("127.0.0.1");
+  explain_request.host.reset();
+  for (const auto& [name, value] : said.as_object())
+    if (auto fault = take_member({name.data(), name.size()}, value, explain_request)) return fault;
+  return std::nullopt;
+}
+
+}  // namespace weir::admin

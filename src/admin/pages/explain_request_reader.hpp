@@ -1,0 +1,20 @@
+// Reads the JSON of POST /api/explain, which describes a request. Pure.
+#pragma once
+
+#include "weir/policy/explain_request.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::admin {
+
+// A sentence about what is wrong with the text; nullopt if nothing is.
+using ExplainRequestFault = std::optional<std::string>;
+
+// Fills `explain_request` from a JSON object. Missing members have the values of a GET of "/" from 127.0.0.1.
+// After a fault `explain_request` is undefined.
+[[nodiscard]] ExplainRequestFault read_explain_request(std::string_view text,
+                                                       policy::ExplainRequest& explain_request);
+
+}  // namespace weir::admin

@@ -1,0 +1,294 @@
+#include "config/errors/habits.hpp"
+
+#include "config/errors/fitting_value.hpp"
+#include "config/errors/other_spellings.hpp"
+
+#include "weir/config/config_errors.hpp"
+#include "weir/limit/rate.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
+namespace weir::config {
+
+namespace {
+
+// A key of another proxy, and what to write instead. "{}" stands for the value that was found.
+struct Habit {
+  const TableSpec* where;
+  std::string_view key;
+  std::string_view advice;
+};
+
+constexpr std::string_view kNoZone =
+    "leave it out: each rule has counters of its own; key = [\"ip\"] says who is counted apart, and "
+    "[state.memory] "
+    "max_keys bounds them";
+constexpr std::string_view kNoDelay =
+    "leave it out: a token_bucket refuses what is above burst; algorithm = \"leaky_bucket\" delays it";
+constexpr std::string_view kMatchPath = "write match = { path = {} }";
+
+constexpr std::array kHabits{
+    Habit{&schema::kRule, "zone", kNoZone},
+    Habit{&schema::kRule, "nodelay", kNoDelay},
+    Habit{&schema::kRule, "delay", kNoDelay},
+    Habit{&schema::kRule, "path", kMatchPath},
+    Habit{&schema::kRule, "host", "write match = { host = {} }"},
+    Habit{&schema::kRule, "method", "write match = { methods = [{}] }"},
+    Habit{&schema::kRule, "methods", "write match = { methods = {} }"},
+    Habit{&schema::kRule, "headers", "write match = { headers = {} }"},
+    Habit{&schema::kRule, "tier", "write match = { tier = {} }"},
+    Habit{&schema::kRule, "ip", "write match = { ip = {} }"},
+    Habit{&schema::kRule, "by", "write key = [\"ip\"]"},
+    Habit{&schema::kRule, "limit_by", "write key = [\"ip\"]"},
+    Habit{&schema::kRule, "key_type", "write key = [\"ip\"]"},
+    Habit{&schema::kRule, "source_criterion", "write key = [\"ip\"]"},
+    Habit{&schema::kRule, "policy", "write store = \"memory\" or store = \"redis\""},
+    Habit{&schema::kRule, "dry_run", "write mode = \"shadow\""},
+    Habit{&schema::kRule, "shadow", "write mode = \"shadow\""},
+    Habit{&schema::kRule, "status_code", "write status = {}"},
+    Habit{&schema::kRule, "code", "write status = {}"},
+    Habit{&schema::kRule, "rejected_code", "write status = {}"},
+    Habit{&schema::kRule, "message", "write body = {}"},
+    Habit{&schema::kRule, "rejected_msg", "write body = {}"},
+    Habit{&schema::kRule, "fail_open", "write on_store_failure = \"open\""},
+    Habit{&schema::kRule, "allow_degradation", "write on_store_failure = \"open\""},
+    Habit{&schema::kRoute, "path", kMatchPath},
+    Habit{&schema::kRoute, "prefix", "write match = { path = \"/prefix/*\" }"},
+    Habit{&schema::kRoute, "location", kMatchPath},
+    Habit{&schema::kRoute, "host", "write match = { host = {} }"},
+    Habit{&schema::kRoute, "method", "write match = { methods = [{}] }"},
+    Habit{&schema::kRoute, "methods", "write match = { methods = {} }"},
+    Habit{&schema::kRoute, "headers", "write match = { headers = {} }"},
+    Habit{&schema::kRoute, "proxy_pass",
+          "write upstream = \"NAME\", and the servers in an [[upstream]] of that name"},
+    Habit{&schema::kRoute, "backend", "write upstream = {}"},
+    Habit{&schema::kRoute, "service", "write upstream = {}"},
+    Habit{&schema::kRoute, "status", "write respond = { status = {} }"},
+    Habit{&schema::kRoute, "return", "write respond = { status = {} }"},
+    Habit{&schema::kRoute, "limit", "write it in a [[rule]], with match = { path = \"/…\" } for this route"},
+    Habit{&schema::kListener, "listen", "write address = \"0.0.0.0:8080\""},
+    Habit{&schema::kListener, "bind", "write address = \"0.0.0.0:8080\""},
+    Habit{&schema::kListener, "port", "write address = \"0.0.0.0:8080\""},
+    Habit{&schema::kListener, "cert",
+          "write tls = { certificates = [{ cert = \"edge.crt\", key = \"edge.key\" }] }"},
+    Habit{&schema::kListener, "ssl",
+          "write tls = { certificates = [{ cert = \"edge.crt\", key = \"edge.key\" }] }"},
+    Habit{&schema::kUpstream, "server", "write servers = [{}]"},
+    Habit{&schema::kUpstream, "address", "write servers = [{}]"},
+    Habit{&schema::kUpstream, "url", "write servers = [{}]"},
+    Habit{&schema::kUpstream, "backends", "write servers = [{}]"},
+    Habit{&schema::kUpstream, "timeout", "write timeouts = { response = {} }"},
+    Habit{&schema::kUpstream, "health_check", "write health = { path = \"/healthz\" }"},
+    Habit{&schema::kUpstream, "healthcheck", "write health = { path = \"/healthz\" }"},
+    Habit{&schema::kUpstream, "retries", "write retry = { attempts = {} }"},
+    Habit{&schema::kUpstream, "keepalive", "write max_idle = {}"},
+    Habit{&schema::kServer, "listen", "write it as address in a [[listener]]"},
+    Habit{&schema::kServer, "worker_processes", "write workers = {}"},
+    Habit{&schema::kServer, "threads", "write workers = {}"},
+    Habit{&schema::kServer, "client_max_body_size", "write max_body = {}"},
+    Habit{&schema::kLog, "access_log", "write access = {}"},
+    Habit{&schema::kLog, "file", "write access = {}"},
+    Habit{&schema::kLog, "path", "write access = {}"},
+    Habit{&schema::kRoot, "servers", "write [[upstream]] with name and servers"},
+    Habit{&schema::kRoot, "backend", "write [[upstream]] with name and servers"},
+    Habit{&schema::kRoot, "location", "write [[route]] with match = { path = \"/…\" }"},
+    Habit{&schema::kRoot, "limit", "write [[rule]] with name and limit"},
+    Habit{&schema::kRoot, "rate_limit", "write [[rule]] with name and limit"},
+    Habit{&schema::kRoot, "ratelimit", "write [[rule]] with name and limit"},
+    Habit{&schema::kRoot, "limits", "write [[rule]] with name and limit"},
+    Habit{&schema::kRoot, "redis", "write [state] redis = { url = \"redis://…\" }"},
+};
+
+// The line to write for a key whose value is a word and should be a table.
+struct TableFor {
+  std::string_view key;
+  std::string_view line;
+};
+constexpr std::array kTables{
+    TableFor{"api_key", "api_key = { header = {} }"},
+    TableFor{"user", "user = { header = {} }"},
+    TableFor{"org", "org = { header = {} }"},
+    TableFor{"service", "service = { header = {} }"},
+    TableFor{"device", "device = { header = {} }"},
+    TableFor{"health", "health = { path = {} }"},
+    TableFor{"match", "match = { path = {} }"},
+    TableFor{"not", "not = { path = {} }"},
+    TableFor{"redis", "redis = { url = {} }"},
+    TableFor{"respond", "respond = { body = {} }"},
+    TableFor{"retry", "retry = { attempts = {} }"},
+    TableFor{"eject", "eject = { failures = {} }"},
+    TableFor{"timeouts", "timeouts = { response = {} }"},
+    TableFor{"charge", "charge = { status = {} }"},
+    TableFor{"tls", "tls = { certificates = [{ cert = \"edge.crt\", key = \"edge.key\" }] }"},
+    TableFor{"certificates", "certificates = [{ cert = \"edge.crt\", key = \"edge.key\" }]"},
+};
+
+struct Word {
+  std::string_view key;
+  std::string_view theirs;
+  std::string_view ours;
+};
+constexpr std::array kWords{
+    Word{"level", "warning", "warn"},
+    Word{"level", "notice", "info"},
+    Word{"level", "err", "error"},
+    Word{"level", "verbose", "debug"},
+    Word{"level", "critical", "error"},
+    Word{"level", "crit", "error"},
+    Word{"level", "fatal", "error"},
+    Word{"level", "none", "off"},
+    Word{"algorithm", "sliding", "sliding_window"},
+    Word{"algorithm", "fixed", "fixed_window"},
+    Word{"algorithm", "leaky", "leaky_bucket"},
+    Word{"algorithm", "bucket", "token_bucket"},
+    Word{"algorithm", "token", "token_bucket"},
+    Word{"algorithm", "rolling_window", "sliding_window"},
+    Word{"algorithm", "moving_window", "sliding_window"},
+    Word{"algorithm", "max_connections", "concurrency"},
+    Word{"algorithm", "in_flight", "concurrency"},
+    Word{"balance", "least_conn", "least_in_flight"},
+    Word{"balance", "leastconn", "least_in_flight"},
+    Word{"balance", "least_request", "least_in_flight"},
+    Word{"balance", "random", "random_two"},
+    Word{"balance", "ip_hash", "hash"},
+    Word{"balance", "source", "hash"},
+    Word{"mode", "dry_run", "shadow"},
+    Word{"mode", "log", "shadow"},
+    Word{"mode", "monitor", "shadow"},
+    Word{"on_store_failure", "allow", "open"},
+    Word{"on_store_failure", "deny", "closed"},
+    Word{"on_missing", "allow", "skip"},
+    Word{"on_missing", "deny", "reject"},
+    Word{"unknown_keys", "allow", "accept"},
+    Word{"unknown_keys", "deny", "reject"},
+    Word{"store", "local", "memory"},
+};
+
+// Returns `line` with its "{}" replaced by the value, in the form that the key there takes. `find` returns
+// the key at the end of a path.
+template <class Find>
+std::string filled(std::string_view line, const Node& entry, Find find) {
+  std::string text(line);
+  const auto gap = text.find("{}");
+  if (gap == std::string::npos) return text;
+  const auto* spec = find(keys_before(line, gap));
+  auto value = spec != nullptr ? fitting_value(*spec, entry) : as_toml(entry);
+  if (value.empty() && spec != nullptr) value = example_value(*spec);
+  if (value.empty()) value = as_toml(entry);
+  if (value.empty()) value = "…";
+  const bool in_list = gap > 0 && text[gap - 1] == '[' && value.starts_with('[');
+  text.replace(gap, 2, in_list ? value.substr(1, value.size() - 2) : value);
+  return text;
+}
+
+// Names that other proxies use for the count and for the period of a rate.
+constexpr std::array<std::string_view, 9> kCounts{
+    "rate",  "average",           "requests",     "count",     "max_requests",
+    "quota", "requests_per_unit", "max_requests", "max_tokens"};
+constexpr std::array<std::string_view, 9> kPeriods{
+    "period", "window", "window_size", "per", "interval", "time_window", "unit", "fill_interval", "duration"};
+// Keys that name the period and give the count.
+constexpr std::array<std::string_view, 5> kUnits{"second", "minute", "hour", "day", "month"};
+
+template <std::size_t N>
+bool is_any(const std::array<std::string_view, N>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Returns advice for a key that gives a count or a period, such as: write limit = "100/min"
+std::string limit_advice(const Table& table) {
+  std::string count, period;
+  for (const auto& entry : table.entries) {
+    if (is_any(kUnits, entry.key))
+      return "write limit = " + in_quotes(as_plain_text(entry) + "/" + entry.key);
+    if (is_any(kPeriods, entry.key)) period = as_plain_text(entry);
+    if (is_any(kCounts, entry.key) || (entry.key == "limit" && count.empty())) count = as_plain_text(entry);
+    if (entry.key == "limit" && limit::parse_rate(as_plain_text(entry)))
+      return "leave it out: limit = " + in_quotes(as_plain_text(entry)) + " says how many in which time";
+  }
+  if (!period.empty() && period.find_first_not_of("0123456789") == std::string::npos) period += "s";
+  const bool whole = count.find('/') != std::string::npos;
+  auto rate = whole ? count : (count.empty() ? "10" : count) + "/" + (period.empty() ? "s" : period);
+  if (const auto near = nearest_rate(rate)) rate = *near;
+  return "write limit = " + in_quotes(limit::parse_rate(rate) ? rate : "10/s");
+}
+
+// Returns the first text in quotes among the siblings of these names. Without one, returns `otherwise` in
+// quotes.
+std::string text_of(const Table& table, std::initializer_list<std::string_view> names,
+                    std::string_view otherwise) {
+  for (const auto& entry : table.entries)
+    if (std::find(names.begin(), names.end(), entry.key) != names.end() && entry.text() != nullptr)
+      return in_quotes(*entry.text());
+  return in_quotes(otherwise);
+}
+
+// Returns advice for a certificate in the table of a listener's TLS, where a list of certificates is
+// expected.
+std::string certificate_advice(const Table& table) {
+  return "write certificates = [{ cert = " +
+         text_of(table, {"cert", "certificate", "cert_file", "crt"}, "edge.crt") +
+         ", key = " + text_of(table, {"key", "private_key", "key_file"}, "edge.key") + " }]";
+}
+
+}  // namespace
+
+std::string advice_for_key(const TableSpec& spec, const Node& entry, const Table& siblings) {
+  const bool has_limit = &spec == &schema::kRule || &spec == &schema::kTier || &spec == &schema::kOverride;
+  if (has_limit && (is_any(kCounts, entry.key) || is_any(kPeriods, entry.key) || is_any(kUnits, entry.key)))
+    return limit_advice(siblings);
+  constexpr std::array<std::string_view, 7> kCertificate{
+      "cert", "key", "certificate", "private_key", "cert_file", "key_file", "crt"};
+  if (&spec == &schema::kTls && is_any(kCertificate, entry.key)) return certificate_advice(siblings);
+  const auto found = std::find_if(kHabits.begin(), kHabits.end(), [&](const Habit& habit) {
+    return habit.where == &spec && habit.key == entry.key;
+  });
+  if (found == kHabits.end()) return {};
+  constexpr std::string_view kWrite = "write ";
+  if (!found->advice.starts_with(kWrite)) return std::string(found->advice);
+  return std::string(kWrite) + filled(found->advice.substr(kWrite.size()), entry,
+                                      [&](const auto& path) { return find_key(spec, path); });
+}
+
+std::string line_for_value(const KeySpec& spec, const Node& entry, const Table& siblings) {
+  const bool says_period = std::any_of(siblings.entries.begin(), siblings.entries.end(),
+                                       [](const Node& other) { return is_any(kPeriods, other.key); });
+  if (spec.kind == Kind::Limit && spec.name == "limit" && says_period)
+    return limit_advice(siblings).substr(std::string_view("write ").size());
+  const bool table = spec.kind == Kind::Subtable || spec.kind == Kind::Subtables || spec.kind == Kind::Named;
+  if (!table) {
+    const auto value = fitting_value(spec, entry);
+    return value.empty() ? "" : std::string(spec.name) + " = " + value;
+  }
+  const auto found =
+      std::find_if(kTables.begin(), kTables.end(), [&](const TableFor& one) { return one.key == spec.name; });
+  if (found == kTables.end() || entry.table() != nullptr) return {};
+  return filled(found->line, entry, [&](const std::vector<std::string>& path) {
+    return find_below(spec, std::span(path).subspan(1));
+  });
+}
+
+std::string header_for(std::string_view name, const Node& entry) {
+  if (!name.ends_with('s')) return {};
+  const auto one = name.substr(0, name.size() - 1);
+  const auto* spec = schema::kRoot.find(one);
+  const bool tables = entry.array() != nullptr;
+  if (spec == nullptr || (!tables && entry.table() == nullptr)) return {};
+  const auto in_brackets = [](std::string_view word, bool twice) {
+    const std::string inner(word);
+    return twice ? "[[" + inner + "]]" : "[" + inner + "]";
+  };
+  return "write " + in_brackets(one, spec->kind == Kind::Subtables) + " in place of " +
+         in_brackets(name, tables);
+}
+
+std::string_view word_for(std::string_view key, std::string_view word) {
+  const auto found = std::find_if(kWords.begin(), kWords.end(),
+                                  [&](const Word& one) { return one.key == key && one.theirs == word; });
+  return found == kWords.end() ? std::string_view{} : found->ours;
+}
+
+}  // namespace weir::config

@@ -1,0 +1,391 @@
+#include "config/errors/toml_fault.hpp"
+
+#include "config/errors/fitting_value.hpp"
+#include "config/schema/schema.hpp"
+
+#include "weir/config/config_errors.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+
+namespace weir::config {
+
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r";
+
+std::string_view without_blanks(std::string_view text) {
+  const auto first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+std::string_view nth_line(std::string_view text, std::size_t number) {
+  for (; number > 1; --number) {
+    const auto end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  return text.substr(0, text.find('\n'));
+}
+
+// Returns the offset in bytes of the character at this column.
+std::size_t offset_of(std::string_view line, std::size_t column) {
+  std::size_t at = 0;
+  for (; column > 1 && at < line.size(); --column)
+    for (++at; at < line.size() && (static_cast<unsigned char>(line[at]) & 0xc0U) == 0x80U;) ++at;
+  return at;
+}
+
+// The parts of a line, as its quotes and comment sign show them.
+struct Scan {
+  std::size_t end = 0;                    // of the part before the comment
+  std::optional<std::size_t> open_quote;  // offset of a quote that nothing on the line closes
+  std::size_t equals = std::string_view::npos;
+};
+
+Scan scan(std::string_view line) {
+  Scan found;
+  char quote = 0;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const char c = line[at];
+    if (quote != 0) {
+      if (c == '\\' && quote == '"')
+        ++at;
+      else if (c == quote)
+        quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+      found.open_quote = at;
+    } else if (c == '#') {
+      found.end = at;
+      return found.open_quote.reset(), found;
+    } else if (c == '=' && found.equals == std::string_view::npos) {
+      found.equals = at;
+    }
+  }
+  found.end = line.size();
+  if (quote == 0) found.open_quote.reset();
+  return found;
+}
+
+std::string quoted(std::string_view text) {
+  const bool literal = text.find_first_of("\\\"") != std::string_view::npos && text.find('\'') == text.npos;
+  return literal ? "'" + std::string(text) + "'" : in_quotes(text);
+}
+
+bool is_list_of_tables(std::string_view name) {
+  const auto* spec = schema::kRoot.find(name);
+  return (spec != nullptr && spec->kind == Kind::Subtables) || name == "key";
+}
+
+// Returns "[[rule]]", or "[server]" for a table that exists once.
+std::string header_of(std::string_view name) {
+  return is_list_of_tables(name) ? "[[" + std::string(name) + "]]" : "[" + std::string(name) + "]";
+}
+
+// Returns the text between the brackets of a header.
+std::string_view name_in_header(std::string_view line) {
+  line = without_blanks(line);
+  line.remove_prefix(std::min(line.find_first_not_of('['), line.size()));
+  return without_blanks(line.substr(0, line.find_first_of("]#")));
+}
+
+std::string describe_repetition(std::string_view line, std::string_view reason) {
+  line = without_blanks(line);
+  if (!line.starts_with('[')) {
+    const auto key = without_blanks(line.substr(0, std::min(line.find('='), line.size())));
+    return "found the key " + std::string(key) + " a second time; keep one of the two lines";
+  }
+  const auto name = name_in_header(line);
+  const auto mixed = reason.find("array") != std::string_view::npos;
+  if (is_list_of_tables(name))
+    return "found " + std::string(mixed ? "both [" : "[") + std::string(name) + "]" +
+           (mixed ? " and [[" + std::string(name) + "]]" : " a second time") + "; write " + header_of(name) +
+           " each time";
+  return "found [" + std::string(name) + "] a second time; keep one, with all of its keys below it";
+}
+
+std::string describe_open_quote(std::string_view line, std::size_t quote) {
+  const char mark = line[quote];
+  auto content = line.substr(quote + 1);
+  content = without_blanks(content.substr(0, content.find(" #")));
+  const auto last = content.find_last_not_of("]}, \t");
+  const auto kept = last == std::string_view::npos ? 0 : last + 1;
+  std::string fixed(without_blanks(line.substr(0, quote)));
+  if (!fixed.empty() && fixed.back() == '=') fixed += ' ';
+  fixed.append(1, mark).append(content.substr(0, kept)).append(1, mark).append(content.substr(kept));
+  return "found a quote that is not closed on its line; write " + fixed;
+}
+
+// Returns "limit = " for a value of that key at `at`; empty in a list.
+std::string key_before(std::string_view line, std::size_t at) {
+  const auto equals = line.substr(0, at).rfind('=');
+  if (equals == std::string_view::npos) return {};
+  if (without_blanks(line.substr(equals + 1, at - equals - 1)).find_first_of("[,") != std::string_view::npos)
+    return {};
+  const auto before = line.substr(0, equals);
+  const auto start = before.find_last_of("{,");
+  return std::string(without_blanks(before.substr(start == std::string_view::npos ? 0 : start + 1))) + " = ";
+}
+
+// Returns the TOML boolean for a word that means true or false elsewhere.
+std::optional<std::string_view> as_boolean(std::string_view word) {
+  constexpr std::array<std::string_view, 6> kTrue{"yes", "on", "True", "TRUE", "Yes", "On"};
+  constexpr std::array<std::string_view, 6> kFalse{"no", "off", "False", "FALSE", "No", "Off"};
+  if (std::find(kTrue.begin(), kTrue.end(), word) != kTrue.end()) return "true";
+  if (std::find(kFalse.begin(), kFalse.end(), word) != kFalse.end()) return "false";
+  return std::nullopt;
+}
+
+using Names = std::vector<std::string>;
+
+void add_parts(std::string_view dotted, Names& names) {
+  while (!dotted.empty()) {
+    const auto end = std::min(dotted.find('.'), dotted.size());
+    names.emplace_back(without_blanks(dotted.substr(0, end)));
+    dotted.remove_prefix(std::min(end + 1, dotted.size()));
+  }
+}
+
+// Returns the names in the nearest header above the line; none at the top of a file.
+Names table_of(std::string_view text, std::size_t number) {
+  Names names;
+  while (--number > 0) {
+    const auto line = nth_line(text, number);
+    if (!without_blanks(line).starts_with('[') || scan(line).equals != std::string_view::npos) continue;
+    add_parts(name_in_header(line), names);
+    break;
+  }
+  return names;
+}
+
+// Returns the key whose value stands at `at` in the line; null if weir has no such key.
+const KeySpec* key_at(const Names& table, std::string_view line, std::size_t at) {
+  auto path = table;
+  for (const auto& key : keys_before(line, at)) add_parts(key, path);
+  return find_key(schema::kRoot, path);
+}
+
+// Describes a value without quotes with the help of its key. Empty if the key does not help.
+std::string describe_bare_of(const KeySpec& spec, const std::string& key, std::string_view value) {
+  if (auto fitting = fitting_text(spec, value); !fitting.empty())
+    return "found " + std::string(value) + (fitting.find('"') == std::string::npos ? "" : " without quotes") +
+           "; write " + key + fitting;
+  const auto example = example_value(spec);
+  if (example.empty()) return {};
+  return "found " + std::string(value) + "; write " + key + example + ", or another " +
+         std::string(noun_of(spec.kind));
+}
+
+// Describes a value without quotes. `value` is the whole value. `spec`: its key; null if unknown.
+std::string describe_bare(const std::string& key, std::string_view value, const KeySpec* spec) {
+  const bool absent = value == "null" || value == "nil" || value == "none" || value == "None";
+  const bool padded = value.size() > 1 && value.front() == '0' &&
+                      value.find_first_not_of("0123456789") == std::string_view::npos;
+  if (spec != nullptr && !absent && !padded)
+    if (auto said = describe_bare_of(*spec, key, value); !said.empty()) return said;
+  if (const auto boolean = as_boolean(value))
+    return "found " + std::string(value) + "; write " + key + std::string(*boolean) + ", or " + key +
+           quoted(value) + " where a text is meant";
+  if (absent) return "found " + std::string(value) + "; leave the key out instead";
+  if (padded)
+    return "found a number that begins with 0; write " + key +
+           std::string(value.substr(std::min(value.find_first_not_of('0'), value.size() - 1)));
+  return "found " + std::string(value) + " without quotes; write " + key + quoted(value);
+}
+
+// Returns the run of characters around `at` without quotes, brackets, braces and separators.
+std::string_view bare_around(std::string_view line, std::size_t at) {
+  constexpr std::string_view kEnds = "=,[]{}\"'";
+  at = std::min(at, line.size());
+  while (at > 0 && (at == line.size() || kBlanks.find(line[at]) != std::string_view::npos)) --at;
+  if (at >= line.size() || kEnds.find(line[at]) != std::string_view::npos) return {};
+  const auto before = line.substr(0, at).find_last_of(kEnds);
+  const auto start = before == std::string_view::npos ? 0 : before + 1;
+  return without_blanks(line.substr(start, std::min(line.find_first_of(kEnds, at), line.size()) - start));
+}
+
+// Returns true for an address such as "[::1]:80", which looks like a list.
+bool is_bare_address(std::string_view value) {
+  const auto end = value.find("]:");
+  return value.starts_with('[') && end != std::string_view::npos &&
+         value.substr(1, end - 1).find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos;
+}
+
+std::string describe_curly_quotes(std::string_view line) {
+  std::string fixed(line);
+  for (const std::string_view curly : {"\u201c", "\u201d", "\u201e", "\u2018", "\u2019"})
+    for (auto at = fixed.find(curly); at != std::string::npos; at = fixed.find(curly))
+      fixed.replace(at, curly.size(), "\"");
+  return fixed == line ? ""
+                       : "found quotes that are not straight; write " + std::string(without_blanks(fixed));
+}
+
+// Describes the text that stands behind a quoted value.
+std::string describe_tail(std::string_view key, std::string_view value) {
+  const auto end = value.find(value.front(), 1);
+  if (end == std::string_view::npos) return {};
+  const auto tail = without_blanks(value.substr(end + 1));
+  const auto fixed = std::string(key) + " = " + std::string(value.substr(0, end + 1));
+  if (tail.find('=') != std::string_view::npos)
+    return "found two keys on one line; write " + fixed + ", and what follows on a line of its own";
+  return "found " + std::string(tail) + " behind the value; write " + fixed;
+}
+
+std::string describe_value(std::string_view line, const Scan& scanned, const ParserStop& stop,
+                           const Names& table) {
+  const auto key = without_blanks(line.substr(0, scanned.equals));
+  auto value = without_blanks(line.substr(scanned.equals + 1, scanned.end - scanned.equals - 1));
+  if (key.empty()) return "found a line without a key; write key = value";
+  if (value.empty()) return "found no value; write one behind " + std::string(key) + " =";
+  if (is_bare_address(value))
+    return describe_bare(std::string(key) + " = ", value, key_at(table, line, scanned.equals + 1));
+  const bool nested = value.front() == '[' || value.front() == '{';
+  if (!nested && value.front() != '"' && value.front() != '\'') {
+    while (value.ends_with(';') || value.ends_with(','))
+      value = without_blanks(value.substr(0, value.size() - 1));
+    return describe_bare(std::string(key) + " = ", value, key_at(table, line, scanned.equals + 1));
+  }
+  if (!nested) return describe_tail(key, value);
+  const auto part = line.substr(0, scanned.end);
+  const auto at = std::min(offset_of(part, stop.column), part.size());
+  if (const auto bare = bare_around(part, at); !bare.empty()) {
+    const auto begin = static_cast<std::size_t>(bare.data() - part.data());
+    const auto before = key_before(part, begin);
+    return describe_bare(before, bare, before.empty() ? nullptr : key_at(table, part, begin));
+  }
+  if (value.front() == '{' && at >= part.size())
+    return "found a table { … } that goes on behind its line; write all of it on one line, or as a header of "
+           "its "
+           "own, such as [rule.match]";
+  if (value.front() == '{' && at < part.size() && part[at] == '}')
+    return "found a comma before }; write the table without it";
+  if (at < part.size() && (part[at] == '"' || part[at] == '\''))
+    return "found no comma between two values; write one before " +
+           std::string(without_blanks(part.substr(at)));
+  return {};
+}
+
+std::string describe_escape(std::string_view line, std::size_t at) {
+  const auto start = line.substr(0, at).rfind('"');
+  const auto end = line.find('"', at);
+  if (start == std::string_view::npos || end == std::string_view::npos)
+    return "found a backslash that begins no known escape; write it twice";
+  const auto content = line.substr(start + 1, end - start - 1);
+  return "found a backslash between double quotes, where it begins an escape; write " +
+         (content.find('\'') == std::string_view::npos
+              ? "'" + std::string(content) + "', for single quotes know no escapes"
+              : "each backslash twice");
+}
+
+std::string describe_no_equals(std::string_view line, std::size_t end, const Names& table) {
+  auto words = without_blanks(line.substr(0, end));
+  if (words.starts_with("//") || words.starts_with(';') || words.starts_with("--") || words.starts_with("/*"))
+    return "found " + std::string(words.substr(0, 2)) + "; a comment begins with #";
+  if (words == "}" || words == "};") return "found } without {; a table ends where the next [header] begins";
+  const auto first = words.substr(0, words.find_first_of(" \t:{"));
+  if (words.ends_with('{')) return "found a block; write " + header_of(first) + ", and its keys below it";
+  auto rest = without_blanks(words.substr(first.size()));
+  if (rest.starts_with(':')) rest = without_blanks(rest.substr(1));
+  while (rest.ends_with(';')) rest = without_blanks(rest.substr(0, rest.size() - 1));
+  if (rest.empty())
+    return "found no = behind " + std::string(first) + "; write " + std::string(first) + " = value";
+  const bool plain = rest.front() == '"' || rest.front() == '\'' || rest.front() == '[' ||
+                     rest.find_first_not_of("0123456789") == std::string_view::npos;
+  const auto* spec = key_at(table, std::string(first) + " = ", first.size() + 3);
+  const auto fitting = spec == nullptr ? std::string() : fitting_text(*spec, rest);
+  return "found no = behind " + std::string(first) + "; write " + std::string(first) + " = " +
+         (plain             ? std::string(rest)
+          : fitting.empty() ? quoted(rest)
+                            : fitting);
+}
+
+// Describes a line inside a list of several lines, such as an address without quotes.
+std::string describe_element(std::string_view line, const Scan& scanned) {
+  auto value = without_blanks(line.substr(0, scanned.end));
+  if (value.starts_with('"') || value.starts_with('\''))
+    return "found no comma between two values; write one before " + std::string(value);
+  while (value.ends_with(',')) value = without_blanks(value.substr(0, value.size() - 1));
+  return describe_bare("", value, nullptr);
+}
+
+bool continues_a_list(std::string_view text, std::size_t line) {
+  for (; line > 1; --line) {
+    const auto before = nth_line(text, line - 1);
+    const auto words = without_blanks(before.substr(0, scan(before).end));
+    if (!words.empty()) return words.ends_with(',') || words.ends_with('[');
+  }
+  return false;
+}
+
+bool names_a_secret(std::string_view name, std::string_view value) {
+  constexpr std::array<std::string_view, 5> kSecretWords{"token", "secret", "password", "authorization",
+                                                         "url"};
+  const bool is_api_key = name == "key" && !without_blanks(value).starts_with('[');  // a rule's key is a list
+  return is_api_key || std::any_of(kSecretWords.begin(), kSecretWords.end(),
+                                   [&](std::string_view word) { return name.find(word) != name.npos; });
+}
+
+// Returns true if a key on the line has a value that must not appear in messages. Such values are tokens,
+// secrets, passwords, API keys and addresses with a password.
+bool holds_a_secret(std::string_view line) {
+  constexpr std::string_view kEnds = " \t{,=:";
+  const auto first = without_blanks(line).substr(0, without_blanks(line).find_first_of(kEnds));
+  if (line.find_first_of("=:") == std::string_view::npos) return names_a_secret(first, "");
+  for (auto at = line.find_first_of("=:"); at != std::string_view::npos;
+       at = line.find_first_of("=:", at + 1)) {
+    const auto before = without_blanks(line.substr(0, at));
+    const auto start = before.find_last_of(kEnds);
+    if (names_a_secret(before.substr(start == std::string_view::npos ? 0 : start + 1), line.substr(at + 1)))
+      return true;
+  }
+  return false;
+}
+
+// Returns the parser's own words, for a line that nothing else explains.
+std::string reason_of(std::string_view reason) {
+  constexpr std::string_view kStart = "Error while ";
+  return "this line is not TOML" + (reason.starts_with(kStart)
+                                        ? " (" + std::string(reason.substr(kStart.size())) + ")"
+                                        : " (" + std::string(reason) + ")");
+}
+
+}  // namespace
+
+std::string describe_fault(std::string_view text, const ParserStop& stop) {
+  const auto line = nth_line(text, stop.line);
+  const auto scanned = scan(line);
+  const auto whole = without_blanks(line);
+  const auto or_reason = [&](const std::string& said) {
+    return said.empty() ? reason_of(stop.reason) : said;
+  };
+  if (stop.reason.find("utf-8") != std::string_view::npos)
+    return "found an octet that is not UTF-8; save the file as UTF-8";
+  if (stop.reason.find("escape sequence") != std::string_view::npos)
+    return describe_escape(line, offset_of(line, stop.column));
+  if (stop.reason.find("redefine") != std::string_view::npos)
+    return describe_repetition(line.substr(0, scanned.end), stop.reason);
+  const bool is_header = whole.starts_with('[') && scanned.equals == std::string_view::npos;
+  if (!is_header && holds_a_secret(line))
+    return "found a value without quotes, or a quote that is not closed; write \"…\"";
+  if (whole.find("\"\"\"") != std::string_view::npos || whole.find("'''") != std::string_view::npos)
+    return "found a text of several lines that nothing closes; write its three quotes behind it";
+  if (stop.reason.find("parsing array") != std::string_view::npos &&
+      scanned.equals != std::string_view::npos && offset_of(line, stop.column) < scanned.equals)
+    return "found a list above that nothing closes; write ] before this line";
+  if (auto curly = describe_curly_quotes(line); !curly.empty()) return curly;
+  if (is_header)
+    return "found a header whose brackets do not match; write " + header_of(name_in_header(line));
+  if (scanned.open_quote) return describe_open_quote(line, *scanned.open_quote);
+  if (whole.empty()) return reason_of(stop.reason);
+  const auto table = table_of(text, stop.line);
+  if (scanned.equals == std::string_view::npos)
+    return continues_a_list(text, stop.line) ? describe_element(line, scanned)
+                                             : describe_no_equals(line, scanned.end, table);
+  return or_reason(describe_value(line, scanned, stop, table));
+}
+
+}  // namespace weir::config

@@ -1,0 +1,20 @@
+// Explains a line that the TOML parser rejects, and says what to write instead.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace weir::config {
+
+// The place where the parser stopped, and its reason.
+struct ParserStop {
+  std::size_t line;    // counted from 1
+  std::size_t column;  // counted from 1, in characters
+  std::string_view reason;
+};
+
+// Returns a sentence about the line of `text`, such as: found 10/s without quotes; write limit = "10/s"
+[[nodiscard]] std::string describe_fault(std::string_view text, const ParserStop& stop);
+
+}  // namespace weir::config

@@ -1,0 +1,311 @@
+// Warns of rule keys that probably do not tell clients apart as intended.
+#include "config/warn/config_warnings.hpp"
+#include "config/warn/overlap.hpp"
+
+#include "weir/http/head.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+namespace weir::config {
+
+namespace {
+
+using policy::Attribute;
+
+// Returns true if every request has the attribute. Alternatives behind such an attribute are never used.
+bool is_of_every(const policy::AttributeRef& attribute) {
+  constexpr Attribute kOfEvery[] = {Attribute::Ip, Attribute::Method, Attribute::Path};
+  return std::find(std::begin(kOfEvery), std::end(kOfEvery), attribute.kind) != std::end(kOfEvery);
+}
+
+bool takes_api_key(const policy::KeyPart& part) {
+  for (const auto& attribute : part) {
+    if (attribute.kind == Attribute::ApiKey) return true;
+    if (is_of_every(attribute)) break;
+  }
+  return false;
+}
+
+// Returns true if a client that invents an API key gets a state of its own, whatever else is in the key.
+bool rests_on_api_key(const policy::Rule& rule) {
+  return std::any_of(rule.key.begin(), rule.key.end(), takes_api_key);
+}
+
+// Returns true if weir accepts an API key that nobody has checked.
+bool can_invent_keys(const policy::ClientSettings& client) {
+  return !client.keys || client.unknown_keys == policy::UnknownKeys::Accept;
+}
+
+std::string text_of(const policy::KeyPart& part) {
+  std::string text;
+  for (const auto& attribute : part) text += (text.empty() ? "" : "|") + policy::describe(attribute);
+  return in_quotes(text);
+}
+
+// Returns true if clients can choose or invent the value. Names of routes and upstreams depend on such
+// values, but their number is bounded.
+bool is_chosen(Attribute attribute) {
+  constexpr Attribute kChosen[] = {Attribute::Header, Attribute::Query,  Attribute::Cookie, Attribute::Path,
+                                   Attribute::Device, Attribute::Method, Attribute::Host};
+  return std::find(std::begin(kChosen), std::end(kChosen), attribute) != std::end(kChosen);
+}
+
+// Suggests what a part with unused alternatives was meant to be. Puts the attributes that every request has
+// last, or combines all attributes if clients can choose the rest.
+std::string perhaps(const policy::KeyPart& part) {
+  policy::KeyPart first, last;
+  for (const auto& attribute : part)
+    (is_of_every(attribute) || is_chosen(attribute.kind) ? last : first).push_back(attribute);
+  const auto ip = std::find_if(last.begin(), last.end(), [](const policy::AttributeRef& attribute) {
+    return attribute.kind == Attribute::Ip;
+  });
+  if (first.empty()) {
+    std::string both;
+    for (const auto& attribute : last) both += (both.empty() ? "" : ", ") + text_of({attribute});
+    return "[" + both + "], all of them together";
+  }
+  first.push_back(ip != last.end() ? *ip : last.front());
+  return text_of(first);
+}
+
+// Warns if an alternative stands behind an attribute that every request has, because it is never used.
+void warn_of_fallbacks(const policy::Rule& rule, ConfigWarnings& warnings) {
+  for (const auto& part : rule.key) {
+    const auto present = std::find_if(part.begin(), part.end(), is_of_every);
+    if (part.end() - present < 2) continue;
+    warnings.add(rule, "is keyed by " + text_of(part) + ", and every request has " +
+                           (present->kind == Attribute::Ip ? "an " : "a ") + policy::describe(*present) +
+                           ": " + text_of({present + 1, part.end()}) + " is never looked at; did you mean " +
+                           perhaps(part) + "?");
+  }
+}
+
+// Returns true if a condition allows only one value for the name.
+bool is_exact(const std::vector<policy::NamedText>& conditions, std::string_view name, bool with_case) {
+  return std::any_of(conditions.begin(), conditions.end(), [&](const policy::NamedText& condition) {
+    const auto text = condition.text.describe();
+    const bool same = with_case ? condition.name == name : http::equal_ignoring_case(condition.name, name);
+    return same && text != "present" && !text.starts_with('~');
+  });
+}
+
+// Returns true if the rule's conditions leave a bounded number of values.
+bool is_bound_by_match(const policy::AttributeRef& ref, const policy::Match& match) {
+  switch (ref.kind) {
+    case Attribute::Method:
+      return !match.methods.empty();
+    case Attribute::Host:
+      return match.host.has_value();
+    case Attribute::Path: {
+      const auto path = match.path ? match.path->describe() : "~";
+      return !path.starts_with('~') && !path.ends_with('*');
+    }
+    case Attribute::Header:
+      return is_exact(match.headers, ref.name, false);
+    case Attribute::Query:
+      return is_exact(match.query, ref.name, true);
+    default:
+      return false;
+  }
+}
+
+// Returns true if a client that invents values gets a state of its own by this part of the rule's key.
+bool is_chosen_part(const policy::KeyPart& part, const policy::Rule& rule) {
+  const auto last = std::find_if(part.begin(), part.end(), is_of_every);
+  const auto looked_at = last == part.end() ? last : last + 1;
+  return std::any_of(part.begin(), looked_at, [&](const policy::AttributeRef& ref) {
+    return is_chosen(ref.kind) && !is_bound_by_match(ref, rule.match);
+  });
+}
+
+// Returns the first part of the rule's key that clients can choose; null if there is none.
+const policy::KeyPart* chosen_part(const policy::Rule& rule) {
+  const auto is_one = [&](const policy::KeyPart& part) { return is_chosen_part(part, rule); };
+  const auto found = std::find_if(rule.key.begin(), rule.key.end(), is_one);
+  return found != rule.key.end() ? &*found : nullptr;
+}
+
+// Returns true if no client can escape the rule by leaving out a part of the key.
+bool applies_to_all(const policy::Rule& rule) {
+  return rule.on_missing != policy::OnMissing::Skip ||
+         std::all_of(rule.key.begin(), rule.key.end(), [](const policy::KeyPart& part) {
+           return std::any_of(part.begin(), part.end(), is_of_every);
+         });
+}
+
+// Returns true if `other` limits every request that `rule` matches, and no client can escape `other`.
+bool is_bounded_by(const policy::Rule& rule, const policy::Rule& other, const Settings& settings) {
+  return other.mode == policy::Mode::Enforce && chosen_part(other) == nullptr && applies_to_all(other) &&
+         !(can_invent_keys(settings.client) && rests_on_api_key(other)) &&
+         plainly_covers(other.match, rule.match);
+}
+
+bool is_bounded(const policy::Rule& rule, const Settings& settings) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(),
+                     [&](const policy::Rule& other) { return is_bounded_by(rule, other, settings); });
+}
+
+// Returns true if the rule counts a client without credentials by its address.
+bool counts_addresses(const policy::Rule& rule) {
+  const auto falls_back_on_ip = [](const policy::KeyPart& part) {
+    return std::any_of(part.begin(), part.end(),
+                       [](const policy::AttributeRef& ref) { return ref.kind == Attribute::Ip; });
+  };
+  return rule.on_missing == policy::OnMissing::Ip ||
+         std::any_of(rule.key.begin(), rule.key.end(), falls_back_on_ip);
+}
+
+// Returns true if another rule limits each address for the same requests. A rule that counts all clients
+// together is not enough: one client could use it up for everybody.
+bool is_bounded_by_address(const policy::Rule& rule, const Settings& settings) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(), [&](const policy::Rule& other) {
+    return &other != &rule && counts_addresses(other) && is_bounded_by(rule, other, settings);
+  });
+}
+
+void warn_of_invented_keys(const Settings& settings, ConfigWarnings& warnings) {
+  const auto& client = settings.client;
+  if (!can_invent_keys(client)) return;
+  for (const auto& rule : settings.rules)
+    if (rests_on_api_key(rule) && !is_bounded_by_address(rule, settings))
+      warnings.add(rule,
+                   std::string("tells clients apart by API keys, and ") +
+                       (client.keys ? "unknown_keys = \"accept\" accepts unknown ones"
+                                    : "no [client] keys file says which exist") +
+                       ": a client who invents keys gets a fresh limit with each; write key = [\"ip\"], " +
+                       (client.keys ? "remove unknown_keys" : "name the keys in a [client] keys file") +
+                       ", or add a rule for the same requests with key = [\"ip\"]");
+}
+
+void warn_of_chosen_keys(const Settings& settings, ConfigWarnings& warnings) {
+  for (const auto& rule : settings.rules) {
+    const auto* part = chosen_part(rule);
+    if (part != nullptr && !is_bounded(rule, settings))
+      warnings.add(rule,
+                   "is keyed by " + text_of(*part) +
+                       ", which clients write as they like: each value made up gets a fresh limit. A rule "
+                       "beside it for the same requests with key = [\"ip\"] would bound that");
+  }
+}
+
+// Returns true if every connection must show a client certificate.
+bool certificates_are_required(const Settings& settings) {
+  return std::all_of(settings.listeners.begin(), settings.listeners.end(),
+                     [](const net::ListenerSettings& listener) {
+                       return listener.tls && !listener.tls->client_ca.empty() &&
+                              listener.tls->client_auth == net::ClientAuth::Require;
+                     });
+}
+
+bool names(const std::vector<policy::NamedText>& conditions, std::string_view name) {
+  return std::any_of(conditions.begin(), conditions.end(), [&](const policy::NamedText& condition) {
+    return http::equal_ignoring_case(condition.name, name);
+  });
+}
+
+// Returns true if the rule's conditions require the source of an identity to be present.
+bool asks_for(const policy::Match& match, const policy::Source& source) {
+  return (source.kind == policy::Source::Kind::Header && names(match.headers, source.name)) ||
+         (source.kind == policy::Source::Kind::Query && names(match.query, source.name));
+}
+
+// Returns true if a client can send a request that meets the rule's conditions and lacks the attribute.
+bool can_be_left_out(const policy::AttributeRef& ref, const policy::Match& match, const Settings& settings) {
+  switch (ref.kind) {
+    case Attribute::ApiKey:
+      return match.tiers.empty() && !asks_for(match, settings.client.api_key);
+    case Attribute::Device:
+      return !asks_for(match, settings.client.device);
+    case Attribute::User:
+    case Attribute::Org:
+    case Attribute::Service:
+    case Attribute::Cookie:
+    case Attribute::Claim:
+      return true;
+    case Attribute::Tier:
+      return match.tiers.empty();
+    case Attribute::Host:  // HTTP/1.0 allows a request without Host
+      return !match.host;
+    case Attribute::Header:
+      return !names(match.headers, ref.name);
+    case Attribute::Query:
+      return !names(match.query, ref.name);
+    case Attribute::CertSubject:
+      return !certificates_are_required(settings);
+    default:
+      return false;
+  }
+}
+
+// Returns the first part of the key that a client can leave out to escape the rule; null if there is none.
+const policy::KeyPart* part_left_out(const policy::Rule& rule, const Settings& settings) {
+  if (rule.on_missing != policy::OnMissing::Skip) return nullptr;
+  const auto found = std::find_if(rule.key.begin(), rule.key.end(), [&](const policy::KeyPart& part) {
+    return std::all_of(part.begin(), part.end(), [&](const policy::AttributeRef& ref) {
+      return can_be_left_out(ref, rule.match, settings);
+    });
+  });
+  return found != rule.key.end() ? &*found : nullptr;
+}
+
+// Suggests a remedy, up to " or ". Empty if clients can choose the part, because the remedy would not help
+// then.
+std::string remedy_for(const policy::KeyPart& part, const policy::Rule& rule) {
+  if (is_chosen_part(part, rule)) return {};
+  auto with_ip = part;
+  with_ip.push_back({Attribute::Ip, {}});
+  return "write " + text_of(with_ip) + ", on_missing = \"ip\" or \"reject\", or ";
+}
+
+void warn_of_left_out_keys(const Settings& settings, ConfigWarnings& warnings) {
+  for (const auto& rule : settings.rules) {
+    const auto* part = part_left_out(rule, settings);
+    if (part == nullptr || is_bounded_by_address(rule, settings)) continue;
+    warnings.add(rule, "is keyed by " + text_of(*part) +
+                           ", and does not apply to requests without it: a client that leaves it out escapes "
+                           "the rule; " +
+                           remedy_for(*part, rule) + "add a rule for the same requests with key = [\"ip\"]");
+  }
+}
+
+bool can_be_known(Attribute attribute, const policy::ClientSettings& client) {
+  const auto told = [](const policy::Source& source) { return source.kind != policy::Source::Kind::None; };
+  switch (attribute) {
+    case Attribute::User:
+      return told(client.user) || client.keys;
+    case Attribute::Org:
+      return told(client.org) || client.keys;
+    case Attribute::Service:
+      return told(client.service) || client.keys;
+    case Attribute::Tier:
+      return client.keys.has_value();
+    case Attribute::Device:
+      return told(client.device);
+    default:
+      return true;
+  }
+}
+
+void warn_of_key(const policy::Rule& rule, const policy::ClientSettings& client, ConfigWarnings& warnings) {
+  for (const auto& part : rule.key)
+    if (std::none_of(part.begin(), part.end(),
+                     [&](const policy::AttributeRef& ref) { return can_be_known(ref.kind, client); }))
+      warnings.add(rule, "is keyed by " + text_of(part) +
+                             ", which no request has: [client] does not say where it is found");
+}
+
+}  // namespace
+
+void warn_of_keys(const Settings& settings, ConfigWarnings& warnings) {
+  warn_of_invented_keys(settings, warnings);
+  warn_of_left_out_keys(settings, warnings);
+  warn_of_chosen_keys(settings, warnings);
+  for (const auto& rule : settings.rules) {
+    warn_of_key(rule, settings.client, warnings);
+    warn_of_fallbacks(rule, warnings);
+  }
+}
+
+}  // namespace weir::config

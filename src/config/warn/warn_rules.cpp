@@ -1,0 +1,167 @@
+// Warns of rules that probably do not do what was intended.
+#include "config/warn/capacity.hpp"
+#include "config/warn/config_warnings.hpp"
+#include "config/warn/overlap.hpp"
+
+#include "weir/limit/shares.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace weir::config {
+
+namespace {
+
+using policy::Attribute;
+
+void warn_of_reach(const Settings& settings, ConfigWarnings& warnings) {
+  for (const auto& rule : settings.rules)
+    if (std::all_of(settings.routes.begin(), settings.routes.end(),
+                    [&](const policy::Route& route) { return plainly_disjoint(route.match, rule.match); }))
+      warnings.add(rule, "applies to no route: its host, methods or path are of none");
+}
+
+void warn_of_overrides(const policy::Rule& rule, ConfigWarnings& warnings) {
+  const auto& all = rule.overrides;
+  for (auto at = all.begin(); at != all.end(); ++at) {
+    const auto before = std::find_if(
+        all.begin(), at, [&](const policy::Variant& one) { return plainly_covers(one.match, at->match); });
+    if (before != at)
+      warnings.add(rule, "has an override for " + at->match.describe() + " that never applies: the one for " +
+                             before->match.describe() + " before it takes every request that it would");
+  }
+}
+
+// Warns if a rule refuses every request that does not state its cost. No warning if the default cost is the
+// highest admitted cost plus 1: that is how a configuration makes the cost obligatory.
+void warn_of_unsaid_cost(const policy::Rule& rule, ConfigWarnings& warnings) {
+  if (rule.cost_from.kind == policy::CostSource::Kind::None) return;
+  const auto most = most_at_once(rule);
+  if (rule.cost > most + 1)
+    warnings.add(rule, "admits no request that does not say its cost: it costs " + std::to_string(rule.cost) +
+                           ", and at most " + std::to_string(most) + " can be spent at once");
+}
+
+// Warns of a reserve that is charged for errors, because an error of a server states no cost.
+void warn_of_charged_errors(const policy::Rule& rule, ConfigWarnings& warnings) {
+  if (!rule.settlement || rule.settlement->kind == policy::Settlement::Kind::None) return;
+  if (rule.settlement->charged.empty())
+    warnings.add(rule,
+                 "charges its reserve of " + std::to_string(rule.cost) +
+                     " for every error of a server too; write charge = { status = [\"2xx\"] } to charge "
+                     "successful answers only");
+}
+
+// Warns if the local share admits no request although the whole limit does.
+void warn_of_local_share(const policy::Rule& rule, ConfigWarnings& warnings) {
+  if (!rule.local_share || admits_idle(*rule.local_share, rule.cost)) return;
+  if (!admits_idle(rule.limiter, rule.cost)) return;
+  warnings.add(rule, "admits nothing while Redis does not answer: a request costs " +
+                         std::to_string(rule.cost) +
+                         ", and this weir's share of the limit ([state] replicas) admits at most " +
+                         std::to_string(most_at_once(*rule.local_share)) + " at once");
+}
+
+// Returns true if clients wait in one queue together, because no part of the key belongs to a single client.
+bool is_shared_queue(const policy::Rule& rule) {
+  constexpr Attribute kOfMany[] = {Attribute::Route,   Attribute::Host, Attribute::Method,  Attribute::Path,
+                                   Attribute::Country, Attribute::Tier, Attribute::Upstream};
+  const auto of_many = [&](const policy::AttributeRef& ref) {
+    return std::find(std::begin(kOfMany), std::end(kOfMany), ref.kind) != std::end(kOfMany);
+  };
+  return std::holds_alternative<limit::LeakyBucket>(*rule.limiter) &&
+         std::all_of(rule.key.begin(), rule.key.end(), [&](const policy::KeyPart& part) {
+           return std::all_of(part.begin(), part.end(), of_many);
+         });
+}
+
+// Warns of a shared queue with Redis. A full queue takes a place from a client with many, but not with Redis.
+void warn_of_queues(const Settings& settings, ConfigWarnings& warnings) {
+  const bool asks_redis = std::any_of(settings.rules.begin(), settings.rules.end(),
+                                      [](const auto& rule) { return rule.store == policy::Store::Redis; });
+  if (!asks_redis) return;
+  for (const auto& rule : settings.rules)
+    if (is_shared_queue(rule) && rule.queue_per_client == policy::kNoBound)
+      warnings.add(rule,
+                   "is a queue that clients share, without queue_per_client: one of them may take all its "
+                   "places, for where Redis is asked none is given to another");
+}
+
+// Returns true if the head of a request does not decide whether its body is read.
+bool reads_every_body(const policy::Rule& rule) {
+  auto head = rule.match;
+  head.body_words.clear();
+  if (head.negated && head.negated->max_body != 0) head.negated.reset();
+  const bool some_only = std::any_of(rule.overrides.begin(), rule.overrides.end(),
+                                     [](const auto& variant) { return variant.match.max_body != 0; });
+  return rule.max_body != 0 && is_everything(head) && !some_only;
+}
+
+void warn_of_bodies(const policy::Rule& rule, ConfigWarnings& warnings) {
+  if (reads_every_body(rule))
+    warnings.add(rule,
+                 "reads every request's body into memory, and refuses those that are longer than its "
+                 "max_body (413) or compressed (415): match.path or match.methods would spare the others");
+}
+
+void warn_of_messages(const policy::Rule& rule, const Settings& settings, ConfigWarnings& warnings) {
+  const auto has_messages = [&](const policy::Route& route) {
+    return !route.respond && !plainly_disjoint(route.match, rule.match) &&
+           std::find(route.upgrades.begin(), route.upgrades.end(), "websocket") != route.upgrades.end();
+  };
+  if (rule.messages && std::none_of(settings.routes.begin(), settings.routes.end(), has_messages))
+    warnings.add(rule,
+                 "counts messages, and no route that it applies to lets a connection change to a "
+                 "WebSocket: its upgrade would have to name \"websocket\"");
+}
+
+// Returns the number of entries in a full log; 0 for a limiter without an exact log.
+std::uint64_t longest_log(const policy::Rule& rule) {
+  const auto* log = std::get_if<limit::SlidingLog>(&*rule.limiter);
+  return log != nullptr && log->is_exact() ? log->rate().count : 0;
+}
+
+// Warns of small shares of the table. One rule's clients may use all slots that are not reserved for other
+// rules.
+void warn_of_shares(const Settings& settings, ConfigWarnings& warnings) {
+  constexpr std::size_t kFewKeys = 100;
+  const auto& rules = settings.rules;
+  const auto keeps_log = [](const policy::Rule& rule) {
+    return std::holds_alternative<limit::SlidingLog>(*rule.limiter);
+  };
+  const auto logs = static_cast<std::size_t>(std::count_if(rules.begin(), rules.end(), keeps_log));
+  const auto share = limit::share_of_each(settings.state.max_keys, rules.size(), logs);
+  if (rules.size() > 1 && share.keys < kFewKeys)
+    warnings.add("[state.memory]",
+                 "max_keys = " + std::to_string(settings.state.max_keys) + " sets aside " +
+                     std::to_string(share.keys) + " keys for each of the " + std::to_string(rules.size()) +
+                     " rules, and clients of one rule may take the rest; write max_keys = " +
+                     std::to_string(4 * kFewKeys * rules.size()) + " or more");
+  for (const auto& rule : rules)
+    if (logs > 1 && longest_log(rule) > share.log_entries)
+      warnings.add(rule,
+                   "remembers up to " + std::to_string(longest_log(rule)) +
+                       " requests of a client, and max_keys = " + std::to_string(settings.state.max_keys) +
+                       " sets aside memory for " + std::to_string(share.log_entries) +
+                       " of each such rule; raise max_keys, or use sliding_window");
+}
+
+}  // namespace
+
+void warn_of_rules(const Settings& settings, ConfigWarnings& warnings) {
+  if (settings.rules.empty()) warnings.add("there is no [[rule]]: every request is admitted");
+  warn_of_keys(settings, warnings);
+  warn_of_reach(settings, warnings);
+  warn_of_queues(settings, warnings);
+  warn_of_shares(settings, warnings);
+  for (const auto& rule : settings.rules) {
+    warn_of_overrides(rule, warnings);
+    warn_of_unsaid_cost(rule, warnings);
+    warn_of_charged_errors(rule, warnings);
+    warn_of_local_share(rule, warnings);
+    warn_of_bodies(rule, warnings);
+    warn_of_messages(rule, settings, warnings);
+  }
+}
+
+}  // namespace weir::config

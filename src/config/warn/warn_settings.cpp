@@ -1,0 +1,206 @@
+// The warnings of `weir check`: settings that are allowed but probably not intended.
+#include "config/warn/config_warnings.hpp"
+
+#include "weir/base/units.hpp"
+#include "weir/config/locations.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace weir::config {
+
+namespace {
+
+void warn_of_need_of_redis(const Settings& settings, const ReadContext& context, ConfigWarnings& warnings) {
+  const bool shared = std::any_of(settings.rules.begin(), settings.rules.end(), [](const policy::Rule& rule) {
+    return rule.store == policy::Store::Redis;
+  });
+  // A file with an explicit store may have Redis for deployments that change the store by a ${NAME}.
+  if (!shared && settings.state.redis && !context.store_is_said)
+    warnings.add("[state]", "redis is configured, and no rule keeps its state there");
+}
+
+bool holds_in_redis(const policy::Rule& rule) {
+  return rule.store == policy::Store::Redis && limit::holds(rule.limiter);
+}
+
+void warn_of_redis_link(const Settings& settings, ConfigWarnings& warnings) {
+  const auto& redis = settings.state.redis;
+  if (!redis) return;
+  if (redis->tls && !redis->tls->verify)
+    warnings.add("[state.redis]",
+                 "tls: with verify = false whoever sits between weir and Redis may be Redis");
+  if (redis->timeout > base::Duration{1'000'000})
+    warnings.add("[state.redis]", "timeout: while Redis is slow each request that asks it may wait for " +
+                                      base::to_readable(redis->timeout));
+  if (redis->lease_time < 3 * redis->timeout &&
+      std::any_of(settings.rules.begin(), settings.rules.end(), holds_in_redis))
+    warnings.add(
+        "[state.redis]",
+        "lease_time is less than three times timeout: what is held may run out before a connection that "
+        "has gone silent is given up");
+}
+
+void collect_tiers(const policy::Match& match, std::set<std::string>& tiers) {
+  tiers.insert(match.tiers.begin(), match.tiers.end());
+  if (match.negated) collect_tiers(*match.negated, tiers);
+}
+
+// Each rule and route by its name in messages, with the tiers that it names.
+using NamedTiers = std::vector<std::pair<std::string, std::set<std::string>>>;
+
+NamedTiers tiers_named_by(const Settings& settings) {
+  NamedTiers named;
+  for (const auto& rule : settings.rules) {
+    std::set<std::string> tiers;
+    collect_tiers(rule.match, tiers);
+    for (const auto& variant : rule.tiers) tiers.insert(variant.tier);
+    for (const auto& variant : rule.overrides) collect_tiers(variant.match, tiers);
+    named.emplace_back(name_of(rule), std::move(tiers));
+  }
+  for (const auto& route : settings.routes) {
+    std::set<std::string> tiers;
+    collect_tiers(route.match, tiers);
+    named.emplace_back(name_of(route), std::move(tiers));
+  }
+  return named;
+}
+
+// Warns of tiers that a rule or route names and no key has.
+void warn_of_named_tiers(const NamedTiers& named, const Settings& settings, const ReadContext& context,
+                         ConfigWarnings& warnings) {
+  for (const auto& [whose, tiers] : named)
+    for (const auto& tier : tiers)
+      if (!context.tiers.contains(tier))
+        warnings.add(whose, "names the tier " + in_quotes(tier) + ", which " +
+                                (settings.client.keys ? "no key of the keys file has"
+                                                      : "nobody has without a [client] keys file"));
+}
+
+// Warns of tiers that a key has and no rule or route names. If no rule or route names any tier, a keys
+// file with users or organisations may be shared with other configurations; then it is not warned of.
+void warn_of_given_tiers(const NamedTiers& named, const Settings& settings, const ReadContext& context,
+                         ConfigWarnings& warnings) {
+  std::set<std::string> known;
+  for (const auto& [whose, tiers] : named) known.insert(tiers.begin(), tiers.end());
+  if (keyed_by(settings, policy::Attribute::Tier)) return;
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  for (const auto& [tier, given] : context.tiers) {
+    if (known.contains(tier) || (known.empty() && !given.alone)) continue;
+    const auto near = nearest(tier, names);
+    warnings.add_at(given.where,
+                    "the tier " + in_quotes(tier) +
+                        " is named by no rule or route: its keys get the limits of keys without a tier" +
+                        (near.empty() ? "" : "; did you mean " + in_quotes(near) + "?"));
+  }
+}
+
+void warn_of_tiers(const Settings& settings, const ReadContext& context, ConfigWarnings& warnings) {
+  const auto named = tiers_named_by(settings);
+  warn_of_named_tiers(named, settings, context, warnings);
+  warn_of_given_tiers(named, settings, context, warnings);
+}
+
+void warn_of_sources(const Settings& settings, ConfigWarnings& warnings) {
+  const auto& client = settings.client;
+  if (!client.keys && client.unknown_keys != policy::UnknownKeys::Anonymous)
+    warnings.add("[client]", "unknown_keys says nothing without a keys file beside it");
+  if (client.tokens && !asks_for_claims(settings))
+    warnings.add("[client]", "jwt is configured, and nothing asks for a claim");
+  if (client.countries && !asks_for_countries(settings))
+    warnings.add("[client]", "geo is configured, and nothing asks for a country");
+  if (!client.trusted_proxies.empty()) return;
+  const std::pair<std::string_view, const policy::Source*> sources[] = {
+      {"user", &client.user}, {"org", &client.org}, {"service", &client.service}};
+  for (const auto& [name, source] : sources)
+    if (source->kind != policy::Source::Kind::None && source->kind != policy::Source::Kind::Claim)
+      warnings.add("[client]", std::string(name) +
+                                   " is believed from trusted proxies alone, and trusted_proxies names none");
+}
+
+void warn_of_trust(const Settings& settings, ConfigWarnings& warnings) {
+  const auto& trusted = settings.client.trusted_proxies;
+  const auto takes = [&](const base::IpAddress& one, const base::IpAddress& other) {
+    return std::any_of(trusted.begin(), trusted.end(),
+                       [&](const auto& block) { return block.contains(one) && block.contains(other); });
+  };
+  const auto v4 = [](std::uint32_t octets) { return base::IpAddress::v4(octets); };
+  if (takes(v4(0), v4(0xffffffff)))
+    warnings.add("[client]",
+                 "trusted_proxies takes every address for a proxy of yours: whoever connects says himself "
+                 "who he is");
+}
+
+// Warns of listeners whose peers have no address. A client of a unix socket has the address "::".
+void warn_of_peers(const Settings& settings, ConfigWarnings& warnings) {
+  const auto& client = settings.client;
+  for (const auto& listener : settings.listeners) {
+    const auto whose = name_of(listener);
+    if (listener.address.is_unix() && !policy::is_trusted(client, {}))
+      warnings.add(whose,
+                   "has peers without addresses, whom nobody trusts: all of them are one client, \"::\"; "
+                   "name \"unix:\" in [client] trusted_proxies where a proxy of yours connects");
+    else if (listener.proxy_protocol && client.trusted_proxies.empty())
+      warnings.add(whose,
+                   "expects the PROXY protocol, and [client] trusted_proxies names nobody whose word for "
+                   "it would be believed");
+  }
+}
+
+// Warns of bodies that are never read, because they are larger than all memory for bodies.
+void warn_of_body_memory(const Settings& settings, ConfigWarnings& warnings) {
+  const auto memory = settings.server.max_body_memory;
+  for (const auto& rule : settings.rules) {
+    const bool reads_answers = rule.settlement && rule.settlement->kind == policy::Settlement::Kind::Json;
+    const auto most = std::max(rule.max_body, reads_answers ? rule.settlement->max_body : 0);
+    if (most > memory)
+      warnings.add(rule, "may read bodies of " + std::to_string(most) +
+                             " bytes (max_body), and [server] max_body_memory holds " +
+                             std::to_string(memory) +
+                             ": longer bodies are never read; write a smaller max_body or more memory");
+  }
+}
+
+void warn_of_servers(const Settings& settings, ConfigWarnings& warnings) {
+  for (const auto& upstream : settings.upstreams)
+    if (!upstream.tls.verify)
+      warnings.add(
+          "upstream " + in_quotes(upstream.name),
+          "believes any certificate (tls.verify = false): whoever is between can read and change all of it");
+}
+
+bool has_bounds(const upstream::ServerSettings& server) {
+  return server.max_in_flight != 0 || server.limit;
+}
+
+// Does not warn of defaults that the file merely repeats.
+void warn_of_needless_queues(const Settings& settings, ConfigWarnings& warnings) {
+  const upstream::UpstreamSettings usual;
+  for (const auto& upstream : settings.upstreams) {
+    const bool unsaid = upstream.queue == usual.queue && upstream.max_wait == usual.max_wait;
+    if (!unsaid && std::none_of(upstream.servers.begin(), upstream.servers.end(), has_bounds))
+      warnings.add(
+          "upstream " + in_quotes(upstream.name),
+          "has a queue or max_wait for nobody: no server has max_in_flight or limit, so all have room");
+  }
+}
+
+}  // namespace
+
+std::vector<Warning> find_warnings(const Settings& settings, const ReadContext& context) {
+  ConfigWarnings warnings(context);
+  warn_of_routes(settings, warnings);
+  warn_of_rules(settings, warnings);
+  warn_of_body_memory(settings, warnings);
+  warn_of_tiers(settings, context, warnings);
+  warn_of_need_of_redis(settings, context, warnings);
+  warn_of_redis_link(settings, warnings);
+  warn_of_sources(settings, warnings);
+  warn_of_servers(settings, warnings);
+  warn_of_needless_queues(settings, warnings);
+  warn_of_trust(settings, warnings);
+  warn_of_peers(settings, warnings);
+  return warnings.take();
+}
+
+}  // namespace weir::config

@@ -1,0 +1,141 @@
+// Keys of rules that a reload has changed.
+#include "limit/table/key_table_impl.hpp"
+
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace weir::limit {
+
+// Permits must be found again when their request ends. A request of an older generation knows nothing of the
+// present cell, so its permits are counted in the shared overflow cell.
+auto KeyTable::Impl::resolve(Slot& slot, const Charge& charge, base::TimePoint now) noexcept -> Resolved {
+  const auto relation_to = limiter_versions.relation_to(slot.due.rule(), charge);
+  if (!relation_to) return {charge};
+  if (!relation_to->cell_is_newer) {
+    carry(slot, relation_to->same_generation ? relation_to->of_cell : nullptr, *charge.limiter, charge.rule,
+          now);
+    return {charge};
+  }
+  if (relation_to->of_cell == nullptr) return {charge};
+  Resolved met{charge};
+  met.charge.limiter = relation_to->of_cell;
+  met.charge.rule = slot.due.rule();
+  met.apart = !relation_to->same_generation && (holds(*charge.limiter) || holds(*relation_to->of_cell));
+  return met;
+}
+
+bool KeyTable::Impl::is_same_generation(const Slot& slot, const Charge& charge) const {
+  const auto relation_to = limiter_versions.relation_to(slot.due.rule(), charge);
+  return relation_to && relation_to->same_generation;
+}
+
+// `from` is null if the old numbers of the cell are unknown or belong to another generation.
+void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
+                           base::TimePoint now) noexcept {
+  Shard& shard = shard_of(slot.key);
+  const auto* log = std::get_if<SlidingLog>(&to);
+  const bool alike = from != nullptr && rescales(*from, to) && slot.due.is_log() == (log != nullptr);
+  if (!alike)
+    renew(slot);
+  else if (log != nullptr)
+    carry_log(slot, std::get<SlidingLog>(*from), *log, rule, now);
+  else
+    slot.cell = rescaled(*from, slot.cell, to, now);
+  const auto drained = log == nullptr ? drained_at(to, slot.cell)
+                       : LogReader(slot.cell, logs, log->cost_bits()).total() != 0
+                           ? log->expiry_of(slot.cell.words[0])
+                           : base::TimePoint{};
+  shard.settle(slot, slot.cell, Due(drained, rule, log != nullptr));
+}
+
+// Without memory for the entries, the log becomes one entry that counts as if it were new.
+void KeyTable::Impl::carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, RuleIndex rule,
+                               base::TimePoint now) noexcept {
+  const LogReader reader(slot.cell, logs, from.cost_bits());
+  const Cell lone{{reader.newest(), reader.total()}};
+  const auto ring = reader.tail();
+  try {
+    std::vector<LogEntry> entries;
+    reader.walk([&](const LogEntry& entry) {
+      entries.push_back(entry);
+      return true;
+    });
+    const auto carried = rescaled(from, entries, to, now);
+    logs.give_back_ring(ring);
+    slot.cell = {};
+    fill(slot, rule, carried, to.cost_bits());
+  } catch (const std::bad_alloc&) {
+    logs.give_back_ring(ring);
+    slot.cell = lone;
+  }
+}
+
+void KeyTable::Impl::share_out() {
+  const QuotaAccounts accounts = limiter_versions.accounts();
+  const QuotaSplit slots = shape.split_of_slots(accounts.rules.count());
+  for (std::size_t i = 0; i < shape.shards; ++i) {
+    const std::lock_guard lock(shards[i].mutex);
+    shards[i].quota.share_out(accounts, accounts.rules, slots);
+  }
+  logs.share_out(accounts, shape.split_of_chunks(accounts.logs.count()));
+}
+
+void KeyTable::define_rule(RuleIndex index, const SavedRule& rule, base::TimePoint now) {
+  RuleIndex before = index;
+  const SavedRule* older = impl_->limiter_versions.newest(rule.name, before);
+  std::vector<SharedCell> shared;
+  if (older != nullptr && before != index) {
+    const std::lock_guard lock(impl_->overflow.mutex);
+    impl_->overflow.for_each([&](RuleIndex of, LimiterId limiter_id, const Limiter& units, const Cell& cell) {
+      const auto* was = of == before ? older->variant_of(limiter_id) : nullptr;
+      if (was == nullptr || holds(units)) return;
+      for (const auto& is : rule.variants)
+        if (is.name == was->name && is.limiter != nullptr)
+          shared.push_back({index, is.limiter_id, *is.limiter, rescaled(units, cell, *is.limiter, now)});
+    });
+  }
+  impl_->limiter_versions.define_rule(index, rule);
+  impl_->share_out();
+  for (const auto& cell : shared) restore(cell);
+}
+
+bool KeyTable::define_former_rule(RuleIndex index, const SavedRule& rule) {
+  if (!impl_->limiter_versions.define_former_rule(index, rule)) return false;
+  impl_->share_out();
+  return true;
+}
+
+bool KeyTable::is_current(RuleIndex index) const {
+  return impl_->limiter_versions.is_current(index);
+}
+
+void KeyTable::forget(RuleIndex index) {
+  impl_->limiter_versions.forget(index);
+  impl_->share_out();
+}
+
+void KeyTable::migrate_cells(base::TimePoint now) {
+  const auto cell_actions = impl_->limiter_versions.cell_actions();
+  for (std::size_t i = 0; i < impl_->shape.shards; ++i) {
+    Shard& shard = impl_->shards[i];
+    const std::lock_guard lock(shard.mutex);
+    shard.for_each([&](Slot& slot) {
+      const auto& action = cell_actions[slot.due.rule()];
+      if (action.forgotten)
+        shard.release(slot);
+      else if (action.from != nullptr && action.to != nullptr)
+        impl_->carry(slot, action.from, *action.to, action.next, now);
+    });
+  }
+}
+
+void KeyTable::retire(RuleIndex index) {
+  impl_->limiter_versions.retire(index);
+  impl_->share_out();
+  const std::lock_guard lock(impl_->overflow.mutex);
+  impl_->overflow.forget(index);
+}
+
+}  // namespace weir::limit

@@ -1,0 +1,55 @@
+// Reads a value by name from a header, the query or cookies. The value may be repeated, but all must be
+// equal. If values differ, nobody knows which of them the upstream uses. An attacker would choose the one
+// that weir does not use.
+//
+// Pure. Results: nullopt if values differ; empty if there is none, or an empty one.
+#pragma once
+
+#include "weir/http/head.hpp"
+#include "weir/http/percent.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::policy {
+
+// One value, given once or repeated. An empty value counts as given.
+class ConsistentValue {
+ public:
+  void add(std::string_view value) noexcept {
+    differs_ = differs_ || (any_ && value != value_);
+    value_ = value;
+    any_ = true;
+  }
+  [[nodiscard]] std::optional<std::string_view> value() const noexcept {
+    return differs_ ? std::nullopt : std::optional(value_);
+  }
+
+ private:
+  std::string_view value_;
+  bool any_ = false;
+  bool differs_ = false;
+};
+
+// Reads all lines of the field; the name ignores case.
+[[nodiscard]] std::optional<std::string_view> value_in_header(const http::Fields& fields,
+                                                              std::string_view name) noexcept;
+
+// Returns true if `raw` is an encoding of the parameter name. '+' may stand for a blank or itself, because
+// servers differ.
+[[nodiscard]] bool is_parameter(std::string_view raw, std::string_view name) noexcept;
+
+// Reads all parameters of the name, decoded, with '+' as a blank. A client can write a blank as "%20" anyway,
+// so that gives it no further value. If the upstream reads '+' as itself, two of its clients share a limit.
+// Returns nullopt also if the request exceeds a bound (http::ParameterBounds); cookies likewise.
+[[nodiscard]] std::optional<std::string_view> value_in_query(const http::RequestHead& head,
+                                                             std::string_view name);
+
+// Reads all cookies of the name, which is case-sensitive; they must be equal as received. Servers differ
+// about quotes and encoding, so the result has no quotes and is decoded. `decoded` stores it if it was
+// encoded.
+[[nodiscard]] std::optional<std::string_view> value_in_cookies(const http::RequestHead& head,
+                                                               std::string_view name, std::string& decoded);
+
+}  // namespace weir::policy

@@ -1,0 +1,373 @@
+#include "proxy/admission/admission_controller.hpp"
+
+#include "weir/observe/counters.hpp"
+
+#include <algorithm>
+
+namespace weir::proxy {
+
+namespace {
+
+using observe::RuleOutcome;
+
+RuleOutcome outcome_of(const limit::Charge& charge, const limit::Outcome& outcome) noexcept {
+  if (!outcome.allowed) return charge.enforced ? RuleOutcome::Refused : RuleOutcome::ShadowRefused;
+  if (outcome.overflow) return RuleOutcome::Overflow;
+  return outcome.delay.count() > 0 ? RuleOutcome::Delayed : RuleOutcome::Admitted;
+}
+
+}  // namespace
+
+// What each rule said, for the metrics. Of a refused request only the refusals count: the others charged
+// nothing.
+void AdmissionController::count(const policy::Bill& bill, bool admitted) {
+  const auto outcomes = bill.outcomes();
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (bill.line(i).applied.counted) continue;
+    const auto& charge = bill.charges()[i];
+    if (admitted || !outcomes[i].allowed)
+      worker_.counters.decisions(bill.line(i).rule->index, outcome_of(charge, outcomes[i])).add();
+  }
+}
+
+// Whose it was: once for each rule, as count() does.
+void AdmissionController::count_clients(observe::TopClients& top, bool admitted) {
+  observe::TopClients::Writing writing(top, charged_at_);
+  for (const auto* bill : asked())
+    for (std::size_t i = 0; i < bill->charges().size(); ++i) {
+      const bool allowed = bill->outcomes()[i].allowed;
+      if (bill->line(i).applied.counted || (allowed && !admitted)) continue;
+      auto charge = bill->charges()[i];
+      charge.key = key_told(*bill, i);
+      writing.add(*bill->line(i).rule, charge, allowed, buffers_.request);
+    }
+}
+
+// Takes permits for the lines of a charged bill that count what is under way. A request that waits for its
+// departure is under way. REQUIRES room for them, made before they were charged: what no permit holds stays
+// taken for ever.
+void AdmissionController::hold(const policy::Bill& bill) {
+  const auto outcomes = bill.outcomes();
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const auto& charge = bill.charges()[i];
+    if (outcomes[i].allowed && limit::holds(*charge.limiter))
+      buffers_.permits.emplace_back(worker_.table, charge, since(&bill), outcomes[i].overflow);
+  }
+}
+
+// Before Redis is asked: what it holds for a permit that finds no room would be renewed until weir stops.
+void AdmissionController::make_room_for_permits(const policy::Bill& bill) {
+  const auto charges = bill.charges();
+  const auto held = std::count_if(charges.begin(), charges.end(),
+                                  [](const auto& charge) { return limit::holds(*charge.limiter); });
+  buffers_.shared_permits.reserve(buffers_.shared_permits.size() + static_cast<std::size_t>(held));
+}
+
+void AdmissionController::hold_in_redis(const policy::Bill& bill) {
+  const auto outcomes = bill.outcomes();
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const auto& charge = bill.charges()[i];
+    if (outcomes[i].allowed && limit::holds(*charge.limiter))
+      buffers_.shared_permits.emplace_back(*worker_.redis, charge);
+  }
+}
+
+// What goes on without Redis is under way all the same.
+void AdmissionController::hold_unasked(limit::LineSet unasked) {
+  if (!config_.names_agreed) return;  // other weirs would not count it under these names
+  const auto charges = buffers_.evaluation.remote.charges();
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    const auto& charge = charges[i];
+    if ((unasked >> i & 1U) == 0 || !limit::holds(*charge.limiter)) continue;
+    worker_.redis->hold(charge);
+    buffers_.shared_permits.emplace_back(*worker_.redis, charge);
+  }
+}
+
+bool AdmissionController::holds_until_answered() const {
+  if (buffers_.permits.empty() && buffers_.shared_permits.empty()) return false;
+  for (const auto* bill : asked())
+    for (std::size_t i = 0; i < bill->charges().size(); ++i)
+      if (bill->line(i).rule->hold == policy::Hold::Answer && limit::holds(*bill->charges()[i].limiter))
+        return true;
+  return false;
+}
+
+void AdmissionController::let_go() {
+  buffers_.permits.clear();
+  buffers_.shared_permits.clear();
+}
+
+void AdmissionController::settle_later(policy::Bill& bill, Settlements::Store store,
+                                       base::TimePoint charged_at) {
+  if (config_.settles && !bill.empty()) settlements_.begin(bill, store, charged_at);
+}
+
+void AdmissionController::end(base::TimePoint now, const limit::Ending& ending) {
+  for (auto& permit : buffers_.permits) {
+    limit::HybridTimestamp timestamp = 0;
+    permit.give_back(now, ending, &timestamp);
+    auto released = amendment_of(permit.charge(), now, timestamp);
+    released.kind = observe::Amendment::Kind::Release;
+    released.ending = ending;
+    buffers_.journal.note(released);
+  }
+  buffers_.permits.clear();
+}
+
+// A refusal here leaves Redis unasked, and what stands in its bill is stale.
+std::span<const policy::Bill* const> AdmissionController::asked() const {
+  return std::span(bills_).first(local_charged_ || refused_unasked_ ? bills_.size() : 1);
+}
+
+AdmissionResult AdmissionController::rule() {
+  const auto decision = policy::decide(asked(), decided_at_);
+  heard_ = asked().size();
+  for (const auto* bill : asked()) count(*bill, decision.verdict != policy::Verdict::Reject);
+  if (auto* top = worker_.counters.top.get()) try {
+      count_clients(*top, decision.verdict != policy::Verdict::Reject);
+    } catch (const std::bad_alloc&) {  // then who it was is not counted
+    }
+  if (decision.verdict == policy::Verdict::Reject) let_go();
+  return {.decision = decision};
+}
+
+AdmissionController::Delayed AdmissionController::delayed() const {
+  const auto slowest = policy::longest_delay(asked());
+  const auto& charge = slowest.bill->charges()[slowest.line];
+  const auto& outcome = slowest.bill->outcomes()[slowest.line];
+  const bool in_redis = slowest.bill == &buffers_.evaluation.remote;
+  Delayed delayed{.charge = charge, .rule = slowest.bill->line(slowest.line).rule};
+  const auto here = since(slowest.bill);
+  delayed.departure = {
+      .at = here + outcome.delay,
+      .promised = (in_redis ? redis_now_ + base::Duration(outcome.ahead) : here) + outcome.delay,
+      .charge = charge,
+      .in_redis = in_redis,
+      .overflow = outcome.overflow,
+      .shared_places = shared_places(*delayed.rule, charge)};
+  for (const auto* bill : asked())
+    for (std::size_t i = 0; i < bill->charges().size(); ++i) {
+      const auto delay = bill->outcomes()[i].delay;
+      if (bill->charges()[i].enforced && delay.count() > 0 && slowest != policy::BillLineRef{bill, i})
+        delayed.not_before = std::max(delayed.not_before, since(bill) + delay);
+    }
+  if (won_ && won_->departure.charge.key == delayed.charge.key) delayed.departure = won_->departure;
+  return delayed;
+}
+
+// Of a line that is counted here while Redis is away: its name there, that it had before and has again.
+limit::Key AdmissionController::key_told(const policy::Bill& bill, std::size_t line) const {
+  const auto& key = bill.charges()[line].key;
+  if (&bill != &buffers_.fallback) return key;
+  const auto& [rule, applied] = bill.line(line);
+  return policy::name_in_redis(*rule, applied, buffers_.request, config_.names).value_or(key);
+}
+
+std::optional<limit::Key> AdmissionController::key_in(const policy::Rule* rule) const {
+  if (rule == nullptr) return std::nullopt;
+  for (const auto* bill : bills_)
+    for (std::size_t i = 0; i < bill->charges().size(); ++i)
+      if (bill->line(i).rule == rule) return key_told(*bill, i);
+  return std::nullopt;
+}
+
+boost::container::static_vector<observe::AppliedRule, AdmissionController::kMostAsked>
+AdmissionController::what_rules_said() const {
+  boost::container::static_vector<observe::AppliedRule, kMostAsked> said;
+  for (const auto* bill : std::span(bills_).first(heard_))
+    for (std::size_t i = 0; i < bill->charges().size() && said.size() < said.capacity(); ++i) {
+      const auto& [rule, applied] = bill->line(i);
+      if (applied.counted) continue;
+      const auto& charge = bill->charges()[i];
+      const bool won = won_ && won_->departure.charge.key == charge.key;
+      const auto outcome = outcome_of(charge, bill->outcomes()[i]);
+      said.push_back({.rule = rule,
+                      .key = charge.key,
+                      .cost = charge.cost,
+                      .says = won ? "won" : observe::kRuleOutcomeNames[static_cast<std::size_t>(outcome)],
+                      .variant = applied.variant,
+                      .elastic = applied.elastic});
+    }
+  return said;
+}
+
+base::TimePoint AdmissionController::reset_at(const policy::Decision& decision) const noexcept {
+  const auto& outcome = decision.outcome;
+  const auto step = worker_.clock_step != nullptr ? worker_.clock_step->seconds() : std::chrono::seconds{0};
+  const auto speaks_in = [&](const policy::Bill& bill) {
+    for (std::size_t i = 0; i < bill.charges().size(); ++i)
+      if (bill.line(i).rule == decision.rule) return true;
+    return false;
+  };
+  if (speaks_in(buffers_.evaluation.remote))
+    return redis_now_ + base::Duration(outcome.ahead) + outcome.reset_after;
+  return (speaks_in(buffers_.fallback) ? decided_at_ : charged_at_) + step + outcome.reset_after;
+}
+
+bool AdmissionController::decide_here(base::TimePoint now, policy::Priority priority,
+                                      AdmissionResult& admission_result) {
+  auto& evaluation = buffers_.evaluation;
+  charged_at_ = decided_at_ = now;
+  admission_result.objection = evaluation.collect(config_.rules, buffers_.request, config_.names);
+  if (admission_result.objection) return true;
+  if (refused_unasked(now)) {
+    admission_result = rule();
+    return true;
+  }
+  buffers_.permits.reserve(evaluation.local.charges().size());
+  local_charged_ = evaluation.local.empty() ||
+                   worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes(),
+                                        &buffers_.journal.charged) ||
+                   displace(now, priority);
+  if (local_charged_) hold(evaluation.local);
+  if (local_charged_) settle_later(evaluation.local, Settlements::Store::Table, now);
+  if (local_charged_ && !evaluation.remote.empty()) return false;
+  admission_result = rule();
+  return true;
+}
+
+// Redis is known to refuse: nothing is charged anywhere. What is kept here is only looked at, because of
+// several refusals the longest wait is told.
+bool AdmissionController::refused_unasked(base::TimePoint now) {
+  auto& [local, remote] = buffers_.evaluation;
+  const auto charges = remote.charges();
+  if (charges.empty()) return false;
+  for (std::size_t i = 0; i < charges.size(); ++i)
+    if (remote.line(i).rule->settlement) return false;  // what answers settle moves earlier
+  const auto there = worker_.redis->refuses(charges, remote.outcomes());
+  refused_unasked_ = there.has_value();
+  if (!there) return false;
+  redis_now_ = *there;
+  for (std::size_t i = 0; i < charges.size(); ++i)
+    if (charges[i].enforced && !remote.outcomes()[i].allowed)
+      worker_.counters.denied_here(remote.line(i).rule->index).add();
+  for (std::size_t i = 0; i < local.charges().size(); ++i)
+    local.outcomes()[i] = worker_.table.peek(local.charges()[i], now);
+  return true;
+}
+
+bool AdmissionController::refuses_by_head(base::TimePoint now, AdmissionResult& admission_result) {
+  admission_result.objection =
+      buffers_.evaluation.collect_by_head(config_.rules, buffers_.request, config_.names);
+  return refuses_so_far(now, admission_result);
+}
+
+bool AdmissionController::refuses_unverified(base::TimePoint now, AdmissionResult& admission_result) {
+  admission_result.objection =
+      buffers_.evaluation.collect_unverified(config_.rules, buffers_.request, config_.names);
+  return refuses_so_far(now, admission_result);
+}
+
+// By the lines that some of the rules have made.
+bool AdmissionController::refuses_so_far(base::TimePoint now, AdmissionResult& admission_result) {
+  charged_at_ = decided_at_ = now;
+  if (admission_result.objection) return true;
+  if (!refused_unasked(now) && !refused_here(now)) return false;
+  admission_result = rule();
+  return true;
+}
+
+// Looks first, for who asks takes places that others may need. A queue that refuses may still take somebody
+// with a better claim (displace.cpp).
+bool AdmissionController::refused_here(base::TimePoint now) {
+  auto& bill = buffers_.evaluation.local;
+  const auto refuses = [&](const limit::Charge& charge) {
+    return charge.enforced && !std::holds_alternative<limit::LeakyBucket>(*charge.limiter) &&
+           !worker_.table.peek(charge, now).allowed;
+  };
+  if (std::none_of(bill.charges().begin(), bill.charges().end(), refuses)) return false;
+  buffers_.permits.reserve(bill.charges().size());
+  local_charged_ = worker_.table.charge(bill.charges(), now, bill.outcomes(), &buffers_.journal.charged);
+  if (!local_charged_) return true;
+  hold(bill);  // somebody has given back meanwhile
+  refund();
+  let_go();
+  buffers_.journal.clear();
+  return false;
+}
+
+net::Task<AdmissionResult> AdmissionController::ask_redis() {
+  auto& remote = buffers_.evaluation.remote;
+  make_room_for_permits(remote);
+  auto unasked = limit::all_lines(remote.charges().size());
+  net::ErrorCode ec = redis::StoreError::Away;
+  if (config_.names_agreed)
+    ec = co_await worker_.redis->charge(remote.charges(), remote.outcomes(), redis_now_, unasked);
+  decided_at_ = worker_.clock.now();
+  if (ec) {
+    worker_.counters.store_failures.add();
+    for (std::size_t i = 0; i < remote.charges().size(); ++i)
+      if ((unasked >> i & 1U) != 0)
+        worker_.counters.decisions(remote.line(i).rule->index, RuleOutcome::StoreFailed).add();
+    co_return fall_back(unasked);
+  }
+  keep_remote({});
+  auto admission_result = rule();
+  if (admission_result.decision.verdict == policy::Verdict::Reject) refund();
+  co_return admission_result;
+}
+
+// What Redis has answered of a bill: charged, unless it refused some of it. In this order, for memory may run
+// out: permits, which have room; that there is something to give back; and only then what needs memory.
+void AdmissionController::keep_remote(limit::LineSet unasked) {
+  auto& remote = buffers_.evaluation.remote;
+  const auto charges = remote.charges();
+  const auto outcomes = remote.outcomes();
+  bool fits = unasked != limit::all_lines(charges.size());
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if ((unasked >> i & 1U) != 0)
+      outcomes[i] = {};  // whatever stood there, nothing was charged
+    else
+      fits = fits && (outcomes[i].allowed || !charges[i].enforced);
+  }
+  if (!fits) return;
+  remote_charged_ = true;
+  hold_in_redis(remote);
+  settle_later(remote, Settlements::Store::Redis, redis_now_);
+}
+
+// Messages are counted here wherever Redis is, by the name that the client has there.
+void AdmissionController::remember_message_rules(limit::LineSet unasked) {
+  const auto& remote = buffers_.evaluation.remote;
+  for (std::size_t i = 0; i < remote.charges().size(); ++i) {
+    const auto& [rule, applied] = remote.line(i);
+    if ((unasked >> i & 1U) != 0 && rule->messages && !applied.counted)
+      buffers_.unasked.push_back({rule, remote.charges()[i]});
+  }
+}
+
+// Redis could not be asked for these lines: each of their rules goes by its on_store_failure.
+AdmissionResult AdmissionController::fall_back(limit::LineSet unasked) {
+  auto& remote = buffers_.evaluation.remote;
+  keep_remote(unasked);
+  const auto* closed =
+      buffers_.evaluation.fall_back(buffers_.request, config_.names, buffers_.fallback, unasked);
+  if (closed == nullptr) hold_unasked(unasked);
+  remember_message_rules(unasked);
+  remote.remove(unasked);
+  if (!remote.empty() && !remote_charged_) {
+    buffers_.fallback.clear();
+    auto refusal = rule();
+    refund();
+    return refusal;
+  }
+  if (closed != nullptr) {
+    let_go();
+    refund();
+    return {.closed = closed};
+  }
+  auto& fallback = buffers_.fallback;
+  buffers_.permits.reserve(buffers_.permits.size() + fallback.charges().size());
+  fallback_charged_ =
+      !fallback.empty() && worker_.table.charge(fallback.charges(), decided_at_, fallback.outcomes());
+  if (fallback_charged_) {
+    hold(fallback);
+    settle_later(fallback, Settlements::Store::Table, decided_at_);
+  }
+  auto admission_result = rule();
+  if (admission_result.decision.verdict == policy::Verdict::Reject) refund();
+  return admission_result;
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,98 @@
+// The part of the gate that gives back what was charged: of requests that are refused after all, that no
+// server got, or whose departure is another's by now.
+#include "proxy/admission/admission_controller.hpp"
+
+#include <new>
+#include <utility>
+#include <variant>
+
+namespace weir::proxy {
+
+void AdmissionController::refund() {
+  if (!taken_) return refund_but(entrusted_ ? &*entrusted_ : nullptr);
+  const auto taken = *std::exchange(taken_, std::nullopt);
+  refund_but(&taken.charge.key);
+  const auto& [at, promised, charge, in_redis, overflow, places] = taken;
+  if (in_redis)
+    worker_.redis->refund(charge, promised);
+  else
+    refund_here(charge, promised, worker_.clock.now(), overflow);
+}
+
+void AdmissionController::refund_after_leaving() {
+  if (won_ && won_->displaced)
+    keep();
+  else
+    refund();
+}
+
+void AdmissionController::abandon() noexcept {
+  if (kept_) return;
+  try {
+    refund();
+  } catch (...) {  // no memory to tell Redis with: there it is charged for nothing
+  }
+}
+
+void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoint departure,
+                                      base::TimePoint now, bool overflow) {
+  limit::HybridTimestamp timestamp = 0;
+  const bool taken_back = worker_.table.refund(charge, departure, now, overflow, &timestamp);
+  auto refunded = amendment_of(charge, now, timestamp);
+  std::uint64_t places = 0;
+  for (const auto* bill : bills_)  // a departure that was taken over may be of an earlier edition
+    for (std::size_t i = 0; i < bill->charges().size(); ++i) {
+      const auto& own = bill->charges()[i];
+      if (own.key != charge.key) continue;
+      refunded.rule = own.rule;
+      places = shared_places(*bill->line(i).rule, charge);
+    }
+  refunded.departure = departure;
+  buffers_.journal.note(refunded);
+  if (!std::holds_alternative<limit::LeakyBucket>(*charge.limiter)) return;
+  if (taken_back)
+    worker_.shaper.return_surplus(charge.key);
+  else if (departure > now)
+    leave_to_lane({departure, departure, charge, false, overflow, places});
+}
+
+// Later ones have been promised since. Of several requests that are refused at once the first to be told has
+// the first departure: each is left over in its lane until those behind it have gone back.
+void AdmissionController::leave_to_lane(const Departure& departure) {
+  try {
+    worker_.shaper.pass_on(departure);
+  } catch (const std::bad_alloc&) {  // then it passes unused
+  }
+}
+
+// What is held stays so until the exchange ends: an upstream that was not reached teaches something too.
+void AdmissionController::refund_but(const limit::Key* lane) {
+  const auto give_back = [&](const policy::Bill& bill, base::TimePoint since, const auto& refund) {
+    const auto outcomes = bill.outcomes();
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      const auto& charge = bill.charges()[i];
+      const bool elsewhere = lane == nullptr || charge.key != *lane;
+      if (outcomes[i].allowed && elsewhere && !limit::holds(*charge.limiter))
+        refund(charge, since + base::Duration(outcomes[i].ahead) + outcomes[i].delay, outcomes[i]);
+    }
+  };
+  const auto now = worker_.clock.now();
+  const auto here = [&](const limit::Charge& charge, base::TimePoint departure,
+                        const limit::Outcome& outcome) {
+    if (won_ && won_->departure.charge.key == charge.key)
+      worker_.shaper.pass_on(won_->departure);  // of its lane, where others may wait for it
+    else
+      refund_here(charge, departure, now, outcome.overflow);
+  };
+  const auto in_redis = [&](const limit::Charge& charge, base::TimePoint, const limit::Outcome& outcome) {
+    worker_.redis->refund(charge, redis_now_, outcome);
+    buffers_.journal.note(amendment_of(charge, now, 0));
+  };
+  // Each at most once: where memory runs out on the way, what is left of it stays charged.
+  if (std::exchange(local_charged_, false)) give_back(buffers_.evaluation.local, charged_at_, here);
+  if (std::exchange(fallback_charged_, false)) give_back(buffers_.fallback, decided_at_, here);
+  if (std::exchange(remote_charged_, false)) give_back(buffers_.evaluation.remote, redis_now_, in_redis);
+  settlements_.cancel();
+}
+
+}  // namespace weir::proxy

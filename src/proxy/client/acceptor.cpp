@@ -1,0 +1,211 @@
+#include "weir/proxy/acceptor.hpp"
+
+#include "proxy/client/session.hpp"
+
+#include "weir/policy/identity.hpp"
+
+#include <exception>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include <sys/socket.h>
+
+namespace weir::proxy {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPause{20};
+constexpr std::chrono::seconds kBetweenComplaints{1};
+
+constexpr std::size_t kEvicted = 32;  // one in so many goes at a time
+
+constexpr unsigned kMostRefusals = 8;  // lines about clients that are not trusted between two complaints
+
+}  // namespace
+
+Acceptor::Acceptor(Worker& worker, net::AcceptorSocket acceptor, AcceptorSettings settings, Complain complain)
+    : worker_(worker),
+      acceptor_(std::move(acceptor)),
+      pause_(worker.executor),
+      settings_(std::move(settings)),
+      complain_(std::move(complain)) {}
+
+void Acceptor::open() {
+  accepting_ = true;
+  net::asio::co_spawn(worker_.executor, accept_all(), [this](const std::exception_ptr& failure) {
+    accepting_ = false;
+    if (!failure) return;
+    close();  // or the kernel would go on making connections that nobody serves
+    try {
+      complain_("an accept loop ended");
+    } catch (const std::bad_alloc&) {
+    }
+  });
+}
+
+void Acceptor::close() {
+  closed_ = true;
+  worker_.watchdog.wake_all();  // for the idle sessions that came by here to see it
+  net::close_acceptor(acceptor_);
+  pause_.cancel();
+}
+
+void Acceptor::hold() {
+  held_ = true;
+  net::ErrorCode ignored;
+  acceptor_.cancel(ignored);
+  pause_.cancel();
+}
+
+// The loop that was told to end may not have done so yet, and then it goes on.
+void Acceptor::resume() {
+  held_ = false;
+  if (!accepting_ && !closed_) open();
+}
+
+net::Awaitable<void> Acceptor::pause() {
+  net::ErrorCode ignored;
+  pause_.expires_after(kPause);
+  co_await pause_.async_wait(net::into(ignored));
+}
+
+// A part of what there is, so that a flood is let in within seconds and does not empty the house at once.
+void Acceptor::evict(IdleEvictor::Rank most) noexcept {
+  worker_.idle_evictor.want(worker_.sessions / kEvicted + 1, most);
+}
+
+// Once somebody waits at the door, and not before, those go who have nothing to do.
+net::Awaitable<void> Acceptor::make_room() {
+  net::ErrorCode ec;
+  co_await acceptor_.async_wait(net::AcceptorSocket::wait_read, net::into(ec));
+  if (closed_ || held_ || !is_full()) co_return;
+  evict(IdleEvictor::Rank::Begun);
+  co_await pause();
+}
+
+// Where there is no memory for a session its client is closed, and others are taken after a pause.
+net::Awaitable<void> Acceptor::accept_all() {
+  net::ErrorCode ec;
+  while (!closed_ && !held_) {
+    if (ec) {
+      worker_.counters.accept_failures.add();
+      complain_of_accepting(ec);
+      evict(IdleEvictor::Rank::Idle);
+      pause_.expires_after(kPause);
+      co_await pause_.async_wait(net::into(ec));  // in this frame: there may be no memory for another one
+    }
+    try {
+      ec = co_await accept_one();
+    } catch (const std::bad_alloc&) {
+      ec = net::asio::error::no_memory;
+    }
+  }
+}
+
+net::Awaitable<net::ErrorCode> Acceptor::accept_one() {
+  net::ErrorCode ec;
+  if (is_full()) {
+    co_await make_room();
+    co_return ec;
+  }
+  net::Socket socket(worker_.executor);
+  net::RawEndpoint peer;
+  co_await acceptor_.async_accept(socket, peer, net::into(ec));
+  ConnectionsPerIp::Slot slot;
+  if (!ec && !closed_ && count_connection(worker_, net::peer_address(peer), slot))  // or the socket is closed
+    admit(std::move(socket), peer, std::move(slot));
+  if (ec == net::asio::error::connection_aborted || ec == net::asio::error::operation_aborted) ec.clear();
+  co_return ec;
+}
+
+void Acceptor::complain_of_accepting(const net::ErrorCode& ec) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < quiet_until_) return;
+  quiet_until_ = now + kBetweenComplaints;
+  try {
+    complain_("cannot accept connections: " + ec.message());
+  } catch (const std::bad_alloc&) {  // to say so with: the counter has it
+  }
+}
+
+// Owns its session from the first byte to the last.
+net::Task<void> Acceptor::serve(std::unique_ptr<Session> session) {
+  co_await session->run();
+  if (!session->distrust().empty()) complain_of_client(*session);
+}
+
+void Acceptor::complain_of_client(const Session& session) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now >= refusals_until_) {
+    refusals_until_ = now + kBetweenComplaints;
+    refusals_ = 0;
+  }
+  if (++refusals_ > kMostRefusals) {
+    ++untold_refusals_;
+    return;
+  }
+  const auto more = std::exchange(untold_refusals_, 0);
+  complain_("TLS: refused the client " + session.peer_text + ": " + std::string(session.distrust()) +
+            (more != 0 ? "; and " + std::to_string(more) + " more since" : ""));
+}
+
+bool count_connection(Worker& worker, const base::IpAddress& address, ConnectionsPerIp::Slot& slot) {
+  const auto& client = worker.config().client;
+  if (!worker.connections_per_ip.bounded() || policy::is_trusted(client, address)) return true;
+  slot = worker.connections_per_ip.enter(policy::network_of(client, address));
+  if (!slot) worker.counters.connections_crowded.add();
+  return static_cast<bool>(slot);
+}
+
+// It was let in before. Newcomers may have taken its place meanwhile, and then it has none. TLS, or what a
+// proxy says first, is not to come: whoever sent it has seen to that.
+void Acceptor::adopt(int connection, const ConnectionInfo& connection_info, std::string_view read) {
+  net::Stream stream(worker_.executor, connection);
+  const auto peer = net::remote_endpoint(connection);
+  const auto& client = worker_.config().client;
+  const auto address = connection_info.ends ? connection_info.ends->source : net::peer_address(peer);
+  ConnectionsPerIp::Slot slot;
+  if (worker_.connections_per_ip.bounded() && !policy::is_trusted(client, address))
+    slot = worker_.connections_per_ip.enter(policy::network_of(client, address));
+  auto session = std::make_unique<Session>(worker_, std::move(stream), peer, std::move(slot),
+                                           settings_.listener, closed_);
+  session->begin_with(connection_info, read);
+  begin(std::move(session));
+}
+
+void Acceptor::admit(net::Socket socket, const net::RawEndpoint& peer, ConnectionsPerIp::Slot slot) {
+  net::ErrorCode ignored;
+  const int fd = socket.release(ignored);
+  const auto& tls = settings_.tls;
+  auto stream = tls ? net::Stream(worker_.executor, fd, tls.get()) : net::Stream(worker_.executor, fd);
+  auto session = std::make_unique<Session>(worker_, std::move(stream), peer, std::move(slot),
+                                           settings_.listener, closed_);
+  if (settings_.proxy_protocol) session->expect_proxy_header();
+  begin(std::move(session));
+}
+
+void Acceptor::begin(std::unique_ptr<Session> session) {
+  ++sessions_;
+  try {
+    net::spawn(worker_.executor, serve(std::move(session)),
+               [this](const std::exception_ptr& failure) { note_end(failure); });
+  } catch (...) {
+    --sessions_;  // it has not begun, and nobody would say that it ended
+    throw;
+  }
+}
+
+void Acceptor::note_end(const std::exception_ptr& failure) {
+  --sessions_;
+  if (!failure) return;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::bad_alloc&) {
+    complain_of_accepting(net::asio::error::no_memory);
+  } catch (const std::exception& error) {
+    complain_(std::string("a connection was dropped: ") + error.what());
+  }
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,61 @@
+// What keeps a request from being decided on by limits at all. Pure.
+#pragma once
+
+#include "weir/policy/match.hpp"
+#include "weir/policy/route.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace weir::proxy {
+
+enum class PreCheck : std::uint8_t {
+  None,
+  HeadTooLarge,   // for its route
+  BodyTooLarge,   // as announced
+  Excess,         // it has more parameters, cookies or repeats than weir reads
+  PathAmbiguous,  // servers may read its path in several ways, which routes lead apart
+  Ambiguous,      // it says who is asking in ways that differ
+  UnknownKey,     // and unknown_keys = "reject"
+};
+
+struct PreCheckAnswer {
+  unsigned status;
+  std::string_view what;
+};
+
+// `route`: null where none matched. `most_body`: bytes of a body; 0: any.
+[[nodiscard]] inline PreCheck run_pre_check(const policy::Request& request, const policy::Route* route,
+                                            std::size_t head_size, std::uint64_t most_body) noexcept {
+  if (route != nullptr && route->max_head != 0 && head_size > route->max_head) return PreCheck::HeadTooLarge;
+  if (most_body != 0 && request.head->content_length > most_body) return PreCheck::BodyTooLarge;
+  if (request.head->excess()) return PreCheck::Excess;
+  if (request.routes_differ) return PreCheck::PathAmbiguous;
+  if (!request.client.ambiguity.empty()) return PreCheck::Ambiguous;
+  return request.client.key_rejected ? PreCheck::UnknownKey : PreCheck::None;
+}
+
+// REQUIRES barrier != None, and != Excess, which policy::describe() puts into words.
+[[nodiscard]] inline PreCheckAnswer answer_to(PreCheck pre_check, const policy::Request& request) noexcept {
+  if (pre_check == PreCheck::HeadTooLarge) return {431, "the request head is too large"};
+  if (pre_check == PreCheck::BodyTooLarge) return {413, "the request body is too large"};
+  if (pre_check == PreCheck::PathAmbiguous)
+    return {400, "servers may read the path in several ways, which the routes lead apart"};
+  if (pre_check == PreCheck::Ambiguous) return {400, request.client.ambiguity};
+  return {401, "the API key is not known"};
+}
+
+// The request may not be passed on any more (RFC 9110 §7.6.2), so that weir is whom it is for.
+[[nodiscard]] inline bool is_final_recipient(const policy::Route& route,
+                                             const http::RequestHead& head) noexcept {
+  return !route.respond && head.max_forwards == 0U;
+}
+
+// And what it is answered.
+[[nodiscard]] inline PreCheckAnswer max_forwards_answer(const http::RequestHead& head) noexcept {
+  if (head.method == "TRACE") return {501, "TRACE is not supported"};
+  return {200, ""};
+}
+
+}  // namespace weir::proxy

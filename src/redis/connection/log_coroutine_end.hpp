@@ -1,0 +1,27 @@
+// Logs a coroutine that ends before its store does.
+#pragma once
+
+#include "weir/redis/store.hpp"
+
+#include <exception>
+#include <string>
+
+namespace weir::redis {
+
+// The completion handler for co_spawn. weir's code throws nothing there. Only a lack of memory can, and then
+// this coroutine ends but the worker goes on.
+struct LogCoroutineEnd {
+  StoreLog log;
+  const char* whose;  // "the connection's"
+
+  void operator()(const std::exception_ptr& thrown) const {
+    if (!thrown || !log) return;
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& e) {
+      log(LogLevel::Warning, std::string("redis: ") + whose + " coroutine ended: " + e.what());
+    }
+  }
+};
+
+}  // namespace weir::redis

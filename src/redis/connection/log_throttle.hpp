@@ -1,0 +1,52 @@
+// Limits the log lines about something that is down. The first line is logged at once. While the outage
+// lasts, a line with a new reason is logged every ten seconds at most. If outages come and go, at most kMost
+// lines are logged in ten seconds. Pure.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+namespace weir::redis {
+
+class LogThrottle {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr unsigned kMost = 3;
+
+  // Returns true if `line` should be logged. REQUIRES that the line is not empty.
+  [[nodiscard]] bool raise(std::string line, Time now) {
+    constexpr std::chrono::seconds kPause{10};
+    if (!said_.empty() && (line == said_ || now < next_)) return false;
+    if (now >= counted_until_) {
+      counted_until_ = now + kPause;
+      count_ = 0;
+    }
+    if (count_ == kMost) {
+      unsaid_ += silent_ ? 0 : 1;
+      silent_ = true;
+      return false;
+    }
+    ++count_;
+    unsaid_ -= std::exchange(silent_, false) ? 1 : 0;
+    said_ = std::move(line);
+    next_ = now + kPause;
+    return true;
+  }
+  // Must be called when the service is up again. Returns true if its return should be logged: the outage was.
+  [[nodiscard]] bool settle() noexcept {
+    said_.clear();
+    return !std::exchange(silent_, false);
+  }
+  // Returns the number of unlogged outages since the last call.
+  [[nodiscard]] unsigned unsaid() noexcept { return std::exchange(unsaid_, 0); }
+
+ private:
+  std::string said_;
+  Time next_{}, counted_until_{};
+  unsigned count_ = 0;   // lines logged before counted_until_
+  bool silent_ = false;  // down, and the outage was not logged
+  unsigned unsaid_ = 0;
+};
+
+}  // namespace weir::redis

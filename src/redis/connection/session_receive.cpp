@@ -1,0 +1,227 @@
+// Replies on the session's connection: whom they answer, and what they show about the server.
+#include "redis/cluster/cluster.hpp"
+#include "redis/connection/classify.hpp"
+#include "redis/connection/session.hpp"
+
+#include "weir/base/units.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace weir::redis {
+
+namespace {
+
+using Purpose = Pipeline::Purpose;
+
+// Returns true if an error concerns the server rather than one key. Only such errors open the breaker.
+bool is_of_server(const net::ErrorCode& error) noexcept {
+  return error != StoreError::ServerError && error != StoreError::CommandDenied &&
+         error != StoreError::Overloaded;
+}
+
+// Returns true if the reply may answer such a command. An error may answer any command; the next reply that
+// is no error shows a shift.
+bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
+  if (reply.kind == Reply::Kind::Error) return true;
+  switch (entry.purpose) {
+    case Purpose::Charge:
+    case Purpose::Refund:
+      return is_answer_to(entry.number, reply);
+    case Purpose::LoadCharge:
+    case Purpose::LoadRefund:
+      return reply.kind == Reply::Kind::Text;  // the SHA-1
+    case Purpose::Asking:
+      return reply.kind == Reply::Kind::Status;
+  }
+  return false;
+}
+
+}  // namespace
+
+// Returns false if the connection is useless; last_error_ then says why. If a reply was lost or came twice,
+// all later replies belong to other calls. No call gets them, and all calls fail with the connection.
+bool Store::Session::handle_replies() {
+  const auto now = std::chrono::steady_clock::now();
+  for (;;) {
+    const auto next = reader_.next();
+    if (next == ReplyReader::Next::Incomplete) {
+      if (pipeline_.gathers()) schedule_flush();  // bills that found no room, or waited for company
+      return true;
+    }
+    const auto* first = pipeline_.first();
+    const bool sound = next == ReplyReader::Next::Ready && first != nullptr;
+    if (!sound || !answers(reader_.reply(), *first)) {
+      last_error_ = sound ? "an answer that is not to what was asked" : "what answers is not a Redis";
+      return false;
+    }
+    handle(*pipeline_.pop(now), reader_.reply());
+    if (state() != StoreState::Up) return true;  // ended in between: the remaining replies belong to no call
+  }
+}
+
+void Store::Session::handle(Pipeline::Entry entry, const Reply& reply) {
+  switch (entry.purpose) {
+    case Purpose::Charge:
+      return handle_charges(std::move(entry), reply);
+    case Purpose::Refund:
+      return handle_refund(std::move(entry), reply);
+    case Purpose::LoadCharge:
+      loading_charge_ = false;
+      return;
+    case Purpose::LoadRefund:
+      loading_refund_ = false;
+      return;
+    case Purpose::Asking:
+      return;  // the reply to the next command shows what is wrong
+  }
+}
+
+// Only this function still refers to these calls, so each must be answered, even if something throws.
+void Store::Session::handle_charges(Pipeline::Entry entry, const Reply& reply) {
+  try {
+    if (reply.kind == Reply::Kind::Error)
+      handle_fault(entry, reply);
+    else
+      handle_bills(entry, reply);
+  } catch (...) {
+    for (auto& bill : entry.bills)
+      if (Call* call = std::exchange(bill.call, nullptr); call != nullptr)
+        finish(*call, StoreError::Overloaded);
+    throw;
+  }
+  pipeline_.recycle(std::move(entry.bills));
+}
+
+void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
+  BillPosition place{0, entry.bills.size(), 0, 0};
+  for (const auto& bill : entry.bills) place.lines += bill.lines().size();
+  std::vector<BillPosition> late;
+  for (auto& bill : entry.bills) {
+    const auto lines = bill.lines().size();
+    if (bill.call != nullptr)
+      handle_bill(*bill.call, place, entry.sent, reply);
+    else
+      late.push_back(place);
+    bill.call = nullptr;
+    ++place.bill;
+    place.first_line += lines;
+  }
+  // The last one first, because a queue takes back only its last departure.
+  for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
+}
+
+// All bills of a call fail together. But if a bill may have met a denied command, each bill is asked again by
+// itself. It gets new permits, because those taken before the error stay in Redis until they expire.
+void Store::Session::handle_fault(Pipeline::Entry& entry, const Reply& reply) {
+  const auto error = classify(reply.text);
+  if (error == StoreError::NoScript) load_again(Purpose::LoadCharge);
+  for (auto& bill : entry.bills) {
+    if (bill.call == nullptr) continue;
+    const bool shared = error == StoreError::CommandDenied && entry.bills.size() > 1;
+    if (shared) bill.call->alone = true;
+    if (shared) bill.call->permit = permit_renewer_.next_permit();
+    bool sent = (error == StoreError::NoScript || shared) && ask_again(*bill.call);
+    if (!sent && common_ != nullptr) sent = common_->cluster.sends_on(*bill.call, entry, reply.text, *this);
+    if (!sent) {
+      last_error_ = advised(reply.text);
+      if (!is_of_server(error))
+        report_fault(Faults::kinds_of(bill.call->charges), Faults::names_of(bill.call->charges));
+      note_failure(error, entry.sent);
+      finish(*bill.call, error);
+    }
+    bill.call = nullptr;
+  }
+}
+
+void Store::Session::handle_bill(Call& call, const BillPosition& place, Pipeline::Time sent,
+                                 const Reply& reply) {
+  const auto reading = read_outcomes(reply, place, call.charges, call.outcomes, call.server_now, call.looks);
+  if (reading == ReplyReading::OtherTime) {
+    learn_server_time(call.server_now);
+    if (ask_again(call)) return;
+  }
+  if (reading != ReplyReading::Answer) {
+    last_error_ = "an answer that is not our script's";
+    note_failure(StoreError::BadReply, sent);
+    return finish(call, StoreError::BadReply);
+  }
+  failures_in_row_ = 0;
+  attempts_ = 0;
+  if (!faults_.none()) faults_.went_well(Faults::kinds_of(call.charges));
+  if (call.looks) return finish(call, {});
+  permit_renewer_.keep(call);
+  if (const auto answers = answers_of_refused(reply, place, call.charges.size()); !answers.empty())
+    denied_.remember(call.charges, answers, {sent, std::chrono::steady_clock::now(), call.server_now});
+  else
+    denied_.forget(call.charges);
+  finish(call, {});
+}
+
+// Refunds a bill whose reply came too late, because no request was admitted for it.
+void Store::Session::take_back(const Pipeline::Bill& bill, const BillPosition& place, const Reply& reply) {
+  const auto lines = bill.lines();
+  std::array<limit::Outcome, limit::kMaxCharges> outcomes;
+  base::TimePoint charged_at;
+  const auto answers = std::span(outcomes).first(lines.size());
+  if (read_outcomes(reply, place, lines, answers, charged_at) != ReplyReading::Answer) return;
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (lines[i].enforced && !answers[i].allowed) return;  // nothing was charged
+  std::vector<Refund> refunds;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (!answers[i].allowed) continue;
+    refunds.push_back(refund_of(lines[i], charged_at, answers[i]));
+    refunds.back().hold = permit_renewer_.of(bill.permit);
+  }
+  if (!refunds.empty()) refund_anywhere(refunds);
+}
+
+void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
+  const bool failed = reply.kind == Reply::Kind::Error;
+  if (failed) drop_outlived(entry);
+  if (entry.amended == 0) return;
+  if (failed && classify(reply.text) == StoreError::NoScript && !entry.resent) {
+    load_again(Purpose::LoadRefund);
+    if (send_again(entry)) return;
+  }
+  if (failed && common_ != nullptr && common_->cluster.sends_on(entry, reply.text, *this)) return;
+  refunds_.note(entry.refunded, std::chrono::steady_clock::now());
+  if (!faults_.none() && !failed) faults_.went_well(Faults::kGivingBack);
+  if (!failed) return count(stats_.gaps_lost, gaps_lost(reply));
+  last_error_ = advised(reply.text);
+  report_fault(Faults::kGivingBack, "giving back");
+  count(stats_.refunds_lost, entry.amended);
+}
+
+// The coroutine resumes inside this call. It may ask again, or stop the store.
+void Store::Session::finish(Call& call, net::ErrorCode error) {
+  if (error && call.waiting == nullptr) count(stats_.failures);  // a cluster counts bills, not their parts
+  call.error = error;
+  if (call.ends_wait()) call.caller.resume();
+}
+
+// Calls that waited at the same time count as one failure, because one stall makes all of them fail.
+void Store::Session::note_failure(net::ErrorCode error, Pipeline::Time asked) {
+  if (state() != StoreState::Up || !is_of_server(error)) return;
+  if (error == StoreError::Timeout) last_error_ = "no answer within " + base::to_string(settings_.timeout);
+  // A replica stays a replica, and the Sentinels know the master.
+  const bool moved = sentinels_ && error == StoreError::ReadOnly;
+  if (asked >= counts_since_) {
+    ++failures_in_row_;
+    counts_since_ = std::chrono::steady_clock::now();
+  }
+  if (failures_in_row_ >= tuning_.failures_to_open || moved) open_breaker();
+}
+
+void Store::Session::report_fault(Faults::Kinds kinds, const std::string& what) {
+  if (log_ && faults_.note(kinds, std::chrono::steady_clock::now()))
+    log_(LogLevel::Warning, name() + " fails at " + what + ": " + last_error_);
+}
+
+void Store::Session::open_breaker() {
+  count(stats_.opened);
+  abort_answer(StoreError::BreakerOpen);
+}
+
+}  // namespace weir::redis

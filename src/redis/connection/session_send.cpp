@@ -1,0 +1,311 @@
+// Sending on the session's connection, and the deadlines of what was sent.
+#include "redis/cluster/cluster.hpp"
+#include "redis/connection/classify.hpp"
+#include "redis/connection/command.hpp"
+#include "redis/connection/session.hpp"
+
+#include "weir/base/units.hpp"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+namespace weir::redis {
+
+namespace {
+
+namespace asio = net::asio;
+using Purpose = Pipeline::Purpose;
+
+// Returns the groups of keys whose states may move earlier. Leaves out concurrency: the deny cache keeps no
+// state of it, and every request that ends releases a permit.
+LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
+  LastRefunds::Groups groups;
+  for (const auto& line : refunds)
+    if (!limit::holds(*line.charge.limiter)) groups.push_back(LastRefunds::group_of(line.charge.key));
+  return groups;
+}
+
+// Returns how many lines a sent call may have charged without an answer.
+std::size_t unheard_charges(const Pipeline::Entry& entry) noexcept {
+  std::size_t lines = 0;
+  if (entry.purpose != Purpose::Charge || entry.number == 0) return 0;  // gathered bills were not sent
+  for (const auto& bill : entry.bills)
+    if (bill.call == nullptr || !bill.call->looks)
+      for (const auto& line : bill.lines()) lines += line.enforced ? 1U : 0U;
+  return lines;
+}
+
+}  // namespace
+
+net::Task<net::ErrorCode> Store::Session::charge(Charges charges, Outcomes outcomes,
+                                                 base::TimePoint& server_now, limit::LineSet& unasked) {
+  Call call{charges, outcomes};
+  unasked = limit::all_lines(charges.size());
+  const auto refused = begin(call);
+  if (refused) co_return refused;
+  co_await Park{call};
+  // The session may be gone from here on, so only the call is used.
+  if (!call.error) server_now = call.server_now;
+  co_return call.error;
+}
+
+net::ErrorCode Store::Session::begin(Call& call) {
+  count(stats_.calls);
+  call.deadline = std::chrono::steady_clock::now() + settings_.timeout;
+  call.permit = permit_renewer_.next_permit();
+  const auto refused = enqueue(call);
+  if (refused) count(stats_.failures);
+  return refused;
+}
+
+net::ErrorCode Store::Session::enqueue(Call& call) {
+  if (!takes_bills()) return refusal_;
+  if (pipeline_.full()) return StoreError::Overloaded;
+  // First, because if this throws, nothing refers to the call yet.
+  schedule_flush();
+  // A bill from another node has an earlier deadline than a new one; refunds have later ones.
+  if (!watching_ || call.deadline < deadline_timer_.expiry())
+    watch_until(std::min(call.deadline, pipeline_.next_deadline().value_or(call.deadline)));
+  pipeline_.gather(call);
+  return {};
+}
+
+// All of this worker's refunds, settlements, releases and renewals are gathered here and leave at the end of
+// the turn. If bills wait for the first connection, these wait with them.
+void Store::Session::refund(std::span<const Refund> refunds) {
+  count(stats_.refunds, refunds.size());
+  if (!takes_bills()) return count(stats_.refunds_lost, refunds.size());
+  schedule_flush();
+  refunds_.note(groups_of(refunds), std::chrono::steady_clock::now());
+  if (!pipeline_.gather(refunds)) count(stats_.refunds_lost, refunds.size());
+}
+
+void Store::Session::refund_alone(const Refund& line) {
+  if (state() != StoreState::Up || !pipeline_.has_room()) return count(stats_.refunds_lost);
+  schedule_flush();
+  send_refunds({&line, 1});
+}
+
+// In a cluster, lines that share a moving slot may have to be sent one by one. A renewal may be outdated by
+// the time it must be sent again. So the lines are kept.
+void Store::Session::send_refunds(std::span<const Refund> refunds) {
+  auto command = std::make_unique<std::string>();
+  const CallNumber number = permit_renewer_.next_number();
+  append_refund(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, refunds, number);
+  std::vector<Refund> lines;
+  if ((common_ != nullptr && refunds.size() > 1) || std::any_of(refunds.begin(), refunds.end(), renews))
+    lines.assign(refunds.begin(), refunds.end());
+  tell(std::move(command), {.purpose = Purpose::Refund,
+                            .number = number,
+                            .refunded = groups_of(refunds),
+                            .lines = std::move(lines),
+                            .amended = refunds.size()});
+}
+
+bool Store::Session::forget(const limit::Charge& charge) {
+  count(stats_.refunds);
+  if (state() != StoreState::Up || !pipeline_.has_room()) {
+    count(stats_.refunds_lost);
+    return false;
+  }
+  auto command = std::make_unique<std::string>();
+  const CallNumber number = permit_renewer_.next_number();
+  append_reset(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, charge.key, number);
+  schedule_flush();
+  tell(std::move(command), {.purpose = Purpose::Refund,
+                            .number = number,
+                            .refunded = {LastRefunds::group_of(charge.key)},
+                            .amended = 1});
+  return true;
+}
+
+void Store::Session::tell(std::unique_ptr<std::string> command, Pipeline::Entry entry) {
+  const auto now = std::chrono::steady_clock::now();
+  pipeline_.output().append(*command);
+  refunds_.note(entry.refunded, now);
+  entry.command = std::move(command);
+  pipeline_.push(std::move(entry), now);
+}
+
+// All commands of this loop turn leave in one write, and bills share calls.
+void Store::Session::schedule_flush() {
+  if (flush_scheduled_) return;
+  asio::post(executor_, [self = shared_from_this()] { self->flush(); });
+  flush_scheduled_ = true;
+}
+
+// Refunds leave first, so that this turn's bills find them. Bills that find no room stay for the next turn,
+// until their deadline. A store that stops sends no bills. Bills that wait for company leave with the next
+// reply; in a cluster few bills could share a call, so none wait.
+void Store::Session::pack() {
+  const auto now = std::chrono::steady_clock::now();
+  const bool by_slot = common_ != nullptr;
+  if (by_slot) pipeline_.order_by_slot();
+  pipeline_.send_refunds([this](std::span<const Refund> lines) { send_refunds(lines); }, by_slot, stopped_);
+  while (!stopped_ && (by_slot || !pipeline_.awaits_company(now)) && pipeline_.has_room(by_slot ? 2 : 1)) {
+    auto bills = pipeline_.take_group();
+    if (bills.empty()) return;
+    if (bills.front().call->asking) announce_asking(now);
+    std::array<BillRequest, kMostBills> demands;
+    for (std::size_t i = 0; i < bills.size(); ++i)
+      demands[i] = {bills[i].lines(), permit_renewer_.of(bills[i].permit), bills[i].call->looks};
+    const CallNumber number = permit_renewer_.next_number();
+    append_charge(pipeline_.output(), charge_sha_, {settings_.prefix, common_ != nullptr},
+                  std::span(demands).first(bills.size()), server_time(now), number);
+    pipeline_.push({.purpose = Purpose::Charge, .number = number, .bills = std::move(bills)}, now);
+  }
+}
+
+void Store::Session::flush() {
+  flush_scheduled_ = false;
+  if (state() != StoreState::Up || blocked_) return;
+  pack();
+  if (!watching_) watch_deadlines();  // only refunds have left
+  net::ErrorCode ec;
+  count(stats_.writes, wire_.send(pipeline_.output(), ec));
+  if (ec == asio::error::would_block) return wait_for_room();
+  if (!ec) return;
+  last_error_ = wire_.why();
+  hang_up();
+}
+
+void Store::Session::wait_for_room() {
+  blocked_ = true;
+  wire_.wait_for_room([self = shared_from_this()](net::ErrorCode ec) {
+    if (ec) return;  // the connection has ended
+    self->blocked_ = false;
+    self->flush();
+  });
+}
+
+// One timer for all calls and commands. It is set for the earliest deadline and stays set if that deadline
+// moves later.
+void Store::Session::watch_deadlines() {
+  const auto next = pipeline_.next_deadline();
+  watching_ = false;
+  if (next && !stopped_) watch_until(*next);
+}
+
+void Store::Session::watch_until(Pipeline::Time deadline) {
+  watching_ = false;
+  deadline_timer_.expires_at(deadline);
+  deadline_timer_.async_wait([self = shared_from_this()](net::ErrorCode ec) {
+    if (!ec) self->expire();
+  });
+  watching_ = true;
+}
+
+// A connection that accepts commands but answers none is replaced before its permits expire.
+void Store::Session::expire() {
+  const auto now = std::chrono::steady_clock::now();
+  std::vector<Call*> expired;
+  try {
+    expired = pipeline_.take_expired(now);
+  } catch (const std::bad_alloc&) {  // the end of the connection answers all calls
+    watching_ = false;
+    return abort_answer(StoreError::Overloaded);
+  }
+  if (state() == StoreState::Up && pipeline_.is_overdue(now)) {
+    last_error_ = "no answer to a command within " + base::to_readable(patience_of(settings_));
+    abort_answer(StoreError::Away);
+  }
+  watch_deadlines();
+  for (Call* call : expired) {
+    count(stats_.timeouts);
+    note_failure(StoreError::Timeout, call->deadline - settings_.timeout);
+    finish(*call, StoreError::Timeout);
+  }
+}
+
+// At most once for each bill, within its deadline.
+bool Store::Session::ask_again(Call& call) {
+  if (state() != StoreState::Up || std::exchange(call.resent, true)) return false;
+  schedule_flush();  // first: if it throws, the call is not gathered
+  pipeline_.gather(call);
+  return true;
+}
+
+void Store::Session::announce_asking(Pipeline::Time now) {
+  append_command(pipeline_.output(), {"ASKING"});
+  pipeline_.push({.purpose = Purpose::Asking}, now);
+}
+
+bool Store::Session::send(Pipeline::Entry& entry, bool asking) {
+  if (!takes_bills() || !pipeline_.has_room(2)) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (asking) announce_asking(now);
+  pipeline_.output().append(*entry.command);
+  pipeline_.push(std::move(entry), now);
+  schedule_flush();
+  return true;
+}
+
+// In a cluster the keys may have moved since.
+void Store::Session::refund_anywhere(std::span<const Refund> refunds) {
+  if (common_ != nullptr) return common_->cluster.refund(refunds);
+  refund(refunds);
+}
+
+// Drops renewals of permits that have been released since the command was sent. Sending them again would
+// enter the permits again.
+void Store::Session::drop_outlived(Pipeline::Entry& entry) {
+  if (std::erase_if(entry.lines, [&](const Refund& line) { return permit_renewer_.is_outlived(line); }) == 0)
+    return;
+  entry.amended = entry.lines.size();
+  entry.command->clear();
+  if (!entry.lines.empty())
+    append_refund(*entry.command, refund_sha_, {settings_.prefix, common_ != nullptr}, entry.lines,
+                  entry.number);
+}
+
+// At most once for each command.
+bool Store::Session::send_again(Pipeline::Entry& entry) {
+  if (std::exchange(entry.resent, true) || !pipeline_.has_room()) return false;
+  pipeline_.output().append(*entry.command);
+  pipeline_.push(std::move(entry), std::chrono::steady_clock::now());
+  schedule_flush();
+  return true;
+}
+
+base::TimePoint Store::Session::server_time(Pipeline::Time now) const noexcept {
+  return base::TimePoint(std::chrono::duration_cast<base::Duration>(now.time_since_epoch()) + server_ahead_);
+}
+
+void Store::Session::learn_server_time(base::TimePoint server_now) noexcept {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  server_ahead_ = server_now.time_since_epoch() - std::chrono::duration_cast<base::Duration>(now);
+}
+
+void Store::Session::load_again(Purpose purpose) {
+  const bool charge = purpose == Purpose::LoadCharge;
+  if (!pipeline_.has_room() || std::exchange(charge ? loading_charge_ : loading_refund_, true)) return;
+  append_command(pipeline_.output(), {"SCRIPT", "LOAD", charge ? charge_script() : refund_script()});
+  pipeline_.push({.purpose = purpose, .command = {}}, std::chrono::steady_clock::now());
+  schedule_flush();  // needed even if nothing is sent again
+  count(stats_.script_loads);
+}
+
+// Returns the coroutines to resume, so that the caller chooses when.
+std::vector<std::coroutine_handle<>> Store::Session::fail_all(StoreError error) {
+  std::vector<std::coroutine_handle<>> waiting;
+  for (auto& entry : pipeline_.take_all()) {
+    if (entry.purpose == Purpose::Refund) {
+      count(stats_.refunds_lost, entry.amended);
+      refunds_.note(entry.refunded, std::chrono::steady_clock::now());  // Redis may have carried it out
+    }
+    count(stats_.refunds_lost, unheard_charges(entry));
+    for (const auto& bill : entry.bills) {
+      if (bill.call == nullptr) continue;
+      if (bill.call->waiting == nullptr) count(stats_.failures);
+      bill.call->error = error;
+      if (bill.call->ends_wait()) waiting.push_back(bill.call->caller);
+    }
+  }
+  return waiting;
+}
+
+}  // namespace weir::redis

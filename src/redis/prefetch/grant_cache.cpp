@@ -1,0 +1,255 @@
+#include "redis/prefetch/grant_cache.hpp"
+
+#include "weir/limit/limiter.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::redis {
+
+using limit::Cost;
+
+GrantCache::GrantCache(std::size_t keys, base::Duration hold)
+    : hold_(hold), span_(hold / 4), entries_((std::max<std::size_t>(keys, 1) + kWays - 1) / kWays * kWays) {}
+
+Cost GrantCache::Entry::ready(Time now) const noexcept {
+  Cost units = 0;
+  for (const Grant& grant : grants) units += grant.ready(now);
+  return units;
+}
+
+bool GrantCache::Entry::holds() const noexcept {
+  return taking ||
+         std::any_of(grants.begin(), grants.end(), [](const Grant& grant) { return grant.left() > 0; });
+}
+
+// At least kFirst requests. At most the rule's `lease`, or kFirst units if that is more.
+Cost GrantCache::Entry::bounded(Cost units) const noexcept {
+  return std::min(std::max(units, kFirst * request_cost), std::max(line.lease, kFirst));
+}
+
+Grant* GrantCache::Entry::grant_of(Cost cost, Time now) noexcept {
+  Grant* first = nullptr;
+  for (Grant& grant : grants)
+    if (grant.ready(now) >= cost && (first == nullptr || first->stands_behind(grant))) first = &grant;
+  return first;
+}
+
+// Prefers an unused lot, then the oldest empty lot, then the oldest that is too small.
+Grant* GrantCache::Entry::room(Time now) noexcept {
+  Grant* best = nullptr;
+  const auto before = [](const Grant& a, const Grant& b) {
+    if ((a.left() == 0) != (b.left() == 0)) return a.left() == 0;
+    return a.number() < b.number();
+  };
+  for (Grant& grant : grants)
+    if (grant.ready(now) < request_cost && (best == nullptr || before(grant, *best))) best = &grant;
+  return best;
+}
+
+GrantCache::Entry* GrantCache::find(const limit::Charge& line) noexcept {
+  for (std::size_t i = set_of(line); i < set_of(line) + kWays; ++i)
+    if (entries_[i].line.limiter == line.limiter && entries_[i].line.key == line.key) return &entries_[i];
+  return nullptr;
+}
+
+GrantCache::Entry* GrantCache::find_or_make(const limit::Charge& line) noexcept {
+  if (Entry* entry = find(line)) return entry;
+  Entry* oldest = nullptr;
+  for (std::size_t i = set_of(line); i < set_of(line) + kWays; ++i)
+    if (!entries_[i].holds() && (oldest == nullptr || entries_[i].used < oldest->used)) oldest = &entries_[i];
+  if (oldest == nullptr) {
+    ++stats_.crowded;
+    return nullptr;
+  }
+  for (const Grant& grant : oldest->grants) stats_.lost += grant.gone();
+  *oldest = Entry{};
+  oldest->line = line;
+  return oldest;
+}
+
+bool GrantCache::spend(const limit::Charge& line, Time now, limit::Outcome& outcome) {
+  Entry* entry = find(line);
+  Grant* grant = entry != nullptr ? entry->grant_of(line.cost, now) : nullptr;
+  if (grant == nullptr) return false;
+  stats_.spent += line.cost;
+  entry->used = now;
+  const auto whole = grant->whole_after(now);
+  // `whole` is a bound: both come sooner if more units are taken.
+  outcome = {.allowed = true, .reset_after = whole, .more_after = whole};
+  grant->spend(line.cost, now, outcome);
+  outcome.ahead = clock_ahead(grant->now_there(now), outcome.debited_at);
+  outcome.remaining = entry->ready(now);
+  return true;
+}
+
+bool GrantCache::peek(const limit::Charge& line, Time now, limit::Outcome& outcome) {
+  Entry* entry = find(line);
+  const Grant* grant = entry != nullptr ? entry->grant_of(line.cost, now) : nullptr;
+  if (grant == nullptr) return false;
+  const auto whole = grant->whole_after(now);
+  outcome = {.allowed = true, .remaining = entry->ready(now), .reset_after = whole, .more_after = whole};
+  outcome.debited_at = grant->now_there(now);
+  return true;
+}
+
+void GrantCache::put_back(const limit::Charge& line, const limit::Outcome& outcome,
+                          std::vector<Refund>& back) {
+  stats_.put_back += line.cost;
+  Entry* entry = find(line);
+  if (entry != nullptr && entry->put_back(line, outcome, next_number(), stats_)) return;
+  stats_.returned += line.cost;
+  back.push_back(refund_of(line, outcome.debited_at, outcome));
+}
+
+bool GrantCache::Entry::put_back(const limit::Charge& units, const limit::Outcome& outcome,
+                                 std::uint32_t number, GrantStats& stats) noexcept {
+  Grant* empty = nullptr;
+  for (Grant& grant : grants) {
+    if (grant.put_back(units, outcome)) return true;
+    if (grant.left() == 0 && (empty == nullptr || grant.number() < empty->number())) empty = &grant;
+  }
+  if (empty == nullptr) return false;
+  for (const Grant& grant : grants)
+    if (const auto apart = grant.apart(number, units, outcome)) {
+      stats.lost += empty->gone();
+      *empty = *apart;
+      return true;
+    }
+  return false;
+}
+
+void GrantCache::note_trip(const limit::Charge& line, Time now) {
+  Entry* entry = find_or_make(line);
+  if (entry == nullptr) return;
+  entry->used = now;
+  if (entry->trips == 0 || now - entry->trips_since > span_) {
+    entry->trips_since = now;
+    entry->trips = 0;
+  }
+  ++entry->trips;
+  entry->request_cost = line.cost;
+  if (entry->size == 0 && entry->trips >= kHot) entry->size = entry->bounded(0);
+}
+
+void GrantCache::learn(const limit::Charge& line, const limit::Outcome& outcome) {
+  if (Entry* entry = find(line)) entry->known = outcome.remaining;
+}
+
+Cost GrantCache::wanted(const limit::Charge& line, Time now) {
+  Entry* entry = find(line);
+  if (entry == nullptr || entry->size == 0 || entry->taking || now < entry->rest_until) return 0;
+  if (entry->grant_of(line.cost, now) != nullptr && entry->ready(now) > entry->size / 4) return 0;
+  entry->request_cost = line.cost;
+  if (entry->room(now) == nullptr) return 0;
+  adapt(*entry, now);
+  auto units = std::min({entry->size, line.lease, entry->known / kShare});
+  entry->size = entry->bounded(units);
+  units -= units % line.cost;
+  if (units < kLeast * line.cost) return 0;
+  entry->taking = true;
+  entry->forgotten = false;
+  entry->taken = now;
+  return units;
+}
+
+// Adapts the size of the next grant to how long the last one was enough.
+void GrantCache::adapt(Entry& entry, Time now) const noexcept {
+  if (entry.taken == Time{}) return;
+  const auto enough_for = now - entry.taken;
+  if (enough_for < span_)
+    entry.size = entry.bounded(2 * entry.size);
+  else if (enough_for > 4 * span_)
+    entry.size = entry.bounded(entry.size / 2);
+}
+
+std::uint32_t GrantCache::next_number() noexcept {
+  if (++grants_ == 0) ++grants_;
+  return grants_;
+}
+
+void GrantCache::arrived(const limit::Charge& line, const RoundTrip& trip, const limit::Outcome& outcome,
+                         std::vector<Refund>& back) {
+  Entry* entry = find(line);  // a key that waits for a grant is not replaced
+  if (entry == nullptr) return;
+  entry->taking = false;
+  entry->known = outcome.remaining;
+  if (!outcome.allowed) return;
+  stats_.taken += line.cost;
+  if (std::exchange(entry->forgotten, false)) {  // the reset may have removed the debit
+    stats_.lost += line.cost;
+    return;
+  }
+  keep(*entry, Grant(next_number(), line, trip, outcome.reset_after), trip.received, back);
+}
+
+// Units of one window are alike, so their lots merge. An empty lot stays while there is room, because units
+// may be put back into it.
+void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Refund>& back) {
+  for (Grant& grant : entry.grants)
+    if (grant.merge(fresh)) return;
+  if (Grant* room = entry.room(now)) {
+    dispose(entry.line, *room, now, back);
+    *room = fresh;
+  } else {
+    auto surplus = fresh;
+    dispose(entry.line, surplus, now, back);
+  }
+}
+
+// Ends a lot. Its units go back if Redis accepts them.
+void GrantCache::dispose(const limit::Charge& line, Grant& grant, Time now, std::vector<Refund>& back) {
+  if (const auto refund = grant.return_of(line, now)) {
+    back.push_back(*refund);  // first, because if it throws, the lot still has the units
+    stats_.returned += grant.left();
+  } else {
+    stats_.lost += grant.left();
+  }
+  stats_.lost += grant.gone();
+  grant = Grant();
+}
+
+void GrantCache::failed(const limit::Charge& line, Time now) {
+  Entry* entry = find(line);
+  if (entry == nullptr) return;
+  entry->taking = false;
+  entry->rest_until = now + span_;
+}
+
+void GrantCache::forget(const limit::Charge& line) noexcept {
+  Entry* entry = find(line);
+  if (entry == nullptr) return;
+  for (Grant& grant : entry->grants) {
+    stats_.lost += grant.left() + grant.gone();
+    grant = Grant{};
+  }
+  entry->size = 0;
+  entry->trips = 0;
+  entry->forgotten = entry->taking;
+}
+
+void GrantCache::sweep(Time now, std::vector<Refund>& back, std::size_t most) {
+  for (Entry& entry : entries_)
+    if (entry.line.limiter != nullptr && back.size() < most) sweep(entry, now, back);
+}
+
+// Units of a window can go back at any time. Units of a bucket are kept while requests ask for the key.
+void GrantCache::sweep(Entry& entry, Time now, std::vector<Refund>& back) {
+  const bool idle = now - entry.used >= hold_;
+  const bool window = limit::gcra_core(*entry.line.limiter) == nullptr;
+  for (Grant& grant : entry.grants) {
+    const bool old = window && grant.left() > 0 && now - grant.received() >= hold_;
+    if (old) entry.size = entry.bounded(entry.size / 2);
+    if (idle || old || (grant.left() > 0 && grant.ready(now) == 0)) dispose(entry.line, grant, now, back);
+  }
+  if (idle && !entry.taking) entry = Entry{};
+}
+
+void GrantCache::give_up(Time now, std::vector<Refund>& back, std::size_t most) {
+  for (Entry& entry : entries_) {
+    if (entry.line.limiter == nullptr || back.size() >= most) continue;
+    for (Grant& grant : entry.grants) dispose(entry.line, grant, now, back);
+  }
+}
+
+}  // namespace weir::redis

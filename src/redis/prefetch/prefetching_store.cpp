@@ -1,0 +1,245 @@
+#include "redis/prefetch/prefetching_store.hpp"
+
+#include "redis/prefetch/grant_cache.hpp"
+
+#include "weir/net/reactor.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <utility>
+
+#include <boost/container/static_vector.hpp>
+
+namespace weir::redis {
+
+namespace {
+
+using Charges = std::span<const limit::Charge>;
+using Clock = std::chrono::steady_clock;
+
+// How many lines give units back at a time: a quarter of the commands that may wait, so that bills find room
+// too.
+constexpr std::size_t kAtOnce = 1024;
+
+// The lines of a bill that Redis is asked for, with their indices in the bill.
+class Rest {
+ public:
+  void add(const limit::Charge& line, std::size_t entry) noexcept {
+    charges_.push_back(line);
+    entries_.push_back(entry);
+    outcomes_.emplace_back();
+  }
+  [[nodiscard]] bool empty() const noexcept { return charges_.empty(); }
+  [[nodiscard]] Charges charges() const noexcept { return {charges_.data(), charges_.size()}; }
+  [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
+
+  // Sets the lines without an answer, by their indices here.
+  void set_unasked(limit::LineSet lines) noexcept { unasked_ = lines; }
+  [[nodiscard]] bool was_asked(std::size_t i) const noexcept { return (unasked_ >> i & 1U) == 0; }
+  // Returns them by their indices in the bill.
+  [[nodiscard]] limit::LineSet unasked() const noexcept {
+    limit::LineSet lines = 0;
+    for (std::size_t i = 0; i < entries_.size(); ++i)
+      if (!was_asked(i)) lines |= limit::LineSet{1} << entries_[i];
+    return lines;
+  }
+  [[nodiscard]] bool refused() const noexcept {
+    bool refused = false;
+    for (std::size_t i = 0; i < charges_.size(); ++i)
+      refused = refused || (was_asked(i) && charges_[i].enforced && !outcomes_[i].allowed);
+    return refused;
+  }
+  void hand_out(std::span<limit::Outcome> all) const noexcept {
+    for (std::size_t i = 0; i < entries_.size(); ++i)
+      if (was_asked(i)) all[entries_[i]] = outcomes_[i];
+  }
+
+ private:
+  template <class T>
+  using Upto = boost::container::static_vector<T, limit::kMaxCharges>;
+  Upto<limit::Charge> charges_;
+  Upto<std::size_t> entries_;
+  Upto<limit::Outcome> outcomes_;
+  limit::LineSet unasked_ = 0;
+};
+
+// Pays the lines that units held here cover, and adds the others to `rest`.
+void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> outcomes,
+                Clock::time_point now, Rest& rest) {
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    if (charges[i].lease != 0 && units.spend(charges[i], now, outcomes[i])) continue;
+    outcomes[i] = {};
+    if (charges[i].lease != 0) units.note_trip(charges[i], now);
+    rest.add(charges[i], i);
+  }
+}
+
+// The outcome of a line that was paid here counts from its lot's own reading of Redis's clock.
+void tell_clocks(std::span<limit::Outcome> outcomes, base::TimePoint server_now) noexcept {
+  for (auto& outcome : outcomes)
+    if (outcome.in_advance)
+      outcome.ahead = clock_ahead(outcome.debited_at + base::Duration(outcome.ahead), server_now);
+}
+
+void learn(SharedGrants& units, Rest& rest) {
+  for (std::size_t i = 0; i < rest.charges().size(); ++i)
+    if (rest.charges()[i].lease != 0 && rest.was_asked(i)) units.learn(rest.charges()[i], rest.outcomes()[i]);
+}
+
+}  // namespace
+
+Store::PrefetchingStore::PrefetchingStore(net::Executor executor, std::shared_ptr<Backend> backend,
+                                          SharedGrants& units)
+    : executor_(executor), backend_(std::move(backend)), units_(units), timer_(executor) {
+  units_.enter();
+}
+
+void Store::PrefetchingStore::start() {
+  if (!ends_) sweep_later();
+}
+
+// Returns true for the last worker. It finds all units, because no other worker has a grant on its way.
+bool Store::PrefetchingStore::leave() noexcept {
+  if (!is_last_) is_last_ = units_.leave();
+  return *is_last_;
+}
+
+bool Store::PrefetchingStore::finish() {
+  ends_ = true;
+  timer_.cancel();
+  if (taking_ != 0) return false;
+  if (!leave() || !backend_->is_there()) return true;
+  if (!backend_->is_quiet()) return false;
+  const auto units = units_.give_up(Clock::now(), kAtOnce);
+  give_back(units);
+  return units.empty();
+}
+
+void Store::PrefetchingStore::stop() {
+  if (std::exchange(stopped_, true)) return;
+  ends_ = true;
+  timer_.cancel();
+  if (leave() && backend_->is_there()) give_back(units_.give_up(Clock::now()));
+}
+
+bool Store::PrefetchingStore::concerns(Charges charges) noexcept {
+  return std::any_of(charges.begin(), charges.end(), [](const auto& line) { return line.lease != 0; });
+}
+
+net::Task<net::ErrorCode> Store::PrefetchingStore::charge(Charges charges, Outcomes outcomes,
+                                                          base::TimePoint& server_now,
+                                                          limit::LineSet& unasked) {
+  const auto self = shared_from_this();  // the store may be destroyed meanwhile
+  const auto now = Clock::now();
+  Rest rest;
+  spend_here(units_, charges, outcomes, now, rest);
+  take_in_advance(charges, now);
+  server_now = backend_->server_time(charges.front().key, now);
+  unasked = 0;
+  if (rest.empty()) {
+    tell_clocks(outcomes, server_now);
+    co_return net::ErrorCode();
+  }
+  auto failed = limit::all_lines(rest.charges().size());
+  base::TimePoint clock;
+  net::ErrorCode error;
+  try {
+    error = co_await backend_->charge(rest.charges(), rest.outcomes(), clock, failed);
+  } catch (...) {  // memory has run out, and the bill is not admitted
+    put_back(charges, outcomes);
+    throw;
+  }
+  if (error) rest.set_unasked(failed);
+  unasked = rest.unasked();
+  if (!error || failed != limit::all_lines(rest.charges().size())) server_now = clock;
+  tell_clocks(outcomes, server_now);
+  learn(units_, rest);
+  if (rest.refused()) put_back(charges, outcomes);
+  rest.hand_out(outcomes);
+  co_return error;
+}
+
+// If memory runs out, units that cannot be put back stay charged.
+void Store::PrefetchingStore::put_back(Charges charges, std::span<const limit::Outcome> outcomes) noexcept {
+  for (std::size_t i = 0; i < charges.size(); ++i) try {
+      if (outcomes[i].in_advance) refund(charges[i], outcomes[i]);
+    } catch (const std::bad_alloc&) {
+    }
+}
+
+std::optional<base::TimePoint> Store::PrefetchingStore::refuses(Charges charges, Outcomes outcomes) noexcept {
+  const auto now = Clock::now();
+  Rest rest;
+  for (std::size_t i = 0; i < charges.size(); ++i)
+    if (charges[i].lease == 0 || !units_.peek(charges[i], now, outcomes[i])) rest.add(charges[i], i);
+  if (rest.empty()) return std::nullopt;
+  const auto clock = backend_->refuses(rest.charges(), rest.outcomes());
+  if (!clock) return std::nullopt;
+  for (auto& outcome : outcomes) outcome.ahead = clock_ahead(outcome.debited_at, *clock);
+  rest.hand_out(outcomes);
+  return clock;
+}
+
+bool Store::PrefetchingStore::holds_for(const limit::Charge& charge, limit::Outcome& outcome) const {
+  return charge.lease != 0 && units_.peek(charge, Clock::now(), outcome);
+}
+
+// If memory runs out, no units are taken. The caller's bill was sent and must still be awaited.
+void Store::PrefetchingStore::take_in_advance(Charges charges, Pipeline::Time now) noexcept {
+  if (ends_ || !backend_->is_there()) return;
+  for (const auto& line : charges) {
+    const auto wanted = line.lease != 0 ? units_.wanted(line, now) : 0;
+    if (wanted == 0) continue;
+    auto lease = line;
+    lease.cost = wanted;
+    try {
+      net::spawn(executor_, take(shared_from_this(), lease), [](const std::exception_ptr&) {});
+    } catch (const std::bad_alloc&) {
+      units_.failed(line, now);
+    }
+  }
+}
+
+// Shares the script call with the bill that found too few units, and follows it.
+net::Task<void> Store::PrefetchingStore::take(std::shared_ptr<PrefetchingStore> self, limit::Charge lease) {
+  ++self->taking_;
+  limit::Outcome outcome;
+  const auto sent = Clock::now();
+  Call call{{&lease, 1}, {&outcome, 1}};
+  call.in_advance = true;
+  net::ErrorCode error = StoreError::Overloaded;
+  try {
+    error = self->backend_->begin(call);
+  } catch (const std::bad_alloc&) {  // nothing was sent
+  }
+  if (!error) {
+    co_await Park{call};
+    error = call.error;
+  }
+  --self->taking_;
+  const auto received = Clock::now();
+  if (error) {
+    self->units_.failed(lease, received);
+    co_return;
+  }
+  const RoundTrip trip{sent, received, call.server_now, outcome.slots_begin};
+  self->give_back(self->units_.arrived(lease, trip, outcome));
+}
+
+// The first of the workers' stores whose timer fires finds the idle units. While Redis is away, units stay
+// here.
+void Store::PrefetchingStore::sweep_later() {
+  timer_.expires_after(units_.hold() / 2);
+  timer_.async_wait([self = shared_from_this()](net::ErrorCode ec) {
+    if (ec || self->ends_) return;
+    if (self->backend_->is_there()) self->give_back(self->units_.sweep(Clock::now(), kAtOnce));
+    self->sweep_later();
+  });
+}
+
+void Store::PrefetchingStore::give_back(std::span<const Refund> units) {
+  if (!units.empty()) backend_->refund(units);
+}
+
+}  // namespace weir::redis

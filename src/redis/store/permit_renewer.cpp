@@ -1,0 +1,78 @@
+#include "redis/store/permit_renewer.hpp"
+
+#include <new>
+#include <random>
+
+namespace weir::redis {
+
+PermitRenewer::PermitRenewer(net::Executor executor, base::Duration lease, RefundSink& refund_sink,
+                             StoreStats& stats)
+    : permits_(std::uint64_t{std::random_device{}()} << 32 | std::random_device{}(), lease),
+      refund_sink_(refund_sink),
+      stats_(stats),
+      timer_(executor) {}
+
+// A bill was charged if no enforced line was refused. If memory runs out, a permit is not renewed and expires
+// with its lease. The caller is answered in any case.
+void PermitRenewer::keep(const Call& call) {
+  if (!call.charged()) return;
+  for (std::size_t i = 0; i < call.charges.size(); ++i) {
+    if (!call.outcomes[i].allowed || !limit::holds(*call.charges[i].limiter)) continue;
+    try {
+      renew_later();
+      permits_.hold(call.charges[i], call.permit);
+    } catch (const std::bad_alloc&) {
+      stats_.refunds_lost.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+}
+
+// In this order, so that if memory runs out, no permit is held that nobody will release.
+void PermitRenewer::hold(const limit::Charge& charge) {
+  renew_later();
+  permits_.hold_unasked(charge);
+}
+
+// Destructors call this. If memory runs out, the permit expires with its lease.
+void PermitRenewer::release(const limit::Charge& charge) {
+  const auto line = permits_.release(charge);
+  if (!line) return;
+  try {
+    refund_sink_.refund({&*line, 1});
+  } catch (const std::bad_alloc&) {
+    stats_.refunds_lost.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void PermitRenewer::renew_later() {
+  if (ended_ || waiting_) return;
+  timer_.expires_after(permits_.interval());
+  timer_.async_wait([weak = weak_from_this()](net::ErrorCode ec) {
+    const auto self = weak.lock();
+    if (ec || !self) return;
+    self->waiting_ = false;
+    self->renew();
+    if (!self->permits_.empty()) self->renew_later();
+  });
+  waiting_ = true;
+}
+
+// While Redis is away, nothing is sent; all permits are renewed when it is back. If memory runs out, the next
+// renewal is still in time.
+void PermitRenewer::renew() {
+  if (!refund_sink_.is_there()) return;
+  try {
+    permits_.renew([this](std::span<const Refund> lines) { refund_sink_.refund(lines); });
+  } catch (const std::bad_alloc&) {
+    stats_.refunds_lost.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void PermitRenewer::give_up() {
+  ended_ = true;
+  timer_.cancel();
+  if (refund_sink_.is_there())
+    permits_.give_up([this](std::span<const Refund> lines) { refund_sink_.refund(lines); });
+}
+
+}  // namespace weir::redis

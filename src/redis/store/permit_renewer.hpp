@@ -1,0 +1,64 @@
+// One worker's permits of concurrency limits in Redis, and the timer that renews them. A cluster has one
+// object for all its nodes, because keys move between nodes while permits are held.
+//
+// Belongs to one worker.
+#pragma once
+
+#include "redis/connection/pipeline.hpp"
+#include "redis/store/permit_set.hpp"
+
+#include "weir/limit/charge.hpp"
+#include "weir/net/asio.hpp"
+#include "weir/redis/store.hpp"
+
+#include <memory>
+#include <span>
+
+namespace weir::redis {
+
+// Sends permits to Redis.
+class RefundSink {
+ public:
+  [[nodiscard]] virtual bool is_there() const noexcept = 0;  // false if Redis is away
+  virtual void refund(std::span<const Refund> refunds) = 0;
+
+ protected:
+  ~RefundSink() = default;
+};
+
+class PermitRenewer : public std::enable_shared_from_this<PermitRenewer> {
+ public:
+  // `refund_sink` and `stats` must outlive this object.
+  PermitRenewer(net::Executor executor, base::Duration lease, RefundSink& refund_sink, StoreStats& stats);
+
+  [[nodiscard]] std::uint64_t next_permit() noexcept { return permits_.next().serial; }
+  // Returns a number for a call of a script. Permits and calls share one sequence for the worker, over all
+  // nodes of a cluster. The numbers stay below 2^53.
+  [[nodiscard]] std::uint64_t next_number() noexcept { return next_permit(); }
+  [[nodiscard]] PermitId of(std::uint64_t permit) const noexcept { return permits_.of(permit); }
+
+  // Keeps the permits that an answered bill took.
+  void keep(const Call& call);
+  // Holds a permit for a request that was admitted while Redis was away.
+  void hold(const limit::Charge& charge);
+  void release(const limit::Charge& charge);
+
+  [[nodiscard]] bool is_outlived(const Refund& line) const noexcept { return permits_.is_outlived(line); }
+
+  // Renews all permits in Redis, if Redis is there.
+  void renew();
+  // Releases all permits, for good.
+  void give_up();
+
+ private:
+  void renew_later();
+
+  PermitSet permits_;
+  RefundSink& refund_sink_;
+  StoreStats& stats_;
+  net::Timer timer_;
+  bool waiting_ = false;  // timer_ is set
+  bool ended_ = false;
+};
+
+}  // namespace weir::redis

@@ -1,0 +1,94 @@
+#include "redis/store/permit_set.hpp"
+
+#include <algorithm>
+
+namespace weir::redis {
+
+namespace {
+
+// Lines of one call, which take Redis less than a millisecond.
+constexpr std::size_t kAtOnce = 256;
+
+}  // namespace
+
+PermitSet::PermitSet(std::uint64_t holder, base::Duration lease) noexcept
+    : holder_(holder % static_cast<std::uint64_t>(kMostMicros)), lease_(lease) {}
+
+void PermitSet::hold(const limit::Charge& charge, std::uint64_t serial) {
+  put(charge, serial, true);
+}
+
+void PermitSet::hold_unasked(const limit::Charge& charge) {
+  put(charge, ++serial_, false);
+}
+
+void PermitSet::put(const limit::Charge& charge, std::uint64_t serial, bool known) {
+  const auto [found, is_new] = entries_.try_emplace(charge.key);
+  try {
+    found->second.push_back({charge, serial, known});
+  } catch (...) {
+    if (is_new) entries_.erase(found);  // so that no key without places remains
+    throw;
+  }
+}
+
+std::optional<Refund> PermitSet::release(const limit::Charge& charge) {
+  const auto found = entries_.find(charge.key);
+  if (found == entries_.end()) return std::nullopt;
+  auto& entries = found->second;
+  const auto last = std::find_if(entries.rbegin(), entries.rend(),
+                                 [&](const Entry& entry) { return entry.charge.cost == charge.cost; });
+  if (last == entries.rend()) return std::nullopt;
+  const Entry entry = *last;
+  *last = entries.back();
+  entries.pop_back();
+  if (entries.empty()) entries_.erase(found);
+  if (!entry.known) return std::nullopt;
+  return amendment(entry, 0);
+}
+
+bool PermitSet::is_outlived(const Refund& line) const noexcept {
+  if (!renews(line)) return false;
+  const auto found = entries_.find(line.charge.key);
+  return found == entries_.end() ||
+         std::none_of(found->second.begin(), found->second.end(),
+                      [&](const Entry& entry) { return entry.serial == line.hold.serial; });
+}
+
+Refund PermitSet::amendment(const Entry& entry, limit::Cost actual) const noexcept {
+  return {entry.charge, {}, actual, of(entry.serial)};
+}
+
+template <class Take>
+void PermitSet::visit(Take take, const std::function<void(std::span<const Refund>)>& tell) {
+  std::vector<Refund> lines;
+  for (auto& [key, entries] : entries_) {
+    for (Entry& entry : entries) {
+      take(entry, lines);
+      if (lines.size() < kAtOnce) continue;
+      tell(lines);
+      lines.clear();
+    }
+  }
+  if (!lines.empty()) tell(lines);
+}
+
+void PermitSet::renew(const std::function<void(std::span<const Refund>)>& tell) {
+  visit(
+      [this](Entry& entry, std::vector<Refund>& lines) {
+        entry.known = true;
+        lines.push_back(amendment(entry, entry.charge.cost));
+      },
+      tell);
+}
+
+void PermitSet::give_up(const std::function<void(std::span<const Refund>)>& tell) {
+  visit(
+      [this](const Entry& entry, std::vector<Refund>& lines) {
+        if (entry.known) lines.push_back(amendment(entry, 0));
+      },
+      tell);
+  entries_.clear();
+}
+
+}  // namespace weir::redis

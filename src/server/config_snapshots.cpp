@@ -1,0 +1,375 @@
+#include "server/config_snapshots.hpp"
+
+#include "weir/config/settings_needs.hpp"
+#include "weir/limit/rescale.hpp"
+#include "weir/policy/saved_rule.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+namespace weir::server {
+
+namespace {
+
+// Visits all limiters of a rule, including those of its tiers and overrides.
+template <class Visit>
+bool for_each_limiter(policy::Rule& rule, Visit visit) {
+  const auto visit_some = [&](std::optional<limit::SharedLimiter>& limiter) {
+    return !limiter || visit(*limiter);
+  };
+  const auto visit_all = [&](auto& numbers) {
+    return visit(numbers.limiter) && visit_some(numbers.local_share) && visit_some(numbers.soft) &&
+           visit_some(numbers.soft_share) &&
+           (!numbers.elastic ||
+            (visit(numbers.elastic->limiter) && visit_some(numbers.elastic->local_share)));
+  };
+  bool all = visit_all(rule) && (!rule.messages || visit(rule.messages->limiter));
+  for (auto& variant : rule.overrides) all = all && visit_all(variant);
+  for (auto& variant : rule.tiers) all = all && visit_all(variant);
+  return all;
+}
+
+limit::SavedRule saved(const policy::Rule& rule) {
+  return std::move(policy::saved_rules({&rule, 1}).front());
+}
+
+const policy::Rule* find_rule(const std::vector<policy::Rule>& rules, const std::string& name) {
+  const auto found =
+      std::find_if(rules.begin(), rules.end(), [&](const auto& rule) { return rule.name == name; });
+  return found != rules.end() ? &*found : nullptr;
+}
+
+// Keeps the former order of a server's addresses, because name servers rotate them. A server that cannot be
+// looked up now keeps its former addresses.
+void keep_order(const proxy::ConfigSnapshot& current, const config::Settings& settings,
+                std::vector<std::vector<upstream::Server>>& servers) {
+  for (const auto& server_group : current.server_groups)
+    for (std::size_t j = 0; j < settings.upstreams.size(); ++j) {
+      if (server_group->settings().name != settings.upstreams[j].name) continue;
+      for (const auto& old : server_group->servers())
+        for (auto& server : servers[j])
+          if (server.name == old.name &&
+              (server.addresses.empty() ||
+               std::is_permutation(server.addresses.begin(), server.addresses.end(), old.addresses.begin(),
+                                   old.addresses.end())))
+            server = old;
+    }
+}
+
+// Returns what the log must hide: identities of clients, and keys that select a server. A session ID is as
+// good as a credential.
+policy::Redaction redaction_of(const config::Settings& settings) {
+  policy::Redaction redaction(settings.client);
+  for (const auto& rule : settings.rules) redaction.hide(rule.key);
+  for (const auto& upstream : settings.upstreams) redaction.hide(upstream.hash_key);
+  return redaction;
+}
+
+}  // namespace
+
+ConfigSnapshots::ConfigSnapshots(net::asio::io_context& control, limit::KeyTable& table,
+                                 const net::Clock& clock, log::Log& log, std::function<void()> gone)
+    : control_(control),
+      table_(table),
+      clock_(clock),
+      log_(log),
+      gone_(std::move(gone)),
+      cell_versions_(limit::kMaxRules) {}
+
+base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Settings& settings,
+                                                           std::vector<std::vector<upstream::Server>> servers,
+                                                           const policy::NamingKeys& names) {
+  std::vector<std::string> changes;
+  auto rules = settle(settings.rules, changes);
+  if (!rules) return rules.error();
+  if (current_) keep_order(*current_, settings, servers);
+  auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>();
+  // Clients stay on their servers (`balance`) across restarts. Weirs that share nothing choose the same
+  // servers too.
+  config_snapshot->config = {.server = settings.server,
+                             .client = settings.client,
+                             .routes = settings.routes,
+                             .tier_priorities = settings.tier_priorities,
+                             .rules = std::move(*rules),
+                             .elastic = config::asks_for_load(settings),
+                             .inspects = config::asks_for_bodies(settings),
+                             .settles = config::asks_for_answers(settings),
+                             .redaction = redaction_of(settings),
+                             .names = names,
+                             .balance = settings.state.key_secret.empty() ? base::SipKey{} : names.shared,
+                             .upstreams = settings.upstreams,
+                             .route_labels = {},
+                             .upstream_labels = {}};
+  for (const auto& route : settings.routes) {
+    const auto label = routes_.take(route.name);
+    if (!label)
+      return base::Error{"too many routes, with those that requests have not left yet; try again later"};
+    config_snapshot->config.route_labels.push_back(*label);
+  }
+  for (std::size_t i = 0; i < settings.upstreams.size(); ++i) {
+    const auto label = upstreams_.take(settings.upstreams[i].name);
+    if (!label)
+      return base::Error{"too many upstreams, with those that requests have not left yet; try again later"};
+    config_snapshot->config.upstream_labels.push_back(*label);
+    try {
+      config_snapshot->server_groups.push_back(
+          server_group_of(settings.upstreams[i], std::move(servers[i]), changes));
+    } catch (const std::exception& error) {  // from TLS settings
+      return base::Error{error.what()};
+    }
+  }
+  return Draft{std::move(config_snapshot), std::move(changes)};
+}
+
+// Returns the rules with the limiters and numbers that they keep, or with new ones.
+base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<policy::Rule> rules,
+                                                                std::vector<std::string>& changes) {
+  std::vector<bool> taken(limit::kMaxRules);
+  for (std::size_t i = 0; i < taken.size(); ++i) taken[i] = cell_versions_[i].rule.has_value();
+  for (auto& rule : rules) {
+    if (!for_each_limiter(rule, [&](limit::SharedLimiter& limiter) { return limiters_.settle(limiter); }))
+      return base::Error{"too many different limits since weir began; weir upgrade begins anew"};
+    const auto label = rules_.take(rule.name);
+    const auto cells = place_cells(rule, taken);
+    if (!label || !cells)
+      return base::Error{
+          "too many rules, with earlier ones whose keys are remembered still; try again later, or "
+          "restart weir"};
+    rule.index = static_cast<limit::RuleIndex>(*label);
+    rule.cells = *cells;
+    tell_change(rule, changes);
+  }
+  if (current_)
+    for (const auto& rule : current_->config.rules)
+      if (find_rule(rules, rule.name) == nullptr) changes.push_back("rule \"" + rule.name + "\" removed");
+  return rules;
+}
+
+// Returns the number under which the rule's keys count. A rule that starts afresh gets a new number. Refunds
+// and releases for the old number then cannot reach the new state.
+std::optional<limit::RuleIndex> ConfigSnapshots::place_cells(const policy::Rule& rule,
+                                                             std::vector<bool>& taken) {
+  const auto wanted = saved(rule);
+  for (std::size_t i = 0; i < cell_versions_.size(); ++i) {
+    const auto index = static_cast<limit::RuleIndex>(i);
+    if (cell_versions_[i].rule && cell_versions_[i].rule->counts_as(wanted) && table_.is_current(index))
+      return index;
+  }
+  const auto free = std::find(taken.begin(), taken.end(), false);
+  if (free == taken.end()) return std::nullopt;
+  *free = true;
+  return static_cast<limit::RuleIndex>(free - taken.begin());
+}
+
+void ConfigSnapshots::tell_change(const policy::Rule& rule, std::vector<std::string>& changes) const {
+  if (!current_) return;
+  const auto name = "rule \"" + rule.name + "\"";
+  const auto* before = find_rule(current_->config.rules, rule.name);
+  if (before == nullptr) return changes.push_back(name + " added");
+  if (before->key != rule.key)
+    changes.push_back(name + " counts by other keys: clients that are named otherwise begin anew");
+  if (before->store != rule.store)
+    changes.push_back(name + " keeps its state elsewhere: clients begin anew there");
+  if (saved(*before).reads(saved(rule))) return;
+  if (!limit::rescales(before->limiter, rule.limiter))
+    changes.push_back(name + " has another algorithm: its clients begin anew");
+  else if (rule.store == policy::Store::Redis)
+    changes.push_back(name + " has other limits: what Redis knows of its clients stays as it is");
+  else
+    changes.push_back(name + " has other limits: its clients keep the share that they have used");
+}
+
+std::shared_ptr<upstream::ServerGroup> ConfigSnapshots::server_group_of(
+    const upstream::UpstreamSettings& settings, std::vector<upstream::Server> servers,
+    std::vector<std::string>& changes) {
+  const upstream::ServerGroup* older = nullptr;
+  if (current_)
+    for (const auto& server_group : current_->server_groups) {
+      if (server_group->settings().name != settings.name) continue;
+      if (server_group->settings() == settings && server_group->servers() == servers) return server_group;
+      older = server_group.get();
+    }
+  if (current_)
+    changes.push_back("upstream \"" + settings.name + (older != nullptr ? "\" changed" : "\" added"));
+  return make_server_group(settings, std::move(servers), older);
+}
+
+std::shared_ptr<upstream::ServerGroup> ConfigSnapshots::make_server_group(
+    const upstream::UpstreamSettings& settings, std::vector<upstream::Server> servers,
+    const upstream::ServerGroup* older) const {
+  return std::make_shared<upstream::ServerGroup>(
+      settings, std::move(servers), [&log = log_](const std::string& change) { log.warning(change); }, older);
+}
+
+// Makes new server groups. They have new pools, so no connection remains that an old authority vouched for.
+base::Result<ConfigSnapshots::Draft> ConfigSnapshots::with_tls_read_again(
+    const std::vector<std::string>& upstreams) const {
+  auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>(*current_);
+  for (auto& server_group : config_snapshot->server_groups) {
+    if (std::find(upstreams.begin(), upstreams.end(), server_group->settings().name) == upstreams.end())
+      continue;
+    try {
+      server_group = make_server_group(server_group->settings(), server_group->servers(), server_group.get());
+    } catch (const std::exception& error) {
+      return base::Error{error.what()};
+    }
+  }
+  return Draft{std::move(config_snapshot), {}};
+}
+
+ConfigSnapshots::Draft ConfigSnapshots::renamed(const policy::NamingKeys& names) const {
+  auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>(*current_);
+  config_snapshot->config.names = names;
+  config_snapshot->config.names_agreed = true;
+  return {std::move(config_snapshot), {}};
+}
+
+// The main thread frees a snapshot, whichever worker is the last to release it.
+std::shared_ptr<const proxy::ConfigSnapshot> ConfigSnapshots::put_in_force(const Draft& draft) {
+  const auto& config = draft.config_snapshot->config;
+  for (const auto& rule : config.rules) {
+    cell_versions_[rule.cells] = {saved(rule), false};
+    table_.define_rule(rule.cells, *cell_versions_[rule.cells].rule, clock_.now());
+  }
+  Use use{.config_snapshot = draft.config_snapshot.get(),
+          .routes = config.route_labels,
+          .upstreams = config.upstream_labels,
+          .rules = {},
+          .cells = {}};
+  for (const auto& rule : config.rules) {
+    use.rules.push_back(rule.index);
+    use.cells.push_back(rule.cells);
+  }
+  live_.push_back(std::move(use));
+  current_ = std::shared_ptr<const proxy::ConfigSnapshot>(
+      draft.config_snapshot.get(), [this, &control = control_, owner = draft.config_snapshot](
+                                       const proxy::ConfigSnapshot* config_snapshot) mutable {
+        net::asio::post(control, [this, config_snapshot, last = std::move(owner)]() mutable {
+          last.reset();
+          end(config_snapshot);
+        });
+      });
+  return current_;
+}
+
+void ConfigSnapshots::end(const proxy::ConfigSnapshot* config_snapshot) {
+  live_.remove_if([&](const Use& use) { return use.config_snapshot == config_snapshot; });
+  gone_();
+}
+
+observe::Counters::Shape ConfigSnapshots::shape() const noexcept {
+  return {.routes = routes_.names().size(),
+          .rules = rules_.names().size(),
+          .upstreams = upstreams_.names().size()};
+}
+
+std::vector<std::string> ConfigSnapshots::route_names() const {
+  std::vector<std::string> names(routes_.names().size());
+  for (std::size_t i = 0; i < current_->config.routes.size(); ++i)
+    names[current_->config.route_labels[i]] = current_->config.routes[i].name;
+  return names;
+}
+
+std::vector<std::string> ConfigSnapshots::upstream_names() const {
+  std::vector<std::string> names(upstreams_.names().size());
+  for (std::size_t i = 0; i < current_->config.upstreams.size(); ++i)
+    names[current_->config.upstream_labels[i]] = current_->config.upstreams[i].name;
+  return names;
+}
+
+// Omits the variants of a rule that has started afresh: it is unknown which keys belong to them.
+std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
+  std::vector<limit::SavedRule> rules;
+  for (std::size_t i = 0; i < cell_versions_.size(); ++i) {
+    const auto& reading = cell_versions_[i];
+    auto& rule = rules.emplace_back(reading.rule && !reading.forgotten ? *reading.rule : limit::SavedRule{});
+    if (!table_.is_current(static_cast<limit::RuleIndex>(i)))
+      for (auto& variant : rule.variants) variant = {variant.name, 0, variant.limiter_id, nullptr};
+  }
+  return rules;
+}
+
+// Takes the first limiter that counts concurrent requests, because permits of all such limiters are alike.
+std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, const limit::Key& key) const {
+  const auto& rules = current_->config.rules;
+  const auto found =
+      std::find_if(rules.begin(), rules.end(), [&](const auto& one) { return one.name == rule; });
+  if (found == rules.end() || !cell_versions_[found->cells].rule) return std::nullopt;
+  for (const auto& variant : cell_versions_[found->cells].rule->variants)
+    if (variant.limiter != nullptr && limit::holds(*variant.limiter))
+      return limit::Charge{
+          .key = key, .limiter = variant.limiter, .rule = found->cells, .limiter_id = variant.limiter_id};
+  return std::nullopt;
+}
+
+// Keys of the former rule move to the present one when a request meets them, as after a reload.
+std::optional<limit::RuleIndex> ConfigSnapshots::adopt(const limit::FormerRule& former) {
+  const auto free = std::find_if(cell_versions_.begin(), cell_versions_.end(),
+                                 [](const CellVersion& reading) { return !reading.rule.has_value(); });
+  if (free == cell_versions_.end()) return std::nullopt;
+  const auto index = static_cast<limit::RuleIndex>(free - cell_versions_.begin());
+  if (!table_.define_former_rule(index, former.rule)) return std::nullopt;
+  former_.push_back(former);
+  *free = {former.rule, false};
+  return index;
+}
+
+void ConfigSnapshots::tidy(const std::vector<observe::Counters*>& counters,
+                           const std::vector<limit::RuleIndex>& elsewhere) {
+  free_unused(counters);
+  tidy_cells(elsewhere);
+}
+
+void ConfigSnapshots::free_unused(const std::vector<observe::Counters*>& counters) {
+  const auto free = [&](Labels& labels, auto used, auto clear) {
+    std::vector<bool> taken(labels.names().size());
+    for (const auto& use : live_)
+      for (const auto label : used(use)) taken[label] = true;
+    for (std::size_t label = 0; label < taken.size(); ++label) {
+      if (taken[label] || labels.names()[label].empty()) continue;
+      labels.free(label);
+      for (auto* each : counters) clear(*each, label);
+    }
+  };
+  free(
+      routes_, [](const Use& use) -> auto& { return use.routes; },
+      [](observe::Counters& each, std::size_t label) { each.clear_route(label); });
+  free(
+      upstreams_, [](const Use& use) -> auto& { return use.upstreams; },
+      [](observe::Counters& each, std::size_t label) { each.clear_upstream(label); });
+  free(
+      rules_, [](const Use& use) -> auto& { return use.rules; },
+      [](observe::Counters& each, std::size_t label) {
+        each.clear_rule(static_cast<limit::RuleIndex>(label));
+      });
+}
+
+// Forgets the keys of rules that no longer exist. Keys under old numbers move. A number without keys becomes
+// free.
+void ConfigSnapshots::tidy_cells(const std::vector<limit::RuleIndex>& elsewhere) {
+  std::vector<bool> used(limit::kMaxRules);
+  for (const auto cells : elsewhere) used[cells] = true;
+  for (const auto& use : live_)
+    for (const auto cells : use.cells) used[cells] = true;
+  for (std::size_t i = 0; i < cell_versions_.size(); ++i) {
+    auto& reading = cell_versions_[i];
+    if (!reading.rule || used[i] || find_rule(current_->config.rules, reading.rule->name) != nullptr)
+      continue;
+    reading.forgotten = true;
+    table_.forget(static_cast<limit::RuleIndex>(i));
+  }
+  table_.migrate_cells(clock_.now());
+  const auto keys = table_.stats().keys_by_rule;
+  for (std::size_t i = 0; i < cell_versions_.size(); ++i) {
+    if (!cell_versions_[i].rule || used[i] || keys[i] != 0) continue;
+    cell_versions_[i] = {};
+    table_.retire(static_cast<limit::RuleIndex>(i));
+  }
+}
+
+}  // namespace weir::server

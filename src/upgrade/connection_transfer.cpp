@@ -1,0 +1,137 @@
+#include "weir/upgrade/connection_transfer.hpp"
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include <sys/socket.h>
+
+namespace weir::upgrade {
+
+namespace {
+
+constexpr std::string_view kWord = "connection";
+constexpr std::string_view kHeld = "held";
+constexpr std::string_view kRelayed = "relayed";
+constexpr std::string_view kRelayedPlain = "relayed plain";
+// The number of lines before the unread bytes, which may contain line breaks: see lines_of().
+constexpr std::size_t kLines = 4;
+
+constexpr std::size_t kMost = 60 << 10;  // bytes; leaves room for the rest of the message
+
+std::string text_of(const http::ConnectionEnds& ends) {
+  return ends.source.to_string() + ' ' + std::to_string(ends.source_port) + ' ' +
+         ends.destination.to_string() + ' ' + std::to_string(ends.destination_port);
+}
+
+std::optional<std::uint16_t> port_of(std::string_view text) {
+  std::uint16_t port = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size()) return std::nullopt;
+  return port;
+}
+
+std::optional<http::ConnectionEnds> ends_of(std::string_view text) {
+  std::array<std::string_view, 4> words;
+  for (auto& word : words) {
+    const auto end = text.find(' ');
+    word = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  const auto source = base::IpAddress::parse(words[0]), destination = base::IpAddress::parse(words[2]);
+  const auto source_port = port_of(words[1]), destination_port = port_of(words[3]);
+  if (!source || !destination || !source_port || !destination_port) return std::nullopt;
+  return http::ConnectionEnds{*source, *destination, *source_port, *destination_port};
+}
+
+// Returns the lines of a connection: the listener, the kind of relay, the two ends, the certificate's
+// subject, and the bytes that were read. The kind is "relayed", "relayed plain" or empty; the ends may be
+// empty.
+std::vector<std::string> lines_of(std::string_view listener, const proxy::ConnectionInfo& connection_info,
+                                  std::string_view unread) {
+  const auto how = !connection_info.relayed ? std::string_view()
+                   : connection_info.secure ? kRelayed
+                                            : kRelayedPlain;
+  return {std::string(listener), std::string(how), connection_info.ends ? text_of(*connection_info.ends) : "",
+          connection_info.certificate_subject, std::string(unread)};
+}
+
+// Puts the unread bytes together again, because they were divided at line breaks.
+ReceivedConnection connection_of(UpgradeMessage& message) {
+  auto& lines = message.lines;
+  ReceivedConnection arrived{.socket = std::move(message.descriptors.front()),
+                             .listener = std::move(lines[0]),
+                             .connection_info = {.ends = ends_of(lines[2]),
+                                                 .certificate_subject = std::move(lines[3]),
+                                                 .relayed = lines[1] == kRelayed || lines[1] == kRelayedPlain,
+                                                 .secure = lines[1] == kRelayed},
+                             .unread = std::move(lines[kLines])};
+  for (std::size_t i = kLines + 1; i < lines.size(); ++i) (arrived.unread += '\n') += lines[i];
+  return arrived;
+}
+
+}  // namespace
+
+proxy::HandoffResult HandoffSender::take(int fd, std::string_view listener,
+                                         const proxy::ConnectionInfo& connection_info,
+                                         std::string_view unread) noexcept {
+  using proxy::HandoffResult;
+  if (connection_info.certificate_subject.size() + unread.size() > kMost) return HandoffResult::NotThis;
+  try {
+    const bool sent = send_message(channel_.get(), kWord, lines_of(listener, connection_info, unread), {fd});
+    return sent ? HandoffResult::Yes : HandoffResult::Gone;
+  } catch (...) {  // no memory
+    return HandoffResult::NotThis;
+  }
+}
+
+void HandoffSender::report_permits(const std::vector<std::string>& lines) noexcept {
+  (void)send_message(channel_.get(), kHeld, lines);
+}
+
+HandoffReceiver::HandoffReceiver(net::Executor control, net::OwnedDescriptor channel, Callbacks callbacks)
+    : channel_(control, channel.release()), callbacks_(std::move(callbacks)) {
+  await_next();
+}
+
+void HandoffReceiver::await_next() {
+  channel_.async_wait(net::asio::posix::descriptor_base::wait_read, [this](const net::ErrorCode& error) {
+    if (error) return;
+    if (read_all()) return await_next();
+    close();
+    callbacks_.ended();
+  });
+}
+
+// Returns false if no more connections will arrive.
+bool HandoffReceiver::read_all() {
+  UpgradeMessage message;
+  for (;;) {
+    const auto arrival = receive_message(channel_.native_handle(), false, message);
+    if (arrival != Arrival::Message) return arrival == Arrival::Nothing && channel_.is_open();
+    if (message.word == kWord) {
+      if (message.cut || message.lines.size() <= kLines || message.descriptors.size() != 1)
+        callbacks_.lost();
+      else
+        callbacks_.take(connection_of(message));
+    } else if (message.word == kHeld) {
+      callbacks_.change_foreign_permits(message.lines);
+    }
+  }
+}
+
+// After a shutdown for reading, the data in the socket can still be read, and no more can arrive.
+void HandoffReceiver::end() {
+  if (!channel_.is_open()) return;
+  ::shutdown(channel_.native_handle(), SHUT_RD);
+  (void)read_all();
+  close();
+}
+
+void HandoffReceiver::close() noexcept {
+  net::ErrorCode ignored;
+  channel_.close(ignored);
+}
+
+}  // namespace weir::upgrade

@@ -1,0 +1,272 @@
+#include "weir/upstream/server_group.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstdio>
+#include <random>
+#include <stdexcept>
+#include <utility>
+
+namespace weir::upstream {
+
+namespace {
+
+// The wait if `max_in_flight` is reached. Nobody knows when a request in flight ends, so it is the same hint
+// as for concurrency limits.
+constexpr base::Duration kPerhaps{1'000'000};
+
+std::uint64_t seed() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32U | device()) | 1U;
+}
+
+// xorshift64*, which is good enough to spread instants.
+std::uint64_t next(std::uint64_t& random) noexcept {
+  random ^= random >> 12U;
+  random ^= random << 25U;
+  random ^= random >> 27U;
+  return random * 0x2545F4914F6CDD1DULL;
+}
+
+std::string seconds(base::Duration time) {
+  std::array<char, 32> text;
+  const auto size =
+      std::snprintf(text.data(), text.size(), "%.1f s", static_cast<double>(time.count()) / 1e6);
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
+net::TlsContext make_tls(const UpstreamSettings& settings) {
+  const auto speaks = [](const ServerSettings& server) { return server.tls; };
+  if (std::none_of(settings.servers.begin(), settings.servers.end(), speaks)) return {};
+  auto made = net::make_tls_client_context(settings.tls);
+  if (!made) throw std::runtime_error("upstream \"" + settings.name + "\": " + made.error().message);
+  return std::move(*made);
+}
+
+}  // namespace
+
+base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settings) {
+  std::vector<Server> servers;
+  for (const auto& server : settings.servers) {
+    auto found = net::resolve(server.address);
+    if (!found) return base::Error{"upstream \"" + settings.name + "\": " + found.error().message};
+    servers.push_back({server.address.to_string(), std::move(*found)});
+  }
+  return servers;
+}
+
+ServerGroup::ServerGroup(UpstreamSettings settings, std::vector<Server> servers, Report report,
+                         const ServerGroup* older)
+    : settings_(std::move(settings)),
+      report_(std::move(report)),
+      tls_(make_tls(settings_)),
+      queue_(older != nullptr ? older->queue_ : std::make_shared<ServerQueue>()) {
+  assert(servers.size() == settings_.servers.size());
+  // A server that is down waits for a good probe. If probes are added or removed, its state is not carried
+  // over.
+  if (older != nullptr && older->settings_.health.has_value() != settings_.health.has_value())
+    older = nullptr;
+  std::uint64_t taken =
+      0;  // bits of the older members already matched, because two servers may have the same name
+  for (std::size_t at = 0; at < servers.size(); ++at) {
+    const Member* before = nullptr;
+    for (std::size_t i = 0; older != nullptr && before == nullptr && i < older->size(); ++i) {
+      if ((taken >> i & 1U) != 0 || older->member(i).server() != servers[at]) continue;
+      before = &older->member(i);
+      taken |= std::uint64_t{1} << i;
+    }
+    members_.emplace_back(*this, std::move(servers[at]), settings_.servers[at], before);
+  }
+}
+
+// Places are shared with the older member only if both count them. Otherwise a request could leave that never
+// entered.
+ServerGroup::Member::Member(const ServerGroup& server_group, Server server, const ServerSettings& settings,
+                            const Member* older)
+    : server_group_(server_group),
+      name_(std::move(server.name)),
+      settings_(settings),
+      known_(older != nullptr && older->settings_.limit == settings.limit &&
+                     (older->settings_.max_in_flight == 0) == (settings.max_in_flight == 0)
+                 ? older->known_
+                 : std::make_shared<Known>(std::move(server.addresses))) {}
+
+// The failed look-up is already logged.
+ServerGroup::Member::Known::Known(Addresses at_first)
+    : random(seed()), addresses(std::make_shared<const Addresses>(std::move(at_first))) {
+  if (!addresses->empty()) return;
+  server_health.absent();
+  out_until.store(server_health.out_until().time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+std::string ServerGroup::Member::host() const {
+  return settings_.address.is_unix() ? "localhost" : settings_.address.to_string();
+}
+
+ServerGroup::Member::Location ServerGroup::Member::location() const {
+  const std::scoped_lock lock(known_->mutex);
+  return {known_->addresses, known_->first, known_->moves.load(std::memory_order_relaxed)};
+}
+
+void ServerGroup::Member::begin_with(std::size_t first, const Location& then) noexcept {
+  if (first == then.first) return;
+  const std::scoped_lock lock(known_->mutex);
+  if (known_->addresses == then.addresses) known_->first = first;
+}
+
+void ServerGroup::Member::move_to(Addresses addresses, base::TimePoint now) {
+  auto next = std::make_shared<const Addresses>(std::move(addresses));
+  const std::scoped_lock lock(known_->mutex);
+  const auto& before = *known_->addresses;
+  const bool anew =
+      std::find_first_of(before.begin(), before.end(), next->begin(), next->end()) == before.end();
+  const auto first =
+      before.empty() ? next->end() : std::find(next->begin(), next->end(), before[known_->first]);
+  known_->first = first != next->end() ? static_cast<std::size_t>(first - next->begin()) : 0;
+  known_->addresses = std::move(next);
+  known_->moves.fetch_add(1, std::memory_order_relaxed);
+  publish(known_->server_health.moved(anew, now), now, {});
+}
+
+bool ServerGroup::Member::begin_trial(base::TimePoint now, bool owed) noexcept {
+  const std::scoped_lock lock(known_->mutex);
+  const bool mine = known_->server_health.begin_trial(server_group_.settings_.ejection, now, owed);
+  publish(ServerHealth::Change::None, now, {});
+  return mine;
+}
+
+std::uint32_t ServerGroup::Member::weight(base::TimePoint now) const noexcept {
+  const base::TimePoint back_since{base::Duration{known_->back_since.load(std::memory_order_relaxed)}};
+  return weight_at(settings_.weight, server_group_.settings_.ejection.slow_start, back_since, now);
+}
+
+std::optional<net::TlsTarget> ServerGroup::Member::tls(SSL_SESSION* session) const noexcept {
+  if (!settings_.tls) return std::nullopt;
+  return net::TlsTarget{.context = server_group_.tls_.get(), .name = settings_.tls_name, .session = session};
+}
+
+void ServerGroup::Member::unreachable(base::TimePoint now, std::string_view fault) noexcept {
+  const std::scoped_lock lock(known_->mutex);
+  publish(known_->server_health.unreachable(server_group_.settings_.ejection, now, next(known_->random)), now,
+          fault.empty() ? "it cannot be reached" : fault);
+}
+
+void ServerGroup::Member::failed(base::TimePoint sent, base::TimePoint now) noexcept {
+  const std::scoped_lock lock(known_->mutex);
+  publish(known_->server_health.failed(server_group_.settings_.ejection, sent, now, next(known_->random)),
+          now, "its answers fail");
+}
+
+void ServerGroup::Member::note_answer(base::TimePoint sent, base::TimePoint now) noexcept {
+  const std::scoped_lock lock(known_->mutex);
+  publish(known_->server_health.answered(sent, now), now, {});
+}
+
+void ServerGroup::Member::probed(bool good, std::string_view fault, base::TimePoint now) noexcept {
+  const std::scoped_lock lock(known_->mutex);
+  publish(known_->server_health.probed(*server_group_.settings_.health, good, now), now, fault);
+}
+
+std::optional<base::Duration> ServerGroup::Member::enter(base::TimePoint now) noexcept {
+  if (settings_.max_in_flight != 0) {
+    // The count never exceeds the bound, even briefly, because another request would then find no place.
+    auto others = known_->in_flight.load();
+    do {
+      if (others >= settings_.max_in_flight) return kPerhaps;
+    } while (!known_->in_flight.compare_exchange_weak(others, others + 1));
+  }
+  if (!settings_.limit) return std::nullopt;
+  const auto wait = spend(now);
+  if (wait) leave();
+  return wait;
+}
+
+std::optional<base::Duration> ServerGroup::Member::spend(base::TimePoint now) noexcept {
+  const std::scoped_lock lock(known_->mutex);
+  const auto step = settings_.limit->step(known_->spent, now, 1);
+  if (!step.outcome.allowed) return step.outcome.retry_after;
+  known_->spent = step.next;
+  return std::nullopt;
+}
+
+bool ServerGroup::Member::would_enter(base::TimePoint now) const noexcept {
+  if (!has_room()) return false;
+  if (!settings_.limit) return true;
+  const std::scoped_lock lock(known_->mutex);
+  return settings_.limit->step(known_->spent, now, 1).outcome.allowed;
+}
+
+void ServerGroup::Member::give_back_unit(base::TimePoint now) noexcept {
+  if (!settings_.limit) return;
+  const std::scoped_lock lock(known_->mutex);
+  known_->spent = limit::refund(*settings_.limit, known_->spent, now, 1);
+}
+
+std::vector<Server> ServerGroup::servers() const {
+  std::vector<Server> servers;
+  for (const auto& member : members_) servers.push_back(member.server());
+  return servers;
+}
+
+void ServerGroup::pause_until(base::TimePoint at) noexcept {
+  const auto until = at.time_since_epoch().count();
+  auto now = paused_until_.load(std::memory_order_relaxed);
+  while (now < until && !paused_until_.compare_exchange_weak(now, until, std::memory_order_relaxed)) {
+  }
+}
+
+std::uint64_t ServerGroup::Member::ejections() const {
+  const std::scoped_lock lock(known_->mutex);
+  return known_->server_health.ejections();
+}
+
+// REQUIRES known_->mutex, which also keeps the lines in order.
+void ServerGroup::Member::publish(ServerHealth::Change change, base::TimePoint now,
+                                  std::string_view why) noexcept {
+  known_->out_until.store(known_->server_health.out_until().time_since_epoch().count(),
+                          std::memory_order_relaxed);
+  known_->open_to_all_from.store(
+      known_->server_health.open_to_all_from(server_group_.settings_.ejection).time_since_epoch().count(),
+      std::memory_order_relaxed);
+  known_->back_since.store(known_->server_health.back_since().time_since_epoch().count(),
+                           std::memory_order_relaxed);
+  known_->suspect.store(known_->server_health.suspect(), std::memory_order_relaxed);
+  if (change == ServerHealth::Change::None) return;
+  if (serves()) server_group_.queue_->freed();
+  if (!server_group_.report_ || !is_logged(change, now)) return;
+  try {
+    server_group_.report_(line_of(change, now, why));
+  } catch (...) {  // NOLINT(bugprone-empty-catch): out of memory; losing the line is acceptable
+  }
+}
+
+// REQUIRES known_->mutex.
+bool ServerGroup::Member::is_logged(ServerHealth::Change change, base::TimePoint now) noexcept {
+  using Change = ServerHealth::Change;
+  auto& outages = known_->outages;
+  if (change == Change::Back) return outages.ends();
+  if (change == Change::OutAgain || change == Change::StillDown)
+    return outages.goes_on(now, change == Change::OutAgain);
+  return outages.begins(now);
+}
+
+// REQUIRES known_->mutex, and that the change is logged.
+std::string ServerGroup::Member::line_of(ServerHealth::Change change, base::TimePoint now,
+                                         std::string_view why) {
+  using Change = ServerHealth::Change;
+  auto line = "upstream \"" + server_group_.settings_.name + "\": server " + name_;
+  if (change == Change::Back) return line + " is back";
+  const auto left = seconds(known_->server_health.out_until() - now);
+  line += change == Change::Out        ? " is out for " + left
+          : change == Change::OutAgain ? " is still out, for another " + left
+          : change == Change::Down     ? " is down"
+                                       : " is still down";
+  line.append(": ").append(why);
+  const auto left_out = known_->outages.left_out();
+  if (left_out != 0)
+    line += "; " + std::to_string(left_out) + (left_out == 1 ? " ejection" : " ejections") +
+            " before it went unlogged";
+  return line;
+}
+
+}  // namespace weir::upstream

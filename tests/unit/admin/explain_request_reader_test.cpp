@@ -1,0 +1,42 @@
+// Reads the JSON of /api/explain. explain_test has the page's responses to faulty JSON.
+#include "admin/pages/explain_request_reader.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::admin {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Optional;
+
+TEST(ExplainRequestReader, GivesMissingMembersTheirDefaults) {
+  policy::ExplainRequest explain_request;
+  ASSERT_EQ(read_explain_request("{}", explain_request), std::nullopt);
+  EXPECT_EQ(explain_request.method, "GET");
+  EXPECT_EQ(explain_request.target, "/");
+  EXPECT_EQ(explain_request.host, std::nullopt) << "whichever leads to a route";
+  EXPECT_EQ(explain_request.peer, base::IpAddress::parse("127.0.0.1"));
+}
+
+TEST(ExplainRequestReader, DistinguishesNoHostFromAnEmptyOne) {
+  policy::ExplainRequest explain_request;
+  ASSERT_EQ(read_explain_request(R"({"host":""})", explain_request), std::nullopt);
+  EXPECT_EQ(explain_request.host, "");
+}
+
+TEST(ExplainRequestReader, RejectsAListOfOtherValuesThanTexts) {
+  policy::ExplainRequest explain_request;
+  EXPECT_THAT(read_explain_request(R"({"headers":{"Cookie":["a=1",2]}})", explain_request),
+              Optional(HasSubstr("\"Cookie\" is not a string")));
+}
+
+TEST(ExplainRequestReader, RejectsTextBehindTheObjectAndEndlessNesting) {
+  policy::ExplainRequest explain_request;
+  EXPECT_THAT(read_explain_request("{} x", explain_request), Optional(HasSubstr("is not a JSON object")));
+  const std::string deep = R"({"headers":)" + std::string(10'000, '[');
+  EXPECT_THAT(read_explain_request(deep, explain_request), Optional(HasSubstr("is not a JSON object")));
+}
+
+}  // namespace
+}  // namespace weir::admin

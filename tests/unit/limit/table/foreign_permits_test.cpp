@@ -1,0 +1,155 @@
+// One table reports its permits and another one counts them, as two processes do during an upgrade.
+#include "weir/limit/foreign_permits.hpp"
+
+#include "unit/limit/table/key_tables.hpp"
+
+#include "weir/limit/permit.hpp"
+
+#include <list>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::limit {
+namespace {
+
+const Limiter kThree = Concurrency::make(3).value();
+const Limiter kAdaptive = AdaptiveConcurrency::make(2, 8).value();
+constexpr RuleIndex kFixedRule = 0, kAdaptiveRule = 1, kBucketRule = 2;
+
+class HeldElsewhereTest : public KeyTableTest {
+ protected:
+  const std::vector<SavedRule> rules_{
+      {.name = "fixed", .variants = {}, .limiters = {&one_, &kThree}},
+      {.name = "adaptive", .variants = {}, .limiters = {&kAdaptive}},
+      {.name = "bucket", .variants = {}, .limiters = {&three_}},
+  };
+  Charge fixed(std::uint64_t client, Cost cost = 1) const { return line(client, kThree, kFixedRule, cost); }
+
+  // Counts every reported change of `here_` in `there_`.
+  void follow() {
+    here_.watch_permits(rules_, [this](const PermitDelta& held) {
+      const Limiter& limiter = held.rule == kAdaptiveRule ? kAdaptive : kThree;
+      elsewhere_.change({.key = held.key, .limiter = &limiter, .rule = held.rule}, held.units, kStart);
+    });
+  }
+
+  KeyTable here_{1000}, there_{1000};
+  ForeignPermits elsewhere_{there_};
+};
+
+TEST_F(HeldElsewhereTest, BothProcessesTogetherStayWithinTheLimit) {
+  ASSERT_TRUE(charge(here_, {fixed(1, 2)}, kStart));
+  follow();
+  EXPECT_EQ(elsewhere_.units(), 2u);
+  EXPECT_TRUE(charge(there_, {fixed(1)}, kStart));
+  EXPECT_FALSE(charge(there_, {fixed(1)}, kStart));
+  EXPECT_TRUE(charge(there_, {fixed(2, 3)}, kStart)) << "another key";
+
+  here_.release(fixed(1, 2), kStart, {});
+  EXPECT_EQ(elsewhere_.units(), 0u);
+  EXPECT_TRUE(charge(there_, {fixed(1, 2)}, kStart));
+  EXPECT_FALSE(charge(there_, {fixed(1)}, kStart));
+}
+
+TEST_F(HeldElsewhereTest, ReportsPermitsChargedAfterTheWatchBegan) {
+  follow();
+  ASSERT_TRUE(charge(there_, {fixed(1, 2)}, kStart));
+  ASSERT_TRUE(charge(here_, {fixed(1, 3)}, kStart)) << "which does not know of them";
+  EXPECT_EQ(elsewhere_.units(), 3u) << "beyond the limit";
+  here_.release(fixed(1, 3), kStart, {});
+  EXPECT_TRUE(charge(there_, {fixed(1)}, kStart));
+}
+
+TEST_F(HeldElsewhereTest, ReleasesAllPermitsOfAnEndedProcess) {
+  ASSERT_TRUE(charge(here_, {fixed(1, 3), line(2, kAdaptive, kAdaptiveRule, 2)}, kStart));
+  follow();
+  EXPECT_EQ(elsewhere_.units(), 5u);
+  EXPECT_EQ(there_.stats().keys, 2u);
+  elsewhere_.give_back_all(kStart);
+  EXPECT_EQ(elsewhere_.units(), 0u);
+  EXPECT_TRUE(charge(there_, {fixed(1, 3)}, kStart));
+  EXPECT_TRUE(charge(there_, {line(2, kAdaptive, kAdaptiveRule, 4)}, kStart));
+}
+
+TEST_F(HeldElsewhereTest, ReportsOnlyPermits) {
+  ASSERT_TRUE(charge(here_, {line(1, three_, kBucketRule), line(2, one_, kFixedRule)}, kStart));
+  std::vector<PermitDelta> told;
+  here_.watch_permits(rules_, [&](const PermitDelta& held) { told.push_back(held); });
+  ASSERT_TRUE(charge(here_, {line(1, three_, kBucketRule), fixed(3)}, kStart));
+  ASSERT_FALSE(charge(here_, {fixed(3, 3)}, kStart));
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].key, fixed(3).key);
+  EXPECT_EQ(std::pair(told[0].rule, told[0].units), std::pair(kFixedRule, std::int64_t{1}));
+  here_.unwatch_permits();
+  here_.release(fixed(3), kStart, {});
+  EXPECT_EQ(told.size(), 1u);
+}
+
+TEST_F(HeldElsewhereTest, ReleasesNoMoreThanWasReported) {
+  ASSERT_TRUE(charge(there_, {fixed(1, 2)}, kStart));
+  elsewhere_.change(fixed(1), 1, kStart);
+  elsewhere_.change(fixed(1), -3, kStart);
+  EXPECT_EQ(elsewhere_.units(), 0u);
+  EXPECT_TRUE(charge(there_, {fixed(1)}, kStart));
+  EXPECT_FALSE(charge(there_, {fixed(1)}, kStart)) << "the two are there still";
+}
+
+TEST_F(HeldElsewhereTest, CountsInTheOverflowCellOfAFullTable) {
+  KeyTable full(1);
+  ASSERT_GT(fill(full, three_), 0u);
+  ForeignPermits elsewhere(full);
+  elsewhere.change(fixed(1'000'001), 2, kStart);
+  EXPECT_TRUE(charge(full, {fixed(1'000'002)}, kStart));
+  EXPECT_FALSE(charge(full, {fixed(1'000'002)}, kStart));
+  elsewhere.give_back_all(kStart);
+  EXPECT_TRUE(charge(full, {fixed(1'000'002, 2)}, kStart));
+}
+
+// Workers end and begin requests while the main thread begins to watch.
+TEST_F(HeldElsewhereTest, ReportsAddUpDuringConcurrentChanges) {
+  const Limiter many = Concurrency::make(1'000'000).value();
+  const std::vector<SavedRule> rules{{.name = "many", .variants = {}, .limiters = {&many}}};
+  KeyTable table(1000);
+  std::mutex mutex;
+  std::map<std::uint64_t, std::int64_t> told;  // by the first word of the key
+  std::vector<std::list<Permit>> held(3);
+  {
+    std::vector<std::jthread> workers;
+    for (std::size_t which = 0; which < held.size(); ++which) {
+      workers.emplace_back([&, which] {
+        std::minstd_rand random(static_cast<unsigned>(which) + 1);
+        for (int i = 0; i < 20'000; ++i) {
+          const Charge one = line(random() % 5, many);
+          Outcome outcome;
+          if (random() % 2 == 0 && !held[which].empty())
+            held[which].pop_front();
+          else if (table.charge({&one, 1}, kStart, {&outcome, 1}))
+            held[which].emplace_back(table, one, kStart, outcome.overflow);
+        }
+      });
+    }
+    for (int i = 0; i < 20; ++i) {
+      table.unwatch_permits();
+      told.clear();
+      table.watch_permits(rules, [&](const PermitDelta& each) {
+        const std::lock_guard lock(mutex);
+        told[each.key.lo] += each.units;
+      });
+    }
+  }
+  std::map<std::uint64_t, std::int64_t> is;
+  for (const auto& permits : held)
+    for (const auto& permit : permits) ++is[permit.charge().key.lo];
+  std::erase_if(told, [](const auto& each) { return each.second == 0; });
+  EXPECT_EQ(told, is);
+  table.unwatch_permits();
+}
+
+}  // namespace
+}  // namespace weir::limit

@@ -1,0 +1,346 @@
+// The table while reloads change rules: keys are converted when a request uses them, or in one pass.
+#include "weir/limit/key_table.hpp"
+#include "weir/limit/permit.hpp"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::limit {
+namespace {
+
+using namespace std::chrono_literals;
+
+const base::TimePoint kNow{1'700'000'000'000'000us};
+const Limiter kTen = FixedWindow::make({10, 1h}).value();
+const Limiter kTwenty = FixedWindow::make({20, 1h}).value();
+
+class KeyTableVersions : public testing::Test {
+ protected:
+  static SavedRule reading(const std::string& name, const Limiter& limiter) {
+    return {.name = name,
+            .variants = {{.name = 1, .numbers = 0, .limiter_id = 0, .limiter = &limiter}},
+            .limiters = {&limiter}};
+  }
+  static Charge charge(std::uint64_t key, const Limiter& limiter, RuleIndex rule, Cost cost = 1) {
+    return {.key = {key * 0x9e37'79b9'7f4a'7c15, key * 0xd1b5'4a32'd192'ed03},
+            .limiter = &limiter,
+            .cost = cost,
+            .rule = rule};
+  }
+  Outcome ask(const Charge& line) {
+    Outcome outcome;
+    table_.charge({&line, 1}, kNow, {&outcome, 1});
+    return outcome;
+  }
+
+  KeyTable table_{1000};
+};
+
+TEST_F(KeyTableVersions, ConvertsAKeyWithItsUsedShare) {
+  table_.define_rule(0, reading("r", kTen), kNow);
+  EXPECT_EQ(ask(charge(1, kTen, 0, 6)).remaining, 4);
+  table_.define_rule(1, reading("r", kTwenty), kNow);
+  EXPECT_EQ(ask(charge(1, kTwenty, 1, 1)).remaining, 7);
+  EXPECT_EQ(table_.stats().keys_by_rule[0], 0);
+}
+
+TEST_F(KeyTableVersions, RejectionConvertsAKeyOnce) {
+  table_.define_rule(0, reading("r", kTen), kNow);
+  EXPECT_EQ(ask(charge(1, kTen, 0, 10)).remaining, 0);
+  table_.define_rule(1, reading("r", kTwenty), kNow);
+  EXPECT_FALSE(ask(charge(1, kTwenty, 1)).allowed);
+  EXPECT_FALSE(ask(charge(1, kTwenty, 1)).allowed);
+  EXPECT_EQ(table_.peek(charge(1, kTwenty, 1), kNow).remaining, 0);
+}
+
+TEST_F(KeyTableVersions, OldRequestIsChargedUnderTheNewestNumbersOfItsKey) {
+  table_.define_rule(0, reading("r", kTen), kNow);
+  ask(charge(1, kTen, 0, 5));
+  table_.define_rule(1, reading("r", kTwenty), kNow);
+  ask(charge(1, kTwenty, 1));
+  EXPECT_EQ(ask(charge(1, kTen, 0)).remaining, 8) << "12 of 20";
+  EXPECT_TRUE(table_.refund(charge(1, kTen, 0, 5), kNow, kNow)) << "half of the old ones is half of the new";
+  EXPECT_EQ(ask(charge(1, kTwenty, 1)).remaining, 17);
+}
+
+TEST_F(KeyTableVersions, PutInOrderConvertsUnusedKeysAndEvictsRemovedRules) {
+  table_.define_rule(0, reading("r", kTen), kNow);
+  table_.define_rule(2, reading("gone", kTen), kNow);
+  for (std::uint64_t key = 1; key <= 100; ++key) {
+    ask(charge(key, kTen, 0, 5));
+    ask(charge(key + 1000, kTen, 2, 5));
+  }
+  table_.define_rule(1, reading("r", kTwenty), kNow);
+  table_.forget(2);
+  table_.migrate_cells(kNow);
+  const auto stats = table_.stats();
+  EXPECT_EQ(stats.keys_by_rule[0], 0);
+  EXPECT_EQ(stats.keys_by_rule[1], 100);
+  EXPECT_EQ(stats.keys_by_rule[2], 0);
+  EXPECT_EQ(ask(charge(7, kTwenty, 1)).remaining, 9);
+}
+
+TEST_F(KeyTableVersions, LeavesUnchangedCellsAlone) {
+  table_.define_rule(0, reading("r", kTen), kNow);
+  ask(charge(1, kTen, 0, 3));
+  table_.define_rule(0, reading("r", kTen), kNow);
+  table_.migrate_cells(kNow);
+  EXPECT_EQ(ask(charge(1, kTen, 0)).remaining, 6);
+}
+
+TEST_F(KeyTableVersions, ConvertsALogOfManyEntries) {
+  const Limiter small = SlidingLog::make({100, 1h}).value();
+  const Limiter large = SlidingLog::make({200, 1h}).value();
+  table_.define_rule(0, reading("r", small), kNow - 1min);
+  for (int i = 0; i < 60; ++i) {
+    const auto line = charge(1, small, 0);
+    Outcome outcome;
+    table_.charge({&line, 1}, kNow - 1min + base::Duration(i), {&outcome, 1});
+  }
+  table_.define_rule(1, reading("r", large), kNow);
+  EXPECT_EQ(ask(charge(1, large, 1)).remaining, 79);
+  EXPECT_EQ(table_.stats().log_chunks_used, (61 + 6) / 7);
+  table_.forget(1);
+  table_.migrate_cells(kNow);
+  EXPECT_EQ(table_.stats().log_chunks_used, 0);
+}
+
+TEST_F(KeyTableVersions, ConvertsTheOverflowCell) {
+  KeyTable small(1);
+  small.define_rule(0, reading("r", kTen), kNow);
+  Outcome outcome;
+  for (std::uint64_t key = 1; key < 200 && !outcome.overflow; ++key) {
+    const auto line = charge(key, kTen, 0, 5);
+    small.charge({&line, 1}, kNow, {&outcome, 1});
+  }
+  ASSERT_TRUE(outcome.overflow);
+  small.define_rule(1, reading("r", kTwenty), kNow);
+  const auto line = charge(1'000, kTwenty, 1);
+  small.charge({&line, 1}, kNow, {&outcome, 1});
+  EXPECT_TRUE(outcome.overflow);
+  EXPECT_EQ(outcome.remaining, 9);
+}
+
+// A permit in the shared cell is released there. If new slots copied it, nobody would release the copy.
+TEST_F(KeyTableVersions, PermitInTheOverflowCellStaysThere) {
+  const Limiter two = Concurrency::make(2).value(), three = Concurrency::make(3).value();
+  KeyTable small(1);
+  small.define_rule(0, reading("r", two), kNow);
+  Outcome outcome;
+  std::vector<Permit> held;
+  for (std::uint64_t key = 1; key < 200 && !outcome.overflow; ++key) {
+    const auto line = charge(key, two, 0);
+    ASSERT_TRUE(small.charge({&line, 1}, kNow, {&outcome, 1}));
+    held.emplace_back(small, line, kNow, outcome.overflow);
+  }
+  ASSERT_TRUE(outcome.overflow);
+  small.define_rule(1, reading("r", three), kNow);
+  held.pop_back();
+  const auto line = charge(1'000, three, 1);
+  small.charge({&line, 1}, kNow, {&outcome, 1});
+  EXPECT_TRUE(outcome.overflow);
+  EXPECT_EQ(outcome.remaining, 2) << "one place was left taken";
+}
+
+// Five of a thousand were reserved and four used: less than one of ten. Rounding the refund down and the debt
+// up would charge the client instead of refunding it.
+TEST_F(KeyTableVersions, SurplusOfLessThanAUnitIsNoDebt) {
+  const auto remaining = [&](const Limiter& many, const Limiter& few) {
+    KeyTable table(1000);
+    table.define_rule(0, reading("r", many), kNow);
+    Outcome outcome;
+    const auto asked = charge(1, many, 0, 5), later = charge(1, few, 1);
+    table.charge({&asked, 1}, kNow, {&outcome, 1});
+    table.define_rule(1, reading("r", few), kNow);
+    table.charge({&later, 1}, kNow, {&outcome, 1});
+    table.settle(asked, {kNow, 4, kNow});
+    return std::pair(outcome.remaining, table.peek(later, kNow).remaining + 1);
+  };
+  for (const auto& [before, after] :
+       {remaining(FixedWindow::make({1000, 1h}).value(), FixedWindow::make({10, 1h}).value()),
+        remaining(SlidingLog::make({1000, 1h}).value(), SlidingLog::make({10, 1h}).value())})
+    EXPECT_EQ(after, before);
+}
+
+// A rule gets another algorithm, and then the first one again.
+class KeyTableGenerations : public KeyTableVersions {
+ protected:
+  bool admits(const Charge& line) { return ask(line).allowed; }
+  bool refund(const Charge& line) { return table_.refund(line, kNow, kNow); }
+  // A request that is under way.
+  Permit hold(const Charge& line) {
+    const auto outcome = ask(line);
+    EXPECT_TRUE(outcome.allowed);
+    return {table_, line, kNow, outcome.overflow};
+  }
+  int room(Charge line) {
+    int room = 0;
+    while (admits(line)) ++room;
+    return room;
+  }
+
+  const Limiter log_ = SlidingLog::make({10, 1h}).value();
+  const Limiter two_ = Concurrency::make(2).value();
+  const Limiter adaptive_ = AdaptiveConcurrency::make(2, 2).value();
+};
+
+TEST_F(KeyTableGenerations, RefundsNothingToAKeyThatStartedAnew) {
+  table_.define_rule(0, reading("r", kTen), kNow);
+  const auto first = charge(1, kTen, 0, 4);
+  EXPECT_TRUE(admits(first));
+  table_.define_rule(1, reading("r", log_), kNow);
+  EXPECT_FALSE(table_.is_current(0)) << "its cells have begun anew";
+  EXPECT_TRUE(admits(charge(1, log_, 1, 4)));
+  EXPECT_FALSE(refund(first)) << "to a log";
+  table_.define_rule(2, reading("r", kTen), kNow);
+  EXPECT_TRUE(admits(charge(1, kTen, 2, 10)));
+  EXPECT_FALSE(refund(first));
+  EXPECT_FALSE(refund(charge(1, log_, 1, 4)));
+  table_.settle(first, {kNow, 0, kNow});
+  table_.settle(first, {kNow, 9, kNow});
+  EXPECT_FALSE(admits(charge(1, kTen, 2)));
+  EXPECT_TRUE(refund(charge(1, kTen, 2, 10)));
+  EXPECT_EQ(room(charge(1, kTen, 2)), 10);
+}
+
+// A cell that no request has used since is still of the generation in which it was charged.
+TEST_F(KeyTableGenerations, RefundsToACellOfTheSameGeneration) {
+  table_.define_rule(0, reading("r", kTen), kNow);
+  EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
+  table_.define_rule(1, reading("r", log_), kNow);
+  EXPECT_TRUE(refund(charge(1, kTen, 0, 4)));
+  EXPECT_EQ(room(charge(1, kTen, 0)), 10);
+}
+
+TEST_F(KeyTableGenerations, OtherNumbersOfOneAlgorithmAreOneGeneration) {
+  table_.define_rule(0, reading("r", kTen), kNow);
+  EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
+  table_.define_rule(1, reading("r", kTwenty), kNow);
+  EXPECT_TRUE(admits(charge(1, kTwenty, 1)));
+  EXPECT_TRUE(table_.is_current(0));
+  table_.define_rule(0, reading("r", kTen), kNow);
+  EXPECT_TRUE(refund(charge(1, kTen, 0, 4)));
+  EXPECT_EQ(room(charge(1, kTen, 0)), 9);
+}
+
+TEST_F(KeyTableGenerations, PutInOrderEvictsKeysThatStartAnew) {
+  auto rule = reading("r", kTen);
+  rule.variants.push_back({.name = 2, .numbers = 0, .limiter_id = 2, .limiter = &two_});
+  table_.define_rule(0, rule, kNow);
+  auto tier = charge(2, two_, 0);
+  tier.limiter_id = 2;
+  EXPECT_TRUE(admits(charge(1, kTen, 0)));
+  auto held = hold(tier);
+  rule.variants[0].limiter = &log_;
+  table_.define_rule(1, rule, kNow);
+  table_.migrate_cells(kNow);
+  EXPECT_EQ(table_.stats().keys, 2) << "the tier goes on, and whose cell is whose nobody can tell";
+  rule.variants[1].limiter = &kTen;
+  table_.define_rule(2, rule, kNow);
+  table_.migrate_cells(kNow);
+  EXPECT_EQ(table_.stats().keys, 0);
+  held.give_back(kNow, {});
+  EXPECT_EQ(table_.stats().keys, 0);
+}
+
+TEST_F(KeyTableGenerations, RemovedRuleThatReturnsStartsAnew) {
+  table_.define_rule(0, reading("r", kTen), kNow);
+  EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
+  table_.forget(0);
+  EXPECT_FALSE(table_.is_current(0));
+  table_.define_rule(1, reading("r", kTen), kNow);
+  EXPECT_TRUE(admits(charge(1, kTen, 1, 10)));
+  EXPECT_FALSE(refund(charge(1, kTen, 0, 4)));
+}
+
+// Two permits are out when the rule changes and changes back. They then occupy no unit, and free none.
+TEST_F(KeyTableGenerations, PermitOfAnotherGenerationOccupiesAndFreesNothing) {
+  table_.define_rule(0, reading("r", two_), kNow);
+  const auto old = charge(1, two_, 0);
+  std::vector<Permit> held;
+  held.push_back(hold(old));
+  held.push_back(hold(old));
+  EXPECT_FALSE(admits(old));
+  table_.define_rule(1, reading("r", kTen), kNow);
+  EXPECT_TRUE(admits(charge(1, kTen, 1)));
+  table_.define_rule(2, reading("r", two_), kNow);
+  const auto now = charge(1, two_, 2);
+  std::vector<Permit> anew;
+  anew.push_back(hold(now));
+  anew.push_back(hold(now));
+  held.clear();
+  EXPECT_FALSE(admits(now)) << "two are under way";
+  anew.clear();
+  EXPECT_EQ(room(now), 2);
+}
+
+TEST_F(KeyTableGenerations, UnusedCellStartsAnewAfterTwoReloads) {
+  table_.define_rule(0, reading("r", two_), kNow);
+  std::vector<Permit> held;
+  held.push_back(hold(charge(1, two_, 0)));
+  table_.define_rule(1, reading("r", kTen), kNow);
+  table_.define_rule(2, reading("r", two_), kNow);
+  const auto now = charge(1, two_, 2);
+  std::vector<Permit> anew;
+  anew.push_back(hold(now));
+  anew.push_back(hold(now));
+  held.clear();
+  EXPECT_FALSE(admits(now));
+  anew.clear();
+  EXPECT_EQ(table_.peek(now, kNow).remaining, 1) << "nothing is left of the old one, after one more";
+}
+
+TEST_F(KeyTableGenerations, AdaptiveLimitCountsItsOwnAdmissions) {
+  table_.define_rule(0, reading("r", two_), kNow);
+  std::vector<Permit> held;
+  held.push_back(hold(charge(1, two_, 0)));
+  held.push_back(hold(charge(1, two_, 0)));
+  table_.define_rule(1, reading("r", adaptive_), kNow);
+  const auto now = charge(1, adaptive_, 1);
+  std::vector<Permit> anew;
+  anew.push_back(hold(now));
+  anew.push_back(hold(now));
+  held.clear();
+  EXPECT_FALSE(admits(now));
+  anew.clear();
+  EXPECT_EQ(room(now), 2);
+}
+
+// A request of the old configuration asks late, for example after a slow body. Its permit is counted in the
+// shared cell. So it neither occupies a unit for ever nor frees one that it never took.
+TEST_F(KeyTableGenerations, LateRequestIsCountedInTheOverflowCell) {
+  const auto late = [this](const Limiter& was, const Limiter& is) {
+    SCOPED_TRACE(describe(was) + ", then " + describe(is));
+    KeyTable table(1000);
+    table.define_rule(0, reading("r", was), kNow);
+    table.define_rule(1, reading("r", is), kNow);
+    const auto ask = [&](const Charge& line, Outcome& outcome) {
+      return table.charge({&line, 1}, kNow, {&outcome, 1});
+    };
+    Outcome outcome;
+    const auto now = charge(1, is, 1);
+    const auto old = charge(1, was, 0);
+    ASSERT_TRUE(ask(now, outcome));
+    {
+      std::optional<Permit> of_now;
+      if (holds(is)) of_now.emplace(table, now, kNow, outcome.overflow);
+      ASSERT_TRUE(ask(old, outcome));
+      EXPECT_TRUE(outcome.overflow);
+      std::optional<Permit> of_late;
+      if (holds(was)) of_late.emplace(table, old, kNow, outcome.overflow);
+      EXPECT_EQ(table.peek(now, kNow).remaining, quota(is) - 2) << "after one more";
+    }
+    EXPECT_EQ(table.peek(now, kNow).remaining, quota(is) - (holds(is) ? 1 : 2));
+  };
+  late(two_, kTen);
+  late(kTen, two_);
+  late(two_, adaptive_);
+  late(adaptive_, two_);
+}
+
+}  // namespace
+}  // namespace weir::limit

@@ -1,0 +1,226 @@
+// What a request is charged, and what becomes of it on each way out of the queue. No sockets: one worker's
+// loop and real limiters whose intervals nobody waits for.
+#include "proxy/admission/admission_controller.hpp"
+
+#include "unit/net/sockets.hpp"
+#include "unit/proxy/lone_worker.hpp"
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::proxy {
+namespace {
+
+using policy::Verdict;
+using std::chrono::hours;
+
+limit::Limiter queue_of(limit::Rate rate, std::uint64_t places) {
+  return limit::LeakyBucket::make(rate, places, base::kForever).value();
+}
+
+policy::Rule rule_of(const char* name, limit::RuleIndex index, std::string_view key,
+                     const limit::Limiter& limiter) {
+  policy::Rule rule{.name = name, .index = index, .cells = index, .limiter = limiter};
+  if (!key.empty()) rule.key = {*policy::parse_key_part(key)};
+  return rule;
+}
+
+class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
+ protected:
+  // An hour apart and two places for everybody; two a day of each key; two hours apart for the tier "slow".
+  AdmissionControllerTest() : LoneWorker({}) {
+    config.rules = {
+        rule_of("queue", 0, "", queue_of({1, hours(1)}, 2)),
+        rule_of("two", 1, "api_key", limit::TokenBucket::make({2, hours(24)}, 2).value()),
+        rule_of("slow", 2, "", queue_of({1, hours(10)}, 10)),
+    };
+    config.rules[2].match.tiers = {"slow"};
+  }
+
+  // One request: its gate, and its wait.
+  struct Asker {
+    explicit Asker(Worker& worker) : space(worker), admission(worker, worker.config(), space) {}
+    ExchangeBuffers space;
+    AdmissionController admission;
+    AdmissionResult ruling;
+    std::unique_ptr<Shaper::Ticket> ticket;
+    Shaper::QueueResult turn{};
+    bool done = false;
+  };
+  Asker& ask(std::string_view api_key, base::Duration after = {}, std::string_view tier = {}) {
+    askers.push_back(std::make_unique<Asker>(worker));
+    auto& asker = *askers.back();
+    asker.space.request.head = &head;
+    asker.space.request.client.api_key = api_key;
+    asker.space.request.client.key_vouched = true;
+    asker.space.request.client.tier = tier;
+    EXPECT_TRUE(asker.admission.decide_here(began + after, policy::kDefaultPriority, asker.ruling));
+    return asker;
+  }
+  // The same, and it waits as it is told to.
+  Asker& join(std::string_view api_key, base::Duration after = {}, std::string_view tier = {}) {
+    auto& asker = ask(api_key, after, tier);
+    EXPECT_EQ(asker.ruling.decision.verdict, Verdict::Delay);
+    net::spawn(context.get_executor(), wait(asker), [](const std::exception_ptr&) {});
+    turn([] { return false; }, 1);
+    return asker;
+  }
+  net::Task<void> wait(Asker& asker) {
+    const auto delayed = asker.admission.delayed();
+    asker.ticket = std::make_unique<Shaper::Ticket>(
+        worker.shaper, policy::name_client(asker.space.request, config.names.table), policy::kDefaultPriority,
+        delayed.not_before);
+    asker.admission.hand_to_queue(delayed.departure);
+    asker.turn =
+        co_await worker.shaper.wait(*asker.ticket, delayed.departure, delayed.rule->queue_per_client);
+    asker.done = true;
+  }
+  void leave(Asker& asker) {
+    asker.ticket->leave();
+    turn([&] { return asker.done; });
+  }
+  template <class Done>
+  void turn(Done done, int seconds = 20) {
+    if (seconds == 1) {
+      context.restart();
+      context.poll();
+      return;
+    }
+    EXPECT_TRUE(net::turn_until(context, done, std::chrono::seconds(seconds)));
+  }
+  ~AdmissionControllerTest() override {
+    for (auto& asker : askers)
+      if (asker->ticket && !asker->done) leave(*asker);
+  }
+  // How often the key may still be charged by the rule "two".
+  limit::Cost left(std::string_view api_key) {
+    auto request = askers.front()->space.request;
+    request.client.api_key = api_key;
+    const auto applied = policy::applied_limiter(config.rules[1], request);
+    const auto key = policy::name_key(config.rules[1], applied, request, config.names.table);
+    const auto now = began;
+    return table.current_outcome({.key = *key, .limiter = applied.limiter, .cost = 1, .rule = 1}, now)
+        .remaining;
+  }
+
+  http::RequestHead head;
+  base::TimePoint began = clock.now();
+  std::vector<std::unique_ptr<Asker>> askers;
+};
+
+TEST_F(AdmissionControllerTest, WhatNobodyKeepsIsGivenBack) {
+  auto& first = ask("a");
+  EXPECT_EQ(first.ruling.decision.verdict, Verdict::Forward);
+  EXPECT_EQ(left("a"), 1U);
+  first.admission.abandon();
+  EXPECT_EQ(left("a"), 2U);
+  auto& second = ask("a");
+  EXPECT_EQ(second.ruling.decision.verdict, Verdict::Forward) << "the queue has its departure back as well";
+  second.admission.keep();
+  second.admission.abandon();
+  EXPECT_EQ(left("a"), 1U);
+}
+
+TEST_F(AdmissionControllerTest, OfARefusedRequestTheRefusalsAloneAreCounted) {
+  using observe::RuleOutcome;
+  (void)ask("a");
+  (void)ask("a");
+  EXPECT_EQ(ask("a").ruling.decision.verdict, Verdict::Reject);
+  const auto counted = [&](limit::RuleIndex rule, RuleOutcome outcome) {
+    return counters.decisions(rule, outcome).value();
+  };
+  EXPECT_EQ(counted(1, RuleOutcome::Refused), 1U);
+  EXPECT_EQ(counted(1, RuleOutcome::Admitted), 2U);
+  EXPECT_EQ(counted(0, RuleOutcome::Admitted), 1U);
+  EXPECT_EQ(counted(0, RuleOutcome::Delayed), 1U) << "the third had a place in the queue, and paid nothing";
+}
+
+TEST_F(AdmissionControllerTest, ADepartureThatTheShaperHasIsGivenBackOnce) {
+  (void)ask("a");
+  auto& waiting = join("a");
+  leave(waiting);  // and the shaper gave it back
+  auto& other = join("b");
+  waiting.admission.abandon();
+  EXPECT_EQ(ask("c").admission.delayed().departure.at, other.admission.delayed().departure.at + hours(1))
+      << "the one that the other has was not promised again";
+}
+
+// So it is where Redis refuses several at once: the first to ask is the first to be told.
+TEST_F(AdmissionControllerTest, DeparturesOfThoseRefusedFirstComeFirstOutWereLostButForTheLast) {
+  (void)ask("x");
+  auto& first = ask("a");
+  const auto soonest = first.admission.delayed().departure.at;
+  auto& second = ask("b");
+  EXPECT_EQ(second.admission.delayed().departure.at, soonest + hours(1));
+  first.admission.abandon();
+  second.admission.abandon();
+  EXPECT_EQ(queue.queue.surplus(first.admission.delayed().departure.charge.key), nullptr) << "all went back";
+  EXPECT_EQ(ask("c").admission.delayed().departure.at, soonest);
+}
+
+TEST_F(AdmissionControllerTest, ADepartureThatCannotGoBackIsForWhoWaits) {
+  (void)ask("x");
+  auto& refused = ask("a");
+  const auto soonest = refused.admission.delayed().departure.at;
+  auto& waiting = join("b");
+  const auto lane = waiting.admission.delayed().departure.charge.key;
+  refused.admission.abandon();
+  EXPECT_EQ(queue.queue.next_turn(lane, waiting.ticket->client()), soonest);
+  EXPECT_EQ(queue.queue.surplus(lane), nullptr) << "the last one went back";
+}
+
+// Slots of the past are nobody's: handed on, they would leave at once, and all of them together.
+TEST_F(AdmissionControllerTest, ADepartureWhoseTimeIsOverIsForNobody) {
+  began -= hours(2);
+  (void)ask("x");
+  auto& late = ask("a");
+  began += hours(2);
+  (void)ask("y");
+  auto& waiting = join("b");
+  late.admission.abandon();
+  turn([] { return false; }, 1);
+  EXPECT_FALSE(waiting.done);
+}
+
+TEST_F(AdmissionControllerTest, WhoSendsAnotherAwayAndLeavesHasPaid) {
+  (void)ask("x");
+  auto& greedy = join("a");
+  auto& last = join("a");
+  auto& newcomer = join("b");
+  EXPECT_TRUE(last.done);
+  EXPECT_EQ(last.turn.end, Shaper::End::Levelled);
+  last.admission.refund();
+  EXPECT_EQ(left("a"), 1U) << "who gave way has it back";
+  leave(newcomer);
+  newcomer.admission.refund_after_leaving();
+  newcomer.admission.abandon();
+  EXPECT_EQ(left("b"), 1U);
+  leave(greedy);
+  greedy.admission.refund_after_leaving();
+  EXPECT_EQ(left("a"), 2U) << "it had sent nobody away";
+}
+
+// It has a place in the one queue and waits in the other, longer. Meanwhile the queue it won the place in has
+// promised a later departure, so that the limiter cannot have that one back: it is for who waits there.
+TEST_F(AdmissionControllerTest, AWonDepartureThatAnotherQueueHoldsUpGoesBackToItsLane) {
+  (void)ask("x", {}, "slow");
+  (void)join("a");
+  auto& last = join("a");
+  const auto lane = last.admission.delayed().departure.charge.key;
+  const auto won = last.admission.delayed().departure.at;
+  auto& newcomer = join("b", {}, "slow");
+  EXPECT_EQ(newcomer.admission.delayed().rule, &config.rules[2]);
+  EXPECT_EQ(newcomer.admission.delayed().not_before, won);
+  auto& later = join("c", hours(1));
+  EXPECT_EQ(queue.queue.next_turn(lane, later.ticket->client()), won + hours(1));
+  leave(newcomer);
+  newcomer.admission.refund();
+  EXPECT_EQ(queue.queue.next_turn(lane, later.ticket->client()), won);
+  EXPECT_EQ(queue.queue.surplus(lane), nullptr) << "the last one went back";
+}
+
+}  // namespace
+}  // namespace weir::proxy

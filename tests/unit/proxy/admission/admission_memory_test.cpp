@@ -1,0 +1,180 @@
+// Memory that runs out while a request takes its places, here or in Redis, leaves none that nobody would
+// release.
+#include "proxy/admission/admission_controller.hpp"
+#include "redis/prefetch/grant_cache.hpp"
+#include "unit/proxy/lone_worker.hpp"
+#include "unit/scarce_memory.hpp"
+
+#include "weir/limit/concurrency.hpp"
+
+#include <chrono>
+#include <deque>
+#include <exception>
+#include <memory>
+
+#include <gtest/gtest.h>
+
+namespace weir::proxy {
+namespace {
+
+Configuration two_places(policy::Store store,
+                         policy::OnStoreFailure on_failure = policy::OnStoreFailure::Open) {
+  Configuration config;
+  for (const char* name : {"each", "all"}) {
+    policy::Rule rule{.name = name,
+                      .index = static_cast<limit::RuleIndex>(config.rules.size()),
+                      .cells = static_cast<limit::RuleIndex>(config.rules.size()),
+                      .limiter = limit::Concurrency::make(10).value()};
+    rule.store = store;
+    rule.on_store_failure = on_failure;
+    config.rules.push_back(rule);
+  }
+  return config;
+}
+
+// A worker whose Redis is away, and one request.
+struct Asking : LoneWorker {
+  explicit Asking(const Configuration& a_config) : LoneWorker(a_config, &settings()) {
+    space->request.head = &head;
+    if (config.rules.front().store == policy::Store::Redis) {
+      EXPECT_FALSE(decide());
+    }
+  }
+  bool decide() { return admission->decide_here(clock.now(), policy::kDefaultPriority, ruling); }
+  // The exchange ends, and another begins in memory that has not been used.
+  void end() {
+    admission->abandon();
+    admission.reset();
+    space = std::make_unique<ExchangeBuffers>(worker);
+    space->request.head = &head;
+    admission = std::make_unique<AdmissionController>(worker, config, *space);
+  }
+  void ask() {
+    std::exception_ptr thrown;
+    net::spawn(context.get_executor(), until_ruled(), [&](const std::exception_ptr& what) { thrown = what; });
+    if (thrown) std::rethrow_exception(thrown);
+  }
+  net::Task<void> until_ruled() { ruling = co_await admission->ask_redis(); }
+  static const redis::RedisSettings& settings() {
+    static const auto settings = [] {
+      redis::RedisSettings quick;
+      quick.lease_time = std::chrono::milliseconds(3);
+      return quick;
+    }();
+    return settings;
+  }
+
+  http::RequestHead head;
+  std::unique_ptr<ExchangeBuffers> space = std::make_unique<ExchangeBuffers>(worker);
+  std::unique_ptr<AdmissionController> admission =
+      std::make_unique<AdmissionController>(worker, config, *space);
+  AdmissionResult ruling{};
+};
+
+// How many more would be admitted, which the last ruling told: of ten, this one counted.
+void expect_nobody_else_holds(const Asking& asking) {
+  EXPECT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
+  EXPECT_EQ(asking.ruling.decision.outcome.remaining, 9U);
+}
+
+// Its Redis is away, but of rules with a lease units have been taken in advance.
+struct PrefetchingStore : Asking {
+  explicit PrefetchingStore(const Configuration& a_config) : Asking(a_config) {
+    for (const auto& charge : space->evaluation.remote.charges())
+      if (charge.lease != 0) take(charge);
+  }
+  void take(limit::Charge line) {
+    const auto now = std::chrono::steady_clock::now();
+    const redis::RoundTrip trip{.sent = now, .received = now, .charged_at = clock.now()};
+    for (unsigned i = 0; i < redis::GrantCache::kHot; ++i) units.note_trip(line, now);
+    units.learn(line, {.allowed = true, .remaining = 1000});
+    line.cost = units.wanted(line, now);
+    (void)units.arrived(line, trip, {.allowed = true, .remaining = 1000});
+  }
+};
+
+void lease(policy::Rule& rule) {
+  rule.limiter = limit::FixedWindow::make({1000, std::chrono::hours(24 * 365 * 30)}).value();
+  rule.lease = policy::Lease{.units = 100};
+}
+
+TEST(AdmissionMemory, AUnitThatWasPaidInAdvanceForNobodyWasLost) {
+  auto config = two_places(policy::Store::Redis, policy::OnStoreFailure::Local);
+  lease(config.rules.front());
+  PrefetchingStore asking(config);
+  ASSERT_EQ(asking.units.stats().held(), 8U);
+  const int made = tests::fail_each_allocation([&] { asking.ask(); },
+                                               [&] {
+                                                 asking.end();
+                                                 EXPECT_EQ(asking.units.stats().held(), 8U);
+                                                 EXPECT_FALSE(asking.decide());
+                                               });
+  EXPECT_GE(made, 4) << "room for permits, a renewal, a place, room for permits here";
+  EXPECT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
+  EXPECT_EQ(asking.units.stats().held(), 7U);
+}
+
+// Of two units the first goes back, and there is no memory to give back the second with.
+TEST(AdmissionMemory, WhatWasGivenBackIsNotGivenBackOnceMoreWhereTheRestCannotBe) {
+  auto config = two_places(policy::Store::Redis);
+  for (auto& rule : config.rules) lease(rule);
+  PrefetchingStore asking(config);
+  const auto ask = [&] {
+    for (const auto& charge : asking.space->evaluation.remote.charges()) asking.take(charge);
+    asking.ask();
+    ASSERT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
+    (void)asking.units.give_up(std::chrono::steady_clock::now());  // so that both go to Redis
+  };
+  ask();
+  auto before = asking.units.stats().put_back;
+  const int made = tests::fail_each_allocation([&] { asking.admission->refund(); },
+                                               [&] {
+                                                 asking.end();
+                                                 EXPECT_LE(asking.units.stats().put_back, before + 2);
+                                                 EXPECT_FALSE(asking.decide());
+                                                 ask();
+                                                 before = asking.units.stats().put_back;
+                                               });
+  EXPECT_GE(made, 2) << "one for each";
+  EXPECT_EQ(asking.units.stats().put_back, before + 2);
+}
+
+TEST(AdmissionMemory, APlaceThatNoPermitCouldHoldWasLostForEver) {
+  const auto config = two_places(policy::Store::Memory);
+  Asking asking(config);
+  const int made = tests::fail_each_allocation([&] { EXPECT_TRUE(asking.decide()); }, [&] { asking.end(); });
+  EXPECT_GE(made, 1) << "room for permits";
+  expect_nobody_else_holds(asking);
+}
+
+TEST(AdmissionMemory, APlaceOfTheFallbackThatNoPermitCouldHoldWasLostForEver) {
+  const auto config = two_places(policy::Store::Redis, policy::OnStoreFailure::Local);
+  Asking asking(config);
+  const int made = tests::fail_each_allocation([&] { asking.ask(); },
+                                               [&] {
+                                                 asking.end();
+                                                 EXPECT_FALSE(asking.decide());
+                                               });
+  EXPECT_GE(made, 4) << "room for permits in Redis, a renewal, two places, room for permits here";
+  expect_nobody_else_holds(asking);
+}
+
+TEST(AdmissionMemory, WhoCannotKeepAPlaceInRedisHoldsNone) {
+  const auto config = two_places(policy::Store::Redis);
+  auto asking = std::make_unique<Asking>(config);
+  const auto holds_nothing_once_it_has_ended = [&] {
+    asking->admission.reset();
+    asking->space.reset();
+    (void)asking->context.run_one();  // a renewal, which finds that nothing is held
+    EXPECT_EQ(asking->context.run_one(), 0U);
+    asking = std::make_unique<Asking>(config);
+  };
+  const int made = tests::fail_each_allocation([&] { asking->ask(); }, holds_nothing_once_it_has_ended);
+  EXPECT_GE(made, 4) << "room for permits, a renewal, two places";
+  EXPECT_EQ(asking->ruling.decision.verdict, policy::Verdict::Forward);
+  EXPECT_EQ(asking->space->shared_permits.size(), 2U);
+  holds_nothing_once_it_has_ended();
+}
+
+}  // namespace
+}  // namespace weir::proxy

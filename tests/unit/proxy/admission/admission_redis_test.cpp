@@ -1,0 +1,284 @@
+// What the gate makes of a Redis that is away, that has refused before, or of which a part is away.
+#include "proxy/admission/admission_controller.hpp"
+#include "redis/cluster/cluster_slots.hpp"
+#include "redis/scripts/bill.hpp"
+#include "unit/net/sockets.hpp"
+#include "unit/proxy/lone_worker.hpp"
+#include "unit/redis/cluster/two_masters.hpp"
+
+#include "weir/limit/concurrency.hpp"
+#include "weir/policy/evaluation.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::proxy {
+namespace {
+
+using observe::RuleOutcome;
+using policy::OnStoreFailure;
+using policy::Verdict;
+using std::chrono::hours;
+
+limit::Limiter a_day(std::uint64_t count) {
+  return limit::FixedWindow::make({count, hours(24 * 365 * 30)}).value();  // no midnight comes between
+}
+
+policy::Rule rule_of(std::string_view key, const limit::Limiter& limiter) {
+  policy::Rule rule{.name = "r", .limiter = limiter};
+  if (!key.empty()) rule.key = {*policy::parse_key_part(key)};
+  return rule;
+}
+policy::Rule in_redis(std::string_view key, const limit::Limiter& limiter,
+                      OnStoreFailure on_failure = OnStoreFailure::Local) {
+  auto rule = rule_of(key, limiter);
+  rule.store = policy::Store::Redis;
+  rule.on_store_failure = on_failure;
+  return rule;
+}
+
+Configuration configuration(std::vector<policy::Rule> rules) {
+  Configuration config;
+  config.rules = std::move(rules);
+  for (auto& rule : config.rules) {
+    rule.index = rule.cells = static_cast<limit::RuleIndex>(&rule - config.rules.data());
+    rule.name += std::to_string(rule.index);
+    config.settles = config.settles || rule.settlement;
+  }
+  return config;
+}
+
+struct Site : LoneWorker {
+  Site(std::vector<policy::Rule> rules, const redis::RedisSettings& settings)
+      : LoneWorker(configuration(std::move(rules)), &settings) {}
+  void reach_redis() {
+    store->start();
+    ASSERT_TRUE(net::turn_until(
+        context, [this] { return store->state() == redis::StoreState::Up; }, std::chrono::seconds(20)));
+  }
+  [[nodiscard]] std::uint64_t counted(std::size_t rule, RuleOutcome outcome) const {
+    return counters.decisions(static_cast<limit::RuleIndex>(rule), outcome).value();
+  }
+};
+
+// One request; it gives everything back in the end unless it is kept. `meanwhile`: between question and
+// answer.
+struct Asked {
+  explicit Asked(Site& a_site, std::string_view user = "ann", const std::function<void()>& meanwhile = {})
+      : site(a_site), space(site.worker), admission(site.worker, site.config, space) {
+    space.request.head = &head;
+    space.request.client.user = user;
+    unasked = admission.decide_here(site.clock.now(), policy::kDefaultPriority, ruling);
+    if (unasked) return;
+    bool done = false;
+    net::spawn(site.context.get_executor(), until_ruled(), [&](const std::exception_ptr&) { done = true; });
+    if (meanwhile) meanwhile();
+    EXPECT_TRUE(net::turn_until(
+        site.context, [&] { return done; }, std::chrono::seconds(20)));
+  }
+  ~Asked() { admission.abandon(); }
+  net::Task<void> until_ruled() { ruling = co_await admission.ask_redis(); }
+  [[nodiscard]] Verdict verdict() const { return ruling.decision.verdict; }
+
+  Site& site;
+  http::RequestHead head;
+  ExchangeBuffers space;
+  AdmissionController admission;
+  AdmissionResult ruling{};
+  bool unasked = false;  // Redis was not
+};
+
+// Both the places held here and those in Redis, at once and not when the client has read its answer.
+TEST(AdmissionRedis, WhoIsRefusedHoldsNothingAnyMore) {
+  const redis::RedisSettings nowhere;
+  for (const auto on_failure : {OnStoreFailure::Local, OnStoreFailure::Closed}) {
+    Site site({rule_of("", limit::Concurrency::make(1).value()), in_redis("", a_day(1), on_failure),
+               in_redis("", limit::Concurrency::make(5).value())},
+              nowhere);
+    if (on_failure == OnStoreFailure::Local) {
+      Asked first(site);
+      EXPECT_EQ(first.verdict(), Verdict::Forward);
+      EXPECT_EQ(first.space.permits.size(), 2U) << "here, and here in place of Redis";
+      first.admission.keep();
+    }
+    const Asked refused(site);
+    if (on_failure == OnStoreFailure::Local)
+      EXPECT_EQ(refused.verdict(), Verdict::Reject);
+    else
+      EXPECT_EQ(refused.ruling.closed, &site.config.rules[1]);
+    EXPECT_TRUE(refused.space.permits.empty());
+    EXPECT_TRUE(refused.space.shared_permits.empty());
+  }
+}
+
+class AdmissionDenials : public ::testing::Test {
+ protected:
+  redis::RedisSettings settings() {
+    redis::RedisSettings settings;
+    settings.address.unix_path = server_.path();
+    return settings;
+  }
+  redis::Server server_;
+};
+
+TEST_F(AdmissionDenials, WhatRedisIsKnownToRefuseItIsNotAsked) {
+  Site site({in_redis("user", a_day(1))}, settings());
+  site.reach_redis();
+  Asked(site).admission.keep();
+  EXPECT_EQ(Asked(site).verdict(), Verdict::Reject);
+  const Asked again(site);
+  EXPECT_TRUE(again.unasked);
+  EXPECT_EQ(again.verdict(), Verdict::Reject);
+  EXPECT_EQ(site.counters.denied_here(0).value(), 1U);
+  EXPECT_EQ(site.counted(0, RuleOutcome::Refused), 2U);
+}
+
+// What it was charged may go back any time: whoever was refused once need not be refused again.
+TEST_F(AdmissionDenials, WhereAnswersSettleRedisIsAskedEachTime) {
+  auto rule = in_redis("user", a_day(1));
+  rule.settlement = policy::Settlement{.charged = {{200, 299}}};
+  Site site({rule}, settings());
+  site.reach_redis();
+  auto first = std::make_unique<Asked>(site);
+  first->admission.keep();
+  for (int i = 0; i < 2; ++i) {
+    const Asked refused(site);
+    EXPECT_FALSE(refused.unasked);
+    EXPECT_EQ(refused.verdict(), Verdict::Reject);
+  }
+  EXPECT_EQ(site.counters.denied_here(0).value(), 0U);
+}
+
+// A departure every hour; Redis stalls.
+class AdmissionStall : public AdmissionDenials {
+ protected:
+  redis::RedisSettings settings(base::Duration timeout) {
+    auto settings = AdmissionDenials::settings();
+    settings.timeout = timeout;
+    return settings;
+  }
+  // Turns the loop until so much time has passed.
+  void wait(Site& site, base::Duration length) {
+    const auto end = site.clock.now() + length;
+    EXPECT_TRUE(net::turn_until(site.context, [&] { return site.clock.now() >= end; }));
+  }
+  policy::Rule queue_ = in_redis("", limit::LeakyBucket::make({1, hours(1)}, 50, base::kForever).value());
+};
+
+// From the question on, those who waited for it would depart in the past, all at once.
+TEST_F(AdmissionStall, WhatRedisPromisesCountsFromWhenItIsHeard) {
+  Site site({queue_}, settings(std::chrono::seconds(20)));
+  site.reach_redis();
+  Asked(site).admission.keep();
+  server_.freeze();
+  base::TimePoint thawed;
+  const Asked second(site, "ann", [&] {
+    wait(site, std::chrono::milliseconds(30));
+    thawed = site.clock.now();
+    server_.thaw();
+  });
+  ASSERT_EQ(second.verdict(), Verdict::Delay);
+  const auto delay = second.space.evaluation.remote.outcomes()[0].delay;
+  EXPECT_GE(second.admission.decided_at(), thawed);
+  EXPECT_EQ(second.admission.delayed().departure.at, second.admission.decided_at() + delay);
+  EXPECT_EQ(second.ruling.decision.start_at, second.admission.decided_at() + delay);
+}
+
+TEST_F(AdmissionStall, WhatFallsBackIsChargedWhenTheTimeoutIsOver) {
+  const auto timeout = std::chrono::milliseconds(50);
+  Site site({queue_}, settings(timeout));
+  Asked first(site);  // is told at once that there is no connection
+  EXPECT_EQ(first.verdict(), Verdict::Forward);
+  first.admission.keep();
+  site.reach_redis();
+  server_.freeze();
+  const auto began = site.clock.now();
+  const Asked second(site);
+  ASSERT_EQ(second.verdict(), Verdict::Delay);
+  EXPECT_GE(second.admission.decided_at(), began + timeout);
+  EXPECT_EQ(second.admission.delayed().departure.at, first.admission.decided_at() + hours(1));
+  EXPECT_EQ(second.admission.delayed().departure.promised, first.admission.decided_at() + hours(1));
+}
+
+// Two nodes: that of users has these two rules, that of routes the third.
+class AdmissionCluster : public ::testing::Test {
+ protected:
+  AdmissionCluster() {
+    config.names.slot_hashes = true;
+    for (unsigned i = 0; user.empty(); ++i) {
+      const auto name = "u" + std::to_string(i);
+      if (node_of(site.config.rules[0], name) != node_of(site.config.rules[2], name)) user = name;
+    }
+    site.reach_redis();
+  }
+  std::size_t node_of(const policy::Rule& rule, std::string_view name) {
+    http::RequestHead head;
+    policy::Request request;
+    request.head = &head;
+    request.client.user = name;
+    const auto tag = redis::tag_of(policy::slot_hash_of_client(rule, request, config.names.shared));
+    return redis::slot_of({tag.data(), tag.size()}) / (redis::kSlots / 2);
+  }
+
+  redis::TwoMasters cluster;
+  redis::RedisSettings settings = cluster.settings(std::chrono::seconds(1));
+  Site site{{in_redis("user", a_day(1)), in_redis("user", a_day(5)), in_redis("", a_day(9))}, settings};
+  Configuration& config = site.config;
+  std::string user;
+};
+
+TEST_F(AdmissionCluster, APartThatIsAwayGoesByItsRulesAlone) {
+  const auto away = node_of(config.rules[2], user);
+  cluster[away].kill();
+  Asked first(site, user);
+  EXPECT_EQ(first.verdict(), Verdict::Forward);
+  ASSERT_EQ(first.space.fallback.charges().size(), 1U);
+  EXPECT_EQ(first.space.fallback.line(0).rule, &config.rules[2]);
+  EXPECT_EQ(site.counted(0, RuleOutcome::Admitted), 1U);
+  EXPECT_EQ(site.counted(2, RuleOutcome::StoreFailed), 1U);
+  EXPECT_EQ(site.counted(0, RuleOutcome::StoreFailed), 0U);
+  first.admission.keep();
+}
+
+// A shadow refuses nobody, in whichever part it is: the rest was charged, and goes back if nobody keeps it.
+TEST_F(AdmissionCluster, AShadowThatRefusesLeavesTheRestCharged) {
+  config.rules[0].mode = policy::Mode::Shadow;
+  Asked(site, user).admission.keep();
+  cluster[node_of(config.rules[2], user)].kill();
+  for (int i = 0; i < 3; ++i) {
+    const Asked again(site, user);
+    EXPECT_EQ(again.verdict(), Verdict::Forward);
+    EXPECT_EQ(again.space.fallback.charges().size(), 1U);
+    EXPECT_EQ(again.space.evaluation.remote.outcomes()[1].remaining, 3U) << "what it was charged went back";
+  }
+  EXPECT_EQ(site.counted(0, RuleOutcome::ShadowRefused), 3U);
+}
+
+// The node that is there has refused all of its lines, so there is nothing to give back to it.
+TEST_F(AdmissionCluster, WhatTheOtherPartRefusedIsChargedNowhere) {
+  Asked(site, user).admission.keep();
+  cluster[node_of(config.rules[2], user)].kill();
+  for (int i = 0; i < 3; ++i) {
+    const Asked refused(site, user);
+    EXPECT_EQ(refused.verdict(), Verdict::Reject);
+    EXPECT_EQ(refused.ruling.decision.rule, &config.rules[0]);
+    EXPECT_TRUE(refused.space.fallback.empty()) << "nor here";
+  }
+  config.rules[0].match.methods = {"NONE"};
+  const Asked rest(site, user);
+  EXPECT_EQ(rest.verdict(), Verdict::Forward);
+  EXPECT_EQ(rest.space.evaluation.remote.outcomes()[0].remaining, 3U) << "one of five before, and this one";
+}
+
+}  // namespace
+}  // namespace weir::proxy

@@ -1,0 +1,53 @@
+#include "redis/connection/log_throttle.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::redis {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(LogThrottle, LogsAtOnceAndDoesNotRepeat) {
+  LogThrottle log_throttle;
+  const LogThrottle::Time now{1h};
+  EXPECT_TRUE(log_throttle.raise("refused", now));
+  EXPECT_FALSE(log_throttle.raise("refused", now + 1h));
+  EXPECT_TRUE(log_throttle.settle());
+  EXPECT_TRUE(log_throttle.raise("refused", now + 1h));
+}
+
+TEST(LogThrottle, LogsANewReasonEveryTenSecondsAtMost) {
+  LogThrottle log_throttle;
+  LogThrottle::Time now{1h};
+  EXPECT_TRUE(log_throttle.raise("refused", now));
+  int said = 0;
+  for (int i = 0; i < 600; ++i) {  // a minute, with two alternating reasons
+    now += 100ms;
+    said += log_throttle.raise(i % 2 == 0 ? "no answer" : "refused", now) ? 1 : 0;
+  }
+  EXPECT_EQ(said, 5);
+  EXPECT_TRUE(log_throttle.raise("another", now + 10s));
+}
+
+TEST(LogThrottle, LogsThreeOutagesInTenSecondsAndCountsTheOthers) {
+  LogThrottle log_throttle;
+  LogThrottle::Time now{1h};
+  EXPECT_TRUE(log_throttle.settle()) << "it came up first";
+  unsigned downs = 0, ups = 0;
+  for (int i = 0; i < 99; ++i) {  // down and up again within 100 ms
+    now += 100ms;
+    downs += log_throttle.raise("lost", now) ? 1 : 0;
+    EXPECT_FALSE(log_throttle.raise("refused", now)) << "still down";
+    ups += log_throttle.settle() ? 1 : 0;
+  }
+  EXPECT_EQ(downs, 3U);
+  EXPECT_EQ(ups, 3U);
+  EXPECT_FALSE(log_throttle.raise("lost", now + 50ms));
+  EXPECT_TRUE(log_throttle.raise("lost", now + 10s)) << "it stays down";
+  EXPECT_EQ(log_throttle.unsaid(), 96U);
+  EXPECT_EQ(log_throttle.unsaid(), 0U);
+  EXPECT_TRUE(log_throttle.settle());
+}
+
+}  // namespace
+}  // namespace weir::redis

@@ -1,0 +1,168 @@
+// Stores that take units in advance, on a real Redis Cluster. One node charges a part of a bill; another
+// refuses the rest or does not answer.
+#include "unit/redis/cluster/two_masters.hpp"
+#include "unit/redis/store/store_fixture.hpp"
+
+#include "weir/redis/shared_grants.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace weir::redis {
+namespace {
+
+constexpr limit::Cost kBurst = 10'000;
+constexpr limit::Cost kDrawn = 100;
+
+class ClusterPrefetch : public ::testing::Test {
+ protected:
+  static void TearDownTestSuite() { cluster_.reset(); }
+
+  // Uses buckets that have been charged, whose next slots begin later than any test ends.
+  void SetUp() override {
+    if (!cluster_)
+      cluster_ = std::make_unique<TwoMasters>();  // if SetUpTestSuite() failed, gtest would count the suite
+                                                  // as skipped
+    cluster_->empty();
+    Worker other(cluster_->settings(1s));
+    ASSERT_TRUE(other.turn_until_up());
+    for (const auto& line : {bucket(0), bucket(1)}) {
+      auto drawn = line;
+      drawn.cost = kDrawn;
+      drawn.lease = 0;
+      ASSERT_TRUE(other.charge({drawn}).outcomes[0].allowed);
+    }
+    for (const auto& line : {refusing(0), refusing(1)}) ASSERT_TRUE(other.charge({line}).outcomes[0].allowed);
+  }
+
+  std::unique_ptr<Worker> weir(base::Duration timeout = 1s) {
+    auto worker = std::make_unique<Worker>(cluster_->settings(timeout), Worker::quick(), nullptr, &units_);
+    EXPECT_TRUE(worker->turn_until_up());
+    return worker;
+  }
+  // A bucket with `lease`, a line in the same slot that is always admitted, and a line elsewhere that is
+  // refused.
+  limit::Charge bucket(std::size_t node) const {
+    return {.key = TwoMasters::key_at(node, 1), .limiter = &bucket_, .lease = 1000};
+  }
+  limit::Charge admitting(std::size_t node) const {
+    return {.key = limit::with_slot_hash({3, 3}, limit::slot_hash_of(bucket(node).key)), .limiter = &bucket_};
+  }
+  limit::Charge refusing(std::size_t node) const {
+    return {.key = TwoMasters::key_at(node, 2), .limiter = &one_};
+  }
+
+  // Returns what Redis has charged to it, according to a weir without units. It sees only one unit of a gap.
+  limit::Cost charged(limit::Charge line) {
+    line.lease = 1;
+    Worker other(cluster_->settings(1s));
+    EXPECT_TRUE(other.turn_until_up());
+    return kBurst - 1 - other.charge({line}).outcomes.at(0).remaining;
+  }
+  // Waits until Redis has carried out all commands of this worker.
+  void await_nodes(Worker& worker) {
+    for (std::size_t node = 0; node < 2; ++node)
+      ASSERT_FALSE(worker.charge({{.key = TwoMasters::key_at(node, 9), .limiter = &bucket_}}).error);
+  }
+
+  static std::unique_ptr<TwoMasters> cluster_;
+  SharedGrants units_{64, 10s};
+  const limit::Limiter bucket_ = token_bucket({1, 24h}, kBurst);
+  const limit::Limiter one_ = token_bucket({1, 24h}, 1);
+};
+std::unique_ptr<TwoMasters> ClusterPrefetch::cluster_;
+
+// The grant is charged directly behind the bill, and its slots stay.
+TEST_F(ClusterPrefetch, RefundsAUnitThatAnotherNodeRefusesAlsoBeforeALaterGrant) {
+  auto worker = weir();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].allowed);
+  EXPECT_FALSE(worker->charge({bucket(0), refusing(1)}).outcomes[1].allowed) << "the fourth: the key is hot";
+  ASSERT_TRUE(worker->turn_until([&] { return units_.stats().held() == 8; }));
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].in_advance);
+  ASSERT_TRUE(worker->turn_until([&] { return units_.stats().held() != 0; })) << "the next lease";
+  worker.reset();
+  EXPECT_EQ(charged(bucket(0)), kDrawn + 3 + 8);
+  EXPECT_EQ(units_.stats().lost, 0U);
+}
+
+TEST_F(ClusterPrefetch, RefundsPartsOfRefusedBillsOfOneTurnAtOnce) {
+  auto worker = weir();
+  const std::vector<limit::Charge> bill{bucket(0), refusing(1)};
+  std::array<Answer, 3> answers;
+  for (auto& answer : answers) worker->begin(bill, answer);
+  ASSERT_TRUE(worker->turn_until([&] { return answers[0].done && answers[1].done && answers[2].done; }));
+  for (const auto& answer : answers) EXPECT_FALSE(answer.outcomes[1].allowed);
+  await_nodes(*worker);
+  EXPECT_EQ(charged(bucket(0)), kDrawn);
+  EXPECT_EQ(worker->store.stats().refunds, 3U);
+  EXPECT_EQ(units_.stats().taken, 0U);
+}
+
+// A node that refuses a part charges nothing, even if it had room for some lines.
+TEST_F(ClusterPrefetch, DoesNotRefundLinesOfAPartThatANodeRefused) {
+  auto worker = weir();
+  auto refused = admitting(0);
+  refused.cost = kBurst + 1;
+  EXPECT_FALSE(worker->charge({bucket(0), refused, admitting(1)}).outcomes[1].allowed);
+  await_nodes(*worker);
+  EXPECT_EQ(units_.stats().taken, 0U);
+  EXPECT_EQ(charged(bucket(0)), kDrawn);
+  EXPECT_EQ(charged(admitting(1)), 0U);
+}
+
+// The start of a slot is returned with the outcome of each line, whichever node it comes from.
+TEST_F(ClusterPrefetch, RefundsToTheNodeThatCharged) {
+  auto worker = weir();
+  const std::vector<limit::Charge> bill{admitting(1), bucket(0), bucket(1), admitting(0)};
+  auto more = bucket(1);
+  more.cost = 7;
+  more.lease = 0;
+  ASSERT_TRUE(worker->charge({more}).outcomes[0].allowed);
+  const auto answer = worker->charge(bill);
+  ASSERT_FALSE(answer.error);
+  for (std::size_t i = 0; i < bill.size(); ++i) worker->store.refund(bill[i], answer.now, answer.outcomes[i]);
+  await_nodes(*worker);
+  EXPECT_EQ(charged(bucket(0)), kDrawn);
+  EXPECT_EQ(charged(bucket(1)), kDrawn + 7);
+  EXPECT_EQ(charged(admitting(0)), 0U);
+  EXPECT_EQ(charged(admitting(1)), 0U);
+}
+
+TEST_F(ClusterPrefetch, UsesTheAnswerOfOneNodeIfTheOtherIsSilent) {
+  auto worker = weir(100ms);
+  const std::vector<limit::Charge> bill{admitting(1), bucket(0)};
+  (*cluster_)[1].freeze();
+  const auto answer = worker->charge(bill);
+  (*cluster_)[1].thaw();
+  EXPECT_EQ(answer.error, StoreError::Timeout);
+  EXPECT_EQ(answer.unasked, limit::LineSet{0b01});
+  EXPECT_TRUE(answer.outcomes[1].allowed);
+  EXPECT_EQ(answer.outcomes[1].remaining, kBurst - kDrawn - 1);
+  worker->store.refund(bill[1], answer.now, answer.outcomes[1]);
+  ASSERT_TRUE(worker->turn_until([&] { return worker->store.stats().refunds == 2; }))
+      << "the late one's as well";
+  await_nodes(*worker);
+  EXPECT_EQ(charged(bucket(0)), kDrawn);
+  EXPECT_EQ(charged(admitting(1)), 0U);
+}
+
+TEST_F(ClusterPrefetch, RefusesIfOneNodeRefusesAndTheOtherIsSilent) {
+  auto worker = weir(100ms);
+  const std::vector<limit::Charge> bill{bucket(1), refusing(0), bucket(0), admitting(0)};
+  (*cluster_)[1].freeze();
+  const auto answer = worker->charge(bill);
+  (*cluster_)[1].thaw();
+  EXPECT_EQ(answer.error, StoreError::Timeout);
+  EXPECT_EQ(answer.unasked, limit::LineSet{0b0001});
+  EXPECT_FALSE(answer.outcomes[1].allowed);
+  EXPECT_GT(answer.outcomes[1].retry_after, 23h);
+  // Three refunds: the charge of the grant's unit, the other line, and the late charge of the other node.
+  ASSERT_TRUE(worker->turn_until([&] { return worker->store.stats().refunds == 3; }));
+  await_nodes(*worker);
+  EXPECT_EQ(charged(bucket(0)), kDrawn);
+  EXPECT_EQ(charged(bucket(1)), kDrawn);
+  EXPECT_EQ(charged(admitting(0)), 0U);
+}
+
+}  // namespace
+}  // namespace weir::redis

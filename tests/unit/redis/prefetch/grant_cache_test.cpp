@@ -1,0 +1,303 @@
+#include "redis/prefetch/grant_cache.hpp"
+
+#include "weir/limit/limiter.hpp"
+
+#include <chrono>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::redis {
+namespace {
+
+using namespace std::chrono_literals;
+using limit::Cost;
+
+constexpr base::TimePoint kRedis{base::Duration(1'700'000'000'000'000)};
+const limit::Limiter kWindow = limit::FixedWindow::make({100'000, std::chrono::hours(1000)}).value();
+
+// A stock whose keys are in one set, and a Redis that has whatever the test says.
+class GrantCacheTest : public ::testing::Test {
+ protected:
+  static limit::Charge line(std::uint64_t key = 1, Cost lease = 1000) {
+    return {.key = {8 * key, 8 * key}, .limiter = &kWindow, .lease = lease};
+  }
+  RoundTrip trip() const { return {.sent = now_, .received = now_, .charged_at = kRedis}; }
+
+  // A request that finds no units here.
+  void go(std::uint64_t key = 1, Cost left = 50'000) {
+    limit::Outcome outcome;
+    ASSERT_FALSE(cache_.spend(line(key), now_, outcome));
+    cache_.note_trip(line(key), now_);
+    cache_.learn(line(key), {.allowed = true, .remaining = left});
+  }
+  void heat(std::uint64_t key = 1, Cost left = 50'000) {
+    for (unsigned i = 0; i < GrantCache::kHot; ++i) go(key, left);
+  }
+  // Makes a key hot, whether it has units here or not.
+  void heat(const limit::Charge& request, Cost left = 50'000) {
+    for (unsigned i = 0; i < GrantCache::kHot; ++i) cache_.note_trip(request, now_);
+    cache_.learn(request, {.allowed = true, .remaining = left});
+  }
+  // Takes the wanted units, if Redis has them.
+  Cost take(std::uint64_t key = 1, Cost left = 50'000) {
+    auto lease = line(key);
+    lease.cost = cache_.wanted(lease, now_);
+    const bool fits = lease.cost <= left;
+    if (lease.cost > 0)
+      cache_.arrived(lease, trip(), {.allowed = fits, .remaining = fits ? left - lease.cost : left}, back_);
+    return lease.cost;
+  }
+  Cost spend_all(std::uint64_t key = 1) {
+    Cost spent = 0;
+    for (limit::Outcome outcome; cache_.spend(line(key), now_, outcome);) ++spent;
+    return spent;
+  }
+
+  GrantCache cache_{8, 1s};
+  GrantCache::Time now_{1000s};
+  std::vector<Refund> back_;
+};
+
+TEST_F(GrantCacheTest, AColdKeyGetsNothing) {
+  for (int i = 0; i < 20; ++i) {
+    go();
+    EXPECT_EQ(take(), 0U);
+    now_ += 100ms;  // three requests in a span
+  }
+}
+
+TEST_F(GrantCacheTest, AHotKeyGetsTwiceAsManyUnitsAfterEachGrantUsedUpSoon) {
+  heat();
+  for (const Cost expected : {8, 16, 32, 64, 128, 256, 512, 1000, 1000}) {
+    EXPECT_EQ(take(), expected);
+    EXPECT_EQ(spend_all(), expected);
+    now_ += 10ms;
+  }
+}
+
+TEST_F(GrantCacheTest, AKeyWithFewerRequestsGetsFewerUnits) {
+  heat();
+  for (int i = 0; i < 4; ++i) {
+    take();
+    spend_all();
+  }
+  now_ += 1100ms;
+  EXPECT_EQ(take(), 32U);
+}
+
+TEST_F(GrantCacheTest, TakesMoreUnitsBeforeItRunsOut) {
+  heat();
+  ASSERT_EQ(take(), 8U);
+  limit::Outcome outcome;
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(cache_.spend(line(), now_, outcome));
+  EXPECT_EQ(outcome.remaining, 3U);
+  EXPECT_EQ(take(), 0U);
+  ASSERT_TRUE(cache_.spend(line(), now_, outcome));
+  EXPECT_EQ(cache_.wanted(line(), now_), 16U);
+  EXPECT_EQ(cache_.wanted(line(), now_), 0U) << "one at a time";
+}
+
+TEST_F(GrantCacheTest, TakesFewUnitsNearTheEndOfALimit) {
+  heat(1, 40);
+  EXPECT_EQ(take(1, 40), 8U);
+  spend_all();
+  EXPECT_EQ(take(1, 31), 8U) << "a quarter of 32";
+  spend_all();
+  EXPECT_EQ(take(1, 3), 5U) << "a quarter of 23; others had the rest";
+  EXPECT_EQ(spend_all(), 0U);
+  EXPECT_EQ(take(1, 3), 0U) << "a quarter of 3 is not worth a trip";
+  EXPECT_TRUE(back_.empty());
+}
+
+TEST_F(GrantCacheTest, GivesBackUnitsOfIdleKeys) {
+  heat();
+  take();
+  limit::Outcome outcome;
+  ASSERT_TRUE(cache_.spend(line(), now_, outcome));
+  cache_.sweep(now_ + 999ms, back_, 1000);
+  EXPECT_TRUE(back_.empty());
+  cache_.sweep(now_ + 1s, back_, 1000);
+  ASSERT_EQ(back_.size(), 1U);
+  EXPECT_EQ(back_[0].charge.cost, 7U);
+  EXPECT_EQ(back_[0].departure, kRedis);
+  EXPECT_FALSE(cache_.spend(line(), now_, outcome));
+  EXPECT_EQ(cache_.stats().held(), 0U);
+}
+
+TEST_F(GrantCacheTest, GivesBackOldUnitsOfAWindowAlsoIfTheKeyIsInUse) {
+  heat();
+  take();
+  limit::Outcome outcome;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(cache_.spend(line(), now_, outcome));
+    now_ += 250ms;
+    cache_.sweep(now_, back_, 1000);
+  }
+  ASSERT_EQ(back_.size(), 1U);
+  EXPECT_EQ(back_[0].charge.cost, 4U);
+}
+
+TEST_F(GrantCacheTest, GivesBackUnitsOfABucketOnlyOnceTheKeyIsIdle) {
+  const limit::Limiter bucket = limit::TokenBucket::make({1, std::chrono::hours(1)}, 10'000).value();
+  auto request = line();
+  request.limiter = &bucket;
+  const auto begin = limit::gcra_core(bucket)->ticks(kRedis + 100h);
+  const RoundTrip drawn_on{.sent = now_, .received = now_, .charged_at = kRedis, .begin = begin};
+  heat(request, 5000);
+  auto lease = request;
+  lease.cost = cache_.wanted(request, now_);
+  cache_.arrived(lease, drawn_on, {.allowed = true, .remaining = 4992}, back_);
+  limit::Outcome outcome;
+  for (int i = 0; i < 4; ++i) {
+    now_ += 900ms;
+    ASSERT_TRUE(cache_.spend(request, now_, outcome));
+    cache_.sweep(now_, back_, 1000);
+  }
+  EXPECT_TRUE(back_.empty()) << "it keeps while it is asked for";
+  cache_.sweep(now_ + 1s, back_, 1000);
+  ASSERT_EQ(back_.size(), 1U);
+  EXPECT_EQ(back_[0].charge.cost, 4U);
+  EXPECT_EQ(back_[0].begin, limit::gcra_core(bucket)->ticks(kRedis + 104h)) << "where its slots begin";
+}
+
+TEST_F(GrantCacheTest, RefundedUnitsCanBeSpentAgain) {
+  heat();
+  take();
+  limit::Outcome first, second;
+  ASSERT_TRUE(cache_.spend(line(), now_, first));
+  cache_.put_back(line(), first, back_);
+  ASSERT_TRUE(cache_.spend(line(), now_, second));
+  EXPECT_EQ(first.remaining, second.remaining);
+  EXPECT_TRUE(back_.empty());
+}
+
+TEST_F(GrantCacheTest, UnitsRefundedAfterTheRestWentBackGoBackToo) {
+  heat();
+  take();
+  limit::Outcome outcome;
+  ASSERT_TRUE(cache_.spend(line(), now_, outcome));
+  now_ += 1s;
+  cache_.sweep(now_, back_, 1000);
+  ASSERT_EQ(back_.size(), 1U);
+  cache_.put_back(line(), outcome, back_);
+  ASSERT_EQ(back_.size(), 2U);
+  EXPECT_EQ(back_[1].charge.cost, 1U);
+  EXPECT_EQ(back_[1].departure, kRedis);
+  EXPECT_EQ(cache_.stats().held(), 0U);
+  EXPECT_EQ(cache_.stats().lost, 0U);
+}
+
+// The unit was debited before the reset, so Redis does not count it.
+TEST_F(GrantCacheTest, UnitsRefundedAfterAResetDoNotJoinLaterGrants) {
+  heat();
+  take();
+  limit::Outcome outcome;
+  ASSERT_TRUE(cache_.spend(line(), now_, outcome));
+  cache_.forget(line());
+  heat();
+  auto lease = line();
+  lease.cost = cache_.wanted(lease, now_);
+  cache_.arrived(lease, {.sent = now_, .received = now_, .charged_at = kRedis + 1ms},
+                 {.allowed = true, .remaining = 1000}, back_);
+  cache_.put_back(line(), outcome, back_);
+  EXPECT_EQ(spend_all(), lease.cost);
+  ASSERT_EQ(back_.size(), 1U);
+  EXPECT_EQ(back_[0].departure, kRedis);
+}
+
+// Units too few for one request do not keep the stock from taking more.
+TEST_F(GrantCacheTest, TakesUnitsForWholeRequests) {
+  for (const Cost cost : {3U, 5U, 7U, 10U}) {
+    const std::uint64_t key = cost;
+    auto request = line(key);
+    request.cost = cost;
+    heat(request, 50'000);
+    for (int round = 0; round < 10; ++round) {
+      auto lease = request;
+      lease.cost = cache_.wanted(request, now_);
+      ASSERT_GE(lease.cost, 2 * cost) << cost << ", " << round;
+      EXPECT_EQ(lease.cost % cost, 0U);
+      cache_.arrived(lease, trip(), {.allowed = true, .remaining = 50'000}, back_);
+      Cost spent = 0;
+      for (limit::Outcome outcome; cache_.spend(request, now_, outcome);) spent += cost;
+      EXPECT_EQ(spent, lease.cost);
+    }
+  }
+}
+
+// The bound after an expensive request holds for cheap ones too.
+TEST_F(GrantCacheTest, HoldsAtMostALeaseAndAQuarterWhateverARequestCosts) {
+  Cost held = 0;
+  for (int round = 0; round < 20; ++round) {
+    auto dear = line(1, 40), cheap = line(1, 40);
+    dear.cost = 45;
+    heat(dear);
+    EXPECT_EQ(cache_.wanted(dear, now_), 0U) << "a lease has not as many";
+    auto lease = cheap;
+    lease.cost = cache_.wanted(cheap, now_);
+    held += lease.cost;
+    if (lease.cost > 0) cache_.arrived(lease, trip(), {.allowed = true, .remaining = 50'000}, back_);
+    now_ += 300ms;
+  }
+  EXPECT_LE(held, 50U);
+  EXPECT_GE(held, 40U);
+}
+
+TEST_F(GrantCacheTest, LotsTooSmallForARequestMakeRoomForMore) {
+  const limit::Limiter bucket = limit::TokenBucket::make({1, 1h}, 10'000).value();
+  auto small = line(), large = line();
+  small.limiter = large.limiter = &bucket;
+  small.cost = 2, large.cost = 5;
+  heat(small, 5000);
+  for (int round = 0; round < 4; ++round) {
+    auto lease = small;
+    lease.cost = 4;
+    (void)cache_.wanted(small, now_);
+    const auto begin = limit::gcra_core(bucket)->ticks(kRedis + 100h + round * 10h);
+    const RoundTrip drawn_on{.sent = now_, .received = now_, .charged_at = kRedis, .begin = begin};
+    cache_.arrived(lease, drawn_on, {.allowed = true, .remaining = 5000}, back_);
+  }
+  cache_.note_trip(large, now_);
+  EXPECT_GT(cache_.wanted(large, now_), 0U);
+}
+
+TEST_F(GrantCacheTest, WaitsAfterAFailedGrant) {
+  heat();
+  ASSERT_EQ(cache_.wanted(line(), now_), 8U);
+  cache_.failed(line(), now_);
+  EXPECT_EQ(cache_.wanted(line(), now_ + 249ms), 0U);
+  EXPECT_GT(cache_.wanted(line(), now_ + 250ms), 0U);
+}
+
+// The reset followed the debit, so Redis has forgotten the debit.
+TEST_F(GrantCacheTest, UnitsOnTheirWayDuringAResetAreNeverSpent) {
+  heat();
+  auto lease = line();
+  lease.cost = cache_.wanted(lease, now_);
+  ASSERT_GT(lease.cost, 0U);
+  cache_.forget(line());
+  cache_.arrived(lease, trip(), {.allowed = true, .remaining = 1000}, back_);
+  EXPECT_EQ(spend_all(), 0U);
+  EXPECT_TRUE(back_.empty());
+  EXPECT_EQ(cache_.stats().held(), 0U);
+  heat();
+  EXPECT_GT(take(), 0U);
+  EXPECT_GT(spend_all(), 0U);
+}
+
+TEST_F(GrantCacheTest, CountsKeysThatFindNoPlace) {
+  for (std::uint64_t key = 1; key <= 4; ++key) {
+    heat(key);
+    EXPECT_EQ(take(key), 8U);
+  }
+  heat(5);
+  EXPECT_EQ(take(5), 0U);
+  EXPECT_EQ(cache_.stats().crowded, GrantCache::kHot);
+  EXPECT_EQ(spend_all(1), 8U);
+  heat(5);
+  EXPECT_EQ(take(5), 8U) << "in place of one that holds nothing";
+}
+
+}  // namespace
+}  // namespace weir::redis

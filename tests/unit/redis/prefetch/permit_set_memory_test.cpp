@@ -1,0 +1,131 @@
+// If memory runs out at any step of holding a permit, nothing remains that would be renewed forever. If it
+// runs out while a bill is asked, the bill's units paid here are put back.
+#include "redis/store/permit_set.hpp"
+#include "unit/redis/store/store_fixture.hpp"
+#include "unit/scarce_memory.hpp"
+
+#include "weir/limit/concurrency.hpp"
+#include "weir/limit/limiter.hpp"
+#include "weir/redis/shared_grants.hpp"
+#include "weir/redis/store.hpp"
+
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+void* operator new(std::size_t size) {
+  return weir::tests::take_memory(size);
+}
+// std::stable_sort uses less memory if this fails.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return std::malloc(size);
+}
+void operator delete(void* p) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::size_t) noexcept {
+  std::free(p);
+}
+
+namespace weir::redis {
+namespace {
+
+using tests::fail_each_allocation;
+
+const limit::Limiter kTenAtOnce = limit::Concurrency::make(10).value();
+const limit::Charge kPlace{.key = {7, 7}, .limiter = &kTenAtOnce, .cost = 1};
+
+TEST(LeasesMemory, APermitThatCannotBeStoredIsNotHeld) {
+  PermitSet leases(1, std::chrono::seconds(10));
+  const int made =
+      fail_each_allocation([&] { leases.hold_unasked(kPlace); }, [&] { EXPECT_TRUE(leases.empty()); });
+  EXPECT_GE(made, 2) << "a key, a place of it";
+  EXPECT_FALSE(leases.empty());
+  EXPECT_FALSE(leases.release(kPlace)) << "Redis has not heard of it";
+  EXPECT_TRUE(leases.empty());
+}
+
+// A store and its loop, in which only renewals run.
+struct Renewing {
+  explicit Renewing(const RedisSettings& settings) : store(context.get_executor(), settings) {}
+  net::asio::io_context context;
+  Store store;
+};
+
+TEST(LeasesMemory, AStoreThatCouldNotHoldRenewsNothing) {
+  RedisSettings settings;
+  settings.lease_time = std::chrono::milliseconds(3);
+  std::optional<Renewing> fresh(settings);
+  const auto only_one_was_held = [&] {
+    fresh->store.hold(kPlace);
+    EXPECT_EQ(fresh->context.run_one(), 1U);
+    EXPECT_EQ(fresh->context.run_one(), 1U) << "it is renewed again and again";
+    fresh->store.release(kPlace);
+    EXPECT_EQ(fresh->context.run_one(), 1U);
+    EXPECT_EQ(fresh->context.run_one(), 0U) << "nothing is held";
+    fresh.emplace(settings);
+  };
+  const int made = fail_each_allocation([&] { fresh->store.hold(kPlace); }, only_one_was_held);
+  EXPECT_GE(made, 3) << "a timer's place, a key, a place of it";
+}
+
+struct Asked {
+  std::vector<limit::Charge> bill;
+  Answer answer{};
+  std::exception_ptr thrown{};
+};
+
+net::Task<void> ask(Store& store, Asked& asked) {
+  auto& [error, outcomes, now, unasked, done, took] = asked.answer;
+  outcomes.resize(asked.bill.size());
+  error = co_await store.charge(asked.bill, outcomes, now, unasked);
+}
+
+// Makes allocations fail after the first `allocations`, until the bill waits for Redis. Returns false if that
+// many were enough.
+bool fails_after(long allocations, Worker& worker, Asked& asked) {
+  tests::allocations_left = allocations;
+  try {
+    net::spawn(worker.loop.get_executor(), ask(worker.store, asked), [&](const std::exception_ptr& thrown) {
+      asked.thrown = thrown;
+      asked.answer.done = true;
+    });
+  } catch (const std::bad_alloc&) {  // no coroutine was started
+    asked.thrown = std::current_exception();
+    asked.answer.done = true;
+  }
+  tests::allocations_left = -1;
+  EXPECT_TRUE(worker.turn_until([&] { return asked.answer.done; }));
+  return asked.thrown != nullptr || asked.answer.error;
+}
+
+TEST(LeasesMemory, PutsBackUnitsOfABillThatCouldNotBeSent) {
+  const limit::Limiter bucket = token_bucket({1, 24h}, 10'000);
+  const limit::Limiter window = limit::FixedWindow::make({10'000, std::chrono::hours(24 * 365 * 30)}).value();
+  Server server;
+  SharedGrants units(64, 10s);
+  Worker worker(Worker::settings_for(server), Worker::quick(), nullptr, &units);
+  ASSERT_TRUE(worker.turn_until_up());
+  const std::vector<limit::Charge> leased{{.key = {1, 1}, .limiter = &window, .lease = 1000}};
+  while (units.stats().held() < 100) ASSERT_TRUE(worker.charge(leased).outcomes[0].allowed);
+
+  const std::vector<limit::Charge> bill{leased[0], {.key = {2, 2}, .limiter = &bucket}};
+  const auto spent = [&] { return units.stats().spent - units.stats().put_back; };
+  const auto before = spent();
+  long allocations = 0;
+  for (bool failed = true; failed; ++allocations) {
+    Worker fresh(Worker::settings_for(server), Worker::quick(), nullptr, &units);  // has sent nothing yet
+    ASSERT_TRUE(fresh.turn_until_up());
+    Asked asked{bill};
+    failed = fails_after(allocations, fresh, asked);
+    ASSERT_EQ(spent(), before + (failed ? 0 : 1)) << "after " << allocations;
+  }
+  EXPECT_GE(allocations, 4) << "who asks, who pays, who is asked, and what waits there";
+}
+
+}  // namespace
+}  // namespace weir::redis

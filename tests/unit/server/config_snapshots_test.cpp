@@ -1,0 +1,209 @@
+// The numbers, limiters and server groups that a reload keeps, and the time at which unused ones become free.
+#include "server/config_snapshots.hpp"
+
+#include "unit/config/configuration.hpp"
+
+#include "weir/limit/foreign_permits.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+namespace weir::server::test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Held = std::shared_ptr<const proxy::ConfigSnapshot>;  // held by a request, or by the workers
+
+std::string rule(const std::string& name, const std::string& numbers) {
+  return "[[rule]]\nname = \"" + name + "\"\nkey = [\"ip\"]\n" + numbers + "\n";
+}
+
+const std::string kFive = "limit = \"5/day\"\nalgorithm = \"fixed_window\"";
+const std::string kNine = "limit = \"9/day\"\nalgorithm = \"fixed_window\"";
+const std::string kLog = "limit = \"5/day\"\nalgorithm = \"sliding_log\"";
+const std::string kTwoAtOnce = "limit = 2\nalgorithm = \"concurrency\"";
+const std::string kThreeAtOnce = "limit = 3\nalgorithm = \"concurrency\"";
+
+class EditionsTest : public testing::Test {
+ protected:
+  Held reload(const std::string& rules, const std::string& servers = "\"127.0.0.1:9001\"") {
+    const auto settings = config::parse_settings(
+        "[[listener]]\naddress = \"127.0.0.1:8080\"\n"
+        "[[upstream]]\nname = \"api\"\nservers = [" +
+            servers +
+            "]\n"
+            "[[route]]\nupstream = \"api\"\n" +
+            rules,
+        config::test::kFile);
+    config_snapshots_.tidy({}, elsewhere_.rules());
+    const auto draft =
+        config_snapshots_.make(settings, {*upstream::resolve_servers(settings.upstreams[0])}, {}).value();
+    changes_ = draft.changes;
+    auto held = config_snapshots_.put_in_force(draft);
+    table_.migrate_cells(clock_.now());
+    return held;
+  }
+  // Ends the last request of a configuration snapshot.
+  void end(Held& held) {
+    held.reset();
+    control_.restart();
+    control_.poll();
+    config_snapshots_.tidy({}, elsewhere_.rules());
+  }
+  static const policy::Rule& only(const Held& held) { return held->config.rules.front(); }
+  // Charges a client, whose key stays in the table.
+  bool charge(const Held& held, std::uint64_t client = 1) {
+    const limit::Charge line{{client, client}, only(held).limiter.get(), 1, only(held).cells};
+    limit::Outcome outcome;
+    return table_.charge({&line, 1}, clock_.now(), {&outcome, 1});
+  }
+
+  net::asio::io_context control_;
+  limit::KeyTable table_{1000};
+  limit::ForeignPermits elsewhere_{table_};
+  net::Clock clock_;
+  log::Log log_{log::LogLevel::Off};
+  int gone_ = 0;
+  ConfigSnapshots config_snapshots_{control_, table_, clock_, log_, [this] { ++gone_; }};
+  std::vector<std::string> changes_;
+};
+
+TEST_F(EditionsTest, UnchangedPartsStayTheSame) {
+  const auto first = reload(rule("a", kFive));
+  const auto second = reload(rule("b", kFive) + rule("a", kFive));
+  const auto& is = second->config.rules[1];
+  EXPECT_EQ(is.cells, only(first).cells);
+  EXPECT_EQ(is.index, only(first).index);
+  EXPECT_EQ(is.limiter.get(), only(first).limiter.get());
+  EXPECT_NE(second->config.rules[0].cells, is.cells);
+  EXPECT_EQ(second->server_groups, first->server_groups);
+  EXPECT_EQ(changes_, std::vector<std::string>{"rule \"b\" added"});
+}
+
+TEST_F(EditionsTest, ChangedServersMakeANewFleet) {
+  const auto first = reload("");
+  const auto second = reload("", "\"127.0.0.1:9002\"");
+  EXPECT_NE(second->server_groups, first->server_groups);
+  EXPECT_EQ(changes_, std::vector<std::string>{"upstream \"api\" changed"});
+}
+
+TEST_F(EditionsTest, AFormerLimitGetsItsFormerNumber) {
+  const auto first = reload(rule("a", kFive));
+  const auto second = reload(rule("a", kNine));
+  EXPECT_THAT(changes_, Contains(HasSubstr("keep the share")));
+  EXPECT_NE(only(second).cells, only(first).cells);
+  EXPECT_EQ(only(second).index, only(first).index) << "counters go by the name";
+  EXPECT_EQ(only(reload(rule("a", kFive))).cells, only(first).cells);
+}
+
+// The keys of the rule have started afresh meanwhile, so refunds for the first rule must not reach them.
+TEST_F(EditionsTest, AFormerAlgorithmStartsAfresh) {
+  const auto first = reload(rule("a", kFive));
+  const auto second = reload(rule("a", kLog));
+  EXPECT_THAT(changes_, Contains(HasSubstr("begin anew")));
+  const auto third = reload(rule("a", kFive));
+  EXPECT_THAT(changes_, Contains(HasSubstr("begin anew")));
+  EXPECT_NE(only(third).cells, only(first).cells);
+  EXPECT_NE(only(third).cells, only(second).cells);
+  const auto fourth = reload(rule("a", kLog));
+  EXPECT_NE(only(fourth).cells, only(second).cells);
+  EXPECT_EQ(only(reload(rule("a", kLog))).cells, only(fourth).cells);
+}
+
+TEST_F(EditionsTest, PermitsKeepTheirNumberWhileTheAlgorithmStays) {
+  const auto first = reload(rule("a", kTwoAtOnce));
+  EXPECT_EQ(only(reload(rule("a", kThreeAtOnce))).cells, only(first).cells);
+  EXPECT_EQ(only(reload(rule("a", kTwoAtOnce))).cells, only(first).cells);
+  reload(rule("a", kFive));
+  EXPECT_NE(only(reload(rule("a", kTwoAtOnce))).cells, only(first).cells);
+}
+
+TEST_F(EditionsTest, ARemovedRuleIsForgottenWithItsLastRequest) {
+  auto first = reload(rule("a", kFive));
+  ASSERT_TRUE(charge(first));
+  const auto second = reload("");
+  EXPECT_EQ(config_snapshots_.count(), 2);
+  EXPECT_EQ(table_.stats().keys, 1) << "a request is under way";
+  end(first);
+  EXPECT_EQ(gone_, 1);
+  EXPECT_EQ(config_snapshots_.count(), 1);
+  EXPECT_EQ(table_.stats().keys, 0);
+  const auto third = reload(rule("other", kFive));
+  EXPECT_EQ(only(third).cells, 0) << "its number is free";
+  EXPECT_EQ(only(third).index, 0);
+}
+
+TEST_F(EditionsTest, ARuleThatReturnsDuringARequestContinues) {
+  const auto first = reload(rule("a", kFive));
+  ASSERT_TRUE(charge(first));
+  reload("");
+  const auto third = reload(rule("a", kFive));
+  EXPECT_EQ(only(third).cells, only(first).cells);
+  EXPECT_EQ(table_.stats().keys, 1);
+}
+
+// The previous process may still release permits. They must not reach a rule that came later.
+TEST_F(EditionsTest, ARuleIsKeptWhileAnotherProcessHoldsItsPermits) {
+  auto first = reload(rule("a", kTwoAtOnce));
+  elsewhere_.change({.key = {1, 1}, .limiter = only(first).limiter.get(), .rule = only(first).cells}, 2,
+                    clock_.now());
+  const auto second = reload("");
+  end(first);
+  EXPECT_EQ(table_.stats().keys, 1);
+  const auto third = reload(rule("a", kTwoAtOnce));
+  EXPECT_FALSE(charge(third)) << "both places are taken still";
+  elsewhere_.give_back_all(clock_.now());
+  EXPECT_THAT(elsewhere_.rules(), IsEmpty());
+  EXPECT_TRUE(charge(third));
+}
+
+TEST_F(EditionsTest, KeysMoveToTheNewNumberAndFreeTheOldOne) {
+  auto first = reload(rule("a", kFive));
+  ASSERT_TRUE(charge(first));
+  const auto second = reload(rule("a", kNine));
+  EXPECT_EQ(table_.stats().keys_by_rule[only(second).cells], 1);
+  end(first);
+  const auto third = reload(rule("a", kNine) + rule("b", kFive));
+  EXPECT_EQ(only(third).cells, only(second).cells);
+  EXPECT_EQ(third->config.rules[1].cells, 0);
+}
+
+TEST_F(EditionsTest, KeysThatStartAfreshAreForgottenAtOnce) {
+  const auto first = reload(rule("a", kTwoAtOnce));
+  ASSERT_TRUE(charge(first));
+  reload(rule("a", kLog));
+  EXPECT_EQ(table_.stats().keys, 0) << "whatever was under way";
+}
+
+// A long request keeps its configuration snapshot, and each change of the algorithm takes a number.
+TEST_F(EditionsTest, ReportsThatAllNumbersAreTaken) {
+  std::vector<Held> under_way;
+  const auto settings = [](const std::string& numbers) {
+    return config::parse_settings(config::test::with(rule("a", numbers)), config::test::kFile);
+  };
+  const auto make = [&](const std::string& numbers) {
+    const auto read = settings(numbers);
+    return config_snapshots_.make(read, {*upstream::resolve_servers(read.upstreams[0])}, {});
+  };
+  for (std::size_t i = 0; i + 1 < limit::kMaxRules; ++i) {
+    const auto draft = make(i % 2 == 0 ? kFive : kLog);
+    ASSERT_TRUE(draft) << i << ": " << draft.error().message;
+    under_way.push_back(config_snapshots_.put_in_force(*draft));
+  }
+  const auto refused = make(limit::kMaxRules % 2 == 0 ? kLog : kFive);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("too many rules"));
+  under_way.clear();
+  control_.poll();
+  config_snapshots_.tidy({});
+  EXPECT_TRUE(make(kLog));
+}
+
+}  // namespace
+}  // namespace weir::server::test

@@ -1,0 +1,185 @@
+#include "unit/upstream/pool_stage.hpp"
+
+#include <array>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weir::upstream {
+namespace {
+
+TEST_F(PoolTest, SkipsAFailedServerUntilItsTimeIsOver) {
+  auto& p = open(2, Balance::RoundRobin);
+  fail(0);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease({.now = now}).server(), 1U);
+  EXPECT_EQ(p.lease({.now = now, .tried = 0b10}).server(), 0U) << "better one that failed than none";
+  now += settings.ejection.least;
+  EXPECT_EQ(p.lease({.now = now}).server(), 0U) << "the next request tries it";
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease({.now = now}).server(), 1U) << "one is enough";
+  server_group->member(0).answered(now, now);
+  now += settings.ejection.slow_start;
+  std::array<int, 2> taken{};
+  for (int i = 0; i < 4; ++i) ++taken[p.lease({.now = now}).server()];
+  EXPECT_EQ(taken, (std::array<int, 2>{2, 2}));
+}
+
+TEST_F(PoolTest, AReadmittedServerStartsWithATenth) {
+  auto& p = open(2, Balance::RoundRobin);
+  fail(0);
+  server_group->member(0).answered(now, now);
+  std::array<int, 2> taken{};
+  for (int i = 0; i < 110; ++i) ++taken[p.lease({.now = now}).server()];
+  EXPECT_NEAR(taken[0], 10, 1);
+}
+
+TEST_F(PoolTest, TriesAllServersInTurnIfAllHaveFailed) {
+  for (const auto balance :
+       {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo, Balance::Hash}) {
+    auto& p = open(2, balance);
+    fail(0);
+    fail(1);
+    std::array<int, 2> taken{};
+    for (std::uint64_t i = 0; i < 100; ++i)
+      ++taken[p.lease({.now = now, .word = i * 0x9E3779B97F4A7C15ULL}).server()];
+    EXPECT_GT(taken[0], 20);
+    EXPECT_GT(taken[1], 20);
+  }
+}
+
+TEST_F(PoolTest, ReportsAChangeOnce) {
+  auto& p = open(2);
+  for (int i = 0; i < 3; ++i) fail(0);
+  server_group->member(0).failed(now, now);
+  for (int i = 0; i < 3; ++i) server_group->member(1).failed(now, now);
+  for (int i = 0; i < 3; ++i) server_group->member(0).answered(now, now);
+  const auto server = [&](std::size_t at) { return "upstream \"api\": server " + servers[at].name; };
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_TRUE(lines[0].starts_with(server(0) + " is out for ")) << lines[0];
+  EXPECT_TRUE(lines[0].ends_with(" s: it cannot be reached")) << lines[0];
+  EXPECT_TRUE(lines[1].starts_with(server(1) + " is out for ")) << lines[1];
+  EXPECT_TRUE(lines[1].ends_with(" s: its answers fail")) << lines[1];
+  EXPECT_EQ(lines[2], server(0) + " is back");
+  EXPECT_EQ(server_group->member(0).ejections(), 1U);
+  EXPECT_EQ(p.size(), 2U);
+}
+
+TEST_F(PoolTest, SkipsAFullServerUntilAllAreFull) {
+  auto& p = open(2, Balance::RoundRobin);
+  settings.servers[0].max_in_flight = 1;
+  settings.servers[1].max_in_flight = 3;
+  auto& q = reopen();
+  EXPECT_EQ(&p, &q);
+  std::vector<Lease> held;
+  std::array<int, 2> busy{};
+  for (int i = 0; i < 4; ++i) {
+    held.push_back(q.lease({}));
+    ASSERT_TRUE(held.back());
+    EXPECT_FALSE(held.back().room_after());
+    ++busy[held.back().server()];
+  }
+  EXPECT_EQ(busy, (std::array<int, 2>{1, 3}));
+  EXPECT_FALSE(q.lease({}));
+  EXPECT_TRUE(q.lease({}).room_after());
+  EXPECT_FALSE(q.lease({.tried = 0b11}).room_after()) << "none is left, so room has nothing to do with it";
+  held.pop_back();
+  EXPECT_TRUE(q.lease({}));
+}
+
+TEST_F(PoolTest, MaxInFlightCountsAllWorkersTogether) {
+  open(1);
+  settings.servers[0].max_in_flight = 2;
+  auto& mine = reopen();
+  Pool others(context.get_executor(), watchdog, *server_group);
+  const auto one = mine.lease({});
+  const auto two = others.lease({});
+  EXPECT_TRUE(one);
+  EXPECT_TRUE(two);
+  EXPECT_FALSE(mine.lease({}));
+  EXPECT_FALSE(others.lease({}));
+}
+
+// A server's bucket is full at first. Requests that it refuses go to other servers, and the wait is exact.
+TEST_F(PoolTest, SkipsAServerAtItsLimitUntilAllAre) {
+  open(2, Balance::RoundRobin);
+  settings.servers[0].limit =
+      limit::TokenBucket::make({.count = 2, .period = base::Duration{1'000'000}}, 2).value();
+  settings.servers[1].limit =
+      limit::TokenBucket::make({.count = 4, .period = base::Duration{1'000'000}}, 4).value();
+  auto& p = reopen();
+  std::array<int, 2> taken{};
+  for (int i = 0; i < 6; ++i) ++taken[p.lease({.now = now}).server()];
+  EXPECT_EQ(taken, (std::array<int, 2>{2, 4}));
+  EXPECT_FALSE(p.others_serve(0, now)) << "an answer is not let go for one of theirs";
+  EXPECT_TRUE(p.others_serve(0, now + base::Duration{250'000}));
+  EXPECT_FALSE(p.others_serve(0b10, now + base::Duration{250'000})) << "the other one's comes later";
+  const auto none = p.lease({.now = now});
+  EXPECT_FALSE(none);
+  ASSERT_EQ(none.room_after(), base::Duration{250'000}) << "the faster one's next";
+  now += base::Duration{249'999};
+  EXPECT_FALSE(p.lease({.now = now}));
+  now += base::Duration{1};
+  EXPECT_EQ(p.lease({.now = now}).server(), 1U);
+  EXPECT_FALSE(p.lease({.now = now}));
+}
+
+TEST_F(PoolTest, APauseOfAnUpstreamLastsUntilItsLatestInstant) {
+  open(1);
+  server_group->pause_until(now + base::Duration{5});
+  server_group->pause_until(now + base::Duration{3});
+  EXPECT_EQ(server_group->paused_until(), now + base::Duration{5});
+}
+
+TEST_F(PoolTest, UsesNoFailedRequestForATrial) {
+  auto& p = open(3, Balance::RoundRobin);
+  fail(0);
+  now += settings.ejection.least;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(p.lease({.now = now, .tried = 0b10}).server(), 2U);
+  EXPECT_EQ(p.lease({.now = now}).server(), 0U);
+}
+
+// A POST to a silent server is lost, although other servers could have answered it.
+TEST_F(PoolTest, KeepsUnrepeatableRequestsFromASilentServer) {
+  auto& p = open(2, Balance::RoundRobin);
+  for (unsigned i = 0; i < settings.ejection.failures; ++i) server_group->member(0).failed(now, now);
+  now += settings.ejection.least;
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease({.now = now, .once = true}).server(), 1U);
+  EXPECT_EQ(p.lease({.now = now}).server(), 0U);
+  now += settings.ejection.most + settings.ejection.least;
+  EXPECT_EQ(p.lease({.now = now, .once = true}).server(), 0U)
+      << "where only such requests come, one tries it";
+  EXPECT_EQ(p.lease({.now = now, .once = true}).server(), 1U);
+}
+
+TEST_F(PoolTest, UnrepeatableRequestsMayTryAnUnreachableServer) {
+  auto& p = open(2, Balance::RoundRobin);
+  fail(0);
+  now += settings.ejection.least;
+  EXPECT_EQ(p.lease({.now = now, .once = true}).server(), 0U);
+}
+
+TEST_F(PoolTest, UsesNoRequestForATrialIfThereAreProbes) {
+  open(2, Balance::RoundRobin);
+  settings.health = HealthCheck{.path = "/"};
+  auto& p = reopen();
+  fail(0);
+  now += settings.ejection.most;
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease({.now = now}).server(), 1U);
+  EXPECT_EQ(p.lease({.now = now, .tried = 0b10}).server(), 0U) << "better one that failed than none";
+  for (unsigned i = 0; i < settings.health->healthy_after; ++i) server_group->member(0).probed(true, {}, now);
+  now += settings.ejection.slow_start;
+  EXPECT_NE(p.lease({.now = now}).server(), p.lease({.now = now}).server());
+}
+
+// Hanging requests hold the server's places. A trial must not cost another request its answer.
+TEST_F(PoolTest, UsesNoFullServerForATrial) {
+  open(2, Balance::RoundRobin);
+  settings.servers[0].max_in_flight = 1;
+  auto& p = reopen();
+  const auto hangs = p.lease({.now = now, .tried = 0b10});
+  fail(0);
+  now += settings.ejection.least;
+  EXPECT_EQ(p.lease({.now = now}).server(), 1U);
+}
+
+}  // namespace
+}  // namespace weir::upstream
