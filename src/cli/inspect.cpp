@@ -72,8 +72,9 @@ int tell(const AdminAccess& access, Report report) {
     std::cerr << "weir: " << access.address.to_string() << ": " << error.what() << '\n';
     return kFailed;
   } catch (const std::runtime_error& error) {
-    std::cerr << "weir: " << access.address.to_string() << ": " << error.what()
-              << "\nthis asks a weir that runs: start it with weir run --config FILE, or say --admin ADDR\n";
+    std::cerr
+        << "weir: " << access.address.to_string() << ": " << error.what()
+        << "\nthis command asks a running weir: start one with weir run --config FILE, or set --admin ADDR\n";
     return kFailed;
   }
 }

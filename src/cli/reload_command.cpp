@@ -23,7 +23,7 @@ constexpr int kNotKnown = 3;
 int taken(const std::vector<std::string>& changes, const std::vector<std::string>& warnings) {
   for (const auto& warning : warnings) std::cerr << warning << '\n';
   for (const auto& change : changes) std::cout << change << '\n';
-  std::cout << "the configuration was read anew"
+  std::cout << "the configuration was reloaded"
             << (changes.empty() ? "; nothing that weir check shows has changed\n" : "\n") << std::flush;
   return 0;
 }
@@ -66,10 +66,10 @@ int run_reload(const AdminAccess& access) {
                        .patience = server::kLongestReload + kSpare});
   } catch (const std::runtime_error& error) {
     return fail(std::string(error.what()) +
-                "\na weir that runs keeps the [admin] address that it began with: where the file has another "
-                "by now, say --admin ADDR");
+                "\na running weir keeps the [admin] address from its start: if the file now has another one, "
+                "set --admin ADDR");
   }
-  if (reply.status == 401) return fail("it asks for its token: --token, or --config");
+  if (reply.status == 401) return fail("it needs its token: set --token or --config");
   try {
     const auto said = object_in(reply);
     if (reply.status == 200 && !said.contains("changes")) throw NoWeir();
@@ -89,17 +89,17 @@ int run_reload(const AdminAccess& access) {
 int signal_reload(pid_t process) {
   if (!awaits_hangup(process)) {
     std::cerr << "weir: no reload: process " << process
-              << " does not wait for SIGHUP, which would end it: it is no weir that runs\n";
+              << " does not expect SIGHUP, which would end it: it is not a running weir\n";
     return 1;
   }
   if (::kill(process, SIGHUP) == 0) {
-    std::cout << "this configuration has no [admin] listener to ask: SIGHUP was sent to process " << process
-              << ", whose log says what came of it\n"
+    std::cout << "this configuration has no [admin] listener, so SIGHUP was sent to process " << process
+              << "; its log shows the result\n"
               << std::flush;
     return 0;
   }
   std::cerr << "weir: no reload: process " << process
-            << " takes no signal: " << std::generic_category().message(errno) << '\n';
+            << " cannot be signalled: " << std::generic_category().message(errno) << '\n';
   return 1;
 }
 

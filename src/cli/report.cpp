@@ -95,7 +95,7 @@ void add_rule(std::vector<Row>& rows, const json::object& rule) {
   if (!rule.at("applies").as_bool()) return rows.push_back({name, "-", std::string(text(rule, "why"))});
   auto key = joined(rule.at("key").as_array());
   const auto& limits = rule.at("limits").as_array();
-  if (limits.empty()) rows.push_back({name, key, "applies; it was not asked"});
+  if (limits.empty()) rows.push_back({name, key, "applies; not evaluated"});
   for (const auto& limit : limits) {
     rows.push_back({name, key, limit_line(limit.as_object(), mode)});
     name.clear();
@@ -150,7 +150,7 @@ std::string explanation_report(const json::object& said) {
 std::string keys_report(const json::object& said) {
   std::string lines =
       "rule " + std::string(text(said, "rule")) + ", key " + joined(said.at("key").as_array());
-  lines += said.contains("reset") ? ": given back; it stood like this\n" : "\n";
+  lines += said.contains("reset") ? ": reset; before that it was\n" : "\n";
   for (const auto& limit : said.at("limits").as_array())
     lines += "  " + limit_line(limit.as_object(), Mode::Enforce) + "\n";
   return lines;

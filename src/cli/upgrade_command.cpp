@@ -47,7 +47,7 @@ int run_upgrade(const AdminAccess& access, base::Duration longest) {
       return 0;
     }
     throw std::runtime_error(message_in(said, reply) +
-                             (reply.status == 409 ? "; the weir that runs goes on as it was" : ""));
+                             (reply.status == 409 ? "; the running weir continues as before" : ""));
   } catch (const std::exception& error) {
     std::cerr << "weir: " << access.address.to_string() << ": no upgrade: " << error.what() << '\n';
     return 1;

@@ -102,7 +102,7 @@ void CertificateWatch::look() {
     } else if (*changed) {
       ++renewed_;
       renew_(number, watched.certificates.context());
-      log_.info(where + ": certificates read anew");
+      log_.info(where + ": certificates reloaded");
       warn_of(watched.certificates);
     }
   }

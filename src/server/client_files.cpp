@@ -95,7 +95,7 @@ std::vector<std::string> ClientFiles::look() {
     use->fault.clear();
     if (const auto read = net::try_files(use->tls)) use->own = *read;
     ++renewed_;
-    log_.info(lines.emplace_back("TLS to " + use->who() + ": files read anew"));
+    log_.info(lines.emplace_back("TLS to " + use->who() + ": files reloaded"));
     warn_of(*use);
   }
   return lines;

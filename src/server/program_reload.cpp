@@ -96,7 +96,7 @@ void Program::put_in_force(config::Settings settings, const ConfigSnapshots::Dra
   client_files_.watch(std::move(files));
   for (auto& line : client_files_.look()) report.changes.push_back(std::move(line));
   client_files_.look_every(settings_.server.certificate_check);
-  log_.write_always(log::LogLevel::Info, "reload: the configuration was read anew");
+  log_.write_always(log::LogLevel::Info, "reload: the configuration was reloaded");
 }
 
 // Present requests and tunnels continue with the old files. The Redis connections check their files

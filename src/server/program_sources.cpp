@@ -41,7 +41,7 @@ admin::Sources Program::sources() {
 // Adds questions about the process as a whole, whose answer may take a while.
 void Program::add_questions(admin::Sources& sources) {
   sources.reload = [this](const std::string& peer, admin::ReloadDone done) {
-    log_.audit("admin: " + peer + " asks for the configuration to be read anew");
+    log_.audit("admin: " + peer + " asks for a reload");
     reload([told = std::move(done)](const ReloadReport& report) {
       told({report.mistakes, report.changes, report.warnings});
     });

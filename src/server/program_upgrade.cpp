@@ -22,7 +22,7 @@ void Program::upgrade(upgrade::Upgrade::Done done) {
     if (done) done(report);
   };
   if (draining_) return refuse("weir is stopping");
-  if (reloading_.is_under_way()) return refuse("the configuration is being read anew: ask again");
+  if (reloading_.is_under_way()) return refuse("a reload is under way: ask again");
   if (!readiness().ready) return refuse("weir does not serve yet");
   upgrade_.begin({.start = settings_.server.upgrade_timeout, .pause = settings_.server.upgrade_pause},
                  [this, told = std::move(done)](const upgrade::UpgradeReport& report) {

@@ -185,7 +185,8 @@ void Upgrade::give_up(std::string why) {
   channel_.close(ignored);
   ++failed_;
   report_.fault = std::move(why);
-  log_.write_always(log::LogLevel::Error, "upgrade: " + of + report_.fault + "; this weir goes on as it was");
+  log_.write_always(log::LogLevel::Error,
+                    "upgrade: " + of + report_.fault + "; this weir continues as before");
   finish(report_);
 }
 

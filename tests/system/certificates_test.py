@@ -46,7 +46,7 @@ class Renewal(TestCase):
             self.assertEqual(old.get("/").status, 200)
             fresh = self.renew(weir)
             eventually(lambda: self.shown(weir) == fresh, "the renewed one is in force")
-            weir.wait_for("info TLS on 127.0.0.1:0: certificates read anew")
+            weir.wait_for("info TLS on 127.0.0.1:0: certificates reloaded")
             self.assertEqual(old.get("/").status, 200)
         self.assertGreaterEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1)
 
@@ -99,7 +99,7 @@ class Renewal(TestCase):
         _, session = self.resumes(weir, trust, None)
         self.assertEqual(self.resumes(weir, trust, session)[0], True)
         (weir.folder / "ca.crt").write_text(make_authority(self.folder, "other")["other.crt"])
-        weir.wait_for("info TLS on 127.0.0.1:0: certificates read anew")
+        weir.wait_for("info TLS on 127.0.0.1:0: certificates reloaded")
         with self.assertRaises((OSError, EOFError)):
             self.resumes(weir, trust, session)
 

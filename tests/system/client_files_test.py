@@ -63,7 +63,7 @@ class ClientFiles(TestCase):
         put(weir, "trust.crt", self.renew_server())
         self.reload(weir)
         self.assertEqual(weir.get("/").body, b"secret")
-        weir.wait_for('info TLS to upstream "api": files read anew')
+        weir.wait_for('info TLS to upstream "api": files reloaded')
         self.assertEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1)
         self.reload(weir)
         self.assertEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1, "nothing has changed since")
@@ -72,7 +72,7 @@ class ClientFiles(TestCase):
         weir = self.weir(QUICK)
         self.assertEqual(weir.get("/").status, 200)
         put(weir, "trust.crt", self.renew_server())
-        weir.wait_for('info TLS to upstream "api": files read anew')
+        weir.wait_for('info TLS to upstream "api": files reloaded')
         eventually(lambda: weir.get("/").status == 200, "the renewed one is in force")
 
     def test_idle_connections_are_not_reused_and_active_ones_continue(self):
@@ -127,7 +127,7 @@ class ClientFiles(TestCase):
         weir.wait_for('stays in force: the key ".*edge.key" does not belong to the certificate ".*edge.crt"')
         self.assertEqual(weir.get("/").status, 200)
         put(weir, "edge.key", (self.folder / "edge.key").read_text())
-        weir.wait_for('info TLS to upstream "api": files read anew')
+        weir.wait_for('info TLS to upstream "api": files reloaded')
         eventually(lambda: weir.get("/").status == 200 and shown[-1] == "second", "the renewed one is shown")
         self.assertEqual(shown[:2], ["first"] * 2)
         self.assertGreater(weir.metric("weir_tls_client_certificate_not_after_seconds"), until + 30 * 86_400)
@@ -157,7 +157,7 @@ class ClientFiles(TestCase):
         self.assertEqual(weir.get("/").status, 200)
         before = self.upstream.connections
         put(weir, "other.crt", make_certificate(self.folder, "other", "other.test")["other.crt"])
-        weir.wait_for('info TLS to upstream "b": files read anew')
+        weir.wait_for('info TLS to upstream "b": files reloaded')
         self.assertEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1)
         eventually(lambda: weir.get("/").status == 200, "it is served")
         self.assertLessEqual(self.upstream.connections, before + 1, "each worker has one")
@@ -176,7 +176,7 @@ class ClientFiles(TestCase):
             put(weir, "hook.crt", second)
             if server == NEVER:
                 self.reload(weir)
-            weir.wait_for("info TLS to webhooks: files read anew")
+            weir.wait_for("info TLS to webhooks: files reloaded")
             eventually(lambda told=told: len(receiver.posts) > told, "it is told")
 
 

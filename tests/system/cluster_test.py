@@ -202,7 +202,7 @@ class Cluster(TestCase):
         status, said, errors = run_weir("redis-check", config=config(9, state=self.state()))
         self.assertEqual((status, errors), (0, ""))
         self.assertRegex(said, r"(?m)^redis 127\.0\.0\.1:\d+ of a cluster$")
-        self.assertRegex(said, r"(?m)^  scripts +load, charge and give back$")
+        self.assertRegex(said, r"(?m)^  scripts +load, charge and refund$")
 
     def test_redis_check_continues_after_a_frozen_node(self):
         """The frozen node's kernel accepts the connection, but nothing answers. redis-check then asks the next node."""

@@ -145,7 +145,7 @@ class Drain(TestCase):
     def test_sighup_ends_nothing(self):
         weir = self.start(Weir(config(self.upstream.port)))
         weir.signal(signal.SIGHUP)
-        weir.wait_for("info reload: the configuration was read anew")
+        weir.wait_for("info reload: the configuration was reloaded")
         self.upstream.release.set()
         self.assertEqual(weir.get("/").status, 200)
 

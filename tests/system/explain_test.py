@@ -308,7 +308,7 @@ class Keys(Asking):
         self.assertEqual((status, err), (0, ""))
         self.assertRegex(out, r"rule log, key ip:127\.0\.0\.1\n  token_bucket 2/day, burst 2: admits, 1 of 2 left, whole in .*, memory")
         self.assertEqual(json.loads(self.command("keys", "show", "--json", "log", "127.0.0.1")[1])["limits"][0]["remaining"], 1)
-        self.assertRegex(self.command("keys", "reset", "log", "127.0.0.1")[1], r"given back; it stood like this\n.* 1 of 2 left")
+        self.assertRegex(self.command("keys", "reset", "log", "127.0.0.1")[1], r"reset; before that it was\n.* 1 of 2 left")
         self.assertRegex(self.command("keys", "show", "log", "127.0.0.1")[1], r"2 of 2 left, memory")
         self.assertEqual(self.command("keys", "show", "log")[0], 2)
 

@@ -47,7 +47,7 @@ class RedisCheck(TestCase):
                      r"^  role +master$", r"^  maxmemory +no bound", r"^  eviction +noeviction$",
                      r"^  round trip +\d+\.\d\d ms median, \d+\.\d\d ms worst of 50; timeout 20ms$",
                      r"^  clock +\d+\.\d\d ms (ahead of|behind) this host's, give or take \d+\.\d\d ms$",
-                     r"^  scripts +load, charge and give back$", r"^  prefix +weir$", r"^  key_secret +set$"):
+                     r"^  scripts +load, charge and refund$", r"^  prefix +weir$", r"^  key_secret +set$"):
             self.assertRegex(said, f"(?m){line}")
         eventually(lambda: redis.command("KEYS", "*") == [], "what it wrote expires")
 
@@ -82,7 +82,7 @@ class RedisCheck(TestCase):
                 told = json.loads(run_weir("redis-check", "--json", config=text)[1])
                 self.assertEqual((status, told["ok"]), (0, True) if holds is None else (1, False), errors)
                 self.assertEqual(redis.command("EXISTS", "edge:secret"), 1 if put else 0, "a check puts no secret there")
-                self.assertEqual("where the first one puts it" in said, put is None, said)
+                self.assertEqual("which the first weir writes" in said, put is None, said)
                 fault = (f"edge:secret holds {holds} and no secret of weir's, which is a text of 32 hexadecimal digits: rules in Redis go by "
                          "on_store_failure; delete that key (redis-cli DEL edge:secret), or set [state] key_secret on every weir")
                 self.assertEqual(told["faults"], [] if holds is None else [fault])

@@ -151,7 +151,7 @@ class RedisTls(TestCase):
         weir.wait_for(rf"redis 127\.0\.0\.1:{redis.tls_port} is up", connects + 2)
         self.assertEqual(weir.get("/", x_count="b").status, 200)
         weir_ca.write_text(good)
-        weir.wait_for("info TLS to redis: files read anew")
+        weir.wait_for("info TLS to redis: files reloaded")
 
     def test_verify_false_accepts_any_certificate(self):
         redis = self.start(TlsRedis(self.folder, "expired"))

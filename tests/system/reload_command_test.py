@@ -38,9 +38,9 @@ class ReloadCommand(TestCase):
         self.assertNotIn("stays as it was", errors)
         self.assertIn('rule "fresh" has other limits: its clients keep the share that they have used\n', out)
         self.assertRegex(out, r"(?m)^now: .*burst 10")
-        self.assertTrue(out.endswith("\nthe configuration was read anew\n"), out)
+        self.assertTrue(out.endswith("\nthe configuration was reloaded\n"), out)
         self.assertEqual(weir.get()["x-ratelimit-limit"], "10")
-        self.assertEqual(self.reload(weir)[:2], (0, "the configuration was read anew; nothing that weir check shows has changed\n"))
+        self.assertEqual(self.reload(weir)[:2], (0, "the configuration was reloaded; nothing that weir check shows has changed\n"))
 
     def test_warnings_about_the_new_configuration_are_printed(self):
         """A file that was cut off between two tables is a file without rules."""
@@ -83,7 +83,7 @@ class ReloadCommand(TestCase):
         weir = self.weir(self.text().replace("[admin]", TOKEN))
         status, _, errors = self.reload(weir)
         self.assertEqual(status, 1)
-        self.assertIn("no reload: it asks for its token: --token, or --config", errors)
+        self.assertIn("no reload: it needs its token: set --token or --config", errors)
         self.assertEqual(self.reload(weir, "--token", "open-sesame")[0], 0)
         self.assertEqual(self.reload(weir, "--config", str(weir.folder / "weir.toml"))[0], 0)
 
@@ -100,12 +100,12 @@ class ReloadCommand(TestCase):
         status, out, errors = run_weir("reload", "--pid", str(weir.pid), config=bare)
         self.assertEqual((status, errors), (0, ""))
         self.assertIn(f"SIGHUP was sent to process {weir.pid}", out)
-        weir.wait_for("info reload: the configuration was read anew")
+        weir.wait_for("info reload: the configuration was reloaded")
         with subprocess.Popen(["sleep", "60"]) as bystander:
             eventually(lambda: pathlib.Path(f"/proc/{bystander.pid}/comm").read_text() == "sleep\n", "it is no copy of this process any more")
             status, _, errors = run_weir("reload", "--pid", str(bystander.pid), config=bare)
             self.assertEqual(status, 1)
-            self.assertIn("does not wait for SIGHUP, which would end it: it is no weir that runs", errors)
+            self.assertIn("does not expect SIGHUP, which would end it: it is not a running weir", errors)
             self.assertIsNone(bystander.poll())
             bystander.kill()
         status, _, errors = run_weir("reload", config=bare)

@@ -115,7 +115,7 @@ class Resolve(TestCase):
         file = weir.folder / "weir.toml"
         file.write_text(file.read_text() + rule("few", "1000/day"))
         weir.signal(signal.SIGHUP)
-        weir.wait_for("reload: the configuration was read anew")
+        weir.wait_for("reload: the configuration was reloaded")
         weir.wait_for(r'reload: .*cannot resolve "api.test"')
         reply = weir.get("/")
         self.assertEqual((reply.body, reply["x-ratelimit-limit"]), (b"first", "1000"))

@@ -114,7 +114,7 @@ class SharedSecret(TestCase):
         for each in (weir, other):
             eventually(lambda each=each: each.metric("weir_redis_up") == 2, "it is connected to Redis")
         weir.signal(signal.SIGHUP)
-        weir.wait_for("the configuration was read anew")
+        weir.wait_for("the configuration was reloaded")
         self.assertTrue(self.agree(weir, other))
         weir.upgrade()
         eventually(lambda: weir.metric("weir_redis_up") == 2, "it is connected to Redis")

@@ -70,7 +70,7 @@ class Failing(Upgrade):
         weir.signal(signal.SIGUSR2)
         weir.wait_for("upgrade: started process")
         statuses = []
-        while not any("goes on as it was" in line for line in weir.lines) or len(statuses) < 5:
+        while not any("continues as before" in line for line in weir.lines) or len(statuses) < 5:
             statuses.append(kept.get("/").status)
             time.sleep(0.005)
         weir.wait_for("it did not take over within upgrade_pause; this weir goes on")
@@ -86,7 +86,7 @@ class Failing(Upgrade):
         weir.signal(signal.SIGUSR2)
         weir.wait_for("upgrade: started process")
         paused = time.monotonic()
-        while time.monotonic() < paused + 2 and not any("goes on as it was" in line for line in weir.lines):
+        while time.monotonic() < paused + 2 and not any("continues as before" in line for line in weir.lines):
             self.assertEqual(kept.get("/").status, 200)
         weir.wait_for("it did not take over within upgrade_pause; this weir goes on")
 
@@ -101,8 +101,8 @@ class Failing(Upgrade):
         self.assertEqual(asked.returncode, 1)
         self.assertIn("a new process is about to take over: ask again", asked.stderr)
         weir.signal(signal.SIGHUP)
-        weir.wait_for("it was not ready within upgrade_timeout; this weir goes on as it was")
-        weir.wait_for("reload: the configuration was read anew")
+        weir.wait_for("it was not ready within upgrade_timeout; this weir continues as before")
+        weir.wait_for("reload: the configuration was reloaded")
         self.assertEqual(weir.get("/")["x-ratelimit-limit"], "20")
 
     def test_a_reload_signal_during_an_upgrade_reaches_the_new_process(self):
@@ -114,7 +114,7 @@ class Failing(Upgrade):
         weir.signal(signal.SIGHUP)
         weir.taken_over()
         weir.wait_for("is told to read the file anew")
-        weir.wait_for("reload: the configuration was read anew")
+        weir.wait_for("reload: the configuration was reloaded")
         self.assertEqual(weir.get("/").status, 200)
 
     def test_a_new_process_that_dies_before_over_does_not_take_over(self):
@@ -123,7 +123,7 @@ class Failing(Upgrade):
         weir.signal(signal.SIGUSR2)
         eventually(lambda: has_ended(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1)), "it is dead")
         weir.signal(signal.SIGCONT)
-        weir.wait_for("it ended with status 9; this weir goes on as it was")
+        weir.wait_for("it ended with status 9; this weir continues as before")
         self.assertEqual(weir.get("/").status, 200)
 
     def test_connections_stay_if_the_new_process_is_gone(self):
@@ -190,7 +190,7 @@ class Failing(Upgrade):
         weir.install("exit 7")
         told = weir.ask("upgrade")
         self.assertEqual((told.returncode, told.stdout), (1, ""))
-        self.assertRegex(told.stderr, r"weir: 127\.0\.0\.1:\d+: no upgrade: it ended with status 7; the weir that runs goes on as it was\n")
+        self.assertRegex(told.stderr, r"weir: 127\.0\.0\.1:\d+: no upgrade: it ended with status 7; the running weir continues as before\n")
         weir.write("[server]\nworkers = true\n")
         self.assertEqual(weir.ask("upgrade").returncode, 2)
         self.assertEqual(weir.get("/").status, 200)
@@ -201,7 +201,7 @@ class Failing(Upgrade):
         weir.signal(signal.SIGUSR2)
         started = int(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1))
         weir.signal(signal.SIGTERM)
-        weir.wait_for("upgrade: process .*: weir is to end; this weir goes on as it was")
+        weir.wait_for("upgrade: process .*: weir is to end; this weir continues as before")
         self.assertEqual(weir.process.wait(PATIENCE), 0)
         self.assertFalse(pathlib.Path(f"/proc/{started}").exists())
         weir.signal = lambda _: None

@@ -179,13 +179,13 @@ class Serving(Upgrade):
         release = self.hold_requests()
         weir = self.weir(routes=self.SLOW + self.FREE)
         weir.signal(signal.SIGHUP)
-        weir.wait_for("was read anew")
+        weir.wait_for("the configuration was reloaded")
         with weir.connect() as client:
             self.begin(client)
             weir.upgrade()
             self.assertEqual(weir.get("/").status, 200)
             weir.signal(signal.SIGHUP)
-            weir.wait_for("was read anew", 2)
+            weir.wait_for("the configuration was reloaded", 2)
             release.set()
             self.assertEqual([client.read().body, client.get("/").body], [b"late", b"here"])
 

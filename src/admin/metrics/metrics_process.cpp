@@ -29,7 +29,7 @@ void tell_tls(MetricsPage& page) {
   for (const auto& each : figures.own)
     own.add({{"certificate", each.file}, {"shown_to", each.shown_to}}, unix_time(each.not_after));
   page.put(own);
-  page.put(page.counter("weir_tls_renewals_total", "Times that changed files of TLS were read anew.")
+  page.put(page.counter("weir_tls_renewals_total", "Reloads of changed TLS files.")
                .add({{"result", "ok"}}, figures.renewed)
                .add({{"result", "faulty"}}, figures.faulty));
 }
@@ -37,10 +37,9 @@ void tell_tls(MetricsPage& page) {
 void tell_reloads(MetricsPage& page) {
   if (!page.sources().reloads) return;
   const auto figures = page.sources().reloads();
-  page.put(
-      page.counter("weir_reloads_total", "Times that the configuration was to be read anew while weir ran.")
-          .add({{"result", "ok"}}, figures.ok)
-          .add({{"result", "failed"}}, figures.failed));
+  page.put(page.counter("weir_reloads_total", "Reloads of the configuration while weir ran.")
+               .add({{"result", "ok"}}, figures.ok)
+               .add({{"result", "failed"}}, figures.failed));
   page.put(page.gauge("weir_config_last_reload_successful",
                       "Whether the last of them changed anything: 0 if it failed.")
                .add({}, figures.last_ok ? 1.0 : 0.0));

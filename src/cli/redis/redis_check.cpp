@@ -51,11 +51,11 @@ void tell_server(RedisReport& report, const redis::ServerFacts& facts, bool clus
 // Warns of a policy that evicts weir's keys. All of them expire, so the volatile policies evict them too.
 std::string warn_about(const redis::ServerFacts& facts) {
   if (facts.eviction.empty() || facts.eviction == "noeviction" || facts.max_memory == 0u) return "";
-  const std::string which = facts.eviction == "volatile-ttl" ? "keys, those first that would expire first"
-                                                             : "keys, though their clients are not at rest";
-  return "eviction: with " + facts.eviction + " a full Redis forgets weir's " + which +
-         ", and each one's client starts with a fresh limit (all keys of weir's expire, so no policy spares "
-         "them but noeviction, under which a full Redis refuses writes and rules go by on_store_failure)";
+  const std::string which = facts.eviction == "volatile-ttl" ? "keys, those that expire first before others"
+                                                             : "keys, also those of active clients";
+  return "eviction: with " + facts.eviction + " a full Redis evicts weir's " + which +
+         ". Each such client starts with a fresh limit. All keys of weir expire, so only noeviction keeps "
+         "them: a full Redis then refuses writes, and rules go by on_store_failure";
 }
 
 void tell_memory(RedisReport& report, const redis::ServerFacts& facts) {
@@ -107,7 +107,7 @@ void tell_settings(RedisReport& report, const redis::Inspection& found, const co
   const auto name = redis::secret_name(*state.redis);
   const bool absent = found.secret && found.secret->state == redis::SecretLook::State::Absent;
   tell(report, "key_secret",
-       "not set; weirs share the secret in " + name + (absent ? ", where the first one puts it" : ""));
+       "not set; weirs share the secret in " + name + (absent ? ", which the first weir writes" : ""));
   if (found.secret) tell_secret(report, *found.secret, name);
 }
 
@@ -124,13 +124,13 @@ std::string heading(const base::Endpoint& address, const redis::RedisSettings& r
 std::string with_advice(const std::string& unreachable, const redis::RedisSettings& redis) {
   const auto says = [&](std::string_view words) { return unreachable.find(words) != std::string::npos; };
   if (says("WRONGPASS") || says("NOAUTH"))
-    return unreachable + " (expected a user and password that it takes: " +
+    return unreachable + " (expected a user and password that it accepts: " +
            (says("sentinel") ? "sentinel_user and sentinel_password of [state.redis])"
                              : "username and password of [state.redis], or those in its url)");
   if (says("DB index"))
     return unreachable + " (expected a database that it has: url = \"redis://…/0\" of [state.redis])";
   if (says("max number of clients"))
-    return unreachable + " (expected room for one client more: a larger maxclients of that Redis)";
+    return unreachable + " (expected room for one more client: raise maxclients of that Redis)";
   if (says("LOADING") || says("certificate")) return unreachable;  // the message is sufficient
   const auto* key = redis.topology == redis::Topology::Cluster    ? "nodes"
                     : redis.topology == redis::Topology::Sentinel ? "sentinels"
@@ -160,7 +160,7 @@ bool tell_node(RedisReport& report, const redis::Inspection& found, const redis:
 std::string not_asked(const std::string& denied) {
   const bool scripts_ask = denied.starts_with("TIME");
   return "this check could not ask " + denied +
-         (scripts_ask ? " (weir's scripts ask it)" : " (weir itself need not)");
+         (scripts_ask ? " (weir's scripts need it)" : " (weir itself does not need it)");
 }
 
 // Reports on a further node, with its address before each message.
@@ -183,10 +183,9 @@ RedisReport report_on(const redis::Inspection& found, const config::StateSetting
   for (const auto& other : found.others) tell_other(report, other, *state.redis);
   if (found.unserved != 0)
     report.faults.push_back(std::to_string(found.unserved) +
-                            " slots of the cluster are served by nobody: requests whose keys lie there go by "
+                            " slots of the cluster have no server: requests with keys there go by "
                             "on_store_failure");
-  if (answers)
-    tell(report, "scripts", found.obstacles.empty() ? "load, charge and give back" : "do not work");
+  if (answers) tell(report, "scripts", found.obstacles.empty() ? "load, charge and refund" : "do not work");
   tell_settings(report, found, state);
   for (const auto& obstacle : found.obstacles) report.faults.push_back("scripts: " + obstacle);
   for (const auto& denied : found.denied) report.warnings.push_back(not_asked(denied));

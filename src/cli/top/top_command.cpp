@@ -28,7 +28,7 @@ AdminReply ask(const TopOptions& options, const std::string& target) {
                           .token = std::string(options.token),
                           .target = target,
                           .patience = std::chrono::seconds(2)});
-  if (reply.status == 401) throw std::runtime_error("it asks for its token: --token, or --config");
+  if (reply.status == 401) throw std::runtime_error("it needs its token: set --token or --config");
   return reply;
 }
 

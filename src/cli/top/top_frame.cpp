@@ -54,7 +54,7 @@ class Frame {
     show_whole(address);
     show_servers();
     show_redis();
-    if (!now_.top_is_on) line("who it is is not counted: [admin] top is 0");
+    if (!now_.top_is_on) line("clients are not counted: [admin] top is 0");
     show_rules(in_order());
     if (screen_.height != 0 && lines_.size() > screen_.height) lines_.resize(screen_.height);
     std::string all;
@@ -289,7 +289,8 @@ std::string draw_absence(std::chrono::seconds absent, std::string_view why, std:
   return line_of("weir at " + std::string(address) + "   has not answered for " +
                      std::to_string(absent.count()) + " s",
                  screen, kRed) +
-         line_of(std::string(why), screen, {}) + line_of("asked again each second; q ends this", screen, {});
+         line_of(std::string(why), screen, {}) +
+         line_of("weir top asks again each second; q quits", screen, {});
 }
 
 std::string draw(const Sample& before, const Sample& now, std::string_view address, const Screen& screen) {

@@ -228,7 +228,7 @@ std::string Store::Cluster::what_is_missing() const {
       return session->address().to_string() + ": " +
              (session->last_error().empty() ? "is being connected to" : session->last_error());
   }
-  return std::to_string(kSlots - map_->served()) + " slots are served by nobody";
+  return std::to_string(kSlots - map_->served()) + " slots have no server";
 }
 
 void Store::Cluster::tell_state() {

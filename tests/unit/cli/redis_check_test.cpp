@@ -43,7 +43,7 @@ TEST_F(RedisCheck, PrintsItsFindings) {
             "  eviction      noeviction\n"
             "  round trip    0.08 ms median, 0.30 ms worst of 50; timeout 20ms\n"
             "  clock         2.00 ms behind this host's, give or take 0.04 ms\n"
-            "  scripts       load, charge and give back\n"
+            "  scripts       load, charge and refund\n"
             "  prefix        weir\n"
             "  key_secret    set\n");
   EXPECT_THAT(said.faults, IsEmpty());
