@@ -52,17 +52,16 @@ std::string statuses(const std::vector<policy::StatusRange>& ranges) {
 }
 
 std::string retry_words(const upstream::Retry& retry) {
-  if (retry.attempts == 1 || retry.budget == 0) return "nothing is sent again";
-  return "sent again to " + std::to_string(retry.attempts) + " servers at most, " +
-         std::to_string(retry.budget) + "% of requests, after " + base::to_string(retry.backoff) +
-         " at most at first, on" + (retry.broken ? " broken" : "") + (retry.late ? " late" : "") +
-         statuses(retry.statuses);
+  if (retry.attempts == 1 || retry.budget == 0) return "retries: none";
+  return "retries: at most " + std::to_string(retry.attempts) + " servers, " + std::to_string(retry.budget) +
+         "% of requests, after " + base::to_string(retry.backoff) + " at first, on" +
+         (retry.broken ? " broken" : "") + (retry.late ? " late" : "") + statuses(retry.statuses);
 }
 
 std::string name_lines(const upstream::UpstreamSettings& upstream) {
   const auto named = [](const upstream::ServerSettings& server) { return net::is_name(server.address); };
   if (std::none_of(upstream.servers.begin(), upstream.servers.end(), named)) return {};
-  if (upstream.resolve == base::Duration{0}) return "    names looked up at start alone\n";
+  if (upstream.resolve == base::Duration{0}) return "    names looked up at start only\n";
   return "    names looked up every " + base::to_string(upstream.resolve) + "\n";
 }
 
@@ -71,21 +70,21 @@ std::string failure_lines(const upstream::UpstreamSettings& upstream) {
   const auto& timeouts = upstream.timeouts;
   const auto& ejection = upstream.ejection;
   using base::to_string;
-  auto text = "    connect " + to_string(timeouts.connect) + ", of all " + to_string(timeouts.connect_total) +
-              "; response " + to_string(timeouts.response) + ", idle " + to_string(timeouts.idle) +
-              ", tunnel " + to_string(timeouts.tunnel) +
+  auto text = "    connect " + to_string(timeouts.connect) + ", all connects " +
+              to_string(timeouts.connect_total) + "; response " + to_string(timeouts.response) + ", idle " +
+              to_string(timeouts.idle) + ", tunnel " + to_string(timeouts.tunnel) +
               (timeouts.expect_continue >= std::min(timeouts.response, timeouts.total)
                    ? std::string()
                    : ", 100-continue after " + to_string(timeouts.expect_continue)) +
               (timeouts.total == base::kForever ? std::string() : ", in all " + to_string(timeouts.total)) +
               "\n";
-  text += "    out after " + std::to_string(ejection.failures) + " failures for " +
+  text += "    ejected after " + std::to_string(ejection.failures) + " failures for " +
           to_string(ejection.least) + " to " + to_string(ejection.most) + ", slow start " +
           to_string(ejection.slow_start) + "\n";
   text += "    " + retry_words(upstream.retry) + "\n";
   if (!upstream.health) return text;
   const auto& health = *upstream.health;
-  return text + "    asked every " + to_string(health.interval) + " for at most " +
+  return text + "    probed every " + to_string(health.interval) + " for at most " +
          to_string(health.timeout) + ": down after " + std::to_string(health.unhealthy_after) +
          " faults, back after " + std::to_string(health.healthy_after) + " of" +
          statuses(health.statuses).substr(1) + "\n";
@@ -141,7 +140,7 @@ std::string limit_words(const Numbers& numbers) {
 
 std::string rule_lines(const policy::Rule& rule) {
   auto text = "    rule " + in_quotes(rule.name) + ": " + limit_words(rule) + ", " +
-              (rule.key.empty() ? std::string("one for everybody") : "per " + policy::describe(rule.key)) +
+              (rule.key.empty() ? std::string("one count for all") : "per " + policy::describe(rule.key)) +
               ", " + store_words(rule) + lease_words(rule) +
               (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
   if (rule.settlement && !rule.settlement->charged.empty())
@@ -173,7 +172,7 @@ std::string route_lines(const Settings& settings, const policy::Route& route) {
   if (!route.respond && route.upgrades.empty()) text += ", without upgrades";
   if (route.max_head != 0) text += ", heads up to " + size_words(route.max_head);
   if (route.max_body != 0) text += ", bodies up to " + size_words(route.max_body);
-  if (route.honor_retry_after) text += ", Retry-After of 429 stands for all";
+  if (route.honor_retry_after) text += ", Retry-After of 429 holds for all clients";
   if (route.ambiguous_paths == policy::AmbiguousPaths::Pass) text += ", ambiguous paths pass";
   if (route.priority != policy::kDefaultPriority) text += ", priority " + std::to_string(route.priority);
   text += "\n";
@@ -194,7 +193,7 @@ std::string redis_line(const Settings& settings) {
   if (redis.topology == redis::Topology::Standalone)
     return "redis " + redis.address.to_string() + leases + "\n";
   if (redis.topology == redis::Topology::Cluster) {
-    std::string text = "redis cluster, which is asked for at";
+    std::string text = "redis cluster, by nodes";
     for (const auto& address : redis.nodes) text += " " + address.to_string();
     return text + leases + "\n";
   }

@@ -77,7 +77,7 @@ void warn_of_fallbacks(const policy::Rule& rule, ConfigWarnings& warnings) {
     if (part.end() - present < 2) continue;
     warnings.add(rule, "is keyed by " + text_of(part) + ", and every request has " +
                            (present->kind == Attribute::Ip ? "an " : "a ") + policy::describe(*present) +
-                           ": " + text_of({present + 1, part.end()}) + " is never looked at; did you mean " +
+                           ": " + text_of({present + 1, part.end()}) + " is never used; did you mean " +
                            perhaps(part) + "?");
   }
 }
@@ -174,7 +174,7 @@ void warn_of_invented_keys(const Settings& settings, ConfigWarnings& warnings) {
                    std::string("tells clients apart by API keys, and ") +
                        (client.keys ? "unknown_keys = \"accept\" accepts unknown ones"
                                     : "no [client] keys file says which exist") +
-                       ": a client who invents keys gets a fresh limit with each; write key = [\"ip\"], " +
+                       ": a client that invents keys gets a fresh limit with each; write key = [\"ip\"], " +
                        (client.keys ? "remove unknown_keys" : "name the keys in a [client] keys file") +
                        ", or add a rule for the same requests with key = [\"ip\"]");
 }
@@ -185,8 +185,8 @@ void warn_of_chosen_keys(const Settings& settings, ConfigWarnings& warnings) {
     if (part != nullptr && !is_bounded(rule, settings))
       warnings.add(rule,
                    "is keyed by " + text_of(*part) +
-                       ", which clients write as they like: each value made up gets a fresh limit. A rule "
-                       "beside it for the same requests with key = [\"ip\"] would bound that");
+                       ", which clients write as they like: each invented value gets a fresh limit; add "
+                       "a rule for the same requests with key = [\"ip\"]");
   }
 }
 
@@ -263,10 +263,11 @@ void warn_of_left_out_keys(const Settings& settings, ConfigWarnings& warnings) {
   for (const auto& rule : settings.rules) {
     const auto* part = part_left_out(rule, settings);
     if (part == nullptr || is_bounded_by_address(rule, settings)) continue;
-    warnings.add(rule, "is keyed by " + text_of(*part) +
-                           ", and does not apply to requests without it: a client that leaves it out escapes "
-                           "the rule; " +
-                           remedy_for(*part, rule) + "add a rule for the same requests with key = [\"ip\"]");
+    warnings.add(
+        rule,
+        "is keyed by " + text_of(*part) +
+            ", and does not apply to requests without it: a client that leaves it out escapes the rule; " +
+            remedy_for(*part, rule) + "add a rule for the same requests with key = [\"ip\"]");
   }
 }
 

@@ -35,7 +35,7 @@ void warn_of_routes(const Settings& settings, ConfigWarnings& warnings) {
       warnings.add("upstream " + in_quotes(settings.upstreams[i].name), "is used by no route");
   for (const auto& route : routes)
     if (route.max_head > settings.server.max_head)
-      warnings.add(route, "has a max_head above that of [server], which refuses such heads before");
+      warnings.add(route, "has a max_head above that of [server], which refuses such heads first");
 }
 
 }  // namespace weir::config

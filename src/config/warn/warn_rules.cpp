@@ -18,7 +18,7 @@ void warn_of_reach(const Settings& settings, ConfigWarnings& warnings) {
   for (const auto& rule : settings.rules)
     if (std::all_of(settings.routes.begin(), settings.routes.end(),
                     [&](const policy::Route& route) { return plainly_disjoint(route.match, rule.match); }))
-      warnings.add(rule, "applies to no route: its host, methods or path are of none");
+      warnings.add(rule, "applies to no route: no route has its host, methods or path");
 }
 
 void warn_of_overrides(const policy::Rule& rule, ConfigWarnings& warnings) {
@@ -83,8 +83,8 @@ void warn_of_queues(const Settings& settings, ConfigWarnings& warnings) {
   for (const auto& rule : settings.rules)
     if (is_shared_queue(rule) && rule.queue_per_client == policy::kNoBound)
       warnings.add(rule,
-                   "is a queue that clients share, without queue_per_client: one of them may take all its "
-                   "places, for where Redis is asked none is given to another");
+                   "is a queue that clients share, without queue_per_client: one client may take all its "
+                   "places, because with Redis nobody gives way");
 }
 
 // Returns true if the head of a request does not decide whether its body is read.
@@ -99,9 +99,10 @@ bool reads_every_body(const policy::Rule& rule) {
 
 void warn_of_bodies(const policy::Rule& rule, ConfigWarnings& warnings) {
   if (reads_every_body(rule))
-    warnings.add(rule,
-                 "reads every request's body into memory, and refuses those that are longer than its "
-                 "max_body (413) or compressed (415): match.path or match.methods would spare the others");
+    warnings.add(
+        rule,
+        "reads every request's body into memory, and refuses those that are longer than its max_body "
+        "(413) or compressed (415): restrict it by match.path or match.methods");
 }
 
 void warn_of_messages(const policy::Rule& rule, const Settings& settings, ConfigWarnings& warnings) {
@@ -110,9 +111,10 @@ void warn_of_messages(const policy::Rule& rule, const Settings& settings, Config
            std::find(route.upgrades.begin(), route.upgrades.end(), "websocket") != route.upgrades.end();
   };
   if (rule.messages && std::none_of(settings.routes.begin(), settings.routes.end(), has_messages))
-    warnings.add(rule,
-                 "counts messages, and no route that it applies to lets a connection change to a "
-                 "WebSocket: its upgrade would have to name \"websocket\"");
+    warnings.add(
+        rule,
+        "counts messages, but none of its routes allows WebSockets: name \"websocket\" in upgrade of "
+        "a route");
 }
 
 // Returns the number of entries in a full log; 0 for a limiter without an exact log.
@@ -142,7 +144,7 @@ void warn_of_shares(const Settings& settings, ConfigWarnings& warnings) {
       warnings.add(rule,
                    "remembers up to " + std::to_string(longest_log(rule)) +
                        " requests of a client, and max_keys = " + std::to_string(settings.state.max_keys) +
-                       " sets aside memory for " + std::to_string(share.log_entries) +
+                       " reserves memory for " + std::to_string(share.log_entries) +
                        " of each such rule; raise max_keys, or use sliding_window");
 }
 

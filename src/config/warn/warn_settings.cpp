@@ -29,7 +29,7 @@ void warn_of_redis_link(const Settings& settings, ConfigWarnings& warnings) {
   if (!redis) return;
   if (redis->tls && !redis->tls->verify)
     warnings.add("[state.redis]",
-                 "tls: with verify = false whoever sits between weir and Redis may be Redis");
+                 "tls: with verify = false anybody between weir and Redis may pose as Redis");
   if (redis->timeout > base::Duration{1'000'000})
     warnings.add("[state.redis]", "timeout: while Redis is slow each request that asks it may wait for " +
                                       base::to_readable(redis->timeout));
@@ -37,8 +37,8 @@ void warn_of_redis_link(const Settings& settings, ConfigWarnings& warnings) {
       std::any_of(settings.rules.begin(), settings.rules.end(), holds_in_redis))
     warnings.add(
         "[state.redis]",
-        "lease_time is less than three times timeout: what is held may run out before a connection that "
-        "has gone silent is given up");
+        "lease_time is less than three times timeout: permits may expire before weir closes a silent "
+        "connection");
 }
 
 void collect_tiers(const policy::Match& match, std::set<std::string>& tiers) {
@@ -104,7 +104,7 @@ void warn_of_tiers(const Settings& settings, const ReadContext& context, ConfigW
 void warn_of_sources(const Settings& settings, ConfigWarnings& warnings) {
   const auto& client = settings.client;
   if (!client.keys && client.unknown_keys != policy::UnknownKeys::Anonymous)
-    warnings.add("[client]", "unknown_keys says nothing without a keys file beside it");
+    warnings.add("[client]", "unknown_keys has no effect without a keys file");
   if (client.tokens && !asks_for_claims(settings))
     warnings.add("[client]", "jwt is configured, and nothing asks for a claim");
   if (client.countries && !asks_for_countries(settings))
@@ -115,7 +115,7 @@ void warn_of_sources(const Settings& settings, ConfigWarnings& warnings) {
   for (const auto& [name, source] : sources)
     if (source->kind != policy::Source::Kind::None && source->kind != policy::Source::Kind::Claim)
       warnings.add("[client]", std::string(name) +
-                                   " is believed from trusted proxies alone, and trusted_proxies names none");
+                                   " is believed from trusted proxies only, and trusted_proxies names none");
 }
 
 void warn_of_trust(const Settings& settings, ConfigWarnings& warnings) {
@@ -126,9 +126,7 @@ void warn_of_trust(const Settings& settings, ConfigWarnings& warnings) {
   };
   const auto v4 = [](std::uint32_t octets) { return base::IpAddress::v4(octets); };
   if (takes(v4(0), v4(0xffffffff)))
-    warnings.add("[client]",
-                 "trusted_proxies takes every address for a proxy of yours: whoever connects says himself "
-                 "who he is");
+    warnings.add("[client]", "trusted_proxies trusts every address: each client can choose its own identity");
 }
 
 // Warns of listeners whose peers have no address. A client of a unix socket has the address "::".
@@ -137,13 +135,13 @@ void warn_of_peers(const Settings& settings, ConfigWarnings& warnings) {
   for (const auto& listener : settings.listeners) {
     const auto whose = name_of(listener);
     if (listener.address.is_unix() && !policy::is_trusted(client, {}))
-      warnings.add(whose,
-                   "has peers without addresses, whom nobody trusts: all of them are one client, \"::\"; "
-                   "name \"unix:\" in [client] trusted_proxies where a proxy of yours connects");
+      warnings.add(
+          whose,
+          "has peers without addresses, and none is trusted: all of them count as one client, \"::\"; "
+          "if your proxy connects here, name \"unix:\" in [client] trusted_proxies");
     else if (listener.proxy_protocol && client.trusted_proxies.empty())
       warnings.add(whose,
-                   "expects the PROXY protocol, and [client] trusted_proxies names nobody whose word for "
-                   "it would be believed");
+                   "expects the PROXY protocol, and [client] trusted_proxies names nobody who may send it");
   }
 }
 
@@ -166,7 +164,7 @@ void warn_of_servers(const Settings& settings, ConfigWarnings& warnings) {
     if (!upstream.tls.verify)
       warnings.add(
           "upstream " + in_quotes(upstream.name),
-          "believes any certificate (tls.verify = false): whoever is between can read and change all of it");
+          "accepts any certificate (tls.verify = false): anybody in between can read and change everything");
 }
 
 bool has_bounds(const upstream::ServerSettings& server) {
@@ -179,9 +177,8 @@ void warn_of_needless_queues(const Settings& settings, ConfigWarnings& warnings)
   for (const auto& upstream : settings.upstreams) {
     const bool unsaid = upstream.queue == usual.queue && upstream.max_wait == usual.max_wait;
     if (!unsaid && std::none_of(upstream.servers.begin(), upstream.servers.end(), has_bounds))
-      warnings.add(
-          "upstream " + in_quotes(upstream.name),
-          "has a queue or max_wait for nobody: no server has max_in_flight or limit, so all have room");
+      warnings.add("upstream " + in_quotes(upstream.name),
+                   "has a queue or max_wait without effect: no server has max_in_flight or limit");
   }
 }
 

@@ -104,17 +104,16 @@ TEST(CommandLine, CheckPrintsTheDescription) {
   const config::test::Folder folder;
   const auto said = say({"check", "--config", folder.write(config::test::kFile, config::test::kLeast)});
   EXPECT_EQ(said.code, 0);
-  EXPECT_EQ(
-      said.out,
-      "listener 127.0.0.1:8080 plain\n"
-      "bounds: heads up to 16KiB, 16384 connections\n"
-      "    head 10s, body 30s, write 30s, idle 75s; at least 500 bytes a second over 20s\n"
-      "upstream \"api\": 127.0.0.1:9001\n"
-      "    connect 1s, of all 5s; response 30s, idle 1min, tunnel 5min, 100-continue after 1s\n"
-      "    out after 3 failures for 1s to 30s, slow start 5s\n"
-      "    sent again to 2 servers at most, 20% of requests, after 25ms at most at first, on broken late\n"
-      "route \"*\": everything -> upstream \"api\"\n"
-      "    rule \"all\": token_bucket 10/s, burst 10, per [api_key|ip], in memory\n");
+  EXPECT_EQ(said.out,
+            "listener 127.0.0.1:8080 plain\n"
+            "bounds: heads up to 16KiB, 16384 connections\n"
+            "    head 10s, body 30s, write 30s, idle 75s; at least 500 bytes a second over 20s\n"
+            "upstream \"api\": 127.0.0.1:9001\n"
+            "    connect 1s, all connects 5s; response 30s, idle 1min, tunnel 5min, 100-continue after 1s\n"
+            "    ejected after 3 failures for 1s to 30s, slow start 5s\n"
+            "    retries: at most 2 servers, 20% of requests, after 25ms at first, on broken late\n"
+            "route \"*\": everything -> upstream \"api\"\n"
+            "    rule \"all\": token_bucket 10/s, burst 10, per [api_key|ip], in memory\n");
   EXPECT_THAT(said.err, HasSubstr("warning: rule \"all\""));
 }
 

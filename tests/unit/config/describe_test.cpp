@@ -111,10 +111,11 @@ TEST(Describe, ShowsWhatResponsesSettle) {
 TEST(Describe, ShowsTimeoutsRetriesAndEjection) {
   EXPECT_THAT(
       describe(parse_settings(kLeast, kFile)),
-      HasSubstr("\n    connect 1s, of all 5s; response 30s, idle 1min, tunnel 5min, 100-continue after 1s\n"
-                "    out after 3 failures for 1s to 30s, slow start 5s\n"
-                "    sent again to 2 servers at most, 20% of requests, after 25ms at most at first, "
-                "on broken late\n"));
+      HasSubstr(
+          "\n    connect 1s, all connects 5s; response 30s, idle 1min, tunnel 5min, 100-continue after 1s\n"
+          "    ejected after 3 failures for 1s to 30s, slow start 5s\n"
+          "    retries: at most 2 servers, 20% of requests, after 25ms at first, "
+          "on broken late\n"));
   const auto text =
       describe(parse_settings(with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\", \"https://b\"]\n"
                                    "timeouts = { connect = \"7s\", response = \"9s\", expect_continue = "
@@ -128,8 +129,8 @@ TEST(Describe, ShowsTimeoutsRetriesAndEjection) {
   EXPECT_THAT(text, HasSubstr("connect 7s, of all 7s; response 9s, idle 1min, tunnel 5min, in all 20s\n"));
   EXPECT_THAT(
       text,
-      HasSubstr("    nothing is sent again\n"
-                "    asked every 2s for at most 1s: down after 3 faults, back after 2 of 200-299, 404\n"));
+      HasSubstr("    retries: none\n"
+                "    probed every 2s for at most 1s: down after 3 faults, back after 2 of 200-299, 404\n"));
 }
 
 TEST(Describe, ShowsHowOftenNamesAreLookedUp) {
@@ -139,7 +140,7 @@ TEST(Describe, ShowsHowOftenNamesAreLookedUp) {
   EXPECT_THAT(describe(parse_settings(kLeast, kFile)), Not(HasSubstr("looked up"))) << "an address";
   EXPECT_THAT(of("servers = [\"a:1\"]\n"), HasSubstr("\n    names looked up every 30s\n"));
   EXPECT_THAT(of("servers = [\"[::1]:1\", \"a:1\"]\nresolve = \"0s\"\n"),
-              HasSubstr("\n    names looked up at start alone\n"));
+              HasSubstr("\n    names looked up at start only\n"));
   EXPECT_THAT(of("servers = [\"[::1]:1\", \"unix:/a\"]\n"), Not(HasSubstr("looked up")));
 }
 
@@ -178,7 +179,7 @@ TEST(Describe, ShowsTheBoundsOfRoutes) {
                                            "\"4KiB\"\nmax_body = 1000\nhonor_upstream_retry_after = true\n"),
                                       kFile)),
               HasSubstr("upstream \"api\", heads up to 4KiB, bodies up to 1000 bytes, Retry-After of 429 "
-                        "stands for all\n"));
+                        "holds for all clients\n"));
 }
 
 TEST(Describe, ShowsAlertsWithoutSecrets) {

@@ -73,10 +73,9 @@ TEST(Warnings, WarnOfLogsAboveTheirRulesShare) {
   const std::string log = "algorithm = \"sliding_log\"\nlimit = \"10000/day\"\n";
   std::string rules = "[state.memory]\nmax_keys = 2000\n";
   for (const char* name : {"a", "b", "c"}) rules += "[[rule]]\nname = \"" + std::string(name) + "\"\n" + log;
-  EXPECT_THAT(
-      warnings_of(with(rules)),
-      Contains("rule \"b\" remembers up to 10000 requests of a client, and max_keys = 2000 sets aside "
-               "memory for 9555 of each such rule; raise max_keys, or use sliding_window"));
+  EXPECT_THAT(warnings_of(with(rules)),
+              Contains("rule \"b\" remembers up to 10000 requests of a client, and max_keys = 2000 reserves "
+                       "memory for 9555 of each such rule; raise max_keys, or use sliding_window"));
 }
 
 TEST(Warnings, WarnOfRoutesBehindACatchAll) {
@@ -141,10 +140,10 @@ TEST(Warnings, WarnOfAlternativesThatAreNeverUsed) {
   };
   EXPECT_THAT(of("ip|api_key"),
               Contains("weir.toml:11: rule \"x\" is keyed by \"ip|api_key\", and every request has an ip: "
-                       "\"api_key\" is never looked at; did you mean \"api_key|ip\"?"));
+                       "\"api_key\" is never used; did you mean \"api_key|ip\"?"));
   EXPECT_THAT(of("user|path|api_key|org"),
-              Contains(HasSubstr("every request has a path: \"api_key|org\" is never "
-                                 "looked at; did you mean \"user|api_key|org|path\"?")));
+              Contains(HasSubstr("every request has a path: \"api_key|org\" is never used; did you mean "
+                                 "\"user|api_key|org|path\"?")));
   EXPECT_THAT(of("ip|path"), Contains(HasSubstr("did you mean [\"ip\", \"path\"], all of them together?")));
   EXPECT_THAT(of("ip|host"), Contains(HasSubstr("did you mean [\"ip\", \"host\"], all of them together?")));
   EXPECT_THAT(of("user|ip|header:X"), Contains(HasSubstr("did you mean \"user|ip\"?")));
@@ -154,7 +153,7 @@ TEST(Warnings, WarnOfAlternativesThatAreNeverUsed) {
 }
 
 TEST(Warnings, WarnOfARuleThatMeetsNoRoute) {
-  const auto warned = Contains("rule \"x\" applies to no route: its host, methods or path are of none");
+  const auto warned = Contains("rule \"x\" applies to no route: no route has its host, methods or path");
   const std::string routes =
       "[[listener]]\naddress = \"127.0.0.1:0\"\n[[route]]\nmatch = { path = \"/api/*\" }\n"
       "respond = { status = 200 }\n[[rule]]\nname = \"x\"\nlimit = \"1/s\"\n";
