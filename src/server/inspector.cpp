@@ -161,7 +161,7 @@ void Inspector::note(const policy::Rule& rule, const KeyLocations& locations, co
   std::string digests;
   for (const auto* list : {&locations.there, &locations.here})
     for (const auto& location : *list) digests += " " + base::in_hex(location.charge.key);
-  log_.audit("admin: " + peer + " gave back all of a key of rule " + rule.name + ":" + digests);
+  log_.audit("admin: " + peer + " reset a key of rule " + rule.name + ":" + digests);
 }
 
 // Records the reset for replays. A replay charges the same requests again, so it must also reset the same
@@ -196,7 +196,7 @@ net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyLocations loc
     answer.error = state.note + ": the key may not have been given back there";
   }
   if (answer.status == 503)
-    log_.audit("admin: Redis did not answer, and may not have given back the key of rule " + rule.name);
+    log_.audit("admin: Redis did not answer, and may not have reset the key of rule " + rule.name);
   const auto there = limit::timestamp_at(clock_.now());
   for (std::size_t i = 0; i < locations.there.size(); ++i)
     if (now[i].known) forgotten.push_back({.key = locations.there[i].charge.key, .timestamp = there});

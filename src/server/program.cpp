@@ -195,15 +195,15 @@ limit::Snapshot Program::here_and_now() const {
 // The first signal starts a drain, the second ends the process at once.
 void Program::on_signal(int signal) {
   if (signal == SIGUSR1) {
-    log_.info("SIGUSR1: opening the access log anew");
+    log_.info("SIGUSR1: reopening the access log");
     return access_log_.reopen();
   }
   if (signal == SIGUSR2) {
-    log_.info("SIGUSR2: giving place to a new process");
+    log_.info("SIGUSR2: starting a new process to take over");
     return upgrade({});
   }
   if (signal == SIGHUP) {
-    log_.info("SIGHUP: reading the configuration anew");
+    log_.info("SIGHUP: reloading the configuration");
     return reload({});
   }
   if (draining_) {
@@ -226,12 +226,12 @@ void Program::on_signal(int signal) {
 // Limits the time in which workers finish. They were told to drain before.
 void Program::drain() {
   draining_ = true;
-  log_.info("draining: finishing what was begun, at most " +
+  log_.info("draining: finishing open requests, at most " +
             std::to_string(base::ceil_seconds(settings_.server.drain)) + " s");
   drain_deadline_.expires_after(settings_.server.drain);
   drain_deadline_.async_wait([this](const net::ErrorCode& error) {
     if (error) return;
-    log_.warning("the drain took too long: ending what is left");
+    log_.warning("the drain took too long: closing what is left");
     if (handoff_receiver_) handoff_receiver_->close();
     for (const auto& worker : workers_) worker->stop();
   });

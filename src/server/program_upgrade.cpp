@@ -35,7 +35,7 @@ void Program::upgrade(upgrade::Upgrade::Done done) {
 // again.
 void Program::pay_reload(const upgrade::UpgradeReport& report) {
   if (!report.ok()) return reload({});
-  log_.info("reload: process " + std::to_string(report.successor) + " is told to read the file anew");
+  log_.info("reload: process " + std::to_string(report.successor) + " is told to reload");
   ::kill(report.successor, SIGHUP);
 }
 

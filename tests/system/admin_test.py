@@ -70,7 +70,7 @@ class Admin(TestCase):
         self.assertEqual(ask("POST", "/api/upgrade"), 409)
         who = r"warning admin: 127\.0\.0\.1:\d+ "
         self.weir.wait_for(who + "asks for a reload")
-        self.weir.wait_for(who + "gave back all of a key of rule per-ip: ")
+        self.weir.wait_for(who + "reset a key of rule per-ip: ")
         self.weir.wait_for(who + "asks for a new process to take over")
 
     def test_the_container_health_check(self):

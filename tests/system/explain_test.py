@@ -268,7 +268,7 @@ class Keys(Asking):
         status, said = self.keys("rule=log&key=127.0.0.1", "DELETE")
         self.assertEqual((status, said["reset"], said["limits"][0]["remaining"]), (200, True, 0))
         digest = said["limits"][0]["digest"]
-        audit = weir.wait_for(rf"admin: 127\.0\.0\.1:\d+ gave back all of a key of rule log: {digest}")
+        audit = weir.wait_for(rf"admin: 127\.0\.0\.1:\d+ reset a key of rule log: {digest}")
         self.assertTrue(audit)
         self.assertEqual(self.keys("rule=log&key=127.0.0.1")[1]["limits"][0]["remaining"], 2)
         self.assertEqual(weir.get("/").status, 200)

@@ -113,7 +113,7 @@ class Failing(Upgrade):
         weir.wait_for("upgrade: started process")
         weir.signal(signal.SIGHUP)
         weir.taken_over()
-        weir.wait_for("is told to read the file anew")
+        weir.wait_for("is told to reload")
         weir.wait_for("reload: the configuration was reloaded")
         self.assertEqual(weir.get("/").status, 200)
 

@@ -73,7 +73,7 @@ void Notify::ready(std::string_view status) {
 }
 
 void Notify::reloading() {
-  send("RELOADING=1\nMONOTONIC_USEC=" + monotonic_now() + "\nSTATUS=reading the configuration anew");
+  send("RELOADING=1\nMONOTONIC_USEC=" + monotonic_now() + "\nSTATUS=reloading the configuration");
 }
 
 void Notify::stopping(std::string_view status, base::Duration longest) {

@@ -51,7 +51,7 @@ void Supervision::ready(const std::string& status) {
 void Supervision::stopping(base::Duration drain) {
   look_.cancel();
   heartbeat_.answer_for_loops();
-  notify_.stopping("finishing what was begun", drain + kForTheRest);
+  notify_.stopping("finishing open requests", drain + kForTheRest);
 }
 
 void Supervision::hand_over(int process) {
