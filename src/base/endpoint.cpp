@@ -25,7 +25,7 @@ std::string fault_of_port(std::string_view host, std::string_view digits) {
   const auto write = [&](std::string_view port) {
     return "; write " + std::string(host) + ":" + std::string(port);
   };
-  if (digits.empty()) return "the port is missing behind the colon, as in " + std::string(host) + ":8080";
+  if (digits.empty()) return "the port is missing after the colon, as in " + std::string(host) + ":8080";
   const auto number = digits.substr(0, digits.find('/'));
   if (number.empty() || number.find_first_not_of("0123456789") != std::string_view::npos) {
     const bool https = number == "https";
@@ -46,17 +46,17 @@ std::string fault_of_shape(std::string_view text) {
   const std::string whole(text);
   if (text.starts_with("unix:"))
     return text.size() > kUnix.size() + kMaxUnixPath
-               ? "the path is longer than 107 octets"
+               ? "the path is longer than 107 bytes"
                : "the path of a unix socket begins with /; write unix:/run/weir.sock";
   if (text.find("://") != std::string_view::npos)
-    return "it is a URL; write host:port alone, such as " + whole.substr(text.find("://") + 3);
+    return "it is a URL; write only host:port, such as " + whole.substr(text.find("://") + 3);
   const auto port = text.substr(text.starts_with(':') ? 1 : 0);
   if (!port.empty() && port.find_first_not_of("0123456789") == std::string_view::npos)
     return "the host is missing; write 127.0.0.1:" + std::string(port) + ", or 0.0.0.0:" + std::string(port) +
            " for all addresses";
   if (const auto colon = text.rfind(':'); colon != std::string_view::npos && bare(text.substr(0, colon)))
-    return "an IPv6 address stands in brackets; write [" + whole.substr(0, colon) + "]" + whole.substr(colon);
-  if (bare(text)) return "an IPv6 address stands in brackets; write [" + whole + "]:8080";
+    return "an IPv6 address needs brackets; write [" + whole.substr(0, colon) + "]" + whole.substr(colon);
+  if (bare(text)) return "an IPv6 address needs brackets; write [" + whole + "]:8080";
   const bool literal = text.starts_with('[') && text.ends_with(']');
   if (!text.empty() && (literal || text.find_first_of("[]: \t/") == std::string_view::npos))
     return "the port is missing, as in " + whole + ":8080";
@@ -91,8 +91,8 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
     return wrong(host == "unix" ? fault_of_shape(text) : fault);
   std::from_chars(digits.data(), digits.data() + digits.size(), endpoint.port);
   if (is_false_ipv4(host))
-    return wrong("a host that ends in a number is an IPv4 address, and \"" + std::string(host) +
-                 "\" is none; write four numbers from 0 to 255, or a name");
+    return wrong("a host that ends in a number must be an IPv4 address, but \"" + std::string(host) +
+                 "\" is not; write four numbers from 0 to 255, or a name");
   // Equal IPv6 addresses get the same text, however the configuration spells them.
   const auto address = IpAddress::parse(host);
   endpoint.host = address && !address->is_v4() ? address->to_string() : std::string(host);

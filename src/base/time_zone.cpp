@@ -42,7 +42,7 @@ Result<TimeZone> TimeZone::load(const std::string& name) {
   if (name == "UTC") return loaded;
   cctz::time_zone zone;
   if (!is_zone_name(name) || !cctz::load_time_zone(name, &zone))
-    return Error{"\"" + name + "\" is not a time zone of this system: write one such as \"Europe/Zurich\""};
+    return Error{"\"" + name + "\" is not a time zone of this system; write one such as \"Europe/Zurich\""};
   loaded.zone_ = std::make_shared<const Zone>(Zone{zone, name});
   return loaded;
 }

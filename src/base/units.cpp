@@ -61,15 +61,16 @@ Result<std::uint64_t> parse(std::string_view text, const std::array<Unit, N>& un
 }  // namespace
 
 Result<Duration> parse_duration(std::string_view text) {
-  const auto micros = parse(text, kTimeUnits, kLongest,
-                            "a duration: write a whole number and us, ms, s, min, h or day, as \"250ms\"");
+  const auto micros =
+      parse(text, kTimeUnits, kLongest,
+            "a duration; write a whole number with us, ms, s, min, h or day, such as \"250ms\"");
   if (!micros) return micros.error();
   return Duration(static_cast<std::int64_t>(*micros));
 }
 
 Result<std::uint64_t> parse_size(std::string_view text) {
   return parse(text, kSizeUnits, std::uint64_t{1} << 62,
-               "a size: write a whole number and B, kB, MB, GB, KiB, MiB or GiB, as \"64KiB\"");
+               "a size; write a whole number with B, kB, MB, GB, KiB, MiB or GiB, such as \"64KiB\"");
 }
 
 std::string to_string(Duration d) {

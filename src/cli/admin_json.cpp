@@ -13,7 +13,7 @@ json::object object_in(const AdminReply& reply) {
   json::error_code ec;
   auto said = json::parse(reply.body, ec);
   if (ec || !said.is_object())
-    throw std::runtime_error("it answers " + std::to_string(reply.status) + " and no JSON");
+    throw std::runtime_error("it returns " + std::to_string(reply.status) + " without JSON");
   return std::move(said.as_object());
 }
 

@@ -68,7 +68,7 @@ void connect_tcp(net::OwnedDescriptor& socket, const base::Endpoint& admin, Cloc
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
   const int error = ::getaddrinfo(admin.host.c_str(), std::to_string(admin.port).c_str(), &hints, &list);
-  if (error != 0) throw std::runtime_error(std::string("cannot find the host: ") + ::gai_strerror(error));
+  if (error != 0) throw std::runtime_error(std::string("cannot look up the host: ") + ::gai_strerror(error));
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
   for (const auto* entry = list; entry != nullptr; entry = entry->ai_next)
     if (connect(socket, entry->ai_addr, entry->ai_addrlen, deadline)) return;
@@ -94,7 +94,7 @@ std::string read_all(const net::OwnedDescriptor& socket, Clock::time_point deadl
     if (got == 0) return text;
     if (got < 0 && errno != EINTR && errno != EAGAIN) throw failure("cannot read");
     if (got > 0) text.append(buffer, static_cast<std::size_t>(got));
-    if (text.size() > kMostAnswered) throw std::runtime_error("its answer is too long");
+    if (text.size() > kMostAnswered) throw std::runtime_error("its response is too long");
   }
 }
 

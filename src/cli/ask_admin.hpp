@@ -26,7 +26,7 @@ struct AdminRequest {
 
 // The reply comes from something other than weir's admin listener.
 struct NoWeir : std::runtime_error {
-  NoWeir() : std::runtime_error("what answers is no admin listener of weir") {}
+  NoWeir() : std::runtime_error("this is not an admin listener of weir") {}
 };
 
 // Returns the reply. Throws NoWeir, or std::runtime_error with a message for people if there is no reply.

@@ -67,7 +67,8 @@ struct Words {
 };
 
 int wrong(const std::string& what) {
-  std::cerr << "weir: " << what << "\nweir --help shows the commands, weir COMMAND --help what one takes\n";
+  std::cerr << "weir: " << what
+            << "\nweir --help lists the commands, weir COMMAND --help the options of one\n";
   return kWrong;
 }
 
@@ -224,7 +225,8 @@ std::vector<config::Warning> warnings_of(const config::Settings& settings, const
   for (const auto& doubt : server::warn_of_own_certificates(settings, now)) warnings.push_back({file, doubt});
   if (const auto fault = log::AccessLog::fault_of(settings.log.access); !fault.empty())
     warnings.push_back(
-        {file, "log.access: " + fault + ": whoever runs weir has to be able to, or it does not start"});
+        {file, "log.access: " + fault +
+                   "; make it writable for the user that runs weir, otherwise weir does not start"});
   return warnings;
 }
 
@@ -251,7 +253,7 @@ int do_check(const Words& words) {
 int do_redis_check(const Words& words) {
   const auto settings = config::load_settings(words.config);
   if (settings.state.redis) return run_redis_check(settings, words.json);
-  std::cerr << "weir: " << words.config << " configures no [state] redis: there is nothing to check\n";
+  std::cerr << "weir: " << words.config << " has no [state] redis, so there is nothing to check\n";
   return kWrong;
 }
 
@@ -289,7 +291,7 @@ std::optional<AdminAccess> access_of(const Words& words, const std::optional<con
 }
 
 std::string nobody_to_ask(const Words& words) {
-  return words.config + " has no [admin] address: there is nobody to ask";
+  return words.config + " has no [admin] address";
 }
 
 // Calls `use` with the admin address. Returns 2 if there is no admin listener.
@@ -297,7 +299,7 @@ template <class Use>
 int ask_whom(const Words& words, Use use) {
   const auto file = file_of(words);
   auto access = access_of(words, file);
-  return access ? use(std::move(*access), file) : wrong(nobody_to_ask(words) + "; --admin says whom else");
+  return access ? use(std::move(*access), file) : wrong(nobody_to_ask(words) + "; write --admin ADDR");
 }
 
 int do_top(const Words& words) {
@@ -318,12 +320,12 @@ int do_reload(const Words& words) {
     access = access_of(words, file);
   } catch (const config::ConfigError& error) {
     (void)report(error);
-    std::cerr << "weir: the configuration stays as it was\n";
+    std::cerr << "weir: the running configuration is unchanged\n";
     return kFailed;
   }
   if (access) return run_reload(*access);
   if (words.process != 0) return signal_reload(words.process);
-  return wrong(nobody_to_ask(words) + "; --pid says who gets SIGHUP");
+  return wrong(nobody_to_ask(words) + "; write --admin ADDR, or --pid PID to send SIGHUP");
 }
 
 int do_keys(const CLI::App& app, const Words& words) {
@@ -368,7 +370,7 @@ int obey(const CLI::App& app, const Words& words) {
 
 std::string no_command(std::string_view word, std::span<const std::string_view> commands) {
   if (word.empty() || word.starts_with('-')) return "no command" + config::suggestion("", commands);
-  return "no command is called " + config::in_quotes(word) + config::suggestion(word, commands);
+  return "there is no command " + config::in_quotes(word) + config::suggestion(word, commands);
 }
 
 // Prints the parser's message, but a message of its own for an unknown command.

@@ -72,9 +72,8 @@ int tell(const AdminAccess& access, Report report) {
     std::cerr << "weir: " << access.address.to_string() << ": " << error.what() << '\n';
     return kFailed;
   } catch (const std::runtime_error& error) {
-    std::cerr
-        << "weir: " << access.address.to_string() << ": " << error.what()
-        << "\nthis command asks a running weir: start one with weir run --config FILE, or set --admin ADDR\n";
+    std::cerr << "weir: " << access.address.to_string() << ": " << error.what()
+              << "\nthis command needs a running weir: start weir run --config FILE, or write --admin ADDR\n";
     return kFailed;
   }
 }
@@ -84,15 +83,15 @@ std::pair<std::string, std::string> method_and_url(const std::vector<std::string
   const auto& url = request.back();
   const std::string method = request.size() > 1 ? request.front() : "GET";
   if (method.find('/') != std::string::npos)
-    throw WrongQuestion("\"" + method + "\" is no method: write weir explain GET " + method);
+    throw WrongQuestion("\"" + method + "\" is not a method; write weir explain GET " + method);
   const auto scheme = url.find("://");
   const bool is_whole = scheme != std::string::npos && scheme < url.find('/');
   if (url.find('/') != std::string::npos && !url.starts_with('/') && !is_whole)
-    throw WrongQuestion("\"" + url + "\" is no URL: write \"http://" + url + "\", or a path alone: \"/" +
+    throw WrongQuestion("\"" + url + "\" is not a URL; write \"http://" + url + "\", or only a path: \"/" +
                         url + "\"");
   if (url.find('/') == std::string::npos)
-    throw WrongQuestion("\"" + url + "\" is no URL: write a path such as \"/" + (url == "GET" ? "api" : url) +
-                        "\", or \"http://HOST/PATH\"");
+    throw WrongQuestion("\"" + url + "\" is not a URL; write a path such as \"/" +
+                        (url == "GET" ? "api" : url) + "\", or \"http://HOST/PATH\"");
   return {method, url};
 }
 
@@ -114,7 +113,7 @@ json::object explain_request_of(const ExplainOptions& options) {
   for (const auto& line : options.headers) {
     const auto colon = line.find(':');
     if (colon == std::string::npos || colon == 0)
-      throw WrongQuestion("-H \"" + line + "\" is no header: write \"Name: value\"");
+      throw WrongQuestion("-H \"" + line + "\" is not a header; write \"Name: value\"");
     const auto value = line.find_first_not_of(" \t", colon + 1);
     auto& lines = headers[line.substr(0, colon)];
     if (!lines.is_array()) lines = json::array();

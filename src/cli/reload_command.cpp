@@ -24,7 +24,7 @@ int taken(const std::vector<std::string>& changes, const std::vector<std::string
   for (const auto& warning : warnings) std::cerr << warning << '\n';
   for (const auto& change : changes) std::cout << change << '\n';
   std::cout << "the configuration was reloaded"
-            << (changes.empty() ? "; nothing that weir check shows has changed\n" : "\n") << std::flush;
+            << (changes.empty() ? "; weir check prints the same as before\n" : "\n") << std::flush;
   return 0;
 }
 
@@ -46,7 +46,7 @@ bool awaits_hangup(pid_t process) {
 
 int refused(const std::vector<std::string>& mistakes) {
   for (const auto& mistake : mistakes) std::cerr << mistake << '\n';
-  std::cerr << "weir: the configuration stays as it was\n";
+  std::cerr << "weir: the running configuration is unchanged\n";
   return 1;
 }
 
@@ -66,17 +66,16 @@ int run_reload(const AdminAccess& access) {
                        .patience = server::kLongestReload + kSpare});
   } catch (const std::runtime_error& error) {
     return fail(std::string(error.what()) +
-                "\na running weir keeps the [admin] address from its start: if the file now has another one, "
-                "set --admin ADDR");
+                "\na running weir keeps the [admin] address that it started with; if the file has changed "
+                "since, write --admin ADDR");
   }
-  if (reply.status == 401) return fail("it needs its token: set --token or --config");
+  if (reply.status == 401) return fail("it requires its token; write --token TOKEN or --config FILE");
   try {
     const auto said = object_in(reply);
     if (reply.status == 200 && !said.contains("changes")) throw NoWeir();
     if (reply.status == 200) return taken(texts_in(said, "changes"), texts_in(said, "warnings"));
     if (reply.status == 504) {
-      std::cerr << "weir: " << access.address.to_string() << ": not known yet: " << message_in(said, reply)
-                << '\n';
+      std::cerr << "weir: " << access.address.to_string() << ": " << message_in(said, reply) << '\n';
       return kNotKnown;
     }
     const auto mistakes = texts_in(said, "mistakes");
@@ -88,12 +87,13 @@ int run_reload(const AdminAccess& access) {
 
 int signal_reload(pid_t process) {
   if (!awaits_hangup(process)) {
-    std::cerr << "weir: no reload: process " << process
-              << " does not expect SIGHUP, which would end it: it is not a running weir\n";
+    std::cerr
+        << "weir: no reload: process " << process
+        << " does not handle SIGHUP and would be killed by it; write the process id of a running weir\n";
     return 1;
   }
   if (::kill(process, SIGHUP) == 0) {
-    std::cout << "this configuration has no [admin] listener, so SIGHUP was sent to process " << process
+    std::cout << "this configuration has no [admin] listener; sent SIGHUP to process " << process
               << "; its log shows the result\n"
               << std::flush;
     return 0;

@@ -50,22 +50,22 @@ std::string says(const json::object& limit, Mode mode) {
   if (word == "refuse") {
     const auto free = time(limit, "retry_after_seconds");
     return std::string(would ? "would refuse" : "refuses") +
-           (free == "never" ? " for good: the cost is beyond it" : "; free in " + free);
+           (free == "never" ? " always: the cost exceeds the limit" : "; free in " + free);
   }
   if (word == "delay") return (would ? "would delay by " : "delays by ") + time(limit, "delay_seconds");
-  return word == "admit" ? "admits" : "is not known";
+  return word == "admit" ? "admits" : "unknown";
 }
 
 std::string limit_line(const json::object& limit, Mode mode) {
   std::string line(text(limit, "limiter"));
   if (const auto choice = text(limit, "chosen_by"); !choice.empty()) line += " (" + std::string(choice) + ")";
-  if (limit.contains("decides")) line += ", counted beside";
+  if (limit.contains("decides")) line += ", counted but not enforced";
   line += ": " + says(limit, mode);
   if (limit.contains("remaining")) {
     line += ", " + number(limit, "remaining") + " of " + number(limit, "limit") + " left";
     const auto* reset = limit.if_contains("reset_after_seconds");
     if (!reset->is_null() && reset->to_number<double>() > 0)
-      line += ", whole in " + time(limit, "reset_after_seconds");
+      line += ", full in " + time(limit, "reset_after_seconds");
   }
   if (limit.contains("waiting")) line += ", " + number(limit, "waiting") + " waiting";
   line += ", " + std::string(text(limit, "store"));
@@ -95,7 +95,7 @@ void add_rule(std::vector<Row>& rows, const json::object& rule) {
   if (!rule.at("applies").as_bool()) return rows.push_back({name, "-", std::string(text(rule, "why"))});
   auto key = joined(rule.at("key").as_array());
   const auto& limits = rule.at("limits").as_array();
-  if (limits.empty()) rows.push_back({name, key, "applies; not evaluated"});
+  if (limits.empty()) rows.push_back({name, key, "applies, but was not asked"});
   for (const auto& limit : limits) {
     rows.push_back({name, key, limit_line(limit.as_object(), mode)});
     name.clear();
@@ -107,7 +107,7 @@ std::string client_line(const json::object& client) {
   std::string line = "client   " + std::string(text(client, "address"));
   for (const auto& [name, value] : client) {
     if (name == "address" || !value.is_string()) continue;
-    line += ", " + std::string(name == "peer" ? "by way of" : std::string_view(name.data(), name.size())) +
+    line += ", " + std::string(name == "peer" ? "through" : std::string_view(name.data(), name.size())) +
             " " + std::string(value.as_string());
   }
   return line + "\n";
@@ -115,7 +115,7 @@ std::string client_line(const json::object& client) {
 
 std::string route_lines(const json::object& route) {
   const std::string host(text(route, "assumed_host"));
-  const auto end = host.empty() ? "\n" : "\n           for " + host + ", as no host is named\n";
+  const auto end = host.empty() ? "\n" : "\n           for " + host + ", because no host is given\n";
   if (const auto name = text(route, "name"); !name.empty())
     return "route    " + std::string(name) + ", " + std::string(text(route, "target")) + ", priority " +
            number(route, "priority") + end;
@@ -150,7 +150,7 @@ std::string explanation_report(const json::object& said) {
 std::string keys_report(const json::object& said) {
   std::string lines =
       "rule " + std::string(text(said, "rule")) + ", key " + joined(said.at("key").as_array());
-  lines += said.contains("reset") ? ": reset; before that it was\n" : "\n";
+  lines += said.contains("reset") ? ": reset; its state before was\n" : "\n";
   for (const auto& limit : said.at("limits").as_array())
     lines += "  " + limit_line(limit.as_object(), Mode::Enforce) + "\n";
   return lines;

@@ -26,7 +26,7 @@ std::string in_words(const json::object& said) {
   std::ostringstream text;
   text.precision(1);
   const auto number = [&](const char* name) { return said.at(name).to_number<std::uint64_t>(); };
-  text << "process " << said.at("process").to_number<std::int64_t>() << " has taken over, with the state of "
+  text << "process " << said.at("process").to_number<std::int64_t>() << " has taken over with the state of "
        << upgrade::kept_in_words(number("keys"), number("changed"), number("left_out"))
        << "; requests waited " << std::fixed << said.at("paused_ms").to_number<double>() << " ms at most\n";
   return text.str();
@@ -47,7 +47,7 @@ int run_upgrade(const AdminAccess& access, base::Duration longest) {
       return 0;
     }
     throw std::runtime_error(message_in(said, reply) +
-                             (reply.status == 409 ? "; the running weir continues as before" : ""));
+                             (reply.status == 409 ? "; the running process continues" : ""));
   } catch (const std::exception& error) {
     std::cerr << "weir: " << access.address.to_string() << ": no upgrade: " << error.what() << '\n';
     return 1;

@@ -14,7 +14,7 @@ namespace weir::http {
 namespace {
 
 constexpr Fault kMalformed{400, "the request head is malformed"};
-constexpr Fault kNoAnswer{502, "the upstream's answer is malformed"};
+constexpr Fault kNoAnswer{502, "the response of the upstream is malformed"};
 
 // Returns true for fields that are always hop-by-hop (RFC 9110 §7.6.1), whether or not Connection names them.
 bool is_final_recipient(FieldId id) noexcept {
@@ -121,14 +121,15 @@ bool has_small_letters(std::string_view method) noexcept {
 // Parses the target by its form (RFC 9112 §3.2).
 std::optional<Fault> read_target(RequestHead& head) {
   std::string_view rest = head.target;
-  if (has_small_letters(head.method)) return Fault{400, "a method is written in capitals"};
+  if (has_small_letters(head.method)) return Fault{400, "the method must be in capital letters"};
   if (head.method == "CONNECT") return Fault{405, "CONNECT is not supported"};
   if (rest == "*") {
-    if (head.method != "OPTIONS") return Fault{400, "only OPTIONS may have the target *"};
+    if (head.method != "OPTIONS") return Fault{400, "the target * is only allowed with OPTIONS"};
     head.path = rest;
     return std::nullopt;
   }
-  if (rest.find('#') != std::string_view::npos) return Fault{400, "a request target has no fragment"};
+  if (rest.find('#') != std::string_view::npos)
+    return Fault{400, "the request target must not have a fragment"};
   if (rest.front() != '/') {
     const auto scheme = rest.find("://");
     if (scheme == std::string_view::npos || !(equal_ignoring_case(rest.substr(0, scheme), "http") ||
@@ -156,20 +157,21 @@ std::optional<Fault> read_host(RequestHead& head) {
   const Field* host = nullptr;
   for (const auto& field : head.fields) {
     if (field.id != FieldId::Host) continue;
-    if (host != nullptr) return Fault{400, "more than one Host field"};
+    if (host != nullptr) return Fault{400, "the request has more than one Host header"};
     host = &field;
   }
   if (host == nullptr)
-    return head.minor_version == 0 ? std::nullopt : std::optional(Fault{400, "the Host field is missing"});
-  if (!valid_authority(host->value)) return Fault{400, "the Host field is invalid"};
+    return head.minor_version == 0 ? std::nullopt : std::optional(Fault{400, "the Host header is missing"});
+  if (!valid_authority(host->value)) return Fault{400, "the Host header is invalid"};
   if (head.authority.empty()) head.authority = host->value;
   return std::nullopt;
 }
 
 std::optional<Fault> read_request_framing(RequestHead& head) {
   const auto framing = read_framing(head.fields);
-  if (framing.chunked && framing.length) return Fault{400, "both Content-Length and Transfer-Encoding"};
-  if (framing.faulty_coding) return Fault{501, "only the transfer coding chunked is supported"};
+  if (framing.chunked && framing.length)
+    return Fault{400, "the request has both Content-Length and Transfer-Encoding"};
+  if (framing.faulty_coding) return Fault{501, "the only supported transfer coding is chunked"};
   if (framing.faulty_length) return Fault{400, "the Content-Length is invalid"};
   if (framing.chunked && head.minor_version == 0) return Fault{400, "HTTP/1.0 has no Transfer-Encoding"};
   if (framing.chunked) head.framing = Framing::Chunked;
@@ -190,7 +192,7 @@ std::optional<Fault> read_response_framing(ResponseHead& head, bool to_head) {
   const bool ambiguous =
       framing.faulty_coding || framing.faulty_length || (framing.chunked && framing.length);
   const bool bodiless = has_no_body(head.status, to_head);
-  if (ambiguous && !bodiless) return Fault{502, "the upstream's answer is framed ambiguously"};
+  if (ambiguous && !bodiless) return Fault{502, "the framing of the upstream's response is ambiguous"};
   head.length_known = framing.length && !ambiguous;
   head.content_length = head.length_known ? *framing.length : 0;
   // A server may send a body after such a head: it frames badly, sends chunks in HTTP/1.0 (RFC 9112 §6.1), or
@@ -222,7 +224,7 @@ std::optional<Fault> read_expectations(RequestHead& head) {
       known = known && equal_ignoring_case(token, "100-continue");
       said = true;
     });
-    if (!known || !said) return Fault{417, "only 100-continue can be expected"};
+    if (!known || !said) return Fault{417, "the only supported expectation is 100-continue"};
     field.hop_by_hop = field.hop_by_hop || !meant;
     // If Connection names Expect, weir drops it (RFC 9110 §7.6.1), and no server will send a 100.
     head.expects_continue = head.expects_continue || !field.hop_by_hop;
@@ -239,7 +241,7 @@ std::optional<Fault> read_max_forwards(RequestHead& head) {
     std::uint64_t hops = 0;
     const auto [stop, error] = std::from_chars(field.value.data(), end, hops);
     if (error != std::errc{} || stop != end || head.max_forwards)
-      return Fault{400, "Max-Forwards is not one whole number"};
+      return Fault{400, "Max-Forwards is not a whole number"};
     head.max_forwards = hops;
   }
   return std::nullopt;
@@ -303,14 +305,14 @@ std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& hea
   if (auto fault = read_request_framing(head)) return fault;
   if (auto fault = read_max_forwards(head)) return fault;
   const auto connection = read_connection(head.fields);
-  if (!connection) return Fault{400, "Connection names too many options"};
+  if (!connection) return Fault{400, "the Connection header has too many options"};
   head.keep_alive = !connection->close && (head.minor_version == 1 || connection->keep_alive);
   head.wants_upgrade = connection->upgrade && head.minor_version == 1;
   return read_expectations(head);
 }
 
 std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head, ResponseHead& head) {
-  constexpr Fault kTooMany{431, "the upstream's answer has too many header fields or options"};
+  constexpr Fault kTooMany{431, "the response of the upstream has too many headers or connection options"};
   head.clear();
   HeadLines lines(bytes, HeadLines::LineEnds::BareToo);
   const auto line = lines.status_line();

@@ -169,10 +169,10 @@ class Names {
   std::size_t with_slash_ = 0;  // position of the last name with an encoded slash
 };
 
-constexpr const char* kDoubtfulDots = "what the dot segments of the path lead to is not clear";
+constexpr const char* kDoubtfulDots = "the dot segments of the path are ambiguous";
 constexpr const char* kDoubtfulSlash =
-    "the path has an encoded slash, backslash or percent sign beside dots, in parameters or in what dots "
-    "remove";
+    "the path has an encoded slash, backslash or percent sign next to dots, in parameters or in a part that "
+    "dots remove";
 
 // Returns why servers may find different resources of which rules see only one. Servers differ in whether
 // they merge slashes, know parameters or decode slashes.
@@ -200,8 +200,8 @@ const char* warn_about_segments(std::string_view path) noexcept {
 }  // namespace
 
 const char* path_fault(std::string_view raw) noexcept {
-  if (raw.find('\\') != std::string_view::npos) return "a request target has no backslash";
-  if (raw.find("%00") != std::string_view::npos) return "the path has a NUL in it";
+  if (raw.find('\\') != std::string_view::npos) return "the request target must not contain a backslash";
+  if (raw.find("%00") != std::string_view::npos) return "the path must not contain a NUL byte";
   return nullptr;
 }
 

@@ -49,16 +49,16 @@ class LineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mut
     const bool failed = end.error != 0;
     if (std::exchange(failing_, failed) == failed) return;
     if (failed)
-      return say_("the access log cannot be written: " + file_.name() + ": " + reason(end.error) +
+      return say_("access log: cannot write " + file_.name() + ": " + reason(end.error) +
                   "; lines are dropped and counted");
-    say_("the access log is written again: " + file_.name() + "; " +
+    say_("access log: writing again to " + file_.name() + "; " +
          std::to_string(std::exchange(lost_in_a_row_, 0)) + " lines were dropped");
   }
   void flush_() override {}
 
   void reopen() {
     if (const int error = file_.reopen(); error != 0)
-      say_("the access log stays with its old file: " + file_.name() + " cannot be opened: " + reason(error));
+      say_("access log: keeping the old file: " + file_.name() + " cannot be opened: " + reason(error));
   }
 
   LogFile file_;

@@ -75,7 +75,7 @@ struct Log::Impl {
     const std::lock_guard lock(mutex);
     const auto now = Clock::now();
     if (now - window_start >= std::chrono::seconds(1)) {
-      if (left_out > 0) logger->warn("{} lines left out", left_out);
+      if (left_out > 0) logger->warn("{} lines suppressed", left_out);
       window_start = now;
       in_window = 0;
       left_out = 0;
@@ -100,7 +100,7 @@ struct Log::Impl {
 Log::Log(LogLevel level) : impl_(std::make_unique<Impl>(level)) {}
 
 Log::~Log() {
-  if (impl_->left_out > 0) impl_->logger->warn("{} lines left out", impl_->left_out);
+  if (impl_->left_out > 0) impl_->logger->warn("{} lines suppressed", impl_->left_out);
 }
 
 void Log::set_level(LogLevel level) {

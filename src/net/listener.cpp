@@ -24,9 +24,9 @@ constexpr int kBacklog = 4096;
 const char* advice_for(int error, const base::Endpoint& address) noexcept {
   constexpr std::uint16_t kFirstFree = 1024;
   if (error == EADDRNOTAVAIL)
-    return "; no interface of this machine has that address: write one that it has, or 0.0.0.0";
+    return "; no interface of this machine has that address; write another one, or 0.0.0.0";
   if (error == EACCES && !address.is_unix() && address.port < kFirstFree)
-    return "; a port below 1024 takes root or CAP_NET_BIND_SERVICE";
+    return "; a port below 1024 requires root or CAP_NET_BIND_SERVICE";
   return "";
 }
 
@@ -144,7 +144,7 @@ base::Result<std::vector<ListeningSocket>> ListeningSocket::open_all(const base:
     }
     if (wanted.empty())
       return base::Error{"cannot listen on " + address.to_string() +
-                         ": this host has none of the addresses that the name stands for"};
+                         ": this host has none of the addresses of that name"};
   } else {
     wanted.push_back(address);
   }
@@ -192,7 +192,7 @@ base::Result<ListeningSocket> ListeningSocket::inherit(int fd, const base::Endpo
   int listens = 0;
   socklen_t size = sizeof listens;
   if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0)
-    return base::Error{"what was handed over for " + address.to_string() + " is no listening socket"};
+    return base::Error{"the inherited descriptor for " + address.to_string() + " is not a listening socket"};
   if (!address.is_unix()) socket.address_.port = bound_port(fd);
   return socket;
 }

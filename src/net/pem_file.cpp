@@ -19,7 +19,7 @@ namespace {
 // OpenSSL's first error is the nearest to the cause.
 std::string first_reason() {
   const char* reason = ERR_reason_error_string(ERR_peek_error());
-  std::string text = reason != nullptr ? reason : "an error without a name";
+  std::string text = reason != nullptr ? reason : "an unnamed error";
   ERR_clear_error();
   return text;
 }
@@ -58,17 +58,17 @@ const Words& words_of(PemKind kind) noexcept {
       .label = "CERTIFICATE",
       .marker = "-----BEGIN CERTIFICATE-----",
       .tool = "x509",
-      .swapped = "holds a private key and no certificate; have cert and key changed places?"};
+      .swapped = "contains a private key, not a certificate; are cert and key swapped?"};
   static constexpr Words kPrivateKey{
       .label = "PRIVATE KEY",
       .marker = "-----BEGIN PRIVATE KEY-----",
       .tool = "pkey",
-      .swapped = "holds a certificate and no private key; have cert and key changed places?"};
+      .swapped = "contains a certificate, not a private key; are cert and key swapped?"};
   static constexpr Words kAuthorities{
       .label = "CERTIFICATE",
       .marker = "-----BEGIN CERTIFICATE-----",
       .tool = "x509",
-      .swapped = "holds a private key and no certificate; expected the authority's certificate"};
+      .swapped = "contains a private key, not a certificate; expected the authority's certificate"};
   switch (kind) {
     case PemKind::PrivateKey:
       return kPrivateKey;
@@ -91,15 +91,15 @@ std::string fault_of_content(const std::string& file, std::string_view content, 
                        [&](std::string_view label) { return label.ends_with(kind.label); });
   };
   std::string fault;
-  if (has(words)) return fault.append("is refused by OpenSSL: ").append(first_reason());
+  if (has(words)) return fault.append("is rejected by OpenSSL: ").append(first_reason());
   if (has(others)) return fault.append(words.swapped);
   if (!labels.empty())
-    return fault.append("holds ").append(labels.front()).append("; expected ").append(words.marker);
+    return fault.append("contains ").append(labels.front()).append("; expected ").append(words.marker);
   if (content.empty()) return fault.append("is empty; expected a PEM file with ").append(words.marker);
   if (content.front() != kSequence)
-    return fault.append("is no PEM file; expected one with ").append(words.marker);
-  fault.append("is DER; expected PEM, which openssl ").append(words.tool);
-  return fault.append(" -inform DER -in ").append(file).append(" makes of it");
+    return fault.append("is not a PEM file; expected one with ").append(words.marker);
+  fault.append("is DER; expected PEM: convert it with openssl ").append(words.tool);
+  return fault.append(" -inform DER -in ").append(file);
 }
 
 }  // namespace

@@ -55,10 +55,10 @@ base::Result<std::optional<Staple>> read_staple(const std::string& file, X509* c
   const File source(BIO_new_file(file.c_str(), "rb"));
   if (!source) return fault("cannot be read");
   const Response response(d2i_OCSP_RESPONSE_bio(source.get(), nullptr));
-  if (!response) return fault("is none; expected one in DER");
+  if (!response) return fault("is not one; expected an OCSP response in DER");
   const Basic said(OCSP_response_get1_basic(response.get()));
   if (OCSP_response_status(response.get()) != OCSP_RESPONSE_STATUS_SUCCESSFUL || !said)
-    return fault("says only that the authority could not answer");
+    return fault("contains only an error of the authority");
   const auto until = next_update(said.get(), certificate);
   if (!until) return std::optional<Staple>();
   unsigned char* bytes = nullptr;

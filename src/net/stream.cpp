@@ -226,7 +226,7 @@ std::string_view Stream::distrust(const ErrorCode& ended) const noexcept {
   if (!tls_ || ended.category() != asio::error::get_ssl_category()) return {};
   const auto code = static_cast<unsigned long>(ended.value());
   if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
-    return "it shows no certificate";
+    return "it presents no certificate";
   // For a signature that is not the authority's, the first error comes from another part of OpenSSL.
   const auto verdict = SSL_get_verify_result(tls_->ssl);
   return verdict == X509_V_OK ? std::string_view{} : X509_verify_cert_error_string(verdict);
@@ -245,7 +245,7 @@ bool Stream::is_resumed() const noexcept {
 
 std::string Stream::handshake_fault(const ErrorCode& ended) const {
   if (ended == asio::error::eof || ended == asio::error::connection_reset)
-    return "the connection ended within it";
+    return "the connection closed during the handshake";
   const auto distrusted = distrust(ended);
   return distrusted.empty() ? ended.message() : std::string(distrusted);
 }

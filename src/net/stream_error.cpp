@@ -10,8 +10,8 @@ class StreamCategory : public boost::system::error_category {
  public:
   const char* name() const noexcept override { return "weir.net"; }
   std::string message(int value) const override {
-    return value == static_cast<int>(StreamError::WriteOwed) ? "the rest of another text is owed"
-                                                             : "an unknown error of a stream";
+    return value == static_cast<int>(StreamError::WriteOwed) ? "a previous write is incomplete"
+                                                             : "an unknown stream error";
   }
 };
 

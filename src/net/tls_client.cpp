@@ -16,7 +16,7 @@ constexpr std::array<unsigned char, 9> kProtocols{8, 'h', 't', 't', 'p', '/', '1
 std::optional<base::Error> believe(SSL_CTX* context, const TlsClientSettings& settings) {
   SSL_CTX_set_verify(context, settings.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
   if (!settings.verify) return std::nullopt;
-  if (!settings.ca.empty()) return take_authorities(context, "the servers' authorities", settings.ca);
+  if (!settings.ca.empty()) return take_authorities(context, "the file of authorities", settings.ca);
   if (SSL_CTX_set_default_verify_paths(context) == 1) return std::nullopt;
   return last_tls_error("the system's authorities");
 }

@@ -220,7 +220,7 @@ bool bind_sessions(SSL_CTX* context, const TlsSettings& settings) {
          SSL_CTX_set_session_id_context(context, digest.data(), digest.size()) == 1;
 }
 
-constexpr const char* kClientAuthorities = "the clients' authorities";
+constexpr const char* kClientAuthorities = "the file of client authorities";
 
 base::Error client_ca_error(const std::string& file) {
   return pem_error(kClientAuthorities, file, PemKind::Authorities);

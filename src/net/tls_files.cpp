@@ -45,9 +45,9 @@ base::Error mismatch(const EVP_PKEY* key, const std::string& file, const std::st
   const auto place = place_of(key, certificate);
   ERR_clear_error();
   return base::Error{"the key \"" + file + "\" does not belong to the certificate \"" + certificate + "\"" +
-                     (place > 1 ? ", but to number " + std::to_string(place) +
-                                      " in that file; the server's own has to come first, before its chain"
-                                : "; expected the key that this certificate was made for")};
+                     (place > 1 ? ", but to certificate " + std::to_string(place) +
+                                      " in that file; put the server's certificate first, then its chain"
+                                : "; expected the key of this certificate")};
 }
 
 }  // namespace
@@ -66,8 +66,8 @@ std::optional<base::Error> take_private_key(SSL_CTX* context, const std::string&
   if (encrypted) {
     ERR_clear_error();
     return base::Error{"the key \"" + file +
-                       "\" is encrypted: write it without a pass phrase (openssl pkey -in " + file +
-                       " -out …), readable by weir alone"};
+                       "\" is encrypted; store it without a pass phrase (openssl pkey -in " + file +
+                       " -out …), readable only by weir"};
   }
   if (!key) return pem_error("the key", file, PemKind::PrivateKey);
   if (X509_check_private_key(SSL_CTX_get0_certificate(context), key.get()) != 1)

@@ -84,7 +84,7 @@ base::Result<RedisSettings> parse_unix(std::string_view rest, RedisSettings sett
   const auto query = rest.find('?');
   const auto path = rest.substr(0, query);
   if (!path.starts_with('/') || !read_address("unix:" + std::string(path), settings))
-    return wrong("names no absolute path of a socket");
+    return wrong("has no absolute path to a socket");
   if (query == std::string_view::npos) return settings;
   const auto option = rest.substr(query + 1);
   if (!option.starts_with("db=") || !read_database(option.substr(3), settings))
@@ -93,16 +93,17 @@ base::Result<RedisSettings> parse_unix(std::string_view rest, RedisSettings sett
 }
 
 base::Result<RedisSettings> parse_tcp(std::string_view rest, RedisSettings settings) {
-  if (rest.find_first_of("?#") != std::string_view::npos) return wrong("has options, and it takes none");
+  if (rest.find_first_of("?#") != std::string_view::npos)
+    return wrong("has options, but options are not allowed");
   const auto slash = rest.find('/');
   std::string address(rest.substr(0, slash));
   const auto past_brackets = address.find(']');
   if (address.find(':', past_brackets == std::string::npos ? 0 : past_brackets) == std::string::npos)
     address.append(1, ':').append(kDefaultPort);
-  if (!read_address(address, settings)) return wrong("names no host and port that make sense");
+  if (!read_address(address, settings)) return wrong("has an invalid host or port");
   const auto database = slash == std::string_view::npos ? std::string_view() : rest.substr(slash + 1);
   if (!database.empty() && !read_database(database, settings))
-    return wrong("has a database that is no number");
+    return wrong("has a database that is not a number");
   return settings;
 }
 
@@ -118,15 +119,14 @@ base::Result<RedisSettings> parse_redis_url(std::string_view url) {
   constexpr std::string_view kUnix = "unix://";
   const auto scheme = url.substr(0, url.find("//") + 2);
   if (scheme != kTcp && scheme != kTls && scheme != kUnix)
-    return wrong("begins with none of redis://, rediss:// and unix://");
+    return wrong("does not begin with redis://, rediss:// or unix://");
   std::string_view rest = url.substr(scheme.size());
   RedisSettings settings;
   if (scheme == kTls) settings.tls.emplace();
   if (!take_user(rest, scheme == kUnix, settings))
     return wrong(
         "has a user part that is not user:password (write '%' as %25 and a ':' of the user as %3A there, or "
-        "use "
-        "the keys username and password, which take any character)");
+        "use the keys username and password, which allow any character)");
   return scheme == kUnix ? parse_unix(rest, settings) : parse_tcp(rest, settings);
 }
 

@@ -184,7 +184,9 @@ net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target 
   const Reply& reply = redis_.reply();
   const auto found = reply.words.empty() ? std::nullopt : secret_in(reply.words.front());
   if (!found)
-    why_ = name_ + " holds no secret of weir's: delete that key, or set [state] key_secret on every weir";
+    why_ = name_ +
+           " contains something other than weir's secret; delete that key, or set [state] key_secret on "
+           "every instance";
   co_return found;
 }
 
@@ -211,7 +213,7 @@ net::Awaitable<SecretLook> SharedSecret::Asking::look_at(Target target) {
   if (counts.empty() || counts.front() == 0) co_return SecretLook{State::Absent};
   answered = co_await say(type, target);
   co_return SecretLook{State::Foreign,
-                       answered ? "a value of type " + redis_.reply().text : "a value that is no text"};
+                       answered ? "a value of type " + redis_.reply().text : "a value that is not a text"};
 }
 
 // Connects and signs in.
@@ -261,18 +263,18 @@ void SharedSecret::Asking::take(const base::SipKey& found) {
   (void)log_throttle_.settle();
   is_agreed_ = true;
   secret_ = found;
-  if (log_ && first) log_(LogLevel::Info, "redis: clients are named under the secret in " + name_);
+  if (log_ && first) log_(LogLevel::Info, "redis: using the secret in " + name_);
   if (log_ && !first && changed)
     log_(LogLevel::Warning, "redis: " + name_ +
-                                " holds another secret than before, as after a loss of data; weir takes it, "
-                                "and clients start with fresh limits in Redis");
+                                " contains another secret than before, perhaps after a loss of data; weir "
+                                "uses it, and clients start with new limits in Redis");
 }
 
 // Once a secret is agreed on, the store logs Redis's failures.
 void SharedSecret::Asking::complain() {
   if (is_agreed_ || !log_) return;
-  const auto line = "redis: weir cannot learn the secret in " + name_ + ": " + why_ +
-                    "; rules with store = \"redis\" go by on_store_failure until it can";
+  const auto line = "redis: cannot read the secret in " + name_ + ": " + why_ +
+                    "; rules with store = \"redis\" follow on_store_failure meanwhile";
   if (log_throttle_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
 }
 

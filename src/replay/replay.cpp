@@ -145,9 +145,8 @@ Report Replay::run(const std::function<void(double)>& progress, std::size_t most
   const auto whole = [](const auto& run) { return run.second; };
   if (!std::all_of(impl_->runs.begin(), impl_->runs.end(), whole))
     report.notes.emplace_back(
-        "the log does not begin where weir did: what was counted before its first line is not known, so "
-        "whoever was "
-        "refused for that may be admitted here; give the earlier logs as well");
+        "the log does not start with the start of weir: counts from before its first line are unknown, so "
+        "requests refused because of them may be admitted here; add the earlier logs");
   return report;
 }
 

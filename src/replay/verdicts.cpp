@@ -107,25 +107,23 @@ class Comparison {
       const auto in_quotes = "\"" + rule.name + "\"";
       if (!facts.beyond.empty() && facts.told == 0)
         report_.rules[rule.index].left_out =
-            "it asks for " + facts.beyond +
-            (facts.told_otherwise != 0 ? ", and the rule of that name in the log asked something else"
-                                       : ", which the log does not tell, and the log knows no such rule");
+            "it uses " + facts.beyond +
+            (facts.told_otherwise != 0 ? ", and the rule of that name in the log used something else"
+                                       : ", which the log does not contain, and the log has no such rule");
       else if (!facts.beyond.empty() && facts.told_otherwise != 0)
-        note("rule " + in_quotes + " asks for " + facts.beyond + ": of " +
-             std::to_string(facts.told_otherwise) +
-             " requests the log tells of a rule of that name that asked something else; they were left out "
-             "of it");
+        note(
+            "rule " + in_quotes + " uses " + facts.beyond + ": for " + std::to_string(facts.told_otherwise) +
+            " requests the log has a rule of that name that used something else; the replay leaves them out");
       if (rule.store == policy::Store::Redis)
-        note("rule " + in_quotes +
-             " keeps its state in Redis: here it counts what these logs tell, by weir's clock");
+        note("rule " + in_quotes + " is kept in Redis; the replay counts only these logs, by weir's clock");
       if (std::holds_alternative<limit::LeakyBucket>(*rule.limiter))
         note("rule " + in_quotes +
-             " queues: departures that others gave up while they waited are not in the log");
+             " queues; the log does not contain requests that left the queue while they waited");
       if (rule.messages)
-        note("rule " + in_quotes + " counts messages of WebSockets as well: those are not in the log");
+        note("rule " + in_quotes + " also counts WebSocket messages, which are not in the log");
       if (facts.reset_otherwise != 0)
         note("of rule " + in_quotes + " " + std::to_string(facts.reset_otherwise) +
-             " keys were given back while it was another: here they were not");
+             " keys were reset under another version of the rule; the replay does not reset them");
       note_unseen(rule);
     }
   }
@@ -143,21 +141,21 @@ class Comparison {
         });
       });
       if (asks && !all_.seen[i])
-        note("rule \"" + rule.name + "\" asks for " + kSeen[i].second +
-             ": no line has one, so nobody had, or weir was not told to look for it");
+        note("rule \"" + rule.name + "\" uses " + kSeen[i].second +
+             ", but no line has one: no request had one, or weir was not configured to read it");
     }
     if (rule.elastic && !all_.loads)
-      note("rule \"" + rule.name + "\" is elastic: no line tells the load, so it is taken to be full");
+      note("rule \"" + rule.name + "\" is elastic; the log has no load, so the replay assumes full load");
   }
 
   void note_rest() {
     if (by_queue_ != 0)
       note(std::to_string(by_queue_) +
-           " requests took another's place in a queue, and are taken to do so again");
+           " requests displaced another one in a queue; the replay assumes that they do so again");
     if (unmet_ != 0)
-      note(std::to_string(unmet_) + " requests do not say what a rule of the candidate needs to know");
+      note(std::to_string(unmet_) + " requests lack something that a rule of the new configuration needs");
     if (overflowed_ != 0)
-      note(std::to_string(overflowed_) + " charges found the key table full: raise [state] memory max_keys");
+      note(std::to_string(overflowed_) + " charges found the key table full; raise [state] memory max_keys");
     if (all_.guessed != 0)
       note(
           "requests that were refused then, if admitted now, are taken to be under way for as long as others "
@@ -170,7 +168,7 @@ class Comparison {
           "what an answer would have said to a request that was refused then is not known: its charge "
           "stands");
     if (all_.routes_beyond)
-      note("routes ask for what the log does not tell: each request keeps the route that it had");
+      note("routes use something that the log does not contain; each request keeps its recorded route");
   }
 
   const Cases& all_;

@@ -19,11 +19,12 @@ std::string date_of(std::chrono::sys_seconds at) {
 
 std::string why_hidden(const net::TlsSettings& settings, const net::CertificateFiles& files,
                        const net::Hidden& hidden) {
-  const auto never = "the certificate \"" + files.cert + "\" can never be shown: ";
+  const auto never = "the certificate \"" + files.cert + "\" can never be used: ";
   if (!hidden.behind)
-    return never + "it names no host that a client could ask for; put it first to make it the default";
+    return never +
+           "it contains no host name that a client could request; put it first to make it the default";
   return never + "\"" + settings.certificates[*hidden.behind].cert +
-         "\" comes first, with a key of the same type, and no name is left for it; remove one of the two";
+         "\" before it has the same names and key type; remove one of the two";
 }
 
 }  // namespace
@@ -46,7 +47,7 @@ base::Result<bool> ListenerCertificates::look() {
   auto found = stamps();
   if (found == stamps_) return false;
   stamps_ = std::move(found);
-  if (auto missing = missing_file()) return base::Error{"\"" + *missing + "\" is no file"};
+  if (auto missing = missing_file()) return base::Error{"\"" + *missing + "\" is not a file"};
   auto fresh = net::make_tls_context(settings_, tickets_);
   if (!fresh) return fresh.error();
   context_ = std::move(*fresh);
@@ -98,11 +99,12 @@ void CertificateWatch::look() {
     const auto changed = watched.certificates.look();
     if (!changed) {
       ++faulty_;
-      log_.warning(where + ": files changed, the certificates stay as they were: " + changed.error().message);
+      log_.warning(where + ": cannot load the changed files; weir keeps the previous certificates: " +
+                   changed.error().message);
     } else if (*changed) {
       ++renewed_;
       renew_(number, watched.certificates.context());
-      log_.info(where + ": certificates reloaded");
+      log_.info(where + ": reloaded the certificates");
       warn_of(watched.certificates);
     }
   }
@@ -150,7 +152,7 @@ std::optional<std::string> warn_of_expiry(const std::string& file, const std::st
   const auto left = not_after - now;
   if (left >= kSoon) return std::nullopt;
   auto warning = "the certificate \"" + file + "\" ";
-  if (left < std::chrono::seconds(0)) return warning + "has expired: " + who + " will refuse it";
+  if (left < std::chrono::seconds(0)) return warning + "has expired; " + who + " will reject it";
   return warning + "expires on " + date_of(not_after) + " (UTC)";
 }
 
@@ -166,7 +168,7 @@ std::vector<std::string> find_warnings(const net::TlsSettings& settings,
     if (files.ocsp.empty()) continue;
     if (!states[i].stapled_until)
       warnings.push_back("the OCSP response \"" + files.ocsp +
-                         "\" speaks of another certificate and is not stapled");
+                         "\" is for another certificate and is not stapled");
     else if (*states[i].stapled_until <= now)
       warnings.push_back("the OCSP response \"" + files.ocsp + "\" is out of date and is not stapled");
   }

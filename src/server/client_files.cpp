@@ -95,7 +95,7 @@ std::vector<std::string> ClientFiles::look() {
     use->fault.clear();
     if (const auto read = net::try_files(use->tls)) use->own = *read;
     ++renewed_;
-    log_.info(lines.emplace_back("TLS to " + use->who() + ": files reloaded"));
+    log_.info(lines.emplace_back("TLS to " + use->who() + ": reloaded the files"));
     warn_of(*use);
   }
   return lines;
@@ -106,7 +106,8 @@ void ClientFiles::refuse(Use& use, const std::string& why) {
   if (use.fault == why) return;
   use.fault = why;
   ++faulty_;
-  log_.warning("TLS to " + use.who() + ": files changed, what was read before stays in force: " + why);
+  log_.warning("TLS to " + use.who() +
+               ": cannot load the changed files; weir keeps the previous ones: " + why);
 }
 
 void ClientFiles::warn_of(const Use& use) {

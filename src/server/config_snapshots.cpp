@@ -108,13 +108,13 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
   for (const auto& route : settings.routes) {
     const auto label = routes_.take(route.name);
     if (!label)
-      return base::Error{"too many routes, with those that requests have not left yet; try again later"};
+      return base::Error{"too many routes, including old ones that requests still use; try again later"};
     config_snapshot->config.route_labels.push_back(*label);
   }
   for (std::size_t i = 0; i < settings.upstreams.size(); ++i) {
     const auto label = upstreams_.take(settings.upstreams[i].name);
     if (!label)
-      return base::Error{"too many upstreams, with those that requests have not left yet; try again later"};
+      return base::Error{"too many upstreams, including old ones that requests still use; try again later"};
     config_snapshot->config.upstream_labels.push_back(*label);
     try {
       config_snapshot->server_groups.push_back(
@@ -133,13 +133,13 @@ base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<poli
   for (std::size_t i = 0; i < taken.size(); ++i) taken[i] = cell_versions_[i].rule.has_value();
   for (auto& rule : rules) {
     if (!for_each_limiter(rule, [&](limit::SharedLimiter& limiter) { return limiters_.settle(limiter); }))
-      return base::Error{"too many different limits since weir began; weir upgrade begins anew"};
+      return base::Error{"too many different limits since weir started; run weir upgrade, then reload"};
     const auto label = rules_.take(rule.name);
     const auto cells = place_cells(rule, taken);
     if (!label || !cells)
       return base::Error{
-          "too many rules, with earlier ones whose keys are remembered still; try again later, or "
-          "restart weir"};
+          "too many rules, including old ones whose keys are still in the table; try again later, or restart "
+          "weir"};
     rule.index = static_cast<limit::RuleIndex>(*label);
     rule.cells = *cells;
     tell_change(rule, changes);
@@ -172,14 +172,14 @@ void ConfigSnapshots::tell_change(const policy::Rule& rule, std::vector<std::str
   const auto* before = find_rule(current_->config.rules, rule.name);
   if (before == nullptr) return changes.push_back(name + " added");
   if (before->key != rule.key)
-    changes.push_back(name + " counts by other keys: clients that are named otherwise begin anew");
+    changes.push_back(name + " has another key: clients with another key start with an empty counter");
   if (before->store != rule.store)
-    changes.push_back(name + " keeps its state elsewhere: clients begin anew there");
+    changes.push_back(name + " has another store: its clients start with an empty counter");
   if (saved(*before).reads(saved(rule))) return;
   if (!limit::rescales(before->limiter, rule.limiter))
-    changes.push_back(name + " has another algorithm: its clients begin anew");
+    changes.push_back(name + " has another algorithm: its clients start with an empty counter");
   else if (rule.store == policy::Store::Redis)
-    changes.push_back(name + " has other limits: what Redis knows of its clients stays as it is");
+    changes.push_back(name + " has other limits: its state in Redis is unchanged");
   else
     changes.push_back(name + " has other limits: its clients keep the share that they have used");
 }

@@ -46,7 +46,7 @@ policy::LimitState state_of(const policy::Rule& rule, const KeyLocation& locatio
 std::string names_of(std::span<const policy::Rule> rules) {
   std::string names;
   for (const auto& rule : rules) names += (names.empty() ? "" : ", ") + rule.name;
-  return names.empty() ? "there is none" : "there are " + names;
+  return names.empty() ? "there are none" : "there are " + names;
 }
 
 // Returns the texts in quotes, for an error message.
@@ -62,8 +62,8 @@ std::string several(const policy::Rule& rule, std::span<const std::string> texts
   std::string digests;
   for (const auto& one : shown.first(std::min(shown.size(), kMost)))
     digests += (digests.empty() ? "" : ", ") + base::in_hex(one.name);
-  return std::to_string(shown.size()) + " clients of the rule " + rule.name + " are shown as " +
-         quoted(texts) + ": write the digest of one, such as " + digests;
+  return std::to_string(shown.size()) + " clients of rule " + rule.name + " have the label " + quoted(texts) +
+         "; write the digest of one, such as " + digests;
 }
 
 // Returns true if nothing is charged to the key, as far as its store knows.
@@ -79,7 +79,8 @@ void note_one_of(std::vector<policy::LimitState>& limits) {
                       return state.digest == limits.front().digest;
                     });
   if (!same) return;
-  for (auto& state : limits) state.note = "one of these limits counts it; the digest does not say which";
+  for (auto& state : limits)
+    state.note = "the key belongs to one of these limits; its digest does not show which";
 }
 
 constexpr const char* kAsShown =
@@ -91,7 +92,7 @@ constexpr const char* kAsShown =
 // errand.
 net::Awaitable<bool> Inspector::ask_redis(std::shared_ptr<RedisJob> job) {
   if (!moment_.config()->names_agreed) {
-    for (auto& look : job->looks) look.error = "weir does not know the secret of clients' names there yet";
+    for (auto& look : job->looks) look.error = "weir has not read the secret that hashes client keys yet";
     co_return true;
   }
   const auto ready = std::make_shared<net::Timer>(executor_);
@@ -150,7 +151,8 @@ net::Awaitable<std::vector<policy::LimitState>> Inspector::look(const policy::Ru
   for (const auto& location : locations.here) {
     const auto outcome = standing_in(table_, location.charge, clock_.now());
     auto state = state_of(rule, location, outcome, queue_);
-    if (!outcome.overflow && !table_.knows(location.charge.key)) state.note = "nothing is charged to it";
+    if (!outcome.overflow && !table_.knows(location.charge.key))
+      state.note = "nothing has been charged to it";
     states.push_back(std::move(state));
   }
   co_return states;
@@ -193,10 +195,10 @@ net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyLocations loc
   for (const auto& state : now) {
     if (state.known) continue;
     answer.status = 503;
-    answer.error = state.note + ": the key may not have been given back there";
+    answer.error = state.note + "; the key may not have been reset there";
   }
   if (answer.status == 503)
-    log_.audit("admin: Redis did not answer, and may not have reset the key of rule " + rule.name);
+    log_.audit("admin: Redis did not answer and may not have reset the key of rule " + rule.name);
   const auto there = limit::timestamp_at(clock_.now());
   for (std::size_t i = 0; i < locations.there.size(); ++i)
     if (now[i].known) forgotten.push_back({.key = locations.there[i].charge.key, .timestamp = there});
@@ -261,8 +263,8 @@ net::Awaitable<void> Inspector::find(const proxy::Configuration& config, const p
                                      const std::vector<std::string>& texts, Found& found) {
   const auto top = moment_.top(rule.index);
   found.status = 404;
-  found.error = "the rule " + rule.name + " counts nothing of " + quoted(texts) +
-                ": no such client was met, or all that it used is free again. Write the client by its key, " +
+  found.error = "rule " + rule.name + " has no state for " + quoted(texts) +
+                ": the client is unknown, or its limit is unused again; write the client by its key, " +
                 policy::describe(rule.key) + ", or " + kAsShown;
   auto all = candidates(config, rule, texts, top);
   for (auto& candidate : all) {
@@ -293,13 +295,13 @@ net::Awaitable<admin::KeyResponse> Inspector::keys(admin::KeyRequest question) {
     answer.error = std::move(what);
   };
   if (named == config.rules.end()) {
-    wrong(404, "no rule is called \"" + question.rule + "\": " + names_of(config.rules));
+    wrong(404, "there is no rule \"" + question.rule + "\": " + names_of(config.rules));
     co_return answer;
   }
   const policy::Rule& rule = *named;
   if (question.reset && holds(rule))
-    wrong(409, "the rule " + rule.name +
-                   " counts what is under way: that comes back when it ends, and not before");
+    wrong(409, "rule " + rule.name +
+                   " counts requests in flight, which cannot be reset; each is released when it ends");
   if (answer.status != 200) co_return answer;
   Found found;
   auto finding = find(config, rule, question.key, found);

@@ -25,7 +25,7 @@ namespace {
 base::SipKey random_key() {
   base::SipKey key;
   if (::getrandom(&key, sizeof key, 0) != sizeof key)
-    throw config::CannotStart("the system gives no random numbers");
+    throw config::CannotStart("the system provides no random numbers");
   return key;
 }
 
@@ -117,7 +117,7 @@ Program::Program(const config::Settings& settings, config::LookupResult servers,
   // Names in the snapshot were made with the key of the weir that wrote it.
   if (snapshot_.found()) names_.table = snapshot_.found()->names;
   for (const auto& line : servers.unknown)
-    log_.warning(line + "; the server is down until it can be looked up");
+    log_.warning(line + "; the server is down until the lookup succeeds");
   auto files = ClientFiles::uses_in(settings_);
   start_workers(std::move(servers.servers));
   client_files_.watch(std::move(files));
@@ -125,8 +125,9 @@ Program::Program(const config::Settings& settings, config::LookupResult servers,
                                             [this](const std::string& line) { log_.warning(line); });
   start_admin();
   for (const auto& place : passed_.unclaimed())
-    log_.warning("systemd passed a socket on " + place +
-                 ", which no listener has: add a [[listener]] with that address, or take it out of the unit");
+    log_.warning(
+        "systemd passed a socket on " + place +
+        ", which no [[listener]] has; add one with that address, or remove the socket from the unit");
 }
 
 void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) {
@@ -199,7 +200,7 @@ void Program::on_signal(int signal) {
     return access_log_.reopen();
   }
   if (signal == SIGUSR2) {
-    log_.info("SIGUSR2: starting a new process to take over");
+    log_.info("SIGUSR2: starting an upgrade");
     return upgrade({});
   }
   if (signal == SIGHUP) {
@@ -226,12 +227,12 @@ void Program::on_signal(int signal) {
 // Limits the time in which workers finish. They were told to drain before.
 void Program::drain() {
   draining_ = true;
-  log_.info("draining: finishing open requests, at most " +
+  log_.info("draining: completing open requests within " +
             std::to_string(base::ceil_seconds(settings_.server.drain)) + " s");
   drain_deadline_.expires_after(settings_.server.drain);
   drain_deadline_.async_wait([this](const net::ErrorCode& error) {
     if (error) return;
-    log_.warning("the drain took too long: closing what is left");
+    log_.warning("the drain took too long; closing the remaining connections");
     if (handoff_receiver_) handoff_receiver_->close();
     for (const auto& worker : workers_) worker->stop();
   });
@@ -245,13 +246,13 @@ void Program::look_at_clocks() {
       return;
     case net::ClockStep::Change::Apart:
       return log_.warning(
-          "clock: the machine's clock is " +
+          "clock: the system clock is " +
           base::to_readable(std::chrono::round<std::chrono::seconds>(std::chrono::abs(ahead))) +
           (ahead.count() < 0 ? " behind" : " ahead of") +
-          " the one that limits go by; limits, calendars and hours keep theirs until weir is "
-          "restarted or upgraded, and tokens, dates and logs follow the machine's");
+          " the clock that limits use; limits, calendars and hours keep their clock until a restart or "
+          "upgrade; tokens, dates and logs follow the system clock");
     case net::ClockStep::Change::Agree:
-      return log_.info("clock: the machine's clock and the one that limits go by agree again");
+      return log_.info("clock: the system clock and the clock that limits use agree again");
   }
 }
 
@@ -303,7 +304,8 @@ int Program::serve() {
   control_.run();
   joiner.join();
   if (handoff_sender_)
-    log_.info("upgrade: requests decided here since the other took over: " + std::to_string(decided_apart()));
+    log_.info("upgrade: requests decided by the old process since the new one took over: " +
+              std::to_string(decided_apart()));
   else
     snapshot_.save(table_, here_and_now(), config_snapshots_.saved_rules());
   end_soon();

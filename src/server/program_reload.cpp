@@ -13,9 +13,9 @@ void Program::reload(Reloading::Done done) {
   if (upgrade_.is_under_way()) {
     reload_owed_ = reload_owed_ || !done;
     ReloadReport report;
-    report.mistakes = {"a new process is about to take over: ask again"};
+    report.mistakes = {"an upgrade is in progress; try again"};
     log_.warning(done ? "reload: " + report.mistakes.front()
-                      : "reload: a new process is about to take over: the file is read once that is over");
+                      : "reload: an upgrade is in progress; weir reloads after it");
     if (done) done(report);
     return;
   }
@@ -23,7 +23,8 @@ void Program::reload(Reloading::Done done) {
   reloading_.ask([this, told = std::move(done)](const ReloadReport& report) {
     if (!draining_)
       supervision_.ready(report.ok() ? "serving"
-                                     : "serving as before; a reload was refused: " + report.mistakes.front());
+                                     : "serving with the previous configuration; the reload failed: " +
+                                           report.mistakes.front());
     if (told) told(report);
   });
 }
@@ -34,7 +35,7 @@ void Program::tell(log::LogLevel level, const std::vector<std::string>& lines) {
   for (std::size_t i = 0; i < std::min(kMost, lines.size()); ++i) log_.write(level, "reload: " + lines[i]);
   if (lines.size() > kMost)
     log_.write(level, "reload: " + std::to_string(lines.size() - kMost) +
-                          " lines more, which POST /api/reload tells and weir check");
+                          " more lines; weir check and POST /api/reload show them");
 }
 
 ReloadReport Program::apply(FreshConfiguration fresh) {
@@ -43,7 +44,7 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
   const auto refuse = [&](std::string why) {
     report.mistakes.push_back(std::move(why));
     tell(log::LogLevel::Error, report.mistakes);
-    log_.write_always(log::LogLevel::Error, "reload: the configuration stays as it was");
+    log_.write_always(log::LogLevel::Error, "reload: failed; the running configuration is unchanged");
     return report;
   };
   if (draining_) return refuse("weir is stopping");

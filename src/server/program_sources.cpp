@@ -41,7 +41,7 @@ admin::Sources Program::sources() {
 // Adds questions about the process as a whole, whose answer may take a while.
 void Program::add_questions(admin::Sources& sources) {
   sources.reload = [this](const std::string& peer, admin::ReloadDone done) {
-    log_.audit("admin: " + peer + " asks for a reload");
+    log_.audit("admin: " + peer + " requests a reload");
     reload([told = std::move(done)](const ReloadReport& report) {
       told({report.mistakes, report.changes, report.warnings});
     });
@@ -59,7 +59,7 @@ void Program::add_questions(admin::Sources& sources) {
   };
   sources.longest_upgrade = config::longest_upgrade(settings_);
   sources.upgrade = [this](const std::string& peer, admin::UpgradeDone done) {
-    log_.audit("admin: " + peer + " asks for a new process to take over");
+    log_.audit("admin: " + peer + " requests an upgrade");
     upgrade([told = std::move(done)](const upgrade::UpgradeReport& report) {
       told({.fault = report.fault,
             .process = report.successor,
@@ -171,7 +171,7 @@ admin::Readiness Program::readiness() const {
                                     [](const auto& worker) { return worker->waits_for_redis(); });
   if (waiting != workers_.end())
     return {.ready = false,
-            .detail = "waiting for redis before it takes requests",
+            .detail = "waiting for redis before accepting requests",
             .cause = why_not_redis(**waiting)};
   const auto down = std::find_if(workers_.begin(), workers_.end(), [this](const auto& worker) {
     return worker->redis() != nullptr &&
@@ -179,7 +179,7 @@ admin::Readiness Program::readiness() const {
   });
   if (down == workers_.end()) return {.ready = true, .detail = ""};
   return {.ready = true,
-          .detail = "redis is away or refuses; its rules go by on_store_failure",
+          .detail = "redis does not answer or refuses; its rules follow on_store_failure",
           .cause = why_not_redis(**down)};
 }
 

@@ -22,8 +22,8 @@ void Program::upgrade(upgrade::Upgrade::Done done) {
     if (done) done(report);
   };
   if (draining_) return refuse("weir is stopping");
-  if (reloading_.is_under_way()) return refuse("a reload is under way: ask again");
-  if (!readiness().ready) return refuse("weir does not serve yet");
+  if (reloading_.is_under_way()) return refuse("a reload is in progress; try again");
+  if (!readiness().ready) return refuse("weir is not ready yet; try again");
   upgrade_.begin({.start = settings_.server.upgrade_timeout, .pause = settings_.server.upgrade_pause},
                  [this, told = std::move(done)](const upgrade::UpgradeReport& report) {
                    if (told) told(report);
@@ -35,7 +35,7 @@ void Program::upgrade(upgrade::Upgrade::Done done) {
 // again.
 void Program::pay_reload(const upgrade::UpgradeReport& report) {
   if (!report.ok()) return reload({});
-  log_.info("reload: process " + std::to_string(report.successor) + " is told to reload");
+  log_.info("reload: process " + std::to_string(report.successor) + " reloads the configuration");
   ::kill(report.successor, SIGHUP);
 }
 
@@ -139,12 +139,13 @@ void Program::take_over() {
   for (auto& alert : alerts) alert.since += shift_;
   alerts_->go_on(alerts);
   handoff_receiver_.emplace(control_.get_executor(), std::move(succession.channel), predecessor());
-  auto line = "upgrade: took over, with the state of " +
+  auto line = "upgrade: took over with the state of " +
               upgrade::kept_in_words(restored.keys, restored.changed, restored.left_out);
-  if (places != 0) line += "; " + std::to_string(places) + " units of concurrency are held by the one before";
+  if (places != 0)
+    line += "; " + std::to_string(places) + " concurrency permits are still held by the old process";
   if (shift_.count() != 0)
-    line += "; moved by " + std::to_string(std::chrono::round<std::chrono::seconds>(shift_).count()) +
-            " s, because the machine's clock was set";
+    line += "; times shifted by " + std::to_string(std::chrono::round<std::chrono::seconds>(shift_).count()) +
+            " s, because the system clock was set";
   log_.write_always(log::LogLevel::Info, line);
 }
 
@@ -161,9 +162,9 @@ upgrade::HandoffReceiver::Callbacks Program::predecessor() {
                 // A process that has handed over itself passes the connection on to the next process.
                 if (handoff_sender_->take(arrived.socket.get(), arrived.listener, arrived.connection_info,
                                           arrived.unread) != proxy::HandoffResult::Yes)
-                  lose_connection("the next process does not take it");
+                  lose_connection("the new process did not accept it");
               },
-          .lost = [this] { lose_connection("there are no descriptors left"); },
+          .lost = [this] { lose_connection("no file descriptors are left"); },
           .change_foreign_permits =
               [this](const std::vector<std::string>& lines) { change_foreign_permits(lines); },
           .ended =

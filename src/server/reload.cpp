@@ -56,7 +56,7 @@ void Reloading::begin() {
                                            file_, in_force_))] { end(std::move(*fresh)); });
     });
   } catch (const std::system_error& error) {
-    finish({.mistakes = {file_ + ": there is no thread to read it: " + error.what()},
+    finish({.mistakes = {file_ + ": cannot start a thread to read it: " + error.what()},
             .changes = {},
             .warnings = {}});
   }
@@ -68,7 +68,7 @@ void Reloading::end(FreshConfiguration fresh) {
   try {
     report = apply_(std::move(fresh));
   } catch (const std::exception& error) {  // no memory: keeps running rather than end all connections
-    report.mistakes = {file_ + ": gone over to in part: " + error.what() + "; reload again"};
+    report.mistakes = {file_ + ": applied only in part: " + error.what() + "; reload again"};
   }
   finish(report);
 }

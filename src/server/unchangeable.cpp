@@ -28,11 +28,11 @@ class Comparison {
   // Compares a value that must not appear in the log.
   template <class Value>
   void same_unsaid(const char* key, const Value& running, const Value& wanted) {
-    if (!(running == wanted)) mistake(key, "found another value than weir runs with");
+    if (!(running == wanted)) mistake(key, "found a different value than the running one");
   }
   void mistake(const char* key, const std::string& what) {
     mistakes_.push_back(file_ + ": " + key + ": " + what +
-                        ", and it cannot change while weir runs: restart weir to change it");
+                        ", but this cannot change while weir runs; restart weir to change it");
   }
   [[nodiscard]] std::vector<std::string> mistakes() && { return std::move(mistakes_); }
 
@@ -60,9 +60,9 @@ std::vector<std::string> find_unchangeable(const config::Settings& running, cons
   comparison.same_unsaid("state.key_secret", running.state.key_secret, wanted.state.key_secret);
   comparison.same_unsaid("state.redis", running.state.redis, wanted.state.redis);
   if (!config::needs_redis(running) && config::needs_redis(wanted))
-    comparison.mistake("rule.store", "found the first rule that keeps its state in Redis");
+    comparison.mistake("rule.store", "found the first rule that is kept in Redis");
   if (!config::takes_leases(running) && config::takes_leases(wanted))
-    comparison.mistake("rule.lease", "found the first rule that takes units in advance");
+    comparison.mistake("rule.lease", "found the first rule with a lease");
   return std::move(comparison).mistakes();
 }
 

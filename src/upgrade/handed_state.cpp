@@ -48,12 +48,12 @@ base::Result<HandedState> write_state(const limit::KeyTable& table, const limit:
                                       std::span<const limit::SavedRule> rules) {
   HandedState state;
   state.file = net::OwnedDescriptor(::memfd_create("weir-state", MFD_CLOEXEC));
-  if (state.file.get() < 0) return system_error("no file in memory for how limits stand");
+  if (state.file.get() < 0) return system_error("cannot create a memory file for the state of limits");
   bool whole = true;
   state.keys = limit::write_snapshot(table, snapshot, rules, [&](std::string_view more) {
     whole = whole && write_all(state.file.get(), more);
   });
-  if (!whole) return system_error("how limits stand could not be written");
+  if (!whole) return system_error("cannot write the state of limits");
   return state;
 }
 
@@ -61,17 +61,17 @@ base::Result<limit::Restored> read_state(int file, std::span<const limit::SavedR
                                          const limit::RestoreAt& at, limit::KeyTable& table,
                                          const limit::Adopt& adopt) {
   const auto checked = limit::check_snapshot(bytes_of(file), rules);
-  if (!checked) return base::Error{"how limits stand " + checked.error().message};
+  if (!checked) return base::Error{"the state of limits " + checked.error().message};
   return limit::restore_snapshot(bytes_of(file), rules, at, table, adopt);
 }
 
 std::string kept_in_words(std::uint64_t keys, std::uint64_t changed, std::uint64_t left_out) {
   auto words = std::to_string(keys) + (keys == 1 ? " key" : " keys");
   if (changed != 0)
-    words += "; " + std::to_string(changed) +
-             (changed == 1 ? " was of a rule that is gone or counts otherwise"
-                           : " were of rules that are gone or count otherwise");
-  if (left_out != 0) words += "; " + std::to_string(left_out) + " found no room: raise max_keys";
+    words +=
+        "; " + std::to_string(changed) +
+        (changed == 1 ? " belonged to a removed or changed rule" : " belonged to removed or changed rules");
+  if (left_out != 0) words += "; " + std::to_string(left_out) + " did not fit; raise max_keys";
   return words;
 }
 

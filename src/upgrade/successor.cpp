@@ -98,7 +98,7 @@ class Actions {
 
 base::Result<pid_t> start_successor(int channel) {
   auto arguments = own_arguments();
-  if (arguments.empty()) return base::Error{"/proc/self/cmdline does not say how this weir was started"};
+  if (arguments.empty()) return base::Error{"/proc/self/cmdline is empty, so the command line is unknown"};
   auto environment = environment_for_successor();
   const auto argv = pointers(arguments);
   const auto envp = pointers(environment);
@@ -122,9 +122,9 @@ std::string end_successor(pid_t successor) {
   ::kill(successor, SIGKILL);  // a process that has ended keeps its status
   int status = 0;
   while (::waitpid(successor, &status, 0) < 0)
-    if (errno != EINTR) return "it is gone";
-  if (WIFEXITED(status)) return "it ended with status " + std::to_string(WEXITSTATUS(status));
-  return "it was ended by signal " + std::to_string(WTERMSIG(status));
+    if (errno != EINTR) return "the process no longer exists";
+  if (WIFEXITED(status)) return "it exited with status " + std::to_string(WEXITSTATUS(status));
+  return "it was killed by signal " + std::to_string(WTERMSIG(status));
 }
 
 }  // namespace weir::upgrade

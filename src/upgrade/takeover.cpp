@@ -76,7 +76,7 @@ void Takeover::read_inheritance() {
   UpgradeMessage message;
   while (receive_message(channel_.get(), true, message) == Arrival::Message) {
     if (message.cut) {
-      const std::string why = "there are not descriptors enough for the sockets that are handed over";
+      const std::string why = "there are too few file descriptors for the sockets of the old process";
       fail(why);
       throw config::CannotStart(why);
     }
@@ -90,7 +90,8 @@ void Takeover::read_inheritance() {
           {std::move(message.word), std::move(message.lines[0]), std::move(message.descriptors)});
     }
   }
-  const std::string why = "the weir that runs hands over in a way that this one does not know: restart it";
+  const std::string why =
+      "the running process uses another version of the upgrade protocol; restart weir instead";
   fail(why);
   throw config::CannotStart(why);
 }
@@ -154,7 +155,7 @@ InheritedState Takeover::await_state() {
       std::move(message.lines.begin(), message.lines.end(), std::back_inserter(state.held));
   }
   if (!is_there || message.descriptors.size() != 1)
-    throw config::CannotStart("the weir that was to hand over is gone, or goes on");
+    throw config::CannotStart("the old process exited or cancelled the upgrade");
   state.file = std::move(message.descriptors.front());
   return state;
 }

@@ -29,7 +29,7 @@ void Upgrade::begin(const Bounds& bounds, Done done) {
 }
 
 void Upgrade::abandon() {
-  if (is_under_way()) note(UpgradeEvent::Failed, "weir is to end");
+  if (is_under_way()) note(UpgradeEvent::Failed, "weir is stopping");
 }
 
 void Upgrade::note(UpgradeEvent event, std::string why) {
@@ -56,7 +56,7 @@ void Upgrade::perform(UpgradeAct act, std::string why) {
       return send_state();
     case UpgradeAct::LetOpen:
       be_late_after(bounds_.pause - std::chrono::duration_cast<base::Duration>(Clock::now() - paused_at_),
-                    "it did not open within upgrade_pause");
+                    "it did not start listening within upgrade_pause");
       if (send_message(channel_.native_handle(), "open")) return;
       return note(UpgradeEvent::Failed);
     case UpgradeAct::HandOver:
@@ -75,10 +75,10 @@ void Upgrade::start() {
   if (::getpid() == 1) {
     // When process 1 of a container ends, the kernel ends all other processes in it.
     return note(UpgradeEvent::Failed,
-                "weir is process 1 of a container, which ends with it: start another container");
+                "weir is process 1 of a container, which stops with it; start another container");
   }
   auto ends = upgrade_channel();
-  if (!ends) return note(UpgradeEvent::Failed, "the system has no descriptors left");
+  if (!ends) return note(UpgradeEvent::Failed, "no file descriptors are left");
   const auto started = start_successor(ends->second.get());
   if (!started) return note(UpgradeEvent::Failed, started.error().message);
   report_.successor = *started;
@@ -168,7 +168,7 @@ void Upgrade::hand_over() {
   report_.paused = std::chrono::duration_cast<base::Duration>(Clock::now() - paused_at_);
   callbacks_.announce(report_.successor);
   if (!send_message(channel_.native_handle(), "over", callbacks_.alerts(alert_ids_)))
-    log_.error("upgrade: the new process is gone");
+    log_.error("upgrade: the new process exited");
   callbacks_.hand_over(report_, net::OwnedDescriptor(channel_.release()));
   finish(report_);
 }
@@ -185,8 +185,7 @@ void Upgrade::give_up(std::string why) {
   channel_.close(ignored);
   ++failed_;
   report_.fault = std::move(why);
-  log_.write_always(log::LogLevel::Error,
-                    "upgrade: " + of + report_.fault + "; this weir continues as before");
+  log_.write_always(log::LogLevel::Error, "upgrade: " + of + report_.fault + "; this process continues");
   finish(report_);
 }
 

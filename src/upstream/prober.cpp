@@ -110,7 +110,7 @@ class Prober::Probe final : net::Watched {
     auto ec = co_await connect(location, fault);
     short_here_ = is_shortage(ec);
     if (ec && !late_ && !fault.empty()) co_return fault;
-    if (ec) co_return late_ ? "it cannot be reached in time" : "it cannot be reached";
+    if (ec) co_return late_ ? "no connection in time" : "no connection";
     ec = co_await stream_->write(request_);
     http::StatusReader answer;
     auto state = http::StatusReader::State::Wanting;
@@ -120,7 +120,7 @@ class Prober::Probe final : net::Watched {
       state = answer.feed({piece.data(), count});
     }
     if (state == http::StatusReader::State::Known) co_return judge(answer.status());
-    co_return late_ ? "it does not answer in time" : "its answer is no HTTP";
+    co_return late_ ? "no response in time" : "its response is not HTTP";
   }
 
   [[nodiscard]] std::string judge(unsigned status) const {
@@ -128,7 +128,7 @@ class Prober::Probe final : net::Watched {
       return range.first <= status && status <= range.last;
     };
     if (std::any_of(check_.statuses.begin(), check_.statuses.end(), good)) return {};
-    return "it answers " + std::to_string(status);
+    return "it returns " + std::to_string(status);
   }
 
   // Varies the interval by a tenth, so that many weirs do not ask together.

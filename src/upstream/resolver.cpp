@@ -167,16 +167,16 @@ void Resolver::note(Name& name, const base::Result<Addresses>& answer) {
   const auto server = "upstream \"" + name.server_group->settings().name + "\": server " + member.name();
   if (known->empty()) {
     if (step.outcome != Outcome::Changed) return;
-    report_(server + " can be looked up now: it is at " + list(step.addresses));
+    report_(server + " resolves now, to " + list(step.addresses));
     return member.move_to(std::move(step.addresses), now);
   }
   if (step.turned && step.outcome == Outcome::Failed)
-    report_(server + " stays at " + list(*known) + ": " +
-            (answer ? "its name stands for no address" : answer.error().message));
+    report_(server + " keeps its addresses " + list(*known) + ": " +
+            (answer ? "its name has no address" : answer.error().message));
   else if (step.turned)
-    report_(server + " can be looked up again");
+    report_(server + " resolves again");
   if (step.outcome != Outcome::Changed) return;
-  report_(server + " is at " + list(step.addresses) + " now; it was at " + list(*known));
+  report_(server + " now resolves to " + list(step.addresses) + "; before: " + list(*known));
   member.move_to(std::move(step.addresses), now);
 }
 

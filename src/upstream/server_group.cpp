@@ -148,13 +148,13 @@ std::optional<net::TlsTarget> ServerGroup::Member::tls(SSL_SESSION* session) con
 void ServerGroup::Member::unreachable(base::TimePoint now, std::string_view fault) noexcept {
   const std::scoped_lock lock(known_->mutex);
   publish(known_->server_health.unreachable(server_group_.settings_.ejection, now, next(known_->random)), now,
-          fault.empty() ? "it cannot be reached" : fault);
+          fault.empty() ? "no connection" : fault);
 }
 
 void ServerGroup::Member::failed(base::TimePoint sent, base::TimePoint now) noexcept {
   const std::scoped_lock lock(known_->mutex);
   publish(known_->server_health.failed(server_group_.settings_.ejection, sent, now, next(known_->random)),
-          now, "its answers fail");
+          now, "too many failed responses");
 }
 
 void ServerGroup::Member::note_answer(base::TimePoint sent, base::TimePoint now) noexcept {
@@ -257,15 +257,15 @@ std::string ServerGroup::Member::line_of(ServerHealth::Change change, base::Time
   auto line = "upstream \"" + server_group_.settings_.name + "\": server " + name_;
   if (change == Change::Back) return line + " is back";
   const auto left = seconds(known_->server_health.out_until() - now);
-  line += change == Change::Out        ? " is out for " + left
-          : change == Change::OutAgain ? " is still out, for another " + left
+  line += change == Change::Out        ? " is ejected for " + left
+          : change == Change::OutAgain ? " stays ejected for another " + left
           : change == Change::Down     ? " is down"
                                        : " is still down";
   line.append(": ").append(why);
   const auto left_out = known_->outages.left_out();
   if (left_out != 0)
     line += "; " + std::to_string(left_out) + (left_out == 1 ? " ejection" : " ejections") +
-            " before it went unlogged";
+            " before were not logged";
   return line;
 }
 

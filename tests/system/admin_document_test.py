@@ -15,7 +15,7 @@ DOCUMENT = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "docs/admin.md"
 def lasting(text):
     """Returns the parts of an output that are the same each time. Names of keys are random, and times pass."""
     text = re.sub(r"\b[0-9a-f]{32}\b", "DIGEST", text)
-    text = re.sub(r"(refuses?,? for|free in|retry after|whole in) [0-9]+[a-z]+( [0-9]+[a-z]+)?", r"\1 TIME", text)
+    text = re.sub(r"(refuses?,? for|free in|retry after|full in) [0-9]+[a-z]+( [0-9]+[a-z]+)?", r"\1 TIME", text)
     text = re.sub(r"(_seconds\\?\": ?)[0-9.]+(E[+0-9]+)?", r"\1TIME", text)
     text = re.sub(r"retry after [0-9]+ second", "retry after TIME second", text)
     text = re.sub(r"((?:Reset|Retry-After)\"?: ?\"?)[0-9]+", r"\1TIME", text)

@@ -69,9 +69,9 @@ class Admin(TestCase):
         file.write_text("nonsense")
         self.assertEqual(ask("POST", "/api/upgrade"), 409)
         who = r"warning admin: 127\.0\.0\.1:\d+ "
-        self.weir.wait_for(who + "asks for a reload")
+        self.weir.wait_for(who + "requests a reload")
         self.weir.wait_for(who + "reset a key of rule per-ip: ")
-        self.weir.wait_for(who + "asks for a new process to take over")
+        self.weir.wait_for(who + "requests an upgrade")
 
     def test_the_container_health_check(self):
         for port, status in ((self.weir.admin, 0), (closed_port(), 1)):

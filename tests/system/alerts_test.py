@@ -98,7 +98,7 @@ class Alerts(TestCase):
         eventually(lambda: receiver.exchanges, "the first message is under way")
         eventually(lambda: weir.metric("weir_alert_firing", alert="logins") == 0, "the alert has ended")
         may_close.set()
-        weir.wait_for("alert logins: .* may not have taken it: it closed the connection without an answer; a newer message takes its place")
+        weir.wait_for("alert logins: .* may not have received the message: it closed the connection before a response; a newer message replaces it")
 
     def test_a_lasting_surge_is_posted_again(self):
         receiver = self.start(Receiver())
@@ -174,7 +174,7 @@ class Lookups(TestCase):
         self.statuses(weir.port, 6)
         server.await_question()  # and sends no response
         eventually(lambda: sorted(name for name, _ in receiver.states()) == ["named", "numeric"], "the others are told")
-        weir.wait_for("alert slow: its webhook at slow.test:.* did not take it: its name could not be looked up in time; trying again")
+        weir.wait_for("alert slow: its webhook at slow.test:.* did not accept the message: the DNS lookup timed out; trying again")
         eventually(lambda: weir.metric("weir_alert_posts_superseded_total", alert="slow") == 1, "the alert has ended, which nobody was told")
         self.assertEqual(weir.metric("weir_alert_posts_total", alert="slow"), 0)
         server.speak("127.0.0.1")
@@ -225,18 +225,18 @@ class Posts(TestCase):
         self.assertEqual([self.weir.metric(f"weir_alert_posts_{what}_total", alert="busy") for what in ("retried", "failed")], [2, 0])
 
     def test_a_rejected_message_is_given_up(self):
-        self.has_failed("wrong", "it answers 404", "giving up")
+        self.has_failed("wrong", "it returned 404", "giving up")
         self.assertEqual(len(self.wrong.posts), 1)
         self.assertNotIn("/hook", self.weir.log())
 
     def test_an_absent_or_silent_webhook_is_given_up(self):
-        self.has_failed("nobody", "it cannot be reached")
-        self.has_failed("silent", "it does not answer in time")
+        self.has_failed("nobody", "no connection")
+        self.has_failed("silent", "no response in time")
 
     def test_a_webhook_that_does_not_respond_may_have_taken_the_message(self):
-        self.has_failed("leaver", "may not have taken it: it closed the connection without an answer")
-        self.has_failed("cutter", "may not have taken it: it closed the connection within its answer")
-        self.has_failed("other", "may not have taken it: its answer is no HTTP")
+        self.has_failed("leaver", "may not have received the message: it closed the connection before a response")
+        self.has_failed("cutter", "may not have received the message: it closed the connection during the response")
+        self.has_failed("other", "may not have received the message: its response is not HTTP")
 
     def test_https_is_verified(self):
         self.await_metric(self.weir, 1, "weir_alert_posts_total", alert="good")

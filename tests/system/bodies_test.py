@@ -130,7 +130,7 @@ class Costs(BodiesTestCase):
                 client.send(request)
                 refused = client.read()
                 self.assert_own_error(refused, 413)
-                self.assertIn("the rule spending reads request bodies of up to 100 bytes", refused.json()["message"])
+                self.assertIn("the request body is longer than the 100 bytes that rule spending reads", refused.json()["message"])
             self.assertEqual(client.request("POST", "/pay", body=padded[:100]).status, 200, "the connection stays")
         coded = self.pay(weir, b'{"amount": 1}', content_encoding="gzip")
         self.assert_own_error(coded, 415)

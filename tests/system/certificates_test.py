@@ -46,15 +46,15 @@ class Renewal(TestCase):
             self.assertEqual(old.get("/").status, 200)
             fresh = self.renew(weir)
             eventually(lambda: self.shown(weir) == fresh, "the renewed one is in force")
-            weir.wait_for("info TLS on 127.0.0.1:0: certificates reloaded")
+            weir.wait_for("info TLS on 127.0.0.1:0: reloaded the certificates")
             self.assertEqual(old.get("/").status, 200)
         self.assertGreaterEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1)
 
     def test_faulty_files_change_nothing_and_are_reported_once(self):
         weir = self.weir()
         (weir.folder / "edge.crt").write_text("no certificate")
-        weir.wait_for('warning TLS on 127.0.0.1:0: files changed, the certificates stay as they were: '
-                      'the certificate ".*edge.crt" is no PEM file; expected one with -----BEGIN CERTIFICATE-----')
+        weir.wait_for('warning TLS on 127.0.0.1:0: cannot load the changed files; weir keeps the previous certificates: '
+                      'the certificate ".*edge.crt" is not a PEM file; expected one with -----BEGIN CERTIFICATE-----')
         self.assertEqual(self.shown(weir), self.files["edge.crt"])
         self.await_metric(weir, 1, "weir_tls_renewals_total", result="faulty")
         fresh = self.renew(weir)
@@ -99,7 +99,7 @@ class Renewal(TestCase):
         _, session = self.resumes(weir, trust, None)
         self.assertEqual(self.resumes(weir, trust, session)[0], True)
         (weir.folder / "ca.crt").write_text(make_authority(self.folder, "other")["other.crt"])
-        weir.wait_for("info TLS on 127.0.0.1:0: certificates reloaded")
+        weir.wait_for("info TLS on 127.0.0.1:0: reloaded the certificates")
         with self.assertRaises((OSError, EOFError)):
             self.resumes(weir, trust, session)
 
@@ -116,7 +116,7 @@ class Renewal(TestCase):
         eventually(lambda: weir.metric("weir_reloads_total", result="ok") == 1, "it is read anew")
         with self.assertRaises((OSError, EOFError)):
             self.resumes(weir, trust, session)
-        weir.wait_for("refused the client 127.0.0.1: it shows no certificate")
+        weir.wait_for("refused the client 127.0.0.1: it presents no certificate")
 
 
 class Stapling(TestCase):
@@ -166,11 +166,11 @@ class Stapling(TestCase):
     def test_a_response_for_another_certificate_is_not_stapled_and_causes_a_warning(self):
         self.respond("other", 3)
         weir = self.weir()
-        weir.wait_for('warning the OCSP response ".*edge.ocsp" speaks of another certificate and is not stapled')
+        weir.wait_for('warning the OCSP response ".*edge.ocsp" is for another certificate and is not stapled')
         self.assertEqual(self.stapled(weir), "no response sent")
         self.assertEqual(weir.metric("weir_tls_staple_not_after_seconds"), 0)
         checked = subprocess.run([WEIR, "check", "--config", weir.folder / "weir.toml"], capture_output=True, text=True, check=True)
-        self.assertIn("speaks of another certificate and is not stapled", checked.stderr)
+        self.assertIn("is for another certificate and is not stapled", checked.stderr)
 
     def test_a_renewed_certificate_is_used_without_its_ocsp_response(self):
         self.respond("edge", 3)

@@ -63,7 +63,7 @@ class ClientFiles(TestCase):
         put(weir, "trust.crt", self.renew_server())
         self.reload(weir)
         self.assertEqual(weir.get("/").body, b"secret")
-        weir.wait_for('info TLS to upstream "api": files reloaded')
+        weir.wait_for('info TLS to upstream "api": reloaded the files')
         self.assertEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1)
         self.reload(weir)
         self.assertEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1, "nothing has changed since")
@@ -72,7 +72,7 @@ class ClientFiles(TestCase):
         weir = self.weir(QUICK)
         self.assertEqual(weir.get("/").status, 200)
         put(weir, "trust.crt", self.renew_server())
-        weir.wait_for('info TLS to upstream "api": files reloaded')
+        weir.wait_for('info TLS to upstream "api": reloaded the files')
         eventually(lambda: weir.get("/").status == 200, "the renewed one is in force")
 
     def test_idle_connections_are_not_reused_and_active_ones_continue(self):
@@ -94,17 +94,17 @@ class ClientFiles(TestCase):
         weir = self.weir(QUICK)
         put(weir, "trust.crt", self.trust[:len(self.trust) // 2])
         self.await_metric(weir, 1, "weir_tls_renewals_total", result="faulty")
-        weir.wait_for('warning TLS to upstream "api": files changed, what was read before stays in force: '
-                      "the servers' authorities \".*trust.crt\" is refused by OpenSSL: ")
+        weir.wait_for('warning TLS to upstream "api": cannot load the changed files; weir keeps the previous ones: '
+                      "the file of authorities \".*trust.crt\" is rejected by OpenSSL: ")
         self.reload(weir, "failed")
-        weir.wait_for(r"error reload: .*weir.toml:\d+: upstream.*tls: the servers' authorities \".*trust.crt\" is refused")
+        weir.wait_for(r"error reload: .*weir.toml:\d+: upstream.*tls: the file of authorities \".*trust.crt\" is rejected")
         self.assertEqual(weir.get("/").status, 200)
         put(weir, "trust.crt", self.trust)
         self.await_metric(weir, 1, "weir_tls_renewals_total", result="ok")
         self.assertEqual(weir.metric("weir_tls_renewals_total", result="faulty"), 1, "it is told once")
-        self.assertEqual(len([line for line in weir.lines if "files changed, what was read" in line]), 1)
+        self.assertEqual(len([line for line in weir.lines if "cannot load the changed files" in line]), 1)
         (weir.folder / "trust.crt").unlink()
-        weir.wait_for('stays in force: ".*trust.crt" is no file')
+        weir.wait_for('weir keeps the previous ones: ".*trust.crt" is not a file')
         self.assertEqual(weir.get("/").status, 200)
 
     def test_weirs_own_certificate_is_renewed_with_its_key(self):
@@ -124,10 +124,10 @@ class ClientFiles(TestCase):
         self.assertRegex(checked.stderr, 'the certificate ".*edge.crt" expires on ')
         make_client_certificate(self.folder, "edge", "/CN=second", authority="clients", days=40)
         put(weir, "edge.crt", (self.folder / "edge.crt").read_text())
-        weir.wait_for('stays in force: the key ".*edge.key" does not belong to the certificate ".*edge.crt"')
+        weir.wait_for('weir keeps the previous ones: the key ".*edge.key" does not belong to the certificate ".*edge.crt"')
         self.assertEqual(weir.get("/").status, 200)
         put(weir, "edge.key", (self.folder / "edge.key").read_text())
-        weir.wait_for('info TLS to upstream "api": files reloaded')
+        weir.wait_for('info TLS to upstream "api": reloaded the files')
         eventually(lambda: weir.get("/").status == 200 and shown[-1] == "second", "the renewed one is shown")
         self.assertEqual(shown[:2], ["first"] * 2)
         self.assertGreater(weir.metric("weir_tls_client_certificate_not_after_seconds"), until + 30 * 86_400)
@@ -157,7 +157,7 @@ class ClientFiles(TestCase):
         self.assertEqual(weir.get("/").status, 200)
         before = self.upstream.connections
         put(weir, "other.crt", make_certificate(self.folder, "other", "other.test")["other.crt"])
-        weir.wait_for('info TLS to upstream "b": files reloaded')
+        weir.wait_for('info TLS to upstream "b": reloaded the files')
         self.assertEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1)
         eventually(lambda: weir.get("/").status == 200, "it is served")
         self.assertLessEqual(self.upstream.connections, before + 1, "each worker has one")
@@ -172,11 +172,11 @@ class ClientFiles(TestCase):
             told = len(receiver.posts)
             weir = self.start(Weir(config(plain.port, rules=rules, server=server), {"hook.crt": first}))
             self.statuses(weir.port, 6)
-            weir.wait_for("did not take it: its TLS handshake failed: .*; trying again")
+            weir.wait_for("did not accept the message: its TLS handshake failed: .*; trying again")
             put(weir, "hook.crt", second)
             if server == NEVER:
                 self.reload(weir)
-            weir.wait_for("info TLS to webhooks: files reloaded")
+            weir.wait_for("info TLS to webhooks: reloaded the files")
             eventually(lambda told=told: len(receiver.posts) > told, "it is told")
 
 

@@ -111,7 +111,7 @@ class ClockSet(TestCase):
         clock = MachineClock(0)
         weir = self.weir(clock)
         clock.set(-3000)
-        weir.wait_for(r"warning clock: the machine's clock is 50 ?min behind the one that limits go by")
+        weir.wait_for(r"warning clock: the system clock is 50 ?min behind the clock that limits use")
         clock.set(-4000)
         clock.set(0)
         weir.wait_for(r"info clock: .* agree again")
@@ -144,7 +144,7 @@ class ClockSet(TestCase):
                     self.assertEqual(self.spend(weir, 4), [[200] * 4] * 3)
                     clock.set(0)
                 with Weir(self.text(self.RULES), environment=clock.environment) as weir:
-                    weir.wait_for(rf"restored 3 keys.*; moved by {-fast} s")
+                    weir.wait_for(rf"restored 3 keys.*; times shifted by {-fast} s")
                     self.check_moved(weir.port, weir.admin, -fast)
 
     def test_setting_the_clock_back_while_weir_is_down_loses_no_state(self):
@@ -162,7 +162,7 @@ class ClockSet(TestCase):
         self.assertEqual(self.spend(weir, 4), [[200] * 4] * 3)
         clock.set(0)
         weir.upgrade()
-        weir.wait_for(r"took over, with the state of 3 keys.*; moved by -3000 s")
+        weir.wait_for(r"took over with the state of 3 keys.*; times shifted by -3000 s")
         self.check_moved(weir.port, weir.admin, -3000)
 
 

@@ -64,7 +64,7 @@ class ConfigErrors(TestCase):
             make_certificate(self.folder, name)
         for cert, key, said in (
                 ("edge.crt", "other.key", r'\.key: the key ".*other\.key" does not belong to the certificate ".*edge\.crt"; expected'),
-                ("edge.key", "edge.crt", r'\.cert: the certificate ".*edge\.key" holds a private key and no certificate; have'),
+                ("edge.key", "edge.crt", r'\.cert: the certificate ".*edge\.key" contains a private key, not a certificate; are'),
                 ("edge.crt", "gone.key", r'\.key: ".*gone\.key" cannot be read: No such file or directory; expected a PEM file')):
             with self.subTest(cert=cert, key=key):
                 self.assert_refused(config(1, listener=f'tls = {{ certificates = [{{ cert = "{cert}", key = "{key}" }}] }}'), said)
@@ -73,7 +73,7 @@ class ConfigErrors(TestCase):
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-keyout", self.folder / "locked.key", "-passout", "pass:x",
                         "-out", self.folder / "edge.crt", "-subj", "/CN=edge"], check=True, capture_output=True)
         tls = 'tls = { certificates = [{ cert = "edge.crt", key = "locked.key" }] }'
-        self.assert_refused(config(1, listener=tls), r'the key ".*locked\.key" is encrypted: write it without a pass phrase')
+        self.assert_refused(config(1, listener=tls), r'the key ".*locked\.key" is encrypted; store it without a pass phrase')
 
     def test_an_unset_variable_is_named(self):
         os.environ.pop("WEIR_TEST_UNSET", None)
@@ -151,7 +151,7 @@ class ConfigErrors(TestCase):
         upstream, name = self.start(Upstream()), "a" * 64 + ".invalid"
         text = config(upstream.port).replace("servers = [", f'servers = ["{name}:80", ')
         weir = self.start(Weir(text))
-        weir.wait_for(rf'weir.toml:{self.line_of(text, name)}: upstream "api": cannot resolve "{name}": .*; the server is down until it can')
+        weir.wait_for(rf'weir.toml:{self.line_of(text, name)}: upstream "api": cannot resolve "{name}": .*; the server is down until the lookup')
         self.assertEqual({weir.get("/").status for _ in range(6)}, {200})
         self.assertEqual(weir.metric("weir_upstream_healthy", server=f"{name}:80"), 0)
 

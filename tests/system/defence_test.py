@@ -151,7 +151,7 @@ class Descriptors(TestCase):
         upstream = self.start(Upstream())
         text = one_worker(config(upstream.port))
         with Weir(text, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (84, 84))) as weir:
-            weir.wait_for("max_connections = 16384 may take 32832 descriptors, and the system allows 84: taking at most 10 connections")
+            weir.wait_for("max_connections = 16384 needs up to 32832 file descriptors, but the system allows 84; weir accepts at most 10 connections")
             for _ in range(30):
                 self.enterContext(weir.connect()).send(HALF_A_HEAD)
             eventually(lambda: weir.metric("weir_connections_open") == 10, "ten are taken")

@@ -89,8 +89,8 @@ class Keys(TestCase):
             self.assertEqual(client.get("/", x_api_key="known").status, 200)
 
     def test_without_a_limit_of_addresses_check_warns_and_strict_fails(self):
-        for key, text in (('["api_key"]', "leaves it out escapes"), ('["api_key|ip"]', "invents keys gets a fresh limit"),
-                          (None, "invents keys gets a fresh limit")):
+        for key, text in (('["api_key"]', "leaves it out avoids"), ('["api_key|ip"]', "invents keys gets a new limit"),
+                          (None, "invents keys gets a new limit")):
             rules = rule(limit="2/day", **({"key": key} if key else {}))
             for arguments, expected in (((), 0), (("--strict",), 1)):
                 with self.subTest(key=key, arguments=arguments):

@@ -73,7 +73,7 @@ class Expectations(TestCase):
         weir = self.weir(self.silent, self.well, more=self.NEVER_AGAIN)
         answers = [self.ask(weir) for _ in range(6)]
         self.assertEqual(sorted(each.status for each in answers), [200] * 5 + [504])
-        weir.wait_for(rf"server {self.upstreams[0].address} is out for .*: its answers fail")
+        weir.wait_for(rf"server {self.upstreams[0].address} is ejected for .*: too many failed responses")
         self.assert_no_client_was_blamed(weir)
 
     @staticmethod
@@ -193,7 +193,7 @@ class Expectations(TestCase):
         well = threading.Event()
         weir = self.weir(lambda exchange: self.well(exchange) if well.is_set() else exchange.close(), self.well,
                          server='body_timeout = "300ms"\n', more='eject = { failures = 1, least = "100ms", most = "100ms" }')
-        while not any("is out for" in line for line in weir.lines):
+        while not any("is ejected for" in line for line in weir.lines):
             weir.get("/")
         well.set()
         time.sleep(0.25)  # twice as long; a POST is not used as a trial before that
@@ -208,7 +208,7 @@ class Expectations(TestCase):
         well = threading.Event()
         weir = self.weir(lambda exchange: self.knows_no_expectation(exchange) if well.is_set() else exchange.close(), self.well,
                          more='eject = { failures = 1, least = "1s", most = "1h" }')
-        while not any("is out for" in line for line in weir.lines):
+        while not any("is ejected for" in line for line in weir.lines):
             weir.get("/")
         well.set()
         first = self.upstreams[0].exchanges

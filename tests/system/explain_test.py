@@ -155,7 +155,7 @@ class Explain(Asking):
                    routes='[[route]]\nname = "own"\nmatch = { path = "/own/*" }\nrespond = { status = 204 }\n'
                    '[[route]]\nname = "api"\nupstream = "api"\n')
         for path, status, rule_named, why in (
-                ("/x/..;/login", 400, "login", "servers may read the path in several ways, which the rule login treats differently"),
+                ("/x/..;/login", 400, "login", "the path is ambiguous: servers may interpret it in several ways that rule login treats differently"),
                 ("/x/..;/own/a", 400, None, "servers may read the path in several ways, which the routes lead apart"),
                 ("/signin;returnPath=%2Ftrack", 200, "all", None)):
             said = self.explain(path=path)["verdict"]
@@ -212,10 +212,10 @@ class Explain(Asking):
         self.assertRegex(out, r"(?m)^  all  ip:127\.0\.0\.1  token_bucket 1/day, burst 1: refuses; free in .*, 0 of 1 left")
         self.assertRegex(out, r"(?m)^verdict  refuse: rule all refuses")
         self.assertRegex(out, r"(?m)^answer   429$")
-        self.assertRegex(self.command("explain", "/api/x")[1], r"(?m)^route    \*, .*\n           for localhost, as no host is named$")
+        self.assertRegex(self.command("explain", "/api/x")[1], r"(?m)^route    \*, .*\n           for localhost, because no host is given$")
         self.assertIn("-H \"rubbish\"", self.command("explain", "/", "-H", "rubbish")[2])
-        self.assertIn('"GET" is no URL: write a path such as "/api"', self.command("explain", "GET")[2])
-        self.assertIn('"localhost/api" is no URL: write "http://localhost/api", or a path alone: "/localhost/api"',
+        self.assertIn('"GET" is not a URL; write a path such as "/api"', self.command("explain", "GET")[2])
+        self.assertIn('"localhost/api" is not a URL; write "http://localhost/api", or only a path: "/localhost/api"',
                       self.command("explain", "POST", "localhost/api")[2])
         self.assertIn("write weir explain GET /api", self.command("explain", "/api", "GET")[2])
         said = json.loads(self.command("explain", "--json", "GET", "http://localhost/x")[1])
@@ -229,7 +229,7 @@ class Explain(Asking):
         for command in (("explain", "/"), ("keys", "show", "per-ip", "127.0.0.1"), ("reload",), ("upgrade",)):
             done = subprocess.run([WEIR, *command, "--admin", f"127.0.0.1:{self.weir.port}"], capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, done.stdout), (1, ""), command)
-            self.assertIn("what answers is no admin listener of weir", done.stderr)
+            self.assertIn("this is not an admin listener of weir", done.stderr)
 
     def test_without_a_listener_the_command_says_what_to_do(self):
         weir = self.begin()
@@ -278,7 +278,7 @@ class Keys(Asking):
         self.assertEqual(weir.get("/?tenant=a%FFb").status, 200)
         status, said = self.keys("rule=tenant&key=a%FFb")
         self.assertEqual((status, said["key"], said["limits"][0]["remaining"]), (200, ["query:tenant:a%FFb"], 4))
-        self.assertIn("key query:tenant:a%FFb: given back", self.command("keys", "reset", "tenant", said["key"][0])[1])
+        self.assertIn("key query:tenant:a%FFb: reset", self.command("keys", "reset", "tenant", said["key"][0])[1])
         self.assertEqual(self.keys("rule=tenant&key=a%FFb")[1]["limits"][0]["remaining"], 5)
         self.assertIn("\ufffd", self.keys("rule=%FF&key=a")[1]["message"])
 
@@ -306,9 +306,9 @@ class Keys(Asking):
         self.assertEqual(weir.get("/").status, 200)
         status, out, err = self.command("keys", "show", "log", "127.0.0.1")
         self.assertEqual((status, err), (0, ""))
-        self.assertRegex(out, r"rule log, key ip:127\.0\.0\.1\n  token_bucket 2/day, burst 2: admits, 1 of 2 left, whole in .*, memory")
+        self.assertRegex(out, r"rule log, key ip:127\.0\.0\.1\n  token_bucket 2/day, burst 2: admits, 1 of 2 left, full in .*, memory")
         self.assertEqual(json.loads(self.command("keys", "show", "--json", "log", "127.0.0.1")[1])["limits"][0]["remaining"], 1)
-        self.assertRegex(self.command("keys", "reset", "log", "127.0.0.1")[1], r"reset; before that it was\n.* 1 of 2 left")
+        self.assertRegex(self.command("keys", "reset", "log", "127.0.0.1")[1], r"reset; its state before was\n.* 1 of 2 left")
         self.assertRegex(self.command("keys", "show", "log", "127.0.0.1")[1], r"2 of 2 left, memory")
         self.assertEqual(self.command("keys", "show", "log")[0], 2)
 
@@ -360,7 +360,7 @@ class Shown(Asking):
         self.assertIn(f" 0 of {limit} left", out)
         status, out, err = self.command("keys", "reset", rule, *text)
         self.assertEqual((status, err), (0, ""), text)
-        self.assertIn("given back", out)
+        self.assertIn("reset; its state before", out)
         self.assertEqual(self.statuses(self.weir.port, limit + 1, x_api_key=key), [200] * limit + [429], text)
 
     def test_a_hashed_key_can_be_named_by_digest_label_or_user(self):
@@ -386,7 +386,7 @@ class Shown(Asking):
             self.frees("per-key", [self.logged()["key"]], "paulas-key", 2)
             status, out, err = self.command("keys", "show", "per-key", "user:paula")
             self.assertEqual((status, out), (2, ""))
-            self.assertIn('counts nothing of "user:paula"', err)
+            self.assertIn('has no state for "user:paula"', err)
             self.assertIn("a digest", err)
 
     def test_keys_in_redis_can_be_named_by_label_and_by_digest(self):
@@ -404,7 +404,7 @@ class Shown(Asking):
             self.assertEqual(self.statuses(self.weir.port, 2, x_api_key=key), [200, 429])
         status, _, err = self.command("keys", "reset", "per-key", "user:ada")
         self.assertEqual(status, 2)
-        self.assertIn('2 clients of the rule per-key are shown as "user:ada"', err)
+        self.assertIn('2 clients of rule per-key have the label "user:ada"', err)
         for each in self.top("per-key"):
             self.assertIn(each["digest"], err)
             self.assertEqual(self.command("keys", "reset", "per-key", each["digest"])[0], 0)
@@ -424,7 +424,7 @@ class Shown(Asking):
             for what in ("show", "reset"):
                 status, out, err = self.command("keys", what, name, text)
                 self.assertEqual((status, out), (2, ""), (what, text))
-                self.assertIn(f'the rule {name} counts nothing of "{text}"', err)
+                self.assertIn(f'rule {name} has no state for "{text}"', err)
         self.assertEqual(self.keys("rule=per-key&key=user:nobody")[0], 404)
         self.assertEqual(self.command("keys", "show", "per-ip", "paula")[0], 2)
         self.assertIn("10 of 10 left", self.command("keys", "show", "all")[1])

@@ -145,7 +145,7 @@ class Shortage(TestCase):
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         self.assertEqual(resource.prlimit(weir.pid, resource.RLIMIT_NOFILE), (hard, hard))
         if hard != resource.RLIM_INFINITY and hard < 20_000_000:  # otherwise the system allows them
-            weir.wait_for(r"warning max_connections = 10000000 may take \d+ descriptors, and the system allows")
+            weir.wait_for(r"warning max_connections = 10000000 needs up to \d+ file descriptors, but the system allows")
 
     def test_a_lack_of_descriptors_is_not_an_upstream_failure(self):
         if SANITIZED:

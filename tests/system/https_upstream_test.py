@@ -70,7 +70,7 @@ class Secure(TestCase):
 
     def refused(self, weir, why):
         self.assert_own_error(weir.get("/"), 502)
-        weir.wait_for(rf"is out for .*: its TLS handshake failed: {why}")
+        weir.wait_for(rf"is ejected for .*: its TLS handshake failed: {why}")
 
     def test_a_server_is_verified_by_its_authority_and_its_name(self):
         upstream = self.serve()
@@ -103,7 +103,7 @@ class Secure(TestCase):
         self.assertEqual(upstream.exchanges, [], "nobody got a byte of a request")
         weir = self.weir(upstream, tls="verify = false")
         self.assertEqual(weir.get("/").body, b"secret")
-        weir.wait_for('warning.*upstream "api" believes any certificate')
+        weir.wait_for('warning.*upstream "api" accepts any certificate')
 
     def test_requests_go_to_another_server_if_the_handshake_fails(self):
         good, bad = self.serve(), self.start(Plain())

@@ -44,7 +44,7 @@ class Kept(Upgrade):
         for client in clients:
             client.sock.close()
         self.assertEqual(weir.status_of(weir.ended.pop()), 0)
-        weir.wait_for(f"upgrade: requests decided here since the other took over: {count}$")
+        weir.wait_for(f"upgrade: requests decided by the old process since the new one took over: {count}$")
 
 
 class Tls(Kept):
@@ -140,7 +140,7 @@ class Tls(Kept):
         kept.sock.close()
         self.assertEqual([weir.status_of(pid) for pid in weir.ended], [0, 0])
         weir.ended.clear()
-        weir.wait_for("upgrade: requests decided here since the other took over: 0$", 2)
+        weir.wait_for("upgrade: requests decided by the old process since the new one took over: 0$", 2)
 
     def test_a_renewed_certificate_does_not_affect_kept_connections(self):
         weir = self.secure(server='certificate_check = "20ms"', rules=LIMIT)
@@ -151,8 +151,8 @@ class Tls(Kept):
                 (weir.folder / (name + ".new")).write_text(text)
                 (weir.folder / (name + ".new")).rename(weir.folder / name)
         # Each process reports both files at once, or one after the other.
-        eventually(lambda: len({line for line in weir.lines if "certificates reloaded" in line}) > 0, "it is seen")
-        weir.wait_for("certificates reloaded", 2)
+        eventually(lambda: len({line for line in weir.lines if "reloaded the certificates" in line}) > 0, "it is seen")
+        weir.wait_for("reloaded the certificates", 2)
         said = kept.get("/")
         self.assertEqual((said.status, said["connection"]), (200, "close"))
         self.assert_old_one_decided(weir, 0, kept)
@@ -198,7 +198,7 @@ class Tls(Kept):
         self.hold_requests()
         weir.write((weir.folder / "weir.toml").read_text().replace('drain = "5s"', 'drain = "100ms"'))
         weir.signal(signal.SIGHUP)
-        weir.wait_for("the configuration was reloaded")
+        weir.wait_for("was reloaded")
         kept = self.connect(weir)
         weir.upgrade()
         kept.send(request_bytes("GET", "/"))

@@ -125,8 +125,8 @@ class KeyTypes(TestCase):
         weir = self.weir("first", "behind", "nameless", "good")
         checked = subprocess.run([WEIR, "check", "--strict", "--config", weir.folder / "weir.toml"], capture_output=True, text=True, check=False)
         self.assertEqual(checked.returncode, 1, checked.stderr)
-        for warning in ('the certificate ".*behind.crt" can never be shown: ".*first.crt" comes first, with a key of the same type',
-                        'the certificate ".*nameless.crt" can never be shown: it names no host'):
+        for warning in ('the certificate ".*behind.crt" can never be used: ".*first.crt" before it has the same names and key type',
+                        'the certificate ".*nameless.crt" can never be used: it contains no host name'):
             weir.wait_for("warning " + warning)
             self.assertRegex(checked.stderr, warning)
         self.assertNotRegex(checked.stderr, "(first|good).crt\" can never")

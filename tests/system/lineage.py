@@ -68,9 +68,9 @@ class Lineage(Process):
 
     def fails(self, why):
         """Checks that an upgrade fails for this reason."""
-        before = len([line for line in self.lines if "continues as before" in line])
+        before = len([line for line in self.lines if "this process continues" in line])
         self.signal(signal.SIGUSR2)
-        said = self.wait_for(r"error upgrade: (.*); this weir continues as before", before + 1)[-1].group(1)
+        said = self.wait_for(r"error upgrade: (.*); this process continues", before + 1)[-1].group(1)
         if not re.search(why, said):
             raise AssertionError(f"{said!r} does not say {why!r}")
 

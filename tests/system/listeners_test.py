@@ -120,7 +120,7 @@ class Passed(TestCase):
     def test_a_passed_socket_without_a_listener_is_reported(self):
         upstream, other = self.start(Upstream()), self.socket()
         weir = self.run_with([other], config(upstream.port))
-        weir.wait_for(rf"systemd passed a socket on 127\.0\.0\.1:{other.getsockname()[1]}, which no listener has: add a \[\[listener\]\]")
+        weir.wait_for(rf"systemd passed a socket on 127\.0\.0\.1:{other.getsockname()[1]}, which no \[\[listener\]\] has; add one")
 
     def test_sockets_for_another_process_are_ignored(self):
         upstream = self.start(Upstream())

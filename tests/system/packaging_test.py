@@ -132,7 +132,7 @@ class Packaging(TestCase):
         told = called(["0.1.0"], fails="systemd-run")
         self.assertLess(told.index(upgrade), told.index(restart))
         told = called(["0.1.0"], fails="systemd-run", status=2)  # the file has a mistake
-        self.assertIn("the running weir continues as before; correct /etc/weir/weir.toml", told)
+        self.assertIn("the running process continues; correct /etc/weir/weir.toml", told)
         self.assertNotIn(restart, told)
         for fails in ("systemctl", ""):
             told = called(["0.1.0"], fails)  # first, the service does not run; then a policy forbids starting services

@@ -34,7 +34,7 @@ class Bounds(TestCase):
         self.assertEqual(self.upstream.exchanges, [])
 
     def test_a_query_with_too_many_parameters_is_rejected(self):
-        self.refuses(self.weir(costly()), MANY, "the request's query has too many parameters")
+        self.refuses(self.weir(costly()), MANY, "the query of the request has too many parameters")
 
     def test_the_bound_of_parameters_is_configurable(self):
         weir = self.weir(costly(1), server="max_parameters = 3")

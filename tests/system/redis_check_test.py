@@ -44,7 +44,7 @@ class RedisCheck(TestCase):
         status, said, errors = check(redis.url)
         self.assertEqual((status, errors), (0, ""))
         for line in (rf"^redis 127\.0\.0\.1:{redis.port}$", r"^  reachable +yes, as the default user$", r"^  server +Redis \d+\.\d",
-                     r"^  role +master$", r"^  maxmemory +no bound", r"^  eviction +noeviction$",
+                     r"^  role +master$", r"^  maxmemory +no limit", r"^  eviction +noeviction$",
                      r"^  round trip +\d+\.\d\d ms median, \d+\.\d\d ms worst of 50; timeout 20ms$",
                      r"^  clock +\d+\.\d\d ms (ahead of|behind) this host's, give or take \d+\.\d\d ms$",
                      r"^  scripts +load, charge and refund$", r"^  prefix +weir$", r"^  key_secret +set$"):
@@ -82,9 +82,9 @@ class RedisCheck(TestCase):
                 told = json.loads(run_weir("redis-check", "--json", config=text)[1])
                 self.assertEqual((status, told["ok"]), (0, True) if holds is None else (1, False), errors)
                 self.assertEqual(redis.command("EXISTS", "edge:secret"), 1 if put else 0, "a check puts no secret there")
-                self.assertEqual("which the first weir writes" in said, put is None, said)
-                fault = (f"edge:secret holds {holds} and no secret of weir's, which is a text of 32 hexadecimal digits: rules in Redis go by "
-                         "on_store_failure; delete that key (redis-cli DEL edge:secret), or set [state] key_secret on every weir")
+                self.assertEqual("which the first one creates" in said, put is None, said)
+                fault = (f"edge:secret holds {holds} instead of weir's secret (32 hexadecimal digits), so rules in Redis follow "
+                         "on_store_failure; delete that key (redis-cli DEL edge:secret), or set [state] key_secret on every instance")
                 self.assertEqual(told["faults"], [] if holds is None else [fault])
                 self.assertEqual(errors, "" if holds is None else f"weir: {fault}\n")
         self.assertEqual(check(redis.url, ', prefix = "edge"')[0], 0, "key_secret is set: nobody looks there")
@@ -98,7 +98,7 @@ class RedisCheck(TestCase):
         redis.command("RPUSH", "weir:secret", "x")
         status, _, errors = run_weir("redis-check", config=text)
         self.assertEqual(status, 1)
-        self.assertIn("weir:secret holds a value that is no text", errors)
+        self.assertIn("weir:secret holds a value that is not a text", errors)
 
     def test_eviction_causes_a_warning(self):
         redis = self.start(Redis("--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"))
@@ -116,7 +116,7 @@ class RedisCheck(TestCase):
         self.assertEqual(status, 1)
         self.assertRegex(said, r"(?m)^  scripts +do not work$")
         self.assertRegex(errors, "(?m)^weir: scripts: .*can't run this command")
-        self.assertRegex(errors, "(?m)^weir: warning: this check could not ask INFO: NOPERM")
+        self.assertRegex(errors, "(?m)^weir: warning: this check was not allowed to read INFO: NOPERM")
         redis.command("ACL", "SETUSER", "weir", "+@write", "+@read", "+@connection", "+info")
         self.assertEqual(check(url)[0], 0)
         redis.command("ACL", "SETUSER", "weir", "-script|load")
@@ -159,7 +159,7 @@ class RedisCheck(TestCase):
         node = self.start(Redis("--cluster-enabled", "yes"))
         status, _, errors = check(node.url)
         self.assertEqual(status, 1)
-        self.assertIn("it is a node of a cluster", errors)
+        self.assertIn("it is a cluster node", errors)
 
     def test_every_master_of_a_cluster_is_checked(self):
         nodes = [self.start(Node()) for _ in range(4)]
@@ -192,7 +192,7 @@ class RedisCheck(TestCase):
             status, said, errors = check(f"redis://127.0.0.1:{old.server_address[1]}")
         self.assertEqual(status, 1)
         self.assertRegex(said, r"(?m)^  server +Redis 5\.0\.7$")
-        self.assertIn("too old: weir needs Redis 6.2", errors)
+        self.assertIn("too old; weir needs Redis 6.2", errors)
 
     def test_an_absent_and_a_silent_server_are_reported(self):
         status, said, errors = check(f"redis://127.0.0.1:{closed_port()}")
@@ -200,12 +200,12 @@ class RedisCheck(TestCase):
         self.assertRegex(said, r"(?m)^  reachable +no$")
         redis = self.start(Redis())
         redis.process.send_signal(signal.SIGSTOP)
-        self.assertEqual(check(redis.url)[::2], (1, "weir: no answer within 2s (expected a Redis where url of [state.redis] says)\n"))
+        self.assertEqual(check(redis.url)[::2], (1, "weir: no reply within 2s (expected a Redis where url of [state.redis] says)\n"))
 
     def test_a_configuration_without_redis_or_with_a_mistake_is_rejected(self):
         status, said, errors = run_weir("redis-check", config=config(9))
         self.assertEqual((status, said), (2, ""))
-        self.assertIn("configures no [state] redis", errors)
+        self.assertIn("has no [state] redis", errors)
         self.assertEqual(check("redis://x:y:z")[0], 2)
 
 

@@ -241,7 +241,7 @@ class Failures(TestCase):
             statuses.append(weir.get("/", x_count="spent").status)
             time.sleep(0.02)  # in addition to the requests of new clients
         self.assertLessEqual(set(statuses), {429, 503})
-        weir.wait_for(r"is down: bad_reply, an answer that is not to what was asked")
+        weir.wait_for(r"is down: bad_reply, an unexpected reply")
         self.assertEqual(weir.metric("weir_redis_up"), 1)
         self.assertEqual(statuses[-1], 429)
         self.assertEqual(self.admitted([weir], "after"), [20])
@@ -264,7 +264,7 @@ class Failures(TestCase):
         eventually(lambda: weir.metric("weir_redis_up") == 1, "it is up")
         load = Load([weir.port] * 4)
         way.delay = 0.08
-        weir.wait_for(r"is down: breaker_open, no answer within 50ms")
+        weir.wait_for(r"is down: breaker_open, no reply within 50ms")
         seen, waited, lines = len(load.results), weir.metric("weir_redis_timeouts_total"), len(weir.lines)
         time.sleep(2)  # seconds of attempts
         self.assertGreater(len(load.results), seen)

@@ -262,7 +262,7 @@ class Absent(TestCase):
         redis.kill()
         weir = self.weir("open", start_wait="1h", port=redis.port)
         readiness = get(weir.admin, "/readyz")
-        self.assertEqual((readiness.status, readiness.json()["detail"]), (503, "waiting for redis before it takes requests"))
+        self.assertEqual((readiness.status, readiness.json()["detail"]), (503, "waiting for redis before accepting requests"))
         redis.start()
         eventually(weir.is_ready, "it takes requests")
         self.assertEqual(weir.get("/").status, 200)
@@ -270,7 +270,7 @@ class Absent(TestCase):
 
     def test_readiness_gives_the_reason(self):
         weir = self.weir("open", start_wait="0s")
-        detail = "redis is away or refuses; its rules go by on_store_failure"
+        detail = "redis does not answer or refuses; its rules follow on_store_failure"
         eventually(lambda: get(weir.admin, "/readyz").json() == {"ready": True, "detail": detail, "cause": "Connection refused"},
                    "it says what the attempt came to")
         self.assertEqual(get(weir.admin, "/readyz", host="stranger.example").json(), {"ready": True, "detail": detail})

@@ -109,20 +109,20 @@ class RedisTls(TestCase):
     def test_untrusted_servers_are_rejected_and_reported(self):
         redis = self.start(TlsRedis(self.folder, "server"))
         for certificate, pattern, how in (
-                ("server", "no_tls, its certificate is not to be trusted: .*(issuer|self.signed)", {"ca": "stranger"}),
-                ("server", "no_tls, its certificate is not to be trusted: hostname mismatch", {"more": ', server_name = "a.test"'}),
-                ("elsewhere", "no_tls, its certificate is not to be trusted: IP address mismatch", {}),
-                ("expired", "no_tls, its certificate is not to be trusted: certificate has expired", {}),
+                ("server", "no_tls, its certificate is not trusted: .*(issuer|self.signed)", {"ca": "stranger"}),
+                ("server", "no_tls, its certificate is not trusted: hostname mismatch", {"more": ', server_name = "a.test"'}),
+                ("elsewhere", "no_tls, its certificate is not trusted: IP address mismatch", {}),
+                ("expired", "no_tls, its certificate is not trusted: certificate has expired", {}),
                 # With TLS 1.3 the server rejects a client after the handshake. Data that weir has written by then may reset the
                 # connection.
-                ("server", "connection_lost, (TLS: .*certificate required|.* as soon as TLS came about; does it want a certificate)", {"shown": None})):
+                ("server", "connection_lost, (TLS: .*certificate required|.* right after the TLS handshake; does it require a)", {"shown": None})):
             with self.subTest(certificate=certificate, pattern=pattern):
                 server = redis if certificate == "server" else self.start(TlsRedis(self.folder, certificate))
                 self.distrusted(server, pattern, **how)
 
     def test_a_port_without_tls_is_reported(self):
         """A port without TLS fails at once or stays silent, depending on how it reads the bytes of the handshake."""
-        said = "(what answers does not speak TLS|.* to TLS; is it a port without|no TLS came about)"
+        said = "(the peer does not speak TLS|.* to the TLS handshake; is it a port without TLS|the TLS handshake failed)"
         self.distrusted(self.start(Redis()), f"(no_tls|timeout), {said}")
 
     def test_requests_follow_open_meanwhile_and_new_files_are_read(self):
@@ -145,13 +145,13 @@ class RedisTls(TestCase):
         weir = self.weir(redis.url, ca="half", server='certificate_check = "20ms"')
         self.assertEqual(weir.get("/", x_count="a").status, 200)
         weir_ca.write_text(good[:len(good) // 2])
-        weir.wait_for('warning TLS to redis: files changed, what was read before stays in force: .*half.crt')
+        weir.wait_for('warning TLS to redis: cannot load the changed files; weir keeps the previous ones: .*half.crt')
         connects = len(weir.wait_for(rf"redis 127\.0\.0\.1:{redis.tls_port} is up", 2))
         redis.command("CLIENT", "KILL", "TYPE", "normal")
         weir.wait_for(rf"redis 127\.0\.0\.1:{redis.tls_port} is up", connects + 2)
         self.assertEqual(weir.get("/", x_count="b").status, 200)
         weir_ca.write_text(good)
-        weir.wait_for("info TLS to redis: files reloaded")
+        weir.wait_for("info TLS to redis: reloaded the files")
 
     def test_verify_false_accepts_any_certificate(self):
         redis = self.start(TlsRedis(self.folder, "expired"))
@@ -163,7 +163,7 @@ class RedisTls(TestCase):
         redis = self.start(TlsRedis(self.folder, "server"))
         status, said, errors = run_weir("redis-check", config=config(9, state=self.state(redis.url)))
         self.assertEqual((status, errors), (0, ""))
-        self.assertRegex(said, r"(?m)^  reachable +yes, as the default user, by TLS$")
+        self.assertRegex(said, r"(?m)^  reachable +yes, as the default user, with TLS$")
 
     def test_the_master_that_sentinels_name_is_used(self):
         master = self.start(TlsRedis(self.folder, "server"))

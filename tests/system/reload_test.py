@@ -42,7 +42,7 @@ class Rules(Reload):
         self.reload(weir, config(self.upstream.port, rules=rule(limit="lots") + rule("other", colour="1")), "failed")
         weir.wait_for(r'error reload: .*weir\.toml:\d+: rule\[per-ip\]\.limit: .*lots')
         weir.wait_for(r'error reload: .*weir\.toml:\d+: rule\[other\]\.colour: ')
-        weir.wait_for("error reload: the configuration stays as it was")
+        weir.wait_for("error reload: failed; the running configuration is unchanged")
         self.assertEqual(self.remaining(weir.get()), 3)
         self.assertEqual(weir.metric("weir_config_last_reload_successful"), 0)
         self.change(weir, rules=rule(limit="1/day", burst=5))
@@ -54,7 +54,7 @@ class Rules(Reload):
         text = config(self.upstream.port, rules=rule(limit="1/day", burst=9), state="memory = { max_keys = 77 }")
         self.reload(weir, text, "failed")
         weir.wait_for(r"weir\.toml: state\.memory\.max_keys: found 77; weir runs with 1000000, "
-                      "and it cannot change while weir runs: restart weir to change it")
+                      "but this cannot change while weir runs; restart weir to change it")
         self.assertEqual(self.remaining(weir.get()), 4)
 
     def test_a_reload_without_free_numbers_leaves_nothing_behind(self):
@@ -192,7 +192,7 @@ class Rules(Reload):
         weir = self.weir(rules=rule("r", "1/day", burst=5))
         self.statuses(weir.port, 5)
         self.change(weir, rules=rule("r", "7/day", algorithm='"sliding_log"'))
-        weir.wait_for('info reload: rule "r" has another algorithm: its clients begin anew')
+        weir.wait_for('info reload: rule "r" has another algorithm: its clients start with an empty counter')
         self.assertEqual(self.remaining(weir.get()), 6)
 
     def test_queued_requests_keep_their_places(self):

@@ -112,7 +112,7 @@ class Replay(TestCase):
         log.write_bytes(b"".join(lines[10:]))
         told = self.replay(folder, text, log)
         self.assertEqual(told["newly_admitted"], 5)
-        self.assertTrue(any(note.startswith("the log does not begin where weir did") for note in told["notes"]))
+        self.assertTrue(any(note.startswith("the log does not start with the start of weir") for note in told["notes"]))
         told = self.replay(folder, text, log, earlier)
         self.assertEqual((told["newly_admitted"], [note for note in told["notes"] if "does not begin" in note]), (0, []))
 
@@ -137,7 +137,7 @@ class Replay(TestCase):
         self.assertEqual((told["newly_refused"], told["newly_admitted"], told["refused_now"]), (0, 0, 2))
         self.assertEqual([one["otherwise"] for one in told["rules"]], [0, 0])
         told = self.replay(folder, text.replace("X-Tenant", "X-Org"), log)
-        self.assertTrue(any('of rule "log" 2 keys were given back' in note for note in told["notes"]), told["notes"])
+        self.assertTrue(any('of rule "log" 2 keys were reset' in note for note in told["notes"]), told["notes"])
 
     def test_a_log_given_twice_is_rejected(self):
         folder, log, text = self.record(RULES, 5)
@@ -147,7 +147,7 @@ class Replay(TestCase):
         for again in (str(log), f"{folder}/./access.log", f"{folder}/link.log", f"{folder}/hard.log"):
             status, out, errors = run_weir("replay", str(log), again, config=text)
             self.assertEqual((status, out, errors),
-                             (2, "", f"weir: {log} and {again} are the same file: each of its requests would be counted twice\n"))
+                             (2, "", f"weir: {log} and {again} are the same file, so each request would be counted twice; name it once\n"))
         self.assertEqual(run_weir("replay", str(log), f"{folder}/copy.log", config=text)[0], 0)
 
     def test_a_log_without_the_field_gets_advice(self):

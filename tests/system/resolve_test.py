@@ -85,18 +85,18 @@ class Resolve(TestCase):
         self.assertEqual(steady.connections, 1, "the other server's connection as well")
         self.assertEqual(self.resolves(weir, "changed"), 1)
         self.assertEqual(self.resolves(weir, "failed"), 0)
-        weir.wait_for(rf'upstream "api": server api.test:{first.port} is at 127.0.0.3 now; it was at 127.0.0.2$')
+        weir.wait_for(rf'upstream "api": server api.test:{first.port} now resolves to 127.0.0.3; before: 127.0.0.2$')
 
     def test_an_unknown_name_at_start_does_not_stop_other_servers(self):
         first, _ = self.two()
         steady = self.start(Upstream(answer(b"steady")))
         names = self.start(Names())
         weir = self.weir(names, first.port, others=[steady.address])
-        weir.wait_for(r'weir.toml:\d+: upstream "api": cannot resolve "api.test": .*; the server is down until it can be looked up')
+        weir.wait_for(r'weir.toml:\d+: upstream "api": cannot resolve "api.test": .*; the server is down until the lookup succeeds')
         self.assertEqual([weir.get("/").body for _ in range(4)], [b"steady"] * 4)
         self.assertEqual(weir.metric("weir_upstream_healthy", server=f"api.test:{first.port}"), 0)
         names.say(api="127.0.0.2")
-        weir.wait_for(r'server api.test:\d+ can be looked up now: it is at 127.0.0.2')
+        weir.wait_for(r'server api.test:\d+ resolves now, to 127.0.0.2')
         eventually(lambda: weir.get("/").body == b"first", "it serves")
 
     def test_an_upstream_with_an_unknown_name_gives_502_until_it_is_known(self):
@@ -162,9 +162,9 @@ class Resolve(TestCase):
         eventually(lambda: self.resolves(weir, "failed") >= 3, "it is looked up")
         self.assertEqual(self.statuses(weir.port, 3), [200] * 3)
         names.say(api="127.0.0.3 127.0.0.2")
-        weir.wait_for(r"api.test:\d+ can be looked up again")
-        weir.wait_for(r"is at 127.0.0.2, 127.0.0.3 now")
-        self.assertEqual(len([line for line in weir.lines if 'stays at 127.0.0.2: cannot resolve "api.test"' in line]), 1)
+        weir.wait_for(r"api.test:\d+ resolves again")
+        weir.wait_for(r"now resolves to 127.0.0.2, 127.0.0.3; before")
+        self.assertEqual(len([line for line in weir.lines if 'keeps its addresses 127.0.0.2: cannot resolve "api.test"' in line]), 1)
 
     def test_an_ejected_server_returns_if_its_address_changes(self):
         first, second = self.two()

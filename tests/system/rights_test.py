@@ -171,7 +171,7 @@ class TurnedAway(TestCase):
         weir.wait_for(r"is down: server_error, ERR max number of clients reached")
         status, _, errors = run_weir("redis-check", config=config(9, state=state))
         self.assertEqual(status, 1)
-        self.assertRegex(errors, r"^weir: ERR max number of clients reached \(expected .* a larger maxclients of that Redis\)\n$")
+        self.assertRegex(errors, r"^weir: ERR max number of clients reached \(expected .* raise maxclients of that Redis\)\n$")
 
     def test_a_redis_that_needs_a_password_is_reported(self):
         redis = self.start(Redis())

@@ -90,7 +90,7 @@ class Believed(TestCase):
                  f'sentinels = ["127.0.0.1:{liar.port}"] }}')
         rules = rule("count", "1/day", burst=20, key="[]", store='"redis"', on_store_failure='"closed"')
         weir = self.start(Weir(config(self.start(Upstream()).port, rules=rules, state=state)))
-        weir.wait_for(r"is down: readonly, it is a slave, no master")
+        weir.wait_for(r"is down: readonly, it is a slave, not a master")
         self.assertEqual(weir.get("/").status, 503)
         liar.named = master.port
         weir.wait_for(rf"redis {MASTER} at 127\.0\.0\.1:{master.port} is up", 2)  # once for each worker
@@ -227,10 +227,10 @@ class Failover(TestCase):
     def test_redis_check_follows_the_sentinels(self):
         status, said, _ = run_weir("redis-check", config=config(9, state=self.state()))
         self.assertEqual(status, 0)
-        self.assertIn(f"redis {MASTER}, which the sentinels say is at 127.0.0.1:{self.master.port}\n", said)
+        self.assertIn(f"redis {MASTER}, at 127.0.0.1:{self.master.port} according to the sentinels\n", said)
         status, said, errors = run_weir("redis-check", config=config(9, state=self.state().replace(MASTER, "nobody")))
         self.assertEqual(status, 1)
-        self.assertRegex(errors, r"sentinel 127\.0\.0\.1:\d+ knows no master called nobody")
+        self.assertRegex(errors, r"sentinel 127\.0\.0\.1:\d+ does not know a master nobody")
 
 
 if __name__ == "__main__":

@@ -192,7 +192,7 @@ class SharedConcurrency(TestCase):
             self.assertEqual(second.get("/").status, 429)
             time.sleep(0.05)
         self.assertEqual(self.upstream.reply.most, 1)
-        first.wait_for(r"is down: .*no answer to a command within 1s")
+        first.wait_for(r"is down: .*no reply to a command within 1s")
         self.assertGreaterEqual(first.metric("weir_redis_reconnects_total"), 1)
         self.go.set()
         eventually(lambda: self.held() == 0, "its place is free again")

@@ -80,14 +80,14 @@ class SharedSecret(TestCase):
         redis = self.start(Redis())
         redis.command("SET", "weir:secret", "not one of weir's")
         weir = self.weir(f'url = "{redis.url}"', start_wait="10ms")
-        weir.wait_for("weir:secret holds no secret of weir's: delete that key, or set .state. key_secret on every weir")
+        weir.wait_for("weir:secret contains something other than weir's secret; delete that key, or set .state. key_secret on every instance")
         weir.wait_for(r"redis \S+ is up", 2)
         self.assertEqual(weir.get("/", x_api_key="bob").status, 503, "on_store_failure")
         self.assertEqual(weir.metric("weir_redis_up"), 0)
         with Client(weir.admin) as admin:
-            self.assertIn("redis is away or refuses", admin.get("/readyz").body.decode())
+            self.assertIn("redis does not answer or refuses", admin.get("/readyz").body.decode())
             limit = admin.get("/api/keys?rule=per-key&key=alice").json()["limits"][0]
-        self.assertIn("weir does not know the secret", limit["note"])
+        self.assertIn("weir has not read the secret", limit["note"])
         self.assertEqual([key for key in redis.command("KEYS", "*") if b":probe:" not in key], [b"weir:secret"])
         redis.command("DEL", "weir:secret")
         eventually(lambda: weir.metric("weir_redis_up") == 2, "the secret is agreed on")
@@ -104,7 +104,7 @@ class SharedSecret(TestCase):
         redis.command("SET", "weir:secret", "0123456789abcdef" * 2)
         eventually(lambda: self.agree(*weirs) and self.digest(weirs[0]) != before, "both take another one")
         self.assertEqual(self.admitted_together(*weirs), (100, 140))
-        weirs[0].wait_for("holds another secret than before")
+        weirs[0].wait_for("contains another secret than before")
 
     def test_a_reload_and_an_upgrade_keep_the_secret(self):
         adopt_orphans()

@@ -88,7 +88,7 @@ class Snapshot(TestCase):
         self.assertEqual(self.run_once("a", 5)[0], [200] * 5)
         statuses, lines = self.run_once("a", 7, rules=RULES.replace("5/day", "6/day").replace("fixed_window", "sliding_window"))
         self.assertEqual(statuses, [200] * 6 + [429])
-        self.assertRegex(lines[0], r"restored 1 key from .*; 1 were of rules that are gone or count otherwise")
+        self.assertRegex(lines[0], r"restored 1 key from .*; 1 belonged to removed or changed rules")
 
     def test_a_changed_limit_keeps_the_used_share(self):
         """Tiers keep their share as well, even if weir is restarted twice before it sees the client again."""
@@ -116,12 +116,12 @@ class Snapshot(TestCase):
         flipped = bytearray(whole)
         flipped[len(whole) // 2] ^= 1
         for damage, why in ((whole[:-9], "ends early|is damaged"), (bytes(flipped), "is damaged"), (b"", "ends early"),
-                            (b"[state]\nmemory", "is no snapshot"), (whole[:8] + b"\1" + whole[9:], "is of version 1")):
+                            (b"[state]\nmemory", "is not a snapshot"), (whole[:8] + b"\1" + whole[9:], "has version 1")):
             with self.subTest(why):
                 self.file.write_bytes(damage)
                 statuses, lines = self.run_once("a", 1)
                 self.assertEqual(statuses, [200])
-                self.assertRegex(lines[0], rf"warning snapshot \S*weir\.state ({why}).*; set aside as \S*weir\.state\.damaged")
+                self.assertRegex(lines[0], rf"warning snapshot \S*weir\.state ({why}).*; renamed to \S*weir\.state\.damaged")
                 self.assertEqual((self.folder / "weir.state.damaged").read_bytes(), damage)
 
     def test_a_killed_weir_leaves_its_last_snapshot(self):
@@ -137,7 +137,7 @@ class Snapshot(TestCase):
         self.assertEqual(self.run_once("a", 2)[0], [200, 429])
 
     def test_an_unwritable_folder_is_rejected(self):
-        for path, why in ((self.folder / "none" / "weir.state", "which is no folder"), (self.folder, "which is a folder")):
+        for path, why in ((self.folder / "none" / "weir.state", "which is not a folder"), (self.folder, "which is a folder")):
             self.file = path
             written = self.folder / "weir.toml"
             written.write_text(self.text())

@@ -107,7 +107,7 @@ class Names(Spellings):
                 refused = client.read()
                 self.assert_own_error(refused, 400)
                 place, name = {"q": "query parameter", "c": "cookie", "h": "header"}[key[0]], key.partition(":")[2].lower()
-                self.assertEqual(refused.json()["message"].lower(), f"the request says the {place} {name} in several ways that differ")
+                self.assertEqual(refused.json()["message"].lower(), f"the request has several different values for the {place} {name}")
 
     def test_every_spelling_of_a_parameter_or_cookie_has_one_count(self):
         weir = self.weir(rule(limit="1/day", key='["query:search term"]'), rule("by-cookie", "1/day", key='["cookie:s"]'))

@@ -70,7 +70,7 @@ class Supervision(TestCase):
         state = f'redis = {{ url = "redis://127.0.0.1:{closed_port()}", start_wait = "400ms" }}'
         began = time.monotonic()
         weir = self.weir(manager, config(self.upstream.port, state=state, rules=rule(store='"redis"')))
-        self.assertEqual(manager.hear(), {"STATUS": "waiting for Redis before it takes requests"})
+        self.assertEqual(manager.hear(), {"STATUS": "waiting for Redis before accepting requests"})
         self.assertEqual(manager.hear()["READY"], "1")
         self.assertGreaterEqual(time.monotonic() - began, 0.4)
         self.assertTrue(weir.is_ready())
@@ -114,9 +114,9 @@ class Supervision(TestCase):
         with Manager() as manager:
             gone = manager.name
         weir = self.start(Weir(config(self.upstream.port), environment={"NOTIFY_SOCKET": gone, "WATCHDOG_USEC": "2000"}))
-        weir.wait_for("the service manager cannot be told: ")
+        weir.wait_for("cannot send a message to the service manager: ")
         self.assertEqual(weir.get("/").status, 200)
-        self.assertEqual(sum("cannot be told" in line for line in weir.lines), 1)
+        self.assertEqual(sum("cannot send a message to the service manager" in line for line in weir.lines), 1)
 
 
 if __name__ == "__main__":

@@ -234,7 +234,7 @@ class ClientCertificates(TestCase):
     def test_only_valid_certificates_of_the_authority_are_accepted(self):
         weir = self.weir()
         self.assertEqual(self.status(weir, "alice"), 200)
-        self.assert_refused(weir, None, "it shows no certificate")
+        self.assert_refused(weir, None, "it presents no certificate")
         self.assert_refused(weir, "stranger", "unable to get local issuer certificate")
         self.assert_refused(weir, "expired", "certificate has expired")
         self.assert_refused(weir, "twin/alice", "certificate signature failure")
@@ -264,7 +264,7 @@ class ClientCertificates(TestCase):
 
         def flood():
             together(32, refused)
-            return any(re.search(r"it shows no certificate; and \d+ more since$", line) for line in weir.lines)
+            return any(re.search(r"it presents no certificate; and \d+ more since$", line) for line in weir.lines)
 
         eventually(flood, "what was left out is counted")
         lines = sum("refused the client" in line for line in weir.lines)

@@ -103,7 +103,7 @@ class Tokens(Asking):
             answer = self.ask(token)
             self.assert_own_error(answer, 401)
             self.assertEqual(answer["www-authenticate"], f'Bearer error="invalid_token", error_description="{sentence}"')
-            self.assertEqual(answer.json()["message"], f"the bearer token is not accepted: {sentence}")
+            self.assertEqual(answer.json()["message"], f"the bearer token is invalid: {sentence}")
             said = self.explain(headers={"Authorization": f"Bearer {token}"})
             self.assertEqual((said["verdict"]["status"], said["verdict"]["headers"]["WWW-Authenticate"]),
                              (401, answer["www-authenticate"]))

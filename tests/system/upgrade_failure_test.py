@@ -43,8 +43,8 @@ class Failing(Upgrade):
         kept = self.enterContext(weir.connect())
         for number, (script, text, why) in enumerate((
                 (None, good.replace("10/day", "lots"), r"weir\.toml:\d+: rule\[all\]\.limit"),
-                ("kill -SEGV $$", good, "it was ended by signal 11"),
-                ("exit 3", good, "it ended with status 3"),
+                ("kill -SEGV $$", good, "it was killed by signal 11"),
+                ("exit 3", good, "it exited with status 3"),
                 ("exec sleep 30", good, "it was not ready within upgrade_timeout"))):
             with self.subTest(why):
                 weir.install(script)
@@ -70,10 +70,10 @@ class Failing(Upgrade):
         weir.signal(signal.SIGUSR2)
         weir.wait_for("upgrade: started process")
         statuses = []
-        while not any("continues as before" in line for line in weir.lines) or len(statuses) < 5:
+        while not any("this process continues" in line for line in weir.lines) or len(statuses) < 5:
             statuses.append(kept.get("/").status)
             time.sleep(0.005)
-        weir.wait_for("it did not take over within upgrade_pause; this weir goes on")
+        weir.wait_for("it did not take over within upgrade_pause; this process continues")
         self.assertEqual(set(statuses) - {429}, {200})
         self.assertEqual(statuses.count(200), min(9, len(statuses)))
 
@@ -86,9 +86,9 @@ class Failing(Upgrade):
         weir.signal(signal.SIGUSR2)
         weir.wait_for("upgrade: started process")
         paused = time.monotonic()
-        while time.monotonic() < paused + 2 and not any("continues as before" in line for line in weir.lines):
+        while time.monotonic() < paused + 2 and not any("this process continues" in line for line in weir.lines):
             self.assertEqual(kept.get("/").status, 200)
-        weir.wait_for("it did not take over within upgrade_pause; this weir goes on")
+        weir.wait_for("it did not take over within upgrade_pause; this process continues")
 
     def test_a_reload_signal_during_a_failed_upgrade_is_not_lost(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE, server='upgrade_timeout = "700ms"')
@@ -99,9 +99,9 @@ class Failing(Upgrade):
                           server='upgrade_timeout = "700ms"'))
         asked = weir.ask("reload")
         self.assertEqual(asked.returncode, 1)
-        self.assertIn("a new process is about to take over: ask again", asked.stderr)
+        self.assertIn("an upgrade is in progress; try again", asked.stderr)
         weir.signal(signal.SIGHUP)
-        weir.wait_for("it was not ready within upgrade_timeout; this weir continues as before")
+        weir.wait_for("it was not ready within upgrade_timeout; this process continues")
         weir.wait_for("reload: the configuration was reloaded")
         self.assertEqual(weir.get("/")["x-ratelimit-limit"], "20")
 
@@ -113,7 +113,7 @@ class Failing(Upgrade):
         weir.wait_for("upgrade: started process")
         weir.signal(signal.SIGHUP)
         weir.taken_over()
-        weir.wait_for("is told to reload")
+        weir.wait_for("reloads the configuration")
         weir.wait_for("reload: the configuration was reloaded")
         self.assertEqual(weir.get("/").status, 200)
 
@@ -123,7 +123,7 @@ class Failing(Upgrade):
         weir.signal(signal.SIGUSR2)
         eventually(lambda: has_ended(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1)), "it is dead")
         weir.signal(signal.SIGCONT)
-        weir.wait_for("it ended with status 9; this weir continues as before")
+        weir.wait_for("it exited with status 9; this process continues")
         self.assertEqual(weir.get("/").status, 200)
 
     def test_connections_stay_if_the_new_process_is_gone(self):
@@ -190,7 +190,7 @@ class Failing(Upgrade):
         weir.install("exit 7")
         told = weir.ask("upgrade")
         self.assertEqual((told.returncode, told.stdout), (1, ""))
-        self.assertRegex(told.stderr, r"weir: 127\.0\.0\.1:\d+: no upgrade: it ended with status 7; the running weir continues as before\n")
+        self.assertRegex(told.stderr, r"weir: 127\.0\.0\.1:\d+: no upgrade: it exited with status 7; the running process continues\n")
         weir.write("[server]\nworkers = true\n")
         self.assertEqual(weir.ask("upgrade").returncode, 2)
         self.assertEqual(weir.get("/").status, 200)
@@ -201,7 +201,7 @@ class Failing(Upgrade):
         weir.signal(signal.SIGUSR2)
         started = int(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1))
         weir.signal(signal.SIGTERM)
-        weir.wait_for("upgrade: process .*: weir is to end; this weir continues as before")
+        weir.wait_for("upgrade: process .*: weir is stopping; this process continues")
         self.assertEqual(weir.process.wait(PATIENCE), 0)
         self.assertFalse(pathlib.Path(f"/proc/{started}").exists())
         weir.signal = lambda _: None

@@ -125,7 +125,7 @@ class Serving(Upgrade):
         with weir.connect() as first, weir.connect() as second:
             self.begin(first)
             weir.upgrade()
-            weir.wait_for("1 units of concurrency are held by the one before")
+            weir.wait_for("1 concurrency permits are still held by the old process")
             self.begin(second)
             self.assertEqual(weir.get("/slow").status, 429)
             release.set()
@@ -157,7 +157,7 @@ class Serving(Upgrade):
             weir.upgrade()
             self.begin(second)
             weir.upgrade()
-            weir.wait_for("2 units of concurrency are held by the one before")
+            weir.wait_for("2 concurrency permits are still held by the old process")
             self.assertEqual(weir.get("/slow").status, 429)
             os.kill(weir.ended[0], signal.SIGKILL)
             eventually(lambda: self.begins(third), "its place is free")
@@ -179,13 +179,13 @@ class Serving(Upgrade):
         release = self.hold_requests()
         weir = self.weir(routes=self.SLOW + self.FREE)
         weir.signal(signal.SIGHUP)
-        weir.wait_for("the configuration was reloaded")
+        weir.wait_for("was reloaded")
         with weir.connect() as client:
             self.begin(client)
             weir.upgrade()
             self.assertEqual(weir.get("/").status, 200)
             weir.signal(signal.SIGHUP)
-            weir.wait_for("the configuration was reloaded", 2)
+            weir.wait_for("was reloaded", 2)
             release.set()
             self.assertEqual([client.read().body, client.get("/").body], [b"late", b"here"])
 
@@ -250,7 +250,7 @@ class Serving(Upgrade):
             said = [large.read(), idle.get("/")]
             self.assertEqual([(one.status, one["connection"]) for one in said], [(200, "close"), (200, None)])
             self.assertTrue(large.closed())
-        weir.wait_for("upgrade: requests decided here since the other took over: 0$")
+        weir.wait_for("upgrade: requests decided by the old process since the new one took over: 0$")
 
     def test_any_number_of_sockets_is_passed_on(self):
         """They arrive in several messages."""
@@ -271,7 +271,7 @@ class Serving(Upgrade):
                 time.sleep(0.3)  # six ticks, each of which would close idle connections
                 said = client.get("/")
                 self.assertEqual((said.status, said["connection"]), (200, "close"))
-            weir.wait_for("upgrade: requests decided here since the other took over: 0$")
+            weir.wait_for("upgrade: requests decided by the old process since the new one took over: 0$")
 
     def test_keys_that_were_not_restored_are_reported(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
@@ -280,8 +280,8 @@ class Serving(Upgrade):
         weir.count += 1
         told = weir.ask("upgrade")
         weir.taken_over()
-        self.assertIn("with the state of 0 keys; 1 was of a rule that is gone or counts otherwise", told.stdout)
-        weir.wait_for("has taken over, with the state of 0 keys; 1 was of a rule that is gone or counts otherwise")
+        self.assertIn("with the state of 0 keys; 1 belonged to a removed or changed rule", told.stdout)
+        weir.wait_for("has taken over with the state of 0 keys; 1 belonged to a removed or changed rule")
 
     def test_a_changed_limit_keeps_the_used_share(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)

@@ -101,7 +101,7 @@ class Failures(TestCase):
         self.assert_none_late(load)
 
     def assert_put_out(self, weir, upstream):
-        weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is out for .*: its answers fail")
+        weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is ejected for .*: too many failed responses")
 
     def assert_few_lost(self, load):
         """Checks that only so many requests are lost as eject a server for good, plus those that it had then."""
@@ -116,7 +116,7 @@ class Failures(TestCase):
         load = self.load(weir)
         load.pass_on()
         upstream.__exit__()
-        weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is out for .*: it cannot be reached")
+        weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is ejected for .*: no connection")
         load.pass_on()
         again = self.start(Upstream(port=upstream.port))
         weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is back")
@@ -130,7 +130,7 @@ class Failures(TestCase):
         eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 20, "it is put out again and again")
         load.stop()
         lines = [line for line in weir.lines if " out" in line and "server 127" in line]
-        self.assertIn("is out for", lines[0])
+        self.assertIn("is ejected for", lines[0])
         self.assertLessEqual(len(lines), 1 + (time.monotonic() - began) / 60, lines)
 
     def test_ejections_of_the_only_or_all_servers_are_counted(self):
@@ -291,7 +291,7 @@ class Failures(TestCase):
             with self.subTest(more):
                 weir = self.weir(frozen.port, more)
                 load = self.load(weir)
-                weir.wait_for(rf"server 127\.0\.0\.1:{frozen.port} is out for .*: its answers fail")
+                weir.wait_for(rf"server 127\.0\.0\.1:{frozen.port} is ejected for .*: too many failed responses")
                 load.lost()
                 seen = len(frozen.exchanges)
                 with weir.connect() as client:

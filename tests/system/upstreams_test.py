@@ -161,7 +161,7 @@ class Asked(TestCase):
     def test_an_unhealthy_server_gets_no_requests(self):
         self.assertEqual(self.names(), {b"it", b"other"})
         self.assertEqual(self.healthy(), 1)
-        for number, (ill, why) in enumerate(((False, "it answers 500"), (None, "it does not answer in time")), 1):
+        for number, (ill, why) in enumerate(((False, "it returns 500"), (None, "no response in time")), 1):
             self.well = ill
             self.weir.wait_for(rf"server {self.upstream.address} is down: {why}")
             self.assertEqual(self.healthy(), 0)

@@ -98,11 +98,12 @@ void Alerts::Impl::note_end(Alert& alert, const Post::End& end) {
   if (came_of_it == End::Sent) return;
   if (!was_overdue && (came_of_it == End::GivenUp || delivery.is_overdue())) ++figures.failed;
   const auto& settings = alert.settings;
-  const auto* const next = was_replaced               ? "; a newer message takes its place"
+  const auto* const next = was_replaced               ? "; a newer message replaces it"
                            : came_of_it == End::Again ? "; trying again"
                                                       : "; giving up";
   say("alert " + settings.name + ": its webhook at " + settings.webhook.address.to_string() +
-      (end.may_have_taken ? " may not have taken it: " : " did not take it: ") + end.fault + next);
+      (end.may_have_taken ? " may not have received the message: " : " did not accept the message: ") +
+      end.fault + next);
 }
 
 Alerts::Alerts(net::Executor executor, std::vector<AlertSettings> settings, Sources sources,

@@ -11,7 +11,7 @@ namespace weir::admin {
 
 namespace {
 
-constexpr const char* kLate = "it does not answer in time";
+constexpr const char* kLate = "no response in time";
 constexpr std::chrono::milliseconds kLookEvery{20};
 
 std::string request(const Webhook& hook, const std::string& body) {
@@ -39,7 +39,7 @@ void Post::on_late() noexcept {
 net::Task<Post::End> Post::send(const Webhook& hook, SSL_CTX* tls, base::Duration timeout,
                                 const std::string& body) {
   late_ = false;
-  late_fault_ = "its name could not be looked up in time";
+  late_fault_ = "the DNS lookup timed out";
   arm(timeout);
   auto end = co_await attempt(hook, tls, timeout, body);
   disarm();
@@ -69,8 +69,8 @@ net::Task<std::string> Post::look_up(const base::Endpoint& address, base::Durati
     if (ended) break;
   }
   if (!lookup_.known().empty()) co_return std::string();
-  if (lookup_.is_under_way()) co_return "its name could not be looked up in time";
-  co_return "its name cannot be looked up: " + lookup_.fault();
+  if (lookup_.is_under_way()) co_return "the DNS lookup timed out";
+  co_return "the DNS lookup failed: " + lookup_.fault();
 }
 
 net::Task<Post::End> Post::attempt(const Webhook& hook, SSL_CTX* tls, base::Duration timeout,
@@ -87,19 +87,19 @@ net::Task<Post::End> Post::attempt(const Webhook& hook, SSL_CTX* tls, base::Dura
   net::Dial::Target target{.addresses = addresses};
   if (tls != nullptr) target.tls.emplace(net::TlsTarget{tls, hook.address.host});
   std::string fault;
-  late_fault_ = "it cannot be reached in time";
+  late_fault_ = "no connection in time";
   const auto unconnected = co_await connect(target, timeout, fault);
-  if (unconnected) co_return End{fault.empty() ? "it cannot be reached: " + unconnected.message() : fault};
+  if (unconnected) co_return End{fault.empty() ? "no connection: " + unconnected.message() : fault};
   const auto text = request(hook, body);
-  late_fault_ = "it does not take the whole message in time";
+  late_fault_ = "sending the message timed out";
   const auto unsent = co_await stream_->write(text);
-  if (unsent) co_return End{"the connection broke before it had the whole message: " + unsent.message()};
+  if (unsent) co_return End{"the connection broke before the message was sent: " + unsent.message()};
   late_fault_ = kLate;
   unsigned status = 0;
   auto unanswered = co_await read_status(status);
   if (!unanswered.empty()) co_return End{.fault = std::move(unanswered), .may_have_taken = true};
   if (status >= 200 && status < 300) co_return End{};
-  co_return End{"it answers " + std::to_string(status), is_hopeless(status)};
+  co_return End{"it returned " + std::to_string(status), is_hopeless(status)};
 }
 
 // Reads the status of the final response. Returns why there is none; empty if `status` is set.
@@ -112,13 +112,13 @@ net::Task<std::string> Post::read_status(unsigned& status) {
     const auto count = co_await stream_->read_some(piece.data(), piece.size(), ec);
     read += count;
     const auto state = answer.feed({piece.data(), count});
-    if (state == http::StatusReader::State::Faulty) co_return "its answer is no HTTP";
+    if (state == http::StatusReader::State::Faulty) co_return "its response is not HTTP";
     if (state == http::StatusReader::State::Known) {
       status = answer.status();
       co_return std::string();
     }
     if (!ec) continue;
-    const std::string when = read == 0 ? "without an answer" : "within its answer";
+    const std::string when = read == 0 ? "before a response" : "during the response";
     if (ec == net::asio::error::eof) co_return "it closed the connection " + when;
     co_return "the connection broke " + when + ": " + ec.message();
   }

@@ -27,7 +27,7 @@ class Faults {
       try {
         throw;
       } catch (const std::exception& fault) {
-        say_(std::string(what_) + " failed, and goes on: " + fault.what());
+        say_(std::string(what_) + " failed; weir continues: " + fault.what());
       }
     } catch (...) {  // no memory for the message: the next fault reports it
       said_ = false;

@@ -5,15 +5,15 @@ namespace weir::admin {
 
 void tell_alerts(MetricsPage& page) {
   if (!page.sources().alerts) return;
-  Family firing = page.gauge("weir_alert_firing", "Whether an alert fires.");
-  Family changes = page.counter("weir_alerts_total", "Times that an alert began, and was over.");
-  Family posts = page.counter("weir_alert_posts_total", "Messages that webhooks took.");
-  Family retried = page.counter("weir_alert_posts_retried_total",
-                                "Attempts to post that failed and were to be made again.");
-  Family failed = page.counter("weir_alert_posts_failed_total",
-                               "Messages that all attempts failed of, or that were given up.");
-  Family superseded = page.counter("weir_alert_posts_superseded_total",
-                                   "Messages not posted because there was a newer one of their alert.");
+  Family firing = page.gauge("weir_alert_firing", "1 if the alert is firing, else 0.");
+  Family changes = page.counter("weir_alerts_total", "Alerts that started or ended, by event.");
+  Family posts = page.counter("weir_alert_posts_total", "Messages delivered to webhooks.");
+  Family retried =
+      page.counter("weir_alert_posts_retried_total", "Failed attempts to post that weir retries.");
+  Family failed = page.counter("weir_alert_posts_failed_total", "Messages that could not be delivered.");
+  Family superseded =
+      page.counter("weir_alert_posts_superseded_total",
+                   "Messages replaced by a newer one of the same alert before they were posted.");
   for (const AlertFigures& each : page.sources().alerts()) {
     const Labels labels{{"alert", each.name}};
     firing.add(labels, each.firing ? 1.0 : 0.0);

@@ -9,8 +9,7 @@ using observe::Counters;
 
 // Writes settlements only for rules that settle. All other rules would show zeros.
 void tell_settlements(MetricsPage& page) {
-  Family settled =
-      page.counter("weir_settlements_total", "What became of charges that their answers settle.");
+  Family settled = page.counter("weir_settlements_total", "Charges settled after the response, by outcome.");
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule) {
     if (!page.sources().rules[rule].settles) continue;
     for (std::size_t i = 0; i < observe::kSettled; ++i) {
@@ -25,7 +24,7 @@ void tell_settlements(MetricsPage& page) {
 
 void tell_messages(MetricsPage& page) {
   Family messages =
-      page.counter("weir_messages_total", "What each rule said to the WebSocket messages that it counts.");
+      page.counter("weir_messages_total", "Decisions of each rule on WebSocket messages, by outcome.");
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule) {
     if (!page.sources().rules[rule].messages) continue;
     for (std::size_t i = 0; i < observe::kMessageOutcomes; ++i) {
@@ -40,14 +39,14 @@ void tell_messages(MetricsPage& page) {
 
 void tell_load(MetricsPage& page) {
   if (!page.sources().load) return;
-  Family load =
-      page.gauge("weir_load", "What elastic limits look at, from 0 to 1: the busiest worker's, by kind.");
+  Family load = page.gauge("weir_load",
+                           "Load of the busiest worker, from 0 to 1, by kind; elastic limits depend on it.");
   for (const auto& [kind, value] : page.sources().load()) load.add({{"kind", kind}}, value);
   page.put(load);
 }
 
 void tell_decisions(MetricsPage& page) {
-  Family decisions = page.counter("weir_decisions_total", "What each rule said to the requests that met it.");
+  Family decisions = page.counter("weir_decisions_total", "Decisions of each rule on requests, by outcome.");
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule)
     for (std::size_t i = 0; i < observe::kRuleOutcomes; ++i) {
       const auto index = page.sources().rules[rule].label;
@@ -57,7 +56,7 @@ void tell_decisions(MetricsPage& page) {
     }
   page.put(decisions);
   page.total(&Counters::store_failures, "weir_store_failures_total",
-             "Decisions that Redis did not answer in time.");
+             "Decisions made without Redis, because it did not reply in time.");
 }
 
 }  // namespace

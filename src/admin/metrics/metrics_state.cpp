@@ -12,17 +12,18 @@ using observe::Counters;
 void tell_keys(MetricsPage& page) {
   if (!page.sources().key_table) return;
   const auto stats = page.sources().key_table();
-  page.put(page.gauge("weir_keys", "Keys that the table remembers.").add({}, stats.keys));
-  page.put(page.gauge("weir_key_slots", "Keys that the table has room for.").add({}, stats.slots));
+  page.put(page.gauge("weir_keys", "Keys in the key table.").add({}, stats.keys));
+  page.put(page.gauge("weir_key_slots", "Size of the key table, in keys.").add({}, stats.slots));
   page.put(page.counter("weir_key_overflows_total",
-                        "What overflow cells said, because the table was full or had been.")
+                        "Charges to overflow cells, used while the key table is or was full, by outcome.")
                .add({{"outcome", "charged"}}, stats.overflowed)
                .add({{"outcome", "refused"}}, stats.overflow_refused));
-  page.put(page.gauge("weir_log_chunks_used", "Chunks of 64 bytes that logs of single admissions hold.")
+  page.put(page.gauge("weir_log_chunks_used", "Chunks of 64 bytes in use by sliding logs.")
                .add({}, stats.log_chunks_used));
-  page.put(page.gauge("weir_log_chunks", "Chunks that there are.").add({}, stats.log_chunks));
+  page.put(page.gauge("weir_log_chunks", "Chunks of 64 bytes reserved for sliding logs.")
+               .add({}, stats.log_chunks));
   page.put(page.counter("weir_log_merges_total",
-                        "Admissions entered with the one before, because no chunk was left.")
+                        "Admissions merged with the previous log entry, because no chunk was left.")
                .add({}, stats.log_merged));
 }
 
@@ -31,55 +32,54 @@ void tell_clock(MetricsPage& page) {
   if (!page.sources().now) return;
   const auto ahead =
       std::chrono::system_clock::now().time_since_epoch() - page.sources().now().time_since_epoch();
-  page.put(page.gauge("weir_clock_step_seconds",
-                      "How far the system's clock has been set, or has run, ahead of the one that weir has "
-                      "gone by since it started; below zero: behind.")
-               .add({}, std::chrono::duration<double>(ahead).count()));
+  page.put(
+      page.gauge("weir_clock_step_seconds",
+                 "Seconds by which the system clock is ahead of the clock that limits use; negative: behind.")
+          .add({}, std::chrono::duration<double>(ahead).count()));
 }
 
 void tell_limits(MetricsPage& page) {
   if (!page.sources().limits) return;
   const auto [had, most] = page.sources().limits();
   page.put(
-      page.gauge("weir_limits", "Different limits that this process has had, which it keeps.").add({}, had));
-  page.put(page.gauge("weir_limits_most", "As many as it may have had; a reload beyond is refused.")
-               .add({}, most));
+      page.gauge("weir_limits", "Different limits that this process has had since it started.").add({}, had));
+  page.put(
+      page.gauge("weir_limits_most", "Largest number of different limits; a reload that exceeds it fails.")
+          .add({}, most));
 }
 
 void tell_leases(MetricsPage& page) {
   if (!page.sources().leases) return;
   const auto stats = page.sources().leases();
-  page.put(page.counter("weir_lease_units_total",
-                        "Units of keys in Redis that were taken in advance, and what became of them.")
+  page.put(page.counter("weir_lease_units_total", "Units prefetched from Redis, by what happened to them.")
                .add({{"event", "taken"}}, stats.taken)
                .add({{"event", "spent"}}, stats.spent)
                .add({{"event", "put_back"}}, stats.put_back)
                .add({{"event", "returned"}}, stats.returned)
                .add({{"event", "lost"}}, stats.lost));
-  page.put(page.gauge("weir_lease_units", "Units that are held at the moment.").add({}, stats.held));
+  page.put(page.gauge("weir_lease_units", "Prefetched units that weir holds.").add({}, stats.held));
   page.put(page.counter("weir_lease_keys_crowded_total",
-                        "Times that a key found no place among those that may be leased.")
+                        "Requests whose key could not prefetch, because lease_keys was reached.")
                .add({}, stats.crowded));
 }
 
 void tell_redis(MetricsPage& page) {
   if (!page.sources().redis) return;
-  Family up = page.gauge("weir_redis_up",
-                         "Whether each worker asks Redis: it is connected, and the secret is known.");
-  Family calls = page.counter("weir_redis_calls_total",
-                              "Bills that Redis was asked for; those of a moment share a call.");
-  Family failures =
-      page.counter("weir_redis_failures_total", "Calls without an answer of use, time-outs included.");
-  Family timeouts = page.counter("weir_redis_timeouts_total", "Calls that outlasted their deadline.");
-  Family reconnects = page.counter("weir_redis_reconnects_total", "Connections made anew.");
+  Family up =
+      page.gauge("weir_redis_up",
+                 "1 if the worker's connection to Redis is up and the secret of client names is known.");
+  Family calls =
+      page.counter("weir_redis_calls_total", "Charges sent to Redis; simultaneous ones share a call.");
+  Family failures = page.counter("weir_redis_failures_total", "Failed calls to Redis, including timeouts.");
+  Family timeouts = page.counter("weir_redis_timeouts_total", "Calls to Redis that timed out.");
+  Family reconnects = page.counter("weir_redis_reconnects_total", "Reconnections to Redis.");
   Family amendments =
-      page.counter("weir_redis_amendments_total", "Charges given back or settled, and places renewed.");
-  Family lost =
-      page.counter("weir_redis_amendments_lost_total",
-                   "Of those, not carried out as far as is known; and charges whose answer was never heard.");
-  Family gaps = page.counter(
-      "weir_lease_gaps_lost_total",
-      "Of what went back to buckets between others' places: what was in more gaps than are kept.");
+      page.counter("weir_redis_amendments_total",
+                   "Refunds and settlements of charges, and renewals of permits, sent to Redis.");
+  Family lost = page.counter("weir_redis_amendments_lost_total",
+                             "Amendments that may not have been applied, and charges without a reply.");
+  Family gaps = page.counter("weir_lease_gaps_lost_total",
+                             "Refunded units lost, because a bucket had more gaps than Redis stores.");
   std::size_t worker = 0;
   for (const RedisFigures& figures : page.sources().redis()) {
     up.add({{"worker", std::to_string(worker++)}}, figures.up ? 1.0 : 0.0);
@@ -94,7 +94,7 @@ void tell_redis(MetricsPage& page) {
   for (const Family* family : {&up, &calls, &failures, &timeouts, &reconnects, &amendments, &lost, &gaps})
     page.put(*family);
   Family denied = page.counter("weir_redis_denied_here_total",
-                               "Refusals that Redis was not asked for, because it is known to refuse.");
+                               "Refusals decided by the deny cache, without asking Redis.");
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule) {
     if (page.sources().rules[rule].store != "redis") continue;
     const auto index = page.sources().rules[rule].label;

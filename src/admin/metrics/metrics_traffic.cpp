@@ -26,13 +26,13 @@ void count_route(const MetricsPage& page, Family& family, std::optional<std::siz
 
 void tell_requests(MetricsPage& page) {
   Family requests = page.counter("weir_requests_total",
-                                 "Requests that ended, by route and status (none: no answer was begun).");
+                                 "Completed requests, by route and status (none: no response was started).");
   for (std::size_t i = 0; i < page.sources().routes.size(); ++i)
     if (!page.sources().routes[i].empty()) count_route(page, requests, i, page.sources().routes[i]);
   count_route(page, requests, std::nullopt, "none");
   page.put(requests);
 
-  Family verdicts = page.counter("weir_verdicts_total", "Requests that were decided and have ended.");
+  Family verdicts = page.counter("weir_verdicts_total", "Completed requests, by verdict.");
   for (std::size_t i = 0; i < observe::kVerdicts; ++i) {
     const auto verdict = static_cast<observe::Verdict>(i);
     verdicts.add({{"verdict", observe::kVerdictNames[i]}},
@@ -40,42 +40,43 @@ void tell_requests(MetricsPage& page) {
   }
   page.put(verdicts);
 
-  Family errors = page.counter("weir_client_errors_total", "What clients did wrong, or how they went away.");
+  Family errors = page.counter("weir_client_errors_total",
+                               "Faulty requests and aborted connections of clients, by kind.");
   for (std::size_t i = 0; i < observe::kClientErrors; ++i) {
     const auto kind = static_cast<observe::ClientError>(i);
     errors.add({{"kind", observe::kClientErrorNames[i]}},
                page.sum([&](const Counters& c) { return c.client_errors(kind).value(); }));
   }
   page.put(errors);
-  page.level(&Counters::queue_depth, "weir_queue_depth", "Requests that wait for their departure.");
-  Family refused = page.counter("weir_queue_refused_total",
-                                "Requests that the queue did not let in, let go too late, or sent away.");
+  page.level(&Counters::queue_depth, "weir_queue_depth", "Requests in the queues of leaky_bucket rules.");
+  Family refused = page.counter("weir_queue_refused_total", "Requests refused by a queue, by reason.");
   refused.add({{"reason", "crowded"}}, page.sum([](const Counters& c) { return c.queue_crowded.value(); }));
   refused.add({{"reason", "displaced"}},
               page.sum([](const Counters& c) { return c.queue_displaced.value(); }));
   refused.add({{"reason", "levelled"}}, page.sum([](const Counters& c) { return c.queue_levelled.value(); }));
   refused.add({{"reason", "overdue"}}, page.sum([](const Counters& c) { return c.queue_overdue.value(); }));
   page.put(refused);
-  page.level(&Counters::body_memory, "weir_body_memory_bytes", "Memory of bodies that rules read, in bytes.");
-  page.total(
-      &Counters::body_memory_refused, "weir_body_memory_refused_total",
-      "Bodies that a rule could not read because of max_body_memory: requests answered 503, answers left "
-      "unread.");
-  Family shed = page.counter("weir_shed_total", "Requests answered 503 because of load, by priority.");
+  page.level(&Counters::body_memory, "weir_body_memory_bytes",
+             "Bytes of memory used for bodies that rules read.");
+  page.total(&Counters::body_memory_refused, "weir_body_memory_refused_total",
+             "Bodies not read because max_body_memory was used up: requests answered 503, and responses not "
+             "inspected.");
+  Family shed = page.counter("weir_shed_total", "Requests shed with 503 because of load, by priority.");
   for (std::size_t i = 0; i < policy::kPriorities; ++i)
     shed.add({{"priority", std::to_string(i)}},
              page.sum([&](const Counters& c) { return c.shed[i].value(); }));
   page.put(shed);
   Family dropped = page.counter("weir_access_log_dropped_total",
-                                "Access log lines dropped because writing failed or did not keep up.");
+                                "Access log lines dropped, because writing failed or was too slow.");
   dropped.add({}, page.sum([](const Counters& c) { return c.access_log_dropped.value(); }));
   if (page.sources().log_lines_lost) dropped.add({}, page.sources().log_lines_lost());
   page.put(dropped);
 }
 
 void tell_tokens(MetricsPage& page) {
-  Family tokens = page.counter("weir_token_faults_total",
-                               "Bearer tokens that were not accepted, and requests refused for lack of one.");
+  Family tokens =
+      page.counter("weir_token_faults_total",
+                   "Invalid bearer tokens, and requests refused because they had none, by reason.");
   for (std::size_t i = 0; i < policy::kTokenFaults; ++i) {
     const auto fault = static_cast<policy::TokenFault>(i);
     tokens.add({{"reason", std::string(policy::name_of(fault))}},
@@ -86,21 +87,19 @@ void tell_tokens(MetricsPage& page) {
 
 void tell_durations(MetricsPage& page) {
   page.durations(&Counters::request_seconds, "weir_request_seconds",
-                 "From the end of a request's head to the end of its answer.");
-  page.durations(
-      &Counters::decision_seconds, "weir_decision_seconds",
-      "To decide where Redis was asked, its round trip included; what is decided in the process takes "
-      "about a "
-      "microsecond and is not timed.");
+                 "Seconds from the end of a request's head to the end of its response.");
+  page.durations(&Counters::decision_seconds, "weir_decision_seconds",
+                 "Seconds to decide a request with Redis, including the round trip; decisions without Redis "
+                 "are not measured.");
   page.durations(&Counters::upstream_seconds, "weir_upstream_seconds",
-                 "From a request sent to the head of the upstream's answer.");
+                 "Seconds from a request sent upstream to the head of its response.");
 }
 
 void tell_connections(MetricsPage& page) {
   page.total(&Counters::connections_accepted, "weir_connections_accepted_total",
              "Connections accepted from clients.");
-  page.level(&Counters::connections_open, "weir_connections_open", "Client connections that are open.");
-  Family handshakes = page.counter("weir_tls_handshakes_total", "What came of TLS handshakes with clients.");
+  page.level(&Counters::connections_open, "weir_connections_open", "Open client connections.");
+  Family handshakes = page.counter("weir_tls_handshakes_total", "TLS handshakes with clients, by outcome.");
   for (std::size_t i = 0; i < observe::kHandshakes; ++i) {
     const auto outcome = static_cast<observe::Handshake>(i);
     handshakes.add({{"outcome", observe::kHandshakeNames[i]}},
@@ -108,8 +107,9 @@ void tell_connections(MetricsPage& page) {
   }
   page.put(handshakes);
   page.level(&Counters::tunnels_open, "weir_tunnels_open",
-             "Connections that changed to another protocol, such as WebSocket, and are open.");
-  Family tunnels = page.counter("weir_tunnels_total", "How those that have ended did.");
+             "Open connections that were upgraded to another protocol, such as WebSocket.");
+  Family tunnels =
+      page.counter("weir_tunnels_total", "Upgraded connections that have ended, by how they ended.");
   for (std::size_t i = 0; i < observe::kTunnelEnds; ++i) {
     const auto end = static_cast<observe::TunnelEnd>(i);
     tunnels.add({{"end", observe::kTunnelEndNames[i]}},
@@ -117,26 +117,27 @@ void tell_connections(MetricsPage& page) {
   }
   page.put(tunnels);
   page.total(&Counters::connections_crowded, "weir_connections_crowded_total",
-             "Connections closed at once, because their address had max_connections_per_ip of them.");
-  Family evicted =
-      page.counter("weir_connections_evicted_total",
-                   "Connections closed because there was no room for another one, by what they were.");
+             "Connections closed on arrival, because their address had max_connections_per_ip.");
+  Family evicted = page.counter("weir_connections_evicted_total",
+                                "Connections closed to make room for new ones, by their state.");
   for (std::size_t i = 0; i < observe::kEvicted; ++i) {
     const auto was = static_cast<observe::Evicted>(i);
     evicted.add({{"was", observe::kEvictedNames[i]}},
                 page.sum([&](const Counters& c) { return c.evicted(was).value(); }));
   }
   page.put(evicted);
-  Family abandoned = page.counter("weir_abandoned_answers_total",
-                                  "Answers read on after their client had left, because a rule needed them.");
+  Family abandoned =
+      page.counter("weir_abandoned_answers_total",
+                   "Responses read after the client disconnected, because a rule needed them.");
   for (const bool whole : {false, true})
     abandoned.add({{"read", whole ? "whole" : "part"}},
                   page.sum([&](const Counters& c) { return c.abandoned(whole).value(); }));
   page.put(abandoned);
   page.total(&Counters::accept_failures, "weir_accept_failures_total",
-             "Times that the system gave no connection: descriptors or memory had run out.");
-  page.total(&Counters::bytes_in, "weir_received_bytes_total", "Bytes from clients, after TLS.");
-  page.total(&Counters::bytes_out, "weir_sent_bytes_total", "Bytes to clients, before TLS.");
+             "Failed accepts, because file descriptors or memory had run out.");
+  page.total(&Counters::bytes_in, "weir_received_bytes_total",
+             "Bytes received from clients, without TLS overhead.");
+  page.total(&Counters::bytes_out, "weir_sent_bytes_total", "Bytes sent to clients, without TLS overhead.");
 }
 
 }  // namespace

@@ -7,8 +7,8 @@ namespace {
 
 void tell_servers(MetricsPage& page) {
   if (!page.sources().servers) return;
-  Family healthy = page.gauge("weir_upstream_healthy", "Whether a server gets requests.");
-  Family ejections = page.counter("weir_upstream_ejections_total", "Times that a server was put out.");
+  Family healthy = page.gauge("weir_upstream_healthy", "1 if the server gets requests, else 0.");
+  Family ejections = page.counter("weir_upstream_ejections_total", "Ejections of a server.");
   for (const ServerFigures& figures : page.sources().servers()) {
     const Labels labels{{"server", figures.server}, {"upstream", figures.upstream}};
     healthy.add(labels, figures.healthy ? 1.0 : 0.0);
@@ -21,7 +21,7 @@ void tell_servers(MetricsPage& page) {
 void tell_resolves(MetricsPage& page) {
   const auto figures = page.sources().resolves ? page.sources().resolves() : std::vector<ResolveFigures>{};
   if (figures.empty()) return;
-  Family resolves = page.counter("weir_resolves_total", "Look-ups of servers' names.");
+  Family resolves = page.counter("weir_resolves_total", "DNS lookups of servers' names, by outcome.");
   for (const ResolveFigures& each : figures) {
     resolves.add({{"outcome", "same"}, {"upstream", each.upstream}}, each.same);
     resolves.add({{"outcome", "changed"}, {"upstream", each.upstream}}, each.changed);
@@ -37,29 +37,27 @@ void tell_upstreams(MetricsPage& page) {
   page.each_upstream(&UpstreamTallies::connects, "weir_upstream_connects_total",
                      "Connections opened to servers.");
   page.each_upstream(&UpstreamTallies::failures, "weir_upstream_failures_total",
-                     "Connects that failed and exchanges that broke off.");
+                     "Failed connects and broken requests.");
   page.each_upstream(&UpstreamTallies::errors, "weir_upstream_errors_total",
-                     "Answers of servers with a status of 5xx.");
+                     "Responses of servers with a 5xx status.");
   page.each_upstream(&UpstreamTallies::reused, "weir_upstream_reused_total",
-                     "Requests that found a connection waiting.");
+                     "Requests that reused an idle connection.");
   page.each_upstream(&UpstreamTallies::oversized, "weir_upstream_oversized_heads_total",
-                     "Answers whose head was larger than max_head, or had too many fields: 502, and no "
-                     "failure of the server.");
-  page.each_upstream(&UpstreamTallies::prompted, "weir_upstream_unanswered_expectations_total",
-                     "Requests with Expect: 100-continue that servers left waiting for longer than "
-                     "expect_continue, so that weir said 100.");
-  page.each_upstream(&UpstreamTallies::retries, "weir_upstream_retries_total",
-                     "Times that requests were sent again over another connection.");
+                     "Responses whose head exceeded max_head or had too many headers; the client gets 502.");
+  page.each_upstream(
+      &UpstreamTallies::prompted, "weir_upstream_unanswered_expectations_total",
+      "Requests with Expect: 100-continue to which weir sent 100 itself, after expect_continue.");
+  page.each_upstream(&UpstreamTallies::retries, "weir_upstream_retries_total", "Retries of requests.");
   page.each_upstream(&UpstreamTallies::denied, "weir_upstream_retries_denied_total",
-                     "Requests not sent again because the budget of that was spent.");
+                     "Requests not retried, because the retry budget was spent.");
   page.each_upstream(&UpstreamTallies::waiting, "weir_upstream_queue_depth",
-                     "Requests that wait for a server with room.");
+                     "Requests that wait, because all servers are at their max_in_flight or limit.");
   page.each_upstream(&UpstreamTallies::queued, "weir_upstream_queued_total",
-                     "Requests that waited for a server with room.");
+                     "Requests that had to wait, because all servers were at their max_in_flight or limit.");
   page.each_upstream(&UpstreamTallies::crowded, "weir_upstream_crowded_total",
-                     "Requests that found no server with room for them, nor in time.");
+                     "Requests refused, because all servers stayed at their max_in_flight or limit.");
   page.each_upstream(&UpstreamTallies::paused, "weir_upstream_paused_total",
-                     "Requests answered 429 here because the upstream had asked to be left alone.");
+                     "Requests that weir answered 429, because of the upstream's Retry-After.");
   tell_servers(page);
   tell_resolves(page);
 }

@@ -30,21 +30,21 @@ bool is_json(std::string_view content_type) noexcept {
 }
 
 Answer unauthorized() {
-  Answer refusal = error_answer(401, "unauthorized", "Authorization: Bearer with the admin token is needed.");
+  Answer refusal =
+      error_answer(401, "unauthorized", "This page requires Authorization: Bearer with the admin token.");
   refusal.challenge = true;
   return refusal;
 }
 
 Answer foreign_host() {
   return error_answer(403, "foreign_host",
-                      "Without an admin token this is answered under an IP address, localhost or the "
-                      "configured address alone, as another Host may be a stranger's web page (DNS "
-                      "rebinding): ask by address, or set [admin] token.");
+                      "Without an admin token, weir accepts only an IP address, localhost or the configured "
+                      "address as Host, to prevent DNS rebinding; use such a Host, or set [admin] token.");
 }
 
 Answer wrong_method(const PageRequest& question) {
   std::string methods = methods_of(path_of(question));
-  Answer refusal = error_answer(405, "method_not_allowed", "This page answers " + methods + ".");
+  Answer refusal = error_answer(405, "method_not_allowed", "This page allows " + methods + ".");
   refusal.allow = std::move(methods);
   return refusal;
 }
@@ -53,11 +53,11 @@ Answer wrong_method(const PageRequest& question) {
 // another site would need a preflight, which this listener does not answer.
 std::optional<Answer> fault_of_body(const Page& page, const PageRequest& question) {
   if (question.has_body && page.body == Page::Body::None)
-    return error_answer(413, "body_too_large", "This page takes no body.");
+    return error_answer(413, "body_too_large", "This page accepts no body.");
   const bool bare = !question.has_body && question.content_type.empty();
   if (page.method == "GET" || bare || is_json(question.content_type)) return std::nullopt;
   return error_answer(415, "unsupported_media_type",
-                      "A request to this page is Content-Type: application/json.");
+                      "Requests to this page must have Content-Type: application/json.");
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ std::variant<const Page*, Answer> admit(const Admission& admission, const PageRe
   if (page == nullptr) return error_answer(404, "not_found", "There is no such page.");
   if (!answers(*page, question.method)) return wrong_method(question);
   if (page->method != "GET" && is_of_another_site(question))
-    return error_answer(403, "cross_site", "A page of another site sent this.");
+    return error_answer(403, "cross_site", "The request came from a page of another site.");
   if (auto fault = fault_of_body(*page, question)) return std::move(*fault);
   return page;
 }

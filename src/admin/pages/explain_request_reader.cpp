@@ -42,7 +42,7 @@ Fault take_address(const json::value& value, policy::ExplainRequest& explain_req
   std::string text;
   if (auto fault = take_text(value, "ip", text)) return fault;
   const auto address = base::IpAddress::parse(text);
-  if (!address) return "\"ip\" is not an IP address, as \"203.0.113.7\"";
+  if (!address) return "\"ip\" is not an IP address such as \"203.0.113.7\"";
   explain_request.peer = *address;
   return std::nullopt;
 }
@@ -55,7 +55,7 @@ Fault take_member(std::string_view name, const json::value& value, policy::Expla
   if (name == "headers") return take_headers(value, explain_request);
   if (name == "body") return take_text(value, name, explain_request.body);
   if (name == "certificate") return take_text(value, name, explain_request.certificate_subject);
-  return "there is no member \"" + std::string(name) + "\": they are " + std::string(kMembers);
+  return "there is no member \"" + std::string(name) + "\"; expected one of " + std::string(kMembers);
 }
 
 }  // namespace

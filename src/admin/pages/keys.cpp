@@ -37,9 +37,9 @@ std::string read_question(std::string_view query, KeyRequest& question) {
     else if (name == "rule" && question.rule.empty())
       question.rule = std::move(value);
     else
-      return "there is no parameter \"" + name + "\": they are one rule, and key for each part of its key";
+      return "there is no parameter \"" + name + "\"; write rule once, and key for each part of its key";
   }
-  return question.rule.empty() ? "the parameter rule is missing: ask as ?rule=login&key=203.0.113.7" : "";
+  return question.rule.empty() ? "the parameter rule is missing; write ?rule=login&key=203.0.113.7" : "";
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ std::string peer_of(const net::Socket& socket) {
 }
 
 Answer too_large() {
-  return error_answer(413, "body_too_large", "A body may have 64 KiB here.");
+  return error_answer(413, "body_too_large", "The body is longer than 64 KiB.");
 }
 
 }  // namespace
@@ -69,25 +69,26 @@ PageRequest question_of(const Parser& parser, const net::Socket& socket) {
 }
 
 std::optional<Answer> fault_answer(const ErrorCode& ec) {
-  if (ec == http::error::header_limit) return error_answer(431, "head_too_large", "The head may have 8 KiB.");
+  if (ec == http::error::header_limit)
+    return error_answer(431, "head_too_large", "The request head is longer than 8 KiB.");
   if (ec == http::error::body_limit) return too_large();
   if (ec == http::error::end_of_stream || ec == http::error::partial_message) return std::nullopt;
   if (ec.category() != make_error_code(http::error::bad_method).category()) return std::nullopt;
-  return error_answer(400, "bad_request", "This is not a request of HTTP/1.1.");
+  return error_answer(400, "bad_request", "This is not an HTTP/1.1 request.");
 }
 
 std::optional<Answer> fault_of_body(const ErrorCode& ec, bool late) {
   if (!ec) return std::nullopt;
-  if (late) return error_answer(408, "request_timeout", "The body did not come in time.");
+  if (late) return error_answer(408, "request_timeout", "The request body did not arrive in time.");
   if (ec == http::error::body_limit) return too_large();
-  return error_answer(400, "bad_request", "The body is not whole.");
+  return error_answer(400, "bad_request", "The request body is incomplete.");
 }
 
 std::optional<Answer> fault_of_host(const Parser& parser) {
   const auto& request = parser.get();
   const auto hosts = request.count(http::field::host);
   if (hosts == 1 || (hosts == 0 && request.version() < 11)) return std::nullopt;
-  return error_answer(400, "bad_host", "A request of HTTP/1.1 has one Host, and no more than one.");
+  return error_answer(400, "bad_host", "The request must have exactly one Host header.");
 }
 
 }  // namespace weir::admin

@@ -33,17 +33,17 @@ Answer answer_of(const ReloadOutcome& outcome) {
     return {.status = 200,
             .body = observe::json_text(
                 json::object{{"changes", lines(outcome.changes)}, {"warnings", lines(outcome.warnings)}})};
-  return {
-      .status = 422,
-      .body = observe::json_text(json::object{{"error", "configuration_refused"},
-                                              {"message", "The file is not in force; nothing was changed."},
-                                              {"mistakes", lines(outcome.mistakes)}})};
+  return {.status = 422,
+          .body = observe::json_text(
+              json::object{{"error", "configuration_refused"},
+                           {"message", "The reload failed; the running configuration is unchanged."},
+                           {"mistakes", lines(outcome.mistakes)}})};
 }
 
 }  // namespace
 
 net::Awaitable<Answer> ask_reload(const Sources& sources, const PageRequest& question) {
-  if (!sources.reload) co_return error_answer(404, "not_found", "Nothing is reloaded here.");
+  if (!sources.reload) co_return error_answer(404, "not_found", "This process cannot be reloaded.");
   const net::Executor executor = co_await net::asio::this_coro::executor;
   const auto told = std::make_shared<Told>(executor);
   told->timer.expires_after(sources.longest_reload);
@@ -55,7 +55,7 @@ net::Awaitable<Answer> ask_reload(const Sources& sources, const PageRequest& que
   if (!told->outcome) co_await told->timer.async_wait(net::into(ignored));
   if (told->outcome) co_return answer_of(*told->outcome);
   co_return error_answer(504, "still_reading",
-                         "The file is being read still; the log will say what comes of it.");
+                         "The reload is not finished yet; the log will show the result.");
 }
 
 }  // namespace weir::admin

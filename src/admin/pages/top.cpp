@@ -91,12 +91,13 @@ json::object describe(const RuleText& rule, const std::optional<TopOfRule>& top,
 Answer say_top(const Sources& sources, const PageRequest& question) {
   const auto wish = read_wish(query_of(question));
   if (!wish)
-    return error_answer(
-        400, "bad_query",
-        "What may be asked is ?rule=NAME and n=COUNT, from 1 to " + std::to_string(SpaceSaving::kMost) + ".");
+    return error_answer(400, "bad_query",
+                        "The parameters are rule=NAME and n=COUNT, with COUNT from 1 to " +
+                            std::to_string(SpaceSaving::kMost) + ".");
   if (!sources.top)
-    return error_answer(404, "top_is_off",
-                        "Nothing is counted: set [admin] top to how many clients of each rule.");
+    return error_answer(
+        404, "top_is_off",
+        "Top clients are not tracked; set [admin] top to the number of clients for each rule.");
   json::array list;
   for (std::size_t rule = 0; rule < sources.rules.size(); ++rule) {
     const auto& text = sources.rules[rule];
@@ -105,7 +106,7 @@ Answer say_top(const Sources& sources, const PageRequest& question) {
     list.push_back(describe(text, top, now, wish->most));
   }
   if (wish->rule && list.empty())
-    return error_answer(404, "no_such_rule", "No rule is called so; /api/rules has their names.");
+    return error_answer(404, "no_such_rule", "There is no such rule; /api/rules lists the names.");
   return {.status = 200, .body = observe::json_text(json::object{{"top", std::move(list)}})};
 }
 

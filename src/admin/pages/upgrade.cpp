@@ -37,7 +37,7 @@ Answer answer_of(const UpgradeOutcome& outcome) {
 }  // namespace
 
 net::Awaitable<Answer> ask_upgrade(const Sources& sources, const PageRequest& question) {
-  if (!sources.upgrade) co_return error_answer(404, "not_found", "Nothing is upgraded here.");
+  if (!sources.upgrade) co_return error_answer(404, "not_found", "This process cannot be upgraded.");
   const net::Executor executor = co_await net::asio::this_coro::executor;
   const auto told = std::make_shared<Told>(executor);
   told->timer.expires_after(sources.longest_upgrade);
@@ -48,7 +48,8 @@ net::Awaitable<Answer> ask_upgrade(const Sources& sources, const PageRequest& qu
   net::ErrorCode ignored;
   if (!told->outcome) co_await told->timer.async_wait(net::into(ignored));
   if (told->outcome) co_return answer_of(*told->outcome);
-  co_return error_answer(504, "still_upgrading", "It takes longer; the log will say what came of it.");
+  co_return error_answer(504, "still_upgrading",
+                         "The upgrade is not finished yet; the log will show the result.");
 }
 
 }  // namespace weir::admin

@@ -34,34 +34,34 @@ std::string in_mebibytes(std::uint64_t bytes) {
 void tell_server(RedisReport& report, const redis::ServerFacts& facts, bool cluster) {
   if (facts.version.empty()) return tell(report, "server", "unknown");
   tell(report, "server", facts.product + " " + facts.version);
-  if (!is_recent(facts)) report.faults.push_back("it is too old: weir needs Redis 6.2 or later, or Valkey");
+  if (!is_recent(facts)) report.faults.push_back("it is too old; weir needs Redis 6.2 or later, or Valkey");
   const bool counted = facts.replicas.value_or(0) != 0 && facts.role == "master";
   tell(report, "role",
        facts.role + (!counted              ? ""
                      : facts.replicas == 1 ? ", with a replica"
                                            : ", with " + std::to_string(*facts.replicas) + " replicas"));
   if (facts.role == "slave" && !cluster)
-    report.faults.push_back("it is a replica, which takes no writes: name its master");
+    report.faults.push_back("it is a replica, which accepts no writes; write the address of its master");
   if (facts.in_cluster && !cluster)
-    report.faults.push_back("it is a node of a cluster, and topology is not \"cluster\"");
+    report.faults.push_back("it is a cluster node, but topology is not \"cluster\"");
   if (!facts.in_cluster && cluster)
-    report.faults.push_back("it is no node of a cluster, and topology is \"cluster\"");
+    report.faults.push_back("it is not a cluster node, but topology is \"cluster\"");
 }
 
 // Warns of a policy that evicts weir's keys. All of them expire, so the volatile policies evict them too.
 std::string warn_about(const redis::ServerFacts& facts) {
   if (facts.eviction.empty() || facts.eviction == "noeviction" || facts.max_memory == 0u) return "";
-  const std::string which = facts.eviction == "volatile-ttl" ? "keys, those that expire first before others"
-                                                             : "keys, also those of active clients";
+  const std::string which =
+      facts.eviction == "volatile-ttl" ? "keys, the soonest to expire first" : "keys while they are in use";
   return "eviction: with " + facts.eviction + " a full Redis evicts weir's " + which +
-         ". Each such client starts with a fresh limit. All keys of weir expire, so only noeviction keeps "
-         "them: a full Redis then refuses writes, and rules go by on_store_failure";
+         ", and their clients start with a new limit; only noeviction avoids this (a full Redis then refuses "
+         "writes, and rules follow on_store_failure)";
 }
 
 void tell_memory(RedisReport& report, const redis::ServerFacts& facts) {
   if (facts.max_memory)
     tell(report, "maxmemory",
-         (*facts.max_memory == 0 ? "no bound" : in_mebibytes(*facts.max_memory)) +
+         (*facts.max_memory == 0 ? "no limit" : in_mebibytes(*facts.max_memory)) +
              (facts.used_memory ? ", " + in_mebibytes(*facts.used_memory) + " in use" : ""));
   if (!facts.eviction.empty()) tell(report, "eviction", facts.eviction);
   if (auto doubt = warn_about(facts); !doubt.empty()) report.warnings.push_back(std::move(doubt));
@@ -73,8 +73,8 @@ void tell_round_trips(RedisReport& report, const redis::RoundTrips& trips, base:
            std::to_string(trips.count) + "; timeout " + base::to_string(timeout));
   if (trips.worst < timeout) return;
   report.warnings.push_back(std::string(trips.median < timeout ? "the worst" : "the median") +
-                            " round trip is beyond the timeout of " + base::to_string(timeout) +
-                            ": such requests go by on_store_failure");
+                            " round trip exceeds the timeout of " + base::to_string(timeout) +
+                            ": such requests follow on_store_failure");
 }
 
 void tell_clock(RedisReport& report, const redis::ClockDifference& clock) {
@@ -84,21 +84,20 @@ void tell_clock(RedisReport& report, const redis::ClockDifference& clock) {
            " this host's, give or take " + in_milliseconds(clock.error));
   if (apart > kFarApart + clock.error)
     report.warnings.push_back(
-        "the clocks are more than a second apart: limits in Redis go by its clock and stay exact, but those "
-        "in memory, logs and X-RateLimit-Reset go by this host's");
+        "the clocks are more than a second apart: limits in Redis follow its clock and stay exact, but "
+        "limits in memory, logs and X-RateLimit-Reset follow this host's clock");
 }
 
 // Reports what Redis has in place of the shared secret. Used without key_secret.
 void tell_secret(RedisReport& report, const redis::SecretLook& look, const std::string& name) {
   using State = redis::SecretLook::State;
   if (look.state == State::Foreign)
-    report.faults.push_back(
-        name + " holds " + look.what +
-        " and no secret of weir's, which is a text of 32 hexadecimal digits: rules in Redis "
-        "go by on_store_failure; delete that key (redis-cli DEL " +
-        name + "), or set [state] key_secret on every weir");
+    report.faults.push_back(name + " holds " + look.what +
+                            " instead of weir's secret (32 hexadecimal digits), so rules in Redis follow "
+                            "on_store_failure; delete that key (redis-cli DEL " +
+                            name + "), or set [state] key_secret on every instance");
   if (look.state == State::Unknown)
-    report.warnings.push_back("this check could not look at " + name + ": " + look.what);
+    report.warnings.push_back("this check could not read " + name + ": " + look.what);
 }
 
 void tell_settings(RedisReport& report, const redis::Inspection& found, const config::StateSettings& state) {
@@ -107,7 +106,7 @@ void tell_settings(RedisReport& report, const redis::Inspection& found, const co
   const auto name = redis::secret_name(*state.redis);
   const bool absent = found.secret && found.secret->state == redis::SecretLook::State::Absent;
   tell(report, "key_secret",
-       "not set; weirs share the secret in " + name + (absent ? ", which the first weir writes" : ""));
+       "not set; instances share the secret in " + name + (absent ? ", which the first one creates" : ""));
   if (found.secret) tell_secret(report, *found.secret, name);
 }
 
@@ -116,7 +115,8 @@ std::string heading(const base::Endpoint& address, const redis::RedisSettings& r
   if (redis.topology == redis::Topology::Standalone) return "redis " + address.to_string() + "\n";
   const bool found = address.port != 0;
   return "redis " + redis.sentinel.master +
-         (found ? ", which the sentinels say is at " + address.to_string() : ", which no sentinel knows") +
+         (found ? ", at " + address.to_string() + " according to the sentinels"
+                : ", which no sentinel knows") +
          "\n";
 }
 
@@ -128,9 +128,9 @@ std::string with_advice(const std::string& unreachable, const redis::RedisSettin
            (says("sentinel") ? "sentinel_user and sentinel_password of [state.redis])"
                              : "username and password of [state.redis], or those in its url)");
   if (says("DB index"))
-    return unreachable + " (expected a database that it has: url = \"redis://…/0\" of [state.redis])";
+    return unreachable + " (expected a database that exists: url = \"redis://…/0\" of [state.redis])";
   if (says("max number of clients"))
-    return unreachable + " (expected room for one more client: raise maxclients of that Redis)";
+    return unreachable + " (expected a free connection: raise maxclients of that Redis)";
   if (says("LOADING") || says("certificate")) return unreachable;  // the message is sufficient
   const auto* key = redis.topology == redis::Topology::Cluster    ? "nodes"
                     : redis.topology == redis::Topology::Sentinel ? "sentinels"
@@ -148,7 +148,7 @@ bool tell_node(RedisReport& report, const redis::Inspection& found, const redis:
   }
   tell(report, "reachable",
        "yes, as " + (redis.user.empty() ? "the default user" : "user " + redis.user) +
-           (redis.tls ? ", by TLS" : ""));
+           (redis.tls ? ", with TLS" : ""));
   tell_server(report, found.facts, redis.topology == redis::Topology::Cluster);
   tell_memory(report, found.facts);
   if (found.round_trips) tell_round_trips(report, *found.round_trips, redis.timeout);
@@ -159,8 +159,8 @@ bool tell_node(RedisReport& report, const redis::Inspection& found, const redis:
 // Returns a sentence about a command that Redis denied. `denied` has the form "TIME: NOPERM …".
 std::string not_asked(const std::string& denied) {
   const bool scripts_ask = denied.starts_with("TIME");
-  return "this check could not ask " + denied +
-         (scripts_ask ? " (weir's scripts need it)" : " (weir itself does not need it)");
+  return "this check was not allowed to read " + denied +
+         (scripts_ask ? " (weir's scripts need this)" : " (weir itself does not need this)");
 }
 
 // Reports on a further node, with its address before each message.
@@ -182,9 +182,9 @@ RedisReport report_on(const redis::Inspection& found, const config::StateSetting
   const bool answers = tell_node(report, found, *state.redis);
   for (const auto& other : found.others) tell_other(report, other, *state.redis);
   if (found.unserved != 0)
-    report.faults.push_back(std::to_string(found.unserved) +
-                            " slots of the cluster have no server: requests with keys there go by "
-                            "on_store_failure");
+    report.faults.push_back(
+        std::to_string(found.unserved) +
+        " slots of the cluster have no master: requests with keys in them follow on_store_failure");
   if (answers) tell(report, "scripts", found.obstacles.empty() ? "load, charge and refund" : "do not work");
   tell_settings(report, found, state);
   for (const auto& obstacle : found.obstacles) report.faults.push_back("scripts: " + obstacle);

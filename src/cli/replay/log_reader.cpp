@@ -32,7 +32,7 @@ std::runtime_error failure(const std::string& file, const std::string& why) {
 struct LogReader::Impl {
   explicit Impl(const std::string& name) : file_name(name) {
     std::error_code error;
-    if (std::filesystem::is_directory(name, error)) throw failure(name, "it is a folder");
+    if (std::filesystem::is_directory(name, error)) throw failure(name, "it is a directory");
     errno = 0;
     file.reset(name == "-" ? gzdopen(::dup(STDIN_FILENO), "rb") : gzopen(name.c_str(), "rb"));
     if (!file) throw failure(name, std::generic_category().message(errno != 0 ? errno : ENOMEM));

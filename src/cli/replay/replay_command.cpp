@@ -73,7 +73,7 @@ replay::Report replay_files(const config::Settings& settings, const ReplayOption
 int run_replay(const config::Settings& settings, const ReplayOptions& options) {
   if (const auto same = find_same_log(options.files)) {
     std::cerr << "weir: " << same->first << " and " << same->second
-              << " are the same file: each of its requests would be counted twice\n";
+              << " are the same file, so each request would be counted twice; name it once\n";
     return kWrong;
   }
   try {
@@ -82,7 +82,7 @@ int run_replay(const config::Settings& settings, const ReplayOptions& options) {
     if (report.requests != 0) return 0;
     std::cerr << "weir: no line could be used";
     if (report.unusable[static_cast<std::size_t>(replay::Unusable::NoReplay)] != 0)
-      std::cerr << ": the log has to be written with [log] fields = [\"usual\", \"replay\"]";
+      std::cerr << "; write the log with [log] fields = [\"usual\", \"replay\"]";
     std::cerr << '\n';
   } catch (const std::runtime_error& error) {
     std::cerr << "weir: " << error.what() << '\n';

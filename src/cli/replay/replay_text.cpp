@@ -58,10 +58,10 @@ std::string shadow_words(const replay::RuleReport& rule) {
 
 std::string rule_words(const replay::RuleReport& rule) {
   auto text = "rule \"" + rule.name + "\"" +
-              (rule.in_candidate ? "" : ", which the candidate does not have") +
+              (rule.in_candidate ? "" : ", which the new configuration does not have") +
               (rule.shadow ? ", in shadow" : "") + "\n";
   if (!rule.left_out.empty()) return text + "  not replayed: " + rule.left_out + "\n";
-  if (rule.in_candidate) text += "  met by " + plural(rule.met, "request") + "\n";
+  if (rule.in_candidate) text += "  matched " + plural(rule.met, "request") + "\n";
   text += row("refused  ", rule.refused_then - rule.shadow_then, rule.shadow ? 0 : rule.refused_now);
   text += shadow_words(rule);
   text += "  newly refused " + number(rule.newly.refused) + ", newly admitted " +

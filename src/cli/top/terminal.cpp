@@ -38,7 +38,7 @@ BlockedSignals::~BlockedSignals() {
 
 Terminal::Terminal() {
   if (::tcgetattr(STDIN_FILENO, &before_) != 0)
-    throw std::runtime_error("there is no terminal: use --once for one frame");
+    throw std::runtime_error("standard output is not a terminal; write --once for one frame");
   auto raw = before_;
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);  // Ctrl-C arrives as a key, too
   ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);

@@ -28,21 +28,22 @@ AdminReply ask(const TopOptions& options, const std::string& target) {
                           .token = std::string(options.token),
                           .target = target,
                           .patience = std::chrono::seconds(2)});
-  if (reply.status == 401) throw std::runtime_error("it needs its token: set --token or --config");
+  if (reply.status == 401)
+    throw std::runtime_error("it requires its token; write --token TOKEN or --config FILE");
   return reply;
 }
 
 Sample take(const TopOptions& options) {
   Sample sample;
   const auto metrics = ask(options, "/metrics");
-  if (metrics.status != 200) throw std::runtime_error("/metrics answers " + std::to_string(metrics.status));
+  if (metrics.status != 200) throw std::runtime_error("/metrics returns " + std::to_string(metrics.status));
   sample.taken = std::chrono::steady_clock::now();
   sample.figures = Figures(metrics.body);
   const auto top = ask(options, "/api/top?n=" + std::to_string(options.clients));
   sample.top_is_on = top.status == 200;
   if (sample.top_is_on) sample.top = read_top(top.body);
   if (sample.top_is_on) return sample;
-  if (top.status != 404) throw std::runtime_error("/api/top answers " + std::to_string(top.status));
+  if (top.status != 404) throw std::runtime_error("/api/top returns " + std::to_string(top.status));
   sample.top = read_rules(ask(options, "/api/rules").body);
   return sample;
 }

@@ -54,7 +54,7 @@ class Frame {
     show_whole(address);
     show_servers();
     show_redis();
-    if (!now_.top_is_on) line("clients are not counted: [admin] top is 0");
+    if (!now_.top_is_on) line("clients are not counted, because [admin] top is 0");
     show_rules(in_order());
     if (screen_.height != 0 && lines_.size() > screen_.height) lines_.resize(screen_.height);
     std::string all;
@@ -185,10 +185,11 @@ class Frame {
     const auto none = refuse == 0 && would == 0;
     auto text =
         "... " + std::to_string(rules.size()) + (rules.size() == 1 ? " more rule, " : " more rules, ");
-    if (none) text += "none of which refuses";
+    if (none) text += "none refuses";
     if (!none) text += "of which " + std::to_string(refuse) + (refuse == 1 ? " refuses" : " refuse");
     if (would != 0) text += " and " + std::to_string(would) + " would";
-    line(text + ": make the terminal higher, or ask /api/top", refuse != 0 ? kRed : std::string_view{});
+    line(text + "; for all of them, make the terminal taller or read /api/top",
+         refuse != 0 ? kRed : std::string_view{});
   }
 
   // On a narrow screen, omits numbers first, except for the most important one, and cuts the name last.
@@ -290,7 +291,7 @@ std::string draw_absence(std::chrono::seconds absent, std::string_view why, std:
                      std::to_string(absent.count()) + " s",
                  screen, kRed) +
          line_of(std::string(why), screen, {}) +
-         line_of("weir top asks again each second; q quits", screen, {});
+         line_of("weir top retries every second; press q to quit", screen, {});
 }
 
 std::string draw(const Sample& before, const Sample& now, std::string_view address, const Screen& screen) {

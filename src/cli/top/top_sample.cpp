@@ -60,7 +60,7 @@ std::vector<TopRule> read_list(std::string_view page, const char* name, Read rea
     for (const auto& entry : parsed.at(name).as_array()) rules.push_back(read(entry));
     return rules;
   } catch (const std::exception&) {
-    throw std::runtime_error("its /api/" + std::string(name) + " is not one of this version of weir");
+    throw std::runtime_error("its /api/" + std::string(name) + " is from another version of weir");
   }
 }
 

@@ -23,11 +23,11 @@ struct Habit {
 };
 
 constexpr std::string_view kNoZone =
-    "leave it out: each rule has counters of its own; key = [\"ip\"] says who is counted apart, and "
+    "leave it out: each rule has its own counters; key = [\"ip\"] selects who is counted separately, and "
     "[state.memory] "
-    "max_keys bounds them";
+    "max_keys limits their number";
 constexpr std::string_view kNoDelay =
-    "leave it out: a token_bucket refuses what is above burst; algorithm = \"leaky_bucket\" delays it";
+    "leave it out: a token_bucket refuses requests above burst; algorithm = \"leaky_bucket\" delays them";
 constexpr std::string_view kMatchPath = "write match = { path = {} }";
 
 constexpr std::array kHabits{
@@ -207,7 +207,8 @@ std::string limit_advice(const Table& table) {
     if (is_any(kPeriods, entry.key)) period = as_plain_text(entry);
     if (is_any(kCounts, entry.key) || (entry.key == "limit" && count.empty())) count = as_plain_text(entry);
     if (entry.key == "limit" && limit::parse_rate(as_plain_text(entry)))
-      return "leave it out: limit = " + in_quotes(as_plain_text(entry)) + " says how many in which time";
+      return "leave it out: limit = " + in_quotes(as_plain_text(entry)) +
+             " contains both the count and the period";
   }
   if (!period.empty() && period.find_first_not_of("0123456789") == std::string::npos) period += "s";
   const bool whole = count.find('/') != std::string::npos;
@@ -281,7 +282,7 @@ std::string header_for(std::string_view name, const Node& entry) {
     const std::string inner(word);
     return twice ? "[[" + inner + "]]" : "[" + inner + "]";
   };
-  return "write " + in_brackets(one, spec->kind == Kind::Subtables) + " in place of " +
+  return "write " + in_brackets(one, spec->kind == Kind::Subtables) + " instead of " +
          in_brackets(name, tables);
 }
 

@@ -189,7 +189,7 @@ std::string describe_bare(const std::string& key, std::string_view value, const 
     if (auto said = describe_bare_of(*spec, key, value); !said.empty()) return said;
   if (const auto boolean = as_boolean(value))
     return "found " + std::string(value) + "; write " + key + std::string(*boolean) + ", or " + key +
-           quoted(value) + " where a text is meant";
+           quoted(value) + " for a text";
   if (absent) return "found " + std::string(value) + "; leave the key out instead";
   if (padded)
     return "found a number that begins with 0; write " + key +
@@ -231,8 +231,8 @@ std::string describe_tail(std::string_view key, std::string_view value) {
   const auto tail = without_blanks(value.substr(end + 1));
   const auto fixed = std::string(key) + " = " + std::string(value.substr(0, end + 1));
   if (tail.find('=') != std::string_view::npos)
-    return "found two keys on one line; write " + fixed + ", and what follows on a line of its own";
-  return "found " + std::string(tail) + " behind the value; write " + fixed;
+    return "found two keys on one line; write " + fixed + ", and the rest on the next line";
+  return "found " + std::string(tail) + " after the value; write " + fixed;
 }
 
 std::string describe_value(std::string_view line, const Scan& scanned, const ParserStop& stop,
@@ -240,7 +240,7 @@ std::string describe_value(std::string_view line, const Scan& scanned, const Par
   const auto key = without_blanks(line.substr(0, scanned.equals));
   auto value = without_blanks(line.substr(scanned.equals + 1, scanned.end - scanned.equals - 1));
   if (key.empty()) return "found a line without a key; write key = value";
-  if (value.empty()) return "found no value; write one behind " + std::string(key) + " =";
+  if (value.empty()) return "found no value; write one after " + std::string(key) + " =";
   if (is_bare_address(value))
     return describe_bare(std::string(key) + " = ", value, key_at(table, line, scanned.equals + 1));
   const bool nested = value.front() == '[' || value.front() == '{';
@@ -258,9 +258,8 @@ std::string describe_value(std::string_view line, const Scan& scanned, const Par
     return describe_bare(before, bare, before.empty() ? nullptr : key_at(table, part, begin));
   }
   if (value.front() == '{' && at >= part.size())
-    return "found a table { … } that goes on behind its line; write all of it on one line, or as a header of "
-           "its "
-           "own, such as [rule.match]";
+    return "found a table { … } that continues on the next line; write all of it on one line, or under a "
+           "header such as [rule.match]";
   if (value.front() == '{' && at < part.size() && part[at] == '}')
     return "found a comma before }; write the table without it";
   if (at < part.size() && (part[at] == '"' || part[at] == '\''))
@@ -273,11 +272,11 @@ std::string describe_escape(std::string_view line, std::size_t at) {
   const auto start = line.substr(0, at).rfind('"');
   const auto end = line.find('"', at);
   if (start == std::string_view::npos || end == std::string_view::npos)
-    return "found a backslash that begins no known escape; write it twice";
+    return "found a backslash that starts no known escape; write it twice";
   const auto content = line.substr(start + 1, end - start - 1);
-  return "found a backslash between double quotes, where it begins an escape; write " +
+  return "found a backslash between double quotes, where it starts an escape; write " +
          (content.find('\'') == std::string_view::npos
-              ? "'" + std::string(content) + "', for single quotes know no escapes"
+              ? "'" + std::string(content) + "', because single quotes have no escapes"
               : "each backslash twice");
 }
 
@@ -292,12 +291,12 @@ std::string describe_no_equals(std::string_view line, std::size_t end, const Nam
   if (rest.starts_with(':')) rest = without_blanks(rest.substr(1));
   while (rest.ends_with(';')) rest = without_blanks(rest.substr(0, rest.size() - 1));
   if (rest.empty())
-    return "found no = behind " + std::string(first) + "; write " + std::string(first) + " = value";
+    return "found no = after " + std::string(first) + "; write " + std::string(first) + " = value";
   const bool plain = rest.front() == '"' || rest.front() == '\'' || rest.front() == '[' ||
                      rest.find_first_not_of("0123456789") == std::string_view::npos;
   const auto* spec = key_at(table, std::string(first) + " = ", first.size() + 3);
   const auto fitting = spec == nullptr ? std::string() : fitting_text(*spec, rest);
-  return "found no = behind " + std::string(first) + "; write " + std::string(first) + " = " +
+  return "found no = after " + std::string(first) + "; write " + std::string(first) + " = " +
          (plain             ? std::string(rest)
           : fitting.empty() ? quoted(rest)
                             : fitting);
@@ -363,7 +362,7 @@ std::string describe_fault(std::string_view text, const ParserStop& stop) {
     return said.empty() ? reason_of(stop.reason) : said;
   };
   if (stop.reason.find("utf-8") != std::string_view::npos)
-    return "found an octet that is not UTF-8; save the file as UTF-8";
+    return "found a byte that is not UTF-8; save the file as UTF-8";
   if (stop.reason.find("escape sequence") != std::string_view::npos)
     return describe_escape(line, offset_of(line, stop.column));
   if (stop.reason.find("redefine") != std::string_view::npos)
@@ -372,10 +371,10 @@ std::string describe_fault(std::string_view text, const ParserStop& stop) {
   if (!is_header && holds_a_secret(line))
     return "found a value without quotes, or a quote that is not closed; write \"…\"";
   if (whole.find("\"\"\"") != std::string_view::npos || whole.find("'''") != std::string_view::npos)
-    return "found a text of several lines that nothing closes; write its three quotes behind it";
+    return "found a text of several lines that is not closed; write three quotes after it";
   if (stop.reason.find("parsing array") != std::string_view::npos &&
       scanned.equals != std::string_view::npos && offset_of(line, stop.column) < scanned.equals)
-    return "found a list above that nothing closes; write ] before this line";
+    return "found a list above that is not closed; write ] before this line";
   if (auto curly = describe_curly_quotes(line); !curly.empty()) return curly;
   if (is_header)
     return "found a header whose brackets do not match; write " + header_of(name_in_header(line));

@@ -36,7 +36,7 @@ std::optional<policy::ApiKeys::Sha256> read_digest(const TableReader& table) {
   }
   if (table.has("key")) {
     if (!table.text("key").empty()) return policy::ApiKeys::digest(table.text("key"));
-    table.mistake("key", "found nothing; expected an API key");
+    table.mistake("key", "found \"\"; expected an API key");
     return std::nullopt;
   }
   const auto digest = parse_sha256(table.text("sha256"));
@@ -60,7 +60,7 @@ KeysFile read_keys(std::string_view text, const std::string& file, ConfigErrors&
     }
     const auto digest = read_digest(table);
     if (digest && !keys.ring.add(*digest, std::move(holder)))
-      table.mistake("", "found a key that stands in this file already; expected each key once");
+      table.mistake("", "this key appears in the file twice; remove one of them");
   }
   return keys;
 }

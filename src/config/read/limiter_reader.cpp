@@ -59,13 +59,13 @@ void refuse_strangers(const TableReader& table, Algorithm algorithm) {
     if (!table.knows(special.key) || !table.has(special.key) || owns(special, algorithm)) continue;
     const auto better = instead_of(special.key, algorithm);
     if (special.owners.size() > 1) {
-      table.mistake(special.key, "not of " + std::string(word_of(algorithm)) + "; expected " + better +
+      table.mistake(special.key, "not used by " + std::string(word_of(algorithm)) + "; expected " + better +
                                      ", or another algorithm");
       continue;
     }
     const auto owner = std::string(word_of(*special.owners.begin()));
-    table.mistake(special.key, "only of " + owner + "; expected " + better + (better.empty() ? "" : ", or ") +
-                                   "algorithm = \"" + owner + "\"");
+    table.mistake(special.key, "only used by " + owner + "; expected " + better +
+                                   (better.empty() ? "" : ", or ") + "algorithm = \"" + owner + "\"");
   }
 }
 
@@ -118,7 +118,7 @@ std::uint64_t read_room(const TableReader& table, Algorithm algorithm, const lim
   const auto least = algorithm == Algorithm::TokenBucket ? 1 : 0;
   if (!table.has(key)) return algorithm == Algorithm::Gcra ? 0 : rate.count;
   const auto room = table.whole(key);
-  if (room < least) table.mistake(key, "found 0; expected at least 1, or nothing would ever pass");
+  if (room < least) table.mistake(key, "found 0, which admits no request; expected at least 1");
   return static_cast<std::uint64_t>(std::max<std::int64_t>(room, least));
 }
 
@@ -131,7 +131,7 @@ std::optional<limit::Rate> read_calendar_rate(const TableReader& table, Align al
   const auto slash = text.find('/');
   if (slash == text.npos || text.substr(slash + 1) != unit) {
     table.mistake("limit", "found " + in_quotes(text) + "; expected \"COUNT/" + std::string(unit) +
-                               "\", as align = " + in_quotes(unit) + " has it");
+                               "\", because of align = " + in_quotes(unit));
     return std::nullopt;
   }
   auto rate = limit::parse_rate(std::string(text.substr(0, slash)) + "/day");
@@ -143,7 +143,8 @@ std::optional<limit::Rate> read_calendar_rate(const TableReader& table, Align al
 std::optional<Numbers> read_numbers(const TableReader& table, const Method& method) {
   if (method.algorithm == Algorithm::AdaptiveConcurrency) {
     for (const std::string_view key : {"min", "max"})
-      if (!table.mentions(key)) table.missing(key, "the bounds of what is in flight, min and max");
+      if (!table.mentions(key))
+        table.missing(key, "min and max, the lowest and highest limit of requests in flight");
     if (!table.has("min") || !table.has("max")) return std::nullopt;
     return Numbers{.rate = {},
                    .least = static_cast<std::uint64_t>(table.whole("min")),
@@ -228,8 +229,9 @@ void read_soft(const TableReader& table, const Method& method, const Numbers& nu
   const auto percent = read_percent(table, "soft");
   if (percent == 0) return;
   if (method.algorithm == Algorithm::AdaptiveConcurrency)
-    return table.mistake("soft",
-                         "not of adaptive_concurrency, whose limit moves by itself; expected a greater max");
+    return table.mistake(
+        "soft",
+        "adaptive_concurrency adjusts its limit itself, so it has no soft limit; write a higher max instead");
   const auto wide = widened(numbers, method.algorithm, percent);
   auto soft = make(method, wide);
   if (!soft) return table.mistake("soft", soft.error().message);
@@ -254,8 +256,7 @@ Limiters completed(const TableReader& table, const Method& method, const Numbers
 void read_calendar(const TableReader& rule, Method& method) {
   if (!rule.has("align")) {
     if (rule.has("timezone"))
-      rule.mistake("timezone",
-                   "says nothing without a calendar; expected align = \"day\" or \"month\" beside it");
+      rule.mistake("timezone", "found without a calendar; expected align = \"day\" or \"month\" beside it");
     return;
   }
   auto calendar = load_calendar(rule.has("timezone") ? rule.text("timezone") : "UTC");
@@ -280,9 +281,8 @@ Method read_method(const TableReader& rule) {
 
 std::string not_in_redis(const Method& method) {
   if (method.algorithm == Algorithm::AdaptiveConcurrency)
-    return "adaptive_concurrency stays in the process, for it follows what this weir has under way and how "
-           "long that "
-           "takes; expected store = \"memory\"";
+    return "adaptive_concurrency cannot be kept in Redis, because it measures the requests of this instance; "
+           "expected store = \"memory\"";
   return {};
 }
 
@@ -306,8 +306,8 @@ Limiters read_limiters(const TableReader& table, const Method& method, unsigned 
     return completed(table, method, *numbers, 0, {std::move(*limiter), std::nullopt});
   auto local = make(method, share(*numbers, method.algorithm, replicas));
   if (!local) {
-    table.mistake(
-        blamed, "its share of one among " + std::to_string(replicas) + " replicas: " + local.error().message);
+    table.mistake(blamed, "one of " + std::to_string(replicas) +
+                              " replicas gets no valid share of it: " + local.error().message);
     return {std::move(*limiter), std::nullopt};
   }
   return completed(table, method, *numbers, replicas, {std::move(*limiter), std::move(*local)});

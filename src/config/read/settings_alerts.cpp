@@ -63,15 +63,16 @@ void read_webhook(const TableReader& table, const ReadContext& context, admin::W
   auto parsed = parse_webhook(url);
   if (!parsed)
     return table.mistake("webhook",
-                         "found what is no address of a webhook; " + about_port(authority_of(url)) +
+                         "found an address that is no webhook; " + about_port(authority_of(url)) +
                              "expected one such as "
                              "\"https://hooks.example.com/weir\", at most 2048 characters, without a user");
   webhook = std::move(*parsed);
   webhook.authorization = table.text("authorization");
   if (!is_field_value(webhook.authorization))
-    table.mistake("authorization", "found characters that no field may have; expected visible ASCII");
+    table.mistake("authorization", "found characters that a header cannot contain; expected visible ASCII");
   if (!table.has("ca")) return;
-  if (!webhook.tls) return table.mistake("ca", "only of a webhook at https://");
+  if (!webhook.tls)
+    return table.mistake("ca", "found with a webhook that is not https://; remove ca, or write https://");
   webhook.ca = resolve(context, table.text("ca"));
   if (const auto made = net::make_tls_client_context({.ca = webhook.ca}); !made)
     table.mistake("ca", made.error().message);
@@ -82,7 +83,8 @@ void read_subject(const TableReader& table, const Settings& settings, admin::Ale
   const int subjects = table.has("rule") + table.has("upstream") + table.has("store");
   if (subjects != 1) {
     if (!table.flawed())
-      table.mistake("", "found " + std::to_string(subjects) + " of rule, upstream and store; expected one");
+      table.mistake(
+          "", "found " + std::to_string(subjects) + " of rule, upstream and store; expected exactly one");
     return;
   }
   const auto known = [&](std::string_view key, const auto& list) {
@@ -103,7 +105,9 @@ void read_subject(const TableReader& table, const Settings& settings, admin::Ale
     alert.subject = table.text("store");
     const auto uses = [](const policy::Rule& rule) { return rule.store == policy::Store::Redis; };
     if (std::none_of(settings.rules.begin(), settings.rules.end(), uses))
-      table.mistake("store", "found without a rule that has its state in Redis");
+      table.mistake(
+          "store",
+          "found \"redis\", but no rule is kept in Redis; expected a [[rule]] with store = \"redis\"");
   }
 }
 
@@ -112,13 +116,13 @@ limit::Rate read_threshold(const TableReader& table, admin::AlertOn on) {
   const char* const wanted = refusals ? "refused_above" : "failures_above";
   const char* const other = refusals ? "failures_above" : "refused_above";
   if (table.has(other))
-    table.mistake(other, std::string("is not of ") + (refusals ? "a rule" : "an upstream or a store") +
+    table.mistake(other, std::string("found with ") + (refusals ? "a rule" : "an upstream or a store") +
                              "; expected " + wanted);
   else if (!table.mentions(wanted))
     table.missing(wanted, "a rate such as \"100/min\"");
   const auto rate = table.rate(wanted).value_or(limit::Rate{});
   if (table.has(wanted) && rate.period < kShortestPeriod)
-    table.mistake(wanted, "found a period below a second; expected one of at least 1s");
+    table.mistake(wanted, "found a period below one second; expected at least 1s");
   return rate;
 }
 
@@ -145,7 +149,7 @@ admin::AlertSettings read_alert(const TableReader& table, const Settings& settin
   alert.attempts = static_cast<unsigned>(table.whole("attempts"));
   alert.timeout = table.deadline("timeout");
   if (alert.timeout > kLongestTimeout)
-    table.mistake("timeout", "expected at most 1min: others wait meanwhile");
+    table.mistake("timeout", "found more than 1min, during which other alerts wait; expected at most 1min");
   return alert;
 }
 
@@ -158,7 +162,7 @@ std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Set
     auto alert = read_alert(table, settings, context);
     const auto same = [&](const admin::AlertSettings& other) { return other.name == alert.name; };
     if (!alert.name.empty() && std::any_of(alerts.begin(), alerts.end(), same))
-      table.mistake("name", "found " + in_quotes(alert.name) + " twice; expected a name of its own");
+      table.mistake("name", "found " + in_quotes(alert.name) + " a second time; expected a unique name");
     alerts.push_back(std::move(alert));
   }
   if (alerts.size() > kMostAlerts)

@@ -17,7 +17,7 @@ std::uint64_t read_max_body(const TableReader& table) {
   const auto size = table.size("max_body").value_or(kMostRead);
   if (size >= 1 && size <= kMostRead) return size;
   table.mistake("max_body", "found " + std::to_string(size) +
-                                " bytes; expected 1 byte to 16MiB, for such bodies are held in memory");
+                                " bytes; expected 1 byte to 16MiB, because weir holds such bodies in memory");
   return kMostRead;
 }
 
@@ -37,7 +37,7 @@ bool is_pointer(std::string_view text) {
 void read_body_words(const TableReader& table, policy::Match& match) {
   if (!table.has("body_contains")) {
     if (table.has("max_body"))
-      table.missing("body_contains", "texts to look for, beside max_body, which says in how long a body");
+      table.missing("body_contains", "the texts that weir looks for in bodies of up to max_body");
     return;
   }
   const auto words = table.texts("body_contains");
@@ -46,7 +46,7 @@ void read_body_words(const TableReader& table, policy::Match& match) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto& word = words[i];
     if (word.empty())
-      table.mistake_in("body_contains", i, "found \"\", which stands in every body; expected a text");
+      table.mistake_in("body_contains", i, "found \"\", which every body contains; expected a text");
     else if (word.size() > match.max_body)
       table.mistake_in("body_contains", i, "found " + in_quotes(word) + ", which is longer than max_body");
     match.body_words.push_back(policy::body_word(word));

@@ -33,14 +33,16 @@ Source read_source(const TableReader& client, std::string_view key, const TableS
       table.mistake(word, "found " + in_quotes(source.name) + "; expected a name such as \"X-User-ID\"");
   }
   if (source.kind == Source::Kind::Claim && !client.mentions("jwt"))
-    table.mistake("claim", "nothing says how tokens are verified; expected [client] jwt = { … }");
+    table.mistake(
+        "claim",
+        "found without [client] jwt, which says how weir verifies tokens; expected [client] jwt = { … }");
   if (spec.find("bearer") != nullptr && table.boolean("bearer")) {
     source = {Source::Kind::Bearer, ""};
     ++found;
   }
   if (found != 1 && !table.flawed())
     client.mistake(key, "found " + std::to_string(found) +
-                            " places; expected one: { header = \"…\" }, { query = \"…\" } or " +
+                            " sources; expected one: { header = \"…\" }, { query = \"…\" } or " +
                             (spec.find("bearer") != nullptr ? "{ bearer = true }"
                                                             : "{ cookie = \"…\" }, { claim = \"…\" }"));
   return source;
@@ -79,8 +81,8 @@ http::FieldNames read_trusted_fields(const TableReader& table, const policy::Cli
     else
       table.mistake_in("trusted_fields", i,
                        "found " + in_quotes(texts[i]) +
-                           "; expected a field's name such as \"X-Auth-User\", or \"X-Auth-*\" for all "
-                           "names that begin so");
+                           "; expected a header name such as \"X-Auth-User\", or \"X-Auth-*\" for all names "
+                           "with this prefix");
   }
   return fields;
 }
@@ -90,7 +92,7 @@ std::string read_token_key(const TableReader& table, const ReadContext& context,
   const std::string_view other = shared ? "public_key" : "secret";
   const auto algorithm = table.text("algorithm");
   if (table.has(other))
-    table.mistake(other, "not of " + algorithm + "; expected " + std::string(key) + " in its place");
+    table.mistake(other, "not used by " + algorithm + "; expected " + std::string(key) + " instead");
   if (!table.has(key) && !table.flawed())
     table.missing(key, shared ? "the secret that " + algorithm + " signs with"
                               : "the PEM file of the public key that " + algorithm + " verifies with");
@@ -113,13 +115,13 @@ void read_tokens(const TableReader& table, const ReadContext& context, policy::C
                                  .require_exp = table.boolean("require_exp")};
   for (const char* key : {"issuer", "audience"})  // an empty text would turn the check off
     if (table.has(key) && table.text(key).empty())
-      table.mistake(key,
-                    std::string("found nothing; expected what tokens say, or no ") + key + " to accept any");
+      table.mistake(key, std::string("found \"\"; expected the value that tokens contain, or no ") + key +
+                             " to accept any");
   if (!table.has("algorithm")) return;  // reported as missing already
   const bool shared = settings.algorithm.starts_with("HS");
   settings.key = read_token_key(table, context, shared);
   if (settings.key.empty()) {
-    if (shared && table.has("secret")) table.mistake("secret", "found nothing; expected a secret");
+    if (shared && table.has("secret")) table.mistake("secret", "found \"\"; expected a secret");
     return;
   }
   if (auto tokens = policy::TokenVerifier::make(std::move(settings)))

@@ -14,28 +14,25 @@ constexpr std::uint32_t kMostPercent = 25;
 // Returns the reason why the rule's units cannot be used later than they were charged. Empty if they can.
 std::string obstacle_to_lease(const policy::Rule& rule) {
   if (rule.store != policy::Store::Redis)
-    return "found in a rule whose state is here, where nothing is a trip away; expected store = \"redis\"";
+    return "found in a rule that is kept in memory and needs no lease; expected store = \"redis\"";
   if (rule.mode == policy::Mode::Shadow)
-    return "found in a shadow rule, which has to charge what enforcing would have charged, and when; "
-           "expected "
-           "mode = \"enforce\"";
+    return "found in a shadow rule, which must charge exactly as if it were enforced; expected mode = "
+           "\"enforce\"";
   if (rule.settlement)
-    return "found beside a cost or charge that the answer tells, which is settled where it was charged; "
-           "expected one of them";
+    return "found beside a cost or charge that depends on the response; expected one of them";
   if (is_elastic(rule))
-    return "found beside elastic, its own or a tier's or an override's, whose two limits have to count "
-           "alike; expected one of them";
+    return "found beside elastic (of the rule, a tier or an override); expected one of them";
   if (redis::can_be_leased(rule.limiter)) return {};
   if (limit::holds(rule.limiter))
-    return "found beside an algorithm that counts what is under way; expected one that counts over time";
+    return "found beside an algorithm that counts requests in flight; expected an algorithm that counts over "
+           "time";
   if (std::holds_alternative<limit::LeakyBucket>(*rule.limiter))
-    return "found beside leaky_bucket, whose departures are promised one after another; expected "
+    return "found beside leaky_bucket, which schedules each request after the one before; expected "
            "token_bucket, "
            "gcra, fixed_window or sliding_window";
   if (std::holds_alternative<limit::SlidingLog>(*rule.limiter))
-    return "found beside sliding_log, which enters each request at its own instant; expected sliding_window";
-  return "found beside refill = \"stepwise\", whose periods begin when the bucket is first drawn on; "
-         "expected "
+    return "found beside sliding_log, which stores the time of each request; expected sliding_window";
+  return "found beside refill = \"stepwise\", whose periods start with the first request; expected "
          "refill = \"continuous\"";
 }
 
@@ -74,14 +71,14 @@ void read_lease(const TableReader& table, bool numbers_are_sound, policy::Rule& 
   if (!lease) return table.mistake("lease", found + expected);
   const auto taken = policy::units_of(*lease, rule.limiter);
   if (taken < 2)
-    return table.mistake("lease",
-                         found + " of " + std::to_string(limit::quota(rule.limiter)) +
-                             ", which is less than two units and saves no trip; expected more, or no lease");
+    return table.mistake(
+        "lease", found + " of " + std::to_string(limit::quota(rule.limiter)) +
+                     ", which is less than two units and saves no call to Redis; expected more, or no lease");
   if (taken / 2 < rule.cost && rule.cost > 1)
     return table.mistake("lease", found + (units != nullptr ? "" : ", " + std::to_string(taken) + " units") +
                                       ", which is less than two requests of cost " +
                                       std::to_string(rule.cost) +
-                                      " and saves no trip; expected more, or no lease");
+                                      " and saves no call to Redis; expected more, or no lease");
   rule.lease = lease;
 }
 

@@ -25,8 +25,8 @@ void read_path(const TableReader& table, policy::Match& match) {
     return table.mistake("path",
                          "found " + in_quotes(text) + "; expected \"/login\", \"/api/*\" or \"~regex\"");
   if (text.starts_with('/') && text.find('?') != std::string::npos)
-    return table.mistake(
-        "path", "found " + in_quotes(text) + "; expected a path alone: match.query tests what follows \"?\"");
+    return table.mistake("path", "found " + in_quotes(text) +
+                                     "; expected a path without a query; match.query tests the query");
   auto path = policy::PathMatch::parse(text);
   if (!path) return table.mistake("path", path.error().message);
   match.path = std::move(*path);
@@ -43,12 +43,12 @@ void read_methods(const TableReader& table, policy::Match& match) {
       table.mistake_in("methods", i, "found " + in_quotes(method) + "; expected a method such as \"GET\"");
     else if (method == "CONNECT")
       table.mistake_in("methods", i,
-                       "found \"CONNECT\", which weir refuses (405) before it looks at conditions; expected "
+                       "found \"CONNECT\", which weir always refuses with 405; expected "
                        "methods such as \"GET\"");
     else if (upper(method) != method)
-      table.mistake_in(
-          "methods", i,
-          "found " + in_quotes(method) + ", and case counts; did you mean " + in_quotes(upper(method)) + "?");
+      table.mistake_in("methods", i,
+                       "found " + in_quotes(method) + ", but methods are case-sensitive; did you mean " +
+                           in_quotes(upper(method)) + "?");
   }
 }
 
@@ -62,13 +62,11 @@ void read_host(const TableReader& table, policy::Match& match) {
   const bool v6 = host.starts_with('[') && host.ends_with(']');
   const auto found = "found " + in_quotes(table.text("host"));
   if (host.starts_with('~'))
-    return table.mistake("host",
-                         found +
-                             "; expected one name, such as \"api.example.com\": patterns are of paths, "
-                             "headers and parameters alone");
+    return table.mistake("host", found +
+                                     "; expected one name, such as \"api.example.com\": hosts cannot be "
+                                     "patterns, unlike paths, headers and parameters");
   if (const auto address = base::IpAddress::parse(host); address && host.find(':') != std::string::npos)
-    return table.mistake("host",
-                         found + "; an IPv6 address stands in brackets: write host = \"[" + host + "]\"");
+    return table.mistake("host", found + "; an IPv6 address needs brackets: write host = \"[" + host + "]\"");
   if (host.empty() || host.find('*') != std::string::npos || !http::valid_authority(host) ||
       (!v6 && host.find(':') != std::string::npos))
     return table.mistake("host", found + "; expected a name without port, such as \"api.example.com\"");
@@ -87,8 +85,7 @@ void read_named(const TableReader& table, std::string_view key, bool fields,
     const auto path = table.path() + "." + std::string(key) + "." + entry.key;
     if (std::holds_alternative<Unreadable>(entry.value)) continue;
     if (fields ? !is_token(entry.key) : entry.key.empty()) {
-      table.mistake_at(entry.line, path,
-                       "found a name that no request can have; expected one such as \"X-Tenant\"");
+      table.mistake_at(entry.line, path, "found an invalid name; expected a name such as \"X-Tenant\"");
     } else if (const auto* flag = std::get_if<bool>(&entry.value); flag != nullptr && *flag) {
       into.push_back({entry.key, policy::TextMatch::present()});
     } else if (entry.text() == nullptr) {
@@ -132,12 +129,13 @@ void read_countries(const TableReader& table, const ReadContext& context, policy
                            "; expected two capital letters such as \"CH\" (ISO 3166-1)");
   if (!context.countries)
     table.mistake("country",
-                  "nothing says where addresses are; expected [client] geo = \"GeoLite2-Country.mmdb\"");
+                  "found without a file of countries; expected [client] geo = \"GeoLite2-Country.mmdb\"");
 }
 
 void read_hours(const TableReader& table, policy::Match& match) {
   if (!table.has("hours") && !table.has("days")) {
-    if (table.has("timezone")) table.missing("hours", "\"22:00-06:00\" or so beside timezone, or days");
+    if (table.has("timezone"))
+      table.missing("hours", "hours such as \"22:00-06:00\", or days, because timezone is given");
     return;
   }
   policy::Hours hours;
@@ -183,7 +181,7 @@ policy::Match read_match(const TableReader& table, const ReadContext& context) {
   if (table.has("not")) {
     auto negated = read_match(table.table("not", schema::kMatch), context);
     if (is_everything(negated))
-      table.mistake("not", "found no condition; expected at least one, or nothing ever matches");
+      table.mistake("not", "found no condition, so no request would match; expected at least one");
     match.max_body = std::max(match.max_body, negated.max_body);
     match.negated = std::make_shared<const policy::Match>(std::move(negated));
   }
@@ -198,9 +196,8 @@ std::string fault_of_block(std::string_view text, std::string_view alternative) 
     std::from_chars(text.data() + slash + 1, text.data() + text.size(), prefix);
   if (address && address->is_v4() && text.find(':') != std::string_view::npos && prefix < 96)
     return "found " + in_quotes(text) +
-           ", and IPv4-mapped addresses are compared as IPv4; expected a prefix of 96 or more, or the block "
-           "as "
-           "IPv4 writes it, such as \"10.0.0.0/8\"";
+           ", but weir compares IPv4-mapped addresses as IPv4; expected a prefix of 96 or more, or an IPv4 "
+           "block such as \"10.0.0.0/8\"";
   return "found " + in_quotes(text) + "; expected an address, " + (alternative.empty() ? "or " : "") +
          "a block such as \"10.0.0.0/8\" without bits past its prefix" + std::string(alternative);
 }

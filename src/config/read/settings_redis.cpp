@@ -36,12 +36,12 @@ std::vector<base::Endpoint> read_addresses(const TableReader& table, const char*
 
 void read_sentinels(const TableReader& table, redis::SentinelSettings& sentinel) {
   sentinel.addresses = read_addresses(table, "sentinels");
-  if (!table.has("master")) table.missing("master", "the name that the Sentinels have for it");
+  if (!table.has("master")) table.missing("master", "the name of the master at the Sentinels");
   sentinel.master = table.text("master");
   sentinel.user = table.text("sentinel_user");
   sentinel.password = table.text("sentinel_password");
   if (!sentinel.user.empty() && sentinel.password.empty())
-    table.missing("sentinel_password", "that of sentinel_user");
+    table.missing("sentinel_password", "the password of sentinel_user");
   sentinel.tls = table.boolean("sentinel_tls");
 }
 
@@ -53,7 +53,7 @@ std::string file_in(const TableReader& table, std::string_view key, const ReadCo
 void read_tls(const TableReader& table, const ReadContext& context, redis::RedisSettings& redis) {
   for (const char* key : {"tls", "sentinel_tls"})
     if (table.has(key) && !redis.tls)
-      table.mistake(key, "found without TLS; expected a url of rediss:// beside it, or no such key");
+      table.mistake(key, "found without TLS; expected a rediss:// url, or remove this key");
   if (!redis.tls) return;
   const auto entry = table.table("tls", schema::kRedisTls);
   auto& tls = *redis.tls;
@@ -64,14 +64,14 @@ void read_tls(const TableReader& table, const ReadContext& context, redis::Redis
   tls.verify = entry.boolean("verify");
   if (tls.cert.empty() != tls.key.empty())
     return entry.missing(tls.cert.empty() ? "cert" : "key",
-                         "a PEM file: a certificate and its key go together");
+                         "a PEM file, because cert and key are needed together");
   if (const auto fault = redis::fault_of(tls)) table.mistake("tls", fault->message);
 }
 
 void read_cluster(const TableReader& table, redis::RedisSettings& redis) {
   if (redis.database != 0)
     table.mistake("url", "found database " + std::to_string(redis.database) +
-                             "; expected none, for a cluster has but 0");
+                             "; expected none, because a cluster has only database 0");
   redis.nodes = read_addresses(table, "nodes");
 }
 
@@ -82,15 +82,15 @@ void read_topology(const TableReader& table, redis::RedisSettings& redis) {
   const bool sentinel = redis.topology == redis::Topology::Sentinel;
   const bool cluster = redis.topology == redis::Topology::Cluster;
   if ((sentinel || cluster) && redis.address.is_unix())
-    table.mistake("url", std::string("found a unix socket; expected redis://, for ") +
-                             (sentinel ? "Sentinels" : "nodes") + " tell of hosts and ports");
+    table.mistake("url", std::string("found a unix socket; expected redis://, because ") +
+                             (sentinel ? "Sentinels" : "nodes") + " report hosts and ports");
   if (sentinel) read_sentinels(table, redis.sentinel);
   if (cluster) read_cluster(table, redis);
   for (const char* key : kSentinelKeys)
     if (!sentinel && table.has(key))
-      table.mistake(key, "found without topology = \"sentinel\", which it is for");
+      table.mistake(key, "found without topology = \"sentinel\"; add it, or remove this key");
   if (!cluster && table.has("nodes"))
-    table.mistake("nodes", "found without topology = \"cluster\", which it is for");
+    table.mistake("nodes", "found without topology = \"cluster\"; add it, or remove this key");
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ void read_user(const TableReader& table, redis::RedisSettings& redis) {
                          "found beside a user and password in url; expected one of the two");
   redis.user = user;
   redis.password = password;
-  if (!redis.user.empty() && redis.password.empty()) table.missing("password", "that of username");
+  if (!redis.user.empty() && redis.password.empty()) table.missing("password", "the password of username");
 }
 
 redis::RedisSettings read_redis(const TableReader& table, const ReadContext& context) {
@@ -122,8 +122,7 @@ redis::RedisSettings read_redis(const TableReader& table, const ReadContext& con
   redis.start_wait = table.duration("start_wait");
   redis.lease_time = table.duration("lease_time");
   if (redis.lease_time < std::chrono::seconds(1) || redis.lease_time > std::chrono::hours(1))
-    table.mistake("lease_time", "found " + base::to_string(redis.lease_time) +
-                                    "; expected 1s to 1h, renewed thrice as often");
+    table.mistake("lease_time", "found " + base::to_string(redis.lease_time) + "; expected 1s to 1h");
   redis.lease_return = table.duration("lease_return");
   if (redis.lease_return < std::chrono::milliseconds(100) || redis.lease_return > std::chrono::minutes(1))
     table.mistake("lease_return",

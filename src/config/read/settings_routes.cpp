@@ -22,7 +22,7 @@ policy::CannedResponse read_respond(const TableReader& table) {
   answer.content_type = table.text("content_type");
   if (has_no_content(answer.status) && !answer.body.empty())
     table.mistake("body", "found beside status = " + std::to_string(answer.status) +
-                              ", whose answers have none; expected no body, or another status");
+                              ", whose responses have no body; expected no body, or another status");
   const auto visible = [](char c) { return c >= 0x20 && c < 0x7f; };
   if (answer.content_type.empty() ||
       !std::all_of(answer.content_type.begin(), answer.content_type.end(), visible))
@@ -34,7 +34,7 @@ policy::CannedResponse read_respond(const TableReader& table) {
 // Returns 0 if the key is absent.
 std::uint64_t positive_size(const TableReader& table, std::string_view key) {
   const auto size = table.size(key);
-  if (size && *size == 0) table.mistake(key, "found 0; expected a size above zero, or no such key");
+  if (size && *size == 0) table.mistake(key, "found 0; expected a size above zero, or remove this key");
   return size.value_or(0);
 }
 
@@ -48,9 +48,9 @@ std::size_t find_upstream(const TableReader& table,
   }
   if (names.empty())
     table.mistake("upstream", "found " + in_quotes(name) +
-                                  "; expected an [[upstream]] of that name, and there is none at all");
+                                  ", but there is no [[upstream]]; expected an [[upstream]] of that name");
   else
-    table.mistake("upstream", "no upstream is called " + in_quotes(name) + suggestion(name, names));
+    table.mistake("upstream", "there is no upstream " + in_quotes(name) + suggestion(name, names));
   return 0;
 }
 
@@ -72,7 +72,7 @@ void name_route(const TableReader& table, const TableReader& match, std::set<std
     table.mistake("name", "found " + in_quotes(route.name) +
                               "; expected 1 to 128 printable ASCII characters but \" and \\");
   else if (!taken.insert(route.name).second)
-    table.mistake("name", "found " + in_quotes(route.name) + " a second time; expected a name of its own");
+    table.mistake("name", "found " + in_quotes(route.name) + " a second time; expected a unique name");
 }
 
 // Stores names in small letters, because protocol names ignore case (RFC 9110 §7.8). Other code compares
@@ -86,10 +86,10 @@ std::vector<std::string> read_upgrades(const TableReader& table) {
     else
       table.mistake_in("upgrade", i,
                        "found " + in_quotes(protocol) +
-                           "; expected protocols such as \"websocket\", or [] for none; never HTTP, h2c or "
-                           "TLS, which would carry requests past weir");
+                           "; expected protocols such as \"websocket\", or [] for none; not HTTP, h2c or "
+                           "TLS, because their requests would bypass weir");
   if (!protocols.empty() && table.has("upgrade") && table.has("respond"))
-    table.mistake("upgrade", "only of an upstream");
+    table.mistake("upgrade", "found beside respond; expected upstream, or remove this key");
   return protocols;
 }
 
@@ -101,7 +101,7 @@ policy::Route read_route(const TableReader& table, const std::vector<upstream::U
   if (route.match.max_body != 0)
     match.mistake(
         match.has("body_contains") ? "body_contains" : "not",
-        "found body_contains, and routes are chosen before bodies are read; expected it in a [[rule]]");
+        "found body_contains, but weir chooses routes before it reads bodies; expected it in a [[rule]]");
   if (table.has("upstream") && table.has("respond"))
     table.mistake("respond", "found beside upstream; expected one of them");
   else if (table.has("respond"))
@@ -113,7 +113,8 @@ policy::Route read_route(const TableReader& table, const std::vector<upstream::U
   if (!table.has("respond")) route.upstream_name = table.text("upstream");
   route.honor_retry_after = table.boolean("honor_upstream_retry_after");
   if (route.honor_retry_after && table.has("respond"))
-    table.mistake("honor_upstream_retry_after", "only of an upstream");
+    table.mistake("honor_upstream_retry_after",
+                  "found beside respond; expected upstream, or remove this key");
   route.upgrades = read_upgrades(table);
   route.max_head = positive_size(table, "max_head");
   route.max_body = positive_size(table, "max_body");
@@ -135,7 +136,7 @@ std::vector<policy::Route> read_routes(const TableReader& root,
     context.lines["route " + in_quotes(routes.back().name)] = table.line();
   }
   const bool none = root.has("route") ? routes.empty() : !root.mentions("route");
-  if (none) root.missing("route", "at least one [[route]], or what listeners accept leads nowhere");
+  if (none) root.missing("route", "at least one [[route]]");
   return routes;
 }
 

@@ -21,14 +21,16 @@ std::string lacking_for(const policy::AttributeRef& attribute, const ReadContext
   switch (attribute.kind) {
     case policy::Attribute::CertSubject:
       return context.certificates ? ""
-                                  : "no listener asks for certificates; expected [[listener]] tls = { "
+                                  : "no listener requests client certificates; expected [[listener]] tls = { "
                                     "client_ca = \"ca.crt\" }";
     case policy::Attribute::Claim:
-      return context.tokens ? "" : "nothing says how tokens are verified; expected [client] jwt = { … }";
+      return context.tokens ? ""
+                            : "found without [client] jwt, which says how weir verifies tokens; expected "
+                              "[client] jwt = { … }";
     case policy::Attribute::Country:
       return context.countries
                  ? ""
-                 : "nothing says where addresses are; expected [client] geo = \"GeoLite2-Country.mmdb\"";
+                 : "found without a file of countries; expected [client] geo = \"GeoLite2-Country.mmdb\"";
     default:
       return "";
   }
@@ -49,7 +51,7 @@ void read_cost_source(const TableReader& table, policy::Rule& rule) {
   }
   if (table.has("json")) return read_json_cost(table, rule);
   if (table.mentions("max_body"))
-    table.mistake("max_body", "only of a cost that is read from the body; expected json");
+    table.mistake("max_body", "found without json; only a cost that is read from the body has max_body");
   const bool header = table.has("header");
   source.kind = header ? Kind::Header : Kind::Query;
   source.name = table.text(header ? "header" : "query");
@@ -99,7 +101,8 @@ double read_load(const TableReader& table, std::string_view key) {
 // refuse requests that the rule itself admits.
 void refuse_less(const TableReader& table, const limit::Limiter& own, const limit::Limiter& elastic) {
   const auto mistake = [&](std::string_view key, const std::string& raised) {
-    table.mistake(key, "found less than what it is to raise, " + raised + "; expected that or more");
+    table.mistake(key,
+                  "found less than the limit that elastic raises, " + raised + "; expected that or more");
   };
   const auto* adaptive = std::get_if<limit::AdaptiveConcurrency>(&own);
   const bool counts = limit::holds(own);
@@ -110,7 +113,7 @@ void refuse_less(const TableReader& table, const limit::Limiter& own, const limi
     mistake("min", std::to_string(adaptive->min()));
   if (limit::longest_wait(elastic) < limit::longest_wait(own))
     mistake("max_wait", limit::longest_wait(own) == base::kForever
-                            ? "no bound at all"
+                            ? "no limit"
                             : base::to_string(limit::longest_wait(own)));
 }
 
@@ -122,13 +125,14 @@ policy::Elastic read_elastic(const TableReader& table, const Terms& terms, const
   const bool less_room = limiters.rate && limiters.room < base.room;
   if (less_room)
     table.mistake(key_of_room(terms.method),
-                  "found less than what it is to raise, " + std::to_string(base.room));
+                  "found less than the limit that elastic raises, " + std::to_string(base.room));
   __extension__ using Product = unsigned __int128;
   const auto product = [](const limit::Rate& a, const limit::Rate& b) {
     return Product{a.count} * static_cast<std::uint64_t>(b.period.count());
   };
   if (own && rate && product(*rate, *own) < product(*own, *rate))
-    table.mistake("limit", "found a lower rate than the limit it is to raise, " + limit::to_string(*own));
+    table.mistake("limit",
+                  "found a lower rate than the limit that elastic raises, " + limit::to_string(*own));
   else if (own && rate && !less_room)
     refuse_less(table, base.limiter, limiters.limiter);
   return {std::move(limiters.limiter), std::move(limiters.local_share), read_load(table, "while_load_below")};
@@ -160,14 +164,14 @@ void read_tier_priority(const TableReader& tier, const std::string& name,
   const auto priority = static_cast<policy::Priority>(tier.whole("priority"));
   const auto known = priorities.emplace(name, priority).first->second;
   if (known != priority)
-    tier.mistake("priority", "found " + std::to_string(priority) + ", and another rule gives this tier " +
+    tier.mistake("priority", "found " + std::to_string(priority) + ", but another rule gives this tier " +
                                  std::to_string(known) + "; expected one priority for a tier");
 }
 
 void read_queue_per_client(const TableReader& table, Algorithm algorithm, policy::Rule& rule) {
   if (!table.has("queue_per_client")) return;
   if (algorithm != Algorithm::LeakyBucket)
-    table.mistake("queue_per_client", "only of leaky_bucket; expected algorithm = \"leaky_bucket\"");
+    table.mistake("queue_per_client", "only leaky_bucket uses this; expected algorithm = \"leaky_bucket\"");
   rule.queue_per_client = static_cast<std::uint64_t>(table.whole("queue_per_client"));
 }
 
@@ -175,9 +179,10 @@ void read_hold(const TableReader& table, Algorithm algorithm, policy::Rule& rule
   rule.hold = table.choice<policy::Hold>("hold");
   const bool counts = algorithm == Algorithm::Concurrency || algorithm == Algorithm::AdaptiveConcurrency;
   if (rule.hold == policy::Hold::Answer && !counts)
-    table.mistake("hold",
-                  "only of rules that count requests under way; expected algorithm = \"concurrency\" or "
-                  "\"adaptive_concurrency\"");
+    table.mistake(
+        "hold",
+        "only rules that count requests in flight use this; expected algorithm = \"concurrency\" or "
+        "\"adaptive_concurrency\"");
 }
 
 void read_messages(const TableReader& table, policy::Rule& rule) {
@@ -217,8 +222,8 @@ void read_overrides(const TableReader& table, const ReadContext& context, const 
   for (const auto& entry : table.tables("overrides", schema::kOverride)) {
     if (const auto* conditions = entry.node("match"); conditions && conditions->table()->entries.empty())
       entry.mistake("match",
-                    "found no condition; expected at least one, for without any the override stands in for "
-                    "the rule's own numbers, its tiers and all overrides after it");
+                    "found no condition, so the override would replace the rule's limit, its tiers and all "
+                    "later overrides; expected at least one");
     auto match = read_match(entry.table("match", schema::kMatch), context);
     rule.overrides.push_back({.tier = {}, .match = std::move(match), .limiter = any_limiter()});
     read_numbers(entry, terms, rule.overrides.back());
@@ -243,7 +248,7 @@ void read_name(const TableReader& table, std::set<std::string>& taken, policy::R
     table.mistake("name", "found " + in_quotes(rule.name) +
                               "; expected 1 to 128 printable ASCII characters but \" and \\");
   else if (!taken.insert(rule.name).second)
-    table.mistake("name", "found " + in_quotes(rule.name) + " a second time; expected a name of its own");
+    table.mistake("name", "found " + in_quotes(rule.name) + " a second time; expected a unique name");
 }
 
 void read_store(const TableReader& table, const Settings& settings, const ReadContext& context,
@@ -256,10 +261,8 @@ void read_store(const TableReader& table, const Settings& settings, const ReadCo
   const bool store_is_wrong = table.mentions("store") && !table.has("store");
   if (rule.on_store_failure != policy::OnStoreFailure::Local && rule.store == policy::Store::Memory &&
       !store_is_wrong)
-    table.mistake(
-        "on_store_failure",
-        "only of a rule whose state is in Redis, for memory does not fail; expected store = \"redis\" "
-        "beside it");
+    table.mistake("on_store_failure",
+                  "only a rule kept in Redis uses this; expected store = \"redis\" beside it");
 }
 
 policy::Rule read_rule(const TableReader& table, const Settings& settings, ReadContext& context,
@@ -288,7 +291,7 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, ReadC
   if (const auto variants = rule.overrides.size() + rule.tiers.size(); variants > policy::kMostVariants)
     table.mistake(rule.overrides.empty() ? "tiers" : "overrides",
                   "found " + std::to_string(variants) + " tiers and overrides; expected at most " +
-                      std::to_string(policy::kMostVariants) + " of a rule");
+                      std::to_string(policy::kMostVariants) + " in a rule");
   read_charge(table, rule);
   read_cost(table, rule);
   rule.max_body = most_body(rule);
@@ -313,10 +316,9 @@ void read_memory(const TableReader& table, const ReadContext& context, StateSett
   state.snapshot = resolve(context, table.text("snapshot"));
   if (std::any_of(others.begin(), others.end(),
                   [&](const auto& file) { return is_same_file(file, state.snapshot); }))
-    return table.mistake("snapshot",
-                         "found " + in_quotes(state.snapshot) +
-                             ", which is the configuration or a file that it names; expected one of its own, "
-                             "for weir writes over it");
+    return table.mistake("snapshot", "found " + in_quotes(state.snapshot) +
+                                         ", which is the configuration or a file that it names; expected a "
+                                         "separate file, because weir overwrites it");
   if (const auto obstacle = obstacle_to_snapshot(state.snapshot))
     table.mistake("snapshot", "found " + *obstacle + "; expected a file that weir may write");
 }
@@ -378,7 +380,7 @@ std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& se
     if (before <= limit::kMaxCharges && lines > limit::kMaxCharges)
       table.mistake("", "found rule number " + std::to_string(rules.size()) + "; expected at most " +
                             std::to_string(limit::kMaxCharges) + " rules" +
-                            (lines > rules.size() ? ", those with an elastic limit counted twice" : ""));
+                            (lines > rules.size() ? "; rules with an elastic limit count twice" : ""));
   }
   return rules;
 }

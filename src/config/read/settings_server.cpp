@@ -37,7 +37,7 @@ void read_sizes(const TableReader& table, proxy::ServerSettings& server) {
     table.mistake("max_head", "found " + std::to_string(*head) + " bytes; expected a size from 1KiB to 1MiB");
   const auto body = table.size("max_body");
   if (body && *body == 0)
-    table.mistake("max_body", "found 0; expected a size above zero, or no such key for no bound");
+    table.mistake("max_body", "found 0; expected a size above zero, or remove this key for no limit");
   const auto memory = table.size("max_body_memory");
   if (memory && *memory == 0)
     table.mistake("max_body_memory", "found 0; expected a size above zero, such as \"64MiB\"");
@@ -64,7 +64,8 @@ void check_pair(const TableReader& table, const net::CertificateFiles& files) {
 void read_client_ca(const TableReader& table, net::TlsSettings& tls, ReadContext& context) {
   tls.client_auth = table.choice<net::ClientAuth>("client_auth");
   if (!table.has("client_ca")) {
-    if (table.has("client_auth")) table.missing("client_ca", "it beside client_auth, or neither");
+    if (table.has("client_auth"))
+      table.missing("client_ca", "a file of authorities, because client_auth is given");
     return;
   }
   context.certificates = true;
@@ -119,7 +120,7 @@ void take_address(const TableReader& table, const base::Endpoint& address, ReadC
     if (collide(address, other))
       table.mistake("address", "found " + in_quotes(address.to_string()) + ", which collides with " +
                                    in_quotes(other.to_string()) + " on line " + std::to_string(line) +
-                                   "; expected one of its own");
+                                   "; expected another address");
   context.taken.push_back({address, table.node("address")->line});
 }
 
@@ -181,23 +182,22 @@ AdminSettings read_admin(const TableReader& root, ReadContext& context) {
   admin.token = table.text("token");
   // RFC 6750 §2.1 allows fewer characters. These are the characters that a header can carry.
   if (std::any_of(admin.token.begin(), admin.token.end(), [](char c) { return c <= ' ' || c > '~'; }))
-    table.mistake(
-        "token",
-        "found blanks, line breaks or other than ASCII in it; expected visible ASCII letters, as an "
-        "Authorization field can bring them");
+    table.mistake("token",
+                  "found blanks, line breaks or non-ASCII characters; expected visible ASCII, which fits in "
+                  "an Authorization header");
   admin.top = static_cast<std::size_t>(table.whole("top"));
   if (!admin.address || is_loopback(*admin.address)) return admin;
   // The message tells only the length, because a token must not appear in messages.
   if (!admin.token.empty() && admin.token.size() < kShortestToken)
-    table.mistake("token", "found " + std::to_string(admin.token.size()) + " characters, and " +
+    table.mistake("token", "found " + std::to_string(admin.token.size()) + " characters, but " +
                                admin.address->to_string() +
-                               " can be reached from other machines, which could guess it; expected " +
+                               " can be reached from other machines, which could guess the token; expected " +
                                std::to_string(kShortestToken) +
                                " characters or more, such as \"openssl rand -hex 16\" prints");
   if (admin.token.empty())
-    table.missing("token", "one, for " + admin.address->to_string() +
+    table.missing("token", "a token, because " + admin.address->to_string() +
                                " can be reached from other machines: set token = \"${WEIR_ADMIN_TOKEN}\", or "
-                               "keep to address = \"127.0.0.1:" +
+                               "listen on address = \"127.0.0.1:" +
                                std::to_string(admin.address->port) + "\" or \"unix:/path\"");
   return admin;
 }
@@ -234,7 +234,7 @@ std::string fault_of_log_name(const std::string& name) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   const bool is_stream = word == "stdout" || word == "stderr";
   if (!is_stream && (word != "off" || name == "off")) return {};
-  return "found " + in_quotes(name) + ", which would be a file of that name; expected " +
+  return "found " + in_quotes(name) + ", which would create a file of that name; expected " +
          (is_stream ? "\"-\" for standard output" : "\"off\" for no log") + ", or " + in_quotes("./" + name) +
          " for the file";
 }
@@ -244,7 +244,7 @@ std::string fault_of_log_name(const std::string& name) {
 LogSettings read_log(const TableReader& table, const ReadContext& context) {
   LogSettings log;
   log.access = table.text("access");
-  if (log.access.empty()) table.mistake("access", "found nothing; expected a file, \"-\" or \"off\"");
+  if (log.access.empty()) table.mistake("access", "found \"\"; expected a file, \"-\" or \"off\"");
   if (const auto fault = fault_of_log_name(log.access); !fault.empty()) table.mistake("access", fault);
   if (log.access != "-" && log.access != "off") log.access = resolve(context, log.access);
   log.fields = read_log_fields(table);

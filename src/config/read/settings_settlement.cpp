@@ -35,11 +35,12 @@ void read_place(const TableReader& cost, bool header, policy::Settlement& settle
 
 void read_bound(const TableReader& cost, bool header, policy::Settlement& settlement) {
   if (header && cost.mentions("max_body"))
-    cost.mistake("max_body", "only of response_json; a header needs no bound");
+    cost.mistake("max_body", "found with response_header; only response_json uses max_body");
   settlement.max_body = cost.size("max_body").value_or(settlement.max_body);
   if (settlement.max_body < 1 || settlement.max_body > kMostBody)
-    cost.mistake("max_body", "found " + std::to_string(settlement.max_body) +
-                                 " bytes; expected 1 to 16MiB, for so much of each answer is copied");
+    cost.mistake("max_body",
+                 "found " + std::to_string(settlement.max_body) +
+                     " bytes; expected 1 byte to 16MiB, because weir copies so much of each response");
 }
 
 }  // namespace
@@ -76,7 +77,7 @@ void read_settled_cost(const TableReader& cost, policy::Rule& into) {
   for (const auto key : {"header", "query", "json", "default"})
     if (cost.mentions(key))
       cost.mistake(key,
-                   "found beside a cost that the answer tells; expected reserve = n, and nothing of the "
+                   "found beside a cost that the response reports; expected reserve = n, and nothing of the "
                    "request");
   read_place(cost, header, settlement);
   read_bound(cost, header, settlement);
@@ -84,7 +85,7 @@ void read_settled_cost(const TableReader& cost, policy::Rule& into) {
   if (cost.has("reserve"))
     into.cost = static_cast<limit::Cost>(cost.whole("reserve"));
   else if (!cost.flawed())
-    cost.missing("reserve", "a whole number: what is charged until the answer tells");
+    cost.missing("reserve", "a whole number: the charge until the response reports the cost");
 }
 
 void check_settlement(const TableReader& rule, const policy::Rule& read) {
@@ -92,11 +93,10 @@ void check_settlement(const TableReader& rule, const policy::Rule& read) {
   if (!read.settlement) return;
   if (limit::settles(read.limiter)) return;
   const bool holds = limit::holds(read.limiter);
-  rule.mistake(key, holds
-                        ? "found beside an algorithm that counts what is under way, which every answer gives "
-                          "back; expected one that counts over time"
-                        : "found beside leaky_bucket, whose departures are over when the answer comes; "
-                          "expected another algorithm, in a rule of its own beside the queue");
+  rule.mistake(key, holds ? "found beside an algorithm that counts requests in flight; expected an algorithm "
+                            "that counts over time"
+                          : "found beside leaky_bucket, which cannot correct a charge after the response; "
+                            "expected another algorithm, in a separate rule");
 }
 
 }  // namespace weir::config

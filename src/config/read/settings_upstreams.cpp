@@ -85,7 +85,8 @@ void read_server_table(const TableReader& table, upstream::ServerSettings& serve
   if (!table.has("server_name")) return;
   server.tls_name = table.text("server_name");
   if (!server.tls)
-    table.mistake("server_name", "only of an address that begins with https://");
+    table.mistake("server_name",
+                  "found with an address that does not begin with https://; remove it, or write https://");
   else if (!is_host_name(server.tls_name))
     table.mistake("server_name",
                   "found " + in_quotes(server.tls_name) + "; expected a name such as \"api.example.com\"");
@@ -115,7 +116,7 @@ void read_server_of(const TableReader& upstream, const Node& node, std::size_t p
     return upstream.mistake_in(
         "servers", position,
         "found " + in_quotes(server.address.to_string()) +
-            " again; expected each server once: its weight says how much of the requests is its");
+            " a second time; expected each server once: give it a weight for more requests");
   into.servers.push_back(std::move(server));
 }
 
@@ -141,7 +142,7 @@ upstream::Ejection read_ejection(const TableReader& upstream) {
                               .most = table.deadline("most"),
                               .slow_start = upstream.duration("slow_start")};
   if (ejection.most < ejection.least)
-    table.mistake("most", "found less than least; expected a time that is no shorter");
+    table.mistake("most", "found less than least; expected a duration of at least least");
   return ejection;
 }
 
@@ -154,9 +155,9 @@ std::vector<policy::StatusRange> read_statuses(const TableReader& table) {
     if (!range)
       table.mistake_in("status", i, range.error().message);
     else if (range->first < 200)
-      table.mistake_in(
-          "status", i,
-          "found " + in_quotes(texts[i]) + "; expected statuses from 200 on, for 1xx is no answer yet");
+      table.mistake_in("status", i,
+                       "found " + in_quotes(texts[i]) +
+                           "; expected statuses from 200 on, because 1xx is not a final response");
     else
       statuses.push_back(*range);
   }
@@ -218,7 +219,7 @@ base::Duration read_resolve(const TableReader& upstream) {
   const auto every = upstream.duration("resolve");
   if (every > base::Duration{0} && every < kLeast)
     upstream.mistake("resolve", "found less than " + base::to_string(kLeast) +
-                                    "; expected that or more, or \"0s\" to look names up at start alone");
+                                    "; expected that or more, or \"0s\" to look names up only at start");
   return every;
 }
 
@@ -231,7 +232,7 @@ upstream::Timeouts read_timeouts(const TableReader& upstream) {
   timeouts.connect_total = table.has("connect_total") ? table.deadline("connect_total")
                                                       : std::max(timeouts.connect_total, timeouts.connect);
   if (timeouts.connect_total < timeouts.connect)
-    table.mistake("connect_total", "found less than connect; expected a time that is no shorter");
+    table.mistake("connect_total", "found less than connect; expected a duration of at least connect");
   timeouts.abandoned = table.duration("abandoned");
   if (table.has("total")) timeouts.total = table.deadline("total");
   timeouts.expect_continue =
@@ -258,10 +259,10 @@ void read_tls(const TableReader& upstream, const ReadContext& context, upstream:
   if (!upstream.has("tls")) return;
   if (!settings.servers.empty() && std::none_of(settings.servers.begin(), settings.servers.end(), speaks))
     upstream.mistake(
-        "tls",
-        "found without a server that speaks TLS; expected an address such as \"https://10.0.0.1:8443\"");
+        "tls", "found without a server that uses TLS; expected an address such as \"https://10.0.0.1:8443\"");
   if (table.has("cert") != table.has("key"))
-    table.mistake(table.has("cert") ? "cert" : "key", "found alone; expected cert and key together");
+    table.mistake(table.has("cert") ? "cert" : "key",
+                  "found without the other; expected cert and key together");
   const auto faulty = [](const std::string& file) { return !file.empty() && !holds_something(file); };
   if (table.flawed() || table.has("cert") != table.has("key") || faulty(settings.tls.ca) ||
       faulty(settings.tls.cert) || faulty(settings.tls.key))
@@ -276,7 +277,7 @@ std::string read_name(const TableReader& table, std::set<std::string>& taken) {
     table.mistake(
         "name", "found " + in_quotes(name) + "; expected 1 to 128 printable ASCII characters but \" and \\");
   else if (table.has("name") && !taken.insert(name).second)
-    table.mistake("name", "found " + in_quotes(name) + " a second time; expected a name of its own");
+    table.mistake("name", "found " + in_quotes(name) + " a second time; expected a unique name");
   return name;
 }
 
@@ -289,7 +290,7 @@ void read_balance(const TableReader& table, const ReadContext& context,
   }
   upstream.hash_key = read_key(table, "hash_key", context);
   if (upstream.balance != upstream::Balance::Hash)
-    table.mistake("hash_key", "only of balance = \"hash\"");
+    table.mistake("hash_key", "found without balance = \"hash\"; add it, or remove this key");
   else if (upstream.hash_key.empty() && table.texts("hash_key").empty())
     table.mistake("hash_key", "found none; expected at least one attribute such as \"api_key|ip\"");
 }

@@ -21,7 +21,7 @@ std::optional<std::string> obstacle_to_snapshot(const std::string& path) {
   if (std::filesystem::is_directory(path, error)) return in_quotes(path) + ", which is a folder";
   const auto folder = folder_of(path);
   if (!std::filesystem::is_directory(folder, error))
-    return "a file in " + in_quotes(folder) + ", which is no folder";
+    return "a file in " + in_quotes(folder) + ", which is not a folder";
   if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
     return "a file in " + in_quotes(folder) + ", where weir may not write (" +
            std::system_category().message(errno) + ")";

@@ -179,9 +179,9 @@ std::string TableReader::header_instead(const Node& entry, const KeySpec& spec) 
   const bool of_root = path_.empty();
   const bool tables = entry.array() != nullptr && of_kind(entry, Kind::Subtables) && !entry.array()->empty();
   if (of_root && spec.kind == Kind::Subtables && entry.table() != nullptr)
-    return ": write [[" + entry.key + "]] in place of [" + entry.key + "]";
+    return ": write [[" + entry.key + "]] instead of [" + entry.key + "]";
   if (of_root && spec.kind == Kind::Subtable && tables)
-    return ": write [" + entry.key + "] in place of [[" + entry.key + "]]";
+    return ": write [" + entry.key + "] instead of [[" + entry.key + "]]";
   return {};
 }
 
@@ -242,7 +242,7 @@ std::optional<T> TableReader::parsed(std::string_view key, Parse parse, Nearest 
   if (value) return std::move(*value);
   const auto& said = value.error().message;
   const auto near = nearest != nullptr ? nearest(text) : std::nullopt;
-  mistake(key, near ? said.substr(0, said.rfind(": write")) + "; write " + std::string(key) + " = " +
+  mistake(key, near ? said.substr(0, said.rfind("; write")) + "; write " + std::string(key) + " = " +
                           in_quotes(*near)
                     : said);
   return std::nullopt;
@@ -291,7 +291,7 @@ base::Duration TableReader::deadline(std::string_view key) const {
   (void)spec_of(key, {Kind::Duration});
   const auto value = parsed<base::Duration>(
       key, [](const std::string& text) { return base::parse_duration(text); }, nearest_duration);
-  if (value && value->count() == 0) mistake(key, "found no time at all; expected a duration above zero");
+  if (value && value->count() == 0) mistake(key, "found 0; expected a duration above zero");
   return value.value_or(base::Duration{0});
 }
 

@@ -119,7 +119,7 @@ std::string element_label(std::string_view name, std::size_t position) {
 Node read_toml(std::string_view text, const std::string& file, ConfigErrors& mistakes, Quoting quoting) {
   Node document{"", 1, Table{}};
   if (const auto line = line_of_endless_key(text)) {
-    mistakes.add(file, *line, "", "not TOML: a key of more than a thousand parts");
+    mistakes.add(file, *line, "", "not TOML: a key has more than a thousand parts");
     return document;
   }
   try {
@@ -130,8 +130,8 @@ Node read_toml(std::string_view text, const std::string& file, ConfigErrors& mis
     const ParserStop stop{static_cast<std::size_t>(line_of(error.source())), at.column, error.description()};
     mistakes.add(file, line_of(error.source()), "",
                  quoting == Quoting::Lines ? describe_fault(text, stop)
-                                           : "found a line that is not TOML, which is not shown, because the "
-                                             "file holds API keys; write NAME = \"…\" or [[key]]");
+                                           : "found a line that is not TOML (not shown, because the file "
+                                             "contains API keys); write NAME = \"…\" or [[key]]");
   }
   return document;
 }

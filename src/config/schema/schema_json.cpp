@@ -24,13 +24,14 @@ struct Look {
 };
 constexpr Look kLooks[] = {
     {Kind::Duration, "duration", pattern::kDuration,
-     "a whole number and us, ms, s (or sec), min (or m), h (or hour) or day (or d, days), such as \"250ms\""},
+     "a whole number with a unit: us, ms, s (or sec), min (or m), h (or hour), day (or d, days), such as "
+     "\"250ms\""},
     {Kind::Size, "size", pattern::kSize,
-     "a whole number and B, kB, MB, GB, KiB, MiB or GiB, such as \"64KiB\"; or a number of bytes", 0},
+     "a whole number with a unit: B, kB, MB, GB, KiB, MiB, GiB, such as \"64KiB\"; or a number of bytes", 0},
     {Kind::Rate, "rate", pattern::kRate,
-     "COUNT/PERIOD, the period a duration or its unit alone, such as \"10/s\" or \"20/10s\""},
+     "COUNT/PERIOD, where the period is a duration or a unit alone, such as \"10/s\" or \"20/10s\""},
     {Kind::Limit, "limit", pattern::kLimit,
-     "a rate such as \"10/s\" or \"20/10s\", or \"COUNT/month\" with align; of concurrency a whole number",
+     "a rate such as \"10/s\" or \"20/10s\", or \"COUNT/month\" with align; for concurrency, a whole number",
      1},
     {Kind::Address, "address", pattern::kAddress, "host:port, [v6]:port or unix:/path"},
 };
@@ -96,7 +97,7 @@ class Writer {
     const auto root = table(schema::kRoot, "");
     document.insert(root.begin(), root.end());
     definitions_["environment"] = {
-        {"description", "a text that reads the environment: ${NAME}, or ${NAME:-text}"},
+        {"description", "a text that contains environment variables: ${NAME}, or ${NAME:-default}"},
         {"type", "string"},
         {"pattern", "\\$\\{"}};
     for (const auto& look : kLooks) definitions_[look.name] = definition(look);

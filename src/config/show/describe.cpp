@@ -35,10 +35,10 @@ std::string upstream_line(const upstream::UpstreamSettings& upstream) {
     line += policy::describe(upstream.hash_key);
   const auto speaks_tls = [](const upstream::ServerSettings& server) { return server.tls; };
   if (std::any_of(upstream.servers.begin(), upstream.servers.end(), speaks_tls))
-    line += !upstream.tls.verify      ? ", any certificate believed"
-            : upstream.tls.ca.empty() ? ", certificates by the system's authorities"
-                                      : ", certificates by " + upstream.tls.ca;
-  if (upstream.health) line += ", asked for " + upstream.health->path;
+    line += !upstream.tls.verify      ? ", accepts any certificate"
+            : upstream.tls.ca.empty() ? ", certificates verified by the system's authorities"
+                                      : ", certificates verified by " + upstream.tls.ca;
+  if (upstream.health) line += ", health check " + upstream.health->path;
   return line + "\n";
 }
 
@@ -52,16 +52,17 @@ std::string statuses(const std::vector<policy::StatusRange>& ranges) {
 }
 
 std::string retry_words(const upstream::Retry& retry) {
-  if (retry.attempts == 1 || retry.budget == 0) return "retries: none";
-  return "retries: at most " + std::to_string(retry.attempts) + " servers, " + std::to_string(retry.budget) +
-         "% of requests, after " + base::to_string(retry.backoff) + " at first, on" +
-         (retry.broken ? " broken" : "") + (retry.late ? " late" : "") + statuses(retry.statuses);
+  if (retry.attempts == 1 || retry.budget == 0) return "no retries";
+  return "retries on " + std::to_string(retry.attempts) + " servers at most, " +
+         std::to_string(retry.budget) + "% of requests, first after " + base::to_string(retry.backoff) +
+         " at most, if" + (retry.broken ? " broken" : "") + (retry.late ? " late" : "") +
+         statuses(retry.statuses);
 }
 
 std::string name_lines(const upstream::UpstreamSettings& upstream) {
   const auto named = [](const upstream::ServerSettings& server) { return net::is_name(server.address); };
   if (std::none_of(upstream.servers.begin(), upstream.servers.end(), named)) return {};
-  if (upstream.resolve == base::Duration{0}) return "    names looked up at start only\n";
+  if (upstream.resolve == base::Duration{0}) return "    names looked up only at start\n";
   return "    names looked up every " + base::to_string(upstream.resolve) + "\n";
 }
 
@@ -76,7 +77,7 @@ std::string failure_lines(const upstream::UpstreamSettings& upstream) {
               (timeouts.expect_continue >= std::min(timeouts.response, timeouts.total)
                    ? std::string()
                    : ", 100-continue after " + to_string(timeouts.expect_continue)) +
-              (timeouts.total == base::kForever ? std::string() : ", in all " + to_string(timeouts.total)) +
+              (timeouts.total == base::kForever ? std::string() : ", total " + to_string(timeouts.total)) +
               "\n";
   text += "    ejected after " + std::to_string(ejection.failures) + " failures for " +
           to_string(ejection.least) + " to " + to_string(ejection.most) + ", slow start " +
@@ -84,17 +85,17 @@ std::string failure_lines(const upstream::UpstreamSettings& upstream) {
   text += "    " + retry_words(upstream.retry) + "\n";
   if (!upstream.health) return text;
   const auto& health = *upstream.health;
-  return text + "    probed every " + to_string(health.interval) + " for at most " +
-         to_string(health.timeout) + ": down after " + std::to_string(health.unhealthy_after) +
-         " faults, back after " + std::to_string(health.healthy_after) + " of" +
-         statuses(health.statuses).substr(1) + "\n";
+  return text + "    checked every " + to_string(health.interval) + ", timeout " + to_string(health.timeout) +
+         ": down after " + std::to_string(health.unhealthy_after) + " failures, up after " +
+         std::to_string(health.healthy_after) + " of" + statuses(health.statuses).substr(1) + "\n";
 }
 
 std::string store_words(const policy::Rule& rule) {
   if (rule.store == policy::Store::Memory) return "in memory";
   switch (rule.on_store_failure) {
     case policy::OnStoreFailure::Local:
-      return "in redis, else here " + (rule.local_share ? limit::describe(*rule.local_share) : std::string());
+      return "in redis, else local " +
+             (rule.local_share ? limit::describe(*rule.local_share) : std::string());
     case policy::OnStoreFailure::Open:
       return "in redis, else open";
     case policy::OnStoreFailure::Closed:
@@ -113,13 +114,13 @@ std::string lease_words(const policy::Rule& rule) {
 std::string cost_words(const policy::Rule& rule) {
   if (rule.settlement && rule.settlement->kind != policy::Settlement::Kind::None) {
     const auto& settlement = *rule.settlement;
-    auto words = ", cost by " + policy::describe_cost(settlement);
+    auto words = ", cost from " + policy::describe_cost(settlement);
     if (settlement.scale != 0) words += " x " + std::to_string(settlement.scale);
     return words + ", reserve " + std::to_string(rule.cost);
   }
   if (rule.cost_from.kind == policy::CostSource::Kind::None)
     return rule.cost == 1 ? "" : ", cost " + std::to_string(rule.cost);
-  auto words = ", cost by " + policy::describe(rule.cost_from);
+  auto words = ", cost from " + policy::describe(rule.cost_from);
   if (rule.cost_from.scale != 0) words += " x " + std::to_string(rule.cost_from.scale);
   return words + ", else " + std::to_string(rule.cost);
 }
@@ -140,9 +141,8 @@ std::string limit_words(const Numbers& numbers) {
 
 std::string rule_lines(const policy::Rule& rule) {
   auto text = "    rule " + in_quotes(rule.name) + ": " + limit_words(rule) + ", " +
-              (rule.key.empty() ? std::string("one count for all") : "per " + policy::describe(rule.key)) +
-              ", " + store_words(rule) + lease_words(rule) +
-              (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
+              (rule.key.empty() ? std::string("shared by all") : "per " + policy::describe(rule.key)) + ", " +
+              store_words(rule) + lease_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
   if (rule.settlement && !rule.settlement->charged.empty())
     text += ", " + policy::describe_charge(*rule.settlement);
   text += cost_words(rule);
@@ -153,7 +153,7 @@ std::string rule_lines(const policy::Rule& rule) {
   }
   if (rule.max_body != 0) text += ", reads bodies up to " + size_words(rule.max_body);
   if (rule.queue_per_client != policy::kNoBound)
-    text += ", at most " + std::to_string(rule.queue_per_client) + " of one client";
+    text += ", at most " + std::to_string(rule.queue_per_client) + " for each client";
   text += "\n";
   if (!is_everything(rule.match)) text += "      where " + rule.match.describe() + "\n";
   for (const auto& variant : rule.overrides)
@@ -168,11 +168,11 @@ std::string route_lines(const Settings& settings, const policy::Route& route) {
   text += route.respond ? "answer " + std::to_string(route.respond->status)
                         : "upstream " + in_quotes(settings.upstreams[route.upstream].name);
   for (const auto& protocol : route.upgrades)
-    if (!route.respond && protocol != "websocket") text += ", may change to " + protocol;
+    if (!route.respond && protocol != "websocket") text += ", may upgrade to " + protocol;
   if (!route.respond && route.upgrades.empty()) text += ", without upgrades";
   if (route.max_head != 0) text += ", heads up to " + size_words(route.max_head);
   if (route.max_body != 0) text += ", bodies up to " + size_words(route.max_body);
-  if (route.honor_retry_after) text += ", Retry-After of 429 holds for all clients";
+  if (route.honor_retry_after) text += ", honors Retry-After of 429";
   if (route.ambiguous_paths == policy::AmbiguousPaths::Pass) text += ", ambiguous paths pass";
   if (route.priority != policy::kDefaultPriority) text += ", priority " + std::to_string(route.priority);
   text += "\n";
@@ -188,16 +188,16 @@ std::string redis_line(const Settings& settings) {
   const bool holds = std::any_of(settings.rules.begin(), settings.rules.end(), [](const policy::Rule& rule) {
     return rule.store == policy::Store::Redis && limit::holds(rule.limiter);
   });
-  const std::string tls = redis.tls ? " by TLS" : "";
-  const std::string leases = tls + (holds ? ", leases of " + base::to_string(redis.lease_time) : "");
+  const std::string tls = redis.tls ? " with TLS" : "";
+  const std::string leases = tls + (holds ? ", permits leased for " + base::to_string(redis.lease_time) : "");
   if (redis.topology == redis::Topology::Standalone)
     return "redis " + redis.address.to_string() + leases + "\n";
   if (redis.topology == redis::Topology::Cluster) {
-    std::string text = "redis cluster, by nodes";
+    std::string text = "redis cluster, nodes";
     for (const auto& address : redis.nodes) text += " " + address.to_string();
     return text + leases + "\n";
   }
-  std::string text = "redis " + in_quotes(redis.sentinel.master) + ", which sentinels know:";
+  std::string text = "redis master " + in_quotes(redis.sentinel.master) + ", sentinels";
   for (const auto& address : redis.sentinel.addresses) text += " " + address.to_string();
   return text + leases + "\n";
 }

@@ -17,11 +17,11 @@ std::string listener_line(const net::ListenerSettings& listener) {
     line += listener.tls->min_version == net::TlsVersion::Tls13 ? " TLS from 1.3" : " TLS from 1.2";
     for (const auto& files : listener.tls->certificates) line += ", " + files.cert;
     if (!listener.tls->client_ca.empty())
-      line += (listener.tls->client_auth == net::ClientAuth::Require ? ", clients by "
-                                                                     : ", clients may show one by ") +
+      line += (listener.tls->client_auth == net::ClientAuth::Require ? ", client certificates required by "
+                                                                     : ", client certificates optional by ") +
               listener.tls->client_ca;
   }
-  return line + (listener.proxy_protocol ? ", PROXY protocol first\n" : "\n");
+  return line + (listener.proxy_protocol ? ", PROXY protocol\n" : "\n");
 }
 
 std::string trust_line(const policy::ClientSettings& client) {
@@ -31,7 +31,7 @@ std::string trust_line(const policy::ClientSettings& client) {
     const auto text = block.to_string();
     line += " " + (text == "::/128" ? "unix:" : text);
   }
-  return line + ", clients by " +
+  return line + ", client address from " +
          (client.address_field == policy::AddressField::Forwarded ? "Forwarded" : "X-Forwarded-For") + "\n";
 }
 
@@ -40,11 +40,11 @@ std::string bound_lines(const proxy::ServerSettings& server) {
               (server.max_body != 0 ? ", bodies up to " + size_words(server.max_body) : "") + ", " +
               std::to_string(server.max_connections) + " connections";
   if (server.max_connections_per_ip != 0)
-    text += ", " + std::to_string(server.max_connections_per_ip) + " of each address";
+    text += ", " + std::to_string(server.max_connections_per_ip) + " for each address";
   if (server.max_in_flight != 0) text += ", " + std::to_string(server.max_in_flight) + " requests in flight";
   text += "\n    head " + to_string(server.head_timeout) + ", body " + to_string(server.body_timeout) +
           ", write " + to_string(server.write_timeout) + ", idle " + to_string(server.idle_timeout);
-  if (server.half_close == proxy::HalfClose::End) text += "; a client that ends its sending has left";
+  if (server.half_close == proxy::HalfClose::End) text += "; a half-close ends the request";
   if (server.min_rate.octets_per_second != 0)
     text += "; at least " + std::to_string(server.min_rate.octets_per_second) + " bytes a second over " +
             to_string(server.min_rate.grace);
@@ -69,9 +69,9 @@ std::string alert_line(const admin::AlertSettings& alert) {
   // Shows the webhook without its path, because the path often is a secret.
   line +=
       std::string(" -> ") + (alert.webhook.tls ? "https://" : "http://") + alert.webhook.address.to_string();
-  if (alert.surge.repeat.count() != 0) line += ", again every " + to_string(alert.surge.repeat);
-  return line + ", at most " + limit::to_string(alert.posts.rate()) + " and " +
-         std::to_string(alert.attempts) + " attempts of " + to_string(alert.timeout) + "\n";
+  if (alert.surge.repeat.count() != 0) line += ", repeated every " + to_string(alert.surge.repeat);
+  return line + ", at most " + limit::to_string(alert.posts.rate()) + ", " + std::to_string(alert.attempts) +
+         " attempts of " + to_string(alert.timeout) + "\n";
 }
 
 }  // namespace

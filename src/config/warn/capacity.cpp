@@ -49,8 +49,9 @@ void check_capacity(const TableReader& table, const Method& method, const policy
   const auto check = [&](const auto& numbers, const std::string& whose) {
     if (admits(numbers, rule.cost)) return;
     const auto most = std::to_string(most_of(numbers));
-    table.mistake("cost", "found " + std::to_string(rule.cost) + ", and " + whose + " admits at most " +
-                              most + " at once: every request would be refused; expected a cost of at most " +
+    table.mistake("cost", "found " + std::to_string(rule.cost) + ", but " + whose + " admits at most " +
+                              most +
+                              " at once, so every request would be refused; expected a cost of at most " +
                               most + ", or a larger " + std::string(key_of_capacity(method)));
   };
   check(rule, "the rule");

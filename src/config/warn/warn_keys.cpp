@@ -64,7 +64,7 @@ std::string perhaps(const policy::KeyPart& part) {
   if (first.empty()) {
     std::string both;
     for (const auto& attribute : last) both += (both.empty() ? "" : ", ") + text_of({attribute});
-    return "[" + both + "], all of them together";
+    return "[" + both + "], which counts all clients together";
   }
   first.push_back(ip != last.end() ? *ip : last.front());
   return text_of(first);
@@ -171,10 +171,10 @@ void warn_of_invented_keys(const Settings& settings, ConfigWarnings& warnings) {
   for (const auto& rule : settings.rules)
     if (rests_on_api_key(rule) && !is_bounded_by_address(rule, settings))
       warnings.add(rule,
-                   std::string("tells clients apart by API keys, and ") +
+                   std::string("counts clients by API key, but ") +
                        (client.keys ? "unknown_keys = \"accept\" accepts unknown ones"
-                                    : "no [client] keys file says which exist") +
-                       ": a client that invents keys gets a fresh limit with each; write key = [\"ip\"], " +
+                                    : "no [client] keys file says which keys exist") +
+                       ": a client that invents keys gets a new limit with each; write key = [\"ip\"], " +
                        (client.keys ? "remove unknown_keys" : "name the keys in a [client] keys file") +
                        ", or add a rule for the same requests with key = [\"ip\"]");
 }
@@ -183,10 +183,9 @@ void warn_of_chosen_keys(const Settings& settings, ConfigWarnings& warnings) {
   for (const auto& rule : settings.rules) {
     const auto* part = chosen_part(rule);
     if (part != nullptr && !is_bounded(rule, settings))
-      warnings.add(rule,
-                   "is keyed by " + text_of(*part) +
-                       ", which clients write as they like: each invented value gets a fresh limit; add "
-                       "a rule for the same requests with key = [\"ip\"]");
+      warnings.add(rule, "is keyed by " + text_of(*part) +
+                             ", which clients can choose freely: each invented value gets a new limit; add a "
+                             "rule for the same requests with key = [\"ip\"]");
   }
 }
 
@@ -266,7 +265,7 @@ void warn_of_left_out_keys(const Settings& settings, ConfigWarnings& warnings) {
     warnings.add(
         rule,
         "is keyed by " + text_of(*part) +
-            ", and does not apply to requests without it: a client that leaves it out escapes the rule; " +
+            ", but does not apply to requests without it: a client that leaves it out avoids the rule; " +
             remedy_for(*part, rule) + "add a rule for the same requests with key = [\"ip\"]");
   }
 }
@@ -294,7 +293,7 @@ void warn_of_key(const policy::Rule& rule, const policy::ClientSettings& client,
     if (std::none_of(part.begin(), part.end(),
                      [&](const policy::AttributeRef& ref) { return can_be_known(ref.kind, client); }))
       warnings.add(rule, "is keyed by " + text_of(part) +
-                             ", which no request has: [client] does not say where it is found");
+                             ", which no request has: [client] does not say where to read it");
 }
 
 }  // namespace

@@ -19,9 +19,9 @@ void warn_of_order(const std::vector<policy::Route>& routes, ConfigWarnings& war
   for (std::size_t at = 0; at < routes.size(); ++at)
     if (const auto* before = route_that_hides(routes, at))
       warnings.add(routes[at], "is never reached: " + name_of(*before) + " before it (" +
-                                   warnings.where(name_of(*before)) + ") takes every request" +
-                                   (is_everything(before->match) ? "" : " that it would") +
-                                   "; the narrower one has to come first");
+                                   warnings.where(name_of(*before)) + ") matches every request" +
+                                   (is_everything(before->match) ? "" : " that it matches") +
+                                   "; move the narrower one up");
 }
 
 }  // namespace
@@ -35,7 +35,9 @@ void warn_of_routes(const Settings& settings, ConfigWarnings& warnings) {
       warnings.add("upstream " + in_quotes(settings.upstreams[i].name), "is used by no route");
   for (const auto& route : routes)
     if (route.max_head > settings.server.max_head)
-      warnings.add(route, "has a max_head above that of [server], which refuses such heads first");
+      warnings.add(
+          route,
+          "has a larger max_head than [server], which refuses such heads first; raise max_head of [server]");
 }
 
 }  // namespace weir::config

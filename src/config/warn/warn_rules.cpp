@@ -28,7 +28,7 @@ void warn_of_overrides(const policy::Rule& rule, ConfigWarnings& warnings) {
         all.begin(), at, [&](const policy::Variant& one) { return plainly_covers(one.match, at->match); });
     if (before != at)
       warnings.add(rule, "has an override for " + at->match.describe() + " that never applies: the one for " +
-                             before->match.describe() + " before it takes every request that it would");
+                             before->match.describe() + " before it matches every request that it matches");
   }
 }
 
@@ -38,27 +38,27 @@ void warn_of_unsaid_cost(const policy::Rule& rule, ConfigWarnings& warnings) {
   if (rule.cost_from.kind == policy::CostSource::Kind::None) return;
   const auto most = most_at_once(rule);
   if (rule.cost > most + 1)
-    warnings.add(rule, "admits no request that does not say its cost: it costs " + std::to_string(rule.cost) +
-                           ", and at most " + std::to_string(most) + " can be spent at once");
+    warnings.add(rule, "refuses every request that does not state its cost: such a request costs " +
+                           std::to_string(rule.cost) + ", but at most " + std::to_string(most) +
+                           " can be spent at once");
 }
 
 // Warns of a reserve that is charged for errors, because an error of a server states no cost.
 void warn_of_charged_errors(const policy::Rule& rule, ConfigWarnings& warnings) {
   if (!rule.settlement || rule.settlement->kind == policy::Settlement::Kind::None) return;
   if (rule.settlement->charged.empty())
-    warnings.add(rule,
-                 "charges its reserve of " + std::to_string(rule.cost) +
-                     " for every error of a server too; write charge = { status = [\"2xx\"] } to charge "
-                     "successful answers only");
+    warnings.add(rule, "charges its reserve of " + std::to_string(rule.cost) +
+                           " for server errors, too; write charge = { status = [\"2xx\"] } to charge "
+                           "only successful responses");
 }
 
 // Warns if the local share admits no request although the whole limit does.
 void warn_of_local_share(const policy::Rule& rule, ConfigWarnings& warnings) {
   if (!rule.local_share || admits_idle(*rule.local_share, rule.cost)) return;
   if (!admits_idle(rule.limiter, rule.cost)) return;
-  warnings.add(rule, "admits nothing while Redis does not answer: a request costs " +
+  warnings.add(rule, "refuses everything while Redis does not answer: a request costs " +
                          std::to_string(rule.cost) +
-                         ", and this weir's share of the limit ([state] replicas) admits at most " +
+                         ", but this instance's share of the limit ([state] replicas) admits at most " +
                          std::to_string(most_at_once(*rule.local_share)) + " at once");
 }
 
@@ -82,9 +82,10 @@ void warn_of_queues(const Settings& settings, ConfigWarnings& warnings) {
   if (!asks_redis) return;
   for (const auto& rule : settings.rules)
     if (is_shared_queue(rule) && rule.queue_per_client == policy::kNoBound)
-      warnings.add(rule,
-                   "is a queue that clients share, without queue_per_client: one client may take all its "
-                   "places, because with Redis nobody gives way");
+      warnings.add(
+          rule,
+          "is a queue that clients share, without queue_per_client: one client may occupy all of it; "
+          "write queue_per_client");
 }
 
 // Returns true if the head of a request does not decide whether its body is read.
@@ -99,10 +100,9 @@ bool reads_every_body(const policy::Rule& rule) {
 
 void warn_of_bodies(const policy::Rule& rule, ConfigWarnings& warnings) {
   if (reads_every_body(rule))
-    warnings.add(
-        rule,
-        "reads every request's body into memory, and refuses those that are longer than its max_body "
-        "(413) or compressed (415): restrict it by match.path or match.methods");
+    warnings.add(rule,
+                 "reads the body of every request into memory, and refuses bodies longer than max_body (413) "
+                 "or compressed (415); limit it with match.path or match.methods");
 }
 
 void warn_of_messages(const policy::Rule& rule, const Settings& settings, ConfigWarnings& warnings) {
@@ -111,10 +111,9 @@ void warn_of_messages(const policy::Rule& rule, const Settings& settings, Config
            std::find(route.upgrades.begin(), route.upgrades.end(), "websocket") != route.upgrades.end();
   };
   if (rule.messages && std::none_of(settings.routes.begin(), settings.routes.end(), has_messages))
-    warnings.add(
-        rule,
-        "counts messages, but none of its routes allows WebSockets: name \"websocket\" in upgrade of "
-        "a route");
+    warnings.add(rule,
+                 "counts messages, but no route that it applies to allows WebSockets; write upgrade = "
+                 "[\"websocket\"] in a route");
 }
 
 // Returns the number of entries in a full log; 0 for a limiter without an exact log.
@@ -135,23 +134,23 @@ void warn_of_shares(const Settings& settings, ConfigWarnings& warnings) {
   const auto share = limit::share_of_each(settings.state.max_keys, rules.size(), logs);
   if (rules.size() > 1 && share.keys < kFewKeys)
     warnings.add("[state.memory]",
-                 "max_keys = " + std::to_string(settings.state.max_keys) + " sets aside " +
+                 "max_keys = " + std::to_string(settings.state.max_keys) + " reserves " +
                      std::to_string(share.keys) + " keys for each of the " + std::to_string(rules.size()) +
-                     " rules, and clients of one rule may take the rest; write max_keys = " +
+                     " rules, and the clients of one rule may use up the rest; write max_keys = " +
                      std::to_string(4 * kFewKeys * rules.size()) + " or more");
   for (const auto& rule : rules)
     if (logs > 1 && longest_log(rule) > share.log_entries)
       warnings.add(rule,
                    "remembers up to " + std::to_string(longest_log(rule)) +
-                       " requests of a client, and max_keys = " + std::to_string(settings.state.max_keys) +
+                       " requests of a client, but max_keys = " + std::to_string(settings.state.max_keys) +
                        " reserves memory for " + std::to_string(share.log_entries) +
-                       " of each such rule; raise max_keys, or use sliding_window");
+                       " for each such rule; raise max_keys, or use sliding_window");
 }
 
 }  // namespace
 
 void warn_of_rules(const Settings& settings, ConfigWarnings& warnings) {
-  if (settings.rules.empty()) warnings.add("there is no [[rule]]: every request is admitted");
+  if (settings.rules.empty()) warnings.add("there is no [[rule]], so every request is admitted");
   warn_of_keys(settings, warnings);
   warn_of_reach(settings, warnings);
   warn_of_queues(settings, warnings);

@@ -17,7 +17,7 @@ void warn_of_need_of_redis(const Settings& settings, const ReadContext& context,
   });
   // A file with an explicit store may have Redis for deployments that change the store by a ${NAME}.
   if (!shared && settings.state.redis && !context.store_is_said)
-    warnings.add("[state]", "redis is configured, and no rule keeps its state there");
+    warnings.add("[state]", "redis is configured, but no rule is kept in it");
 }
 
 bool holds_in_redis(const policy::Rule& rule) {
@@ -29,16 +29,15 @@ void warn_of_redis_link(const Settings& settings, ConfigWarnings& warnings) {
   if (!redis) return;
   if (redis->tls && !redis->tls->verify)
     warnings.add("[state.redis]",
-                 "tls: with verify = false anybody between weir and Redis may pose as Redis");
+                 "tls: with verify = false, anybody between weir and Redis can pose as Redis");
   if (redis->timeout > base::Duration{1'000'000})
-    warnings.add("[state.redis]", "timeout: while Redis is slow each request that asks it may wait for " +
+    warnings.add("[state.redis]", "timeout: while Redis is slow, each request that asks it may wait for " +
                                       base::to_readable(redis->timeout));
   if (redis->lease_time < 3 * redis->timeout &&
       std::any_of(settings.rules.begin(), settings.rules.end(), holds_in_redis))
-    warnings.add(
-        "[state.redis]",
-        "lease_time is less than three times timeout: permits may expire before weir closes a silent "
-        "connection");
+    warnings.add("[state.redis]",
+                 "lease_time is less than three times timeout: permits may expire before weir gives up a "
+                 "silent connection; raise lease_time");
 }
 
 void collect_tiers(const policy::Match& match, std::set<std::string>& tiers) {
@@ -74,7 +73,7 @@ void warn_of_named_tiers(const NamedTiers& named, const Settings& settings, cons
       if (!context.tiers.contains(tier))
         warnings.add(whose, "names the tier " + in_quotes(tier) + ", which " +
                                 (settings.client.keys ? "no key of the keys file has"
-                                                      : "nobody has without a [client] keys file"));
+                                                      : "no client has without a [client] keys file"));
 }
 
 // Warns of tiers that a key has and no rule or route names. If no rule or route names any tier, a keys
@@ -88,10 +87,11 @@ void warn_of_given_tiers(const NamedTiers& named, const Settings& settings, cons
   for (const auto& [tier, given] : context.tiers) {
     if (known.contains(tier) || (known.empty() && !given.alone)) continue;
     const auto near = nearest(tier, names);
-    warnings.add_at(given.where,
-                    "the tier " + in_quotes(tier) +
-                        " is named by no rule or route: its keys get the limits of keys without a tier" +
-                        (near.empty() ? "" : "; did you mean " + in_quotes(near) + "?"));
+    warnings.add_at(
+        given.where,
+        "the tier " + in_quotes(tier) +
+            " is not used by any rule or route, so its keys get the limits of keys without a tier" +
+            (near.empty() ? "" : "; did you mean " + in_quotes(near) + "?"));
   }
 }
 
@@ -106,16 +106,16 @@ void warn_of_sources(const Settings& settings, ConfigWarnings& warnings) {
   if (!client.keys && client.unknown_keys != policy::UnknownKeys::Anonymous)
     warnings.add("[client]", "unknown_keys has no effect without a keys file");
   if (client.tokens && !asks_for_claims(settings))
-    warnings.add("[client]", "jwt is configured, and nothing asks for a claim");
+    warnings.add("[client]", "jwt is configured, but nothing uses a claim");
   if (client.countries && !asks_for_countries(settings))
-    warnings.add("[client]", "geo is configured, and nothing asks for a country");
+    warnings.add("[client]", "geo is configured, but nothing uses a country");
   if (!client.trusted_proxies.empty()) return;
   const std::pair<std::string_view, const policy::Source*> sources[] = {
       {"user", &client.user}, {"org", &client.org}, {"service", &client.service}};
   for (const auto& [name, source] : sources)
     if (source->kind != policy::Source::Kind::None && source->kind != policy::Source::Kind::Claim)
       warnings.add("[client]", std::string(name) +
-                                   " is believed from trusted proxies only, and trusted_proxies names none");
+                                   " is believed only from trusted proxies, but trusted_proxies names none");
 }
 
 void warn_of_trust(const Settings& settings, ConfigWarnings& warnings) {
@@ -126,7 +126,9 @@ void warn_of_trust(const Settings& settings, ConfigWarnings& warnings) {
   };
   const auto v4 = [](std::uint32_t octets) { return base::IpAddress::v4(octets); };
   if (takes(v4(0), v4(0xffffffff)))
-    warnings.add("[client]", "trusted_proxies trusts every address: each client can choose its own identity");
+    warnings.add(
+        "[client]",
+        "trusted_proxies contains every address, so every client can choose the address it is counted by");
 }
 
 // Warns of listeners whose peers have no address. A client of a unix socket has the address "::".
@@ -135,13 +137,13 @@ void warn_of_peers(const Settings& settings, ConfigWarnings& warnings) {
   for (const auto& listener : settings.listeners) {
     const auto whose = name_of(listener);
     if (listener.address.is_unix() && !policy::is_trusted(client, {}))
-      warnings.add(
-          whose,
-          "has peers without addresses, and none is trusted: all of them count as one client, \"::\"; "
-          "if your proxy connects here, name \"unix:\" in [client] trusted_proxies");
+      warnings.add(whose,
+                   "accepts unix sockets, whose clients have no address: all of them count as one client, "
+                   "\"::\"; if your proxy connects there, add \"unix:\" to [client] trusted_proxies");
     else if (listener.proxy_protocol && client.trusted_proxies.empty())
       warnings.add(whose,
-                   "expects the PROXY protocol, and [client] trusted_proxies names nobody who may send it");
+                   "expects the PROXY protocol, but [client] trusted_proxies names no proxy that it would be "
+                   "believed from");
   }
 }
 
@@ -153,8 +155,7 @@ void warn_of_body_memory(const Settings& settings, ConfigWarnings& warnings) {
     const auto most = std::max(rule.max_body, reads_answers ? rule.settlement->max_body : 0);
     if (most > memory)
       warnings.add(rule, "may read bodies of " + std::to_string(most) +
-                             " bytes (max_body), and [server] max_body_memory holds " +
-                             std::to_string(memory) +
+                             " bytes (max_body), but [server] max_body_memory is " + std::to_string(memory) +
                              ": longer bodies are never read; write a smaller max_body or more memory");
   }
 }
@@ -164,7 +165,7 @@ void warn_of_servers(const Settings& settings, ConfigWarnings& warnings) {
     if (!upstream.tls.verify)
       warnings.add(
           "upstream " + in_quotes(upstream.name),
-          "accepts any certificate (tls.verify = false): anybody in between can read and change everything");
+          "accepts any certificate (tls.verify = false): anybody in between can read and change the traffic");
 }
 
 bool has_bounds(const upstream::ServerSettings& server) {
@@ -177,8 +178,9 @@ void warn_of_needless_queues(const Settings& settings, ConfigWarnings& warnings)
   for (const auto& upstream : settings.upstreams) {
     const bool unsaid = upstream.queue == usual.queue && upstream.max_wait == usual.max_wait;
     if (!unsaid && std::none_of(upstream.servers.begin(), upstream.servers.end(), has_bounds))
-      warnings.add("upstream " + in_quotes(upstream.name),
-                   "has a queue or max_wait without effect: no server has max_in_flight or limit");
+      warnings.add(
+          "upstream " + in_quotes(upstream.name),
+          "has queue or max_wait, but no server has max_in_flight or limit, so no request ever waits");
   }
 }
 

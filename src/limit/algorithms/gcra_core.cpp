@@ -39,7 +39,7 @@ base::Result<GcraCore> GcraCore::make(Rate rate, std::uint64_t capacity, base::D
   s.depth_ = Ticks{capacity} * s.interval_;
   if (s.depth_ / rate.count > kHundredYears)
     return base::Error{"a capacity of " + std::to_string(capacity) + " takes over 100 years to fill at " +
-                       to_string(rate) + ": lower it or raise the rate"};
+                       to_string(rate) + "; lower it or raise the rate"};
   s.max_wait_ = max_wait;
   s.longest_ = max_wait == base::kForever ? std::numeric_limits<Ticks>::max()
                                           : Ticks(static_cast<std::uint64_t>(max_wait.count())) * rate.count;

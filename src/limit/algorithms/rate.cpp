@@ -13,8 +13,9 @@ constexpr std::uint64_t kMaxCount = 1'000'000'000;
 
 base::Result<Rate> parse_rate(std::string_view text) {
   const auto wrong = [&](const char* why) {
-    return base::Error{"\"" + std::string(text) + "\" is not a rate (" + why +
-                       "): write COUNT/PERIOD with a period in s, min, h or day, as \"10/s\" or \"20/10s\""};
+    return base::Error{
+        "\"" + std::string(text) + "\" is not a rate (" + why +
+        "); write COUNT/PERIOD with a period in s, min, h or day, such as \"10/s\" or \"20/10s\""};
   };
   const auto slash = text.find('/');
   if (slash == std::string_view::npos) return wrong("no '/'");
@@ -29,10 +30,9 @@ base::Result<Rate> parse_rate(std::string_view text) {
   if (std::isdigit(static_cast<unsigned char>(period.front())) == 0) period.insert(0, "1");
   const auto parsed = base::parse_duration(period);
   if (period == "1month")
-    return base::Error{
-        "\"" + std::string(text) +
-        "\" is not a rate: months differ in length; with algorithm = \"fixed_window\" and align = "
-        "\"month\" it is one, else write days"};
+    return base::Error{"\"" + std::string(text) +
+                       "\" is not a rate, because months differ in length; write days, or use algorithm = "
+                       "\"fixed_window\" with align = \"month\""};
   if (!parsed) return wrong("unknown period");
   if (parsed->count() == 0) return wrong("the period is zero");
   rate.period = *parsed;

@@ -13,7 +13,7 @@ base::Result<SteppedBucket> SteppedBucket::make(Rate limit, std::uint64_t burst)
   const auto refills = Ticks{burst / limit.count} + (burst % limit.count != 0 ? 1 : 0);
   if (refills * micros(limit.period) > kHundredYears)
     return base::Error{"a capacity of " + std::to_string(burst) + " takes over 100 years to fill at " +
-                       to_string(limit) + ": lower it or raise the rate"};
+                       to_string(limit) + "; lower it or raise the rate"};
   return bucket;
 }
 

@@ -9,7 +9,7 @@ namespace weir::limit {
 base::Result<SlidingLog> SlidingLog::make(Rate limit) {
   if (limit.count > kMostExact)
     return base::Error{"a sliding log of " + std::to_string(limit.count) +
-                       " would remember each of them; at most " + std::to_string(kMostExact) +
+                       " stores each of them; write at most " + std::to_string(kMostExact) +
                        ", or use sliding_window"};
   if (limit.period > kLongest)
     return base::Error{"a sliding log looks back at most 10 years; use a shorter period, or sliding_window"};

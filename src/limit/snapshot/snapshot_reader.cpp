@@ -75,14 +75,14 @@ std::uint64_t Reader::take_count(std::uint64_t most, const char* of) {
 }
 
 void Reader::read_head() {
-  if (in_.take() != kSnapshotMagic) return fail("is no snapshot");
+  if (in_.take() != kSnapshotMagic) return fail("is not a snapshot");
   const std::uint64_t version = in_.take();
   if (version != kSnapshotVersion && version != kOneClockVersion)
-    return fail("is of version " + std::to_string(version) + ", this weir reads " +
+    return fail("has version " + std::to_string(version) + ", but this weir reads " +
                 std::to_string(kOneClockVersion) + " and " + std::to_string(kSnapshotVersion));
   const std::uint64_t saved_at = in_.take();
   const std::uint64_t machine_at = version == kOneClockVersion ? saved_at : in_.take();
-  if (saved_at > kLatest || machine_at > kLatest) return fail("is damaged: it is from no time");
+  if (saved_at > kLatest || machine_at > kLatest) return fail("is damaged: its time is impossible");
   snapshot_.saved_at = instant_of(saved_at);
   snapshot_.machine_at = instant_of(machine_at);
   snapshot_.names.k0 = in_.take();
@@ -98,7 +98,7 @@ FormerRule Reader::read_rule() {
   for (std::uint64_t i = 0; i < count && good(); ++i) {
     auto limiter = take_limiter(in_);
     if (!limiter) {
-      fail("is damaged: a limiter has parameters that none has");
+      fail("is damaged: a limiter has impossible parameters");
       return former;
     }
     limiters.emplace_back(std::move(*limiter));
@@ -140,7 +140,7 @@ void Reader::read_shared(const SeeShared& see) {
     const std::uint64_t variant = in_.take();
     const auto units = in_.take_digest();
     const Cell cell = in_.take_cell();
-    if (rule >= now_.size()) return fail("is damaged: it names a rule that it lacks");
+    if (rule >= now_.size()) return fail("is damaged: it refers to a rule that it does not contain");
     const auto& [index, is, next] = now_[rule];
     if (!index) continue;
     const auto named = std::find_if(is->variants.begin(), is->variants.end(),
@@ -188,7 +188,7 @@ void Reader::read_key(std::uint64_t first, const SeeKey& see) {
   SavedKey saved{.key = in_.take_digest(), .rule = 0, .drained_at = instant_of(first >> kDrainedAt)};
   const std::size_t rule = first & 0xff;
   if (first >> kDrainedAt > kLatest || rule >= now_.size())
-    return fail("is damaged: a key is of no rule or time");
+    return fail("is damaged: a key has no valid rule or time");
   const Meaning& is = now_[rule];
   const unsigned cost_bits = is.rule->log_cost_bits();
   const bool is_log = (first & kIsLog) != 0;
@@ -198,7 +198,7 @@ void Reader::read_key(std::uint64_t first, const SeeKey& see) {
     saved.cell = in_.take_cell();
   if (!good()) return;
   if (is_log ? cost_bits == 0 : is.rule->keeps_logs_alone())
-    return fail("is damaged: a key is of another algorithm than its rule");
+    return fail("is damaged: a key has another algorithm than its rule");
   if (!is.index) {
     ++changed_;
     return;
@@ -213,7 +213,7 @@ void Reader::read_keys(const SeeKey& see) {
   std::uint64_t first = in_.take();
   for (; good() && first != kSnapshotEnd; first = in_.take(), ++keys) read_key(first, see);
   snapshot_.keys = in_.take();
-  if (good() && snapshot_.keys != keys) fail("is damaged: it has another number of keys than it says");
+  if (good() && snapshot_.keys != keys) fail("is damaged: its number of keys is wrong");
 }
 
 base::Result<Snapshot> Reader::read(const SeeShared& see_shared, const SeeKey& see_key) {
@@ -221,7 +221,7 @@ base::Result<Snapshot> Reader::read(const SeeShared& see_shared, const SeeKey& s
   if (good()) read_rules();
   if (good()) read_shared(see_shared);
   if (good()) read_keys(see_key);
-  if (good() && !in_.take_end()) fail("is damaged: its digest is another");
+  if (good() && !in_.take_end()) fail("is damaged: its checksum is wrong");
   if (!good()) {
     fail("ends early");
     return base::Error{fault_};

@@ -61,7 +61,7 @@ std::string counted(std::size_t parts) {
 }
 
 std::string what_is_needed(const Rule& rule) {
-  if (rule.key.empty()) return "its key has no part: name the rule alone";
+  if (rule.key.empty()) return "its key has no part; write only the rule";
   return "its key has " + counted(rule.key.size()) + ", " + describe(rule.key);
 }
 
@@ -102,16 +102,16 @@ std::optional<std::string> value_of(const AttributeRef& attribute, const ClientS
 base::Result<std::vector<KeyValue>> read_key_values(const Rule& rule, const ClientSettings& settings,
                                                     std::span<const std::string> texts) {
   if (texts.size() != rule.key.size())
-    return base::Error{"the rule " + rule.name + " was asked for with " + counted(texts.size()) +
-                       " of a key, but " + what_is_needed(rule)};
+    return base::Error{"found " + counted(texts.size()) + " of a key for rule " + rule.name + ", but " +
+                       what_is_needed(rule)};
   std::vector<KeyValue> values;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::string_view text = texts[i];
     auto attribute = take_attribute(rule.key[i], rule.on_missing == OnMissing::Ip, text);
     auto value = value_of(attribute, settings, text);
     if (!value)
-      return base::Error{"\"" + octet_text(texts[i]) + "\" is no " + describe(attribute) + " of the rule " +
-                         rule.name + ": " + what_is_needed(rule)};
+      return base::Error{"\"" + octet_text(texts[i]) + "\" is not a valid " + describe(attribute) +
+                         " of rule " + rule.name + ": " + what_is_needed(rule)};
     values.push_back({std::move(attribute), std::move(*value)});
   }
   return values;

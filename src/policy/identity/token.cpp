@@ -115,7 +115,7 @@ base::Result<TokenVerifier> TokenVerifier::make(TokenSettings settings) {
   const auto* algorithm = find_algorithm(settings.algorithm);
   if (algorithm == nullptr)
     return base::Error{"\"" + settings.algorithm +
-                       "\" is no algorithm of signatures: write one such as \"ES256\""};
+                       "\" is not a signature algorithm; write one such as \"ES256\""};
   auto key = parse_key(*algorithm, settings.key);
   if (!key) return key.error();
   return TokenVerifier(std::move(settings), *algorithm, std::move(*key));

@@ -99,7 +99,7 @@ bool is_about_path(const Objection& objection) noexcept {
 
 std::string describe(const http::Excess& excess) {
   using Kind = http::Excess::Kind;
-  if (excess.kind == Kind::Parameters) return "the request's query has too many parameters";
+  if (excess.kind == Kind::Parameters) return "the query of the request has too many parameters";
   if (excess.kind == Kind::Cookies) return "the request has too many cookies";
   return "the request repeats the " + std::string(excess.place) + " " + printable(excess.name) + " too often";
 }
@@ -107,24 +107,24 @@ std::string describe(const http::Excess& excess) {
 std::string describe(const Objection& objection) {
   if (objection.excess) return describe(objection.excess);
   if (is_about_path(objection))
-    return "servers may read the path in several ways, which the rule " + objection.rule->name +
-           " treats differently";
+    return "the path is ambiguous: servers may interpret it in several ways that rule " +
+           objection.rule->name + " treats differently";
   if (objection.ambiguity)
-    return "the request says the " + std::string(objection.ambiguity->place) + " " +
-           printable(objection.ambiguity->name) + " in several ways that differ";
+    return "the request has several different values for the " + std::string(objection.ambiguity->place) +
+           " " + printable(objection.ambiguity->name);
   if (objection.token && *objection.token != TokenFault::Missing)
-    return "the bearer token is not accepted: " + std::string(sentence_of(*objection.token));
-  if (objection.part != nullptr) return "this request lacks what identifies its client";
+    return "the bearer token is invalid: " + std::string(sentence_of(*objection.token));
+  if (objection.part != nullptr) return "the request has nothing that identifies its client";
   if (objection.body == RequestBody::State::Coded)
-    return "the rule " + objection.rule->name + " cannot read a request body with a Content-Encoding";
+    return "rule " + objection.rule->name + " cannot read a request body with a Content-Encoding";
   if (objection.body != RequestBody::State::Whole)
-    return "the rule " + objection.rule->name + " reads request bodies of up to " +
-           std::to_string(objection.rule->max_body) + " bytes, and this one is longer";
+    return "the request body is longer than the " + std::to_string(objection.rule->max_body) +
+           " bytes that rule " + objection.rule->name + " reads";
   if (objection.too_deep)
-    return "the rule " + objection.rule->name + " reads JSON whose arrays and objects are nested at most " +
+    return "rule " + objection.rule->name + " reads JSON with arrays and objects nested at most " +
            std::to_string(kDeepestJson) + " deep";
   return "the cost in the " + describe(objection.rule->cost_from) + " is not a " +
-         (objection.rule->cost_from.scale == 0 ? "whole number" : "number") + " that comes to 1 up to " +
+         (objection.rule->cost_from.scale == 0 ? "whole number" : "number") + " that amounts to 1 to " +
          std::to_string(limit::kMaxCost);
 }
 

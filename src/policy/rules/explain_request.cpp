@@ -71,7 +71,7 @@ Request request_of(const ClientSettings& settings, const base::IpAddress& peer, 
 std::optional<http::Fault> DescribedRequest::read(const ExplainRequest& explain_request,
                                                   const ClientSettings& settings, const ExplainTime& time,
                                                   double load) {
-  if (!is_one_line(explain_request)) return http::Fault{400, "a line break or a zero octet stands in it"};
+  if (!is_one_line(explain_request)) return http::Fault{400, "it contains a line break or a NUL byte"};
   text_ = text_of(explain_request);
   body_ = explain_request.body;
   if (auto fault = http::parse_request_head(text_, head_)) return fault;

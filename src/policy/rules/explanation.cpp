@@ -80,7 +80,9 @@ LimitState state_of(const Rule& rule, const AppliedLimiter& applied, const limit
       .choice = describe_choice(rule, applied),
       .limiter = limit::describe(*applied.told),
       .store = rule.store == Store::Redis ? "redis" : "memory",
-      .note = outcome.overflow ? "the table is full: it shares a cell with the rule's other newcomers" : "",
+      .note = outcome.overflow
+                  ? "the key table is full: this client shares a counter with other new clients of the rule"
+                  : "",
       .digest = base::in_hex(key),
       .counted = applied.counted,
       .known = true,

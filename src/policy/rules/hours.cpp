@@ -87,8 +87,8 @@ base::Result<Hours> parse_hours(std::string_view text) {
   const auto end = parse_clock(text.substr(std::min(dash + 1, text.size())));
   const auto wrong = [&](const char* why) { return base::Error{"\"" + std::string(text) + "\" " + why}; };
   if (!begin || !end || *begin == kDay)
-    return wrong("are no hours: write HH:MM-HH:MM from 00:00 to 24:00, as \"22:00-06:00\"");
-  if (*begin == *end) return wrong("end as they begin: write \"00:00-24:00\" for the whole day");
+    return wrong("is not a time range; write HH:MM-HH:MM from 00:00 to 24:00, such as \"22:00-06:00\"");
+  if (*begin == *end) return wrong("ends when it begins; write \"00:00-24:00\" for the whole day");
   Hours hours;
   hours.begin = *begin;
   hours.end = *end == minutes(0) ? kDay : *end;
@@ -100,7 +100,7 @@ base::Result<std::uint8_t> parse_days(std::span<const std::string> names) {
   for (const auto& name : names) {
     const auto found = std::find(kDays.begin(), kDays.end(), name);
     if (found == kDays.end())
-      return base::Error{"\"" + name + "\" is no day: write mon, tue, wed, thu, fri, sat or sun"};
+      return base::Error{"\"" + name + "\" is not a day; write mon, tue, wed, thu, fri, sat or sun"};
     days |= 1U << (found - kDays.begin());
   }
   return static_cast<std::uint8_t>(days);

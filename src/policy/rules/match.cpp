@@ -62,7 +62,7 @@ base::Result<PathMatch> PathMatch::parse(std::string_view pattern) {
   PathMatch match;
   if (pattern.starts_with('~')) {
     if (std::any_of(pattern.begin(), pattern.end(), [](unsigned char c) { return c >= 0x80; }))
-      return wrong("can never match, paths are compared in ASCII: write such characters as %XX, in UTF-8");
+      return wrong("can never match, because paths are ASCII; write other characters as %XX of their UTF-8");
     auto regex = TextMatch::parse(pattern);
     if (!regex) return regex.error();
     match.regex_ = std::move(*regex);
@@ -72,18 +72,18 @@ base::Result<PathMatch> PathMatch::parse(std::string_view pattern) {
   match.text_ = pattern.substr(0, pattern.size() - (match.prefix_ ? 1 : 0));
   if (match.text_.empty() && match.prefix_) return match;
   if (!match.text_.starts_with('/'))
-    return wrong("is not a path: write \"/exact\", \"/below/*\" or \"~regex\"");
+    return wrong("is not a path; write \"/exact\", \"/below/*\" or \"~regex\"");
   if (match.text_.find('*') != std::string::npos)
-    return wrong("has a '*' before its end: only the last character may be one; \"~regex\" can say more");
+    return wrong("has a '*' before its end; only the last character may be '*', or write \"~regex\"");
   if (match.text_.find_first_of("?#") != std::string::npos)
-    return wrong("is more than a path: a query is matched by `query`");
+    return wrong("is more than a path; match the query with `query`");
   // A prefix may end inside a segment, so it is checked with a letter after it that is not a hexadecimal
   // digit.
   const std::string spelt = http::path_spelling(match.text_ + (match.prefix_ ? "x" : ""));
   std::string scratch;
   const auto normal = http::normalise_path(spelt, scratch);
   if (normal != spelt || http::path_warning(match.text_) != nullptr)
-    return wrong("can never match, paths are compared in normal form: " + std::string(normal));
+    return wrong("can never match, because weir compares normalized paths; write " + std::string(normal));
   match.text_ = spelt.substr(0, spelt.size() - (match.prefix_ ? 1 : 0));
   return match;
 }

@@ -95,18 +95,18 @@ base::Result<AttributeRef> parse_attribute(std::string_view text) {
   const auto colon = text.find(':');
   const auto kind = text.substr(0, colon);
   const auto name = colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
-  if (kind == "cert") return wrong("is not known of a certificate: write \"cert:subject\"");
+  if (kind == "cert") return wrong("is not an attribute of a certificate; write \"cert:subject\"");
   const auto word = std::find_if(kWords.begin(), kWords.end(), [&](const Word& w) { return w.text == kind; });
   if (word == kWords.end())
     return wrong("is not an attribute; the nearest is \"" + std::string(nearest(kind)) + "\"");
   if (!word->named && colon != std::string_view::npos)
-    return wrong("has a name too many: write \"" + std::string(kind) + "\"");
+    return wrong("takes no name; write \"" + std::string(kind) + "\"");
   if (!word->named) return AttributeRef{word->kind, {}};
   if (name.empty()) return wrong("needs a name, as \"" + std::string(kind) + ":NAME\"");
   if (word->kind == Attribute::Cookie && !may_name_cookie(name))
-    return wrong("names a cookie that no request can have: write a name without blanks, '=' and ';'");
+    return wrong("is not a valid cookie name; write a name without blanks, '=' and ';'");
   if (word->kind != Attribute::Header) return AttributeRef{word->kind, std::string(name)};
-  if (!is_token(name)) return wrong("does not name a header field");
+  if (!is_token(name)) return wrong("is not a valid header name");
   return AttributeRef{word->kind, lower(name)};
 }
 
@@ -168,7 +168,7 @@ base::Result<KeyPart> parse_key_part(std::string_view text) {
     if (!attribute) return attribute.error();
     part.push_back(*attribute);
     if (more && rest.empty())
-      return base::Error{"\"" + std::string(text) + "\" ends with '|': name what to fall back on"};
+      return base::Error{"\"" + std::string(text) + "\" ends with '|'; write the fallback after it"};
   } while (!rest.empty());
   return part;
 }

@@ -62,7 +62,7 @@ base::Result<StatusRange> parse_statuses(std::string_view text) {
   const auto first = parse_status(text.substr(0, dash));
   const auto last = dash != text.size() ? parse_status(text.substr(dash + 1)) : first;
   if (!first || !last) return wrong("");
-  if (*first > *last) return wrong(", which ends before it begins");
+  if (*first > *last) return wrong(", whose end is below its start");
   return StatusRange{*first, *last};
 }
 

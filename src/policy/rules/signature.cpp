@@ -48,22 +48,23 @@ const unsigned char* octets_of(std::string_view text) noexcept {
 std::string fault_in_curve(const TokenAlgorithm& algorithm, EVP_PKEY* key) {
   const std::string word(algorithm.word);
   if (const int size = EVP_PKEY_get_bits(key); size != algorithm.bits)
-    return "is on a curve of " + std::to_string(size) + " bits, and " + word + " is on one of " +
+    return "is on a curve of " + std::to_string(size) + " bits, but " + word + " needs one of " +
            std::to_string(algorithm.bits);
   std::array<char, 64> name{};
   if (EVP_PKEY_get_group_name(key, name.data(), name.size(), nullptr) == 1 && algorithm.curve == name.data())
     return "";
-  return "is on the curve " + std::string(name.data()) + ", and " + word + " is on " +
+  return "is on the curve " + std::string(name.data()) + ", but " + word + " needs " +
          std::string(algorithm.curve);
 }
 
 std::string fault_in_public_key(const TokenAlgorithm& algorithm, EVP_PKEY* key) {
-  if (EVP_PKEY_get_base_id(key) != algorithm.key_type) return "is no key for " + std::string(algorithm.word);
+  if (EVP_PKEY_get_base_id(key) != algorithm.key_type)
+    return "is not a key for " + std::string(algorithm.word);
   if (algorithm.key_type == EVP_PKEY_EC) return fault_in_curve(algorithm, key);
   const int size = EVP_PKEY_get_bits(key);
   return size >= algorithm.bits ? ""
                                 : "has " + std::to_string(size) + " bits; " + std::string(algorithm.word) +
-                                      " takes " + std::to_string(algorithm.bits) + " or more";
+                                      " needs " + std::to_string(algorithm.bits) + " or more";
 }
 
 bool is_hmac(const TokenAlgorithm& algorithm, std::string_view secret, std::string_view text,
@@ -109,14 +110,14 @@ const TokenAlgorithm* find_algorithm(std::string_view word) noexcept {
 base::Result<std::shared_ptr<EVP_PKEY>> parse_key(const TokenAlgorithm& algorithm, const std::string& key) {
   if (algorithm.key_type == EVP_PKEY_HMAC) {
     if (static_cast<int>(key.size()) * 8 >= algorithm.bits) return std::shared_ptr<EVP_PKEY>();
-    return base::Error{"is shorter than the hash of " + std::string(algorithm.word) + ": it takes " +
-                       std::to_string(algorithm.bits / 8) + " octets (RFC 7518 §3.2)"};
+    return base::Error{"is shorter than the hash of " + std::string(algorithm.word) + ", which needs " +
+                       std::to_string(algorithm.bits / 8) + " bytes (RFC 7518 §3.2)"};
   }
   const Bio bio(BIO_new_mem_buf(key.data(), static_cast<int>(key.size())));
   std::shared_ptr<EVP_PKEY> parsed(PEM_read_bio_PUBKEY(bio.get(), nullptr, nullptr, nullptr),
                                    Freed<EVP_PKEY_free>{});
   ERR_clear_error();
-  if (!parsed) return base::Error{"is no public key in PEM"};
+  if (!parsed) return base::Error{"is not a public key in PEM"};
   if (auto fault = fault_in_public_key(algorithm, parsed.get()); !fault.empty())
     return base::Error{std::move(fault)};
   return parsed;

@@ -16,7 +16,7 @@ std::string choice(const std::vector<std::string>& words) {
 
 // Returns "method GET is not among PUT, POST". If the request lacks a value, says only what is required.
 std::string other_than(const char* what, std::string_view said, const std::vector<std::string>& wanted) {
-  if (said.empty()) return "no " + std::string(what) + " is known, and it has to be " + choice(wanted);
+  if (said.empty()) return std::string(what) + " is unknown, but must be " + choice(wanted);
   return std::string(what) + " " + std::string(said) + " is not " + choice(wanted);
 }
 
@@ -28,7 +28,7 @@ std::string unmet_name(const char* what, const NamedText& wanted) {
 }
 
 std::string wrong_body(const std::vector<std::string>& words) {
-  std::string text = "the body has none of";
+  std::string text = "the body contains none of";
   for (const auto& word : words) text += " \"" + word + "\"";
   return text;
 }
@@ -59,7 +59,8 @@ std::string Match::why_not(const Request& request) const {
     case Unmet::Ip:
       return other_than("address", request.client.address.to_string(), texts(ip));
     case Unmet::Hours:
-      return "only in " + hours->describe() + ", and it is " + hours->clock_at(request.now) + " there";
+      return "applies only in " + hours->describe() + ", but it is " + hours->clock_at(request.now) +
+             " there";
     case Unmet::Header:
       return unmet_name("header", *unmet_header(request));
     case Unmet::Query:
@@ -67,7 +68,7 @@ std::string Match::why_not(const Request& request) const {
     case Unmet::Body:
       return wrong_body(body_words);
     case Unmet::Excluded:
-      return "it is excluded by not (" + negated->describe() + ")";
+      return "excluded by not (" + negated->describe() + ")";
   }
   return {};
 }

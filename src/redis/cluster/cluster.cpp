@@ -119,7 +119,7 @@ net::Awaitable<void> Store::Cluster::read_map() {
     (void)log_throttle_.settle();
     co_return;
   }
-  const auto line = "redis: no node of the cluster says who keeps what: " + why;
+  const auto line = "redis: no node of the cluster reports the slots: " + why;
   if (log_ && log_throttle_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
 }
 
@@ -140,7 +140,7 @@ net::Awaitable<net::ErrorCode> Store::Cluster::ask(const base::Endpoint& node, s
   }
   auto map = SlotMap::read(asked_.reply().text, node);
   if (!map || map->served() == 0) {
-    why = node.to_string() + " knows no node that keeps anything";
+    why = node.to_string() + " reports no node with slots";
     co_return StoreError::Away;
   }
   if (!stopped_) take(*std::move(map));
@@ -226,9 +226,9 @@ std::string Store::Cluster::what_is_missing() const {
   for (const auto& session : by_master_) {
     if (session && session->state() != StoreState::Up)
       return session->address().to_string() + ": " +
-             (session->last_error().empty() ? "is being connected to" : session->last_error());
+             (session->last_error().empty() ? "connecting" : session->last_error());
   }
-  return std::to_string(kSlots - map_->served()) + " slots have no server";
+  return std::to_string(kSlots - map_->served()) + " slots have no master";
 }
 
 void Store::Cluster::tell_state() {

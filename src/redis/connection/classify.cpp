@@ -59,9 +59,10 @@ std::string readable(std::string_view text) {
 }
 
 std::string advised(std::string_view text) {
-  if (text.starts_with("MOVED ")) return readable(text) + R"( (topology = "cluster" follows that))";
+  if (text.starts_with("MOVED ")) return readable(text) + R"( (it is a cluster: write topology = "cluster"))";
   const bool right = text.starts_with("NOPERM") || is_denied_within(text);
-  return readable(text) + (right ? " (docs/distributed.md, Rights, says what weir's user needs)" : "");
+  return readable(text) +
+         (right ? " (docs/distributed.md, Rights, lists the permissions that weir's user needs)" : "");
 }
 
 bool is_turned_away(std::string_view text) noexcept {

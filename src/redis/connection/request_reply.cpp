@@ -48,8 +48,8 @@ net::ErrorCode RequestReply::disarm(net::ErrorCode ec) {
   link_->timer.cancel();
   if (!ec || ec == StoreError::BadReply) return ec;
   if (link_->late) {
-    why_ = "no answer within " + base::to_string(patience_) +
-           (link_->wire.is_shaking() ? " to TLS; is it a port without?" : "");
+    why_ = "no reply within " + base::to_string(patience_) +
+           (link_->wire.is_shaking() ? " to the TLS handshake; is it a port without TLS?" : "");
     return StoreError::Timeout;
   }
   why_ = link_->wire.why();
@@ -87,7 +87,7 @@ net::Awaitable<net::ErrorCode> RequestReply::read_reply() {
     const auto next = reader_.next();
     if (next == ReplyReader::Next::Ready) co_return net::ErrorCode();
     if (next == ReplyReader::Next::Malformed) {
-      why_ = "what answers is not a Redis";
+      why_ = "the peer does not speak the Redis protocol";
       co_return StoreError::BadReply;
     }
     net::ErrorCode ec;

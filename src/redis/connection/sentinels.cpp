@@ -119,7 +119,7 @@ net::Awaitable<net::ErrorCode> Sentinels::ask_one(const base::Endpoint& sentinel
   }
   auto found = master_in(asked_.reply());
   if (!found) {
-    why_ = who + " knows no master called " + settings_.master;
+    why_ = who + " does not know a master " + settings_.master;
     co_return StoreError::Away;
   }
   master = *std::move(found);

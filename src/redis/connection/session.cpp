@@ -127,9 +127,9 @@ net::Awaitable<net::ErrorCode> Store::Session::open() {
   if (signed_in) ec = co_await try_a_charge();
   if (opening_ == 0) {
     ec = StoreError::Timeout;
-    last_error_ = signed_in            ? "no answer to a trial within " + base::to_string(settings_.timeout)
-                  : wire_.is_shaking() ? "it does not answer to TLS; is it a port without?"
-                                       : "no answer to the attempt to connect";
+    last_error_ = signed_in ? "no reply to a test charge within " + base::to_string(settings_.timeout)
+                  : wire_.is_shaking() ? "no reply to the TLS handshake; is it a port without TLS?"
+                                       : "no reply to the connection attempt";
   }
   opening_ = 0;
   pause_timer_.cancel();
@@ -177,7 +177,7 @@ net::Awaitable<net::ErrorCode> Store::Session::sign_in() {
       co_return classify(reply.text);
     }
     if (step == Step::Role && is_no_master(reply)) {
-      last_error_ = "it is a " + readable(reply.words.front()) + ", no master";
+      last_error_ = "it is a " + readable(reply.words.front()) + ", not a master";
       co_return StoreError::ReadOnly;
     }
     if (step == Step::LoadCharge) charge_sha_ = reply.text;
@@ -226,7 +226,7 @@ net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
   if (is_answer_to(number, reply) &&
       read_outcomes(reply, {&charge, 1}, {&outcome, 1}, now) == ReplyReading::Answer)
     co_return ec;
-  last_error_ = "an answer that is not our script's";
+  last_error_ = "an unexpected reply to a script";
   co_return StoreError::BadReply;
 }
 
@@ -235,7 +235,7 @@ net::Awaitable<net::ErrorCode> Store::Session::read_reply() {
     const auto next = reader_.next();
     if (next == ReplyReader::Next::Ready) co_return net::ErrorCode();
     if (next == ReplyReader::Next::Malformed) {
-      last_error_ = "what answers is not a Redis";
+      last_error_ = "the peer does not speak the Redis protocol";
       co_return StoreError::BadReply;
     }
     net::ErrorCode ec;
@@ -293,7 +293,7 @@ void Store::Session::fall(net::ErrorCode why) {
     const auto unsaid = log_throttle_.unsaid();
     log_(LogLevel::Warning, unsaid == 0 ? line
                                         : line + "; it was down " + std::to_string(unsaid) +
-                                              " times more since the last of these lines");
+                                              " more times since the last such line");
   }
   denied_.forget_all();
   tried_ = true;
@@ -326,7 +326,7 @@ void Store::Session::hand_off() {
   if (stopped_) return;
   attempts_ = 0;
   if (state() == StoreState::Up) {
-    last_error_ = "the Sentinels have made another one the master";
+    last_error_ = "the Sentinels promoted another server to master";
     abort_answer(StoreError::Away);
   } else if (opening_ != 0) {
     give_up_opening();

@@ -53,7 +53,7 @@ bool Store::Session::handle_replies() {
     const auto* first = pipeline_.first();
     const bool sound = next == ReplyReader::Next::Ready && first != nullptr;
     if (!sound || !answers(reader_.reply(), *first)) {
-      last_error_ = sound ? "an answer that is not to what was asked" : "what answers is not a Redis";
+      last_error_ = sound ? "an unexpected reply" : "the peer does not speak the Redis protocol";
       return false;
     }
     handle(*pipeline_.pop(now), reader_.reply());
@@ -143,7 +143,7 @@ void Store::Session::handle_bill(Call& call, const BillPosition& place, Pipeline
     if (ask_again(call)) return;
   }
   if (reading != ReplyReading::Answer) {
-    last_error_ = "an answer that is not our script's";
+    last_error_ = "an unexpected reply to a script";
     note_failure(StoreError::BadReply, sent);
     return finish(call, StoreError::BadReply);
   }
@@ -190,7 +190,7 @@ void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
   if (!faults_.none() && !failed) faults_.went_well(Faults::kGivingBack);
   if (!failed) return count(stats_.gaps_lost, gaps_lost(reply));
   last_error_ = advised(reply.text);
-  report_fault(Faults::kGivingBack, "giving back");
+  report_fault(Faults::kGivingBack, "refunding");
   count(stats_.refunds_lost, entry.amended);
 }
 
@@ -204,7 +204,7 @@ void Store::Session::finish(Call& call, net::ErrorCode error) {
 // Calls that waited at the same time count as one failure, because one stall makes all of them fail.
 void Store::Session::note_failure(net::ErrorCode error, Pipeline::Time asked) {
   if (state() != StoreState::Up || !is_of_server(error)) return;
-  if (error == StoreError::Timeout) last_error_ = "no answer within " + base::to_string(settings_.timeout);
+  if (error == StoreError::Timeout) last_error_ = "no reply within " + base::to_string(settings_.timeout);
   // A replica stays a replica, and the Sentinels know the master.
   const bool moved = sentinels_ && error == StoreError::ReadOnly;
   if (asked >= counts_since_) {

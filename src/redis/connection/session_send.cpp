@@ -210,7 +210,7 @@ void Store::Session::expire() {
     return abort_answer(StoreError::Overloaded);
   }
   if (state() == StoreState::Up && pipeline_.is_overdue(now)) {
-    last_error_ = "no answer to a command within " + base::to_readable(patience_of(settings_));
+    last_error_ = "no reply to a command within " + base::to_readable(patience_of(settings_));
     abort_answer(StoreError::Away);
   }
   watch_deadlines();

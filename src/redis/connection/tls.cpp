@@ -19,7 +19,7 @@ namespace {
 std::string first_fault() {
   const auto code = ERR_peek_error();
   const char* reason = ERR_reason_error_string(code);
-  std::string text = reason != nullptr ? reason : "an error without a name";
+  std::string text = reason != nullptr ? reason : "an unnamed error";
   if (ERR_SYSTEM_ERROR(code)) text = std::generic_category().message(ERR_GET_REASON(code));
   ERR_clear_error();
   return text;
@@ -33,7 +33,7 @@ base::Result<net::TlsContext> make_context(const TlsSettings& settings) {
   SSL_CTX_set_verify(context.get(), settings.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
   if (settings.ca.empty()) {
     SSL_CTX_set_default_verify_paths(context.get());
-  } else if (auto error = net::take_authorities(context.get(), "the servers' authorities", settings.ca)) {
+  } else if (auto error = net::take_authorities(context.get(), "the file of authorities", settings.ca)) {
     return *std::move(error);
   }
   if (settings.cert.empty()) return context;
@@ -102,9 +102,9 @@ TlsCodec::Shake TlsCodec::shake() {
 void TlsCodec::note_fault() {
   const auto verdict = SSL_get_verify_result(ssl_.get());
   if (foreign_)
-    why_ = "what answers does not speak TLS";
+    why_ = "the peer does not speak TLS";
   else if (verdict != X509_V_OK)
-    why_ = std::string("its certificate is not to be trusted: ") + X509_verify_cert_error_string(verdict);
+    why_ = std::string("its certificate is not trusted: ") + X509_verify_cert_error_string(verdict);
   else
     why_ = "TLS: " + first_fault();
   ERR_clear_error();
@@ -135,9 +135,9 @@ std::size_t TlsCodec::open(char* at, std::size_t size, bool& ended) {
   if (error == SSL_ERROR_WANT_READ) return 0;
   ended = true;
   if (idle_->too_many())
-    why_ = "it sends TLS records without data";
+    why_ = "it sends empty TLS records";
   else if (error == SSL_ERROR_ZERO_RETURN)
-    why_ = "it has closed the connection";
+    why_ = "it closed the connection";
   else
     note_fault();
   return 0;

@@ -49,7 +49,7 @@ class TlsCodec {
   // Continues the handshake as far as possible. After More, the caller must feed the peer's bytes. In any
   // case the caller must send sealed().
   [[nodiscard]] Shake shake();
-  // Returns why shake() failed: "its certificate is not to be trusted: certificate has expired".
+  // Returns why shake() failed: "its certificate is not trusted: certificate has expired".
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
 
   void feed(std::string_view sealed);

@@ -139,7 +139,7 @@ net::Awaitable<net::ErrorCode> Wire::shake_hands(const std::string& host) {
     if (shake == TlsCodec::Shake::Done) break;
     if (!ec) ec = co_await feed();
     if (ec) {
-      why_ = "no TLS came about: " + ec.message();
+      why_ = "the TLS handshake failed: " + ec.message();
       co_return StoreError::NoTls;
     }
   }
@@ -198,9 +198,10 @@ net::Awaitable<net::ErrorCode> Wire::write(std::string_view bytes) {
 std::string Wire::words_for(const net::ErrorCode& ec) const {
   const bool hung_up =
       ec == asio::error::connection_reset || ec == asio::error::broken_pipe || ec == asio::error::eof;
-  return ec.message() + (tls_ && !heard_ && hung_up
-                             ? " as soon as TLS came about; does it want a certificate, or another one?"
-                             : "");
+  return ec.message() +
+         (tls_ && !heard_ && hung_up
+              ? " right after the TLS handshake; does it require a (different) client certificate?"
+              : "");
 }
 
 unsigned Wire::send(std::string& bytes, net::ErrorCode& ec) {

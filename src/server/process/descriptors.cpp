@@ -20,11 +20,11 @@ Descriptors raise_descriptor_limit(std::size_t max_connections) {
   if (limit.rlim_cur >= wanted) return {max_connections, {}};
   const auto had = limit.rlim_cur > kOwn ? static_cast<std::size_t>(limit.rlim_cur - kOwn) / 2 : 0;
   const auto connections = had > 0 ? had : 1;
-  return {connections, "max_connections = " + std::to_string(max_connections) + " may take " +
-                           std::to_string(wanted) + " descriptors, and the system allows " +
-                           std::to_string(limit.rlim_cur) + ": taking at most " +
+  return {connections, "max_connections = " + std::to_string(max_connections) + " needs up to " +
+                           std::to_string(wanted) + " file descriptors, but the system allows " +
+                           std::to_string(limit.rlim_cur) + "; weir accepts at most " +
                            std::to_string(connections) +
-                           " connections; raise its limit (ulimit -Hn, LimitNOFILE=) or set a lower "
+                           " connections; raise the limit (ulimit -Hn, LimitNOFILE=) or set a lower "
                            "max_connections"};
 }
 

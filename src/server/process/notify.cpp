@@ -48,7 +48,7 @@ Notify::Notify(const NotifyEnvironment& environment, std::function<void(const st
   const std::string_view name = environment.socket;
   if ((name.front() != '/' && name.front() != '@') || name.size() < 2 || name.size() > kLongestName) {
     complain("NOTIFY_SOCKET is neither a path nor '@' and a name, of at most " +
-             std::to_string(kLongestName) + " bytes: the service manager is told nothing");
+             std::to_string(kLongestName) + " bytes; weir sends the service manager no messages");
     return;
   }
   name_ = name;
@@ -62,8 +62,7 @@ void Notify::read_watchdog(const NotifyEnvironment& environment) {
   pid_t meant = ::getpid();
   if (!parse(environment.watchdog_usec, micros) || micros <= 0 ||
       (environment.watchdog_pid != nullptr && !parse(environment.watchdog_pid, meant)))
-    return complain(
-        "WATCHDOG_USEC or WATCHDOG_PID is no number: the service manager's watchdog hears nothing");
+    return complain("WATCHDOG_USEC or WATCHDOG_PID is not a number; weir sends no watchdog messages");
   if (meant == ::getpid()) watchdog_ = base::Duration(micros);
 }
 
@@ -102,12 +101,13 @@ void Notify::send(const std::string& text) {
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name_.size());
   const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0)
-    return complain("no socket to tell the service manager: " + std::generic_category().message(errno));
+    return complain("cannot open a socket to the service manager: " + std::generic_category().message(errno));
   const auto sent = ::sendto(fd, text.data(), text.size(), MSG_NOSIGNAL,
                              reinterpret_cast<const sockaddr*>(&address), length);
   const int error = errno;
   ::close(fd);
-  if (sent < 0) complain("the service manager cannot be told: " + std::generic_category().message(error));
+  if (sent < 0)
+    complain("cannot send a message to the service manager: " + std::generic_category().message(error));
 }
 
 // Reports only the first fault, because every heartbeat would repeat it.

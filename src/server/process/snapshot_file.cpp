@@ -108,7 +108,8 @@ void SnapshotFile::close() noexcept {
 // Opens with O_NONBLOCK, so that a pipe by mistake does not wait for its writer.
 void SnapshotFile::open(std::span<const limit::SavedRule> rules) {
   fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd_ < 0 && errno == ENOENT) return log_.info("no snapshot at " + path_ + " yet: starting afresh");
+  if (fd_ < 0 && errno == ENOENT)
+    return log_.info("no snapshot at " + path_ + " yet; starting with empty limits");
   if (fd_ < 0) return set_aside("cannot be opened (" + in_words(errno) + ")");
   const auto checked = limit::check_snapshot(bytes(), rules);
   if (fault_ != 0) return set_aside("cannot be read (" + in_words(fault_) + ")");
@@ -139,8 +140,8 @@ void SnapshotFile::set_aside(const std::string& why) {
   const auto aside = path_ + ".damaged";
   const bool moved = ::rename(path_.c_str(), aside.c_str()) == 0;
   log_.warning("snapshot " + path_ + " " + why + "; " +
-               (moved ? "set aside as " + aside : "it cannot be set aside either (" + in_words(errno) + ")") +
-               ": starting afresh");
+               (moved ? "renamed to " + aside : "it cannot be renamed either (" + in_words(errno) + ")") +
+               "; starting with empty limits");
 }
 
 void SnapshotFile::restore(limit::KeyTable& table, std::span<const limit::SavedRule> rules,
@@ -152,14 +153,15 @@ void SnapshotFile::restore(limit::KeyTable& table, std::span<const limit::SavedR
   if (!restored)
     return log_.warning("snapshot " + path_ + " changed while it was read, and " + restored.error().message);
   auto line = "restored " + count_of(restored->keys) + " from " + path_ + " in " + stopwatch.read();
-  if (restored->drained != 0) line += "; the time of " + std::to_string(restored->drained) + " had passed";
+  if (restored->drained != 0) line += "; " + std::to_string(restored->drained) + " had expired";
   if (restored->changed != 0)
-    line += "; " + std::to_string(restored->changed) + " were of rules that are gone or count otherwise";
+    line += "; " + std::to_string(restored->changed) + " belonged to removed or changed rules";
   if (at.shift.count() != 0)
-    line += "; moved by " + std::to_string(std::chrono::round<std::chrono::seconds>(at.shift).count()) +
-            " s, because the machine's clock was set";
+    line += "; times shifted by " +
+            std::to_string(std::chrono::round<std::chrono::seconds>(at.shift).count()) +
+            " s, because the system clock was set";
   if (restored->left_out == 0) return log_.info(line);
-  log_.warning(line + "; " + std::to_string(restored->left_out) + " found no room: raise max_keys");
+  log_.warning(line + "; " + std::to_string(restored->left_out) + " did not fit; raise max_keys");
 }
 
 void SnapshotFile::save(const limit::KeyTable& table, const limit::Snapshot& snapshot,
@@ -172,7 +174,7 @@ void SnapshotFile::save(const limit::KeyTable& table, const limit::Snapshot& sna
     keys = limit::write_snapshot(table, snapshot, rules, [&](std::string_view more) { file.write(more); });
   file.take_its_place();
   if (file.fault() != 0)
-    return log_.error("no snapshot could be written to " + path_ + ": " + in_words(file.fault()));
+    return log_.error("cannot write a snapshot to " + path_ + ": " + in_words(file.fault()));
   log_.info("saved " + count_of(keys) + " to " + path_ + " in " + stopwatch.read() + " (" +
             std::to_string(file.size()) + " bytes)");
 }

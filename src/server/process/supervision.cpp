@@ -21,7 +21,7 @@ Supervision::Supervision(net::Executor control, const NotifyEnvironment& environ
 void Supervision::start(std::vector<net::Executor> loops, std::function<bool()> accepts) {
   if (!notify_.is_on()) return;
   accepts_ = std::move(accepts);
-  if (!accepts_()) notify_.status("waiting for Redis before it takes requests");
+  if (!accepts_()) notify_.status("waiting for Redis before accepting requests");
   await_ready();
   if (const auto watchdog = notify_.watchdog(); watchdog.count() > 0)
     heartbeat_.start(std::move(loops), watchdog / 2);
@@ -51,7 +51,7 @@ void Supervision::ready(const std::string& status) {
 void Supervision::stopping(base::Duration drain) {
   look_.cancel();
   heartbeat_.answer_for_loops();
-  notify_.stopping("finishing open requests", drain + kForTheRest);
+  notify_.stopping("completing open requests", drain + kForTheRest);
 }
 
 void Supervision::hand_over(int process) {

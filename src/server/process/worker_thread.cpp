@@ -130,7 +130,7 @@ void WorkerThread::adopt(std::size_t listener, upgrade::ReceivedConnection arriv
       context_, [this, listener, taken = std::make_unique<upgrade::ReceivedConnection>(std::move(arrived))] {
         const auto found = acceptors_.find(listener);
         try {
-          if (found == acceptors_.end()) throw std::runtime_error("nobody listens there any more");
+          if (found == acceptors_.end()) throw std::runtime_error("weir no longer listens on its address");
           found->second->adopt(taken->socket.release(), taken->connection_info, taken->unread);
         } catch (const std::exception& error) {
           log_.warning(std::string("upgrade: a connection was dropped: ") + error.what());
@@ -177,7 +177,7 @@ void WorkerThread::begin(std::shared_ptr<const proxy::ConfigSnapshot> config_sna
     try {
       worker_.begin(fresh);
     } catch (const std::bad_alloc&) {
-      log_.error("reload: no memory for it; one worker stays with the configuration before");
+      log_.error("reload: out of memory; one worker keeps the previous configuration");
     }
   });
 }

@@ -100,7 +100,7 @@ TEST_F(AlertsTest, ReportsThrowingSourcesOnceAndReadsThemAgain) {
   broken = true;
   until([&] { return alerts_->faults() >= 2; });
   EXPECT_THAT(log_, ::testing::ElementsAre(
-                        HasSubstr("alerts: looking and posting failed, and goes on: std::bad_alloc")));
+                        HasSubstr("alerts: looking and posting failed; weir continues: std::bad_alloc")));
   broken = false;
   until([&] { return figures().posted == 1; });
 }

@@ -80,7 +80,7 @@ TEST_F(ExplainTest, ExplainsAWrongRequest) {
   const std::pair<const char*, const char*> cases[] = {
       {"rubbish", "is not a JSON object of method, host, path"},
       {"[]", "is not a JSON object"},
-      {R"({"methode":"GET"})", R"(there is no member \"methode\": they are method, host, path, ip)"},
+      {R"({"methode":"GET"})", R"(there is no member \"methode\"; expected one of method, host, path, ip)"},
       {R"({"ip":"nobody"})", R"(\"ip\" is not an IP address)"},
       {R"({"path":7})", R"(\"path\" is not a string)"},
       {R"({"headers":["a"]})", R"(\"headers\" is not an object)"},
@@ -128,7 +128,7 @@ TEST_F(ExplainTest, KeysAreDecodedAndInOrder) {
 }
 
 TEST_F(ExplainTest, ReportsUnknownRules) {
-  key_answer_ = {.status = 404, .error = "no rule is called \"r\": there are login"};
+  key_answer_ = {.status = 404, .error = "there is no rule \"r\": there are login"};
   const auto said = keys("/api/keys?rule=r");
   EXPECT_EQ(said.status, 404U);
   EXPECT_THAT(said.body, HasSubstr("there are login"));

@@ -65,7 +65,7 @@ TEST(ServerMemory, ClosesAClientWithoutMemoryAndServesTheNext) {
   EXPECT_THAT(ask(server->bound().port), ::testing::StartsWith("HTTP/1.1 200"));
   net::asio::post(io, [&] { server->stop(); });
   loop.join();
-  EXPECT_THAT(faults, ::testing::ElementsAre("admin: accepting failed, and goes on: std::bad_alloc"));
+  EXPECT_THAT(faults, ::testing::ElementsAre("admin: accepting failed; weir continues: std::bad_alloc"));
 }
 
 }  // namespace

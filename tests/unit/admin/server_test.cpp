@@ -196,7 +196,7 @@ TEST_F(ServerTest, RecordingContinuesAfterAnException) {
   while (recorded().find("\"end\":0,") != std::string::npos)
     ASSERT_LT(std::chrono::steady_clock::now(), patience);
   end();
-  EXPECT_EQ(fault_, "admin: recording failed, and goes on: std::bad_alloc");
+  EXPECT_EQ(fault_, "admin: recording failed; weir continues: std::bad_alloc");
 }
 
 TEST_F(ServerTest, ASourceThatThrowsEndsItsConnectionAndIsReported) {
@@ -205,7 +205,7 @@ TEST_F(ServerTest, ASourceThatThrowsEndsItsConnectionAndIsReported) {
   EXPECT_EQ(ask("GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"), "");
   EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
   end();
-  EXPECT_EQ(fault_, "admin: answering failed, and goes on: no state to read");
+  EXPECT_EQ(fault_, "admin: answering failed; weir continues: no state to read");
 }
 
 TEST_F(ServerTest, StoppingClosesConnectionsAndTheLoopEnds) {

@@ -45,19 +45,19 @@ TEST(Endpoint, SaysWhatIsWrongWithThePort) {
   for (const auto& [text, fault] :
        {std::pair{"127.0.0.1:70000", "the port 70000 is above 65535"},
         {"127.0.0.1:99999999999999999999", "the port 99999999999999999999 is above 65535"},
-        {"127.0.0.1:", "the port is missing behind the colon, as in 127.0.0.1:8080"},
+        {"127.0.0.1:", "the port is missing after the colon, as in 127.0.0.1:8080"},
         {"localhost", "the port is missing, as in localhost:8080"},
         {"127.0.0.1", "the port is missing, as in 127.0.0.1:8080"},
         {"[::1]", "the port is missing, as in [::1]:8080"},
-        {"::1", "an IPv6 address stands in brackets; write [::1]:8080"},
-        {"::1:9900", "an IPv6 address stands in brackets; write [::1]:9900"},
+        {"::1", "an IPv6 address needs brackets; write [::1]:8080"},
+        {"::1:9900", "an IPv6 address needs brackets; write [::1]:9900"},
         {"9900", "the host is missing; write 127.0.0.1:9900, or 0.0.0.0:9900 for all addresses"},
         {":9900", "the host is missing; write 127.0.0.1:9900, or 0.0.0.0:9900 for all addresses"},
         {"a:http", "the port \"http\" is not a number from 0 to 65535; write a:80"},
         {"a:-1", "the port \"-1\" is not a number from 0 to 65535"},
         {"a:80x", "the port \"80x\" is not a number from 0 to 65535"},
         {"a:80/b", "a path follows the port; write a:80"},
-        {"http://a:80", "it is a URL; write host:port alone, such as a:80"},
+        {"http://a:80", "it is a URL; write only host:port, such as a:80"},
         {"unix:weir.sock", "the path of a unix socket begins with /; write unix:/run/weir.sock"}}) {
     const auto parsed = parse_endpoint(text);
     ASSERT_FALSE(parsed) << text;
@@ -70,9 +70,8 @@ TEST(Endpoint, RejectsHostsThatOnlyLookLikeIpv4Addresses) {
   const auto parsed = parse_endpoint("256.1.1.1:80");
   ASSERT_FALSE(parsed);
   EXPECT_EQ(parsed.error().message,
-            "\"256.1.1.1:80\" is not an address: a host that ends in a number is an IPv4 address, and "
-            "\"256.1.1.1\" is "
-            "none; write four numbers from 0 to 255, or a name");
+            "\"256.1.1.1:80\" is not an address: a host that ends in a number must be an IPv4 address, but "
+            "\"256.1.1.1\" is not; write four numbers from 0 to 255, or a name");
   EXPECT_FALSE(parse_endpoint("127.1:80")) << "of which resolvers make 127.0.0.1";
 }
 

@@ -57,7 +57,7 @@ TEST(CommandLine, AWrongCommandLineExitsWithTwoAndSaysWhy) {
        "\"keys\", "
        "\"top\", "
        "\"replay\", \"echo\", \"health\", \"schema\", \"version\"\n"},
-      {{"chek"}, "weir: no command is called \"chek\"; did you mean \"check\"?\n"},
+      {{"chek"}, "weir: there is no command \"chek\"; did you mean \"check\"?\n"},
       {{"run"}, "weir: --config is required\n"},
       {{"run", "--confg", "a"}, "weir: The following argument was not expected: --confg\n"},
       {{"redis-check"}, "weir: --config is required\n"},
@@ -68,7 +68,7 @@ TEST(CommandLine, AWrongCommandLineExitsWithTwoAndSaysWhy) {
       {{"health", "--admin", "9900"}, "weir: --admin: \"9900\" is not an address"},
       {{"version", "now"}, "weir: "},
       {{"keys"}, "weir: keys: no command; expected one of \"show\", \"reset\"\n"},
-      {{"keys", "rest", "login"}, "weir: keys: no command is called \"rest\"; did you mean \"reset\"?\n"},
+      {{"keys", "rest", "login"}, "weir: keys: there is no command \"rest\"; did you mean \"reset\"?\n"},
       {{"keys", "show"}, "weir: rule is required\n"},
   };
   for (const auto& [words, sentence] : wrong) {
@@ -110,8 +110,8 @@ TEST(CommandLine, CheckPrintsTheDescription) {
             "    head 10s, body 30s, write 30s, idle 75s; at least 500 bytes a second over 20s\n"
             "upstream \"api\": 127.0.0.1:9001\n"
             "    connect 1s, all connects 5s; response 30s, idle 1min, tunnel 5min, 100-continue after 1s\n"
-            "    ejected after 3 failures for 1s to 30s, slow start 5s\n"
-            "    retries: at most 2 servers, 20% of requests, after 25ms at first, on broken late\n"
+            "    out after 3 failures for 1s to 30s, slow start 5s\n"
+            "    retries on 2 servers at most, 20% of requests, first after 25ms at most, if broken late\n"
             "route \"*\": everything -> upstream \"api\"\n"
             "    rule \"all\": token_bucket 10/s, burst 10, per [api_key|ip], in memory\n");
   EXPECT_THAT(said.err, HasSubstr("warning: rule \"all\""));

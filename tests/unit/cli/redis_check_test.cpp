@@ -63,8 +63,7 @@ TEST_F(RedisCheck, WarnsOfEveryPolicyThatMayEvictAKey) {
 
 TEST_F(RedisCheck, WarnsOfRoundTripsBeyondTheTimeout) {
   found_.round_trips->worst = 20ms;
-  EXPECT_THAT(report().warnings,
-              ElementsAre(HasSubstr("the worst round trip is beyond the timeout of 20ms")));
+  EXPECT_THAT(report().warnings, ElementsAre(HasSubstr("the worst round trip exceeds the timeout of 20ms")));
   found_.round_trips->median = 20ms;
   EXPECT_THAT(report().warnings, ElementsAre(HasSubstr("the median round trip")));
 }
@@ -84,7 +83,8 @@ TEST_F(RedisCheck, WarnsOfDeniedCommands) {
 TEST_F(RedisCheck, NamesTheKeyOfTheSecretThatWeirsShareWithoutKeySecret) {
   state_.key_secret.clear();
   state_.redis->prefix = "edge";
-  EXPECT_THAT(report().text, HasSubstr("  key_secret    not set; weirs share the secret in edge:secret\n"));
+  EXPECT_THAT(report().text,
+              HasSubstr("  key_secret    not set; instances share the secret in edge:secret\n"));
   EXPECT_THAT(report().warnings, IsEmpty());
 }
 
@@ -92,18 +92,17 @@ TEST_F(RedisCheck, RejectsAForeignValueInPlaceOfTheSharedSecret) {
   using State = redis::SecretLook::State;
   state_.key_secret.clear();
   found_.secret = redis::SecretLook{State::Foreign, "a list"};
-  EXPECT_THAT(
-      report().faults,
-      ElementsAre("weir:secret holds a list and no secret of weir's, which is a text of 32 hexadecimal "
-                  "digits: rules in Redis go by on_store_failure; delete that key (redis-cli DEL "
-                  "weir:secret), or set [state] key_secret on every weir"));
+  EXPECT_THAT(report().faults,
+              ElementsAre("weir:secret holds a list instead of weir's secret (32 hexadecimal digits), so "
+                          "rules in Redis follow on_store_failure; delete that key (redis-cli DEL "
+                          "weir:secret), or set [state] key_secret on every instance"));
   for (const auto state : {State::Absent, State::Good}) {
     found_.secret = redis::SecretLook{state};
     EXPECT_THAT(report().faults, IsEmpty());
     EXPECT_THAT(report().warnings, IsEmpty());
   }
   found_.secret = redis::SecretLook{State::Unknown, "NOPERM"};
-  EXPECT_THAT(report().warnings, ElementsAre("this check could not look at weir:secret: NOPERM"));
+  EXPECT_THAT(report().warnings, ElementsAre("this check could not read weir:secret: NOPERM"));
 }
 
 TEST_F(RedisCheck, ReportsFaultsThatPreventUse) {

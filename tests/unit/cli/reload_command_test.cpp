@@ -20,8 +20,8 @@ TEST_F(ReloadCommandTest, ReportsAReloadThatIsNotFinished) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(run_reload({.address = server_->bound(), .token = {}}), 3);
   const auto said = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(said, HasSubstr(": not known yet: The file is being read still"));
-  EXPECT_THAT(said, EndsWith("the log will say what comes of it.\n"));
+  EXPECT_THAT(said, HasSubstr(": The reload is not finished yet"));
+  EXPECT_THAT(said, EndsWith("the log will show the result.\n"));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ replay::Report report_of(const Told& told) {
 
 TEST(ReplayText, SeparatesFormerShadowRefusals) {
   const auto report = report_of({.refused_then = 687, .refused_now = 738, .shadow_then = 687});
-  EXPECT_THAT(to_text(report), HasSubstr("  met by 800 requests\n"
+  EXPECT_THAT(to_text(report), HasSubstr("  matched 800 requests\n"
                                          "  refused             0 then         738 now\n"
                                          "  687 would have been refused then (in shadow)\n"
                                          "  newly refused"));

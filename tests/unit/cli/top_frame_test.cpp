@@ -166,14 +166,16 @@ TEST(TopFrame, CountsTheRulesThatAreNotShown) {
   auto lines = busy.draw({.width = 80, .height = 12});
   EXPECT_EQ(lines.size(), 12U);
   EXPECT_THAT(lines[2], StartsWith("busy8 "));
-  EXPECT_THAT(lines.back(),
-              StartsWith("... 15 more rules, of which 5 refuse and 1 would: make the terminal higher"));
+  EXPECT_THAT(
+      lines.back(),
+      StartsWith(
+          "... 15 more rules, of which 5 refuse and 1 would; for all of them, make the terminal taller"));
   lines = busy.draw({.width = 40, .height = 12});
   EXPECT_THAT(lines.back(), HasSubstr("15 more rules, of which 5 refuse"));
   Busy calm;
   for (int i = 0; i < 9; ++i) calm.rule(("idle" + std::to_string(i)).c_str(), 0, 0);
   lines = calm.draw({.width = 80, .height = 7});
-  EXPECT_THAT(lines.back(), StartsWith("... 5 more rules, none of which refuses"));
+  EXPECT_THAT(lines.back(), StartsWith("... 5 more rules, none refuses"));
   for (const std::size_t height : {1, 2, 3, 4}) busy.draw({.width = 80, .height = height});
 }
 

@@ -155,12 +155,11 @@ TEST(Advice, WeirAcceptsAdviceForKeysOfOtherProxies) {
 
 TEST(Advice, NamesTheHeaderToWriteForAPlural) {
   for (const auto& [text, advice] :
-       {std::pair{"[rules]\nname = \"x\"\nlimit = \"1/s\"\n", "write [[rule]] in place of [rules]"},
-        {"[[rules]]\nname = \"x\"\nlimit = \"1/s\"\n", "write [[rule]] in place of [[rules]]"},
-        {"[routes]\nrespond = { status = 200 }\n", "write [[route]] in place of [routes]"},
-        {"[[upstreams]]\nname = \"b\"\nservers = [\"a:1\"]\n",
-         "write [[upstream]] in place of [[upstreams]]"},
-        {"[clients]\nipv6_prefix = 64\n", "write [client] in place of [clients]"}}) {
+       {std::pair{"[rules]\nname = \"x\"\nlimit = \"1/s\"\n", "write [[rule]] instead of [rules]"},
+        {"[[rules]]\nname = \"x\"\nlimit = \"1/s\"\n", "write [[rule]] instead of [[rules]]"},
+        {"[routes]\nrespond = { status = 200 }\n", "write [[route]] instead of [routes]"},
+        {"[[upstreams]]\nname = \"b\"\nservers = [\"a:1\"]\n", "write [[upstream]] instead of [[upstreams]]"},
+        {"[clients]\nipv6_prefix = 64\n", "write [client] instead of [clients]"}}) {
     const auto messages = mistakes_in(with(text));
     ASSERT_THAT(messages, SizeIs(1)) << text;
     EXPECT_THAT(messages.front(), ::testing::EndsWith(std::string("unknown key; ") + advice));

@@ -40,26 +40,26 @@ TEST(Alerts, ReadsSettingsAndDefaults) {
 
 TEST(Alerts, RequiresExactlyOneSubject) {
   EXPECT_THAT(mistakes(std::string("refused_above = \"1/s\"\n") + kHook),
-              ElementsAre("alert[#1]: found 0 of rule, upstream and store; expected one"));
+              ElementsAre("alert[#1]: found 0 of rule, upstream and store; expected exactly one"));
   EXPECT_THAT(
       mistakes(std::string("rule = \"login\"\nupstream = \"api\"\nrefused_above = \"1/s\"\n") + kHook),
-      ElementsAre("alert[#1]: found 2 of rule, upstream and store; expected one"));
+      ElementsAre("alert[#1]: found 2 of rule, upstream and store; expected exactly one"));
   EXPECT_THAT(mistakes(std::string("rule = \"logon\"\nrefused_above = \"1/s\"\n") + kHook),
               ElementsAre("alert[#1].rule: found \"logon\"; expected the name of a rule"));
   EXPECT_THAT(mistakes(std::string("upstream = \"nobody\"\nfailures_above = \"1/s\"\n") + kHook),
               ElementsAre("alert[#1].upstream: found \"nobody\"; expected the name of an upstream"));
   EXPECT_THAT(mistakes(std::string("store = \"redis\"\nfailures_above = \"1/s\"\n") + kHook),
-              ElementsAre("alert[#1].store: found without a rule that has its state in Redis"));
+              ElementsAre("alert[#1].store: found \"redis\", but no rule is kept in Redis; expected a "
+                          "[[rule]] with store = \"redis\""));
 }
 
 TEST(Alerts, RequiresTheThresholdOfTheSubject) {
   EXPECT_THAT(mistakes(std::string("rule = \"login\"\n") + kHook),
               ElementsAre("alert[#1].refused_above: missing; expected a rate such as \"100/min\""));
   EXPECT_THAT(mistakes(std::string("rule = \"login\"\nfailures_above = \"1/s\"\n") + kHook),
-              ElementsAre("alert[#1].failures_above: is not of a rule; expected refused_above"));
-  EXPECT_THAT(
-      mistakes(std::string("rule = \"login\"\nrefused_above = \"5/100ms\"\n") + kHook),
-      ElementsAre("alert[#1].refused_above: found a period below a second; expected one of at least 1s"));
+              ElementsAre("alert[#1].failures_above: found with a rule; expected refused_above"));
+  EXPECT_THAT(mistakes(std::string("rule = \"login\"\nrefused_above = \"5/100ms\"\n") + kHook),
+              ElementsAre("alert[#1].refused_above: found a period below one second; expected at least 1s"));
 }
 
 TEST(Alerts, RejectsAWebhookThatIsNoAddressOrHasAUser) {
@@ -67,21 +67,22 @@ TEST(Alerts, RejectsAWebhookThatIsNoAddressOrHasAUser) {
                             "https://a/ b", "https://unix:/run/x"})
     EXPECT_THAT(
         mistakes("rule = \"login\"\nrefused_above = \"1/s\"\nwebhook = \"" + std::string(wrong) + "\"\n"),
-        ElementsAre("alert[#1].webhook: found what is no address of a webhook; expected one such as "
+        ElementsAre("alert[#1].webhook: found an address that is no webhook; expected one such as "
                     "\"https://hooks.example.com/weir\", at most 2048 characters, without a user"))
         << wrong;
-  EXPECT_THAT(mistakes("rule = \"login\"\nrefused_above = \"1/s\"\nwebhook = \"http://a/b\"\nca = \"x\"\n"),
-              ElementsAre("alert[#1].ca: only of a webhook at https://"));
+  EXPECT_THAT(
+      mistakes("rule = \"login\"\nrefused_above = \"1/s\"\nwebhook = \"http://a/b\"\nca = \"x\"\n"),
+      ElementsAre("alert[#1].ca: found with a webhook that is not https://; remove ca, or write https://"));
   EXPECT_THAT(
       mistakes(std::string("rule = \"login\"\nrefused_above = \"1/s\"\nauthorization = \"a\\nb\"\n") + kHook),
       ElementsAre(
-          "alert[#1].authorization: found characters that no field may have; expected visible ASCII"));
+          "alert[#1].authorization: found characters that a header cannot contain; expected visible ASCII"));
 }
 
 TEST(Alerts, RejectsTwoAlertsOfOneName) {
   const std::string one = std::string("rule = \"login\"\nrefused_above = \"1/s\"\n") + kHook;
   EXPECT_THAT(mistakes(one + "[[alert]]\n" + one),
-              ElementsAre("alert[#2].name: found \"login\" twice; expected a name of its own"));
+              ElementsAre("alert[#2].name: found \"login\" a second time; expected a unique name"));
 }
 
 TEST(AlertMistakes, ExplainAWrongPortAndNeverShowAPassword) {

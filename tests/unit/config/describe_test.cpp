@@ -70,9 +70,9 @@ TEST(Describe, ShowsTheCostOfARequest) {
     return describe(parse_settings(with_rule("cost = " + cost + "\n"), kFile));
   };
   EXPECT_THAT(of("5"), HasSubstr(", cost 5\n"));
-  EXPECT_THAT(of("{ query = \"n\" }"), HasSubstr(", cost by query n, else 1\n"));
+  EXPECT_THAT(of("{ query = \"n\" }"), HasSubstr(", cost from query n, else 1\n"));
   EXPECT_THAT(of("{ header = \"X-Cost\", scale = 100, default = 3 }"),
-              HasSubstr(", cost by header X-Cost x 100, else 3\n"));
+              HasSubstr(", cost from header X-Cost x 100, else 3\n"));
 }
 
 TEST(Describe, ShowsHowMuchOfBodiesIsRead) {
@@ -81,7 +81,7 @@ TEST(Describe, ShowsHowMuchOfBodiesIsRead) {
           "cost = { json = \"/amount\", scale = 100 }\n"
           "match = { path = \"/m\", body_contains = [\"Free\", \"wire transfer\"], max_body = 1000 }\n"),
       kFile));
-  EXPECT_THAT(text, HasSubstr(", cost by json /amount x 100, else 1, reads bodies up to 64KiB\n"));
+  EXPECT_THAT(text, HasSubstr(", cost from json /amount x 100, else 1, reads bodies up to 64KiB\n"));
   EXPECT_THAT(text, HasSubstr("where path /m, body with \"free\" \"wire transfer\"\n"));
   EXPECT_THAT(
       describe(parse_settings(with_rule("match = { body_contains = \"a\", max_body = 1000 }\n"), kFile)),
@@ -102,10 +102,10 @@ TEST(Describe, ShowsWhatResponsesSettle) {
   EXPECT_THAT(of("charge = { status = [\"401\", \"5xx\", \"300-303\"] }\n"),
               HasSubstr(", in memory, charged on 401, 5xx, 300-303\n"));
   EXPECT_THAT(of("cost = { response_header = \"X-Tokens\", reserve = 7 }\n"),
-              HasSubstr(", in memory, cost by header X-Tokens of the answer, reserve 7\n"));
+              HasSubstr(", in memory, cost from header X-Tokens of the answer, reserve 7\n"));
   EXPECT_THAT(of("charge = { status = \"2xx\" }\n"
                  "cost = { response_json = \"/usage/total\", reserve = 5, scale = 100 }\n"),
-              HasSubstr(", charged on 2xx, cost by json /usage/total of the answer x 100, reserve 5\n"));
+              HasSubstr(", charged on 2xx, cost from json /usage/total of the answer x 100, reserve 5\n"));
 }
 
 TEST(Describe, ShowsTimeoutsRetriesAndEjection) {
@@ -113,24 +113,22 @@ TEST(Describe, ShowsTimeoutsRetriesAndEjection) {
       describe(parse_settings(kLeast, kFile)),
       HasSubstr(
           "\n    connect 1s, all connects 5s; response 30s, idle 1min, tunnel 5min, 100-continue after 1s\n"
-          "    ejected after 3 failures for 1s to 30s, slow start 5s\n"
-          "    retries: at most 2 servers, 20% of requests, after 25ms at first, "
-          "on broken late\n"));
+          "    out after 3 failures for 1s to 30s, slow start 5s\n"
+          "    retries on 2 servers at most, 20% of requests, first after 25ms at most, if broken late\n"));
   const auto text =
       describe(parse_settings(with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\", \"https://b\"]\n"
                                    "timeouts = { connect = \"7s\", response = \"9s\", expect_continue = "
                                    "\"9s\", total = \"20s\" }\nretry = { attempts = 1 }\n"
                                    "health = { path = \"/\", status = [\"200-299\", \"404\"] }\n"),
                               kFile));
+  EXPECT_THAT(text, HasSubstr("upstream \"b\": a:1 https://b:443, least_in_flight, certificates verified by "
+                              "the system's authorities"));
+  EXPECT_THAT(text,
+              HasSubstr("connect 7s, all connects 7s; response 9s, idle 1min, tunnel 5min, total 20s\n"));
   EXPECT_THAT(
       text,
-      HasSubstr(
-          "upstream \"b\": a:1 https://b:443, least_in_flight, certificates by the system's authorities"));
-  EXPECT_THAT(text, HasSubstr("connect 7s, of all 7s; response 9s, idle 1min, tunnel 5min, in all 20s\n"));
-  EXPECT_THAT(
-      text,
-      HasSubstr("    retries: none\n"
-                "    probed every 2s for at most 1s: down after 3 faults, back after 2 of 200-299, 404\n"));
+      HasSubstr("    no retries\n"
+                "    checked every 2s, timeout 1s: down after 3 failures, up after 2 of 200-299, 404\n"));
 }
 
 TEST(Describe, ShowsHowOftenNamesAreLookedUp) {
@@ -140,7 +138,7 @@ TEST(Describe, ShowsHowOftenNamesAreLookedUp) {
   EXPECT_THAT(describe(parse_settings(kLeast, kFile)), Not(HasSubstr("looked up"))) << "an address";
   EXPECT_THAT(of("servers = [\"a:1\"]\n"), HasSubstr("\n    names looked up every 30s\n"));
   EXPECT_THAT(of("servers = [\"[::1]:1\", \"a:1\"]\nresolve = \"0s\"\n"),
-              HasSubstr("\n    names looked up at start only\n"));
+              HasSubstr("\n    names looked up only at start\n"));
   EXPECT_THAT(of("servers = [\"[::1]:1\", \"unix:/a\"]\n"), Not(HasSubstr("looked up")));
 }
 
@@ -152,7 +150,7 @@ TEST(Describe, ShowsMessageLimitsAndUpgrades) {
   EXPECT_THAT(of("[[route]]\nname = \"a\"\nupstream = \"api\"\nupgrade = []\n"),
               HasSubstr("route \"a\": everything -> upstream \"api\", without upgrades\n"));
   EXPECT_THAT(of("[[route]]\nname = \"a\"\nupstream = \"api\"\nupgrade = [\"websocket\", \"chat\"]\n"),
-              HasSubstr("upstream \"api\", may change to chat\n"));
+              HasSubstr("upstream \"api\", may upgrade to chat\n"));
 }
 
 TEST(Describe, ShowsTrustedProxiesAndBounds) {
@@ -168,18 +166,18 @@ TEST(Describe, ShowsTrustedProxiesAndBounds) {
                      "\"127.0.0.1:81\"\nproxy_protocol = true\n" +
                          kLeast,
                      kFile));
-  EXPECT_THAT(text, HasSubstr("listener 127.0.0.1:81 plain, PROXY protocol first\n"));
+  EXPECT_THAT(text, HasSubstr("listener 127.0.0.1:81 plain, PROXY protocol\n"));
   EXPECT_THAT(text, HasSubstr("bounds: heads up to 8KiB, bodies up to 3MiB, 16384 connections, 20 of each "
                               "address, 300 requests in flight\n"));
-  EXPECT_THAT(text, HasSubstr("idle 75s\ntrusted proxies 10.0.0.0/8 unix:, clients by Forwarded\n"));
+  EXPECT_THAT(text, HasSubstr("idle 75s\ntrusted proxies 10.0.0.0/8 unix:, client address from Forwarded\n"));
 }
 
 TEST(Describe, ShowsTheBoundsOfRoutes) {
-  EXPECT_THAT(describe(parse_settings(with("[[route]]\nname = \"a\"\nupstream = \"api\"\nmax_head = "
-                                           "\"4KiB\"\nmax_body = 1000\nhonor_upstream_retry_after = true\n"),
-                                      kFile)),
-              HasSubstr("upstream \"api\", heads up to 4KiB, bodies up to 1000 bytes, Retry-After of 429 "
-                        "holds for all clients\n"));
+  EXPECT_THAT(
+      describe(parse_settings(with("[[route]]\nname = \"a\"\nupstream = \"api\"\nmax_head = "
+                                   "\"4KiB\"\nmax_body = 1000\nhonor_upstream_retry_after = true\n"),
+                              kFile)),
+      HasSubstr("upstream \"api\", heads up to 4KiB, bodies up to 1000 bytes, honors Retry-After of 429\n"));
 }
 
 TEST(Describe, ShowsAlertsWithoutSecrets) {
@@ -191,7 +189,7 @@ TEST(Describe, ShowsAlertsWithoutSecrets) {
       kFile));
   EXPECT_THAT(text,
               HasSubstr("alert \"all\": refusals of rule \"all\" above 100/min for 30s -> "
-                        "https://hooks.example.com:443, again every 4h, at most 6/min and 5 attempts of "
+                        "https://hooks.example.com:443, repeated every 4h, at most 6/min, 5 attempts of "
                         "5s\n"));
   EXPECT_THAT(text, HasSubstr("alert \"down\": failures of upstream \"api\" above 5/s -> "
                               "http://127.0.0.1:9093, at most 6/min"));
@@ -217,7 +215,8 @@ TEST(Describe, ShowsTheLeaseTimeOfPermitsInRedis) {
   const auto of = [&](const std::string& rule) {
     return describe(parse_settings(std::string(kLeast) + "[[rule]]\nname = \"y\"\n" + rule + state, kFile));
   };
-  EXPECT_THAT(of("limit = 5\nalgorithm = \"concurrency\"\n"), HasSubstr("redis a:6379, leases of 3s\n"));
+  EXPECT_THAT(of("limit = 5\nalgorithm = \"concurrency\"\n"),
+              HasSubstr("redis a:6379, permits leased for 3s\n"));
   EXPECT_THAT(of("limit = \"5/s\"\n"), HasSubstr("redis a:6379\n"));
 }
 

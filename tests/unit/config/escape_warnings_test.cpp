@@ -16,7 +16,7 @@ std::string beside_ip(const std::string& more, const std::string& of_ip = "") {
 }
 
 TEST(EscapeWarnings, AreSilentAboutInventedKeysIfEachAddressIsLimitedToo) {
-  const auto warned = Contains(HasSubstr("rule \"x\" tells clients apart by API keys"));
+  const auto warned = Contains(HasSubstr("rule \"x\" counts clients by API key"));
   const std::string by_key = "key = [\"api_key|ip\"]\nmatch = { path = \"/a/*\" }\n";
   EXPECT_THAT(warnings_of(beside_ip(by_key)), Not(warned));
   EXPECT_THAT(warnings_of(beside_ip(by_key, "match = { path = \"/a/*\" }\n")), Not(warned));
@@ -28,11 +28,11 @@ TEST(EscapeWarnings, AreSilentAboutInventedKeysIfEachAddressIsLimitedToo) {
 
 TEST(EscapeWarnings, NameKeysThatAClientMayLeaveOut) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
-  const auto warned = Contains(HasSubstr("a client that leaves it out escapes the rule"));
+  const auto warned = Contains(HasSubstr("a client that leaves it out avoids the rule"));
   EXPECT_THAT(
       located_warnings_of(with_rule("key = [\"api_key\"]\n")),
-      Contains("weir.toml:11: rule \"x\" is keyed by \"api_key\", and does not apply to requests without "
-               "it: a client that leaves it out escapes the rule; write \"api_key|ip\", on_missing = "
+      Contains("weir.toml:11: rule \"x\" is keyed by \"api_key\", but does not apply to requests without it: "
+               "a client that leaves it out avoids the rule; write \"api_key|ip\", on_missing = "
                "\"ip\" or \"reject\", or add a rule for the same requests with key = [\"ip\"]"));
   for (const char* key : {R"(["api_key|user"])", R"(["ip", "api_key"])", R"(["route", "device"])",
                           R"(["user"])", R"(["org"])", R"(["service"])", R"(["tier"])",
@@ -55,7 +55,7 @@ TEST(EscapeWarnings, AreSilentIfTheMatchRequiresTheKey) {
   const auto of = [](const std::string& key, const std::string& match) {
     return warnings_of(with_rule("key = [\"" + key + "\"]\nmatch = { " + match + " }\n"));
   };
-  const auto warned = Contains(HasSubstr("a client that leaves it out escapes the rule"));
+  const auto warned = Contains(HasSubstr("a client that leaves it out avoids the rule"));
   for (const auto& [key, match] : {std::pair{"api_key", "tier = \"pro\""},
                                    {"api_key", "headers = { x-api-key = true }"},
                                    {"tier", "tier = [\"free\", \"pro\"]"},
@@ -74,10 +74,10 @@ enum : unsigned { kNone = 0, kLeftOut = 1, kMadeUp = 2, kInvented = 4, kUnread =
 
 // Returns the kinds of escape warnings for a rule with that key.
 unsigned escapes_of(const std::string& key, const std::string& more = "") {
-  constexpr std::pair<const char*, unsigned> kKinds[] = {{"a client that leaves it out escapes", kLeftOut},
-                                                         {"which clients write as they like", kMadeUp},
-                                                         {"a client who invents keys", kInvented},
-                                                         {"is never looked at", kUnread}};
+  constexpr std::pair<const char*, unsigned> kKinds[] = {{"a client that leaves it out avoids", kLeftOut},
+                                                         {"which clients can choose freely", kMadeUp},
+                                                         {"a client that invents keys", kInvented},
+                                                         {"is never used", kUnread}};
   unsigned kinds = 0;
   for (const auto& warning : warnings_of(with_rule("key = " + key + "\n" + more)))
     for (const auto& [text, kind] : kKinds)
@@ -147,11 +147,10 @@ TEST(EscapeWarnings, AreSilentIfTheMatchBoundsTheValues) {
 // A configuration that follows the advice gets no warning of that kind.
 TEST(EscapeWarnings, AdviseForAHostWhatNoClientCanEscape) {
   const auto warned = located_warnings_of(with_rule("key = [\"ip\", \"host\"]\n"));
-  EXPECT_THAT(
-      warned,
-      Contains("weir.toml:11: rule \"x\" is keyed by \"host\", and does not apply to requests without "
-               "it: a client that leaves it out escapes the rule; add a rule for the same "
-               "requests with key = [\"ip\"]"));
+  EXPECT_THAT(warned,
+              Contains("weir.toml:11: rule \"x\" is keyed by \"host\", but does not apply to requests "
+                       "without it: a client that leaves it out avoids the rule; add a rule for the same "
+                       "requests with key = [\"ip\"]"));
   EXPECT_THAT(warned, Not(Contains(HasSubstr("host|ip"))));
   EXPECT_THAT(warnings_of(beside_ip("key = [\"ip\", \"host\"]\n")), Not(Contains(HasSubstr("is keyed by"))));
 }
@@ -171,12 +170,13 @@ std::vector<std::string> warnings_of_keys(const std::vector<std::string>& tiers,
 }
 
 TEST(EscapeWarnings, NameTiersOfTheKeysFileThatNoRuleNames) {
-  const auto unnamed = HasSubstr("is named by no rule or route");
+  const auto unnamed = HasSubstr("is not used by any rule or route");
   EXPECT_THAT(
       warnings_of_keys({"pro", "premuim", "premuim"},
                        "tiers = { pro = { limit = \"1/s\" }, premium = { limit = \"2/s\" } }\n"),
-      Contains("keys.toml:4: the tier \"premuim\" is named by no rule or route: its keys get the limits of "
-               "keys without a tier; did you mean \"premium\"?"));
+      Contains(
+          "keys.toml:4: the tier \"premuim\" is not used by any rule or route, so its keys get the limits of "
+          "keys without a tier; did you mean \"premium\"?"));
   for (const char* named : {"tiers = { pro = { limit = \"1/s\" } }\n", "match = { tier = \"pro\" }\n",
                             "match = { not = { tier = \"pro\" } }\n",
                             "overrides = [{ match = { tier = [\"pro\"] }, limit = \"1/s\" }]\n"}) {
@@ -196,7 +196,7 @@ TEST(EscapeWarnings, IgnoreUnnamedTiersIfTheKeysFileHasHolders) {
     folder.write("keys.toml", "[[key]]\nkey = \"k\"\ntier = \"gold\"\n" + more);
     return warnings_of(with_rule("key = [\"ip\"]\n[client]\nkeys = \"keys.toml\"\n"), folder.file(kFile));
   };
-  const auto warned = Contains(HasSubstr("the tier \"gold\" is named by no rule or route"));
+  const auto warned = Contains(HasSubstr("the tier \"gold\" is not used by any rule or route"));
   EXPECT_THAT(of(""), warned);
   for (const char* word : {"user", "org", "service"})
     EXPECT_THAT(of(std::string(word) + " = \"ann\"\n"), Not(warned)) << "shared with another configuration";

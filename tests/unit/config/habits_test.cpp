@@ -31,10 +31,9 @@ TEST(Habits, OtherSpellingsOfRatesGetTheLimitToWrite) {
 
 TEST(Habits, KeysOfOtherProxiesGetTheKeyToWrite) {
   for (const auto& [text, line] :
-       {std::pair{"zone = \"one:10m\"\n",
-                  "zone: unknown key; leave it out: each rule has counters of its own"},
+       {std::pair{"zone = \"one:10m\"\n", "zone: unknown key; leave it out: each rule has its own counters"},
         {"nodelay = true\n",
-         "nodelay: unknown key; leave it out: a token_bucket refuses what is above burst"},
+         "nodelay: unknown key; leave it out: a token_bucket refuses requests above burst"},
         {"path = \"/login\"\n", "path: unknown key; write match = { path = \"/login\" }"},
         {"dry_run = true\n", "dry_run: unknown key; write mode = \"shadow\""},
         {"status_code = 503\n", "status_code: unknown key; write status = 503"},
@@ -87,13 +86,13 @@ TEST(Habits, WrongBracketsGetTheHeaderToWrite) {
     const std::string word(name);
     EXPECT_THAT(mistakes_in("[" + word + "]\nname = \"x\"\n"),
                 Contains(HasSubstr(": found a table; expected a list of tables: write [[" + word +
-                                   "]] in place of [" + word + "]")))
+                                   "]] instead of [" + word + "]")))
         << word;
   }
   for (const char* name : {"server", "admin", "log", "client", "state"}) {
     const std::string word(name);
     EXPECT_THAT(mistakes_in(with("[[" + word + "]]\n")),
-                Contains(HasSubstr("write [" + word + "] in place of [[" + word + "]]")))
+                Contains(HasSubstr("write [" + word + "] instead of [[" + word + "]]")))
         << word;
   }
 }

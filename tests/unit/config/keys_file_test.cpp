@@ -50,8 +50,7 @@ TEST_F(KeysFileTest, ReportsMistakesWithoutShowingAKey) {
               ElementsAre("keys.toml:1: key[#1]: found both key and sha256; expected one of them",
                           "keys.toml:5: key[#2].sha256: not a SHA-256; expected 64 hexadecimal digits",
                           "keys.toml:6: key[#3]: found neither key nor sha256; expected one of them",
-                          "keys.toml:9: key[#5]: found a key that stands in this file already; expected each "
-                          "key once"));
+                          "keys.toml:9: key[#5]: this key appears in the file twice; remove one of them"));
   EXPECT_EQ(keys_.ring.size(), 1);
 }
 

@@ -56,7 +56,7 @@ TEST(LimiterReader, ASoftMarginWidensEachQuota) {
   EXPECT_EQ(with_margin("limit = \"20/day\"\nalgorithm = \"sliding_window\"\n"), "sliding_window 22/day");
   EXPECT_EQ(with_margin("limit = 20\nalgorithm = \"concurrency\"\n"), "concurrency 22 in flight");
   EXPECT_THAT(mistakes("min = 2\nmax = 20\nalgorithm = \"adaptive_concurrency\"\nsoft = \"10%\"\n"),
-              ElementsAre(HasSubstr("rule[x].soft: not of adaptive_concurrency")));
+              ElementsAre(HasSubstr("rule[x].soft: adaptive_concurrency adjusts its limit itself")));
 }
 
 TEST(LimiterReader, ReadsCalendars) {
@@ -67,8 +67,8 @@ TEST(LimiterReader, ReadsCalendars) {
             "fixed_window 10000/month by the calendar of Europe/Berlin");
   EXPECT_THAT(
       mistakes(fixed + "limit = \"5/h\"\nalign = \"day\"\n"),
-      ElementsAre("weir.toml:14: rule[x].limit: found \"5/h\"; expected \"COUNT/day\", as align = \"day\" "
-                  "has it"));
+      ElementsAre(
+          "weir.toml:14: rule[x].limit: found \"5/h\"; expected \"COUNT/day\", because of align = \"day\""));
   EXPECT_THAT(mistakes(fixed + "limit = \"5/day\"\nalign = \"month\"\n"),
               ElementsAre(HasSubstr("expected \"COUNT/month\"")));
   EXPECT_THAT(mistakes(fixed + "limit = \"x/day\"\nalign = \"day\"\n"),
@@ -78,7 +78,7 @@ TEST(LimiterReader, ReadsCalendars) {
       ElementsAre("weir.toml:16: rule[x].timezone: found \"Europe/Berln\"; expected a time zone that this "
                   "system knows, as \"Europe/Berlin\""));
   EXPECT_THAT(mistakes(fixed + "limit = \"5/day\"\ntimezone = \"UTC\"\n"),
-              ElementsAre(HasSubstr("rule[x].timezone: says nothing without a calendar")));
+              ElementsAre(HasSubstr("rule[x].timezone: found without a calendar")));
 }
 
 TEST(LimiterReader, ATierHasTheRulesAlgorithmAndItsOwnNumbers) {
@@ -98,17 +98,19 @@ TEST(LimiterReader, ATierHasTheRulesAlgorithmAndItsOwnNumbers) {
 TEST(LimiterReader, NamesKeysThatAnAlgorithmLacks) {
   EXPECT_THAT(
       mistakes("limit = \"10001/h\"\nalgorithm = \"sliding_log\"\n"),
-      ElementsAre("weir.toml:13: rule[x].limit: a sliding log of 10001 would remember each of them; at most "
+      ElementsAre("weir.toml:13: rule[x].limit: a sliding log of 10001 stores each of them; write at most "
                   "10000, or use sliding_window"));
   EXPECT_THAT(
       mistakes("limit = \"5/s\"\nburst = 7\nalgorithm = \"sliding_window\"\n"),
-      ElementsAre("weir.toml:14: rule[x].burst: not of sliding_window; expected limit alone, or another "
+      ElementsAre("weir.toml:14: rule[x].burst: not used by sliding_window; expected limit alone, or another "
                   "algorithm"));
   EXPECT_THAT(mistakes("limit = \"5/s\"\nbuckets = 7\n"),
-              ElementsAre("weir.toml:14: rule[x].buckets: only of sliding_window; expected algorithm = "
+              ElementsAre("weir.toml:14: rule[x].buckets: only used by sliding_window; expected algorithm = "
                           "\"sliding_window\""));
-  EXPECT_THAT(mistakes("limit = \"5/s\"\nalign = \"day\"\n"), ElementsAre(HasSubstr("only of fixed_window")));
-  EXPECT_THAT(mistakes("limit = \"5/s\"\nmin = 7\n"), ElementsAre(HasSubstr("only of adaptive_concurrency")));
+  EXPECT_THAT(mistakes("limit = \"5/s\"\nalign = \"day\"\n"),
+              ElementsAre(HasSubstr("only used by fixed_window")));
+  EXPECT_THAT(mistakes("limit = \"5/s\"\nmin = 7\n"),
+              ElementsAre(HasSubstr("only used by adaptive_concurrency")));
   EXPECT_THAT(mistakes("limit = \"5/s\"\nbuckets = 1\nalgorithm = \"sliding_window\"\n"),
               ElementsAre(HasSubstr("found 1; expected a whole number from 2 to 1000")));
   EXPECT_THAT(mistakes("limit = \"5/us\"\nbuckets = 2\nalgorithm = \"sliding_window\"\n"),
@@ -129,7 +131,7 @@ TEST(LimiterReader, RequiresWholeNumbersForConcurrency) {
   EXPECT_THAT(mistakes(adaptive + "min = 3\n"), ElementsAre(HasSubstr("rule[x].max: missing")));
   EXPECT_THAT(mistakes(adaptive + "min = 3\nmax = 2\n"), ElementsAre(HasSubstr("max must be at least min")));
   EXPECT_THAT(mistakes(adaptive + "min = 3\nmax = 10\nlimit = 5\n"),
-              ElementsAre(HasSubstr("limit: not of adaptive_concurrency; expected min and max")));
+              ElementsAre(HasSubstr("limit: not used by adaptive_concurrency; expected min and max")));
 }
 
 const std::string kRedis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\nreplicas = 2\n";
@@ -141,22 +143,24 @@ TEST(LimiterReader, RejectsAnElasticLimitBelowTheRulesOwn) {
   };
   const auto says = [](const std::string& what) { return ElementsAre(HasSubstr(what)); };
   const std::string in_a_period = ", 1000 in a period, however long; expected that or more";
-  EXPECT_THAT(of("algorithm = \"concurrency\"\nlimit = 20\n", "limit = 5"),
-              says("elastic.limit: found less than what it is to raise, 20; expected that or more"));
+  EXPECT_THAT(
+      of("algorithm = \"concurrency\"\nlimit = 20\n", "limit = 5"),
+      says("elastic.limit: found less than the limit that elastic raises, 20; expected that or more"));
   for (const std::string window : {"fixed_window", "sliding_window", "sliding_log"})
     EXPECT_THAT(of("algorithm = \"" + window + "\"\nlimit = \"1000/h\"\n", "limit = \"20/min\""),
-                says("elastic.limit: found less than what it is to raise" + in_a_period));
+                says("elastic.limit: found less than the limit that elastic raises" + in_a_period));
   const std::string adaptive = "algorithm = \"adaptive_concurrency\"\nmin = 10\nmax = 20\n";
   EXPECT_THAT(of(adaptive, "min = 10, max = 15"),
-              says("elastic.max: found less than what it is to raise, 20; expected that or more"));
+              says("elastic.max: found less than the limit that elastic raises, 20; expected that or more"));
   EXPECT_THAT(of(adaptive, "min = 1, max = 30"),
-              says("elastic.min: found less than what it is to raise, 10; expected that or more"));
+              says("elastic.min: found less than the limit that elastic raises, 10; expected that or more"));
   EXPECT_THAT(of(adaptive, "min = 10, max = 30"), IsEmpty());
   const std::string queue = "algorithm = \"leaky_bucket\"\nlimit = \"10/s\"\nqueue = 10\n";
-  EXPECT_THAT(of(queue + "max_wait = \"10s\"\n", "limit = \"20/s\", max_wait = \"10ms\""),
-              says("elastic.max_wait: found less than what it is to raise, 10s; expected that or more"));
+  EXPECT_THAT(
+      of(queue + "max_wait = \"10s\"\n", "limit = \"20/s\", max_wait = \"10ms\""),
+      says("elastic.max_wait: found less than the limit that elastic raises, 10s; expected that or more"));
   EXPECT_THAT(of(queue, "limit = \"20/s\", max_wait = \"10s\""),
-              says("elastic.max_wait: found less than what it is to raise, no bound at all; expected"));
+              says("elastic.max_wait: found less than the limit that elastic raises, no limit; expected"));
   EXPECT_THAT(of(queue + "max_wait = \"10s\"\n", "limit = \"20/s\""), IsEmpty());
 }
 
@@ -199,7 +203,7 @@ TEST(LimiterReader, GivesEachAlgorithmItsLocalShare) {
 TEST(LimiterReader, RejectsRedisForAdaptiveConcurrency) {
   EXPECT_THAT(mistakes("limit = 5\nalgorithm = \"concurrency\"\n" + kRedis), IsEmpty());
   EXPECT_THAT(mistakes("min = 1\nmax = 5\nalgorithm = \"adaptive_concurrency\"\n" + kRedis),
-              ElementsAre(HasSubstr("stays in the process, for it follows what this weir has under way")));
+              ElementsAre(HasSubstr("adaptive_concurrency cannot be kept in Redis")));
 }
 
 }  // namespace

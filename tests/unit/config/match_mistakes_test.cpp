@@ -12,16 +12,18 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:14: rule[x].match.path: found \"api\"; expected \"/login\", \"/api/*\" or \"~regex\""}},
     {"MatchPathWithQuery",
      with_rule("match = { path = \"/a?b=1\" }\n"),
-     {"weir.toml:14: rule[x].match.path: found \"/a?b=1\"; expected a path alone: match.query tests what "
-      "follows \"?\""}},
+     {"weir.toml:14: rule[x].match.path: found \"/a?b=1\"; expected a path without a query; match.query "
+      "tests the query"}},
     {"MatchMethodsLower",
      with_rule("match = { methods = [\"get\"] }\n"),
-     {"weir.toml:14: rule[x].match.methods: found \"get\", and case counts; did you mean \"GET\"?"}},
+     {"weir.toml:14: rule[x].match.methods: found \"get\", but methods are case-sensitive; did you mean "
+      "\"GET\"?"}},
     {"MatchMethodsThatWeirRejects",
      with_rule("match = { methods = [\"CONNECT\", \"Purge\"] }\n"),
-     {"weir.toml:14: rule[x].match.methods: found \"CONNECT\", which weir refuses (405) before it looks at "
-      "conditions; expected methods such as \"GET\"",
-      "weir.toml:14: rule[x].match.methods: found \"Purge\", and case counts; did you mean \"PURGE\"?"}},
+     {"weir.toml:14: rule[x].match.methods: found \"CONNECT\", which weir always refuses with 405; expected "
+      "methods such as \"GET\"",
+      "weir.toml:14: rule[x].match.methods: found \"Purge\", but methods are case-sensitive; did you mean "
+      "\"PURGE\"?"}},
     {"MatchMethodsNoToken",
      with_rule("match = { methods = \"A B\" }\n"),
      {"weir.toml:14: rule[x].match.methods: found \"A B\"; expected a method such as \"GET\""}},
@@ -31,8 +33,7 @@ const WrongConfiguration kWrong[] = {
     {"MatchHostPattern",
      with_rule("match = { host = \"~example\" }\n"),
      {"weir.toml:14: rule[x].match.host: found \"~example\"; expected one name, such as \"api.example.com\": "
-      "patterns "
-      "are of paths, headers and parameters alone"}},
+      "hosts cannot be patterns, unlike paths, headers and parameters"}},
     {"MatchHostWithAnInvalidCharacter",
      with_rule("match = { host = \"a|b\" }\n"),
      {"weir.toml:14: rule[x].match.host: found \"a|b\"; expected a name without port, such as "
@@ -43,8 +44,8 @@ const WrongConfiguration kWrong[] = {
       "0 to 255, or a name: no name ends in a number"}},
     {"MatchMappedIpv4Block",
      with_rule("match = { ip = [\"::ffff:0:0/90\", \"::ffff:10.0.0.1/104\", \"::ffff:10.0.0.0/104\"] }\n"),
-     {"weir.toml:14: rule[x].match.ip: found \"::ffff:0:0/90\", and IPv4-mapped addresses are compared as "
-      "IPv4; expected a prefix of 96 or more, or the block as IPv4 writes it, such as \"10.0.0.0/8\"",
+     {"weir.toml:14: rule[x].match.ip: found \"::ffff:0:0/90\", but weir compares IPv4-mapped addresses as "
+      "IPv4; expected a prefix of 96 or more, or an IPv4 block such as \"10.0.0.0/8\"",
       "weir.toml:14: rule[x].match.ip: found \"::ffff:10.0.0.1/104\"; expected an address, or a block such "
       "as \"10.0.0.0/8\" without bits past its prefix"}},
     {"MatchHostWithPort",
@@ -61,37 +62,38 @@ const WrongConfiguration kWrong[] = {
       "present"}},
     {"MatchHeaderName",
      with_rule("match = { headers = { \"X Tenant\" = \"a\" } }\n"),
-     {"weir.toml:14: rule[x].match.headers.X Tenant: found a name that no request can have; expected one "
-      "such as \"X-Tenant\""}},
+     {"weir.toml:14: rule[x].match.headers.X Tenant: found an invalid name; expected a name such as "
+      "\"X-Tenant\""}},
     {"MatchIp",
      with_rule("match = { ip = \"10.0.0.1/8\" }\n"),
      {"weir.toml:14: rule[x].match.ip: found \"10.0.0.1/8\"; expected an address, or a block such as "
       "\"10.0.0.0/8\" without bits past its prefix"}},
     {"MatchHours",
      with_rule("match = { hours = \"1:00-6:00\" }\n"),
-     {"weir.toml:14: rule[x].match.hours: \"1:00-6:00\" are no hours: write HH:MM-HH:MM from 00:00 to 24:00, "
-      "as \"22:00-06:00\""}},
+     {"weir.toml:14: rule[x].match.hours: \"1:00-6:00\" is not a time range; write HH:MM-HH:MM from 00:00 to "
+      "24:00, such as \"22:00-06:00\""}},
     {"MatchHoursEmpty",
      with_rule("match = { hours = \"06:00-06:00\" }\n"),
-     {"weir.toml:14: rule[x].match.hours: \"06:00-06:00\" end as they begin: write \"00:00-24:00\" for the "
+     {"weir.toml:14: rule[x].match.hours: \"06:00-06:00\" ends when it begins; write \"00:00-24:00\" for the "
       "whole day"}},
     {"MatchDays",
      with_rule("match = { days = [\"monday\"] }\n"),
-     {"weir.toml:14: rule[x].match.days: \"monday\" is no day: write mon, tue, wed, thu, fri, sat or sun"}},
+     {"weir.toml:14: rule[x].match.days: \"monday\" is not a day; write mon, tue, wed, thu, fri, sat or "
+      "sun"}},
     {"MatchDaysNone",
      with_rule("match = { days = [] }\n"),
      {"weir.toml:14: rule[x].match.days: found none; expected days such as \"mon\""}},
     {"MatchTimezone",
      with_rule("match = { days = \"mon\", timezone = \"Europe/Bern\" }\n"),
-     {"weir.toml:14: rule[x].match.timezone: \"Europe/Bern\" is not a time zone of this system: write one "
-      "such "
-      "as \"Europe/Zurich\""}},
+     {"weir.toml:14: rule[x].match.timezone: \"Europe/Bern\" is not a time zone of this system; write one "
+      "such as \"Europe/Zurich\""}},
     {"MatchTimezoneAlone",
      with_rule("match = { timezone = \"Europe/Zurich\" }\n"),
-     {"weir.toml:14: rule[x].match.hours: missing; expected \"22:00-06:00\" or so beside timezone, or days"}},
+     {"weir.toml:14: rule[x].match.hours: missing; expected hours such as \"22:00-06:00\", or days, because "
+      "timezone is given"}},
     {"MatchCountryWithoutADatabase",
      with_rule("match = { country = [\"CH\"] }\n"),
-     {"weir.toml:14: rule[x].match.country: nothing says where addresses are; expected [client] geo = "
+     {"weir.toml:14: rule[x].match.country: found without a file of countries; expected [client] geo = "
       "\"GeoLite2-Country.mmdb\""}},
     {"MatchCountryByName",
      with_rule("match = { country = \"Chile\" }\n[client]\ngeo = \"/nowhere/c.mmdb\"\n"),
@@ -103,7 +105,8 @@ const WrongConfiguration kWrong[] = {
       "database of countries in MaxMind's format"}},
     {"MatchNotEmpty",
      with_rule("match = { not = {} }\n"),
-     {"weir.toml:14: rule[x].match.not: found no condition; expected at least one, or nothing ever matches"}},
+     {"weir.toml:14: rule[x].match.not: found no condition, so no request would match; expected at least "
+      "one"}},
     {"MatchUnknown",
      with_rule("match = { paths = \"/a\" }\n"),
      {"weir.toml:14: rule[x].match.paths: unknown key; did you mean \"path\"?"}},
@@ -112,8 +115,7 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:14: rule[x].match.body_contains: found none; expected texts such as \"wire transfer\""}},
     {"MatchBodyContainsAnything",
      with_rule("match = { body_contains = [\"a\", \"\"] }\n"),
-     {"weir.toml:14: rule[x].match.body_contains: found \"\", which stands in every body; expected a "
-      "text"}},
+     {"weir.toml:14: rule[x].match.body_contains: found \"\", which every body contains; expected a text"}},
     {"MatchBodyContainsANumber",
      with_rule("match = { body_contains = 5 }\n"),
      {"weir.toml:14: rule[x].match.body_contains: found a whole number; expected a string or a list of "
@@ -123,14 +125,12 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:14: rule[x].match.body_contains: found \"abcd\", which is longer than max_body"}},
     {"MatchMaxBodyAlone",
      with_rule("match = { max_body = 3 }\n"),
-     {"weir.toml:14: rule[x].match.body_contains: missing; expected texts to look for, beside max_body, "
-      "which "
-      "says in how long a body"}},
+     {"weir.toml:14: rule[x].match.body_contains: missing; expected the texts that weir looks for in bodies "
+      "of up to max_body"}},
     {"MatchMaxBodyOfNothing",
      with_rule("match = { not = { body_contains = \"abcd\", max_body = 0 } }\n"),
-     {"weir.toml:14: rule[x].match.not.max_body: found 0 bytes; expected 1 byte to 16MiB, for such bodies "
-      "are "
-      "held in memory"}},
+     {"weir.toml:14: rule[x].match.not.max_body: found 0 bytes; expected 1 byte to 16MiB, because weir holds "
+      "such bodies in memory"}},
 };
 
 class MatchMistakes : public ::testing::TestWithParam<WrongConfiguration> {};

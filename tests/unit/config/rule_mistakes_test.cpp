@@ -11,35 +11,35 @@ const WrongConfiguration kWrong[] = {
      with_rule(
          "tiers = { pro = { limit = \"1/s\", priority = 1 } }\n[[rule]]\nname = \"y\"\nlimit = \"1/s\"\n"
          "tiers = { pro = { limit = \"2/s\", priority = 2 } }\n"),
-     {"weir.toml:18: rule[y].tiers.pro.priority: found 2, and another rule gives this tier 1; expected one "
+     {"weir.toml:18: rule[y].tiers.pro.priority: found 2, but another rule gives this tier 1; expected one "
       "priority for a tier"}},
     {"QueuePerClientOfABucket",
      with_rule("queue_per_client = 3\n"),
-     {"weir.toml:14: rule[x].queue_per_client: only of leaky_bucket; expected algorithm = \"leaky_bucket\""}},
+     {"weir.toml:14: rule[x].queue_per_client: only leaky_bucket uses this; expected algorithm = "
+      "\"leaky_bucket\""}},
     {"MessagesBurstWithoutMessages",
      with_rule("messages_burst = 3\n"),
      {"weir.toml:14: rule[x].messages_burst: found without messages; expected messages = \"20/s\" beside "
       "it"}},
     {"KeyOfAnInvalidCookieName",
      with_rule("key = [\"cookie:a;b\", \"cookie:a b\", \"cookie:a=b\", \"cookie:a[b]\"]\n"),
-     {"weir.toml:14: rule[x].key: \"cookie:a;b\" names a cookie that no request can have: write a name "
-      "without blanks, '=' and ';'",
-      "weir.toml:14: rule[x].key: \"cookie:a b\" names a cookie that no request can have: write a name "
-      "without blanks, '=' and ';'",
-      "weir.toml:14: rule[x].key: \"cookie:a=b\" names a cookie that no request can have: write a name "
-      "without blanks, '=' and ';'"}},
+     {"weir.toml:14: rule[x].key: \"cookie:a;b\" is not a valid cookie name; write a name without blanks, "
+      "'=' and ';'",
+      "weir.toml:14: rule[x].key: \"cookie:a b\" is not a valid cookie name; write a name without blanks, "
+      "'=' and ';'",
+      "weir.toml:14: rule[x].key: \"cookie:a=b\" is not a valid cookie name; write a name without blanks, "
+      "'=' and ';'"}},
     {"OverrideWithoutAnyCondition",
      with_rule("overrides = [{ match = {}, limit = \"1/s\" }]\n"),
-     {"weir.toml:14: rule[x].overrides[#1].match: found no condition; expected at least one, for without any "
-      "the "
-      "override stands in for the rule's own numbers, its tiers and all overrides after it"}},
+     {"weir.toml:14: rule[x].overrides[#1].match: found no condition, so the override would replace the "
+      "rule's limit, its tiers and all later overrides; expected at least one"}},
     {"StoreFailureWithoutRedis",
      with_rule("on_store_failure = \"closed\"\n"),
-     {"weir.toml:14: rule[x].on_store_failure: only of a rule whose state is in Redis, for memory does not "
-      "fail; expected store = \"redis\" beside it"}},
+     {"weir.toml:14: rule[x].on_store_failure: only a rule kept in Redis uses this; expected store = "
+      "\"redis\" beside it"}},
     {"HoldWithoutConcurrency",
      with_rule("hold = \"answer\"\n"),
-     {"weir.toml:14: rule[x].hold: only of rules that count requests under way; expected algorithm = "
+     {"weir.toml:14: rule[x].hold: only rules that count requests in flight use this; expected algorithm = "
       "\"concurrency\" or \"adaptive_concurrency\""}},
     {"RuleWithoutName",
      with("[[rule]]\nlimit = \"1/s\"\n"),
@@ -54,7 +54,7 @@ const WrongConfiguration kWrong[] = {
       "weir.toml:13: rule[x].limt: unknown key; did you mean \"limit\"?"}},
     {"RuleTwice",
      with("[[rule]]\nname = \"all\"\nlimit = \"1/s\"\n"),
-     {"weir.toml:12: rule[all].name: found \"all\" a second time; expected a name of its own"}},
+     {"weir.toml:12: rule[all].name: found \"all\" a second time; expected a unique name"}},
     {"RuleNameWithAQuote",
      with("[[rule]]\nname = \"a\\\"b\"\nlimit = \"1/s\"\n"),
      {"weir.toml:12: rule[a\"b].name: found \"a\"b\"; expected 1 to 128 printable ASCII characters but \" "
@@ -71,29 +71,30 @@ const WrongConfiguration kWrong[] = {
       "\"10/s\""}},
     {"RuleLimitWithoutPeriod",
      with("[[rule]]\nname = \"x\"\nlimit = \"10\"\n"),
-     {"weir.toml:13: rule[x].limit: \"10\" is not a rate (no '/'): write COUNT/PERIOD with a period in s, "
-      "min, h or day, as \"10/s\" or \"20/10s\""}},
+     {"weir.toml:13: rule[x].limit: \"10\" is not a rate (no '/'); write COUNT/PERIOD with a period in s, "
+      "min, h or day, such as \"10/s\" or \"20/10s\""}},
     {"RuleLimitPerMonth",
      with("[[rule]]\nname = \"x\"\nlimit = \"10/month\"\n"),
-     {"weir.toml:13: rule[x].limit: \"10/month\" is not a rate: months differ in length; with "
-      "algorithm = \"fixed_window\" and align = \"month\" it is one, else write days"}},
+     {"weir.toml:13: rule[x].limit: \"10/month\" is not a rate, because months differ in length; write days, "
+      "or use algorithm = \"fixed_window\" with align = \"month\""}},
     {"RuleLimitZero",
      with("[[rule]]\nname = \"x\"\nlimit = \"0/s\"\n"),
-     {"weir.toml:13: rule[x].limit: \"0/s\" is not a rate (the count must be from 1 to 1000000000): write "
-      "COUNT/PERIOD with a period in s, min, h or day, as \"10/s\" or \"20/10s\""}},
+     {"weir.toml:13: rule[x].limit: \"0/s\" is not a rate (the count must be from 1 to 1000000000); write "
+      "COUNT/PERIOD with a period in s, min, h or day, such as \"10/s\" or \"20/10s\""}},
     {"RuleBurstZero",
      with_rule("burst = 0\n"),
-     {"weir.toml:14: rule[x].burst: found 0; expected at least 1, or nothing would ever pass"}},
+     {"weir.toml:14: rule[x].burst: found 0, which admits no request; expected at least 1"}},
     {"RuleBurstNegative",
      with_rule("burst = -1\n"),
      {"weir.toml:14: rule[x].burst: found -1; expected a whole number from 0 to 1000000000"}},
     {"RuleQueueOfATokenBucket",
      with_rule("queue = 3\nmax_wait = \"1s\"\n"),
-     {"weir.toml:14: rule[x].queue: only of leaky_bucket; expected burst, or algorithm = \"leaky_bucket\"",
-      "weir.toml:15: rule[x].max_wait: only of leaky_bucket; expected algorithm = \"leaky_bucket\""}},
+     {"weir.toml:14: rule[x].queue: only used by leaky_bucket; expected burst, or algorithm = "
+      "\"leaky_bucket\"",
+      "weir.toml:15: rule[x].max_wait: only leaky_bucket uses this; expected algorithm = \"leaky_bucket\""}},
     {"RuleBurstOfALeakyBucket",
      with_rule("algorithm = \"leaky_bucket\"\nburst = 3\n"),
-     {"weir.toml:15: rule[x].burst: not of leaky_bucket; expected queue, or another algorithm"}},
+     {"weir.toml:15: rule[x].burst: not used by leaky_bucket; expected queue, or another algorithm"}},
     {"RuleRefillOfGcra",
      with_rule("algorithm = \"gcra\"\nrefill = \"continuous\"\n"),
      {"weir.toml:15: rule[x].refill: only of token_bucket; expected algorithm = \"token_bucket\""}},
@@ -105,14 +106,16 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:14: rule[x].key: found a string; expected a list of strings: write key = [\"ip\"]"}},
     {"RuleKeyCountry",
      with_rule("key = [\"ip|country\"]\n"),
-     {"weir.toml:14: rule[x].key: nothing says where addresses are; expected [client] geo = "
+     {"weir.toml:14: rule[x].key: found without a file of countries; expected [client] geo = "
       "\"GeoLite2-Country.mmdb\""}},
     {"RuleKeyClaim",
      with_rule("key = [\"claim:sub\"]\n"),
-     {"weir.toml:14: rule[x].key: nothing says how tokens are verified; expected [client] jwt = { … }"}},
+     {"weir.toml:14: rule[x].key: found without [client] jwt, which says how weir verifies tokens; expected "
+      "[client] jwt = { … }"}},
     {"RuleKeyCertificate",
      with_rule("key = [\"cert:subject\"]\n"),
-     {"weir.toml:14: rule[x].key: no listener asks for certificates; expected [[listener]] tls = { client_ca "
+     {"weir.toml:14: rule[x].key: no listener requests client certificates; expected [[listener]] tls = { "
+      "client_ca "
       "= "
       "\"ca.crt\" }"}},
     {"RuleOnMissing",
@@ -151,16 +154,16 @@ const WrongConfiguration kWrong[] = {
       "\"/amount\" or \"/items/0/price\""}},
     {"RuleCostFromAVastBody",
      with_rule("cost = { json = \"/a\", max_body = \"17MiB\" }\n"),
-     {"weir.toml:14: rule[x].cost.max_body: found 17825792 bytes; expected 1 byte to 16MiB, for such bodies "
-      "are held in memory"}},
+     {"weir.toml:14: rule[x].cost.max_body: found 17825792 bytes; expected 1 byte to 16MiB, because weir "
+      "holds such bodies in memory"}},
     {"RuleCostFromAHeaderOfABody",
      with_rule("cost = { header = \"X-Cost\", max_body = \"1KiB\" }\n"),
-     {"weir.toml:14: rule[x].cost.max_body: only of a cost that is read from the body; expected json"}},
+     {"weir.toml:14: rule[x].cost.max_body: found without json; only a cost that is read from the body has "
+      "max_body"}},
     {"RuleCostFromAnAnswerWithoutReserve",
      with_rule("cost = { response_header = \"X-Cost\" }\n"),
-     {"weir.toml:14: rule[x].cost.reserve: missing; expected a whole number: what is charged until the "
-      "answer "
-      "tells"}},
+     {"weir.toml:14: rule[x].cost.reserve: missing; expected a whole number: the charge until the response "
+      "reports the cost"}},
     {"RuleCostReserveFromNowhere",
      with_rule("cost = { reserve = 5 }\n"),
      {"weir.toml:14: rule[x].cost: found no place; expected one: { response_header = \"…\", reserve = n } or "
@@ -173,9 +176,8 @@ const WrongConfiguration kWrong[] = {
       "response_json = \"…\", reserve = n }"}},
     {"RuleCostFromAnAnswerAndTheRequest",
      with_rule("cost = { response_header = \"X-Cost\", reserve = 5, default = 3 }\n"),
-     {"weir.toml:14: rule[x].cost.default: found beside a cost that the answer tells; expected reserve = n, "
-      "and "
-      "nothing of the request"}},
+     {"weir.toml:14: rule[x].cost.default: found beside a cost that the response reports; expected reserve = "
+      "n, and nothing of the request"}},
     {"RuleCostReserveNothing",
      with_rule("cost = { response_header = \"X-Cost\", reserve = 0 }\n"),
      {"weir.toml:14: rule[x].cost.reserve: found 0; expected a whole number from 1 to 2147483648"}},
@@ -189,11 +191,11 @@ const WrongConfiguration kWrong[] = {
       "\"/usage/total_tokens\""}},
     {"RuleCostBoundOfAHeader",
      with_rule("cost = { response_header = \"X-Cost\", reserve = 5, max_body = \"1KiB\" }\n"),
-     {"weir.toml:14: rule[x].cost.max_body: only of response_json; a header needs no bound"}},
+     {"weir.toml:14: rule[x].cost.max_body: found with response_header; only response_json uses max_body"}},
     {"RuleCostBoundTooLarge",
      with_rule("cost = { response_json = \"/a\", reserve = 5, max_body = \"17MiB\" }\n"),
-     {"weir.toml:14: rule[x].cost.max_body: found 17825792 bytes; expected 1 to 16MiB, for so much of each "
-      "answer is copied"}},
+     {"weir.toml:14: rule[x].cost.max_body: found 17825792 bytes; expected 1 byte to 16MiB, because weir "
+      "copies so much of each response"}},
     {"RuleCostFromNowhere",
      with_rule("cost = { default = 2 }\n"),
      {"weir.toml:14: rule[x].cost: found no place; expected one: { header = \"…\" }, { query = \"…\" } or "
@@ -238,20 +240,18 @@ const WrongConfiguration kWrong[] = {
       "weir.toml:14: rule[x].charge.status: found \"6xx\"; expected a status such as \"401\", a class such "
       "as "
       "\"5xx\", or a range such as \"500-504\", from 100 to 599",
-      "weir.toml:14: rule[x].charge.status: found \"504-500\", which ends before it begins; expected a "
+      "weir.toml:14: rule[x].charge.status: found \"504-500\", whose end is below its start; expected a "
       "status "
       "such as \"401\", a class such as \"5xx\", or a range such as \"500-504\", from 100 to 599"}},
     {"RuleChargeOfAQueue",
      with_rule("algorithm = \"leaky_bucket\"\ncharge = { status = \"5xx\" }\n"),
-     {"weir.toml:15: rule[x].charge: found beside leaky_bucket, whose departures are over when the answer "
-      "comes; "
-      "expected another algorithm, in a rule of its own beside the queue"}},
+     {"weir.toml:15: rule[x].charge: found beside leaky_bucket, which cannot correct a charge after the "
+      "response; expected another algorithm, in a separate rule"}},
     {"RuleSettledCostOfConcurrency",
      with("[[rule]]\nname = \"x\"\nlimit = 3\nalgorithm = \"concurrency\"\n"
           "cost = { response_header = \"X-Cost\", reserve = 1 }\n"),
-     {"weir.toml:15: rule[x].cost: found beside an algorithm that counts what is under way, which every "
-      "answer "
-      "gives back; expected one that counts over time"}},
+     {"weir.toml:15: rule[x].cost: found beside an algorithm that counts requests in flight; expected an "
+      "algorithm that counts over time"}},
     {"RuleSoftWithoutPercent",
      with_rule("soft = \"10\"\n"),
      {"weir.toml:14: rule[x].soft: found \"10\"; expected a share from \"1%\" to \"100%\""}},
@@ -281,25 +281,24 @@ const WrongConfiguration kWrong[] = {
       "1, such as 0.7"}},
     {"RuleElasticLower",
      with_rule("elastic = { limit = \"599/min\", while_load_below = 0.5 }\n"),
-     {"weir.toml:14: rule[x].elastic.limit: found a lower rate than the limit it is to raise, 10/s"}},
+     {"weir.toml:14: rule[x].elastic.limit: found a lower rate than the limit that elastic raises, 10/s"}},
     {"RuleElasticLimit",
      with_rule("elastic = { limit = \"20\", while_load_below = 1 }\n"),
-     {"weir.toml:14: rule[x].elastic.limit: \"20\" is not a rate (no '/'): write COUNT/PERIOD with a period "
-      "in s, "
-      "min, h or day, as \"10/s\" or \"20/10s\""}},
+     {"weir.toml:14: rule[x].elastic.limit: \"20\" is not a rate (no '/'); write COUNT/PERIOD with a period "
+      "in s, min, h or day, such as \"10/s\" or \"20/10s\""}},
     {"RuleElasticBurst",
      with_rule("elastic = { limit = \"20/s\", burst = 9, while_load_below = 0.5 }\n"),
-     {"weir.toml:14: rule[x].elastic.burst: found less than what it is to raise, 10"}},
+     {"weir.toml:14: rule[x].elastic.burst: found less than the limit that elastic raises, 10"}},
     {"RuleElasticAndSoft",
      with_rule("soft = \"10%\"\nelastic = { limit = \"20/s\", while_load_below = 0.5 }\n"),
      {"weir.toml:15: rule[x].elastic: found beside soft; expected one of them"}},
     {"RuleLease",
      with_rule("lease = 10\n"),
-     {"weir.toml:14: rule[x].lease: found in a rule whose state is here, where nothing is a trip away; "
-      "expected store = \"redis\""}},
+     {"weir.toml:14: rule[x].lease: found in a rule that is kept in memory and needs no lease; expected "
+      "store = \"redis\""}},
     {"RuleLeaseBesideABurstThatIsWrong",
      leased("limit = \"1/day\"\nburst = 60000\nlease = \"10%\"\n"),
-     {"weir.toml:16: rule[y].limit: a capacity of 60000 takes over 100 years to fill at 1/day: lower it or "
+     {"weir.toml:16: rule[y].limit: a capacity of 60000 takes over 100 years to fill at 1/day; lower it or "
       "raise the rate"}},
     {"RuleLeaseTooMuch",
      leased("limit = \"100/s\"\nlease = \"26%\"\n"),
@@ -312,53 +311,50 @@ const WrongConfiguration kWrong[] = {
       "quarter of the limit, or of the burst, 25"}},
     {"RuleLeaseBelowTheCost",
      leased("limit = \"100/s\"\nlease = 19\ncost = 10\n"),
-     {"weir.toml:17: rule[y].lease: found 19, which is less than two requests of cost 10 and saves "
-      "no trip; expected more, or no lease"}},
+     {"weir.toml:17: rule[y].lease: found 19, which is less than two requests of cost 10 and saves no call "
+      "to Redis; expected more, or no lease"}},
     {"RuleLeaseTooLittle",
      leased("limit = \"10/s\"\nlease = \"10%\"\n"),
-     {"weir.toml:17: rule[y].lease: found \"10%\" of 10, which is less than two units and saves no trip; "
-      "expected more, or no lease"}},
+     {"weir.toml:17: rule[y].lease: found \"10%\" of 10, which is less than two units and saves no call to "
+      "Redis; expected more, or no lease"}},
     {"RuleLeaseOfAQueue",
      leased("limit = \"100/s\"\nlease = 10\nalgorithm = \"leaky_bucket\"\n"),
-     {"weir.toml:17: rule[y].lease: found beside leaky_bucket, whose departures are promised one after "
-      "another; expected token_bucket, gcra, fixed_window or sliding_window"}},
+     {"weir.toml:17: rule[y].lease: found beside leaky_bucket, which schedules each request after the one "
+      "before; expected token_bucket, gcra, fixed_window or sliding_window"}},
     {"RuleLeaseOfALog",
      leased("limit = \"100/s\"\nlease = 10\nalgorithm = \"sliding_log\"\n"),
-     {"weir.toml:17: rule[y].lease: found beside sliding_log, which enters each request at its own instant; "
+     {"weir.toml:17: rule[y].lease: found beside sliding_log, which stores the time of each request; "
       "expected sliding_window"}},
     {"RuleLeaseOfSteps",
      leased("limit = \"100/s\"\nlease = 10\nrefill = \"stepwise\"\n"),
-     {"weir.toml:17: rule[y].lease: found beside refill = \"stepwise\", whose periods begin when the bucket "
-      "is "
-      "first drawn on; expected refill = \"continuous\""}},
+     {"weir.toml:17: rule[y].lease: found beside refill = \"stepwise\", whose periods start with the first "
+      "request; expected refill = \"continuous\""}},
     {"RuleLeaseOfConcurrency",
      leased("limit = 100\nlease = 10\nalgorithm = \"concurrency\"\n"),
-     {"weir.toml:17: rule[y].lease: found beside an algorithm that counts what is under way; expected one "
-      "that "
-      "counts over time"}},
+     {"weir.toml:17: rule[y].lease: found beside an algorithm that counts requests in flight; expected an "
+      "algorithm that counts over time"}},
     {"RuleLeaseInShadow",
      leased("limit = \"100/s\"\nlease = 10\nmode = \"shadow\"\n"),
-     {"weir.toml:17: rule[y].lease: found in a shadow rule, which has to charge what enforcing would have "
-      "charged, and when; expected mode = \"enforce\""}},
+     {"weir.toml:17: rule[y].lease: found in a shadow rule, which must charge exactly as if it were "
+      "enforced; expected mode = \"enforce\""}},
     {"RuleLeaseAndElastic",
      leased("limit = \"100/s\"\nlease = 10\nelastic = { limit = \"200/s\", while_load_below = 0.5 }\n"),
-     {"weir.toml:17: rule[y].lease: found beside elastic, its own or a tier's or an override's, whose two "
-      "limits have to count alike; expected one of them"}},
+     {"weir.toml:17: rule[y].lease: found beside elastic (of the rule, a tier or an override); expected one "
+      "of them"}},
     {"RuleLeaseAndElasticOfATier",
      leased("limit = \"100/s\"\nlease = 10\n"
             "tiers.pro = { limit = \"100/s\", elastic = { limit = \"200/s\", while_load_below = 0.5 } }\n"),
-     {"weir.toml:17: rule[y].lease: found beside elastic, its own or a tier's or an override's, whose two "
-      "limits have to count alike; expected one of them"}},
+     {"weir.toml:17: rule[y].lease: found beside elastic (of the rule, a tier or an override); expected one "
+      "of them"}},
     {"RuleLeaseAndElasticOfAnOverride",
      leased("limit = \"100/s\"\nlease = 10\noverrides = [{ match = { path = \"/x\" }, limit = \"100/s\", "
             "elastic = { limit = \"200/s\", while_load_below = 0.5 } }]\n"),
-     {"weir.toml:17: rule[y].lease: found beside elastic, its own or a tier's or an override's, whose two "
-      "limits have to count alike; expected one of them"}},
+     {"weir.toml:17: rule[y].lease: found beside elastic (of the rule, a tier or an override); expected one "
+      "of them"}},
     {"RuleLeaseAndCharge",
      leased("limit = \"100/s\"\nlease = 10\ncharge = { status = [\"401\"] }\n"),
-     {"weir.toml:17: rule[y].lease: found beside a cost or charge that the answer tells, which is settled "
-      "where "
-      "it was charged; expected one of them"}},
+     {"weir.toml:17: rule[y].lease: found beside a cost or charge that depends on the response; expected one "
+      "of them"}},
     {"VariableUnset",
      with_rule("body = \"${WEIR_TEST_UNSET}\"\n"),
      {"weir.toml:14: rule[x].body: environment variable WEIR_TEST_UNSET is not set; set it, or write "

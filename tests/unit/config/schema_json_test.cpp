@@ -58,13 +58,13 @@ const std::vector<Read>& reads() {
       {pattern::kStatuses,
        [](const std::string& text) {
          const auto read = policy::parse_statuses(text);
-         return read || read.error().message.find("ends before it begins") != std::string::npos;
+         return read || read.error().message.find("end is below its start") != std::string::npos;
        },
        {"1", "4", "401", "599", "600", "0", "xx", "x", "-", " "}},
       {pattern::kHours,
        [](const std::string& text) {
          const auto read = policy::parse_hours(text);
-         return read || read.error().message.find("end as they begin") != std::string::npos;
+         return read || read.error().message.find("ends when it begins") != std::string::npos;
        },
        {"00:00", "22:30", "06:60", "24:00", "9", ":", "-", "-", "23:59", " "}},
       {pattern::kKeyPart,

@@ -10,33 +10,28 @@ const WrongConfiguration kWrong[] = {
     {"SyntaxOfAString",
      "[server]\nworkers = \"two\n",
      {"weir.toml:2: found a quote that is not closed on its line; write workers = \"two\""}},
-    {"SyntaxOfAKey",
-     "[server]\nworkers\n",
-     {"weir.toml:2: found no = behind workers; write workers = value"}},
+    {"SyntaxOfAKey", "[server]\nworkers\n", {"weir.toml:2: found no = after workers; write workers = value"}},
     {"KeyTwice",
      "[server]\nworkers = 1\nworkers = 2\n",
      {"weir.toml:3: found the key workers a second time; keep one of the two lines"}},
     {"EmptyFile",
      "",
      {"weir.toml:1: listener: missing; expected at least one [[listener]] with an address",
-      "weir.toml:1: route: missing; expected at least one [[route]], or what listeners accept leads "
-      "nowhere"}},
+      "weir.toml:1: route: missing; expected at least one [[route]]"}},
     {"NoRoute",
      "[[listener]]\naddress = \"127.0.0.1:0\"\n",
-     {"weir.toml:1: route: missing; expected at least one [[route]], or what listeners accept leads "
-      "nowhere"}},
+     {"weir.toml:1: route: missing; expected at least one [[route]]"}},
     {"NoListener",
      "[[upstream]]\nname = \"api\"\nservers = [\"a:1\"]\n[[route]]\nupstream = \"api\"\n",
      {"weir.toml:1: listener: missing; expected at least one [[listener]] with an address"}},
     {"TableInPlaceOfList",
      "listener = { address = \"127.0.0.1:0\" }\nroute = []\n",
-     {"weir.toml:1: listener: found a table; expected a list of tables: write [[listener]] in place of "
+     {"weir.toml:1: listener: found a table; expected a list of tables: write [[listener]] instead of "
       "[listener]",
-      "weir.toml:2: route: missing; expected at least one [[route]], or what listeners accept leads "
-      "nowhere"}},
+      "weir.toml:2: route: missing; expected at least one [[route]]"}},
     {"TableInThePlural",
      "[[listeners]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {}\n",
-     {"weir.toml:1: listeners: unknown key; write [[listener]] in place of [[listeners]]",
+     {"weir.toml:1: listeners: unknown key; write [[listener]] instead of [[listeners]]",
       "weir.toml:1: listener: missing; expected at least one [[listener]] with an address"}},
     {"ServerIsAList",
      "server = []\n[[listener]]\naddress = \"a:1\"\n[[route]]\nrespond = {}\n",
@@ -65,7 +60,7 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:12: server.idle_timeout: \"5\" is not a duration; write idle_timeout = \"5s\""}},
     {"DeadlineOfZero",
      with("[server]\nidle_timeout = \"0s\"\n"),
-     {"weir.toml:12: server.idle_timeout: found no time at all; expected a duration above zero"}},
+     {"weir.toml:12: server.idle_timeout: found 0; expected a duration above zero"}},
     {"HeaderFamilyUnknown",
      with("[server]\nratelimit_headers = [\"ieft\"]\n"),
      {"weir.toml:12: server.ratelimit_headers: found \"ieft\"; did you mean \"ietf\"?"}},
@@ -92,7 +87,7 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:12: server.max_head: found 1073741824 bytes; expected a size from 1KiB to 1MiB"}},
     {"BodyOfZero",
      with("[server]\nmax_body = 0\n"),
-     {"weir.toml:12: server.max_body: found 0; expected a size above zero, or no such key for no bound"}},
+     {"weir.toml:12: server.max_body: found 0; expected a size above zero, or remove this key for no limit"}},
     {"BodyNegative",
      with("[server]\nmax_body = -5\n"),
      {"weir.toml:12: server.max_body: found -5; expected a size such as \"64KiB\""}},
@@ -104,41 +99,39 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:12: log.level: found \"inf\"; did you mean \"info\"?"}},
     {"LogFileEmpty",
      with("[log]\naccess = \"\"\n"),
-     {"weir.toml:12: log.access: found nothing; expected a file, \"-\" or \"off\""}},
+     {"weir.toml:12: log.access: found \"\"; expected a file, \"-\" or \"off\""}},
     {"AdminWithoutAddress",
      with("[admin]\ntoken = \"t\"\n"),
      {"weir.toml:11: admin.address: missing; expected an address such as \"127.0.0.1:8080\""}},
     {"AdminOnAPublicAddressWithoutToken",
      with("[admin]\naddress = \"0.0.0.0:9900\"\n"),
-     {"weir.toml:11: admin.token: missing; expected one, for 0.0.0.0:9900 can be reached from other "
-      "machines: set token = \"${WEIR_ADMIN_TOKEN}\", or keep to address = \"127.0.0.1:9900\" or "
+     {"weir.toml:11: admin.token: missing; expected a token, because 0.0.0.0:9900 can be reached from other "
+      "machines: set token = \"${WEIR_ADMIN_TOKEN}\", or listen on address = \"127.0.0.1:9900\" or "
       "\"unix:/path\""}},
     {"AdminTokenWithBlanks",
      with("[admin]\naddress = \"127.0.0.1:9900\"\ntoken = \"a b\"\n"),
-     {"weir.toml:13: admin.token: found blanks, line breaks or other than ASCII in it; expected visible "
-      "ASCII "
-      "letters, as an Authorization field can bring them"}},
+     {"weir.toml:13: admin.token: found blanks, line breaks or non-ASCII characters; expected visible ASCII, "
+      "which fits in an Authorization header"}},
     {"LogOfNoFields",
      with("[log]\nfields = []\n"),
      {"weir.toml:12: log.fields: found none; expected names of fields, or access = \"off\" for no log"}},
     {"SnapshotNamesTheConfiguration",
      with("[state.memory]\nsnapshot = \"./weir.toml\"\n"),
      {"weir.toml:12: state.memory.snapshot: found \"weir.toml\", which is the configuration or a file that "
-      "it "
-      "names; expected one of its own, for weir writes over it"}},
+      "it names; expected a separate file, because weir overwrites it"}},
     {"SnapshotNamesTheLog",
      with("[log]\naccess = \"a\"\n[state.memory]\nsnapshot = \"a\"\n"),
      {"weir.toml:14: state.memory.snapshot: found \"a\", which is the configuration or a file that it names; "
-      "expected one of its own, for weir writes over it"}},
+      "expected a separate file, because weir overwrites it"}},
     {"AdminOnAPublicIpv6AddressWithoutToken",
      with("[admin]\naddress = \"[::]:9900\"\n"),
-     {"weir.toml:11: admin.token: missing; expected one, for [::]:9900 can be reached from other "
-      "machines: set token = \"${WEIR_ADMIN_TOKEN}\", or keep to address = \"127.0.0.1:9900\" or "
+     {"weir.toml:11: admin.token: missing; expected a token, because [::]:9900 can be reached from other "
+      "machines: set token = \"${WEIR_ADMIN_TOKEN}\", or listen on address = \"127.0.0.1:9900\" or "
       "\"unix:/path\""}},
     {"AdminOnAPublicAddressWithEmptyToken",
      with("[admin]\naddress = \"10.0.0.1:9900\"\ntoken = \"\"\n"),
-     {"weir.toml:13: admin.token: missing; expected one, for 10.0.0.1:9900 can be reached from other "
-      "machines: set token = \"${WEIR_ADMIN_TOKEN}\", or keep to address = \"127.0.0.1:9900\" or "
+     {"weir.toml:13: admin.token: missing; expected a token, because 10.0.0.1:9900 can be reached from other "
+      "machines: set token = \"${WEIR_ADMIN_TOKEN}\", or listen on address = \"127.0.0.1:9900\" or "
       "\"unix:/path\""}},
     {"ListenerWithoutPort",
      with("[[listener]]\naddress = \"localhost\"\n"),
@@ -151,10 +144,10 @@ const WrongConfiguration kWrong[] = {
     {"ListenerTwice",
      with("[[listener]]\naddress = \"127.0.0.1:8080\"\n"),
      {"weir.toml:12: listener[#2].address: found \"127.0.0.1:8080\", which collides with \"127.0.0.1:8080\" "
-      "on line 2; expected one of its own"}},
+      "on line 2; expected another address"}},
     {"RateWithoutTime",
      with("[server]\nmin_rate_grace = \"0s\"\n"),
-     {"weir.toml:12: server.min_rate_grace: found no time at all; expected a duration above zero"}},
+     {"weir.toml:12: server.min_rate_grace: found 0; expected a duration above zero"}},
     {"TlsWithoutCertificates",
      with("[[listener]]\naddress = \"a:1\"\ntls = {}\n"),
      {"weir.toml:13: listener[#2].tls.certificates: missing; expected a list of tables"}},
@@ -196,7 +189,8 @@ const WrongConfiguration kWrong[] = {
     {"ClientAuthWithoutAuthority",
      with("[[listener]]\naddress = \"a:1\"\n[listener.tls]\nclient_auth = \"optional\"\n"
           "certificates = []\n"),
-     {"weir.toml:13: listener[#2].tls.client_ca: missing; expected it beside client_auth, or neither",
+     {"weir.toml:13: listener[#2].tls.client_ca: missing; expected a file of authorities, because "
+      "client_auth is given",
       "weir.toml:15: listener[#2].tls.certificates: found none; expected at least one { cert = \"…\", key = "
       "\"…\" }"}},
     {"ClientAuthUnknown",
@@ -215,22 +209,22 @@ const WrongConfiguration kWrong[] = {
       "\"10.0.0.0/8\" without bits past its prefix, or \"unix:\""}},
     {"TrustedFieldOfAnyName",
      with("[client]\ntrusted_fields = [\"*\"]\n"),
-     {"weir.toml:12: client.trusted_fields: found \"*\"; expected a field's name such as \"X-Auth-User\", or "
-      "\"X-Auth-*\" for all names that begin so"}},
+     {"weir.toml:12: client.trusted_fields: found \"*\"; expected a header name such as \"X-Auth-User\", or "
+      "\"X-Auth-*\" for all names with this prefix"}},
     {"TrustedFieldThatIsNoName",
      with("[client]\ntrusted_fields = [\"X-*-User\"]\n"),
-     {"weir.toml:12: client.trusted_fields: found \"X-*-User\"; expected a field's name such as "
-      "\"X-Auth-User\", or \"X-Auth-*\" for all names that begin so"}},
+     {"weir.toml:12: client.trusted_fields: found \"X-*-User\"; expected a header name such as "
+      "\"X-Auth-User\", or \"X-Auth-*\" for all names with this prefix"}},
     {"PrefixTooLong",
      with("[client]\nipv6_prefix = 129\n"),
      {"weir.toml:12: client.ipv6_prefix: found 129; expected a whole number from 1 to 128"}},
     {"ApiKeyFromTwoPlaces",
      with("[client]\napi_key = { header = \"A\", bearer = true }\n"),
-     {"weir.toml:12: client.api_key: found 2 places; expected one: { header = \"…\" }, { query = \"…\" } or "
+     {"weir.toml:12: client.api_key: found 2 sources; expected one: { header = \"…\" }, { query = \"…\" } or "
       "{ bearer = true }"}},
     {"ApiKeyFromNowhere",
      with("[client]\napi_key = {}\n"),
-     {"weir.toml:12: client.api_key: found 0 places; expected one: { header = \"…\" }, { query = \"…\" } or "
+     {"weir.toml:12: client.api_key: found 0 sources; expected one: { header = \"…\" }, { query = \"…\" } or "
       "{ bearer = true }"}},
     {"ApiKeyFromACookie",
      with("[client]\napi_key = { cookie = \"k\" }\n"),
@@ -244,8 +238,8 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:12: client.user.header: found \"X User\"; expected a name such as \"X-User-ID\""}},
     {"UserClaim",
      with("[client]\nuser = { claim = \"sub\" }\n"),
-     {"weir.toml:12: client.user.claim: nothing says how tokens are verified; expected [client] jwt = { … "
-      "}"}},
+     {"weir.toml:12: client.user.claim: found without [client] jwt, which says how weir verifies tokens; "
+      "expected [client] jwt = { … }"}},
     {"Jwt",
      with("[client]\njwt = { algorithm = \"ES256\" }\n"),
      {"weir.toml:12: client.jwt.public_key: missing; expected the PEM file of the public key that ES256 "
@@ -262,7 +256,7 @@ const WrongConfiguration kWrong[] = {
       "\"RS256\", \"RS384\", \"RS512\", \"ES256\", \"ES384\", \"ES512\""}},
     {"JwtSecretOfAPublicAlgorithm",
      with("[client]\njwt = { algorithm = \"RS256\", secret = \"s\" }\n"),
-     {"weir.toml:12: client.jwt.secret: not of RS256; expected public_key in its place",
+     {"weir.toml:12: client.jwt.secret: not used by RS256; expected public_key instead",
       "weir.toml:12: client.jwt.public_key: missing; expected the PEM file of the public key that RS256 "
       "verifies "
       "with"}},
@@ -273,11 +267,11 @@ const WrongConfiguration kWrong[] = {
       "PEM"}},
     {"JwtSecretTooShort",
      with("[client]\njwt = { algorithm = \"HS256\", secret = \"hunter2\" }\n"),
-     {"weir.toml:12: client.jwt.secret: is shorter than the hash of HS256: it takes 32 octets (RFC 7518 "
+     {"weir.toml:12: client.jwt.secret: is shorter than the hash of HS256, which needs 32 bytes (RFC 7518 "
       "§3.2)"}},
     {"JwtSecretEmpty",
      with("[client]\njwt = { algorithm = \"HS256\", secret = \"\" }\n"),
-     {"weir.toml:12: client.jwt.secret: found nothing; expected a secret"}},
+     {"weir.toml:12: client.jwt.secret: found \"\"; expected a secret"}},
     {"UnknownKeysUnknown",
      with("[client]\nunknown_keys = \"rejct\"\n"),
      {"weir.toml:12: client.unknown_keys: found \"rejct\"; did you mean \"reject\"?"}},
@@ -295,20 +289,22 @@ const WrongConfiguration kWrong[] = {
       "beside it"}},
     {"RedisLeaseTooShort",
      with("[state]\nredis = { url = \"redis://a\", lease_time = \"999ms\" }\n"),
-     {"weir.toml:12: state.redis.lease_time: found 999ms; expected 1s to 1h, renewed thrice as often"}},
+     {"weir.toml:12: state.redis.lease_time: found 999ms; expected 1s to 1h"}},
     {"RedisLeaseTooLong",
      with("[state]\nredis = { url = \"redis://a\", lease_time = \"61min\" }\n"),
-     {"weir.toml:12: state.redis.lease_time: found 61min; expected 1s to 1h, renewed thrice as often"}},
+     {"weir.toml:12: state.redis.lease_time: found 61min; expected 1s to 1h"}},
     {"RedisLeaseReturn",
      with("[state]\nredis = { url = \"redis://a\", lease_return = \"99ms\" }\n"),
      {"weir.toml:12: state.redis.lease_return: found 99ms; expected 100ms to 1min"}},
     {"LogThatIsOffInCapitals",
      with("[log]\naccess = \"OFF\"\n"),
-     {"weir.toml:12: log.access: found \"OFF\", which would be a file of that name; expected \"off\" for no "
+     {"weir.toml:12: log.access: found \"OFF\", which would create a file of that name; expected \"off\" for "
+      "no "
       "log, or \"./OFF\" for the file"}},
     {"LogToAStream",
      with("[log]\naccess = \"StdErr\"\n"),
-     {"weir.toml:12: log.access: found \"StdErr\", which would be a file of that name; expected \"-\" for "
+     {"weir.toml:12: log.access: found \"StdErr\", which would create a file of that name; expected \"-\" "
+      "for "
       "standard output, or \"./StdErr\" for the file"}},
     {"PasswordBesideThatOfTheUrl",
      with("[state]\nredis = { url = \"redis://u:hunter2@a\", password = \"hunter3\" }\n"),
@@ -316,7 +312,7 @@ const WrongConfiguration kWrong[] = {
       "two"}},
     {"UserWithoutAPassword",
      with("[state]\nredis = { url = \"redis://a\", username = \"weir\" }\n"),
-     {"weir.toml:12: state.redis.password: missing; expected that of username"}},
+     {"weir.toml:12: state.redis.password: missing; expected the password of username"}},
     {"PasswordInANode",
      with("[state]\nredis = { url = \"redis://a\", topology = \"cluster\", nodes = "
           "[\"redis://u:hunter2@a:1\"] }\n"),
@@ -329,19 +325,18 @@ const WrongConfiguration kWrong[] = {
       "redis[s]://[user:password@]host[:port][/database], or unix://[user:password@]/path[?db=N]"}},
     {"RedisByTls",
      with("[state]\nredis = { url = \"rediss://cache\", tls = { ca = \"/nowhere/ca.crt\" } }\n"),
-     {"weir.toml:12: state.redis.tls: the servers' authorities \"/nowhere/ca.crt\" cannot be read: No such "
+     {"weir.toml:12: state.redis.tls: the file of authorities \"/nowhere/ca.crt\" cannot be read: No such "
       "file or directory"}},
     {"RedisTlsOfACertificateWithoutItsKey",
      with("[state]\nredis = { url = \"rediss://cache\", tls = { cert = \"/nowhere/weir.crt\" } }\n"),
-     {"weir.toml:12: state.redis.tls.key: missing; expected a PEM file: a certificate and its key go "
+     {"weir.toml:12: state.redis.tls.key: missing; expected a PEM file, because cert and key are needed "
       "together"}},
     {"RedisTlsWithoutATlsUrl",
      with("[state]\nredis = { url = \"redis://cache\", tls = { verify = false } }\n"),
-     {"weir.toml:12: state.redis.tls: found without TLS; expected a url of rediss:// beside it, or no such "
-      "key"}},
+     {"weir.toml:12: state.redis.tls: found without TLS; expected a rediss:// url, or remove this key"}},
     {"RedisTimeoutZero",
      with("[state]\nredis = { url = \"redis://a\", timeout = \"0ms\" }\n"),
-     {"weir.toml:12: state.redis.timeout: found no time at all; expected a duration above zero"}},
+     {"weir.toml:12: state.redis.timeout: found 0; expected a duration above zero"}},
     {"RedisPrefix",
      with("[state]\nredis = { url = \"redis://a\", prefix = \"{x}\" }\n"),
      {"weir.toml:12: state.redis.prefix: found \"{x}\"; expected 1 to 128 printable ASCII characters but \" "
@@ -349,39 +344,39 @@ const WrongConfiguration kWrong[] = {
     {"SentinelWithoutSentinels",
      with("[state]\nredis = { url = \"redis://a\", topology = \"sentinel\" }\n"),
      {"weir.toml:12: state.redis.sentinels: missing; expected a list of addresses such as \"10.0.0.1:26379\"",
-      "weir.toml:12: state.redis.master: missing; expected the name that the Sentinels have for it"}},
+      "weir.toml:12: state.redis.master: missing; expected the name of the master at the Sentinels"}},
     {"SentinelWithWrongAddresses",
      with("[state]\nredis = { url = \"unix:///a\", topology = \"sentinel\", master = \"m\", sentinels = "
           "[\"unix:/b\"], sentinel_user = \"u\" }\n"),
-     {"weir.toml:12: state.redis.url: found a unix socket; expected redis://, for Sentinels tell of hosts "
-      "and "
-      "ports",
+     {"weir.toml:12: state.redis.url: found a unix socket; expected redis://, because Sentinels report hosts "
+      "and ports",
       "weir.toml:12: state.redis.sentinels: found \"unix:/b\"; expected \"host:port\"",
-      "weir.toml:12: state.redis.sentinel_password: missing; expected that of sentinel_user"}},
+      "weir.toml:12: state.redis.sentinel_password: missing; expected the password of sentinel_user"}},
     {"SentinelWithNoAddress",
      with("[state]\nredis = { url = \"redis://a\", topology = \"sentinel\", master = \"m\", sentinels = [] "
           "}\n"),
      {"weir.toml:12: state.redis.sentinels: found none; expected at least one"}},
     {"SentinelsWithoutTheirTopology",
      with("[state]\nredis = { url = \"redis://a\", sentinels = [\"a:1\"], master = \"m\" }\n"),
-     {"weir.toml:12: state.redis.sentinels: found without topology = \"sentinel\", which it is for",
-      "weir.toml:12: state.redis.master: found without topology = \"sentinel\", which it is for"}},
+     {"weir.toml:12: state.redis.sentinels: found without topology = \"sentinel\"; add it, or remove this "
+      "key",
+      "weir.toml:12: state.redis.master: found without topology = \"sentinel\"; add it, or remove this key"}},
     {"RedisCluster",
      with("[state]\nredis = { url = \"redis://a\", topology = \"cluster\" }\n"),
      {"weir.toml:12: state.redis.nodes: missing; expected a list of addresses such as \"10.0.0.1:6379\""}},
     {"RedisClusterHasOneDatabase",
      with("[state]\nredis = { url = \"redis://a/2\", topology = \"cluster\", nodes = [\"a\"] }\n"),
-     {"weir.toml:12: state.redis.url: found database 2; expected none, for a cluster has but 0",
+     {"weir.toml:12: state.redis.url: found database 2; expected none, because a cluster has only database 0",
       "weir.toml:12: state.redis.nodes: \"a\" is not an address: the port is missing, as in a:8080"}},
     {"NodesWithoutACluster",
      with("[state]\nredis = { url = \"redis://a\", nodes = [\"a:1\"] }\n"),
-     {"weir.toml:12: state.redis.nodes: found without topology = \"cluster\", which it is for"}},
+     {"weir.toml:12: state.redis.nodes: found without topology = \"cluster\"; add it, or remove this key"}},
     {"MaxKeysZero",
      with("[state]\nmemory = { max_keys = 0 }\n"),
      {"weir.toml:12: state.memory.max_keys: found 0; expected a whole number from 1 to 1073741824"}},
     {"Snapshot",
      with("[state]\nmemory = { snapshot = \"none/weir.state\" }\n"),
-     {"weir.toml:12: state.memory.snapshot: found a file in \"none\", which is no folder; expected a file "
+     {"weir.toml:12: state.memory.snapshot: found a file in \"none\", which is not a folder; expected a file "
       "that "
       "weir may write"}},
 };

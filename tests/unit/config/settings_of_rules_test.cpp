@@ -121,10 +121,9 @@ TEST(Settings, AnElasticRuleTakesTwoBillEntries) {
             "\"\nlimit = \"1/s\"\nelastic = { limit = \"2/s\", while_load_below = 1 }\n";
   text += "[[rule]]\nname = \"one\"\nlimit = \"1/s\"\n";
   EXPECT_THAT(mistakes_in(text), IsEmpty());
-  EXPECT_THAT(
-      mistakes_in(text + "[[rule]]\nname = \"last\"\nlimit = \"1/s\"\n"),
-      ElementsAre("weir.toml:74: rule[last]: found rule number 18; expected at most 32 rules, those with an "
-                  "elastic limit counted twice"));
+  EXPECT_THAT(mistakes_in(text + "[[rule]]\nname = \"last\"\nlimit = \"1/s\"\n"),
+              ElementsAre("weir.toml:74: rule[last]: found rule number 18; expected at most 32 rules; rules "
+                          "with an elastic limit count twice"));
 }
 
 TEST(Settings, ReadsWhatResponsesSettle) {

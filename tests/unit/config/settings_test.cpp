@@ -248,23 +248,24 @@ TEST(Settings, MistakesInAKeysFileNeverShowAKey) {
                                  "[[key]]\nsha256 = \"secret-2\"\n[[key]]\nuser = \"bob\"\n"
                                  "[[key]]\nkey = \"secret-3\"\nsha256 = \"secret-4\"\n[[key]]\nkey = \"\"\n");
   const auto mistakes = mistakes_in(with("[client]\nkeys = \"keys.toml\"\n"), folder.file(kFile));
-  EXPECT_THAT(
-      mistakes,
-      ElementsAre(keys + ":3: key[#2]: found a key that stands in this file already; expected each key once",
-                  keys + ":6: key[#3].sha256: not a SHA-256; expected 64 hexadecimal digits",
-                  keys + ":7: key[#4]: found neither key nor sha256; expected one of them",
-                  keys + ":9: key[#5]: found both key and sha256; expected one of them",
-                  keys + ":13: key[#6].key: found nothing; expected an API key"));
+  EXPECT_THAT(mistakes,
+              ElementsAre(keys + ":3: key[#2]: this key appears in the file twice; remove one of them",
+                          keys + ":6: key[#3].sha256: not a SHA-256; expected 64 hexadecimal digits",
+                          keys + ":7: key[#4]: found neither key nor sha256; expected one of them",
+                          keys + ":9: key[#5]: found both key and sha256; expected one of them",
+                          keys + ":13: key[#6].key: found \"\"; expected an API key"));
 }
 
 // An unset environment variable would otherwise turn the check of a claim off.
 TEST(Settings, RejectsAnEmptyIssuerAudienceOrPublicKey) {
   const std::string jwt =
       "[client]\njwt = { algorithm = \"HS256\", secret = \"" + std::string(32, 's') + "\", ";
-  EXPECT_THAT(mistakes_in(with(jwt + "issuer = \"${UNSET_IN_TESTS:-}\" }\n")),
-              ElementsAre(HasSubstr("client.jwt.issuer: found nothing; expected what tokens say")));
-  EXPECT_THAT(mistakes_in(with(jwt + "audience = \"\" }\n")),
-              ElementsAre(HasSubstr("client.jwt.audience: found nothing; expected what tokens say")));
+  EXPECT_THAT(
+      mistakes_in(with(jwt + "issuer = \"${UNSET_IN_TESTS:-}\" }\n")),
+      ElementsAre(HasSubstr("client.jwt.issuer: found \"\"; expected the value that tokens contain")));
+  EXPECT_THAT(
+      mistakes_in(with(jwt + "audience = \"\" }\n")),
+      ElementsAre(HasSubstr("client.jwt.audience: found \"\"; expected the value that tokens contain")));
   const Folder folder;
   folder.write("empty.pem", "");
   EXPECT_THAT(mistakes_in(with("[client]\njwt = { algorithm = \"RS256\", public_key = \"empty.pem\" }\n"),
@@ -332,9 +333,10 @@ TEST(Settings, AnAdminListenerOffLoopbackRejectsAShortTokenWithoutShowingIt) {
   for (const auto* address : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "admin.example:1", "203.0.113.7:1"})
     EXPECT_THAT(
         of(address),
-        ElementsAre("weir.toml:13: admin.token: found 15 characters, and " + std::string(address) +
-                    " can be reached from other machines, which could guess it; expected 16 characters or "
-                    "more, such as \"openssl rand -hex 16\" prints"));
+        ElementsAre(
+            "weir.toml:13: admin.token: found 15 characters, but " + std::string(address) +
+            " can be reached from other machines, which could guess the token; expected 16 characters or "
+            "more, such as \"openssl rand -hex 16\" prints"));
   for (const auto* address : {"127.0.0.1:1", "[::1]:1", "unix:/run/weir.sock"})
     EXPECT_THAT(of(address), IsEmpty());
 }
@@ -347,10 +349,10 @@ TEST(Settings, RejectsAddressesThatCollide) {
   };
   EXPECT_THAT(beside("127.0.0.1:1", "127.0.0.1:8080"),
               ElementsAre("weir.toml:15: admin.address: found \"127.0.0.1:8080\", which collides with "
-                          "\"127.0.0.1:8080\" on line 2; expected one of its own"));
+                          "\"127.0.0.1:8080\" on line 2; expected another address"));
   EXPECT_THAT(beside("0.0.0.0:8080", "127.0.0.1:1"),
               ElementsAre("weir.toml:12: listener[#2].address: found \"0.0.0.0:8080\", which collides with "
-                          "\"127.0.0.1:8080\" on line 2; expected one of its own"));
+                          "\"127.0.0.1:8080\" on line 2; expected another address"));
   const std::pair<const char*, const char*> colliding[] = {{"0.0.0.0:1", "127.0.0.1:1"},
                                                            {"127.0.0.1:1", "0.0.0.0:1"},
                                                            {"[::]:1", "[::1]:1"},
@@ -392,9 +394,9 @@ TEST(Settings, RequestsClientCertificatesIfAnAuthorityIsGiven) {
   const auto optional =
       parse_settings(tls("client_auth = \"optional\", client_ca = \"" + made.cert() + "\""), kFile);
   EXPECT_EQ(optional.listeners[1].tls->client_auth, net::ClientAuth::Optional);
-  EXPECT_THAT(describe(optional), HasSubstr(", clients may show one by " + made.cert()));
+  EXPECT_THAT(describe(optional), HasSubstr(", client certificates optional by " + made.cert()));
   EXPECT_THAT(mistakes_in(tls("client_ca = \"" + made.key() + "\"")),
-              ElementsAre(AllOf(HasSubstr("listener[#2].tls.client_ca: the clients' authorities"),
+              ElementsAre(AllOf(HasSubstr("listener[#2].tls.client_ca: the file of client authorities"),
                                 HasSubstr("expected the authority's certificate"))));
 }
 

@@ -56,33 +56,30 @@ TEST(TomlFault, AdvisesQuotesAroundABareValue) {
 }
 
 TEST(TomlFault, RecognisesOtherFormats) {
-  expect({{"limit: \"10/s\"\n", "found no = behind limit; write limit = \"10/s\""},
-          {"limit 10/s;\n", "found no = behind limit; write limit = \"10/s\""},
-          {"burst 20\n", "found no = behind burst; write burst = 20"},
-          {"rule {\n", "found a block; write [[rule]], and its keys below it"},
-          {"server {\n", "found a block; write [server], and its keys below it"},
-          {"// note\n", "found //; a comment begins with #"},
-          {"forwarded = yes\n",
-           "found yes; write forwarded = true, or forwarded = \"yes\" where a text is meant"},
-          {"forwarded = False\n",
-           "found False; write forwarded = false, or forwarded = \"False\" where a text is meant"},
-          {"limit = null\n", "found null; leave the key out instead"},
-          {"burst = 05\n", "found a number that begins with 0; write burst = 5"},
-          {"limit =\n", "found no value; write one behind limit ="},
-          {"limit = \"10/s\";\n", "found ; behind the value; write limit = \"10/s\""},
-          {"limit = \"10/s\",\n", "found , behind the value; write limit = \"10/s\""},
-          {"limit = \"10/s\" burst = 2\n",
-           "found two keys on one line; write limit = \"10/s\", and what follows on a line of its own"},
-          {"path = \"~\\d+\"\n",
-           "found a backslash between double quotes, where it begins an escape; write '~\\d+', for single "
-           "quotes know "
-           "no escapes"},
-          {"match = { path = \"/a\", }\n", "found a comma before }; write the table without it"},
-          {"match = { path = \"/a\",\n",
-           "found a table { … } that goes on behind its line; write all of it on one line, or as a header of "
-           "its own, "
-           "such as [rule.match]"},
-          {"servers = [\"a:1\" \"b:2\"]\n", "found no comma between two values; write one before \"b:2\"]"}});
+  expect(
+      {{"limit: \"10/s\"\n", "found no = after limit; write limit = \"10/s\""},
+       {"limit 10/s;\n", "found no = after limit; write limit = \"10/s\""},
+       {"burst 20\n", "found no = after burst; write burst = 20"},
+       {"rule {\n", "found a block; write [[rule]], and its keys below it"},
+       {"server {\n", "found a block; write [server], and its keys below it"},
+       {"// note\n", "found //; a comment begins with #"},
+       {"forwarded = yes\n", "found yes; write forwarded = true, or forwarded = \"yes\" for a text"},
+       {"forwarded = False\n", "found False; write forwarded = false, or forwarded = \"False\" for a text"},
+       {"limit = null\n", "found null; leave the key out instead"},
+       {"burst = 05\n", "found a number that begins with 0; write burst = 5"},
+       {"limit =\n", "found no value; write one after limit ="},
+       {"limit = \"10/s\";\n", "found ; after the value; write limit = \"10/s\""},
+       {"limit = \"10/s\",\n", "found , after the value; write limit = \"10/s\""},
+       {"limit = \"10/s\" burst = 2\n",
+        "found two keys on one line; write limit = \"10/s\", and the rest on the next line"},
+       {"path = \"~\\d+\"\n",
+        "found a backslash between double quotes, where it starts an escape; write '~\\d+', because single "
+        "quotes have no escapes"},
+       {"match = { path = \"/a\", }\n", "found a comma before }; write the table without it"},
+       {"match = { path = \"/a\",\n",
+        "found a table { … } that continues on the next line; write all of it on one line, or under a header "
+        "such as [rule.match]"},
+       {"servers = [\"a:1\" \"b:2\"]\n", "found no comma between two values; write one before \"b:2\"]"}});
 }
 
 TEST(TomlFault, NamesBrokenAndRepeatedHeaders) {
@@ -98,7 +95,7 @@ TEST(TomlFault, NamesBrokenAndRepeatedHeaders) {
   EXPECT_EQ(fault_in("a = 1\na = 2\n"),
             "weir.toml:2: found the key a a second time; keep one of the two lines");
   EXPECT_EQ(fault_in("key = [\"ip\"\nburst = 3\n"),
-            "weir.toml:2: found a list above that nothing closes; write ] before this line");
+            "weir.toml:2: found a list above that is not closed; write ] before this line");
 }
 
 // Cuts a good line at every position. The message must be weir's own, and must never show a secret.
@@ -119,7 +116,7 @@ TEST(TomlFault, ReportsAKeyWithEndlessParts) {
   for (int i = 0; i < 20'000; ++i) key += ".a";
   for (const auto& line : {key + " = 1", "[" + key + "]", "x = { " + key + " = 1 }"})
     EXPECT_THAT(mistakes_in("\n" + line + "\n"),
-                ElementsAre("weir.toml:2: not TOML: a key of more than a thousand parts"));
+                ElementsAre("weir.toml:2: not TOML: a key has more than a thousand parts"));
 }
 
 }  // namespace

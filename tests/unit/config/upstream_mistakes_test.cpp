@@ -12,7 +12,7 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:11: upstream[#2].name: missing; expected a string: name that routes use"}},
     {"UpstreamTwice",
      with("[[upstream]]\nname = \"api\"\nservers = [\"a:1\"]\n"),
-     {"weir.toml:12: upstream[api].name: found \"api\" a second time; expected a name of its own"}},
+     {"weir.toml:12: upstream[api].name: found \"api\" a second time; expected a unique name"}},
     {"UpstreamWithoutServers",
      with("[[upstream]]\nname = \"b\"\n"),
      {"weir.toml:11: upstream[b].servers: missing; expected addresses of the servers, or tables"}},
@@ -30,9 +30,8 @@ const WrongConfiguration kWrong[] = {
       "\"127.0.0.1:9000\""}},
     {"UpstreamServerTwice",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\", \"b:2\", { address = \"a:1\", weight = 2 }]\n"),
-     {"weir.toml:13: upstream[b].servers: found \"a:1\" again; expected each server once: its weight says "
-      "how much of the "
-      "requests is its"}},
+     {"weir.toml:13: upstream[b].servers: found \"a:1\" a second time; expected each server once: give it a "
+      "weight for more requests"}},
     {"UpstreamServerWithoutPort",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a\"]\n"),
      {"weir.toml:13: upstream[b].servers: \"a\" is not an address: the port is missing, as in a:8080, or "
@@ -54,10 +53,10 @@ const WrongConfiguration kWrong[] = {
       "\"api_key\""}},
     {"UpstreamHashKeyWithAnotherBalance",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhash_key = [\"ip\"]\n"),
-     {"weir.toml:14: upstream[b].hash_key: only of balance = \"hash\""}},
+     {"weir.toml:14: upstream[b].hash_key: found without balance = \"hash\"; add it, or remove this key"}},
     {"UpstreamEjection",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\neject = { least = \"2s\", most = \"1s\" }\n"),
-     {"weir.toml:14: upstream[b].eject.most: found less than least; expected a time that is no shorter"}},
+     {"weir.toml:14: upstream[b].eject.most: found less than least; expected a duration of at least least"}},
     {"UpstreamBalance",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"fair\"\n"),
      {"weir.toml:14: upstream[b].balance: found \"fair\"; expected one of \"round_robin\", "
@@ -77,9 +76,8 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:14: upstream[b].retry.budget: found \"1/s\"; expected a share from \"0%\" to \"100%\""}},
     {"UpstreamServerLimit",
      with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:1\", limit = \"fast\" }]\n"),
-     {"weir.toml:13: upstream[b].servers[#1].limit: \"fast\" is not a rate (no '/'): write COUNT/PERIOD with "
-      "a "
-      "period in s, min, h or day, as \"10/s\" or \"20/10s\""}},
+     {"weir.toml:13: upstream[b].servers[#1].limit: \"fast\" is not a rate (no '/'); write COUNT/PERIOD with "
+      "a period in s, min, h or day, such as \"10/s\" or \"20/10s\""}},
     {"UpstreamRetryOn",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nretry = { on = [\"late\", \"never\"] }\n"),
      {"weir.toml:14: upstream[b].retry.on: found \"never\"; expected \"broken\", \"late\", or a status such "
@@ -87,20 +85,21 @@ const WrongConfiguration kWrong[] = {
       "\"503\" or \"5xx\""}},
     {"RetryAfterOfARouteWithoutUpstream",
      with("[[route]]\nhonor_upstream_retry_after = true\nrespond = { status = 204 }\n"),
-     {"weir.toml:12: route[#2].honor_upstream_retry_after: only of an upstream"}},
+     {"weir.toml:12: route[#2].honor_upstream_retry_after: found beside respond; expected upstream, or "
+      "remove this key"}},
     {"HealthyAtAnInterimStatus",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { path = \"/\", status = \"100\" }\n"),
-     {"weir.toml:14: upstream[b].health.status: found \"100\"; expected statuses from 200 on, for 1xx is no "
-      "answer yet"}},
+     {"weir.toml:14: upstream[b].health.status: found \"100\"; expected statuses from 200 on, because 1xx is "
+      "not a final response"}},
     {"ConnectTotalBelowConnect",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { connect = \"2s\", connect_total = "
           "\"1s\" }\n"),
-     {"weir.toml:14: upstream[b].timeouts.connect_total: found less than connect; expected a time that is no "
-      "shorter"}},
+     {"weir.toml:14: upstream[b].timeouts.connect_total: found less than connect; expected a duration of at "
+      "least connect"}},
     {"ResolveTooOften",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nresolve = \"99ms\"\n"),
      {"weir.toml:14: upstream[b].resolve: found less than 100ms; expected that or more, or \"0s\" to look "
-      "names up at start alone"}},
+      "names up only at start"}},
     {"ServerByAUrlWithAPath",
      with("[[upstream]]\nname = \"b\"\nservers = [\"https://a/x\"]\n"),
      {"weir.toml:13: upstream[b].servers: \"https://a/x\" is not the address of a server: write https://host "
@@ -108,27 +107,27 @@ const WrongConfiguration kWrong[] = {
       "https://host:port, without a path"}},
     {"TlsWithoutATlsServer",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntls = { verify = false }\n"),
-     {"weir.toml:14: upstream[b].tls: found without a server that speaks TLS; expected an address such as "
+     {"weir.toml:14: upstream[b].tls: found without a server that uses TLS; expected an address such as "
       "\"https://10.0.0.1:8443\""}},
     {"ServerNameWithoutTls",
      with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:1\", server_name = \"b\" }]\n"),
-     {"weir.toml:13: upstream[b].servers[#1].server_name: only of an address that begins with https://"}},
+     {"weir.toml:13: upstream[b].servers[#1].server_name: found with an address that does not begin with "
+      "https://; remove it, or write https://"}},
     {"UpgradeToH2c",
      with("[[route]]\nupstream = \"api\"\nupgrade = [\"websocket\", \"h2c\"]\n"),
      {"weir.toml:13: route[#2].upgrade: found \"h2c\"; expected protocols such as \"websocket\", or [] for "
-      "none; "
-      "never HTTP, h2c or TLS, which would carry requests past weir"}},
+      "none; not HTTP, h2c or TLS, because their requests would bypass weir"}},
     {"UpstreamTimeout",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { connect = \"0s\", respons = \"1s\" "
           "}\n"),
      {"weir.toml:14: upstream[b].timeouts.respons: unknown key; did you mean \"response\"?",
-      "weir.toml:14: upstream[b].timeouts.connect: found no time at all; expected a duration above zero"}},
+      "weir.toml:14: upstream[b].timeouts.connect: found 0; expected a duration above zero"}},
     {"RouteToAMisspeltUpstream",
      with("[[route]]\nupstream = \"apo\"\n"),
-     {"weir.toml:12: route[#2].upstream: no upstream is called \"apo\"; did you mean \"api\"?"}},
+     {"weir.toml:12: route[#2].upstream: there is no upstream \"apo\"; did you mean \"api\"?"}},
     {"RouteToAnUnknownUpstream",
      with("[[route]]\nupstream = \"elsewhere\"\n"),
-     {"weir.toml:12: route[#2].upstream: no upstream is called \"elsewhere\"; expected \"api\""}},
+     {"weir.toml:12: route[#2].upstream: there is no upstream \"elsewhere\"; expected \"api\""}},
     {"RouteWithoutUpstreamOrRespond",
      with("[[route]]\nmatch = { path = \"/a\" }\n"),
      {"weir.toml:11: route[#2].upstream: missing; expected the name of an upstream, or respond = { status = "
@@ -138,7 +137,7 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:13: route[#2].respond: found beside upstream; expected one of them"}},
     {"RouteNameTwice",
      with("[[route]]\nname = \"a\"\nupstream = \"api\"\n[[route]]\nname = \"a\"\nupstream = \"api\"\n"),
-     {"weir.toml:15: route[a].name: found \"a\" a second time; expected a name of its own"}},
+     {"weir.toml:15: route[a].name: found \"a\" a second time; expected a unique name"}},
     {"RoutePriority",
      with("[[route]]\nupstream = \"api\"\npriority = 10\n"),
      {"weir.toml:13: route[#2].priority: found 10; expected a whole number from 0 to 9"}},
@@ -153,25 +152,25 @@ const WrongConfiguration kWrong[] = {
      with("[[route]]\nrespond = { status = 204, body = \"a\" }\n[[route]]\nrespond = { status = 304, body = "
           "\"a\" }\n"
           "[[route]]\nrespond = { status = 205, body = \"\" }\n"),
-     {"weir.toml:12: route[#2].respond.body: found beside status = 204, whose answers have none; expected no "
-      "body, or another status",
-      "weir.toml:14: route[#3].respond.body: found beside status = 304, whose answers have none; expected no "
-      "body, or another status"}},
+     {"weir.toml:12: route[#2].respond.body: found beside status = 204, whose responses have no body; "
+      "expected no body, or another status",
+      "weir.toml:14: route[#3].respond.body: found beside status = 304, whose responses have no body; "
+      "expected no body, or another status"}},
     {"UpstreamServerThatIsNoIpv4Address",
      with("[[upstream]]\nname = \"b\"\nservers = [\"256.1.1.1:80\", \"https://1.2.3\"]\n"),
      {"weir.toml:13: upstream[b].servers: \"256.1.1.1:80\" is not an address: a host that ends in a number "
-      "is an IPv4 address, and \"256.1.1.1\" is none; write four numbers from 0 to 255, or a name",
+      "must be an IPv4 address, but \"256.1.1.1\" is not; write four numbers from 0 to 255, or a name",
       "weir.toml:13: upstream[b].servers: \"https://1.2.3\" is not the address of a server: write "
       "https://host or https://host:port, without a path; a host that ends in a number is an IPv4 address of "
       "four numbers from 0 to 255"}},
     {"RouteByBody",
      with("[[route]]\nupstream = \"api\"\nmatch = { body_contains = \"a\" }\n"),
-     {"weir.toml:13: route[#2].match.body_contains: found body_contains, and routes are chosen before bodies "
-      "are read; expected it in a [[rule]]"}},
+     {"weir.toml:13: route[#2].match.body_contains: found body_contains, but weir chooses routes before it "
+      "reads bodies; expected it in a [[rule]]"}},
     {"RouteByBodyInNot",
      with("[[route]]\nupstream = \"api\"\nmatch = { not = { body_contains = \"a\" } }\n"),
-     {"weir.toml:13: route[#2].match.not: found body_contains, and routes are chosen before bodies are read; "
-      "expected it in a [[rule]]"}},
+     {"weir.toml:13: route[#2].match.not: found body_contains, but weir chooses routes before it reads "
+      "bodies; expected it in a [[rule]]"}},
 };
 
 class UpstreamMistakes : public ::testing::TestWithParam<WrongConfiguration> {};

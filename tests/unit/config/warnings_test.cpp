@@ -15,8 +15,8 @@ using ::testing::Not;
 
 TEST(Warnings, WarnOfKeysThatClientsCanInvent) {
   const auto of = [](const std::string& key) { return warnings_of(with_rule("key = " + key + "\n")); };
-  const auto warned = Contains(HasSubstr("rule \"x\" tells clients apart by API keys"));
-  EXPECT_THAT(warnings_of(kLeast), Contains(HasSubstr("who invents keys gets a fresh limit with each")));
+  const auto warned = Contains(HasSubstr("rule \"x\" counts clients by API key"));
+  EXPECT_THAT(warnings_of(kLeast), Contains(HasSubstr("that invents keys gets a new limit with each")));
   for (const char* key :
        {R"(["api_key"])", R"(["ip", "api_key"])", R"(["route", "api_key|ip"])", R"(["user|api_key|ip"])"})
     EXPECT_THAT(of(key), warned) << key;
@@ -28,8 +28,8 @@ TEST(Warnings, WarnOfBodiesLargerThanAllBodyMemory) {
   const auto of = [](const std::string& memory, const std::string& rule) {
     return warnings_of("[server]\nmax_body_memory = \"" + memory + "\"\n" + with_rule(rule));
   };
-  const auto warned = Contains(AllOf(HasSubstr("rule \"x\" may read bodies of 131072 bytes"),
-                                     HasSubstr("max_body_memory holds 131071")));
+  const auto warned = Contains(
+      AllOf(HasSubstr("rule \"x\" may read bodies of 131072 bytes"), HasSubstr("max_body_memory is 131071")));
   for (const char* rule : {"match = { body_contains = \"a\", max_body = \"128KiB\" }\n",
                            "cost = { json = \"/n\", max_body = \"128KiB\" }\n",
                            "cost = { response_json = \"/n\", reserve = 1, max_body = \"128KiB\" }\n"}) {
@@ -41,7 +41,7 @@ TEST(Warnings, WarnOfBodiesLargerThanAllBodyMemory) {
 
 TEST(Warnings, WarnOfKeysThatClientsCanChoose) {
   const auto of = [](const std::string& rules) { return warnings_of(with_rule(rules)); };
-  const auto warned = Contains(HasSubstr("which clients write as they like"));
+  const auto warned = Contains(HasSubstr("which clients can choose freely"));
   for (const char* key : {R"(["header:X-Tenant"])", R"(["path"])", R"(["ip", "query:id"])",
                           R"(["cookie:a|ip"])", R"(["user|header:a"])", R"(["method|path"])"})
     EXPECT_THAT(of("key = " + std::string(key) + "\n"), warned) << key;
@@ -62,10 +62,10 @@ TEST(Warnings, WarnOfATableWithFewSlotsForEachRule) {
     return warnings_of(with_rule("key = [\"ip\"]\n[state.memory]\nmax_keys = " + max_keys + "\n"));
   };
   EXPECT_THAT(of("500"),
-              Contains("[state.memory] max_keys = 500 sets aside 75 keys for each of the 2 rules, and "
-                       "clients of one rule may take the rest; write max_keys = 800 or more"));
-  EXPECT_THAT(of("800"), Not(Contains(HasSubstr("sets aside"))));
-  EXPECT_THAT(warnings_of(with("[state.memory]\nmax_keys = 1\n")), Not(Contains(HasSubstr("sets aside"))))
+              Contains("[state.memory] max_keys = 500 sets aside 75 keys for each of the 2 rules, and the "
+                       "clients of one rule may use up the rest; write max_keys = 800 or more"));
+  EXPECT_THAT(of("800"), Not(Contains(HasSubstr("reserves"))));
+  EXPECT_THAT(warnings_of(with("[state.memory]\nmax_keys = 1\n")), Not(Contains(HasSubstr("reserves"))))
       << "a single rule has all of it";
 }
 
@@ -74,15 +74,15 @@ TEST(Warnings, WarnOfLogsAboveTheirRulesShare) {
   std::string rules = "[state.memory]\nmax_keys = 2000\n";
   for (const char* name : {"a", "b", "c"}) rules += "[[rule]]\nname = \"" + std::string(name) + "\"\n" + log;
   EXPECT_THAT(warnings_of(with(rules)),
-              Contains("rule \"b\" remembers up to 10000 requests of a client, and max_keys = 2000 reserves "
-                       "memory for 9555 of each such rule; raise max_keys, or use sliding_window"));
+              Contains("rule \"b\" remembers up to 10000 requests of a client, but max_keys = 2000 reserves "
+                       "memory for 9555 for each such rule; raise max_keys, or use sliding_window"));
 }
 
 TEST(Warnings, WarnOfRoutesBehindACatchAll) {
   EXPECT_THAT(located_warnings_of(
                   with("[[route]]\nname = \"late\"\nmatch = { path = \"/a\" }\nupstream = \"api\"\n")),
               Contains("weir.toml:11: route \"late\" is never reached: route \"*\" before it (weir.toml:6) "
-                       "takes every request; the narrower one has to come first"));
+                       "matches every request; move the narrower one up"));
 }
 
 // Returns the warnings about two routes with these conditions. The second route is on line 7.
@@ -95,7 +95,7 @@ std::vector<std::string> warnings_of_routes(const std::string& first, const std:
 TEST(Warnings, WarnOfRoutesBehindAWiderRoute) {
   const auto hidden = Contains(
       "weir.toml:7: route \"second\" is never reached: route \"first\" before it (weir.toml:3) "
-      "takes every request that it would; the narrower one has to come first");
+      "matches every request that it matches; move the narrower one up");
   const std::pair<const char*, const char*> hiding[] = {
       {R"({ path = "/a" })", R"({ path = "/a" })"},
       {R"({ path = "/api/*" })", R"({ path = "/api/v1/*", methods = "GET" })"},
@@ -144,12 +144,14 @@ TEST(Warnings, WarnOfAlternativesThatAreNeverUsed) {
   EXPECT_THAT(of("user|path|api_key|org"),
               Contains(HasSubstr("every request has a path: \"api_key|org\" is never used; did you mean "
                                  "\"user|api_key|org|path\"?")));
-  EXPECT_THAT(of("ip|path"), Contains(HasSubstr("did you mean [\"ip\", \"path\"], all of them together?")));
-  EXPECT_THAT(of("ip|host"), Contains(HasSubstr("did you mean [\"ip\", \"host\"], all of them together?")));
+  EXPECT_THAT(of("ip|path"),
+              Contains(HasSubstr("did you mean [\"ip\", \"path\"], which counts all clients together?")));
+  EXPECT_THAT(of("ip|host"),
+              Contains(HasSubstr("did you mean [\"ip\", \"host\"], which counts all clients together?")));
   EXPECT_THAT(of("user|ip|header:X"), Contains(HasSubstr("did you mean \"user|ip\"?")));
   EXPECT_THAT(of("user|ip|api_key"), Contains(HasSubstr("did you mean \"user|api_key|ip\"?")));
   for (const char* key : {"api_key|ip", "ip", "user|api_key|ip"})
-    EXPECT_THAT(of(key), Not(Contains(HasSubstr("never looked at")))) << key;
+    EXPECT_THAT(of(key), Not(Contains(HasSubstr("never used")))) << key;
 }
 
 TEST(Warnings, WarnOfARuleThatMeetsNoRoute) {
@@ -169,12 +171,12 @@ TEST(Warnings, WarnOfOverridesBehindAWiderOverride) {
   };
   EXPECT_THAT(of("/a/*", "/a/b"),
               Contains("rule \"x\" has an override for path /a/b that never applies: the one for "
-                       "path /a/* before it takes every request that it would"));
+                       "path /a/* before it matches every request that it matches"));
   EXPECT_THAT(of("/a/b", "/a/*"), Not(Contains(HasSubstr("never applies"))));
 }
 
 TEST(Warnings, WarnOfTrustInEveryAddress) {
-  const auto warned = Contains(HasSubstr("trusted_proxies takes every address"));
+  const auto warned = Contains(HasSubstr("trusted_proxies contains every address"));
   EXPECT_THAT(warnings_of(with("[client]\ntrusted_proxies = [\"0.0.0.0/0\"]\n")), warned);
   EXPECT_THAT(warnings_of(with("[client]\ntrusted_proxies = [\"::/0\"]\n")), warned);
   EXPECT_THAT(warnings_of(with("[client]\ntrusted_proxies = [\"0.0.0.0/1\", \"10.0.0.0/8\"]\n")),
@@ -240,14 +242,14 @@ TEST(Warnings, WarnOfASharedQueueThatOneClientMayFill) {
 }
 
 TEST(Warnings, WarnOfSettingsThatNeverApply) {
-  const auto every_body = HasSubstr("rule \"x\" reads every request's body into memory");
+  const auto every_body = HasSubstr("rule \"x\" reads the body of every request into memory");
   EXPECT_THAT(warnings_of(with_rule("cost = { json = \"/a\" }\n")), Contains(every_body));
   EXPECT_THAT(warnings_of(with_rule("match = { not = { body_contains = \"a\" } }\n")), Contains(every_body));
   EXPECT_THAT(warnings_of(with_rule("match = { path = \"/a\", body_contains = \"a\" }\n")),
               Not(Contains(every_body)));
   EXPECT_THAT(warnings_of(with_rule("key = [\"user\"]\n")), Contains(HasSubstr("which no request has")));
   EXPECT_THAT(warnings_of(with("[client]\nuser = { header = \"X-User\" }\n")),
-              Contains(HasSubstr("believed from trusted proxies alone")));
+              Contains(HasSubstr("believed only from trusted proxies")));
   EXPECT_THAT(warnings_of(with("[[upstream]]\nname = \"spare\"\nservers = [\"a:1\"]\n")),
               Contains("upstream \"spare\" is used by no route"));
 }
@@ -256,7 +258,8 @@ TEST(Warnings, WarnOfPeersThatAreNotTrusted) {
   const auto of = [](const std::string& listener, const std::string& more = "") {
     return warnings_of(with("[[listener]]\n" + listener + more));
   };
-  const auto one_client = Contains(HasSubstr("listener unix:/tmp/x has peers without addresses"));
+  const auto one_client =
+      Contains(HasSubstr("listener unix:/tmp/x accepts unix sockets, whose clients have no address"));
   const auto unbelieved = Contains(HasSubstr("listener 127.0.0.1:81 expects the PROXY protocol"));
   const std::string by_file = "address = \"unix:/tmp/x\"\n";
   const std::string by_proxy = "address = \"127.0.0.1:81\"\nproxy_protocol = true\n";
@@ -272,7 +275,7 @@ TEST(Warnings, WarnOfBoundsWithoutEffect) {
   const auto of = [](const std::string& size) {
     return warnings_of(with("[[route]]\nname = \"a\"\nupstream = \"api\"\nmax_head = \"" + size + "\"\n"));
   };
-  EXPECT_THAT(of("17KiB"), Contains(HasSubstr("route \"a\" has a max_head above that of [server]")));
+  EXPECT_THAT(of("17KiB"), Contains(HasSubstr("route \"a\" has a larger max_head than [server]")));
   EXPECT_THAT(of("16KiB"), Not(Contains(HasSubstr("max_head"))));
 }
 
@@ -281,7 +284,7 @@ TEST(Warnings, WarnOfQueuesWithoutServerBounds) {
     return warnings_of(with("[[upstream]]\nname = \"b\"\nservers = [" + servers + "]\n" + more + "\n" +
                             "[[route]]\nmatch = { path = \"/b\" }\nupstream = \"b\"\n"));
   };
-  const auto warned = Contains(HasSubstr("upstream \"b\" has a queue or max_wait for nobody"));
+  const auto warned = Contains(HasSubstr("upstream \"b\" has queue or max_wait, but no server"));
   EXPECT_THAT(of(R"("a:1")", "queue = 9"), warned);
   EXPECT_THAT(of(R"("a:1")", "max_wait = \"2s\""), warned);
   EXPECT_THAT(of(R"("a:1")", "queue = 256\nmax_wait = \"1s\""), Not(warned));
@@ -296,7 +299,7 @@ TEST(Warnings, WarnOfMessageLimitsWithoutWebSockets) {
         "[\"a:1\"]\n[[route]]\nmatch = { path = \"/ws/*\" }\nupstream = \"api\"\n" +
         upgrade + "[[rule]]\nname = \"x\"\nlimit = \"1/s\"\nmessages = \"9/s\"\n" + match);
   };
-  const auto warned = Contains(HasSubstr("rule \"x\" counts messages, and no route"));
+  const auto warned = Contains(HasSubstr("rule \"x\" counts messages, but no route"));
   EXPECT_THAT(of("", ""), Not(warned));
   EXPECT_THAT(of("upgrade = [\"WebSocket\"]\n", ""), Not(warned)) << "protocols have no case";
   EXPECT_THAT(of("upgrade = []\n", ""), warned);
@@ -306,8 +309,9 @@ TEST(Warnings, WarnOfMessageLimitsWithoutWebSockets) {
 
 TEST(Warnings, WarnOfDefaultCostsThatAreNeverAdmitted) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
-  EXPECT_THAT(of("cost = { header = \"X-Cost\", default = 12 }\n"),
-              Contains(HasSubstr("admits no request that does not say its cost: it costs 12")));
+  EXPECT_THAT(
+      of("cost = { header = \"X-Cost\", default = 12 }\n"),
+      Contains(HasSubstr("refuses every request that does not state its cost: such a request costs 12")));
   EXPECT_THAT(of("cost = { header = \"X-Cost\", default = 11 }\n"), Not(Contains(HasSubstr("admits"))))
       << "one more than fits is how one asks for a cost to be said";
 }
@@ -318,15 +322,15 @@ TEST(Warnings, WarnOfALocalShareTooSmallForOneRequest) {
                                  "\nredis = { url = \"redis://a\" }\n"));
   };
   EXPECT_THAT(of("6", "2"),
-              Contains("rule \"x\" admits nothing while Redis does not answer: a request costs 6, and this "
-                       "weir's share of the limit ([state] replicas) admits at most 5 at once"));
-  EXPECT_THAT(of("5", "2"), Not(Contains(HasSubstr("admits nothing"))));
-  EXPECT_THAT(of("6", "1"), Not(Contains(HasSubstr("admits nothing"))));
+              Contains("rule \"x\" refuses everything while Redis does not answer: a request costs 6, but "
+                       "this instance's share of the limit ([state] replicas) admits at most 5 at once"));
+  EXPECT_THAT(of("5", "2"), Not(Contains(HasSubstr("refuses everything"))));
+  EXPECT_THAT(of("6", "1"), Not(Contains(HasSubstr("refuses everything"))));
 }
 
 TEST(Warnings, WarnOfErrorsThatUseUpABudget) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
-  const auto warned = Contains(HasSubstr("rule \"x\" charges its reserve of 5 for every error of a server"));
+  const auto warned = Contains(HasSubstr("rule \"x\" charges its reserve of 5 for server errors, too"));
   for (const char* source_file :
        {"response_json = \"/usage/total_tokens\"", "response_header = \"X-Tokens\""}) {
     const auto cost = "cost = { " + std::string(source_file) + ", reserve = 5 }\n";
@@ -349,9 +353,9 @@ TEST(Warnings, WarnOfUnusedTokenAndCountrySettings) {
                                         "\"0123456789abcdef0123456789abcdef\" }\n"),
                        folder.file(kFile));
   };
-  const auto unasked = HasSubstr("nothing asks for a c");
-  EXPECT_THAT(of(""), AllOf(Contains("[client] jwt is configured, and nothing asks for a claim"),
-                            Contains("[client] geo is configured, and nothing asks for a country")));
+  const auto unasked = HasSubstr("nothing uses a c");
+  EXPECT_THAT(of(""), AllOf(Contains("[client] jwt is configured, but nothing uses a claim"),
+                            Contains("[client] geo is configured, but nothing uses a country")));
   EXPECT_THAT(of("key = [\"claim:sub|country\"]\n"), Not(Contains(unasked)));
 }
 

@@ -268,7 +268,7 @@ TEST(Connection, OptionsOfAllLinesAreBounded) {
   }
   RequestHead head;
   EXPECT_STREQ(parse_request_head("GET / HTTP/1.1\r\nHost: a" + lines(33, 7500), head)->what,
-               "Connection names too many options");
+               "the Connection header has too many options");
 }
 
 TEST(RequestHead, IgnoresExpectIfConnectionNamesIt) {

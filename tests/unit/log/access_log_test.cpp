@@ -143,8 +143,8 @@ TEST_F(AccessLogTest, CountsLinesThatAFullDiskRejectsAndReportsThemOnce) {
   while (log->lost() < kLines && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   EXPECT_EQ(log->lost(), kLines);
   log.reset();
-  EXPECT_THAT(said_, ::testing::ElementsAre(
-                         ::testing::HasSubstr("cannot be written: /dev/full: No space left on device")));
+  EXPECT_THAT(said_, ::testing::ElementsAre(::testing::HasSubstr(
+                         "access log: cannot write /dev/full: No space left on device")));
 }
 
 TEST_F(AccessLogTest, CreatesNoFileIfOff) {

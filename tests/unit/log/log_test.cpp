@@ -63,7 +63,7 @@ TEST(Log, DropsAndCountsLinesAboveTheRate) {
     for (unsigned i = 0; i < Log::kMaxPerSecond + 50; ++i) log.info("again");
   });
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), Log::kMaxPerSecond + 1);
-  EXPECT_THAT(text, HasSubstr("50 lines left out\n"));
+  EXPECT_THAT(text, HasSubstr("50 lines suppressed\n"));
 }
 
 }  // namespace

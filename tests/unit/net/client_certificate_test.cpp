@@ -143,7 +143,7 @@ TEST_F(ClientCertificate, ClientsWithoutOneAreRefusedOnlyIfOneIsRequired) {
   ask(ClientAuth::Require);
   const auto ec = connect(nullptr);
   EXPECT_TRUE(ec);
-  EXPECT_EQ(stream->distrust(ec), "it shows no certificate");
+  EXPECT_EQ(stream->distrust(ec), "it presents no certificate");
   ask(ClientAuth::Optional);
   EXPECT_FALSE(connect(nullptr));
   EXPECT_EQ(stream->peer_subject(), "");
@@ -180,7 +180,7 @@ TEST_F(ClientCertificate, ASessionWithoutOneIsNotResumedIfOneIsRequired) {
     ask(ClientAuth::Require);
     const auto ec = connect(nullptr, version, session.get());
     EXPECT_FALSE(resumed) << version;
-    EXPECT_EQ(stream->distrust(ec), "it shows no certificate");
+    EXPECT_EQ(stream->distrust(ec), "it presents no certificate");
   }
 }
 
@@ -193,7 +193,7 @@ TEST_F(ClientCertificate, RefusesAResumedSessionWithoutOneIfOneIsRequired) {
     SSL_CTX_set_verify(tls.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
     const auto ec = connect(nullptr, version, session.get());
     EXPECT_TRUE(resumed) << version;
-    EXPECT_EQ(stream->distrust(ec), "it shows no certificate");
+    EXPECT_EQ(stream->distrust(ec), "it presents no certificate");
   }
 }
 
@@ -228,7 +228,7 @@ TEST(ClientCa, FaultsNameTheFile) {
   for (const auto& file : {folder.cert() + ".missing", folder.key()}) {
     const auto fault = fault_of_client_ca(file);
     ASSERT_TRUE(fault);
-    EXPECT_THAT(fault->message, HasSubstr("the clients' authorities \"" + file + "\""));
+    EXPECT_THAT(fault->message, HasSubstr("the file of client authorities \"" + file + "\""));
     auto settings = folder.settings();
     settings.client_ca = file;
     EXPECT_FALSE(make_tls_context(settings));

@@ -126,11 +126,11 @@ TEST_F(Stapling, SkipsAResponseForAnotherCertificateWithoutAnError) {
 TEST_F(Stapling, FaultsNameTheFile) {
   EXPECT_THAT(fault(), HasSubstr(settings.certificates[0].ocsp + "\" cannot be read"));
   write("no response");
-  EXPECT_THAT(fault(), HasSubstr("is none; expected one in DER"));
+  EXPECT_THAT(fault(), HasSubstr("is not one; expected an OCSP response in DER"));
   const std::unique_ptr<OCSP_RESPONSE, Freed<OCSP_RESPONSE_free>> later(
       OCSP_response_create(OCSP_RESPONSE_STATUS_TRYLATER, nullptr));
   write(later.get());
-  EXPECT_THAT(fault(), HasSubstr("could not answer"));
+  EXPECT_THAT(fault(), HasSubstr("only an error of the authority"));
 }
 
 }  // namespace

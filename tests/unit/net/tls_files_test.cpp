@@ -49,38 +49,38 @@ TEST_F(TlsFiles, UnreadableFilesGetTheSystemsReason) {
 TEST_F(TlsFiles, SwappedCertificateAndKeyAreNamed) {
   EXPECT_EQ(of_cert(folder_.key()),
             "the certificate \"" + folder_.key() +
-                "\" holds a private key and no certificate; have cert and key changed places?");
+                "\" contains a private key, not a certificate; are cert and key swapped?");
   EXPECT_EQ(of_key(folder_.cert()),
             "the key \"" + folder_.cert() +
-                "\" holds a certificate and no private key; have cert and key changed places?");
+                "\" contains a certificate, not a private key; are cert and key swapped?");
 }
 
 TEST_F(TlsFiles, FilesOfAnotherKindAreNamed) {
   EXPECT_THAT(of_cert(write("empty", "")),
               EndsWith("\" is empty; expected a PEM file with -----BEGIN CERTIFICATE-----"));
   EXPECT_THAT(of_cert(write("text", "a")),
-              EndsWith("\" is no PEM file; expected one with -----BEGIN CERTIFICATE-----"));
+              EndsWith("\" is not a PEM file; expected one with -----BEGIN CERTIFICATE-----"));
   EXPECT_THAT(of_key(write("text", "a")),
-              EndsWith("\" is no PEM file; expected one with -----BEGIN PRIVATE KEY-----"));
+              EndsWith("\" is not a PEM file; expected one with -----BEGIN PRIVATE KEY-----"));
   EXPECT_THAT(of_cert(write("der", "\x30\x82")),
-              HasSubstr("\" is DER; expected PEM, which openssl x509 -inform DER -in "));
+              HasSubstr("\" is DER; expected PEM: convert it with openssl x509 -inform DER -in "));
   EXPECT_THAT(of_key(write("der", "\x30\x82")),
-              HasSubstr("\" is DER; expected PEM, which openssl pkey -inform DER -in "));
+              HasSubstr("\" is DER; expected PEM: convert it with openssl pkey -inform DER -in "));
   EXPECT_THAT(of_key(write("public", "-----BEGIN PUBLIC KEY-----\n")),
               EndsWith("\" holds PUBLIC KEY; expected -----BEGIN PRIVATE KEY-----"));
   EXPECT_THAT(of_cert(write("broken", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")),
-              HasSubstr("\" is refused by OpenSSL: "));
+              HasSubstr("\" is rejected by OpenSSL: "));
 }
 
 TEST_F(TlsFiles, AKeyOfAnotherCertificateIsNamed) {
   EXPECT_EQ(of_key(folder_.other_key()), "the key \"" + folder_.other_key() +
                                              "\" does not belong to the certificate \"" + folder_.cert() +
-                                             "\"; expected the key that this certificate was made for");
+                                             "\"; expected the key of this certificate");
   const Certificates another;
   const auto chain = write("chain", contents(another.cert()) + contents(folder_.cert()));
   EXPECT_EQ(of_cert(chain),
             "the key \"" + folder_.key() + "\" does not belong to the certificate \"" + chain +
-                "\", but to number 2 in that file; the server's own has to come first, before its chain");
+                "\", but to certificate 2 in that file; put the server's certificate first, then its chain");
 }
 
 TEST_F(TlsFiles, AnEncryptedKeyIsAnError) {
@@ -91,14 +91,14 @@ TEST_F(TlsFiles, AnEncryptedKeyIsAnError) {
   PEM_write_PKCS8PrivateKey(file.get(), key.get(), EVP_aes_128_cbc(), phrase, 6, nullptr, nullptr);
   std::fflush(file.get());
   EXPECT_THAT(of_key(locked),
-              AllOf(StartsWith("the key \"" + locked + "\" is encrypted: write it without a pass phrase"),
+              AllOf(StartsWith("the key \"" + locked + "\" is encrypted; store it without a pass phrase"),
                     HasSubstr("openssl pkey -in " + locked)));
 }
 
 TEST_F(TlsFiles, FaultyAuthoritiesAreNamed) {
   EXPECT_EQ(fault_of_client_ca(folder_.key()).value().message,
-            "the clients' authorities \"" + folder_.key() +
-                "\" holds a private key and no certificate; expected the authority's certificate");
+            "the file of client authorities \"" + folder_.key() +
+                "\" contains a private key, not a certificate; expected the authority's certificate");
 }
 
 }  // namespace

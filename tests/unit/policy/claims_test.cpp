@@ -112,7 +112,7 @@ TEST(Objection, SaysWhyTheTokenIsRejected) {
   const auto objection = expired.collect(rule);
   EXPECT_EQ(objection.token, TokenFault::Expired);
   EXPECT_EQ(status_of(objection), 401U);
-  EXPECT_EQ(describe(objection), "the bearer token is not accepted: the token has expired");
+  EXPECT_EQ(describe(objection), "the bearer token is invalid: the token has expired");
 }
 
 TEST(Objection, DistinguishesAMissingTokenFromAMissingClaim) {

@@ -105,7 +105,7 @@ TEST_F(Collect, MissingPartDeterminesTheStatus) {
     ASSERT_TRUE(objection);
     EXPECT_EQ(objection.part, &rules_[0].key.back());
     EXPECT_EQ(status_of(objection), status) << describe(rules_[0].key);
-    EXPECT_EQ(describe(objection), "this request lacks what identifies its client");
+    EXPECT_EQ(describe(objection), "the request has nothing that identifies its client");
   }
 }
 
@@ -130,7 +130,7 @@ TEST_F(Collect, RejectsAnInvalidCostAndChargesNothing) {
   EXPECT_EQ(objection.rule, &rules_[1]);
   EXPECT_EQ(status_of(objection), 400U);
   EXPECT_EQ(describe(objection),
-            "the cost in the query n is not a whole number that comes to 1 up to 2147483648");
+            "the cost in the query n is not a whole number that amounts to 1 to 2147483648");
   EXPECT_TRUE(evaluation_.local.empty());
   rules_[1].mode = Mode::Shadow;
   EXPECT_FALSE(collect());
@@ -159,7 +159,7 @@ TEST_F(Collect, RejectsDifferingCosts) {
 TEST_F(Collect, ReplacesUnprintableCharactersOfNames) {
   Objection objection{.rule = rules_.data()};
   objection.ambiguity = {"header", "a\x01\x1f \"b\"\\~\x7f\xc3\xa9"};
-  EXPECT_EQ(describe(objection), "the request says the header a?? ?b??~??? in several ways that differ");
+  EXPECT_EQ(describe(objection), "the request has several different values for the header a?? ?b??~???");
 }
 
 // A value that decides whether an override applies must not differ either.
@@ -172,7 +172,7 @@ TEST_F(Collect, RejectsDifferingValuesThatAnOverrideReads) {
   ASSERT_EQ(objection.rule, rules_.data());
   ASSERT_TRUE(objection.ambiguity);
   EXPECT_EQ(status_of(objection), 400U);
-  EXPECT_EQ(describe(objection), "the request says the header x-plan in several ways that differ");
+  EXPECT_EQ(describe(objection), "the request has several different values for the header x-plan");
   EXPECT_TRUE(evaluation_.local.empty());
   head_ = head_with({{"X-Plan", "pro"}, {"X-Plan", "pro"}});
   EXPECT_FALSE(collect());
@@ -184,11 +184,10 @@ TEST_F(Collect, ReportsJsonThatIsNestedTooDeep) {
   const std::string body(600, '[');
   request_.body.text = body;
   EXPECT_EQ(status_of(collect()), 400U);
-  EXPECT_EQ(describe(collect()),
-            "the rule a reads JSON whose arrays and objects are nested at most 512 deep");
+  EXPECT_EQ(describe(collect()), "rule a reads JSON with arrays and objects nested at most 512 deep");
   request_.body.text = "[";
   EXPECT_EQ(describe(collect()),
-            "the cost in the json /n is not a whole number that comes to 1 up to 2147483648");
+            "the cost in the json /n is not a whole number that amounts to 1 to 2147483648");
 }
 
 TEST_F(Collect, AddReturnsFalseIfTheBillIsFull) {

@@ -46,7 +46,7 @@ TEST(Excess, RejectsTooManyParametersIfARuleReadsOne) {
   const auto objection = object(rule, head);
   ASSERT_TRUE(objection);
   EXPECT_EQ(status_of(objection), 400U);
-  EXPECT_EQ(describe(objection), "the request's query has too many parameters");
+  EXPECT_EQ(describe(objection), "the query of the request has too many parameters");
   EXPECT_FALSE(object(rule_of("few", {"ip"}), head)) << "nobody asks";
 }
 

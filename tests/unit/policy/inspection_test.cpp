@@ -156,7 +156,7 @@ TEST_F(Inspection, ReadsACostFromTheBody) {
   const auto objection = collect();
   EXPECT_EQ(status_of(objection), 400U);
   EXPECT_EQ(describe(objection),
-            "the cost in the json /n is not a whole number that comes to 1 up to 2147483648");
+            "the cost in the json /n is not a whole number that amounts to 1 to 2147483648");
 }
 
 // Padding or coding a body evades neither the rule nor its negation.
@@ -165,8 +165,7 @@ TEST_F(Inspection, RejectsUnreadableBodies) {
     only(match);
     body(std::string_view("free").substr(0, 2), State::TooLong);
     EXPECT_EQ(status_of(collect()), 413U);
-    EXPECT_EQ(describe(collect()),
-              "the rule words reads request bodies of up to 100 bytes, and this one is longer");
+    EXPECT_EQ(describe(collect()), "the request body is longer than the 100 bytes that rule words reads");
     const std::string long_one(101, 'x');
     body(long_one);  // another rule reads more of it
     EXPECT_EQ(status_of(collect()), 413U);

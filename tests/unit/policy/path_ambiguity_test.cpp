@@ -49,8 +49,9 @@ Outcome outcome(const Rule& rule, const std::string& target) {
   if (!objection) return evaluation.local.empty() ? Outcome::NotMet : Outcome::Met;
   EXPECT_TRUE(is_about_path(objection)) << target;
   EXPECT_EQ(status_of(objection), 400U);
-  EXPECT_EQ(describe(objection),
-            "servers may read the path in several ways, which the rule few treats differently");
+  EXPECT_EQ(
+      describe(objection),
+      "the path is ambiguous: servers may interpret it in several ways that rule few treats differently");
   return Outcome::Refused;
 }
 

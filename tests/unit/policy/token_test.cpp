@@ -296,10 +296,10 @@ TEST(TokenVerifier, SaysWhatIsWrongWithItsKey) {
       {"HS512", std::string(63, 'x'), "takes 64 octets"},
       {"none", kSecret, "no algorithm"},
       {"HS257", kSecret, "no algorithm"},
-      {"ES256", kSecret, "no public key"},
+      {"ES256", kSecret, "not a public key"},
       {"RS256", pem(small.get(), false), "has 1024 bits"},
-      {"RS256", pem(curve.get(), false), "no key for RS256"},
-      {"ES384", pem(small.get(), false), "no key for ES384"},
+      {"RS256", pem(curve.get(), false), "not a key for RS256"},
+      {"ES384", pem(small.get(), false), "not a key for ES384"},
       {"ES256", pem(curve.get(), false), "curve of 384 bits"},
       {"ES256", pem(bitcoin.get(), false), "curve secp256k1"},
   };

@@ -41,14 +41,14 @@ TEST_F(WhyNot, NamesTheFirstUnmetConditionAndItsValue) {
   EXPECT_EQ(with([](Match& m) { m.methods = {"POST"}; }), "method GET is not POST");
   EXPECT_EQ(with([](Match& m) { m.methods = {"POST", "PUT"}; }), "method GET is not among POST, PUT");
   EXPECT_EQ(with([](Match& m) { m.host = "other.example"; }), "host example.com is not other.example");
-  EXPECT_EQ(with([](Match& m) { m.tiers = {"pro"}; }), "no tier is known, and it has to be pro");
-  EXPECT_EQ(with([](Match& m) { m.countries = {"CH"}; }), "no country is known, and it has to be CH");
+  EXPECT_EQ(with([](Match& m) { m.tiers = {"pro"}; }), "tier is unknown, but must be pro");
+  EXPECT_EQ(with([](Match& m) { m.countries = {"CH"}; }), "country is unknown, but must be CH");
   EXPECT_EQ(with([](Match& m) {
               m.ip = {cidr("10.0.0.0/8"), cidr("192.0.2.0/24")};
             }),
             "address 203.0.113.7 is not among 10.0.0.0/8, 192.0.2.0/24");
   EXPECT_EQ(with([](Match& m) { m.hours = parse_hours("22:00-06:00").value(); }),
-            "only in hours 22:00-06:00 in UTC, and it is mon 12:00 there");
+            "applies only in hours 22:00-06:00 in UTC, but it is mon 12:00 there");
   EXPECT_EQ(with([](Match& m) {
               m.headers = {{"x-plan", TextMatch::parse("iron").value()}};
             }),
@@ -58,13 +58,13 @@ TEST_F(WhyNot, NamesTheFirstUnmetConditionAndItsValue) {
               m.query = {{"page", TextMatch::parse("~^3").value()}};
             }),
             "query parameter page is absent or does not match ~^3");
-  EXPECT_EQ(with([](Match& m) { m.body_words = {"drop"}; }), "the body has none of \"drop\"");
+  EXPECT_EQ(with([](Match& m) { m.body_words = {"drop"}; }), "the body contains none of \"drop\"");
   EXPECT_EQ(with([](Match& m) {
               Match inner;
               inner.methods = {"GET"};
               m.negated = std::make_shared<const Match>(inner);
             }),
-            "it is excluded by not (methods GET)");
+            "excluded by not (methods GET)");
 }
 
 TEST_F(WhyNot, DoesNotRepeatHeaderValues) {
@@ -198,13 +198,12 @@ TEST_F(KeyValues, ErrorsListThePartsOfTheKey) {
     const auto values = read_key_values(rule, settings_, texts);
     return values ? "" : values.error().message;
   };
-  EXPECT_EQ(
-      wrong({"203.0.113.7"}),
-      "the rule login was asked for with 1 part of a key, but its key has 2 parts, [ip, header:x-tenant]");
+  EXPECT_EQ(wrong({"203.0.113.7"}),
+            "found 1 part of a key for rule login, but its key has 2 parts, [ip, header:x-tenant]");
   EXPECT_EQ(wrong({"nobody", "acme"}),
-            "\"nobody\" is no ip of the rule login: its key has 2 parts, [ip, header:x-tenant]");
+            "\"nobody\" is not a valid ip of rule login: its key has 2 parts, [ip, header:x-tenant]");
   EXPECT_EQ(wrong({"203.0.113.7", ""}),
-            "\"\" is no header:x-tenant of the rule login: its key has 2 parts, [ip, header:x-tenant]");
+            "\"\" is not a valid header:x-tenant of rule login: its key has 2 parts, [ip, header:x-tenant]");
   EXPECT_FALSE(read_key_values(rule_of("all", {}), settings_, std::vector<std::string>{"x"}));
 }
 
@@ -223,7 +222,7 @@ TEST(Meetings, SayWhetherEachRuleAppliesOrWhyNot) {
   EXPECT_EQ(met[0].cost, 1U);
   EXPECT_EQ(met[1].why_not, "path / does not match /api/*");
   EXPECT_EQ(met[2].why_not, "the request has no [user]");
-  EXPECT_EQ(met[3].why_not, "this request lacks what identifies its client");
+  EXPECT_EQ(met[3].why_not, "the request has nothing that identifies its client");
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ TEST_F(ReplayTest, NotesThatTheBeginningOfARunIsMissing) {
   for (const auto& requests : {std::vector<Request>{{}}, {{.first = true}, {.at = kStart + 1s, .run = 2}}}) {
     const auto said = notes(requests);
     ASSERT_EQ(said.size(), 1U);
-    EXPECT_TRUE(said[0].starts_with("the log does not begin where weir did: ")) << said[0];
+    EXPECT_TRUE(said[0].starts_with("the log does not start with the start of weir: ")) << said[0];
   }
 }
 
@@ -161,7 +161,8 @@ TEST_F(ReplayTest, NotesAResetOfAnotherRule) {
     EXPECT_EQ(report.resets, 0U);
     ASSERT_FALSE(report.notes.empty());
     EXPECT_EQ(report.notes[0],
-              "of rule \"login\" 2 keys were given back while it was another: here they were not");
+              "of rule \"login\" 2 keys were reset under another version of the rule; the replay does not "
+              "reset them");
   }
   EXPECT_EQ(replay({{}}, {}, resets).resets, 0U);  // the rule no longer exists
 }
@@ -243,12 +244,12 @@ TEST_F(ReplayTest, UsesTheLoggedDecisionIfTheLogLacksFactsOrLeavesTheRuleOut) {
 
   const auto other = replay(requests, {rule_of("tenant", bucket("1/h", 1), {"header:x-other"})});
   EXPECT_NE(other.rules[0].left_out.find("the header x-other"), std::string::npos);
-  EXPECT_NE(other.rules[0].left_out.find("asked something else"), std::string::npos);
+  EXPECT_NE(other.rules[0].left_out.find("used something else"), std::string::npos);
   EXPECT_EQ(other.newly.refused, 0U);
 
   const auto unknown = replay(requests, {rule_of("new", bucket("1/h", 1), {"cookie:session"})});
   EXPECT_NE(unknown.rules[0].left_out.find("the cookie session"), std::string::npos);
-  EXPECT_NE(unknown.rules[0].left_out.find("knows no such rule"), std::string::npos);
+  EXPECT_NE(unknown.rules[0].left_out.find("has no such rule"), std::string::npos);
 }
 
 TEST_F(ReplayTest, UsesTheLoggedDecisionForHiddenParametersOrLeavesTheRuleOut) {

@@ -56,7 +56,7 @@ TEST(ListenerCertificates, DoNotWaitForAPipe) {
   ASSERT_EQ(::mkfifo(folder.cert().c_str(), 0600), 0);
   const auto looked = read.look();
   ASSERT_FALSE(looked);
-  EXPECT_THAT(looked.error().message, HasSubstr("cert.pem\" is no file"));
+  EXPECT_THAT(looked.error().message, HasSubstr("cert.pem\" is not a file"));
 }
 
 TEST(ListenerCertificates, WarnBeforeACertificateExpires) {
@@ -71,7 +71,7 @@ TEST(ListenerCertificates, WarnBeforeACertificateExpires) {
               ElementsAre("the certificate \"a.crt\" expires on 1970-01-18 (UTC)"));
   EXPECT_THAT(warnings(-1s, good), ElementsAre(HasSubstr("has expired")));
   EXPECT_THAT(warnings(std::chrono::days(90)),
-              ElementsAre(HasSubstr("\"a.ocsp\" speaks of another certificate")));
+              ElementsAre(HasSubstr("\"a.ocsp\" is for another certificate")));
   EXPECT_THAT(warnings(std::chrono::days(90), now), ElementsAre(HasSubstr("\"a.ocsp\" is out of date")));
   EXPECT_THAT(warnings(std::chrono::days(90), now + 1s), IsEmpty());
 }
@@ -84,12 +84,11 @@ TEST(ListenerCertificates, WarnOfACertificateThatNoClientCanGet) {
     return find_warnings(settings, {{.not_after = good}, {.not_after = good, .hidden = hidden}}, now);
   };
   EXPECT_THAT(warnings({}), IsEmpty());
-  EXPECT_THAT(
-      warnings(net::Hidden{.behind = 0}),
-      ElementsAre("the certificate \"b.crt\" can never be shown: \"a.crt\" comes first, with a key of the "
-                  "same type, and no name is left for it; remove one of the two"));
+  EXPECT_THAT(warnings(net::Hidden{.behind = 0}),
+              ElementsAre("the certificate \"b.crt\" can never be used: \"a.crt\" before it has the same "
+                          "names and key type; remove one of the two"));
   EXPECT_THAT(warnings(net::Hidden{}),
-              ElementsAre(HasSubstr("\"b.crt\" can never be shown: it names no host")));
+              ElementsAre(HasSubstr("\"b.crt\" can never be used: it contains no host name")));
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ TEST(Notify, ReportsOnceThatNobodyListens) {
   Faults faults;
   Notify notify({.socket = nowhere.c_str()}, faults.take());
   for (int i = 0; i < 3; ++i) notify.alive();
-  EXPECT_THAT(faults.said, ElementsAre(HasSubstr("the service manager cannot be told: ")));
+  EXPECT_THAT(faults.said, ElementsAre(HasSubstr("cannot send a message to the service manager: ")));
 }
 
 TEST(Notify, UsesOnlyAWatchdogForThisProcess) {

@@ -278,7 +278,7 @@ TEST(HandedState, IsRejectedIfIncomplete) {
   ASSERT_EQ(::ftruncate(state->file.get(), 16), 0);
   const auto cut = read_state(state->file.get(), {}, {}, other);
   ASSERT_FALSE(cut);
-  EXPECT_EQ(cut.error().message, "how limits stand ends early");
+  EXPECT_EQ(cut.error().message, "the state of limits ends early");
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ TEST_F(ProberTest, FaultsInARowPutAServerDownAndGoodAnswersReadmitIt) {
   const std::string_view good = "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 No\r\n\r\n";
   const std::string_view bad = "HTTP/1.1 500 No\r\n\r\n";
   for (const auto each : {bad, good, bad, bad}) answer(each);
-  EXPECT_EQ(next_word(), " is down: it answers 500");
+  EXPECT_EQ(next_word(), " is down: it returns 500");
   EXPECT_FALSE(server_group->member(0).serves());
   for (const auto each : {good, bad, good, good}) answer(each);
   EXPECT_EQ(next_word(), " is back");
@@ -105,7 +105,7 @@ TEST_F(ProberTest, AnInvalidAnswerIsAFault) {
   for (const std::string_view none : {"hello, who is there?\r\n", "HTTP/1.1 2", ""}) {
     ask();
     answer(none);
-    EXPECT_EQ(next_word(), " is down: its answer is no HTTP");
+    EXPECT_EQ(next_word(), " is down: its response is not HTTP");
   }
 }
 
@@ -114,7 +114,7 @@ TEST_F(ProberTest, ASilentServerIsReportedAsLate) {
   settings.health->timeout = std::chrono::milliseconds(100);
   ask();
   const auto unanswered = accept();
-  EXPECT_EQ(next_word(), " is down: it does not answer in time");
+  EXPECT_EQ(next_word(), " is down: no response in time");
 }
 
 TEST_F(ProberTest, AnAbsentServerIsReportedAsUnreachable) {

@@ -99,7 +99,7 @@ TEST_F(ResolverTest, AServerGetsTheAddressesOfItsName) {
   until([&] { return figures().changed == 1 && figures().same >= 3; });
   EXPECT_EQ(server_group->member(0).server().addresses, at("10.0.0.2"));
   EXPECT_THAT(lines,
-              ElementsAre("upstream \"api\": server api.test:80 is at 10.0.0.2 now; it was at 10.0.0.1"));
+              ElementsAre("upstream \"api\": server api.test:80 now resolves to 10.0.0.2; before: 10.0.0.1"));
 }
 
 TEST_F(ResolverTest, ReportsAFailureOnceAndKeepsTheAddresses) {
@@ -110,13 +110,14 @@ TEST_F(ResolverTest, ReportsAFailureOnceAndKeepsTheAddresses) {
   system->say(Addresses{});
   const auto failed = figures().failed;
   until([&] { return figures().failed >= failed + 3; });
-  EXPECT_THAT(lines, ElementsAre("upstream \"api\": server api.test:80 stays at 10.0.0.1: cannot resolve "
-                                 "\"api.test\": Host not found"));
+  EXPECT_THAT(lines,
+              ElementsAre("upstream \"api\": server api.test:80 keeps its addresses 10.0.0.1: cannot resolve "
+                          "\"api.test\": Host not found"));
   EXPECT_EQ(server_group->member(0).server().addresses, at("10.0.0.1"));
   system->say(at("10.0.0.1"));
   until([&] { return figures().same >= 2; });
   EXPECT_EQ(lines.size(), 2U);
-  EXPECT_THAT(lines.back(), HasSubstr("server api.test:80 can be looked up again"));
+  EXPECT_THAT(lines.back(), HasSubstr("server api.test:80 resolves again"));
 }
 
 TEST_F(ResolverTest, AServerWithoutAddressesIsDownUntilALookUpSucceeds) {
@@ -131,7 +132,7 @@ TEST_F(ResolverTest, AServerWithoutAddressesIsDownUntilALookUpSucceeds) {
   system->say(at("10.0.0.2"));
   until([&] { return server_group->member(0).serves() && server_group->member(1).serves(); });
   EXPECT_EQ(server_group->member(0).server().addresses, at("10.0.0.2"));
-  EXPECT_THAT(lines, Contains(HasSubstr("server api.test:80 can be looked up now: it is at 10.0.0.2")));
+  EXPECT_THAT(lines, Contains(HasSubstr("server api.test:80 resolves now, to 10.0.0.2")));
 }
 
 TEST_F(ResolverTest, ANameForTheStartOnlyIsLookedUpUntilItIsKnown) {

@@ -74,7 +74,7 @@ TEST(ServerGroupThreads, ChangesAreReportedOnceAndInOrder) {
   const auto settings = settings_of({});
   std::vector<bool> told;  // whether it went out; under the member's lock
   ServerGroup server_group(settings, {server("a:1")}, [&](const std::string& line) {
-    told.push_back(line.find(" is out for ") != std::string::npos);
+    told.push_back(line.find(" is ejected for ") != std::string::npos);
   });
   auto& member = server_group.member(0);
   const auto seed = std::random_device{}();

@@ -83,16 +83,16 @@ TEST_F(SnapshotDamage, AcceptsAnIntactSnapshot) {
 
 TEST_F(SnapshotDamage, RejectsImpossibleTimesAndRules) {
   EXPECT_EQ(told_of_daily(2, kLatest), "");
-  EXPECT_EQ(told_of_daily(2, kLatest + 1), "is damaged: it is from no time");
+  EXPECT_EQ(told_of_daily(2, kLatest + 1), "is damaged: its time is impossible");
   EXPECT_EQ(told_of_daily(3, kLatest), "");
-  EXPECT_EQ(told_of_daily(3, kLatest + 1), "is damaged: it is from no time");
+  EXPECT_EQ(told_of_daily(3, kLatest + 1), "is damaged: its time is impossible");
   EXPECT_EQ(told_of_daily(kKey, kLatest << kDrainedAt), "");
-  EXPECT_EQ(told_of_daily(kKey, (kLatest + 1) << kDrainedAt), "is damaged: a key is of no rule or time");
-  EXPECT_EQ(told_of_daily(kKey, kMark << kDrainedAt | 1), "is damaged: a key is of no rule or time");
+  EXPECT_EQ(told_of_daily(kKey, (kLatest + 1) << kDrainedAt), "is damaged: a key has no valid rule or time");
+  EXPECT_EQ(told_of_daily(kKey, kMark << kDrainedAt | 1), "is damaged: a key has no valid rule or time");
   auto words = head();
   words.back() = 1;
   words.insert(words.end(), {1, kVariant, 0, 0, 0, 0});
-  EXPECT_EQ(told(words, daily_, 0), "is damaged: it names a rule that it lacks");
+  EXPECT_EQ(told(words, daily_, 0), "is damaged: it refers to a rule that it does not contain");
 }
 
 TEST_F(SnapshotDamage, RejectsCountsBeyondTheirBounds) {
@@ -108,7 +108,7 @@ TEST_F(SnapshotDamage, RejectsCountsBeyondTheirBounds) {
 }
 
 TEST_F(SnapshotDamage, RejectsAWrongNumberOfKeys) {
-  const auto wrong = "is damaged: it has another number of keys than it says";
+  const auto wrong = "is damaged: its number of keys is wrong";
   EXPECT_EQ(told(of(daily_), daily_, 0), wrong);
   EXPECT_EQ(told(of(daily_), daily_, 2), wrong);
   EXPECT_EQ(told(head(), daily_, 1), wrong);

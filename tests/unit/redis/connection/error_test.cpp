@@ -43,7 +43,8 @@ TEST(Classify, RecognizesCommandsDeniedInAScript) {
     EXPECT_NE(advised(text).find("docs/distributed.md"), std::string::npos) << text;
   }
   EXPECT_NE(advised("NOPERM this user has no permissions").find("docs/distributed.md"), std::string::npos);
-  EXPECT_EQ(advised("MOVED 1 10.0.0.1:7000"), "MOVED 1 10.0.0.1:7000 (topology = \"cluster\" follows that)");
+  EXPECT_EQ(advised("MOVED 1 10.0.0.1:7000"),
+            "MOVED 1 10.0.0.1:7000 (it is a cluster: write topology = \"cluster\")");
   EXPECT_EQ(advised("WRONGPASS invalid username-password pair"), "WRONGPASS invalid username-password pair");
 }
 

@@ -25,7 +25,7 @@ TEST_F(Patience, ARefundAloneDetectsThatRedisIsSilent) {
   server.freeze();
   worker.store.refund(bill_[0], {});
   ASSERT_TRUE(worker.turn_until([&] { return worker.log.size() >= 2; }));
-  EXPECT_THAT(worker.log[1], HasSubstr("is down: away, no answer to a command within 300ms"));
+  EXPECT_THAT(worker.log[1], HasSubstr("is down: away, no reply to a command within 300ms"));
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 1U);
   server.thaw();
   ASSERT_TRUE(worker.turn_until_up());

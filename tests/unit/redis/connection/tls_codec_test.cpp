@@ -79,7 +79,7 @@ TEST_F(Codec, RecordsWithoutDataEndTheConnection) {
   peer.say("+PONG");
   EXPECT_EQ(open(), "");
   EXPECT_TRUE(ended);
-  EXPECT_EQ(codec.why(), "it sends TLS records without data");
+  EXPECT_EQ(codec.why(), "it sends empty TLS records");
 }
 
 // Found by tests/fuzz/redis_tls_fuzz.cpp: if the peer's answer was too short for OpenSSL to judge, the
@@ -90,7 +90,7 @@ TEST(NewCodec, SaysWhyAOneOctetAnswerWithoutTlsFails) {
   ASSERT_EQ(codec.shake(), TlsCodec::Shake::More);
   codec.feed("-");
   EXPECT_EQ(codec.shake(), TlsCodec::Shake::Failed);
-  EXPECT_EQ(codec.why(), "what answers does not speak TLS");
+  EXPECT_EQ(codec.why(), "the peer does not speak TLS");
 }
 
 }  // namespace

@@ -138,8 +138,7 @@ TEST_F(OnTheWay, AfterALostReplyLaterRepliesAnswerNoCall) {
   EXPECT_EQ(answers[0].error, StoreError::ConnectionLost);
   EXPECT_EQ(answers[1].error, StoreError::ConnectionLost);
   EXPECT_TRUE(answers[2].error);
-  EXPECT_THAT(worker_.log,
-              Contains(HasSubstr("is down: bad_reply, an answer that is not to what was asked")));
+  EXPECT_THAT(worker_.log, Contains(HasSubstr("is down: bad_reply, an unexpected reply")));
   ASSERT_TRUE(worker_.turn_until_up());
   EXPECT_FALSE(worker_.charge(spent_).outcomes[0].allowed);
 }

@@ -266,7 +266,7 @@ TEST_F(Failure, AStateThatMayNotBeReadIsNotTakenForMissing) {
   worker.store.refund({key(5), &log}, taken.now);
   EXPECT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds_lost.load() == 2; }));
   EXPECT_EQ(std::ranges::count_if(
-                worker.log, [](const auto& line) { return line.find("fails at giving back") != line.npos; }),
+                worker.log, [](const auto& line) { return line.find("fails at refunding") != line.npos; }),
             0);  // within ten seconds of the first fault
 }
 
@@ -364,7 +364,8 @@ TEST_F(Failure, RejectsAServerThatIsNoRedis) {
   settings.address.unix_path += "-of-another";
   Worker worker(settings);
   Impostor impostor(worker.loop, settings.address.unix_path, "HTTP/1.1 400 Bad Request\r\n\r\n");
-  ASSERT_TRUE(worker.turn_until([&] { return worker.store.last_error() == "what answers is not a Redis"; }));
+  ASSERT_TRUE(worker.turn_until(
+      [&] { return worker.store.last_error() == "the peer does not speak the Redis protocol"; }));
   EXPECT_EQ(worker.charge(bill_).error, StoreError::Away);
 }
 
@@ -393,7 +394,7 @@ TEST_F(Failure, AnUnexpectedReplyEndsTheConnection) {
                     "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:0\r\n:1\r\n*2\r\n:1\r\n:2\r\n");
   ASSERT_TRUE(worker.turn_until([&] { return worker.log.size() >= 2; }));
   EXPECT_THAT(worker.log[0], HasSubstr("is up"));
-  EXPECT_THAT(worker.log[1], HasSubstr("bad_reply, what answers is not a Redis"));
+  EXPECT_THAT(worker.log[1], HasSubstr("bad_reply, the peer does not speak the Redis protocol"));
 }
 
 }  // namespace

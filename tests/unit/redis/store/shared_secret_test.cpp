@@ -99,7 +99,7 @@ TEST(SharedSecret, IsAdoptedWhenAnotherWeirWasFirstAfterALossOfData) {
   ASSERT_TRUE(weir.turn_until([&] { return weir.agreed.has_value(); }));
   server.ask({"SET", "edge:secret", in_hex(kOther)});
   ASSERT_TRUE(weir.turn_until([&] { return weir.agreed == kOther; }));
-  EXPECT_THAT(weir.log.back(), ::testing::HasSubstr("holds another secret than before"));
+  EXPECT_THAT(weir.log.back(), ::testing::HasSubstr("contains another secret than before"));
 }
 
 TEST(SharedSecret, IsNotReadFromOtherTexts) {
@@ -107,8 +107,9 @@ TEST(SharedSecret, IsNotReadFromOtherTexts) {
   server.ask({"SET", "edge:secret", "hunter2"});
   Weir weir(server, kOffered);
   ASSERT_TRUE(weir.turn_until([&] { return !weir.log.empty(); }));
-  EXPECT_THAT(weir.log.front(),
-              ::testing::HasSubstr("edge:secret holds no secret of weir's: delete that key"));
+  EXPECT_THAT(
+      weir.log.front(),
+      ::testing::HasSubstr("edge:secret contains something other than weir's secret; delete that key"));
   EXPECT_THAT(weir.log.front(), ::testing::Not(::testing::HasSubstr("hunter2")));
   EXPECT_FALSE(weir.secret.is_agreed());
   server.ask({"DEL", "edge:secret"});
@@ -130,7 +131,7 @@ TEST(SharedSecret, IsReadOnceRedisIsThere) {
   server.kill();
   Weir weir(server, kOffered);
   ASSERT_TRUE(weir.turn_until([&] { return !weir.log.empty(); }));
-  EXPECT_THAT(weir.log.front(), ::testing::HasSubstr("go by on_store_failure until it can"));
+  EXPECT_THAT(weir.log.front(), ::testing::HasSubstr("follow on_store_failure meanwhile"));
   server.start();
   EXPECT_TRUE(weir.turn_until([&] { return weir.agreed == kOffered; }));
 }
