@@ -1,9 +1,9 @@
 // Splits an HTTP/1 head into lines, character by character (RFC 9112 §3, §4, §5; RFC 9110 §5.5).
 //
-// Why not Beast's parser: this is most of the work of a proxy. Beast needs 5,200 instructions for the head of
-// a small response, this code 600. It repairs nothing. A bare CR, a folded line, white space before a colon
-// and a control character are malformed. A bare LF is malformed unless LineEnds allows it. Tests compare the
-// results with Beast's.
+// Why not Beast's parser: docs/design/why-not-beast.md. For the same result, Beast needs 1.4 to 1.7 times the
+// instructions. This code repairs nothing. A bare CR, a folded line, white space before a colon and a control
+// character are malformed. A bare LF is malformed unless LineEnds allows it. Tests compare the results with
+// Beast's.
 #pragma once
 
 #include "weir/http/head.hpp"
