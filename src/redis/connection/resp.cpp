@@ -99,6 +99,7 @@ void ReplyReader::reset() {
   reader->privdata = this;
   reader_.reset(reader);
   size_ = 0;
+  begun_ = false;
   reply_.numbers.clear();
   reply_.words.clear();
 }
@@ -111,6 +112,7 @@ bool ReplyReader::takes(std::size_t octets) noexcept {
 void ReplyReader::feed(std::string_view bytes) {
   // The only failure is a lack of memory. hiredis remembers it and next() reports it.
   redisReaderFeed(static_cast<redisReader*>(reader_.get()), bytes.data(), bytes.size());
+  begun_ = true;
 }
 
 ReplyReader::Next ReplyReader::next() {
@@ -122,7 +124,10 @@ ReplyReader::Next ReplyReader::next() {
   }
   void* object = nullptr;
   if (redisReaderGetReply(reader, &object) != REDIS_OK) return Next::Malformed;
-  if (object != nullptr) return Next::Ready;
+  if (object != nullptr) {
+    begun_ = reader->pos < reader->len;
+    return Next::Ready;
+  }
   return reader->len - reader->pos > kMaxUnread ? Next::Malformed : Next::Incomplete;
 }
 

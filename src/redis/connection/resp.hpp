@@ -43,6 +43,8 @@ class ReplyReader {
     Incomplete,  // feed more
     Malformed,   // not RESP, larger than 1 MiB, or nested deeper than eight arrays: close the connection
   };
+  // Returns true if a part of a reply has come and the rest has not.
+  [[nodiscard]] bool has_begun() const noexcept { return begun_; }
   // Parses the next whole reply. `reply()` is valid until the next call.
   [[nodiscard]] Next next();
   [[nodiscard]] const Reply& reply() const noexcept { return reply_; }
@@ -56,7 +58,8 @@ class ReplyReader {
   [[nodiscard]] bool takes(std::size_t octets) noexcept;
 
   Reply reply_;
-  std::size_t size_ = 0;                // octets of the current reply, with 16 more for each element
+  std::size_t size_ = 0;  // octets of the current reply, with 16 more for each element
+  bool begun_ = false;
   std::unique_ptr<void, Free> reader_;  // a redisReader
 };
 

@@ -46,11 +46,12 @@ bool Store::Session::handle_replies() {
   const auto now = std::chrono::steady_clock::now();
   for (;;) {
     const auto next = reader_.next();
-    if (next == ReplyReader::Next::Incomplete) {
+    const auto* first = pipeline_.first();
+    const bool unasked = first == nullptr && reader_.has_begun();
+    if (next == ReplyReader::Next::Incomplete && !unasked) {
       if (pipeline_.gathers()) schedule_flush();  // bills that found no room, or waited for company
       return true;
     }
-    const auto* first = pipeline_.first();
     const bool sound = next == ReplyReader::Next::Ready && first != nullptr;
     if (!sound || !answers(reader_.reply(), *first)) {
       last_error_ = sound ? "an unexpected reply" : "the peer does not speak the Redis protocol";

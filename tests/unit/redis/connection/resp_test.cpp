@@ -132,6 +132,20 @@ TEST(ReplyReader, BoundsElementsAndDepth) {
   }
 }
 
+TEST(ReplyReader, TellsWhetherAReplyHasBegun) {
+  for (const std::string reply : {"+OK\r\n", "$3\r\nabc\r\n", "*2\r\n:1\r\n*1\r\n:2\r\n"}) {
+    ReplyReader reader;
+    for (std::size_t size = 0; size < reply.size(); ++size) {
+      EXPECT_EQ(reader.next(), Next::Incomplete) << size;
+      EXPECT_EQ(reader.has_begun(), size > 0) << size;
+      reader.feed({&reply[size], 1});
+    }
+    EXPECT_EQ(reader.next(), Next::Ready);
+    EXPECT_EQ(reader.next(), Next::Incomplete);
+    EXPECT_FALSE(reader.has_begun());
+  }
+}
+
 TEST(ReplyReader, BoundsEachReplyByItself) {
   ReplyReader reader;
   const std::string reply = "$600000\r\n" + std::string(600'000, 'x') + "\r\n";
