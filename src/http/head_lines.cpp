@@ -104,10 +104,11 @@ bool HeadLines::take_one(char wanted) noexcept {
 }
 
 bool HeadLines::take_line_end() noexcept {
-  if (line_ends_ == LineEnds::BareToo && take_one('\n')) return true;
-  if (end_ - at_ < 2 || at_[0] != '\r' || at_[1] != '\n') return false;
-  at_ += 2;
-  return true;
+  if (end_ - at_ >= 2 && at_[0] == '\r' && at_[1] == '\n') {
+    at_ += 2;
+    return true;
+  }
+  return line_ends_ == LineEnds::BareToo && take_one('\n');
 }
 
 // Accepts exactly "HTTP/1.0" and "HTTP/1.1" (RFC 9112 §2.3).
@@ -151,9 +152,9 @@ std::optional<HeadLines::StatusLine> HeadLines::status_line() noexcept {
 }
 
 HeadLines::Result HeadLines::field(Field& field) noexcept {
-  if (take_line_end()) return at_ == end_ ? Result::End : Result::Malformed;
   field.name = take(kToken);
-  if (field.name.empty() || !take_one(':')) return Result::Malformed;
+  if (field.name.empty()) return take_line_end() && at_ == end_ ? Result::End : Result::Malformed;
+  if (!take_one(':')) return Result::Malformed;
   (void)take(kBlank);
   field.value = take_text();
   if (!take_line_end()) return Result::Malformed;

@@ -3,9 +3,13 @@
 #include "proxy/exchange/exchange_buffers.hpp"
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <random>
+#include <string_view>
 #include <utility>
 
 namespace weir::proxy {
@@ -15,10 +19,20 @@ namespace {
 constexpr std::size_t kKeptSpaces = 256;
 constexpr std::size_t kBlockSize = 32 << 10;
 
-void append_hex(std::string& out, std::uint64_t word) {
+// Two digits for each octet.
+constexpr auto kHexPairs = [] {
   constexpr std::string_view kHex = "0123456789abcdef";
+  std::array<std::array<char, 2>, 256> pairs{};
+  for (std::size_t octet = 0; octet < pairs.size(); ++octet)
+    pairs[octet] = {kHex[octet >> 4], kHex[octet & 15U]};
+  return pairs;
+}();
+
+// Appends sixteen digits. Every request that weir names needs them.
+void append_hex(std::string& out, std::uint64_t word) {
   std::array<char, 16> digits;
-  for (auto at = digits.rbegin(); at != digits.rend(); ++at, word >>= 4) *at = kHex[word & 15U];
+  for (std::size_t at = 0; at < digits.size(); at += 2, word <<= 8)
+    std::memcpy(&digits[at], kHexPairs[word >> 56].data(), 2);
   out.append(digits.data(), digits.size());
 }
 
