@@ -45,13 +45,15 @@ std::string check_json(const config::Settings& settings, std::span<const config:
   for (const auto& [where, what] : warnings) warned.push_back({{"where", where}, {"what", what}});
   for (const auto& listener : settings.listeners) listeners.emplace_back(listener.address.to_string());
   for (const auto& route : settings.routes) routes.emplace_back(route.name);
-  const json::object out{{"ok", ok},
-                         {"mistakes", std::move(mistakes)},
-                         {"warnings", std::move(warned)},
-                         {"listeners", std::move(listeners)},
-                         {"upstreams", upstreams(settings)},
-                         {"routes", std::move(routes)},
-                         {"rules", rules(settings)}};
+  const json::object out{
+      {"ok", ok},
+      {"mistakes", std::move(mistakes)},
+      {"warnings", std::move(warned)},
+      {"listeners", std::move(listeners)},
+      {"upstreams", upstreams(settings)},
+      {"routes", std::move(routes)},
+      {"rules", rules(settings)},
+      {"keys", settings.client.keys ? json::value(settings.client.keys->size()) : nullptr}};
   return observe::json_text(out) + "\n";
 }
 

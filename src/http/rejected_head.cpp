@@ -37,13 +37,22 @@ std::string_view host_in(std::string_view lines) noexcept {
   return {};
 }
 
-// Returns the authority of `target` if that is a URL, otherwise an empty text.
+// Returns the authority of `target` if that is a URL or no path at all, such as "user:secret@host:443".
+// Otherwise returns an empty text.
 std::string_view authority_in(std::string_view target) noexcept {
-  const auto scheme = target.substr(0, target.find_first_of("/?")).ends_with(':') ? target.find("://")
-                                                                                  : std::string_view::npos;
-  if (scheme == std::string_view::npos) return {};
-  const auto rest = target.substr(scheme + 3);
-  return rest.substr(0, rest.find_first_of("/?#"));
+  const bool has_scheme = target.substr(0, target.find_first_of("/?")).ends_with(':');
+  const auto scheme = has_scheme ? target.find("://") : std::string_view::npos;
+  const auto rest = scheme == std::string_view::npos ? target : target.substr(scheme + 3);
+  const auto authority = rest.substr(0, rest.find_first_of("/?#"));
+  return scheme != std::string_view::npos || authority.find('@') != std::string_view::npos
+             ? authority
+             : std::string_view{};
+}
+
+// Returns the authority without user and password (RFC 3986 §3.2.1), which nobody should read in a log.
+std::string_view without_userinfo(std::string_view authority) noexcept {
+  const auto at = authority.rfind('@');
+  return at == std::string_view::npos ? authority : authority.substr(at + 1);
 }
 
 }  // namespace
@@ -56,14 +65,13 @@ RejectedHead read_rejected_head(std::string_view bytes) {
   head.method = line.substr(0, static_cast<std::size_t>(end - line.begin()));
   const auto target = target_in(line.substr(head.method.size()));
   head.target = target;
-  head.host = host_in(bytes.substr(std::min(bytes.size(), line.size())));
+  head.host = without_userinfo(host_in(bytes.substr(std::min(bytes.size(), line.size()))));
   const auto authority = authority_in(target);
   if (authority.empty()) return head;
-  const auto at = authority.rfind('@');
-  const auto userinfo = at == std::string_view::npos ? 0 : at;
-  head.host = authority.substr(at == std::string_view::npos ? 0 : at + 1);
-  if (userinfo != 0)
-    head.target.replace(static_cast<std::size_t>(authority.data() - target.data()), userinfo, "***");
+  head.host = without_userinfo(authority);
+  const auto userinfo = authority.size() - head.host.size();  // with its '@'
+  if (userinfo > 1)
+    head.target.replace(static_cast<std::size_t>(authority.data() - target.data()), userinfo - 1, "***");
   return head;
 }
 

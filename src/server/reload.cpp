@@ -3,7 +3,9 @@
 #include "weir/config/differences.hpp"
 #include "weir/config/locations.hpp"
 
+#include <algorithm>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -22,6 +24,8 @@ FreshConfiguration read_configuration(const std::string& file, const config::Set
     fresh.unknown = std::move(found.unknown);
     if (!fresh.mistakes.empty()) return fresh;
     fresh.differences = config::differences(describe(in_force), describe(settings));
+    auto unshown = unshown_differences(in_force, settings);
+    std::move(unshown.begin(), unshown.end(), std::back_inserter(fresh.differences));
     fresh.settings = std::move(settings);
   } catch (const config::ConfigError& error) {
     fresh.mistakes = error.mistakes();

@@ -120,6 +120,8 @@ class Prober::Probe final : net::Watched {
       state = answer.feed({piece.data(), count});
     }
     if (state == http::StatusReader::State::Known) co_return judge(answer.status());
+    // A TLS 1.3 server checks weir's certificate after the handshake is over for weir.
+    if (net::Stream::was_alerted(ec)) co_return "its TLS handshake failed: " + ec.message();
     co_return late_ ? "no response in time" : "its response is not HTTP";
   }
 

@@ -212,6 +212,16 @@ class AccessLog(TestCase):
         self.assertEqual([line.get("host") for line in lines],
                          ["shop.example" if head != "GET /a b HTTP/1.1" else line.get("host") for (head, _), line in zip(asked, lines)])
         self.assertNotIn("s1", path.read_text())
+
+    def test_a_400_shows_no_credentials_of_a_host(self):
+        weir, path = self.start_weir(self.start(Upstream()).port)
+        for head in ("GET / HTTP/1.1\r\nHost: ann:s1@shop.example", "GET http://ann:s1@shop.example/ HTTP/1.1\r\nHost: shop.example",
+                     "CONNECT ann:s1@shop.example:443 HTTP/1.1\r\nHost: shop.example:443"):
+            with weir.connect() as client:
+                client.send(head.encode() + b"\r\n\r\n")
+                self.assertEqual(client.read().status, 400, head)
+        self.assertEqual({line["host"].split(":")[0] for line in self.lines(path, 3)}, {"shop.example"})
+        self.assertNotIn("s1", path.read_text())
         self.assertEqual(lines[1]["error"], "ambiguous_path")
 
 

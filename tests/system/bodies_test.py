@@ -451,11 +451,36 @@ class Memory(BodiesTestCase):
     def test_a_body_larger_than_all_memory_gets_413(self):
         """It would never find room, so 503 would be wrong."""
         weir = self.weir()
-        self.assertEqual(self.post(weir, b"x" * ((256 << 10) + 1)).status, 413)
+        whole = self.post(weir, b"x" * ((256 << 10) + 1))
         with weir.connect() as client:
             client.send(CHUNKED + chunked(b"x" * 300_000))
-            self.assertEqual(client.read().status, 413)
-        self.assertEqual(weir.metric("weir_body_memory_refused_total"), 0)
+            in_chunks = client.read()
+        for refused in (whole, in_chunks):
+            self.assertEqual(refused.status, 413)
+            self.assertIn(b"the request body is longer than max_body_memory", refused.body)
+        self.assertEqual(weir.metric("weir_body_memory_refused_total"), 2)
+
+    def test_a_rule_in_shadow_mode_lets_a_body_pass_that_memory_does_not_hold(self):
+        words = rule("risky", "1000/day", key="[]", mode='"shadow"',
+                     match='{ path = "/messages", body_contains = ["wire transfer"], max_body = "1MiB" }')
+        weir = self.weir(words)
+        body = bytes(range(256)) * 1200  # 300 KiB
+        self.assertEqual(self.post(weir, body).status, 200)
+        self.assertTrue(self.upstream.exchanges[-1].body == body)
+        with weir.connect() as client:
+            client.send(CHUNKED + chunked(body))
+            self.assertEqual(client.read().status, 200)
+        self.assertTrue(self.upstream.exchanges[-1].body == body)
+        self.assertEqual(weir.metric("weir_body_memory_refused_total"), 2)
+        first = self.begin(weir, 190_000, announced=200_000)
+        eventually(lambda: weir.metric("weir_body_memory_bytes") >= 190_000, "it is read")
+        with weir.connect() as client:
+            client.send(CHUNKED + chunked(body[:200_000]))
+            self.assertEqual(client.read().status, 200, "the memory is full, and nobody is answered 503")
+        self.assertTrue(self.upstream.exchanges[-1].body == body[:200_000])
+        self.assertEqual(weir.metric("weir_body_memory_refused_total"), 3)
+        first.send(b"x" * 10_000)
+        self.assertEqual(first.read().status, 200)
 
     def test_memory_is_released_when_the_body_was_forwarded(self):
         """A response, its transfer or a tunnel may take long, and must not hold the memory."""

@@ -48,6 +48,24 @@ class ConfigErrors(TestCase):
         text = config(1) + "\n[[rule]\n"
         self.assert_refused(text, r"weir\.toml:\d+")
 
+    def test_an_endless_file_is_a_mistake(self):
+        endless = "/dev/zero\" cannot be read: it is larger than (16|256) MiB"
+        for given in ({"client": 'jwt = { algorithm = "RS256", public_key = "/dev/zero" }'}, {"client": 'keys = "/dev/zero"'},
+                      {"listener": 'tls = { certificates = [{ cert = "/dev/zero", key = "/dev/zero" }] }'},
+                      {"listener": 'tls = { client_ca = "/dev/zero", certificates = [{ cert = "/dev/zero", key = "/dev/zero" }] }'},
+                      {"upstream": 'tls = { ca = "/dev/zero", cert = "/dev/zero", key = "/dev/zero" }\n'},
+                      {"state": 'redis = { url = "rediss://127.0.0.1", tls = { ca = "/dev/zero" } }'},
+                      {"rules": rule() + '[[alert]]\nrule = "per-ip"\nrefused_above = "1/s"\nwebhook = "https://127.0.0.1/"\nca = "/dev/zero"\n'}):
+            with self.subTest(given):
+                done = self.weir("check", config(1, **given))
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertRegex(done.stderr, endless)
+        done = subprocess.run([WEIR, "check", "--config", "/dev/zero"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("/dev/zero: cannot be read: it is larger than 256 MiB", done.stderr)
+        done = self.weir("check", config(1, client='geo = "/dev/zero"', rules=rule(match='{ country = "CH" }')))
+        self.assertEqual(done.returncode, 2, done.stderr)
+
     def test_a_missing_certificate_is_named(self):
         tls = 'tls = { certificates = [{ cert = "gone.crt", key = "gone.key" }] }'
         self.assert_refused(config(1, listener=tls), re.escape("gone.crt"))

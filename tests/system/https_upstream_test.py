@@ -121,6 +121,17 @@ class Secure(TestCase):
         self.assertEqual(weir.get("/").status, 200)
         self.assert_own_error(self.weir(upstream, tls=trusted).get("/"), 502)
 
+    def test_a_server_that_refuses_weirs_certificate_is_said_to_refuse_tls(self):
+        """In TLS 1.3 it says so when the handshake is over for weir, in place of an answer."""
+        make_authority(self.folder, "clients")
+        upstream = self.serve(clients="clients")
+        trusted = 'ca = "server.crt", server_name = "api.test"'
+        probes = 'health = { path = "/well", interval = "50ms", unhealthy_after = 1 }'
+        self.weir(upstream, tls=trusted, more=probes).wait_for("is down: its TLS handshake failed: .*certificate required")
+        weir = self.weir(upstream, tls=trusted)
+        self.assert_own_error(weir.get("/"), 502)
+        weir.wait_for("is out for .*: its TLS handshake failed: .*certificate required")
+
     def test_a_chain_of_any_size_is_read(self):
         """Some chains arrive in pieces that end where weir lets other work run."""
         names = ",".join(f"DNS:name-{number}.of.a.certificate.that.is.fat.test" for number in range(130))

@@ -72,6 +72,19 @@ class Bounds(TestCase):
             client.send(b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X-Tag: a\r\n" * 17 + b"\r\n")
             self.assertIn("repeats the header X-Tag too often", client.read().json()["message"])
 
+    def test_header_lines_of_a_key_a_cost_and_an_identity_are_bounded(self):
+        for sections in ({"rules": rule(key='["header:X-Tag"]')}, {"rules": rule(key="[]", cost='{ header = "X-Tag" }')},
+                         {"client": 'api_key = { header = "X-Tag" }'}):
+            with self.subTest(sections):
+                weir = self.weir(**sections)
+                for lines, status in ((1000, 400), (17, 400), (16, 200)):
+                    with weir.connect() as client:
+                        client.send(b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X-Tag: 1\r\n" * lines + b"\r\n")
+                        answer = client.read()
+                        self.assertEqual(answer.status, status, lines)
+                        if status == 400:
+                            self.assertIn("repeats the header X-Tag too often", answer.json()["message"])
+
     def test_the_log_has_the_reason(self):
         folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
         text = config(self.upstream.port, rules=costly(1)).replace('access = "off"', f'access = "{folder}/access.log"')

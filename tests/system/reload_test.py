@@ -166,6 +166,21 @@ class Rules(Reload):
         self.assertEqual(self.remaining(weir.get("/", x_api_key="f")), 8)
         self.assertEqual(self.remaining(weir.get("/", x_api_key="p")), 37)
 
+    def test_an_emptied_keys_file_is_told(self):
+        key = '[[key]]\nkey = "p"\nuser = "paula"\n'
+        weir = self.weir({"keys.toml": key + '[[key]]\nkey = "q"\n'}, client='keys = "keys.toml"', rules=rule())
+        for keys, told in (
+            (key, ["info reload: no longer: keys file with 2 keys, unknown keys are anonymous",
+                   "info reload: now: keys file with 1 key, unknown keys are anonymous"]),
+            (key.replace("paula", "pia"), ["info reload: now: the keys file has other keys, or says other things of them"]),
+            ("# all comments\n", ["info reload: now: keys file with 0 keys, unknown keys are anonymous",
+                                  r"warn.* \[client\] keys names a file without any \[\[key\]\]: no API key is known"]),
+        ):
+            (weir.folder / "keys.toml").write_text(keys)
+            self.change(weir, client='keys = "keys.toml"', rules=rule())
+            for line in told:
+                weir.wait_for(line)
+
     def test_a_new_first_override_keeps_the_counts_of_others(self):
         def overrides(*paths):
             return "[" + ", ".join(f'{{ match = {{ path = "{path}" }}, limit = "5/day", burst = 5 }}' for path in paths) + "]"

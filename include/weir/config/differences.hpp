@@ -7,6 +7,8 @@
 
 namespace weir::config {
 
+struct Settings;
+
 // Returns the differences in the order of the texts, each once:
 // - "no longer: LINE" for each line that only `before` has;
 // - "now: LINE" for each line that only `now` has;
@@ -15,5 +17,9 @@ namespace weir::config {
 // its line is reported without a route. If a rule that both texts have applies to another route than before,
 // the pair is reported. Blank lines are ignored. Runs in time linear in the length of the texts.
 [[nodiscard]] std::vector<std::string> differences(std::string_view before, std::string_view now);
+
+// Returns what differs and no description shows, without repeating it: which keys the keys file has and what
+// it says of them, the key of tokens, the path and credentials of webhooks.
+[[nodiscard]] std::vector<std::string> unshown_differences(const Settings& before, const Settings& now);
 
 }  // namespace weir::config

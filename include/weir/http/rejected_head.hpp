@@ -8,8 +8,8 @@ namespace weir::http {
 
 struct RejectedHead {
   std::string_view method;
-  std::string target;     // as received, with blanks; a user part before the '@' of a URL becomes "***"
-  std::string_view host;  // of the target if that is a URL, otherwise of the first Host line
+  std::string target;     // as received, with blanks; a user part before the '@' of a host becomes "***"
+  std::string_view host;  // of the target if that is a URL, otherwise of the first Host line; no user part
 };
 
 // Reads what it can of a rejected request head, or of its beginning. Unreadable parts are empty. Views point

@@ -13,6 +13,7 @@ namespace weir::policy {
 
 struct ApiKeyOwner {
   std::string user, org, tier, service;  // empty: unknown
+  friend bool operator==(const ApiKeyOwner&, const ApiKeyOwner&) = default;
 };
 
 class ApiKeys {
@@ -27,6 +28,7 @@ class ApiKeys {
 
   [[nodiscard]] std::size_t size() const noexcept { return holders_.size(); }
   [[nodiscard]] static Sha256 digest(std::string_view api_key);
+  friend bool operator==(const ApiKeys&, const ApiKeys&) = default;
 
  private:
   struct Prefix {  // SHA-256 output is uniform, so its first word suffices

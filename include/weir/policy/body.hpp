@@ -11,10 +11,11 @@ namespace weir::policy {
 // The part of a request's body that weir has read before it decides.
 struct RequestBody {
   enum class State : std::uint8_t {
-    Unread,   // no rule reads it
-    Whole,    // `text` is the whole body; empty if there is none
-    TooLong,  // longer than the rules may read
-    Coded,    // compressed or otherwise encoded (Content-Encoding), so weir cannot read it
+    Unread,      // no rule reads it
+    Whole,       // `text` is the whole body; empty if there is none
+    TooLong,     // longer than the rules may read
+    OverMemory,  // longer than max_body_memory
+    Coded,       // compressed or otherwise encoded (Content-Encoding), so weir cannot read it
   };
   State state = State::Unread;
   std::string_view text{};

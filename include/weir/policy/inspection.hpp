@@ -18,6 +18,10 @@ namespace weir::policy {
 // Returns how many bytes of this request's body the rules read; 0 if no rule needs it.
 [[nodiscard]] std::uint64_t wanted_body(std::span<const Rule> rules, const Request& request);
 
+// Returns the same for rules that enforce their limits. A rule in shadow mode does without a body that it
+// cannot read.
+[[nodiscard]] std::uint64_t body_wanted_to_enforce(std::span<const Rule> rules, const Request& request);
+
 // Returns why the rule cannot read the body that it needs. Returns Whole if it can, or if it needs no body.
 [[nodiscard]] RequestBody::State hidden_body(const Rule& rule, const Request& request);
 

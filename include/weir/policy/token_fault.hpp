@@ -10,7 +10,7 @@ namespace weir::policy {
 
 enum class TokenFault : std::uint8_t {
   Malformed,  // not a signed token, or its contents are not JSON
-  Algorithm,  // it names another algorithm or an unknown extension (`crit`)
+  Algorithm,  // it names another algorithm
   Signature,  // not signed with the key
   Expired,    // `exp` has passed
   NotYet,     // `nbf` has not come yet
@@ -18,16 +18,18 @@ enum class TokenFault : std::uint8_t {
   Audience,   // `aud` differs or is missing
   Missing,    // the request has no token, and a rule requires one
   Claim,      // `exp` is missing with `require_exp`, or a claim that a rule requires
+  Extension,  // it requires an extension (`crit`, RFC 7515 §4.1.11); weir knows none
 };
-inline constexpr std::size_t kTokenFaults = 9;
+inline constexpr std::size_t kTokenFaults = 10;
 
 // The metric label, also shown by `weir explain`.
 inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultNames{
-    "malformed", "algorithm", "signature", "expired", "not_yet", "issuer", "audience", "missing", "claim"};
+    "malformed", "algorithm", "signature", "expired", "not_yet",
+    "issuer",    "audience",  "missing",   "claim",   "extension"};
 // The field `error` of the access log.
 inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultErrors{
     "token_malformed", "token_algorithm", "token_signature", "token_expired", "token_not_yet",
-    "token_issuer",    "token_audience",  "token_missing",   "token_claim"};
+    "token_issuer",    "token_audience",  "token_missing",   "token_claim",   "token_extension"};
 // For the client. Without quotes and backslashes, as RFC 6750 §3 requires of error_description.
 inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultSentences{
     "the token is malformed",
@@ -38,7 +40,8 @@ inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultSentences
     "the token is of another issuer",
     "the token is for another audience",
     "the request has no token",
-    "the token lacks a claim that is required"};
+    "the token lacks a claim that is required",
+    "the token asks for an extension that is not known here"};
 
 [[nodiscard]] constexpr std::string_view name_of(TokenFault fault) noexcept {
   return kTokenFaultNames[static_cast<std::size_t>(fault)];

@@ -43,8 +43,12 @@ class BodySource {
   [[nodiscard]] Status drop();
 
   // Has take() give once more what was taken already, before what follows it: text that stands still until
-  // then. It takes the place of what was put back before.
-  void put_back(std::string_view taken) noexcept { again_ = taken; }
+  // then, and after it `last`, the piece that was taken last. Both take the place of what was put back
+  // before.
+  void put_back(std::string_view taken, std::string_view last = {}) noexcept {
+    again_ = taken.empty() ? last : taken;
+    last_again_ = taken.empty() ? std::string_view{} : last;
+  }
 
   // Bytes of the body that take() can give without fill(), in one piece; of a body of known length.
   [[nodiscard]] std::uint64_t at_hand() const noexcept {
@@ -72,7 +76,8 @@ class BodySource {
   std::uint64_t most_;
   std::uint64_t received_ = 0;
   std::uint64_t filled_ = 0;
-  std::string_view again_;  // put back
+  std::string_view again_;       // put back
+  std::string_view last_again_;  // comes after it
   bool ended_ = false;
   bool complete_ = false;
 };

@@ -58,9 +58,10 @@ void tell_requests(MetricsPage& page) {
   page.put(refused);
   page.level(&Counters::body_memory, "weir_body_memory_bytes",
              "Bytes of memory used for bodies that rules read.");
-  page.total(&Counters::body_memory_refused, "weir_body_memory_refused_total",
-             "Bodies not read because max_body_memory was used up: requests answered 503, and responses not "
-             "inspected.");
+  page.total(
+      &Counters::body_memory_refused, "weir_body_memory_refused_total",
+      "Bodies not read because max_body_memory was used up: requests answered 503 or 413, or passed by "
+      "rules in shadow mode, and responses not inspected.");
   Family shed = page.counter("weir_shed_total", "Requests shed with 503 because of load, by priority.");
   for (std::size_t i = 0; i < policy::kPriorities; ++i)
     shed.add({{"priority", std::to_string(i)}},

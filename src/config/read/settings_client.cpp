@@ -163,7 +163,7 @@ policy::ClientSettings read_client(const TableReader& table, ReadContext& contex
 
 // Reads the keys file. A file that cannot be read is a mistake of [client] keys, the key that names it.
 policy::ApiKeys read_api_keys(const TableReader& client, const std::string& file, ReadContext& context) {
-  const auto text = read_file(file);
+  const auto text = read_file(file, kLargestText);
   if (!text) {
     client.mistake("keys", in_quotes(file) + " cannot be read: " + text.error().message +
                                "; expected a TOML file of [[key]] tables");

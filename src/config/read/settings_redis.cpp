@@ -45,10 +45,6 @@ void read_sentinels(const TableReader& table, redis::SentinelSettings& sentinel)
   sentinel.tls = table.boolean("sentinel_tls");
 }
 
-std::string file_in(const TableReader& table, std::string_view key, const ReadContext& context) {
-  return table.has(key) ? resolve(context, table.text(key)) : std::string();
-}
-
 // Reads the TLS settings, and lets OpenSSL check the files before weir serves.
 void read_tls(const TableReader& table, const ReadContext& context, redis::RedisSettings& redis) {
   for (const char* key : {"tls", "sentinel_tls"})
@@ -57,14 +53,15 @@ void read_tls(const TableReader& table, const ReadContext& context, redis::Redis
   if (!redis.tls) return;
   const auto entry = table.table("tls", schema::kRedisTls);
   auto& tls = *redis.tls;
-  tls.ca = file_in(entry, "ca", context);
-  tls.cert = file_in(entry, "cert", context);
-  tls.key = file_in(entry, "key", context);
+  tls.ca = readable_file(entry, "ca", context);
+  tls.cert = readable_file(entry, "cert", context);
+  tls.key = readable_file(entry, "key", context);
   tls.server_name = entry.text("server_name");
   tls.verify = entry.boolean("verify");
   if (tls.cert.empty() != tls.key.empty())
     return entry.missing(tls.cert.empty() ? "cert" : "key",
                          "a PEM file, because cert and key are needed together");
+  if (entry.flawed()) return;
   if (const auto fault = redis::fault_of(tls)) table.mistake("tls", fault->message);
 }
 

@@ -94,8 +94,14 @@ void read_json_cost(const TableReader& table, policy::Rule& rule);
 // Returns the path; a relative path is appended to the folder of the configuration.
 [[nodiscard]] std::string resolve(const ReadContext& context, const std::string& path);
 
-// Returns the content of the file. The error is the system's reason.
-[[nodiscard]] base::Result<std::string> read_file(const std::string& path);
+// The most bytes that weir reads of the configuration and of the keys file, and of any other file that the
+// configuration names. A larger or endless file is a mistake.
+inline constexpr std::size_t kLargestText = 256 << 20;
+inline constexpr std::size_t kLargestFile = 16 << 20;
+
+// Returns the content of the file. The error is the system's reason, or says that the file has more than
+// `most` bytes.
+[[nodiscard]] base::Result<std::string> read_file(const std::string& path, std::size_t most = kLargestFile);
 [[nodiscard]] bool holds_something(const std::string& file);
 // Returns the path of the file that the key names. Reports a mistake if the file is missing or empty. Returns
 // an empty text without the key. `kind`: the expected content, such as "PEM".

@@ -206,8 +206,6 @@ std::string redis_line(const Settings& settings) {
 
 std::string describe(const Settings& settings) {
   auto text = front_lines(settings);
-  if (settings.client.tokens) text += "tokens " + settings.client.tokens->settings().algorithm + "\n";
-  if (settings.client.countries) text += "countries by " + settings.client.countries->name() + "\n";
   if (!settings.state.snapshot.empty()) text += "snapshot " + settings.state.snapshot + "\n";
   if (settings.state.redis) text += redis_line(settings);
   for (const auto& upstream : settings.upstreams)

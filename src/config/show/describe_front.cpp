@@ -3,6 +3,9 @@
 #include "weir/base/units.hpp"
 #include "weir/config/config_errors.hpp"
 
+#include <string_view>
+#include <utility>
+
 namespace weir::config {
 
 namespace {
@@ -33,6 +36,49 @@ std::string trust_line(const policy::ClientSettings& client) {
   }
   return line + ", client address from " +
          (client.address_field == policy::AddressField::Forwarded ? "Forwarded" : "X-Forwarded-For") + "\n";
+}
+
+std::string source_words(const policy::Source& source) {
+  constexpr std::string_view kKinds[] = {"nothing", "header ", "query ", "cookie ", "bearer", "claim "};
+  return std::string(kKinds[static_cast<std::size_t>(source.kind)]) + source.name;
+}
+
+// Where clients say who they are, if that is not the default.
+std::string source_lines(const policy::ClientSettings& client) {
+  const std::pair<const char*, const policy::Source*> sources[] = {
+      {"user", &client.user}, {"org", &client.org}, {"service", &client.service}, {"device", &client.device}};
+  const policy::Source usual{policy::Source::Kind::Header, "X-API-Key"};
+  std::string text;
+  if (client.api_key.kind != usual.kind || client.api_key.name != usual.name)
+    text += "api_key from " + source_words(client.api_key) + "\n";
+  for (const auto& [name, source] : sources)
+    if (source->kind != policy::Source::Kind::None)
+      text += std::string(name) + " from " + source_words(*source) + "\n";
+  if (client.ipv6_prefix != 64) text += "IPv6 clients by /" + std::to_string(client.ipv6_prefix) + "\n";
+  return text;
+}
+
+std::string keys_line(const policy::ClientSettings& client) {
+  if (!client.keys) return "";
+  constexpr std::string_view kUnknown[] = {"anonymous", "rejected", "accepted"};
+  const auto keys = client.keys->size();
+  return "keys file with " + std::to_string(keys) + (keys == 1 ? " key" : " keys") + ", unknown keys are " +
+         std::string(kUnknown[static_cast<std::size_t>(client.unknown_keys)]) + "\n";
+}
+
+std::string token_line(const policy::TokenSettings& tokens) {
+  auto line = "tokens " + tokens.algorithm;
+  line += tokens.issuer.empty() ? ", of any issuer" : ", of issuer " + in_quotes(tokens.issuer);
+  line += tokens.audience.empty() ? ", for any audience" : ", for audience " + in_quotes(tokens.audience);
+  line += ", leeway " + to_string(tokens.leeway);
+  return line + (tokens.require_exp ? ", exp required\n" : "\n");
+}
+
+std::string client_lines(const policy::ClientSettings& client) {
+  auto text = trust_line(client) + source_lines(client) + keys_line(client);
+  if (client.tokens) text += token_line(client.tokens->settings());
+  if (client.countries) text += "countries by " + client.countries->name() + "\n";
+  return text;
 }
 
 std::string bound_lines(const proxy::ServerSettings& server) {
@@ -82,7 +128,7 @@ std::string front_lines(const Settings& settings) {
   if (settings.admin.address)
     text += "admin " + settings.admin.address->to_string() +
             (settings.admin.token.empty() ? "" : " with a token") + "\n";
-  return text + bound_lines(settings.server) + trust_line(settings.client);
+  return text + bound_lines(settings.server) + client_lines(settings.client);
 }
 
 std::string alert_lines(const Settings& settings) {

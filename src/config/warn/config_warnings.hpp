@@ -40,5 +40,12 @@ class ConfigWarnings {
 void warn_of_routes(const Settings& settings, ConfigWarnings& warnings);
 void warn_of_rules(const Settings& settings, ConfigWarnings& warnings);
 void warn_of_keys(const Settings& settings, ConfigWarnings& warnings);
+void doubt_matches(const Settings& settings, ConfigWarnings& warnings);
+
+// Returns true if another rule limits each address for the same requests. A rule that counts all clients
+// together does not do: one client could use it up for everybody.
+[[nodiscard]] bool is_bounded_by_address(const policy::Rule& rule, const Settings& settings);
+// Returns true if a client gets higher numbers of the rule by a header or a query that it writes.
+[[nodiscard]] bool has_chosen_override(const policy::Rule& rule);
 
 }  // namespace weir::config

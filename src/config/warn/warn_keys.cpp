@@ -137,8 +137,10 @@ bool applies_to_all(const policy::Rule& rule) {
 
 // Returns true if `other` limits every request that `rule` matches, and no client can escape `other`.
 bool is_bounded_by(const policy::Rule& rule, const policy::Rule& other, const Settings& settings) {
+  // How many are under way at once says nothing of how many there are in an hour.
+  if (limit::holds(other.limiter) && !limit::holds(rule.limiter)) return false;
   return other.mode == policy::Mode::Enforce && chosen_part(other) == nullptr && applies_to_all(other) &&
-         !(can_invent_keys(settings.client) && rests_on_api_key(other)) &&
+         !has_chosen_override(other) && !(can_invent_keys(settings.client) && rests_on_api_key(other)) &&
          plainly_covers(other.match, rule.match);
 }
 
@@ -155,14 +157,6 @@ bool counts_addresses(const policy::Rule& rule) {
   };
   return rule.on_missing == policy::OnMissing::Ip ||
          std::any_of(rule.key.begin(), rule.key.end(), falls_back_on_ip);
-}
-
-// Returns true if another rule limits each address for the same requests. A rule that counts all clients
-// together is not enough: one client could use it up for everybody.
-bool is_bounded_by_address(const policy::Rule& rule, const Settings& settings) {
-  return std::any_of(settings.rules.begin(), settings.rules.end(), [&](const policy::Rule& other) {
-    return &other != &rule && counts_addresses(other) && is_bounded_by(rule, other, settings);
-  });
 }
 
 void warn_of_invented_keys(const Settings& settings, ConfigWarnings& warnings) {
@@ -297,6 +291,12 @@ void warn_of_key(const policy::Rule& rule, const policy::ClientSettings& client,
 }
 
 }  // namespace
+
+bool is_bounded_by_address(const policy::Rule& rule, const Settings& settings) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(), [&](const policy::Rule& other) {
+    return &other != &rule && counts_addresses(other) && is_bounded_by(rule, other, settings);
+  });
+}
 
 void warn_of_keys(const Settings& settings, ConfigWarnings& warnings) {
   warn_of_invented_keys(settings, warnings);

@@ -101,6 +101,15 @@ void warn_of_tiers(const Settings& settings, const ReadContext& context, ConfigW
   warn_of_given_tiers(named, settings, context, warnings);
 }
 
+// A keys file that was emptied, or cut short while it was written, is whole TOML all the same.
+void doubt_empty_keys(const policy::ClientSettings& client, ConfigWarnings& warnings) {
+  if (!client.keys || client.keys->size() != 0) return;
+  warnings.add("[client]", std::string("keys names a file without any [[key]]: ") +
+                               (client.unknown_keys == policy::UnknownKeys::Reject
+                                    ? "every request with an API key is refused (401)"
+                                    : "no API key is known, and none gives a user, org, service or tier"));
+}
+
 void warn_of_sources(const Settings& settings, ConfigWarnings& warnings) {
   const auto& client = settings.client;
   if (!client.keys && client.unknown_keys != policy::UnknownKeys::Anonymous)
@@ -195,6 +204,7 @@ std::vector<Warning> find_warnings(const Settings& settings, const ReadContext& 
   warn_of_need_of_redis(settings, context, warnings);
   warn_of_redis_link(settings, warnings);
   warn_of_sources(settings, warnings);
+  doubt_empty_keys(settings.client, warnings);
   warn_of_servers(settings, warnings);
   warn_of_needless_queues(settings, warnings);
   warn_of_trust(settings, warnings);

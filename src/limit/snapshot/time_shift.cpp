@@ -102,10 +102,11 @@ void move(SavedKey& saved, const SavedRule& rule, const TimeShift& shift) noexce
   if (!saved.log.empty()) {
     const auto* log = std::get_if<SlidingLog>(&limiter);
     if (log == nullptr) return;
-    // All marks move by the same amount, so their order and distances stay.
+    // All marks move by the same amount, so their order and distances stay. A mark that would lie before 1970
+    // stops there.
     const auto newest = saved.log.back().mark;
-    const auto by = moved_mark(*log, newest, shift.by) - newest;
-    for (auto& entry : saved.log) entry.mark += by;
+    const auto moved_to = moved_mark(*log, newest, shift.by);
+    for (auto& entry : saved.log) entry.mark = beyond(moved_to, newest - entry.mark);
     saved.drained_at = log->expiry_of(saved.log.back().mark);
     return;
   }

@@ -4,11 +4,18 @@ namespace weir::policy {
 
 using http::Plus;
 
-std::optional<std::string_view> value_in_header(const http::Fields& fields, std::string_view name) noexcept {
+std::optional<std::string_view> value_in_header(const http::RequestHead& head,
+                                                std::string_view name) noexcept {
   ConsistentValue said;
-  for (const auto& field : fields)
-    if (field.name.size() == name.size() && http::equal_ignoring_case(field.name, name))
-      said.add(field.value);
+  std::size_t lines = 0;
+  for (const auto& field : head.fields) {
+    if (field.name.size() != name.size() || !http::equal_ignoring_case(field.name, name)) continue;
+    if (lines++ == head.bounds.repeats) {
+      head.note_excess({.kind = http::Excess::Kind::Repeats, .place = "header", .name = name});
+      return std::nullopt;
+    }
+    said.add(field.value);
+  }
   return said.value();
 }
 

@@ -32,8 +32,8 @@ class ConsistentValue {
   bool differs_ = false;
 };
 
-// Reads all lines of the field; the name ignores case.
-[[nodiscard]] std::optional<std::string_view> value_in_header(const http::Fields& fields,
+// Reads all lines of the field; the name ignores case. Returns nullopt also for more than max_repeats lines.
+[[nodiscard]] std::optional<std::string_view> value_in_header(const http::RequestHead& head,
                                                               std::string_view name) noexcept;
 
 // Returns true if `raw` is an encoding of the parameter name. '+' may stand for a blank or itself, because

@@ -35,7 +35,7 @@ std::optional<std::string_view> read(const Source& source, const http::RequestHe
     case Source::Kind::Claim:
       break;
     case Source::Kind::Header:
-      return value_in_header(head.fields, source.name);
+      return value_in_header(head, source.name);
     case Source::Kind::Query:
       return value_in_query(head, source.name);
     case Source::Kind::Cookie:

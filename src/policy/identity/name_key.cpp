@@ -133,7 +133,7 @@ bool use_value(const AttributeRef& attribute, const Request& request, Use use) {
     case Attribute::Path:
       return use(request.path);
     case Attribute::Header:
-      return use(value_in_header(request.head->fields, attribute.name).value_or(std::string_view{}));
+      return use(value_in_header(*request.head, attribute.name).value_or(std::string_view{}));
     case Attribute::Query:
       return use_query(attribute, *request.head, use);
     case Attribute::Cookie:
@@ -164,7 +164,7 @@ bool is_ambiguous(const AttributeRef& attribute, const Request& request) {
   const auto& head = *request.head;
   switch (attribute.kind) {
     case Attribute::Header:
-      return !value_in_header(head.fields, attribute.name);
+      return !value_in_header(head, attribute.name);
     case Attribute::Query:
       return !value_in_query(head, attribute.name);
     case Attribute::Cookie:

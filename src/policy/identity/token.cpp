@@ -6,6 +6,7 @@
 #include "weir/base/plain_number.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include <boost/json.hpp>
@@ -20,11 +21,11 @@ std::string text_of(const boost::json::value& value) {
   return value.is_number() || value.is_bool() ? boost::json::serialize(value) : std::string();
 }
 
-// Returns the seconds of a claim that names an instant; nullopt if it is not a number.
+// Returns the seconds of a claim that names an instant; nullopt if it is not a finite number.
 std::optional<double> seconds_of(const boost::json::value& value) {
   boost::system::error_code no_number;
   const auto seconds = value.to_number<double>(no_number);
-  return no_number ? std::nullopt : std::optional(seconds);
+  return no_number || !std::isfinite(seconds) ? std::nullopt : std::optional(seconds);
 }
 
 std::optional<TokenFault> fault_in_dates(const boost::json::object& claims, base::TimePoint now,
@@ -84,8 +85,8 @@ std::optional<TokenFault> fault_in_header(std::string_view part, std::string_vie
   const auto header = object_in(part);
   if (!header) return TokenFault::Malformed;
   const auto* named = header->if_contains("alg");
-  if (named == nullptr || !is_text(*named, algorithm) || header->contains("crit"))
-    return TokenFault::Algorithm;
+  if (named == nullptr || !is_text(*named, algorithm)) return TokenFault::Algorithm;
+  if (header->contains("crit")) return TokenFault::Extension;
   return std::nullopt;
 }
 

@@ -117,6 +117,9 @@ std::string describe(const Objection& objection) {
   if (objection.part != nullptr) return "the request has nothing that identifies its client";
   if (objection.body == RequestBody::State::Coded)
     return "rule " + objection.rule->name + " cannot read a request body with a Content-Encoding";
+  if (objection.body == RequestBody::State::OverMemory)
+    return "the request body is longer than max_body_memory, so rule " + objection.rule->name +
+           " cannot read it";
   if (objection.body != RequestBody::State::Whole)
     return "the request body is longer than the " + std::to_string(objection.rule->max_body) +
            " bytes that rule " + objection.rule->name + " reads";
@@ -140,7 +143,7 @@ std::optional<Ambiguity> ambiguity_met(const Rule& rule, const Request& request)
 Objection object_to_cost(const Rule& rule, const Request& request) {
   const auto& from = rule.cost_from;
   std::optional<Ambiguity> ambiguity;
-  if (from.kind == CostSource::Kind::Header && !value_in_header(request.head->fields, from.name))
+  if (from.kind == CostSource::Kind::Header && !value_in_header(*request.head, from.name))
     ambiguity = {"header", from.name};
   if (from.kind == CostSource::Kind::Query && !value_in_query(*request.head, from.name))
     ambiguity = {"query parameter", from.name};

@@ -42,6 +42,14 @@ std::uint64_t wanted_body(std::span<const Rule> rules, const Request& request) {
   return most;
 }
 
+std::uint64_t body_wanted_to_enforce(std::span<const Rule> rules, const Request& request) {
+  std::uint64_t most = 0;
+  for (const Rule& rule : rules)
+    if (rule.mode == Mode::Enforce && rule.max_body > most && asks_for_body(rule, request))
+      most = rule.max_body;
+  return most;
+}
+
 RequestBody::State hidden_body(const Rule& rule, const Request& request) {
   using State = RequestBody::State;
   const auto& body = request.body;

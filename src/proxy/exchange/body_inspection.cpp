@@ -26,15 +26,17 @@ bool is_empty(const http::RequestHead& head) noexcept {
 net::Task<Exchange::Ending> Exchange::inspect() {
   auto& body = buffers_->request.body;
   const auto& head = buffers_->head;
+  const auto wanted = policy::wanted_body(config_.rules, buffers_->request);
   // A body that all memory could not hold is too long, whatever a rule says: it would find no room ever.
-  const auto most =
-      std::min(policy::wanted_body(config_.rules, buffers_->request), config_.server.max_body_memory);
+  const auto most = std::min(wanted, config_.server.max_body_memory);
   if (most == 0) return decide();
   const bool sized = head.framing == http::Framing::Length;
-  body.state = is_empty(head)                        ? State::Whole
-               : policy::is_coded(head.fields)       ? State::Coded
-               : sized && head.content_length > most ? State::TooLong
-                                                     : State::Whole;
+  body.state = is_empty(head)                          ? State::Whole
+               : policy::is_coded(head.fields)         ? State::Coded
+               : sized && head.content_length > wanted ? State::TooLong
+               : sized && head.content_length > most   ? State::OverMemory
+                                                       : State::Whole;
+  if (body.state == State::OverMemory) worker_.counters.body_memory_refused.add();
   if (is_empty(head) || body.state != State::Whole) return decide();
   const auto unread = session_.inbox.unread();
   if (!sized || unread.size() < head.content_length) {
@@ -52,20 +54,26 @@ net::Task<Exchange::Ending> Exchange::read_body(std::uint64_t most) {
   const auto status = co_await gather_body(most);
   session_.disarm();
   latest_ = worker_.clock.now();
-  if (no_memory_) {
+  const auto received = request_body_->received();
+  if (no_memory_ && received <= policy::body_wanted_to_enforce(config_.rules, buffers_->request)) {
     report_.failure = "body_memory";
     co_return co_await refuse_unread(503, "too many request bodies are being read; please retry");
   }
   if (status != BodySource::Status::End && status != BodySource::Status::Piece)
     co_return co_await give_up_body(status);
-  body.state = status == BodySource::Status::End ? State::Whole : State::TooLong;
+  const bool too_long = no_memory_ || received > policy::wanted_body(config_.rules, buffers_->request);
+  body.state = status == BodySource::Status::End ? State::Whole
+               : too_long                        ? State::TooLong
+                                                 : State::OverMemory;
+  if (body.state == State::OverMemory) worker_.counters.body_memory_refused.add();
   body.text = buffers_->inspected.view();
-  request_body_->put_back(body.text);
+  request_body_->put_back(body.text, unheld_);
   co_return co_await decide();
 }
 
-// Takes the body into memory. Its end; a Piece that made it longer than `most`; or what is wrong with it:
-// NeedBytes where the rest did not come. Where there is no memory for it, `no_memory_` says so.
+// Takes the body into memory. Returns End; a Piece that made it longer than `most`, or that memory did not
+// hold
+// (`unheld_`); or the fault: NeedBytes if the rest did not come.
 net::Task<BodySource::Status> Exchange::gather_body(std::uint64_t most) {
   const auto& head = buffers_->head;
   const auto whole = head.framing == http::Framing::Length ? head.content_length : most;
@@ -74,10 +82,10 @@ net::Task<BodySource::Status> Exchange::gather_body(std::uint64_t most) {
   for (;;) {
     const auto status = request_body_->take(piece);
     if (status == BodySource::Status::Piece) {
-      if (buffers_->inspected.size() + piece.size() > config_.server.max_body_memory)
-        co_return BodySource::Status::TooLarge;
-      no_memory_ = !buffers_->inspected.append(piece, whole);
-      if (!no_memory_ && buffers_->inspected.size() <= most) continue;
+      const bool fits = buffers_->inspected.size() + piece.size() <= config_.server.max_body_memory;
+      no_memory_ = fits && !buffers_->inspected.append(piece, whole);
+      if (!fits || no_memory_) unheld_ = piece;
+      if (unheld_.empty() && buffers_->inspected.size() <= most) continue;
     }
     if (status != BodySource::Status::NeedBytes) co_return status;
     const auto since = worker_.clock.now();

@@ -122,7 +122,7 @@ class Exchange {
   [[nodiscard]] net::Task<bool> exchange_heads(upstream::Pool& pool, Attempt& attempt);
   enum class HeadState : std::uint8_t { Missing, Interim, Whole, Faulty };
   [[nodiscard]] HeadState look_at_answer(Attempt& attempt, std::size_t& searched);
-  void note_silence(Attempt& attempt);
+  void note_silence(Attempt& attempt, const net::ErrorCode& why);
   void note_answer() noexcept;
   void note_lasting_answer(const upstream::Pool& pool) noexcept;
   [[nodiscard]] net::Task<net::ErrorCode> relay_interim(Attempt& attempt);
@@ -174,7 +174,8 @@ class Exchange {
   std::optional<BodySource> request_body_;
   struct Upload;
   std::unique_ptr<Upload> upload_;  // of a request that could not be sent at once
-  bool no_memory_ = false;          // the body that a rule reads exceeds max_body_memory
+  bool no_memory_ = false;          // other bodies leave the one that a rule reads no memory
+  std::string_view unheld_;         // the piece of the body that memory did not hold
   bool client_stalls_ = false;      // it does not take the answer that waits for it
   bool slow_ = false;               // it sent what a rule reads, or took its answer, slower than min_rate
   base::TimePoint latest_{};        // the clock as it was read last: after each wait

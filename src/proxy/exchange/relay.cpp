@@ -40,7 +40,7 @@ BodySource::Status BodySource::take_chunk(std::string_view& piece) {
 
 BodySource::Status BodySource::take(std::string_view& piece) {
   if (!again_.empty()) {
-    piece = std::exchange(again_, {});
+    piece = std::exchange(again_, std::exchange(last_again_, {}));
     return Status::Piece;
   }
   if (framing_ == http::Framing::Chunked) return take_chunk(piece);

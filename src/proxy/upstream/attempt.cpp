@@ -151,8 +151,12 @@ net::Task<bool> Exchange::prepare_retry(upstream::Pool& pool, Attempt& attempt) 
   const bool theirs = !attempt.client_ended && (tells ? count_failure() : is_theirs());
   // It asked for a body that did not come, and had nothing to answer yet: so far it was well.
   if (!theirs && attempt.heard && !request_body_->complete()) note_answer();
-  if (theirs && tells && !lease_.moved() && !(late && attempt.cut_short))
-    lease_.member().failed(report_.sent, latest_);
+  if (theirs && tells && !lease_.moved() && !(late && attempt.cut_short)) {
+    if (attempt.alert.empty())
+      lease_.member().failed(report_.sent, latest_);
+    else
+      lease_.member().unreachable(latest_, attempt.alert);
+  }
   // Of what no server has an octet nothing can be done twice, whatever its method.
   if (!theirs || (attempt.handed_over && !repeatable(attempt))) co_return false;
   attempt.fresh = true;

@@ -22,6 +22,7 @@ struct Exchange::Attempt {
   std::uint64_t tried = 0;       // servers that failed, a bit for each
   std::uint64_t word = 0;        // what stands for the client where it has a server of its own
   base::Duration connecting{0};  // spent on connections that came to nothing
+  std::string alert;             // with which the server ended TLS in place of an answer
   bool oversized = false;        // the server answered with a head that is too large to be passed on
   bool heard = false;            // it sent an interim answer: it has the request
   base::TimePoint deadline = base::TimePoint::max();  // of all attempts together

@@ -126,6 +126,7 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
   report_.sent = latest_;
   ++attempt.servers;
   attempt.silent = attempt.heard = attempt.client_ended = false;
+  attempt.alert.clear();
   attempt.status = 502;
   arm(attempt, pool.settings().timeouts.response);
   net::ErrorCode ec;
@@ -169,7 +170,7 @@ net::Task<bool> Exchange::exchange_heads(upstream::Pool& pool, Attempt& attempt)
       const bool prompted = co_await prompt_client(attempt);
       if (prompted) ec = {};
     }
-    if (ec) note_silence(attempt);
+    if (ec) note_silence(attempt, ec);
     if (ec) break;
     state = look_at_answer(attempt, searched);
   }
@@ -235,9 +236,12 @@ void Exchange::note_lasting_answer(const upstream::Pool& pool) noexcept {
 }
 
 // The connection ended, or the wait did, before the head of an answer was whole.
-void Exchange::note_silence(Attempt& attempt) {
+void Exchange::note_silence(Attempt& attempt, const net::ErrorCode& why) {
   const bool nothing_came = buffers_->answer.empty() && !attempt.heard;
   attempt.silent = nothing_came;
+  // In TLS 1.3 a server looks at weir's certificate when the handshake is over for weir.
+  if (nothing_came && net::Stream::was_alerted(why))
+    attempt.alert = "its TLS handshake failed: " + why.message();
   attempt.status = session_.late() ? 504 : 502;
   attempt.what = session_.late() ? "the upstream did not answer in time"
                  : nothing_came  ? "the upstream closed the connection without an answer"

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 namespace weir::redis {
@@ -19,6 +20,13 @@ using Purpose = Pipeline::Purpose;
 bool is_of_server(const net::ErrorCode& error) noexcept {
   return error != StoreError::ServerError && error != StoreError::CommandDenied &&
          error != StoreError::Overloaded;
+}
+
+// Returns how many charges of a bill are unknown after an unreadable answer: Redis may have counted them, and
+// nobody gives them back.
+std::size_t unknown_charges(std::span<const limit::Charge> charges) noexcept {
+  return static_cast<std::size_t>(std::count_if(charges.begin(), charges.end(),
+                                                [](const limit::Charge& charge) { return charge.enforced; }));
 }
 
 // Returns true if the reply may answer such a command. An error may answer any command; the next reply that
@@ -145,6 +153,8 @@ void Store::Session::handle_bill(Call& call, const BillPosition& place, Pipeline
   }
   if (reading != ReplyReading::Answer) {
     last_error_ = "an unexpected reply to a script";
+    if (reading == ReplyReading::Nonsense && !call.looks)
+      count(stats_.refunds_lost, unknown_charges(call.charges));
     note_failure(StoreError::BadReply, sent);
     return finish(call, StoreError::BadReply);
   }
@@ -166,7 +176,9 @@ void Store::Session::take_back(const Pipeline::Bill& bill, const BillPosition& p
   std::array<limit::Outcome, limit::kMaxCharges> outcomes;
   base::TimePoint charged_at;
   const auto answers = std::span(outcomes).first(lines.size());
-  if (read_outcomes(reply, place, lines, answers, charged_at) != ReplyReading::Answer) return;
+  const auto reading = read_outcomes(reply, place, lines, answers, charged_at);
+  if (reading == ReplyReading::Nonsense) count(stats_.refunds_lost, unknown_charges(lines));
+  if (reading != ReplyReading::Answer) return;
   for (std::size_t i = 0; i < lines.size(); ++i)
     if (lines[i].enforced && !answers[i].allowed) return;  // nothing was charged
   std::vector<Refund> refunds;
@@ -189,8 +201,9 @@ void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
   if (failed && common_ != nullptr && common_->cluster.sends_on(entry, reply.text, *this)) return;
   refunds_.note(entry.refunded, std::chrono::steady_clock::now());
   if (!faults_.none() && !failed) faults_.went_well(Faults::kGivingBack);
-  if (!failed) return count(stats_.gaps_lost, gaps_lost(reply));
-  last_error_ = advised(reply.text);
+  constexpr std::size_t kNumbers = 3;  // of the script's reply
+  if (!failed && reply.numbers.size() == kNumbers) return count(stats_.gaps_lost, gaps_lost(reply));
+  last_error_ = failed ? advised(reply.text) : "an unexpected reply to a script";
   report_fault(Faults::kGivingBack, "refunding");
   count(stats_.refunds_lost, entry.amended);
 }

@@ -56,13 +56,36 @@ TEST(Describe, ShowsTheKeyOfARule) {
                                         "[client]\ngeo = \"c.mmdb\"\njwt = { algorithm = \"HS256\", secret = "
                                         "\"0123456789abcdef0123456789abcdef\" }\n"),
                               folder.file(kFile)));
-  EXPECT_THAT(text, HasSubstr("tokens HS256\n"));
+  EXPECT_THAT(text, HasSubstr("tokens HS256, of any issuer, for any audience, leeway 30s\n"));
   EXPECT_THAT(text, HasSubstr("countries by Test-Country\n"));
   EXPECT_THAT(text, HasSubstr("per [claim:sub|ip]"));
   EXPECT_THAT(text,
               HasSubstr("where query q = a b, country CH LI, hours 22:00-06:00 on fri in Europe/Zurich\n"));
   EXPECT_THAT(text, HasSubstr("override path /a: token_bucket 1/s, burst 1\n"));
   EXPECT_THAT(text, Not(HasSubstr("0123456789abcdef")));
+}
+
+TEST(Describe, ShowsHowClientsAreIdentified) {
+  const Folder folder;
+  folder.write("keys.toml", "[[key]]\nkey = \"a\"\n[[key]]\nkey = \"b\"\n");
+  const auto of = [&](const std::string& client) {
+    return describe(
+        parse_settings(with_rule("key = [\"claim:sub|ip\"]\n[client]\n" + client), folder.file(kFile)));
+  };
+  const std::string jwt = R"(algorithm = "HS256", secret = "0123456789abcdef0123456789abcdef")";
+  EXPECT_THAT(of("keys = \"keys.toml\"\nunknown_keys = \"reject\"\njwt = { " + jwt + " }\n"),
+              HasSubstr("keys file with 2 keys, unknown keys are rejected\n"));
+  EXPECT_THAT(
+      of("jwt = { " + jwt +
+         R"(, issuer = "https://a", audience = "b", leeway = "1m", require_exp = true })"
+         "\n"),
+      HasSubstr("tokens HS256, of issuer \"https://a\", for audience \"b\", leeway 1m, exp required\n"));
+  const auto text =
+      of("api_key = { bearer = true }\ndevice = { cookie = \"d\" }\nuser = { claim = \"sub\" }\n"
+         "ipv6_prefix = 56\njwt = { " +
+         jwt + " }\n");
+  EXPECT_THAT(text, HasSubstr("api_key from bearer\nuser from claim sub\ndevice from cookie d\n"
+                              "IPv6 clients by /56\n"));
 }
 
 TEST(Describe, ShowsTheCostOfARequest) {

@@ -1,5 +1,7 @@
 #include "weir/config/differences.hpp"
 
+#include "unit/config/configuration.hpp"
+
 #include <string>
 
 #include <gmock/gmock.h>
@@ -85,6 +87,46 @@ TEST(Differences, AreFoundInVeryManyLines) {
   EXPECT_EQ(said[1], "no longer: rule old0");
   EXPECT_EQ(said[kRules + 1], "no longer: route old1");
   EXPECT_EQ(said.back(), "now: route new3999");
+}
+
+class UnshownDifferences : public ::testing::Test {
+ protected:
+  Settings read(const std::string& more, const std::string& keys = "[[key]]\nkey = \"a\"\n") {
+    folder_.write("keys.toml", keys);
+    return parse_settings(with_rule("key = [\"claim:sub|ip\"]\n" + more), folder_.file(kFile));
+  }
+  static std::string tokens(char letter) {
+    return "[client]\njwt = { algorithm = \"HS256\", secret = \"" + std::string(32, letter) + "\" }\n";
+  }
+  static std::string alert(const std::string& path) {
+    return "[[alert]]\nname = \"many\"\nrule = \"x\"\nrefused_above = \"1/s\"\nwebhook = "
+           "\"http://127.0.0.1:1" +
+           path + "\"\n";
+  }
+  const std::string by_keys_ = tokens('a') + "keys = \"keys.toml\"\n";
+  Folder folder_;
+};
+
+TEST_F(UnshownDifferences, AreEmptyForEqualConfigurations) {
+  EXPECT_THAT(unshown_differences(read(by_keys_ + alert("/a")), read(by_keys_ + alert("/a"))), IsEmpty());
+}
+
+TEST_F(UnshownDifferences, IncludeOtherKeysAndHolders) {
+  const auto before = read(by_keys_);
+  const auto told = ElementsAre("now: the keys file has other keys, or says other things of them");
+  EXPECT_THAT(unshown_differences(before, read(by_keys_, "[[key]]\nkey = \"b\"\n")), told);
+  EXPECT_THAT(unshown_differences(before, read(by_keys_, "[[key]]\nkey = \"a\"\nuser = \"u\"\n")), told);
+  EXPECT_THAT(unshown_differences(before, read(by_keys_, "")), IsEmpty()) << "describe() shows the number";
+}
+
+TEST_F(UnshownDifferences, IncludeTheKeyOfTokens) {
+  EXPECT_THAT(unshown_differences(read(tokens('a')), read(tokens('b'))),
+              ElementsAre("now: tokens are verified with another key"));
+}
+
+TEST_F(UnshownDifferences, IncludeThePathOfAWebhook) {
+  EXPECT_THAT(unshown_differences(read(tokens('a') + alert("/a")), read(tokens('a') + alert("/b"))),
+              ElementsAre("now: alert \"many\" has another path, authorization or ca"));
 }
 
 }  // namespace

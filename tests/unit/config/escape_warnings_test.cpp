@@ -26,6 +26,49 @@ TEST(EscapeWarnings, AreSilentAboutInventedKeysIfEachAddressIsLimitedToo) {
       << "one client could use up the limit of everybody";
 }
 
+TEST(EscapeWarnings, AreNotSilencedByARuleOfConcurrency) {
+  const std::string concurrency =
+      "[[rule]]\nname = \"few\"\nkey = [\"ip\"]\nalgorithm = \"concurrency\"\nlimit = 5\n";
+  for (const auto& [key, warning] : {std::pair{"api_key|ip", "a client who invents keys gets a fresh limit"},
+                                     {"api_key", "a client that leaves it out escapes the rule"},
+                                     {"header:X", "which clients write as they like"}}) {
+    const auto rule = "key = [\"" + std::string(key) + "\"]\n";
+    EXPECT_THAT(warnings_of(with_rule(rule + concurrency)), Contains(HasSubstr(warning)));
+    EXPECT_THAT(warnings_of(beside_ip(rule)), Not(Contains(HasSubstr("rule \"x\" is keyed by")))) << key;
+    EXPECT_THAT(warnings_of(with("[[rule]]\nname = \"x\"\nalgorithm = \"concurrency\"\nlimit = 5\n" + rule +
+                                 concurrency)),
+                Not(Contains(HasSubstr("rule \"x\" is keyed by"))))
+        << "it bounds another rule of concurrency: " << key;
+  }
+}
+
+TEST(EscapeWarnings, NameOverridesThatClientsChoose) {
+  const auto of = [](const std::string& match, const std::string& limit = "99/s") {
+    return "key = [\"ip\"]\noverrides = [{ match = { " + match + " }, limit = \"" + limit + "\" }]\n";
+  };
+  const auto warned = Contains(HasSubstr("which clients write as they like, and it admits more"));
+  EXPECT_THAT(
+      located_warnings_of(with_rule(of("headers = { X-Plan = \"gold\" }"))),
+      Contains(
+          "weir.toml:11: rule \"x\" has an override for header X-Plan gold, which clients write as they "
+          "like, and it admits more: any client gets it by writing that; use tier or ip in its match, or "
+          "add a rule for the same requests with key = [\"ip\"]"));
+  for (const char* match : {"query = { plan = \"gold\" }", "not = { headers = { X-Bot = true } }",
+                            "path = \"/a\", headers = { X-Plan = true }"})
+    EXPECT_THAT(warnings_of(with_rule(of(match))), warned) << match;
+  for (const char* match : {"path = \"/a\"", "ip = [\"10.0.0.0/8\"], headers = { X-Plan = true }",
+                            "tier = \"gold\", headers = { X-Plan = true }"})
+    EXPECT_THAT(warnings_of(with_rule(of(match))), Not(warned)) << match;
+  EXPECT_THAT(warnings_of(with_rule(of("headers = { X-Plan = true }", "5/s"))), Not(warned))
+      << "it admits less";
+  EXPECT_THAT(warnings_of(with_rule(of("headers = { X-Plan = true }", "700/min"))), warned);
+  EXPECT_THAT(warnings_of(beside_ip(of("headers = { X-Plan = true }"))), Not(warned));
+  const auto bounds = "overrides = [{ match = { headers = { X-Plan = true } }, limit = \"99/s\" }]\n";
+  EXPECT_THAT(warnings_of(beside_ip("key = [\"header:X\"]\n", bounds)),
+              Contains(HasSubstr("rule \"x\" is keyed by \"header:X\", which clients write as they like")))
+      << "a rule with such an override bounds no other";
+}
+
 TEST(EscapeWarnings, NameKeysThatAClientMayLeaveOut) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   const auto warned = Contains(HasSubstr("a client that leaves it out avoids the rule"));

@@ -359,5 +359,34 @@ TEST(Warnings, WarnOfUnusedTokenAndCountrySettings) {
   EXPECT_THAT(of("key = [\"claim:sub|country\"]\n"), Not(Contains(unasked)));
 }
 
+TEST(Warnings, NameExpressionsThatNoPathMatches) {
+  const auto warned = Contains(HasSubstr("are cut off before paths are compared"));
+  const auto of = [](const std::string& path) {
+    return warnings_of(with_rule("key = [\"ip\"]\nmatch = { path = '" + path + "' }\n"));
+  };
+  for (const char* path : {"~;", "~^/a;v=1", R"(~/a\;)", R"(~/a\?b=1)", "~/a#b", "~[a];", "~[]];", "~[^/];"})
+    EXPECT_THAT(of(path), warned) << path;
+  for (const char* path : {"~^/a", "~[^;]", "~/a[;?#]*", "~[];]", "~[^];]", "~/ab?", "/a"})
+    EXPECT_THAT(of(path), Not(warned)) << path;
+  const auto more = [](const std::string& text) { return warnings_of(with_rule("key = [\"ip\"]\n" + text)); };
+  EXPECT_THAT(more("match = { not = { path = \"~;\" } }\n"), warned);
+  EXPECT_THAT(more("overrides = [{ match = { path = \"~;\" }, limit = \"1/s\" }]\n"), warned);
+  EXPECT_THAT(more("[[route]]\nname = \"r\"\nupstream = \"api\"\nmatch = { path = \"~;\" }\n"), warned);
+}
+
+TEST(Warnings, NameAKeysFileWithoutKeys) {
+  const Folder folder;
+  folder.write("keys.toml", "# [[key]]\n");
+  const std::string empty = "[client] keys names a file without any [[key]]: ";
+  const auto of = [&](const std::string& more) {
+    return warnings_of(with("[client]\nkeys = \"keys.toml\"\n" + more), folder.file(kFile));
+  };
+  EXPECT_THAT(of(""), Contains(empty + "no API key is known, and none gives a user, org, service or tier"));
+  EXPECT_THAT(of("unknown_keys = \"reject\"\n"),
+              Contains(empty + "every request with an API key is refused (401)"));
+  folder.write("keys.toml", "[[key]]\nkey = \"a\"\n");
+  EXPECT_THAT(of(""), Not(Contains(HasSubstr(empty))));
+}
+
 }  // namespace
 }  // namespace weir::config::test

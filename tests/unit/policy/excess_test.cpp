@@ -75,6 +75,21 @@ TEST(Excess, BoundsKeysAndCostsToo) {
     for (const auto& query : {many, often}) EXPECT_TRUE(object(rule, head_with({}, query)).excess) << query;
 }
 
+TEST(Excess, BoundsHeaderLinesOfKeysAndCosts) {
+  auto costly = rule_of("few", {"ip"});
+  costly.cost_from = {.kind = CostSource::Kind::Header, .name = "X-Tenant"};
+  auto head = head_with({});
+  for (const auto& rule : {rule_of("few", {"header:X-Tenant"}), costly}) {
+    head.fields.clear();
+    for (int i = 0; i < 17; ++i) {
+      EXPECT_FALSE(object(rule, head)) << i;
+      head.fields.push_back({.name = "X-Tenant", .value = "1"});
+    }
+    EXPECT_THAT(describe(object(rule, head)), HasSubstr("repeats the header")) << describe(rule.key);
+    EXPECT_FALSE(object(rule_of("few", {"header:X-Other"}), head_with({}))) << "nobody asks for that one";
+  }
+}
+
 TEST(Excess, BoundsCookies) {
   const auto rule = rule_of("few", {"cookie:sid"});
   const auto many = "sid=1; " + repeated("a;", 1000);

@@ -153,7 +153,9 @@ TEST(Token, RejectsForgedTokensWithAReason) {
       {signed_token(claims, kSecret, R"({"alg":["HS256"]})"), Algorithm},
       {signed_token(claims, kSecret, R"({"alg":"RS256"})"), Algorithm},
       {signed_token(claims, kSecret, R"({})"), Algorithm},
-      {signed_token(claims, kSecret, R"({"alg":"HS256","crit":["exp"]})"), Algorithm},
+      {signed_token(claims, kSecret, R"({"alg":"HS256","crit":["exp"]})"), Extension},
+      {signed_token(claims, kSecret, R"({"alg":"HS256","crit":[]})"), Extension},
+      {signed_token(claims, kSecret, R"({"alg":"none","crit":["exp"]})"), Algorithm},
       {signed_token(claims, kSecret, R"(["HS256"])"), Malformed},
       {signed_token(R"(["sub"])", kSecret), Malformed},
       {signed_token("{\"sub\":\"a\"", kSecret), Malformed},
@@ -183,6 +185,15 @@ TEST(Token, RejectsAMissingExpiryIfRequired) {
   const auto token = signed_token(R"({"sub":"a"})", kSecret);
   EXPECT_EQ(fault_of(token), std::nullopt) << "it never expires";
   EXPECT_EQ(fault_of(token, verifier({"HS256", kSecret, {}, {}, 0s, true})), TokenFault::Claim);
+}
+
+TEST(Token, RejectsADateThatIsNotFinite) {
+  for (const char* claims : {R"({"exp":1e400})", R"({"exp":-1e400})", R"({"exp":1900000000,"nbf":-1e400})"})
+    for (const bool require_exp : {false, true})
+      EXPECT_EQ(
+          fault_of(signed_token(claims, kSecret), verifier({"HS256", kSecret, {}, {}, 0s, require_exp})),
+          TokenFault::Malformed)
+          << claims;
 }
 
 TEST(Token, UsesTheLastOfDuplicateMembers) {

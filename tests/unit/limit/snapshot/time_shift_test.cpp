@@ -117,6 +117,27 @@ TEST(TimeShift, LogEntriesKeepTheirDistances) {
   EXPECT_EQ(saved.drained_at, buckets.expiry_of(saved.log[1].mark));
 }
 
+// A machine without a clock of its own starts in 1970.
+TEST(TimeShift, StopsEntriesOfALogAt1970) {
+  const Limiter log = SlidingLog::make({50, 1h}, 20).value();
+  const auto& buckets = std::get<SlidingLog>(log);
+  const auto now = TimePoint(1'700'000'000s);
+  const auto mark = buckets.mark_of(now);
+  const auto rule = rule_with({&log});
+  for (const auto by :
+       {-now.time_since_epoch(), -now.time_since_epoch() - 1h, 5min - now.time_since_epoch()}) {
+    SavedKey saved{.key = {},
+                   .rule = 0,
+                   .drained_at = buckets.expiry_of(mark),
+                   .log = {{mark - 9, 1}, {mark - 8, 4}, {mark, 2}}};
+    move(saved, rule, {by, now + by});
+    EXPECT_EQ(saved.log[2].mark, buckets.mark_of(std::max(now + by, TimePoint{})));
+    EXPECT_LE(saved.log[0].mark, saved.log[1].mark);
+    EXPECT_LE(saved.log[1].mark, saved.log[2].mark) << "none has wrapped into the future";
+    EXPECT_EQ(saved.drained_at, buckets.expiry_of(saved.log[2].mark));
+  }
+}
+
 TEST(TimeShift, EqualsTheDifferenceOfTheClocksAtSaving) {
   const auto at = TimePoint(1'700'000'000s);
   const auto shift = [&](Duration fast, Duration passed) {

@@ -193,6 +193,26 @@ TEST_F(OtherTime, TwoWrongTimesAreAnError) {
   Canned redis(worker.loop, settings().address.unix_path, {{us_, 2, 0, 0, 0}, {us_, 2, 0, 0, 0}});
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_EQ(worker.charge(bill_).error, StoreError::BadReply);
+  EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U) << "nothing was charged";
+}
+
+TEST_F(OtherTime, AnUnreadableAnswerCountsItsChargesAsLost) {
+  Worker worker(settings());
+  Canned redis(worker.loop, settings().address.unix_path, {{us_, 7, 0, 0, 0}, {us_, 0}});
+  ASSERT_TRUE(worker.turn_until_up());
+  EXPECT_EQ(worker.charge(bill_).error, StoreError::BadReply);
+  EXPECT_EQ(worker.store.stats().refunds_lost.load(), 1U);
+  EXPECT_EQ(worker.charge(bill_).error, StoreError::BadReply);
+  EXPECT_EQ(worker.store.stats().refunds_lost.load(), 2U);
+}
+
+TEST_F(OtherTime, AnUnreadableAnswerToARefundCountsItAsLost) {
+  Worker worker(settings());
+  Canned redis(worker.loop, settings().address.unix_path, {{us_, 7, 0, 0}});
+  ASSERT_TRUE(worker.turn_until_up());
+  worker.store.refund(bill_[0], {});
+  EXPECT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds_lost.load() != 0; }));
+  EXPECT_EQ(worker.store.stats().refunds_lost.load(), 1U);
 }
 
 }  // namespace

@@ -1,0 +1,43 @@
+// What differs between two configurations and stands in neither description, because it is secret or long.
+#include "weir/config/config_errors.hpp"
+#include "weir/config/differences.hpp"
+#include "weir/config/settings.hpp"
+
+#include <algorithm>
+
+namespace weir::config {
+
+namespace {
+
+// Another number of keys is shown.
+bool differ_unshown(const policy::ClientSettings& before, const policy::ClientSettings& now) {
+  return before.keys && now.keys && before.keys->size() == now.keys->size() && *before.keys != *now.keys;
+}
+
+bool have_other_key(const policy::ClientSettings& before, const policy::ClientSettings& now) {
+  return before.tokens && now.tokens && before.tokens->settings().key != now.tokens->settings().key;
+}
+
+// Of a webhook only the server is shown.
+bool posts_elsewhere(const admin::AlertSettings& alert, const std::vector<admin::AlertSettings>& before) {
+  return std::any_of(before.begin(), before.end(), [&](const admin::AlertSettings& old) {
+    return old.name == alert.name && old.webhook.address == alert.webhook.address &&
+           old.webhook.tls == alert.webhook.tls && !(old.webhook == alert.webhook);
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> unshown_differences(const Settings& before, const Settings& now) {
+  std::vector<std::string> told;
+  if (differ_unshown(before.client, now.client))
+    told.emplace_back("now: the keys file has other keys, or says other things of them");
+  if (have_other_key(before.client, now.client))
+    told.emplace_back("now: tokens are verified with another key");
+  for (const auto& alert : now.alerts)
+    if (posts_elsewhere(alert, before.alerts))
+      told.push_back("now: alert " + in_quotes(alert.name) + " has another path, authorization or ca");
+  return told;
+}
+
+}  // namespace weir::config

@@ -1,0 +1,108 @@
+// Conditions that do not do what their writers probably mean: overrides that a client chooses, and
+// expressions for what no path has.
+#include "config/warn/capacity.hpp"
+#include "config/warn/config_warnings.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <variant>
+
+namespace weir::config {
+
+namespace {
+
+// Returns the units that a limiter admits in a second in the long run; 0 if it counts what is under way.
+double units_per_second(const limit::Limiter& limiter) {
+  const auto of = [](const limit::Rate& rate) {
+    return static_cast<double>(rate.count) * 1e6 / static_cast<double>(rate.period.count());
+  };
+  if (const auto* gcra_core = limit::gcra_core(limiter)) return of(gcra_core->rate());
+  return std::visit(
+      [&](const auto& algorithm) {
+        if constexpr (requires { algorithm.rate(); })
+          return of(algorithm.rate());
+        else
+          return 0.0;
+      },
+      limiter);
+}
+
+// Returns true if the override admits more than the rule's own numbers, at once or in the long run.
+bool admits_more(const policy::Variant& variant, const policy::Rule& rule) {
+  return most_at_once(*variant.limiter) > most_at_once(*rule.limiter) ||
+         units_per_second(*variant.limiter) > units_per_second(*rule.limiter);
+}
+
+// Returns true if a client decides whether the conditions hold: they ask for a header or a query parameter,
+// and for nothing about the client that it cannot choose.
+bool is_chosen_by_client(const policy::Match& match) {
+  const bool asks_who = !match.ip.empty() || !match.tiers.empty() || !match.countries.empty();
+  const auto names_text = [](const policy::Match& one) { return !one.headers.empty() || !one.query.empty(); };
+  return !asks_who && (names_text(match) || (match.negated && names_text(*match.negated)));
+}
+
+const policy::Variant* chosen_override(const policy::Rule& rule) {
+  const auto found =
+      std::find_if(rule.overrides.begin(), rule.overrides.end(), [&](const policy::Variant& variant) {
+        return is_chosen_by_client(variant.match) && admits_more(variant, rule);
+      });
+  return found != rule.overrides.end() ? &*found : nullptr;
+}
+
+// Returns the first character that an expression asks for and no path has when rules compare it; '\0' if
+// there is none. A class such as [^;] may hold it.
+char never_in_paths(std::string_view expression) {
+  constexpr std::string_view kCutOff = ";#?";
+  for (std::size_t at = 0; at < expression.size(); ++at) {
+    const char c = expression[at];
+    if (c == '[') {
+      const auto first = at + (expression.substr(at + 1).starts_with('^') ? 3 : 2);  // "[]a]" holds a ']'
+      at = std::min(expression.find(']', std::min(first, expression.size())), expression.size());
+    } else if (c == '\\') {
+      ++at;
+      if (at < expression.size() && kCutOff.find(expression[at]) != std::string_view::npos)
+        return expression[at];
+    } else if (c == ';' || c == '#') {
+      return c;
+    }
+  }
+  return '\0';
+}
+
+template <class Named>
+void doubt_path(const Named& named, const policy::Match& match, ConfigWarnings& warnings) {
+  if (match.negated) doubt_path(named, *match.negated, warnings);
+  if (!match.path) return;
+  const auto path = match.path->describe();
+  if (!path.starts_with('~')) return;
+  const char never = never_in_paths(std::string_view(path).substr(1));
+  if (never != '\0')
+    warnings.add(named,
+                 "has the path " + in_quotes(path) + ", and no path has a " + in_quotes({&never, 1}) +
+                     ": parameters behind \";\", the query and the fragment are cut off before paths are "
+                     "compared; write the path without them" +
+                     (never == '?' ? ", and the query as match.query" : ""));
+}
+
+}  // namespace
+
+bool has_chosen_override(const policy::Rule& rule) {
+  return chosen_override(rule) != nullptr;
+}
+
+void doubt_matches(const Settings& settings, ConfigWarnings& warnings) {
+  for (const auto& route : settings.routes) doubt_path(route, route.match, warnings);
+  for (const auto& rule : settings.rules) {
+    doubt_path(rule, rule.match, warnings);
+    for (const auto& variant : rule.overrides) doubt_path(rule, variant.match, warnings);
+    const auto* chosen = chosen_override(rule);
+    if (chosen != nullptr && !is_bounded_by_address(rule, settings))
+      warnings.add(rule,
+                   "has an override for " + chosen->match.describe() +
+                       ", which clients write as they like, and it admits more: any client gets it by "
+                       "writing that; use tier or ip in its match, or add a rule for the same requests with "
+                       "key = [\"ip\"]");
+  }
+}
+
+}  // namespace weir::config
