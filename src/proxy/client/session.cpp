@@ -52,7 +52,7 @@ void skip_empty_lines(Inbox& inbox, unsigned& skipped) {
 
 Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint& peer_endpoint,
                  ConnectionsPerIp::Slot slot, const std::string& listener, const bool& acceptor_closed)
-    : Watched(a_worker.watchdog),
+    : ClientWatch(a_worker.watchdog),
       worker(a_worker),
       client(std::move(a_client)),
       inbox(a_worker.blocks),
@@ -332,7 +332,7 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
   disarm();
   late_ = owed_ = evicted_ = false;  // its request was there before it could go
   state_ = State::Busy;
-  auto ending = Exchange::Ending::Close;
+  auto ending = Ending::Close;
   std::optional<BodySource> rest;
   {
     Exchange exchange(*this);
@@ -342,20 +342,19 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
     }
     const ScopedCancelTarget cancel_target(exchange_, exchange);
     ending = co_await exchange.run();
-    if (ending == Exchange::Ending::DropRest) rest.emplace(exchange.rest_of_body());
+    if (ending == Ending::DropRest) rest.emplace(exchange.rest_of_body());
   }
   disarm();
   waits_without_client_ = false;
   inbox.unpin();
-  if (client.owes_write())
-    ending = Exchange::Ending::Abort;  // the client would take what follows for the rest
+  if (client.owes_write()) ending = Ending::Abort;  // the client would take what follows for the rest
   if (rest) {
     const bool in_step = co_await drop_rest(*rest);
-    ending = in_step ? Exchange::Ending::KeepAlive : Exchange::Ending::Linger;
+    ending = in_step ? Ending::KeepAlive : Ending::Linger;
   }
-  if (ending == Exchange::Ending::Linger) co_await linger();
-  if (ending == Exchange::Ending::Abort) client.close();
-  co_return ending == Exchange::Ending::KeepAlive;
+  if (ending == Ending::Linger) co_await linger();
+  if (ending == Ending::Abort) client.close();
+  co_return ending == Ending::KeepAlive;
 }
 
 net::Task<void> Session::run() {

@@ -1,11 +1,12 @@
 // One client connection, from its acceptance to its end: TLS, the loop over requests, deadlines, the drain.
 #pragma once
 
+#include "proxy/client/client_watch.hpp"
+
 #include "weir/base/ip_address.hpp"
 #include "weir/http/head_parser.hpp"
 #include "weir/http/proxy_header.hpp"
 #include "weir/net/stream.hpp"
-#include "weir/net/watchdog.hpp"
 #include "weir/observe/counters.hpp"
 #include "weir/proxy/buffer.hpp"
 #include "weir/proxy/relay.hpp"
@@ -20,7 +21,7 @@ namespace weir::proxy {
 
 class Exchange;
 
-class Session final : public net::Watched {
+class Session final : public ClientWatch {
  public:
   // `slot`: of its address among others; empty where those are not counted, or not yet. `listener`, as
   // configured, and `acceptor_closed`: that it came by, which outlives it.
@@ -36,30 +37,10 @@ class Session final : public net::Watched {
   // Serves requests until either side ends it.
   [[nodiscard]] net::Task<void> run();
 
-  // For the exchange under way. What waits is ended when the deadline passes (late() tells then) or, while
-  // somebody else is waited for, when the client leaves (left() tells then).
-  using net::Watched::arm;
-  using net::Watched::disarm;
-  void begin_cancellable_wait() noexcept {
-    waits_cancellably_ = true;
-    wake();
-  }
-  void end_cancellable_wait() noexcept { waits_cancellably_ = false; }
-  // While true, a wait for others goes on though the client leaves.
-  void keep_waiting_without_client(bool goes_on) noexcept { waits_without_client_ = goes_on; }
-  [[nodiscard]] bool late() const noexcept { return late_; }
-  void clear_late() noexcept { late_ = false; }
-  // Adds `time` that a request took of the worker to what this connection has had in its turn.
-  void note_work(base::Duration time) noexcept { work_in_turn_ += time; }
-  [[nodiscard]] bool left() const noexcept { return left_; }
-  // Returns true if the client has left, as far as the loop has heard. `half_close` says whether a client
-  // that only ended its sending has.
-  [[nodiscard]] bool has_gone() const noexcept {
+  [[nodiscard]] bool has_gone() const noexcept override {
     const bool ends = half_close_ends_ || worker.config().server.half_close == HalfClose::End;
     return ends ? client.peer_left() : client.peer_broke();
   }
-  // While true, a client that ends its sending has left, whatever `half_close` says.
-  void end_at_half_close(bool ends) noexcept { half_close_ends_ = ends; }
   // It serves no request after the one under way: weir stops, does not listen there any more, or has it by
   // way of another process, which is to end.
   [[nodiscard]] bool is_leaving() const noexcept { return loses_its_place() || relayed_ || last_; }
@@ -144,7 +125,6 @@ class Session final : public net::Watched {
   std::uint32_t idle_ticks_ = 0;
   std::uint32_t begun_ticks_ = 0;
   unsigned requests_in_turn_ = 0;  // served since it last had to wait for the client
-  base::Duration work_in_turn_{};  // that they took
   ConnectionsPerIp::Slot slot_;
   std::optional<http::ConnectionEnds> told_ends_;  // by the preamble, or by another process
   bool proxy_header_expected_ = false;
@@ -153,12 +133,7 @@ class Session final : public net::Watched {
   bool last_ = false;     // its listener is gone
   bool owed_ = false;     // another process has heard of a request that it has not answered
   bool lingers_ = false;  // has its last answer, and may still send
-  bool waits_cancellably_ = false;
-  bool waits_without_client_ = false;
-  bool half_close_ends_ = false;
-  bool late_ = false;
   bool evicted_ = false;  // to make room
-  bool left_ = false;
 };
 
 // Takes a place for a connection of this address, where those are counted. False, and counted: there is none.

@@ -26,34 +26,35 @@ bool is_idempotent(std::string_view method) noexcept {
 
 // All of its body is at hand still, or has yet to come.
 bool Exchange::repeatable(const Attempt& attempt) const noexcept {
-  const auto& body = *request_body_;
+  const auto& body = *context_.request_body;
   const bool untouched = body.received() == 0 && !body.complete();
-  return (attempt.whole || untouched) && is_idempotent(buffers_->head.method);
+  return (attempt.whole || untouched) && is_idempotent(context_.buffers.head.method);
 }
 
 void Exchange::begin_attempts(upstream::Pool& pool, Attempt& attempt) {
   const auto& settings = pool.settings();
-  if (settings.timeouts.total != base::kForever) attempt.deadline = latest_ + settings.timeouts.total;
-  if (policy::needs_claims(settings.hash_key, buffers_->request)) verify_token();
+  if (settings.timeouts.total != base::kForever) attempt.deadline = context_.now + settings.timeouts.total;
+  if (policy::needs_claims(settings.hash_key, context_.buffers.request)) verify_token();
   if (settings.balance == upstream::Balance::Hash)
-    attempt.word = policy::name_client(settings.hash_key, buffers_->request, config_.balance).lo;
+    attempt.word =
+        policy::name_client(settings.hash_key, context_.buffers.request, context_.config.balance).lo;
   pool.retries().pay_in();
 }
 
 // Late after `wait`, and when all attempts together are.
 void Exchange::arm(Attempt& attempt, base::Duration wait) noexcept {
   const bool bounded = attempt.deadline != base::TimePoint::max();
-  const auto left = bounded ? std::max(attempt.deadline - latest_, base::Duration{0}) : base::kForever;
+  const auto left = bounded ? std::max(attempt.deadline - context_.now, base::Duration{0}) : base::kForever;
   attempt.cut_short = left < wait;
-  session_.arm(std::min(left, wait));
+  context_.watch.arm(std::min(left, wait));
 }
 
 bool Exchange::lease_server(upstream::Pool& pool, Attempt& attempt) {
   attempt.room_after.reset();
   const bool tired = attempt.connecting >= pool.settings().timeouts.connect_total;
-  if (tired || latest_ >= attempt.deadline) return false;
+  if (tired || context_.now >= attempt.deadline) return false;
   lease_ = {};  // its place may be the one that is wanted
-  lease_ = pool.lease({.now = latest_,
+  lease_ = pool.lease({.now = context_.now,
                        .tried = attempt.tried,
                        .fresh = attempt.fresh,
                        .once = !repeatable(attempt),
@@ -61,8 +62,8 @@ bool Exchange::lease_server(upstream::Pool& pool, Attempt& attempt) {
                        .word = attempt.word});
   attempt.room_after = lease_.room_after();
   attempt.room_at_any_time = lease_.room_at_any_time();
-  if (!lease_ || worker_.hard_stop) return false;
-  report_.server = &lease_.server_name();
+  if (!lease_ || context_.worker.hard_stop) return false;
+  context_.report.server = &lease_.server_name();
   return true;
 }
 
@@ -77,7 +78,8 @@ void Exchange::note_full_servers(Attempt& attempt) {
 }
 
 observe::UpstreamTallies& Exchange::tallies() noexcept {
-  return worker_.counters.upstream(config_.label_of_upstream(config_.routes[*report_.route].upstream));
+  return context_.worker.counters.upstream(
+      context_.config.label_of_upstream(context_.config.routes[*context_.report.route].upstream));
 }
 
 // That an exchange with a server broke off, unless the client is to blame.
@@ -88,40 +90,40 @@ bool Exchange::count_failure() noexcept {
 }
 
 bool Exchange::is_theirs() const noexcept {
-  return !session_.left() && !worker_.hard_stop && !body_failed();
+  return !context_.watch.left() && !context_.worker.hard_stop && !body_failed();
 }
 
 net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
   const auto& timeouts = pool.settings().timeouts;
-  const auto began = latest_;
+  const auto began = context_.now;
   const auto patience = std::min(timeouts.connect, timeouts.connect_total - attempt.connecting);
   arm(attempt, patience);
-  session_.begin_cancellable_wait();
+  context_.watch.begin_cancellable_wait();
   std::string proxy_header;
-  if (pool.settings().proxy_protocol) http::append_proxy_header(proxy_header, session_.ends());
+  if (pool.settings().proxy_protocol) http::append_proxy_header(proxy_header, context_.session.ends());
   std::string fault;
   const auto ec = co_await lease_.connect(proxy_header, patience, fault);
-  session_.end_cancellable_wait();
-  latest_ = worker_.clock.now();
+  context_.watch.end_cancellable_wait();
+  context_.read_clock();
   if (!ec) {
     tallies().connects.add();
     co_return true;
   }
-  attempt.connecting += latest_ - began;
+  attempt.connecting += context_.now - began;
   attempt.tried |= std::uint64_t{1} << lease_.server();
-  lease_.member().give_back_unit(latest_);
+  lease_.member().give_back_unit(context_.now);
   if (upstream::is_shortage(ec)) {
     attempt.status = 503;
     attempt.what = "this server has no room for a connection to the upstream";
     co_return false;
   }
   const bool theirs = count_failure();
-  if (theirs && !lease_.moved() && !(session_.late() && attempt.cut_short))
-    lease_.member().unreachable(latest_, fault);
-  if (session_.late()) {
+  if (theirs && !lease_.moved() && !(context_.watch.late() && attempt.cut_short))
+    lease_.member().unreachable(context_.now, fault);
+  if (context_.watch.late()) {
     attempt.status = 504;
     attempt.what = "the upstream could not be reached in time";
-    session_.clear_late();
+    context_.watch.clear_late();
   }
   co_return false;
 }
@@ -129,13 +131,13 @@ net::Task<bool> Exchange::connect(upstream::Pool& pool, Attempt& attempt) {
 // Returns true if no client takes another answer. An exchange that its client has left goes on for the answer
 // of the server that has the request (Session::keep_waiting_without_client), not for that of another one.
 bool Exchange::is_retryable_answer(const Attempt& attempt) const noexcept {
-  return attempt.client_broken || session_.left() || session_.has_gone();
+  return attempt.client_broken || context_.watch.left() || context_.watch.has_gone();
 }
 
 // A server got the request and gave no answer that can be passed on: whether another one is to have it, now
 // that its time has come.
 net::Task<bool> Exchange::prepare_retry(upstream::Pool& pool, Attempt& attempt) {
-  const bool late = session_.late();
+  const bool late = context_.watch.late();
   if (attempt.oversized) {  // an answer, and the next server's would be no smaller
     tallies().oversized.add();
     note_answer();
@@ -146,22 +148,18 @@ net::Task<bool> Exchange::prepare_retry(upstream::Pool& pool, Attempt& attempt) 
   const bool aged = attempt.silent && lease_.reused() && !late;
   // One that is closed without a word while the client owes some of its body: the server may have waited for
   // that no longer.
-  const bool owed = attempt.silent && !late && !attempt.whole && !request_body_->complete();
+  const bool owed = attempt.silent && !late && !attempt.whole && !context_.request_body->complete();
   const bool tells = !aged && !owed;
   const bool theirs = !attempt.client_ended && (tells ? count_failure() : is_theirs());
   // It asked for a body that did not come, and had nothing to answer yet: so far it was well.
-  if (!theirs && attempt.heard && !request_body_->complete()) note_answer();
-  if (theirs && tells && !lease_.moved() && !(late && attempt.cut_short)) {
-    if (attempt.alert.empty())
-      lease_.member().failed(report_.sent, latest_);
-    else
-      lease_.member().unreachable(latest_, attempt.alert);
-  }
+  if (!theirs && attempt.heard && !context_.request_body->complete()) note_answer();
+  if (theirs && tells && !lease_.moved() && !(late && attempt.cut_short))
+    lease_.member().failed(context_.report.sent, context_.now);
   // Of what no server has an octet nothing can be done twice, whatever its method.
   if (!theirs || (attempt.handed_over && !repeatable(attempt))) co_return false;
   attempt.fresh = true;
   if (aged) {
-    lease_.member().give_back_unit(latest_);
+    lease_.member().give_back_unit(context_.now);
     --attempt.servers;
     attempt.handed_over = attempt.servers != 0;
   }
@@ -177,14 +175,14 @@ net::Task<bool> Exchange::prepare_retry(upstream::Pool& pool, Attempt& attempt) 
 
 // Whether the answer's status asks for another server's, and there is one to ask.
 bool Exchange::is_failed_answer(const upstream::Pool& pool, const Attempt& attempt) const noexcept {
-  const auto status = buffers_->response.status;
+  const auto status = context_.buffers.response.status;
   const auto& statuses = pool.settings().retry.statuses;
   return !statuses.empty() && repeatable(attempt) && !is_retryable_answer(attempt) &&
          std::any_of(statuses.begin(), statuses.end(),
                      [status](const policy::StatusRange& range) {
                        return range.first <= status && status <= range.last;
                      }) &&
-         pool.others_serve(attempt.tried | std::uint64_t{1} << lease_.server(), latest_);
+         pool.others_serve(attempt.tried | std::uint64_t{1} << lease_.server(), context_.now);
 }
 
 // Once more, on another server, after a while: if there is one, time is left and the budget allows it.
@@ -194,49 +192,40 @@ net::Task<bool> Exchange::repeat(upstream::Pool& pool, Attempt& attempt) {
   if (attempt.servers >= retry.attempts || static_cast<std::size_t>(std::popcount(tried)) >= pool.size())
     co_return false;
   const auto wait = upstream::backoff(retry.backoff, attempt.servers, pool.random());
-  if (attempt.deadline - latest_ <= wait || worker_.hard_stop) co_return false;
+  if (attempt.deadline - context_.now <= wait || context_.worker.hard_stop) co_return false;
   if (!pool.retries().take()) {
     tallies().denied.add();
     co_return false;
   }
   attempt.tried = tried;
   lease_ = {};  // another request may have its place meanwhile
-  session_.clear_late();
+  context_.watch.clear_late();
   if (wait > base::Duration{0}) co_await pause(wait);
-  if (is_retryable_answer(attempt) || session_.late()) co_return false;
-  report_.answered = {};
+  if (is_retryable_answer(attempt) || context_.watch.late()) co_return false;
+  context_.report.answered = {};
   tallies().retries.add();
   co_return true;
 }
 
 net::Task<void> Exchange::pause(base::Duration wait) {
-  net::Timer timer(worker_.executor);
+  net::Timer timer(context_.worker.executor);
   timer.expires_after(wait);
-  session_.disarm();
-  session_.begin_cancellable_wait();
+  context_.watch.disarm();
+  context_.watch.begin_cancellable_wait();
   const ScopedCancelTarget cancel_target(pause_, timer);
   const auto ended = co_await net::TimerWait(timer);
-  session_.end_cancellable_wait();
-  latest_ = worker_.clock.now();
+  context_.watch.end_cancellable_wait();
+  context_.read_clock();
   (void)ended;  // by cancel(): who did that has said so to the session
-}
-
-// The upstream has said to all how long it wants to be left alone.
-net::Task<Exchange::Ending> Exchange::answer_paused(base::Duration wait) {
-  tallies().paused.add();
-  report_.failure = "upstream_paused";
-  refund_charge();
-  http::append_retry_after(buffers_->rate_limit_headers, http::retry_after_seconds(wait).value_or(1));
-  return error(429, "the upstream has too many requests; please retry later");
 }
 
 void Exchange::note_pause(upstream::Pool& pool) {
   // Whoever is told to stay away for longer may ask after an hour.
   constexpr base::Duration kLongest = std::chrono::hours{1};
-  const auto* said = http::find_field(buffers_->response.fields, "retry-after");
+  const auto* said = http::find_field(context_.buffers.response.fields, "retry-after");
   const auto wait =
       said != nullptr ? http::parse_retry_after(said->value, net::Clock::machine_now()) : std::nullopt;
-  if (wait) pool.server_group().pause_until(latest_ + std::min(*wait, kLongest));
+  if (wait) pool.server_group().pause_until(context_.now + std::min(*wait, kLongest));
 }
 
 }  // namespace weir::proxy

@@ -11,13 +11,13 @@ namespace weir::proxy {
 // it. The client's connection ends at once.
 net::Task<void> Exchange::drain_answer(const upstream::Pool& pool, BodySource& body) {
   const auto& timeouts = pool.settings().timeouts;
-  if (!admission_.needs_answer(timeouts.abandoned)) co_return;
-  session_.client.close();
-  session_.clear_late();
-  auto& settlements = admission_.settlements();
-  const auto end = worker_.clock.now() + timeouts.abandoned;
+  if (!context_.admission.needs_answer(timeouts.abandoned)) co_return;
+  context_.session.client.close();
+  context_.watch.clear_late();
+  auto& settlements = context_.admission.settlements();
+  const auto end = context_.worker.clock.now() + timeouts.abandoned;
   unsigned pieces = 0;
-  while (!body.complete() && !worker_.hard_stop) {
+  while (!body.complete() && !context_.worker.hard_stop) {
     std::string_view piece;
     const auto status = body.take(piece);
     if (auto* watch = settlements.watch()) {
@@ -25,17 +25,20 @@ net::Task<void> Exchange::drain_answer(const upstream::Pool& pool, BodySource& b
       if (status == BodySource::Status::End) watch->complete();
     }
     if (status == BodySource::Status::Piece) continue;
-    if (status != BodySource::Status::NeedBytes || !admission_.needs_answer(end - worker_.clock.now())) break;
-    session_.arm(std::min(std::max(end - worker_.clock.now(), base::Duration{1}), timeouts.response));
+    if (status != BodySource::Status::NeedBytes ||
+        !context_.admission.needs_answer(end - context_.worker.clock.now()))
+      break;
+    context_.watch.arm(
+        std::min(std::max(end - context_.worker.clock.now(), base::Duration{1}), timeouts.response));
     const auto ec = co_await body.fill();
     if (ec) break;
-    if (++pieces % Relay::kPiecesInTurn == 0) co_await net::Pause(worker_.executor);
+    if (++pieces % Relay::kPiecesInTurn == 0) co_await net::Pause(context_.worker.executor);
   }
-  session_.disarm();
-  latest_ = worker_.clock.now();
-  worker_.counters.abandoned(body.complete()).add();
-  const auto& answer = buffers_->response;
-  const bool in_step = body.complete() && answer.keep_alive && buffers_->answer.empty() &&
+  context_.watch.disarm();
+  context_.read_clock();
+  context_.worker.counters.abandoned(body.complete()).add();
+  const auto& answer = context_.buffers.response;
+  const bool in_step = body.complete() && answer.keep_alive && context_.buffers.answer.empty() &&
                        answer.framing != http::Framing::UntilClose;
   if (in_step) lease_.keep();
 }

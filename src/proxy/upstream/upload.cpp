@@ -1,6 +1,7 @@
 #include "proxy/upstream/upload.hpp"
 
 #include "proxy/client/session.hpp"
+#include "proxy/exchange/body_inspector.hpp"
 #include "proxy/upstream/attempt.hpp"
 
 #include "weir/http/forwarding.hpp"
@@ -19,42 +20,43 @@ bool Exchange::body_failed() const noexcept {
 
 // All of the request has gone to the server.
 bool Exchange::is_request_sent() const noexcept {
-  return request_body_->complete() && (!upload_ || upload_->sent);
+  return context_.request_body->complete() && (!upload_ || upload_->sent);
 }
 
 void Exchange::note_body_fault(unsigned status) {
   using observe::ClientError;
   const bool slow = upload_->slow;
-  report_.failure = status == 503 ? "out_of_memory" : slow ? "slow_body" : "bad_body";
+  context_.report.failure = status == 503 ? "out_of_memory" : slow ? "slow_body" : "bad_body";
   if (status == 503 || status == 400) return;
-  worker_.counters
+  context_.worker.counters
       .client_errors(slow            ? ClientError::SlowBody
                      : status == 408 ? ClientError::BodyTimeout
                                      : ClientError::BodyTooLarge)
       .add();
 }
 
-net::Task<Exchange::Ending> Exchange::refuse_body(unsigned status) {
+net::Task<Ending> Exchange::refuse_body(unsigned status) {
   note_body_fault(status);
-  if (status == 503) return error(status, "this server is out of memory; please retry");
-  if (status == 400) return error(status, "the request body is malformed or incomplete");
-  return error(status, upload_->slow   ? "the request body comes too slowly"
-                       : status == 408 ? "the request body did not come in time"
-                                       : "the request body is too large");
+  if (status == 503) return reply_.error({status, "this server is out of memory; please retry"});
+  if (status == 400) return reply_.error({status, "the request body is malformed or incomplete"});
+  return reply_.error({status, upload_->slow   ? "the request body comes too slowly"
+                               : status == 408 ? "the request body did not come in time"
+                                               : "the request body is too large"});
 }
 
 // `sent`: octets of the head, and of a body that is at hand, that the server has taken already.
 void Exchange::start_upload(const upstream::Pool& pool, Attempt& attempt, std::size_t sent) {
-  const std::string_view head = buffers_->out;
+  const std::string_view head = context_.buffers.out;
   const auto of_head = std::min(sent, head.size());
-  auto begun = std::make_unique<Upload>(worker_.executor);
+  auto begun = std::make_unique<Upload>(context_.worker.executor);
   begun->response = pool.settings().timeouts.response;
   begun->word = pool.settings().timeouts.expect_continue;
   begun->out = head.substr(of_head);
   upload_ = std::move(begun);
-  if (attempt.whole) request_body_->put_back(attempt.body.substr(sent - of_head));
+  context_.upload_begun = true;
+  if (attempt.whole) context_.request_body->put_back(attempt.body.substr(sent - of_head));
   try {
-    net::spawn(worker_.executor, upload(attempt), [this](const std::exception_ptr& thrown) {
+    net::spawn(context_.worker.executor, upload(attempt), [this](const std::exception_ptr& thrown) {
       if (thrown) {
         upload_->fault = 503;
         lease_.cancel();
@@ -63,6 +65,7 @@ void Exchange::start_upload(const upstream::Pool& pool, Attempt& attempt, std::s
       upload_->finished.raise();
     });
   } catch (...) {
+    context_.upload_begun = false;
     upload_.reset();  // it has not begun, and nobody would say that it ended
     throw;
   }
@@ -70,36 +73,38 @@ void Exchange::start_upload(const upstream::Pool& pool, Attempt& attempt, std::s
 
 net::Task<void> Exchange::upload(Attempt& attempt) {
   auto& state = *upload_;
-  Relay relay(*request_body_, lease_.stream(), buffers_->head.framing, state.out);
+  Relay relay(*context_.request_body, lease_.stream(), context_.buffers.head.framing, state.out);
   relay.goes_on();
-  MinRateCheck pace(config_.server.min_rate);
+  MinRateCheck pace(context_.config.server.min_rate);
   auto need = relay.advance();
-  state.began = latest_;
-  const auto& body = *request_body_;
+  state.began = context_.now;
+  const auto& body = *context_.request_body;
   state.expectant =
-      buffers_->head.expects_continue && body.received() + body.at_hand() == 0 && !body.complete();
+      context_.buffers.head.expects_continue && body.received() + body.at_hand() == 0 && !body.complete();
   bool word_awaited = !state.expectant;
   for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
     const bool reading = need == Relay::Need::Bytes;
     if (pieces % Relay::kPiecesInTurn == 0) {
-      co_await net::Pause(worker_.executor);
-      if (state.stop || session_.left() || (session_.late() && !client_stalls_ && !state.expectant))
+      co_await net::Pause(context_.worker.executor);
+      if (state.stop || context_.watch.left() ||
+          (context_.watch.late() && !client_stalls_ && !state.expectant))
         co_return;
     }
-    if (reading && !attempt.whole) release_body();  // all that was at hand was sent
+    if (reading && !attempt.whole) release_body(context_.buffers);  // all that was at hand was sent
     if (reading && !std::exchange(word_awaited, true)) await_continue(attempt);
     await_more(attempt, reading);
     const auto ec = co_await relay.wait(need);
     if (state.stop) co_return;
     // The session has one deadline. One that was for the answer, or for its reader, ended this wait as well,
     // and says nothing of it.
-    const bool others = ec == net::asio::error::operation_aborted && !session_.left() && !worker_.hard_stop &&
-                        (client_stalls_ || state.expectant || !session_.late());
+    const bool others = ec == net::asio::error::operation_aborted && !context_.watch.left() &&
+                        !context_.worker.hard_stop &&
+                        (client_stalls_ || state.expectant || !context_.watch.late());
     state.slow = (!ec || others) && state.since != base::TimePoint{} &&
-                 !pace.note(worker_.clock.now() - state.since, request_body_->filled());
+                 !pace.note(context_.worker.clock.now() - state.since, context_.request_body->filled());
     if (others && !state.slow) continue;
     if (state.slow || (ec && reading)) {
-      state.fault = state.slow || session_.late() ? 408 : 400;
+      state.fault = state.slow || context_.watch.late() ? 408 : 400;
       lease_.cancel();
     }
     if (ec || state.slow) co_return;
@@ -111,7 +116,8 @@ net::Task<void> Exchange::upload(Attempt& attempt) {
     lease_.cancel();
   }
   state.sent = need == Relay::Need::Nothing;
-  if (state.sent && (report_.answered != base::TimePoint{} || !repeatable(attempt))) release_body();
+  if (state.sent && (context_.report.answered != base::TimePoint{} || !repeatable(attempt)))
+    release_body(context_.buffers);
   end_body(attempt);
 }
 
@@ -120,21 +126,21 @@ net::Task<void> Exchange::upload(Attempt& attempt) {
 // the client's.
 void Exchange::await_more(Attempt& attempt, bool reading) noexcept {
   auto& state = *upload_;
-  const bool counts = reading && !state.expectant && config_.server.min_rate.octets_per_second != 0;
-  state.since = counts ? worker_.clock.now() : base::TimePoint{};
+  const bool counts = reading && !state.expectant && context_.config.server.min_rate.octets_per_second != 0;
+  state.since = counts ? context_.worker.clock.now() : base::TimePoint{};
   if (client_stalls_ || state.expectant) return;
-  if (attempt.whole && report_.answered == base::TimePoint{}) {
-    latest_ = worker_.clock.now();
+  if (attempt.whole && context_.report.answered == base::TimePoint{}) {
+    context_.read_clock();
     return arm(attempt, state.response);
   }
   attempt.cut_short = false;
-  session_.arm(reading ? config_.server.body_timeout : state.response);
+  context_.watch.arm(reading ? context_.config.server.body_timeout : state.response);
 }
 
 // What is left of so much time since the head went to the server.
 void Exchange::arm_since_head(Attempt& attempt, base::Duration time) noexcept {
-  latest_ = worker_.clock.now();
-  arm(attempt, std::max(time - (latest_ - report_.sent), base::Duration{0}));
+  context_.read_clock();
+  arm(attempt, std::max(time - (context_.now - context_.report.sent), base::Duration{0}));
 }
 
 void Exchange::await_continue(Attempt& attempt) noexcept {
@@ -146,17 +152,17 @@ void Exchange::await_continue(Attempt& attempt) noexcept {
 
 // 100, 103 and their like go on to clients that know them (RFC 9110 §15.2).
 net::Task<net::ErrorCode> Exchange::relay_interim(Attempt& attempt) {
-  auto& buffers = *buffers_;
+  auto& buffers = context_.buffers;
   if (buffers.head.minor_version == 0) co_return net::ErrorCode{};
   buffers.text.clear();
   http::write_interim_head(buffers.text, buffers.response);
   // A client that is slow to take it is not asked for its body meanwhile.
   const bool word_due = upload_ && std::exchange(upload_->continue_deadline, false);
   if (word_due) {
-    session_.clear_late();
+    context_.watch.clear_late();
     arm_since_head(attempt, upload_->response);
   }
-  const auto ec = co_await session_.client.write(buffers.text);
+  const auto ec = co_await context_.session.client.write(buffers.text);
   if (ec) co_return ec;
   if (buffers.response.status == 100)
     begin_body(attempt);
@@ -167,18 +173,18 @@ net::Task<net::ErrorCode> Exchange::relay_interim(Attempt& attempt) {
 
 // Whether it was for the server's word alone that time has run out, and not for its answer.
 bool Exchange::continue_is_overdue() const noexcept {
-  return upload_ && upload_->continue_deadline && session_.late() && !session_.left() && !worker_.hard_stop &&
-         !body_failed();
+  return upload_ && upload_->continue_deadline && context_.watch.late() && !context_.watch.left() &&
+         !context_.worker.hard_stop && !body_failed();
 }
 
 // No client need wait for ever, nor is a server to blame that does not know of this word: the client is asked
 // for its body, unless that has just begun to come.
 net::Task<bool> Exchange::prompt_client(Attempt& attempt) {
   upload_->continue_deadline = false;
-  session_.clear_late();
+  context_.watch.clear_late();
   if (!upload_->expectant) co_return true;
   tallies().prompted.add();
-  const bool said = co_await write_continue();
+  const bool said = co_await context_.send_continue();
   attempt.client_broken = attempt.client_broken || !said;
   attempt.client_ended = !said;
   begin_body(attempt);
@@ -187,26 +193,26 @@ net::Task<bool> Exchange::prompt_client(Attempt& attempt) {
 
 // The client sends its body from now on: it was told to, or does not wait for that.
 void Exchange::begin_body(Attempt& attempt) noexcept {
-  buffers_->head.expects_continue = false;
+  context_.buffers.head.expects_continue = false;
   if (!upload_ || !upload_->expectant) return;
   upload_->expectant = false;
-  if (!session_.late())
+  if (!context_.watch.late())
     upload_->continue_deadline = false;  // else it ended the waits, and prompt_client says so
-  upload_->began = worker_.clock.now();
+  upload_->began = context_.worker.clock.now();
   await_more(attempt, true);
 }
 
 // The server has its whole time from now on. Where the client sent, what took so long was it: all attempts
 // together have what was left of theirs.
 void Exchange::end_body(Attempt& attempt) noexcept {
-  if (report_.answered != base::TimePoint{}) {
-    if (!client_stalls_) session_.arm(upload_->response);
+  if (context_.report.answered != base::TimePoint{}) {
+    if (!client_stalls_) context_.watch.arm(upload_->response);
     return;
   }
-  latest_ = worker_.clock.now();
+  context_.read_clock();
   if (!attempt.whole) {
-    report_.sent = latest_;
-    if (attempt.deadline != base::TimePoint::max()) attempt.deadline += latest_ - upload_->began;
+    context_.report.sent = context_.now;
+    if (attempt.deadline != base::TimePoint::max()) attempt.deadline += context_.now - upload_->began;
   }
   arm(attempt, upload_->response);
 }
@@ -216,7 +222,7 @@ net::Signal::Wait Exchange::end_upload() noexcept {
   auto& state = *upload_;
   if (!state.done) {
     state.stop = true;
-    session_.client.cancel();
+    context_.session.client.cancel();
     lease_.cancel();
   }
   return state.finished.wait();

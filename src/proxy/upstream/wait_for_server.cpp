@@ -54,20 +54,21 @@ net::Task<bool> Exchange::wait_for_server(upstream::Pool& pool, Attempt& attempt
     attempt.room_after = kPerhaps;
     attempt.room_at_any_time = true;
   }
-  const auto end = std::min(latest_ + settings.max_wait, attempt.deadline);
+  const auto end = std::min(context_.now + settings.max_wait, attempt.deadline);
   const auto waits = [&] {
-    return attempt.room_after && latest_ < end && !session_.left() && !session_.late() &&
-           !worker_.hard_stop && (attempt.room_at_any_time || latest_ + *attempt.room_after <= end);
+    return attempt.room_after && context_.now < end && !context_.watch.left() && !context_.watch.late() &&
+           !context_.worker.hard_stop &&
+           (attempt.room_at_any_time || context_.now + *attempt.room_after <= end);
   };
   if (!waits()) co_return false;
   lease_ = {};  // another request may have its place meanwhile
-  const auto waiter = std::make_shared<ServerQueueWaiter>(worker_.executor);
+  const auto waiter = std::make_shared<ServerQueueWaiter>(context_.worker.executor);
   const auto place = pool.server_group().queue().join(settings.queue, priority_, attempt.tried != 0,
-                                                      wakes_waiter(worker_.executor, waiter));
+                                                      wakes_waiter(context_.worker.executor, waiter));
   if (!place) co_return false;
   const Counted counted(tallies());
-  session_.disarm();
-  session_.begin_cancellable_wait();
+  context_.watch.disarm();
+  context_.watch.begin_cancellable_wait();
   const ScopedCancelTarget cancel_target(pause_, waiter->timer);
   bool leased = false;
   for (;;) {
@@ -76,18 +77,18 @@ net::Task<bool> Exchange::wait_for_server(upstream::Pool& pool, Attempt& attempt
       leased = lease_server(pool, attempt);
       if (leased || !waits()) break;
       if (attempt.tried != 0) place->pass_on();
-      look = std::min(end, latest_ + std::min(*attempt.room_after, kPerhaps));
+      look = std::min(end, context_.now + std::min(*attempt.room_after, kPerhaps));
     }
-    waiter->timer.expires_after(std::max(look - latest_, base::Duration{1}));
+    waiter->timer.expires_after(std::max(look - context_.now, base::Duration{1}));
     if (!waiter->heard) {
       const auto ended = co_await net::TimerWait(waiter->timer);
       (void)ended;  // by whoever knocked, or who ends the session
     }
     waiter->heard = false;
-    latest_ = worker_.clock.now();
+    context_.read_clock();
     if (!waits()) break;
   }
-  session_.end_cancellable_wait();
+  context_.watch.end_cancellable_wait();
   co_return leased;
 }
 

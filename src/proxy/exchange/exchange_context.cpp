@@ -1,0 +1,61 @@
+#include "proxy/exchange/exchange_context.hpp"
+
+#include "proxy/admission/rate_limit_headers.hpp"
+
+namespace weir::proxy {
+
+ExchangeContext::ExchangeContext(Session& a_session)
+    : loan_(a_session.worker.take_buffers()),
+      session(a_session),
+      watch(a_session),
+      worker(a_session.worker),
+      stay(a_session.worker.worker_snapshots),
+      config(stay.config()),
+      buffers(*loan_),
+      admission(worker, config, buffers) {}
+
+void ExchangeContext::name_request() {
+  if (!buffers.request_id.empty()) return;
+  const auto* said = buffers.request.client.peer_trusted
+                         ? http::find_field(buffers.head.fields, http::FieldId::XRequestId)
+                         : nullptr;
+  if (said != nullptr && !said->hop_by_hop && !said->value.empty())
+    buffers.request_id = said->value;
+  else
+    worker.make_request_id(buffers.request_id);
+}
+
+void ExchangeContext::note_rate_limit_headers(const policy::Decision& decision) {
+  buffers.rate_limit_headers.clear();
+  if (decision.rule == nullptr) return;
+  append_rate_limit_headers(buffers.rate_limit_headers, decision, config.server,
+                            admission.reset_at(decision));
+}
+
+void ExchangeContext::settle(unsigned status, const http::ResponseHead* head) {
+  auto& settlements = admission.settlements();
+  if (settlements.due() && settlements.answered(status, head, now))
+    note_rate_limit_headers(admission.rate_limit_headers());
+}
+
+void ExchangeContext::refund() {
+  admission.refund();
+  // The fields tell of a charge that was refunded; what is held stays so until the exchange ends.
+  const auto* limiter = report.decision.limiter;
+  if (limiter != nullptr && !limit::holds(*limiter)) buffers.rate_limit_headers.clear();
+}
+
+net::Task<bool> ExchangeContext::send_continue() {
+  watch.arm(config.server.write_timeout);
+  const auto ec = co_await session.client.write("HTTP/1.1 100 Continue\r\n\r\n");
+  co_return !ec;
+}
+
+Ending ExchangeContext::give_up_writing(bool late) {
+  using observe::ClientError;
+  note_client_error(late ? ClientError::WriteTimeout : ClientError::Left,
+                    late ? "write_timeout" : "client_left");
+  return Ending::Abort;
+}
+
+}  // namespace weir::proxy

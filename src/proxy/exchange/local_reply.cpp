@@ -1,0 +1,199 @@
+#include "proxy/exchange/local_reply.hpp"
+
+#include "proxy/admission/rate_limit_headers.hpp"
+
+#include "weir/http/forwarding.hpp"
+#include "weir/policy/claims.hpp"
+
+namespace weir::proxy {
+
+namespace {
+
+// A refused request's body is read and dropped up to this size to keep the connection; beyond it the
+// connection ends.
+constexpr std::uint64_t kDiscarded = 64 << 10;
+
+// The access log's `failure` of requests that say too much by name, or whose path has several readings.
+constexpr std::string_view kTooManyParameters = "too_many_parameters";
+constexpr std::string_view kAmbiguousPath = "ambiguous_path";
+
+}  // namespace
+
+net::Task<Ending> LocalReply::reject_early(PreCheck pre_check) {
+  using observe::ClientError;
+  auto& counters = context_.worker.counters;
+  if (pre_check == PreCheck::HeadTooLarge) counters.client_errors(ClientError::HeadTooLarge).add();
+  if (pre_check == PreCheck::BodyTooLarge) counters.client_errors(ClientError::BodyTooLarge).add();
+  if (pre_check == PreCheck::Excess) context_.note_client_error(ClientError::Excess, kTooManyParameters);
+  if (pre_check == PreCheck::PathAmbiguous) context_.note_client_error(ClientError::BadHead, kAmbiguousPath);
+  if (pre_check == PreCheck::Ambiguous)
+    context_.note_client_error(ClientError::BadHead, "ambiguous_credential");
+  if (pre_check == PreCheck::Excess) return error({400, policy::describe(context_.buffers.head.excess())});
+  const auto said = answer_to(pre_check, context_.buffers.request);
+  return error({said.status, said.what});
+}
+
+net::Task<Ending> LocalReply::refuse(const AdmissionResult& admission_result) {
+  if (admission_result.objection) return object(admission_result.objection);
+  if (admission_result.closed != nullptr) {
+    context_.report.failure = "store_closed";
+    return error({503, "the limiter's store cannot be reached; please retry"});
+  }
+  return refuse_by(*admission_result.decision.rule, admission_result.decision.outcome.retry_after);
+}
+
+net::Task<Ending> LocalReply::object(const policy::Objection& objection) {
+  using observe::ClientError;
+  auto& buffers = context_.buffers;
+  if (objection.excess) context_.note_client_error(ClientError::Excess, kTooManyParameters);
+  if (policy::is_about_path(objection)) context_.note_client_error(ClientError::BadHead, kAmbiguousPath);
+  if (objection.token) note_token_fault(*objection.token);
+  buffers.text.clear();
+  append_objection(buffers.rate_limit_headers, buffers.text, objection, context_.config.client);
+  return answer(
+      {.status = policy::status_of(objection), .body = buffers.text, .fields = buffers.rate_limit_headers});
+}
+
+// Faults that verifying finds are counted there, whether or not a rule refuses the request for them.
+void LocalReply::note_token_fault(policy::TokenFault fault) {
+  context_.report.failure = policy::error_of(fault);
+  if (!context_.buffers.request.client.token_fault) context_.worker.counters.token_faults(fault).add();
+}
+
+net::Task<Ending> LocalReply::refuse_by(const policy::Rule& rule, base::Duration retry_after) {
+  auto& buffers = context_.buffers;
+  buffers.text.clear();
+  const auto refusal =
+      append_refusal(buffers.rate_limit_headers, buffers.text, rule, retry_after, buffers.head.fields);
+  return answer({.status = refusal.status,
+                 .content_type = refusal.content_type,
+                 .body = buffers.text,
+                 .fields = buffers.rate_limit_headers});
+}
+
+net::Task<Ending> LocalReply::refuse_waiting(const AdmissionController::Delayed& delayed,
+                                             base::Duration retry_after) {
+  auto& decision = context_.report.decision;
+  refuse_wait(decision, *delayed.rule, *delayed.departure.charge.limiter, retry_after, context_.now);
+  context_.note_rate_limit_headers(decision);
+  return refuse_by(*delayed.rule, decision.outcome.retry_after);
+}
+
+net::Task<Ending> LocalReply::shed(policy::Priority priority) {
+  context_.worker.counters.shed[priority].add();
+  context_.report.failure = "shed";
+  context_.buffers.rate_limit_headers =
+      "Retry-After: 1\r\n";  // a hint: nobody knows when others will have ended
+  return error({503, "more requests are under way than this server takes; please retry"});
+}
+
+// 503 and not 429: it had kept every limit, and was admitted; load sent it away, the lowest priority first.
+// The limiter says when it has room again for what this one costs.
+net::Task<Ending> LocalReply::reject_displaced(policy::Priority priority, base::Duration retry_after) {
+  auto& rate_limit_headers = context_.buffers.rate_limit_headers;
+  context_.worker.counters.shed[priority].add();
+  context_.worker.counters.queue_displaced.add();
+  context_.report.failure = "queue_displaced";
+  rate_limit_headers = "Retry-After: ";
+  http::append_number(rate_limit_headers, http::retry_after_seconds(retry_after).value_or(1));
+  rate_limit_headers += "\r\n";
+  return error({503, "others go first, and no turn is left in the queue; please retry"});
+}
+
+net::Task<Ending> LocalReply::answer_paused(base::Duration wait) {
+  context_.report.failure = "upstream_paused";
+  context_.refund();
+  http::append_retry_after(context_.buffers.rate_limit_headers, http::retry_after_seconds(wait).value_or(1));
+  return error({429, "the upstream has too many requests; please retry later"});
+}
+
+net::Task<Ending> LocalReply::respond(const policy::Route* route) {
+  context_.settle(route != nullptr ? route->respond->status : 404, nullptr);
+  if (route == nullptr) return error({404, "no route matches this request"});
+  return answer({.status = route->respond->status,
+                 .content_type = route->respond->content_type,
+                 .body = route->respond->body,
+                 .fields = context_.buffers.rate_limit_headers,
+                 .no_store = false});
+}
+
+net::Task<Ending> LocalReply::answer_max_forwards() {
+  const auto said = max_forwards_answer(context_.buffers.head);
+  context_.settle(said.status, nullptr);
+  if (!said.what.empty()) return error({said.status, said.what});
+  return answer({.status = said.status, .fields = context_.buffers.rate_limit_headers, .no_store = false});
+}
+
+net::Task<Ending> LocalReply::error(LocalError error) {
+  auto& buffers = context_.buffers;
+  buffers.text.clear();
+  append_error(buffers.rate_limit_headers, buffers.text, error.status, error.what, context_.config.client);
+  return answer({.status = error.status, .body = buffers.text, .fields = buffers.rate_limit_headers});
+}
+
+net::Task<Ending> LocalReply::error_unread(LocalError error) {
+  auto& text = context_.buffers.text;
+  text.clear();
+  http::append_error_json(text, error.status, error.what);
+  return send({.status = error.status, .body = text, .keep_alive = false});
+}
+
+net::Task<Ending> LocalReply::answer(http::Answer answer) {
+  answer.keep_alive = context_.buffers.head.framing == http::Framing::None || drop_body();
+  return send(answer);
+}
+
+net::Task<Ending> LocalReply::send(http::Answer answer) {
+  auto& session = context_.session;
+  if (session.client.owes_write())
+    return net::Task<Ending>::ended(context_.give_up_writing(!session.has_gone()));
+  auto& buffers = context_.buffers;
+  context_.name_request();
+  const auto& head = buffers.head;
+  answer.keep_alive = answer.keep_alive && head.keep_alive && !session.is_leaving();
+  answer.omit_body = head.method == "HEAD";
+  answer.client_minor_version = head.minor_version;
+  answer.date = context_.date();
+  answer.request_id = buffers.request_id;
+  context_.report.status = answer.status;
+  if (!answer.omit_body) context_.report.body_out = answer.body.size();
+  buffers.out.clear();
+  http::write_answer(buffers.out, answer);
+  net::ErrorCode ec;
+  const auto sent = session.client.try_write(buffers.out, {}, ec);
+  if (!ec && sent < buffers.out.size()) return send_rest(sent, answer.keep_alive);
+  return net::Task<Ending>::ended(answered_with(ec, sent, answer.keep_alive));
+}
+
+net::Task<Ending> LocalReply::send_rest(std::size_t sent, bool keep_alive) {
+  context_.watch.arm(context_.config.server.write_timeout);
+  const auto& out = context_.buffers.out;
+  const auto ec = co_await context_.session.client.write_rest(std::string_view(out).substr(sent));
+  context_.read_clock();
+  co_return answered_with(ec, out.size(), keep_alive);
+}
+
+Ending LocalReply::answered_with(const net::ErrorCode& ec, std::size_t sent, bool keep_alive) {
+  context_.worker.counters.bytes_out.add(sent);
+  if (ec) return context_.give_up_writing(context_.watch.late());
+  if (!keep_alive) return Ending::Linger;
+  const bool whole =
+      context_.buffers.head.framing == http::Framing::None || context_.request_body->complete();
+  return whole ? Ending::KeepAlive : Ending::DropRest;
+}
+
+// Drops what of the body is at hand. Returns true if the next request can follow: once the rest was dropped
+// as well, if some is to come.
+bool LocalReply::drop_body() {
+  auto& body = *context_.request_body;
+  const auto& head = context_.buffers.head;
+  if (body.complete()) return true;
+  if (head.content_length > kDiscarded || context_.upload_begun) return false;
+  body.allow(kDiscarded);
+  const auto status = body.drop();
+  if (status == BodySource::Status::End) return true;
+  // A client that waits for 100 Continue may send the body or not (RFC 9110 §10.1.1).
+  return status == BodySource::Status::NeedBytes && !head.expects_continue;
+}
+
+}  // namespace weir::proxy
