@@ -6,8 +6,7 @@
 #include "proxy/exchange/pre_check.hpp"
 #include "proxy/exchange/scoped_cancel_target.hpp"
 #include "proxy/queue/queue_wait.hpp"
-#include "proxy/upstream/tunnel.hpp"
-#include "proxy/upstream/upload.hpp"
+#include "proxy/upstream/upstream_exchange.hpp"
 
 #include "weir/policy/claims.hpp"
 #include "weir/policy/explain_request.hpp"
@@ -41,9 +40,7 @@ Exchange::~Exchange() {
 
 void Exchange::cancel() noexcept {
   if (queue_wait_ != nullptr) queue_wait_->cancel();
-  if (pause_ != nullptr) pause_->cancel();
-  if (tunnel_ != nullptr) tunnel_->cancel();
-  lease_.cancel();
+  if (upstream_ != nullptr) upstream_->cancel();
 }
 
 std::optional<http::Fault> Exchange::read_head(std::size_t size) {
@@ -92,14 +89,8 @@ bool Exchange::is_rejected_unverified(AdmissionResult& admission_result) {
   if (!policy::needs_claims(context_.config.rules, context_.buffers.request)) return false;
   context_.report.asked_at = context_.now;
   if (context_.admission.refuses_unverified(context_.now, admission_result)) return true;
-  verify_token();
+  context_.verify_token();
   return false;
-}
-
-void Exchange::verify_token() {
-  auto& buffers = context_.buffers;
-  if (const auto fault = policy::verify_token(buffers.request.client, buffers.credentials))
-    context_.worker.counters.token_faults(*fault).add();
 }
 
 // Shows the body to the rules that look at it, unless the others refuse the request whatever it says.
@@ -196,12 +187,18 @@ net::Task<Ending> Exchange::pass_on() {
     auto& pool = context_.stay.pool(route->upstream);
     const auto pause =
         route->honor_retry_after ? pool.server_group().paused_until() - context_.now : base::Duration{0};
-    if (pause <= base::Duration{0}) return forward(pool);
-    tallies().paused.add();
-    return reply_.answer_paused(pause);
+    return pause > base::Duration{0} ? reply_.answer_paused(pause) : forward(pool);
   }
   context_.admission.keep();
   return last ? reply_.answer_max_forwards() : reply_.respond(route);
+}
+
+net::Task<Ending> Exchange::forward(upstream::Pool& pool) {
+  UpstreamExchange upstream(context_, pool, priority_);
+  const ScopedCancelTarget cancel_target(upstream_, upstream);
+  const auto outcome = co_await upstream.run();
+  if (!outcome.error) co_return outcome.ending;
+  co_return co_await reply_.error(outcome.error);
 }
 
 // What weir answers itself is neither counted nor shed: a health check must not fail because others have much

@@ -2,6 +2,8 @@
 
 #include "proxy/admission/rate_limit_headers.hpp"
 
+#include "weir/policy/claims.hpp"
+
 namespace weir::proxy {
 
 ExchangeContext::ExchangeContext(Session& a_session)
@@ -23,6 +25,11 @@ void ExchangeContext::name_request() {
     buffers.request_id = said->value;
   else
     worker.make_request_id(buffers.request_id);
+}
+
+void ExchangeContext::verify_token() {
+  if (const auto fault = policy::verify_token(buffers.request.client, buffers.credentials))
+    worker.counters.token_faults(*fault).add();
 }
 
 void ExchangeContext::note_rate_limit_headers(const policy::Decision& decision) {

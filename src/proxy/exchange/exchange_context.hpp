@@ -51,6 +51,13 @@ class ExchangeContext {
   // request and the log carry the same.
   void name_request();
 
+  // Verifies the client's token, and counts its fault.
+  void verify_token();
+  // The counters of the route's upstream. REQUIRES a route that has one.
+  [[nodiscard]] observe::UpstreamTallies& tallies() const noexcept {
+    return worker.counters.upstream(config.label_of_upstream(route()->upstream));
+  }
+
   // Writes the rate-limit fields that tell of the decision.
   void note_rate_limit_headers(const policy::Decision& decision);
   // Settles by an answer of this status what was charged for it, and writes the rate-limit fields as they are

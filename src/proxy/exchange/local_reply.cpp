@@ -101,6 +101,7 @@ net::Task<Ending> LocalReply::reject_displaced(policy::Priority priority, base::
 }
 
 net::Task<Ending> LocalReply::answer_paused(base::Duration wait) {
+  context_.tallies().paused.add();
   context_.report.failure = "upstream_paused";
   context_.refund();
   http::append_retry_after(context_.buffers.rate_limit_headers, http::retry_after_seconds(wait).value_or(1));

@@ -1,5 +1,7 @@
 #include "proxy/queue/queue_wait.hpp"
 
+#include "weir/policy/priority.hpp"
+
 namespace weir::proxy {
 
 namespace {

@@ -1,7 +1,6 @@
-// The part of an exchange that waits for a server with room.
-#include "proxy/client/session.hpp"
+// ServerAttempt::wait_for_server(): the queue of an upstream whose servers have no room.
 #include "proxy/exchange/scoped_cancel_target.hpp"
-#include "proxy/upstream/attempt.hpp"
+#include "proxy/upstream/server_attempt.hpp"
 
 #include "weir/net/signal.hpp"
 
@@ -46,49 +45,50 @@ struct Counted {
 
 }  // namespace
 
-// False: there is no server, or it would have to wait for too long, or has, or the queue is full.
-net::Task<bool> Exchange::wait_for_server(upstream::Pool& pool, Attempt& attempt) {
+// Returns false if there is no server, if the request would wait or has waited for too long, or if the queue
+// is full.
+net::Task<bool> ServerAttempt::wait_for_server(policy::Priority priority) {
   const auto& settings = pool.settings();
-  const bool overtakes = pool.server_group().queue().is_awaited();
-  if (overtakes && !attempt.room_after) {
-    attempt.room_after = kPerhaps;
-    attempt.room_at_any_time = true;
+  auto& queue = pool.server_group().queue();
+  auto& watch = context_.watch;
+  if (queue.is_awaited() && !room_after) {
+    room_after = kPerhaps;
+    room_at_any_time_ = true;
   }
-  const auto end = std::min(context_.now + settings.max_wait, attempt.deadline);
+  const auto end = std::min(context_.now + settings.max_wait, deadline);
   const auto waits = [&] {
-    return attempt.room_after && context_.now < end && !context_.watch.left() && !context_.watch.late() &&
-           !context_.worker.hard_stop &&
-           (attempt.room_at_any_time || context_.now + *attempt.room_after <= end);
+    return room_after && context_.now < end && !watch.left() && !watch.late() && !context_.worker.hard_stop &&
+           (room_at_any_time_ || context_.now + *room_after <= end);
   };
   if (!waits()) co_return false;
-  lease_ = {};  // another request may have its place meanwhile
+  lease = {};  // another request may have its place meanwhile
   const auto waiter = std::make_shared<ServerQueueWaiter>(context_.worker.executor);
-  const auto place = pool.server_group().queue().join(settings.queue, priority_, attempt.tried != 0,
-                                                      wakes_waiter(context_.worker.executor, waiter));
+  const auto place =
+      queue.join(settings.queue, priority, tried != 0, wakes_waiter(context_.worker.executor, waiter));
   if (!place) co_return false;
-  const Counted counted(tallies());
-  context_.watch.disarm();
-  context_.watch.begin_cancellable_wait();
+  const Counted counted(tallies);
+  watch.disarm();
+  watch.begin_cancellable_wait();
   const ScopedCancelTarget cancel_target(pause_, waiter->timer);
   bool leased = false;
   for (;;) {
     auto look = end;
     if (place->is_next()) {
-      leased = lease_server(pool, attempt);
+      leased = lease_server();
       if (leased || !waits()) break;
-      if (attempt.tried != 0) place->pass_on();
-      look = std::min(end, context_.now + std::min(*attempt.room_after, kPerhaps));
+      if (tried != 0) place->pass_on();
+      look = std::min(end, context_.now + std::min(*room_after, kPerhaps));
     }
     waiter->timer.expires_after(std::max(look - context_.now, base::Duration{1}));
     if (!waiter->heard) {
       const auto ended = co_await net::TimerWait(waiter->timer);
-      (void)ended;  // by whoever knocked, or who ends the session
+      (void)ended;  // by whoever knocked, or who ends the wait
     }
     waiter->heard = false;
     context_.read_clock();
     if (!waits()) break;
   }
-  context_.watch.end_cancellable_wait();
+  watch.end_cancellable_wait();
   co_return leased;
 }
 

@@ -1,0 +1,225 @@
+#include "proxy/upstream/answer_relay.hpp"
+
+#include "proxy/admission/rate_limit_headers.hpp"
+#include "proxy/exchange/body_inspector.hpp"
+
+#include "weir/http/answer.hpp"
+#include "weir/net/signal.hpp"
+
+#include <algorithm>
+
+#include <sys/socket.h>
+
+namespace weir::proxy {
+
+namespace {
+
+using Need = Relay::Need;
+
+// Makes the kernel end a connection with a reset, so that an answer delimited by its end does not look
+// complete.
+void end_by_reset(net::Stream& stream) noexcept {
+  const linger now{1, 0};
+  ::setsockopt(stream.native_handle(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
+}  // namespace
+
+AnswerRelay::AnswerRelay(ExchangeContext& context, ServerAttempt& attempt, const Upload* upload)
+    : context_(context),
+      attempt_(attempt),
+      upload_(upload),
+      request_sent_(is_request_sent()),
+      form_(begin()),
+      body_(attempt.lease.stream(), context.buffers.answer, context.buffers.response.framing,
+            context.buffers.response.content_length, BodySource::kUnbounded,
+            http::ChunkDecoder::Sender::Server),
+      relay_(body_, context.session.client, form_.framing, context.buffers.out,
+             context.admission.settlements().watch()),
+      pace_(context.config.server.min_rate) {}
+
+bool AnswerRelay::is_request_sent() const noexcept {
+  return context_.request_body->complete() && (upload_ == nullptr || upload_->is_sent());
+}
+
+// Settles by the head, and writes the head for the client.
+http::ResponseForm AnswerRelay::begin() {
+  auto& buffers = context_.buffers;
+  auto& response = buffers.response;
+  if (request_sent_) release_body(buffers);  // no other server is asked after this
+  const auto form = http::response_form(
+      buffers.head, response, buffers.head.keep_alive && !context_.session.is_leaving() && request_sent_);
+  if (response.status == 429 && context_.route()->honor_retry_after) note_pause();
+  context_.settle(response.status, &response);
+  buffers.out.clear();
+  keep_stricter(response.fields, buffers.rate_limit_headers);
+  http::write_response_head(buffers.out, response, form, buffers.rate_limit_headers, context_.date());
+  context_.report.status = response.status;
+  return form;
+}
+
+// The upstream says how long it wants to be left alone.
+void AnswerRelay::note_pause() {
+  // A client that is told to stay away for longer may ask after an hour.
+  constexpr base::Duration kLongest = std::chrono::hours{1};
+  const auto* said = http::find_field(context_.buffers.response.fields, "retry-after");
+  const auto wait =
+      said != nullptr ? http::parse_retry_after(said->value, net::Clock::machine_now()) : std::nullopt;
+  if (wait) attempt_.pool.server_group().pause_until(context_.now + std::min(*wait, kLongest));
+}
+
+net::Task<std::optional<Outcome>> AnswerRelay::run() {
+  const auto need = relay_.advance();
+  if (need != Need::Nothing) return run_on(need);
+  return net::Task<std::optional<Outcome>>::ended(finish());
+}
+
+net::Task<std::optional<Outcome>> AnswerRelay::run_on(Need need) {
+  if (need == Need::Bytes || need == Need::Room) need = co_await relay_rest(need);
+  if (need == Need::Nothing) co_return finish();
+  const bool abandoned = is_abandoned(need);
+  const auto outcome = abort_answer(need);
+  if (abandoned && is_request_sent()) co_await read_to_end();
+  co_return outcome;
+}
+
+// Moves what could not be moved at once. Returns what was needed when it ended.
+net::Task<Need> AnswerRelay::relay_rest(Need need) {
+  auto& watch = context_.watch;
+  const auto& server = context_.config.server;
+  const auto response = attempt_.pool.settings().timeouts.response;
+  const auto look =
+      pace_.counts() ? std::min(server.min_rate.grace, server.write_timeout) : server.write_timeout;
+  for (unsigned pieces = 1; need == Need::Bytes || need == Need::Room; ++pieces) {
+    const bool reading = need == Need::Bytes;
+    if (pieces % Relay::kPiecesInTurn == 0) {
+      co_await net::Pause(context_.worker.executor);
+      if (watch.late() || watch.left()) break;
+    }
+    if (attempt_.lease.member().suspect()) note_lasting_answer();
+    if (attempt_.body_fault) break;  // the upload may have failed before there was a wait to be ended
+    watch.arm(reading ? response : look);
+    if (reading) watch.begin_cancellable_wait();
+    attempt_.client_stalls = !reading;
+    const auto since = reading ? base::TimePoint{} : context_.worker.clock.now();
+    const auto ec = co_await relay_.wait(need);
+    context_.read_clock();
+    attempt_.client_stalls = false;
+    watch.end_cancellable_wait();
+    const bool goes_on = reading ? !ec : keeps_reading(context_.now - since, ec);
+    if (!goes_on) break;
+    need = relay_.advance();
+  }
+  co_return need;
+}
+
+// Returns true if a client that was waited for takes its answer, and fast enough. The kernel says that there
+// is room only once much of its buffer has gone, so what counts is what was acknowledged meanwhile.
+bool AnswerRelay::keeps_reading(base::Duration waited, const net::ErrorCode& ec) {
+  auto& watch = context_.watch;
+  const auto sent = relay_.sent();
+  const auto unread = context_.session.client.unacknowledged();
+  const auto taken = sent > unread ? sent - unread : 0;
+  const bool moves = !ec || taken > taken_;
+  taken_ = taken;
+  stalled_ = moves ? base::Duration{} : stalled_ + waited;
+  slow_ = pace_.counts() && !pace_.note(waited, taken);
+  if (slow_ || !ec) return !slow_;
+  const bool ended = !watch.late() || context_.worker.hard_stop || watch.left();
+  if (ended || stalled_ >= context_.config.server.write_timeout) return false;
+  watch.clear_late();
+  return true;
+}
+
+// An answer that comes for so long is one, though it may have no end (a stream of events).
+void AnswerRelay::note_lasting_answer() noexcept {
+  const auto since = context_.worker.clock.now() - context_.report.answered;
+  if (since >= attempt_.pool.settings().timeouts.response) attempt_.note_answer();
+}
+
+// The server's connection can serve another request.
+bool AnswerRelay::is_in_step() const noexcept {
+  const auto& response = context_.buffers.response;
+  return body_.complete() && response.keep_alive && context_.buffers.answer.empty() &&
+         response.framing != http::Framing::UntilClose;
+}
+
+Outcome AnswerRelay::finish() {
+  context_.worker.counters.bytes_out.add(relay_.sent());
+  context_.report.body_out = body_.received();
+  attempt_.note_answer();
+  if (request_sent_ && is_in_step()) attempt_.lease.keep();
+  return {.ending = form_.keep_alive ? Ending::KeepAlive : Ending::Linger};
+}
+
+// It was the client that did not take the answer.
+bool AnswerRelay::is_abandoned(Need need) const noexcept {
+  return context_.watch.left() || need == Need::SinkBroken || (need == Need::Room && !attempt_.body_fault);
+}
+
+// The answer did not reach the client whole.
+std::optional<Outcome> AnswerRelay::abort_answer(Need need) {
+  auto& report = context_.report;
+  context_.worker.counters.bytes_out.add(relay_.sent());
+  report.body_out = body_.received();
+  if (need == Need::SinkBroken || need == Need::Room) attempt_.note_answer();  // so far it was well
+  if (is_abandoned(need)) return note_client_fault();
+  // The server may have waited for a body that its client waited with: whose silence it was nobody knows.
+  const bool owed = upload_ != nullptr && upload_->is_expectant();
+  auto& lease = attempt_.lease;
+  if (!owed && attempt_.count_failure() && !lease.moved())
+    lease.member().failed(report.sent, context_.worker.clock.now());
+  if (relay_.untouched()) {
+    report.answered = {};
+    attempt_.error.what = "the upstream's answer is malformed";
+    return std::nullopt;
+  }
+  report.failure = context_.worker.hard_stop ? "stopped" : "upstream_truncated";
+  if (attempt_.body_fault) note_body_fault(context_, attempt_.body_fault);
+  if (form_.framing == http::Framing::UntilClose) end_by_reset(context_.session.client);
+  return Outcome{.ending = Ending::Abort};
+}
+
+Outcome AnswerRelay::note_client_fault() {
+  using observe::ClientError;
+  if (slow_)
+    context_.note_client_error(ClientError::SlowRead, "slow_read");
+  else if (context_.watch.late())
+    context_.note_client_error(ClientError::WriteTimeout, "write_timeout");
+  else
+    context_.note_client_error(ClientError::Left, "client_left");
+  return {.ending = Ending::Abort};
+}
+
+// Reads the rest of the answer and drops it, as long as somebody needs it. The client's connection ends at
+// once.
+net::Task<void> AnswerRelay::read_to_end() {
+  const auto& timeouts = attempt_.pool.settings().timeouts;
+  const auto& clock = context_.worker.clock;
+  auto& admission = context_.admission;
+  if (!admission.needs_answer(timeouts.abandoned)) co_return;
+  context_.session.client.close();
+  context_.watch.clear_late();
+  const auto end = clock.now() + timeouts.abandoned;
+  unsigned pieces = 0;
+  while (!body_.complete() && !context_.worker.hard_stop) {
+    std::string_view piece;
+    const auto status = body_.take(piece);
+    if (auto* watch = admission.settlements().watch()) {
+      if (status == BodySource::Status::Piece) watch->see(piece);
+      if (status == BodySource::Status::End) watch->complete();
+    }
+    if (status == BodySource::Status::Piece) continue;
+    if (status != BodySource::Status::NeedBytes || !admission.needs_answer(end - clock.now())) break;
+    context_.watch.arm(std::min(std::max(end - clock.now(), base::Duration{1}), timeouts.response));
+    const auto ec = co_await body_.fill();
+    if (ec) break;
+    if (++pieces % Relay::kPiecesInTurn == 0) co_await net::Pause(context_.worker.executor);
+  }
+  context_.watch.disarm();
+  context_.read_clock();
+  context_.worker.counters.abandoned(body_.complete()).add();
+  if (is_in_step()) attempt_.lease.keep();
+}
+
+}  // namespace weir::proxy

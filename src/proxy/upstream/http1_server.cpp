@@ -1,0 +1,115 @@
+#include "proxy/upstream/http1_server.hpp"
+
+#include "weir/http/chunked.hpp"
+#include "weir/http/forwarding.hpp"
+#include "weir/http/head_parser.hpp"
+#include "weir/http/upgrade.hpp"
+
+namespace weir::proxy {
+
+namespace {
+
+// Returns true if what came of an answer's body is malformed from its first octet on.
+bool begins_badly(const http::ResponseHead& head, std::string_view body) noexcept {
+  return head.framing == http::Framing::Chunked &&
+         http::ChunkDecoder(http::ChunkDecoder::Sender::Server).next(body).status ==
+             http::ChunkDecoder::Status::Bad;
+}
+
+}  // namespace
+
+void write_request_head(ExchangeContext& context, const ServerAttempt& attempt, std::string_view host) {
+  auto& buffers = context.buffers;
+  const auto& session = context.session;
+  const auto& config = context.config;
+  buffers.out.clear();
+  http::write_request_head(
+      buffers.out, buffers.head,
+      {.peer = session.peer == base::IpAddress() ? std::string_view() : session.peer_text,
+       .proto = session.is_secure() ? "https" : "http",
+       .request_id = buffers.request_id,
+       .peer_trusted = buffers.request.client.peer_trusted,
+       .told_by_forwarded = config.client.address_field == policy::AddressField::Forwarded,
+       .add_forwarded = config.server.forwarded,
+       .underscores = config.server.underscores_in_headers,
+       .trusted_fields = &config.client.trusted_fields,
+       .whole_and_plain = context.admission.settlements().want_body(),
+       .upgrade = attempt.upgrade,
+       .host = host});
+}
+
+AnswerHeadReader::AnswerHeadReader(ExchangeContext& context, ServerAttempt& attempt)
+    : context_(context), attempt_(attempt) {
+  context_.buffers.answer.release();
+}
+
+net::ErrorCode AnswerHeadReader::receive() {
+  net::ErrorCode ec;
+  auto& answer = context_.buffers.answer;
+  char* at = answer.space();
+  const auto count = attempt_.lease.stream().try_read(at, answer.room(), ec);
+  answer.received(count);
+  return ec;
+}
+
+AnswerHeadReader::State AnswerHeadReader::look(bool request_sent) {
+  auto& buffers = context_.buffers;
+  auto& answer = buffers.answer;
+  const auto size = http::find_answer_head_end(answer.unread(), searched_);
+  if (size == 0 || size > context_.config.server.max_head) return judge_unfinished(size);
+  searched_ = 0;
+  answer.make_room_behind(size);
+  const bool to_head = buffers.head.method == "HEAD";
+  if (const auto fault =
+          http::parse_response_head(answer.unread().substr(0, size), to_head, buffers.response))
+    return fail(fault->what, fault->status == 431);
+  const auto status = buffers.response.status;
+  if (status == 101 && !may_upgrade(request_sent)) return State::Faulty;
+  if (status < 200 && status != 101) {
+    answer.use(size);
+    return State::Interim;
+  }
+  answer.use_and_pin(size);
+  // The client has no octet of it: another server may answer.
+  if (begins_badly(buffers.response, answer.unread())) return fail("the upstream's answer is malformed");
+  context_.read_clock();
+  context_.report.answered = context_.now;
+  context_.report.server_status = status;
+  return State::Whole;
+}
+
+// The head is too large, or not whole. What is no head at all is not a large one, nor will it be one.
+AnswerHeadReader::State AnswerHeadReader::judge_unfinished(std::size_t size) {
+  const auto unread = context_.buffers.answer.unread();
+  const bool too_large = size != 0 || unread.size() >= context_.config.server.max_head;
+  const auto begun = size != 0 ? unread.substr(0, size) : unread;
+  if (const auto fault = http::find_early_answer_fault(begun, too_large ? 0 : searched_))
+    return fail(fault->what);
+  if (too_large) return fail("the upstream's answer has too large a head", true);
+  searched_ = unread.size();
+  // The upload may have failed before there was a wait to be ended.
+  return attempt_.body_fault ? State::Faulty : State::Missing;
+}
+
+// Of a 101: whether it is what was asked for, by a request that has gone whole: what a client sends behind it
+// would else stand in the midst of its head.
+bool AnswerHeadReader::may_upgrade(bool request_sent) {
+  const auto& upgrade = attempt_.upgrade;
+  if (!request_sent)
+    attempt_.error.what = "the upstream switched protocols before it had the whole request";
+  else if (upgrade.empty())
+    attempt_.error.what = "the upstream switched protocols unasked";
+  else if (!http::switches_to(context_.buffers.response, upgrade))
+    attempt_.error.what = "the upstream switched to another protocol than it was asked for";
+  else
+    return true;
+  return false;
+}
+
+AnswerHeadReader::State AnswerHeadReader::fail(std::string_view what, bool oversized) {
+  attempt_.oversized = attempt_.oversized || oversized;
+  attempt_.error.what = what;
+  return State::Faulty;
+}
+
+}  // namespace weir::proxy

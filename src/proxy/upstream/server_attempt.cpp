@@ -1,0 +1,154 @@
+#include "proxy/upstream/server_attempt.hpp"
+
+#include "proxy/exchange/scoped_cancel_target.hpp"
+
+#include "weir/http/proxy_header.hpp"
+#include "weir/net/signal.hpp"
+#include "weir/policy/claims.hpp"
+#include "weir/policy/naming.hpp"
+
+#include <algorithm>
+
+namespace weir::proxy {
+
+namespace {
+
+// RFC 9110 §9.2.2.
+bool is_idempotent(std::string_view method) noexcept {
+  return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" ||
+         method == "DELETE" || method == "TRACE";
+}
+
+}  // namespace
+
+ServerAttempt::ServerAttempt(ExchangeContext& context, upstream::Pool& a_pool)
+    : pool(a_pool), tallies(context.tallies()), context_(context) {
+  const auto& settings = pool.settings();
+  const auto& request = context_.buffers.request;
+  if (settings.timeouts.total != base::kForever) deadline = context_.now + settings.timeouts.total;
+  if (policy::needs_claims(settings.hash_key, request)) context_.verify_token();
+  if (settings.balance == upstream::Balance::Hash)
+    word_ = policy::name_client(settings.hash_key, request, context_.config.balance).lo;
+  pool.retries().pay_in();
+}
+
+void ServerAttempt::cancel() noexcept {
+  if (pause_ != nullptr) pause_->cancel();
+  lease.cancel();
+}
+
+void ServerAttempt::arm(base::Duration wait) noexcept {
+  const bool bounded = deadline != base::TimePoint::max();
+  const auto left = bounded ? std::max(deadline - context_.now, base::Duration{0}) : base::kForever;
+  cut_short = left < wait;
+  context_.watch.arm(std::min(left, wait));
+}
+
+bool ServerAttempt::is_repeatable() const noexcept {
+  const auto& source = *context_.request_body;
+  const bool untouched = source.received() == 0 && !source.complete();
+  return (whole || untouched) && is_idempotent(context_.buffers.head.method);
+}
+
+bool ServerAttempt::is_retryable_answer() const noexcept {
+  return client_broken || context_.watch.left() || context_.watch.has_gone();
+}
+
+bool ServerAttempt::is_theirs() const noexcept {
+  return !context_.watch.left() && !context_.worker.hard_stop && !body_fault;
+}
+
+bool ServerAttempt::count_failure() noexcept {
+  const bool theirs = is_theirs();
+  if (theirs) tallies.failures.add();
+  return theirs;
+}
+
+// It is said of the server as it is now.
+void ServerAttempt::note_answer() noexcept {
+  if (!lease.moved()) lease.member().answered(context_.report.sent, context_.now);
+}
+
+bool ServerAttempt::lease_server() {
+  room_after.reset();
+  const bool tired = connecting_ >= pool.settings().timeouts.connect_total;
+  if (tired || context_.now >= deadline) return false;
+  lease = {};  // its place may be the one that is wanted
+  lease = pool.lease({.now = context_.now,
+                      .tried = tried,
+                      .fresh = fresh,
+                      .once = !is_repeatable(),
+                      .owed = !whole,
+                      .word = word_});
+  room_after = lease.room_after();
+  room_at_any_time_ = lease.room_at_any_time();
+  if (!lease || context_.worker.hard_stop) return false;
+  context_.report.server = &lease.server_name();
+  return true;
+}
+
+// A server that got the request and failed says more than those that have no room.
+void ServerAttempt::note_full_servers() {
+  if (!room_after) return;
+  tallies.crowded.add();
+  if (handed_over) room_after.reset();
+  if (handed_over) return;
+  error = {503, "all servers have as many requests as they may; please retry"};
+}
+
+bool ServerAttempt::reuses_connection() {
+  if (!lease.connected()) return false;
+  tallies.reused.add();
+  return true;
+}
+
+net::Task<bool> ServerAttempt::connect() {
+  const auto& settings = pool.settings();
+  const auto began = context_.now;
+  const auto patience = std::min(settings.timeouts.connect, settings.timeouts.connect_total - connecting_);
+  arm(patience);
+  context_.watch.begin_cancellable_wait();
+  std::string proxy_header;
+  if (settings.proxy_protocol) http::append_proxy_header(proxy_header, context_.session.ends());
+  std::string fault;
+  const auto ec = co_await lease.connect(proxy_header, patience, fault);
+  context_.watch.end_cancellable_wait();
+  context_.read_clock();
+  if (!ec) {
+    tallies.connects.add();
+    co_return true;
+  }
+  connecting_ += context_.now - began;
+  note_unreachable(ec, fault);
+  co_return false;
+}
+
+void ServerAttempt::note_unreachable(const net::ErrorCode& ec, std::string_view fault) {
+  tried = tried_so_far();
+  auto& member = lease.member();
+  member.give_back_unit(context_.now);
+  if (upstream::is_shortage(ec)) {
+    error = {503, "this server has no room for a connection to the upstream"};
+    return;
+  }
+  auto& watch = context_.watch;
+  const bool theirs = count_failure();
+  if (theirs && !lease.moved() && !(watch.late() && cut_short)) member.unreachable(context_.now, fault);
+  if (!watch.late()) return;
+  error = {504, "the upstream could not be reached in time"};
+  watch.clear_late();
+}
+
+net::Task<void> ServerAttempt::pause(base::Duration wait) {
+  net::Timer timer(context_.worker.executor);
+  timer.expires_after(wait);
+  context_.watch.disarm();
+  context_.watch.begin_cancellable_wait();
+  const ScopedCancelTarget cancel_target(pause_, timer);
+  const auto ended = co_await net::TimerWait(timer);
+  context_.watch.end_cancellable_wait();
+  context_.read_clock();
+  (void)ended;  // by cancel(): who did that has said so to the watch
+}
+
+}  // namespace weir::proxy

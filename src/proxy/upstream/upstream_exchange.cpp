@@ -1,0 +1,246 @@
+#include "proxy/upstream/upstream_exchange.hpp"
+
+#include "proxy/exchange/body_inspector.hpp"
+#include "proxy/upstream/http1_server.hpp"
+
+#include "weir/http/answer.hpp"
+#include "weir/http/forwarding.hpp"
+#include "weir/http/upgrade.hpp"
+#include "weir/net/signal.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace weir::proxy {
+
+// Whatever ends it, an exception too: the upload, which works on this exchange, ends first.
+net::Task<Outcome> UpstreamExchange::run() {
+  Outcome outcome;
+  std::exception_ptr thrown;
+  try {
+    begin_request();
+    auto next = Next::Try;
+    while (next == Next::Try) {
+      bool leased = attempt_.lease_at_once();
+      if (!leased) leased = co_await attempt_.wait_for_server(priority_);
+      if (!leased) attempt_.note_full_servers();
+      if (!leased) break;
+      bool connected = attempt_.reuses_connection();
+      if (!connected) connected = co_await attempt_.connect();
+      if (context_.watch.left()) break;
+      if (!connected) continue;
+      const bool answered = co_await exchange_heads();
+      if (answered) next = judge_answer();
+      if (upload_ && next != Next::Answer) co_await upload_->end();
+      if (!answered) next = judge_failure();
+      if (next != Next::Retry) continue;
+      const bool again = co_await retry();
+      next = again ? Next::Try : answered && attempt_.lease ? Next::Answer : Next::GiveUp;
+    }
+    std::optional<Outcome> reached;
+    if (next == Next::Answer) reached = co_await take_answer();
+    if (!reached && upload_) co_await upload_->end();
+    outcome = reached ? *reached : give_up();
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  if (upload_) co_await upload_->end();
+  if (thrown) std::rethrow_exception(thrown);
+  co_return outcome;
+}
+
+void UpstreamExchange::cancel() noexcept {
+  if (protocol_upgrade_) protocol_upgrade_->cancel();
+  attempt_.cancel();
+}
+
+// Takes what of the body came with the head, and writes the request for the server.
+void UpstreamExchange::begin_request() {
+  const auto& head = context_.buffers.head;
+  auto& body = *context_.request_body;
+  context_.name_request();
+  if (head.wants_upgrade) attempt_.upgrade = http::protocol_to_ask(head, context_.route()->upgrades);
+  write_request_head(context_, attempt_, {});
+  attempt_.whole = head.framing == http::Framing::None;
+  if (head.framing == http::Framing::Length && body.at_hand() >= head.content_length)
+    attempt_.whole = body.take(attempt_.body) == BodySource::Status::Piece;
+  if (!attempt_.whole) return;
+  std::string_view nothing;
+  (void)body.take(nothing);  // meets the end
+}
+
+// Sends the request, or begins to.
+void UpstreamExchange::send_request() {
+  const auto& head = context_.buffers.head;
+  const auto& out = context_.buffers.out;
+  if (head.authority.empty()) write_request_head(context_, attempt_, attempt_.lease.member().host());
+  upload_.reset();  // of the attempt before, which has ended
+  context_.upload_begun = false;
+  context_.report.sent = context_.now;
+  ++attempt_.servers;
+  attempt_.silent = attempt_.heard = attempt_.client_ended = false;
+  attempt_.body_fault = {};
+  attempt_.error.status = 502;
+  attempt_.arm(attempt_.pool.settings().timeouts.response);
+  net::ErrorCode ec;
+  const auto sent = attempt_.lease.stream().try_write(out, attempt_.body, ec);
+  // A connection that had waited may be gone: then nobody has a byte of it.
+  attempt_.handed_over = attempt_.handed_over || sent > 0 || !ec;
+  if (attempt_.handed_over) context_.admission.keep();
+  const bool all = attempt_.whole && sent == out.size() + attempt_.body.size();
+  if (!ec && !all) start_upload(sent);
+  if (!ec && all && !attempt_.is_repeatable()) release_body(context_.buffers);
+}
+
+// `sent`: octets of the head, and of a body that is at hand, that the server has taken already.
+void UpstreamExchange::start_upload(std::size_t sent) {
+  const std::string_view head = context_.buffers.out;
+  const auto of_head = std::min(sent, head.size());
+  auto upload = std::make_unique<Upload>(context_, attempt_, head.substr(of_head));
+  if (attempt_.whole) context_.request_body->put_back(attempt_.body.substr(sent - of_head));
+  upload_ = std::move(upload);
+  context_.upload_begun = true;
+  try {
+    upload_->start();
+  } catch (...) {
+    upload_.reset();  // it has not begun, and nobody would say that it ended
+    context_.upload_begun = false;
+    throw;
+  }
+}
+
+// Sends the request and waits for the head of the answer. A server that closes its end early, or takes no
+// more, may have answered before; so even then the answer is read.
+net::Task<bool> UpstreamExchange::exchange_heads() {
+  using State = AnswerHeadReader::State;
+  auto& watch = context_.watch;
+  send_request();
+  const bool reads_on = context_.admission.needs_answer(attempt_.pool.settings().timeouts.abandoned);
+  watch.keep_waiting_without_client(reads_on);
+  watch.begin_cancellable_wait();
+  AnswerHeadReader head(context_, attempt_);
+  unsigned pieces = 0;
+  auto state = head.look(is_request_sent());
+  while (state == State::Missing || state == State::Interim) {
+    net::ErrorCode ec;
+    const bool interim = state == State::Interim;
+    if (interim) {
+      co_await pass_interim(reads_on);
+      if (attempt_.client_ended) break;
+    } else {
+      ec = head.receive();
+      if (ec == net::asio::error::would_block) ec = co_await attempt_.lease.stream().wait_readable();
+    }
+    if (!ec && (interim || ++pieces % Relay::kPiecesInTurn == 0)) {  // there is no end to how many may come
+      co_await net::Pause(context_.worker.executor);
+      if (watch.late() || watch.left()) ec = net::asio::error::operation_aborted;
+    }
+    if (ec && upload_ && upload_->is_word_overdue()) {
+      const bool prompted = co_await prompt_client();
+      if (prompted) ec = {};
+    }
+    if (ec) note_silence();
+    if (ec) break;
+    state = head.look(is_request_sent());
+  }
+  watch.end_cancellable_wait();
+  watch.keep_waiting_without_client(false);
+  if (state != State::Whole) context_.read_clock();
+  co_return state == State::Whole;
+}
+
+// `reads_on`: the answer matters though the client leaves.
+net::Task<void> UpstreamExchange::pass_interim(bool reads_on) {
+  const auto& watch = context_.watch;
+  attempt_.heard = true;
+  const auto ec = co_await send_interim();
+  attempt_.client_broken = attempt_.client_broken || ec.failed();
+  attempt_.client_ended = ec && (watch.late() || watch.left() || !reads_on);
+}
+
+// 100, 103 and their like go on to clients that know them (RFC 9110 §15.2).
+net::Task<net::ErrorCode> UpstreamExchange::send_interim() {
+  auto& buffers = context_.buffers;
+  if (buffers.head.minor_version == 0) co_return net::ErrorCode{};
+  buffers.text.clear();
+  http::write_interim_head(buffers.text, buffers.response);
+  // A client that is slow to take it is not asked for its body meanwhile.
+  const bool suspended = upload_ && upload_->suspend_word();
+  const auto ec = co_await context_.session.client.write(buffers.text);
+  if (ec) co_return ec;
+  if (buffers.response.status == 100)
+    begin_body();
+  else if (suspended && upload_->is_expectant())
+    upload_->await_continue();
+  co_return ec;
+}
+
+void UpstreamExchange::begin_body() noexcept {
+  context_.buffers.head.expects_continue = false;
+  if (upload_) upload_->begin_body();
+}
+
+// The server has not said 100 Continue in its time. No client need wait for ever, nor is a server to blame
+// that does not know of this word: the client is asked for its body, unless that has just begun to come.
+net::Task<bool> UpstreamExchange::prompt_client() {
+  upload_->forget_word();
+  context_.watch.clear_late();
+  if (!upload_->is_expectant()) co_return true;
+  attempt_.tallies.prompted.add();
+  const bool said = co_await context_.send_continue();
+  attempt_.client_broken = attempt_.client_broken || !said;
+  attempt_.client_ended = !said;
+  begin_body();
+  co_return said;
+}
+
+// The connection ended, or the wait did, before the head of an answer was whole.
+void UpstreamExchange::note_silence() {
+  const bool late = context_.watch.late();
+  const bool nothing_came = context_.buffers.answer.empty() && !attempt_.heard;
+  attempt_.silent = nothing_came;
+  attempt_.error.status = late ? 504 : 502;
+  attempt_.error.what = late           ? "the upstream did not answer in time"
+                        : nothing_came ? "the upstream closed the connection without an answer"
+                                       : "the upstream's answer ended within its head";
+}
+
+// Returns nothing if no octet of the answer reached the client, and none will.
+net::Task<std::optional<Outcome>> UpstreamExchange::take_answer() {
+  if (context_.buffers.response.status == 101) {
+    attempt_.note_answer();
+    protocol_upgrade_.emplace(context_, attempt_);
+    return protocol_upgrade_->run();
+  }
+  relay_.emplace(context_, attempt_, upload_.get());
+  return relay_->run();
+}
+
+// No server answers, or there is no client to answer. Refunds what was charged if no server got the request.
+Outcome UpstreamExchange::give_up() {
+  attempt_.lease = {};
+  if (!attempt_.handed_over) context_.refund();
+  if (attempt_.is_retryable_answer()) {
+    context_.note_client_error(observe::ClientError::Left, "client_left");
+    return {.ending = attempt_.client_broken ? Ending::Abort : Ending::Close};
+  }
+  context_.watch.clear_late();
+  if (context_.worker.hard_stop) {
+    context_.report.failure = "stopped";
+    return {{503, "this server is stopping; please retry"}};
+  }
+  context_.report.failure = "upstream_failed";
+  if (attempt_.body_fault) {
+    note_body_fault(context_, attempt_.body_fault);
+    return {error_of(attempt_.body_fault)};
+  }
+  if (attempt_.room_after) {
+    context_.report.failure = "upstream_crowded";
+    http::append_retry_after(context_.buffers.rate_limit_headers,
+                             http::retry_after_seconds(*attempt_.room_after).value_or(1));
+  }
+  return {attempt_.error};
+}
+
+}  // namespace weir::proxy

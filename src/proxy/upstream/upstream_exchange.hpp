@@ -1,0 +1,62 @@
+// A request's way to a server of its upstream and the answer's way back: leases a server, sends the request,
+// tries another server if that may help, and relays the answer.
+//
+// Lives in the frame of Exchange::forward. Answers nothing itself: an error is returned for the exchange to
+// answer.
+#pragma once
+
+#include "proxy/upstream/answer_relay.hpp"
+#include "proxy/upstream/protocol_upgrade.hpp"
+#include "proxy/upstream/server_attempt.hpp"
+#include "proxy/upstream/upload.hpp"
+
+#include "weir/net/task.hpp"
+
+#include <memory>
+#include <optional>
+
+namespace weir::proxy {
+
+class UpstreamExchange {
+ public:
+  // Both outlive it. `priority`: in the upstream's queue.
+  UpstreamExchange(ExchangeContext& context, upstream::Pool& pool, policy::Priority priority)
+      : context_(context), attempt_(context, pool), priority_(priority) {}
+
+  [[nodiscard]] net::Task<Outcome> run();
+  void cancel() noexcept;  // ends whatever waits
+
+ private:
+  // What follows a step.
+  enum class Next : std::uint8_t {
+    Try,     // lease a server and send it the request
+    Retry,   // the same on another server, if there is one, time is left and the budget allows it
+    Answer,  // this answer is for the client
+    GiveUp,
+  };
+  void begin_request();
+  [[nodiscard]] net::Task<bool> exchange_heads();
+  void send_request();
+  void start_upload(std::size_t sent);
+  [[nodiscard]] net::Task<void> pass_interim(bool reads_on);
+  [[nodiscard]] net::Task<net::ErrorCode> send_interim();
+  [[nodiscard]] net::Task<bool> prompt_client();
+  void begin_body() noexcept;
+  void note_silence();
+  [[nodiscard]] Next judge_answer();
+  [[nodiscard]] Next judge_failure();
+  [[nodiscard]] bool is_failed_answer() const noexcept;
+  [[nodiscard]] net::Task<bool> retry();
+  [[nodiscard]] net::Task<std::optional<Outcome>> take_answer();
+  [[nodiscard]] Outcome give_up();
+  [[nodiscard]] bool is_request_sent() const noexcept { return !upload_ || upload_->is_sent(); }
+
+  ExchangeContext& context_;
+  ServerAttempt attempt_;
+  const policy::Priority priority_;
+  std::unique_ptr<Upload> upload_;  // of a request that could not be sent at once
+  std::optional<AnswerRelay> relay_;
+  std::optional<ProtocolUpgrade> protocol_upgrade_;
+};
+
+}  // namespace weir::proxy
