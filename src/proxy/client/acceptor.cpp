@@ -146,7 +146,7 @@ void Acceptor::complain_of_client(const Session& session) {
     return;
   }
   const auto more = std::exchange(untold_refusals_, 0);
-  complain_("TLS: refused the client " + session.peer_text + ": " + std::string(session.distrust()) +
+  complain_("TLS: refused the client " + session.peer.text + ": " + std::string(session.distrust()) +
             (more != 0 ? "; and " + std::to_string(more) + " more since" : ""));
 }
 

@@ -1,5 +1,7 @@
 #include "proxy/client/session.hpp"
 
+#include "proxy/client/connection_opening.hpp"
+#include "proxy/client/head_scanner.hpp"
 #include "proxy/exchange/exchange.hpp"
 #include "proxy/exchange/scoped_cancel_target.hpp"
 
@@ -24,28 +26,11 @@ constexpr base::Duration kLingerTime{30'000'000};
 constexpr unsigned kRequestsInTurn = 16;
 // Requests differ in what they cost: after so much work the turn ends as well, whatever their number.
 constexpr base::Duration kWorkInTurn{500};
-// So many are ignored before a request (RFC 9112 §2.2: at least one); more make it malformed.
-constexpr unsigned kEmptyLines = 8;
 // RFC 9110 §15.5.6: what a 405 says. Any method but CONNECT goes on to upstreams.
 constexpr std::string_view kAllow = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE\r\n";
 observe::ClientError kind_of(const http::Fault& fault) noexcept {
   const bool large = fault.status == 431 || fault.status == 414;
   return large ? observe::ClientError::HeadTooLarge : observe::ClientError::BadHead;
-}
-
-// Why a head that begins so need not be waited for, or taken. `size`: of all of it; 0: it is not whole.
-// `searched`: how much was looked at before.
-std::optional<http::Fault> fault_in(std::string_view unread, std::size_t size, std::size_t most,
-                                    std::size_t searched) noexcept {
-  if (size == 0 && unread.size() < most) return http::find_early_fault(unread, searched);
-  const bool line_ended = unread.substr(0, most).find('\n') != std::string_view::npos;
-  return line_ended ? http::Fault{431, "the request head is too large"}
-                    : http::Fault{414, "the request target is too long"};
-}
-
-// Ahead of a request (RFC 9112 §2.2); `skipped` so far.
-void skip_empty_lines(Inbox& inbox, unsigned& skipped) {
-  for (; skipped < kEmptyLines && inbox.unread().starts_with("\r\n"); ++skipped) inbox.use(2);
 }
 
 }  // namespace
@@ -56,9 +41,7 @@ Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint&
       worker(a_worker),
       client(std::move(a_client)),
       inbox(a_worker.blocks),
-      peer(net::peer_address(peer_endpoint)),
-      peer_port(net::peer_port(peer_endpoint)),
-      peer_text(peer.to_string()),
+      peer(peer_endpoint),
       listener_(listener),
       acceptor_closed_(acceptor_closed),
       slot_(std::move(slot)) {
@@ -157,37 +140,29 @@ net::Port::Wait Session::wait_in_quiet() {
   return client.wait_readable();
 }
 
-// Waits for the head of the next request to be whole; its size, or 0 when the connection is over.
+// Waits for the head of the next request to be whole. Returns its size, or 0 if the connection is over, or
+// another process serves it from now on.
 net::Task<std::size_t> Session::await_head() {
-  std::size_t searched = 0;
+  HeadScanner head;
   bool begun = false;
-  unsigned empty_lines = 0;
   for (unsigned pieces = 1;; ++pieces) {
-    if (worker.decision_pause.is_on()) {
-      co_await wait_out_pause();
-      if (late_) co_return 0;
+    if (is_called_away()) {
+      const bool gone = co_await hand_over();
+      if (gone) co_return 0;
     }
-    if (is_handed_off() && hand_off()) co_return 0;
-    if (needs_relay() && !inbox.empty()) {
-      const bool relayed = co_await relay_to_successor();
-      if (relayed) co_return 0;
-    }
-    if (searched == 0) skip_empty_lines(inbox, empty_lines);
-    const auto& server = worker.config().server;  // until we wait
-    const auto unread = inbox.unread();
-    const auto size = http::find_head_end(unread, searched);
-    if (size != 0 && size <= server.max_head) co_return size;
-    if (const auto fault = fault_in(unread, size, server.max_head, searched)) {
-      co_await refuse_head(*fault, kind_of(*fault), unread.substr(0, server.max_head));
+    const auto most = worker.config().server.max_head;  // until we wait
+    const auto found = head.look(inbox, most);
+    if (found.size != 0) co_return found.size;
+    if (found.fault) {
+      co_await refuse_head(*found.fault, kind_of(*found.fault), inbox.unread().substr(0, most));
       co_return 0;
     }
-    searched = unread == "\r" ? 0 : unread.size();
-    if (unread.empty() && ends_idle()) co_return 0;
-    if (unread.empty())
+    if (inbox.empty() && ends_idle()) co_return 0;
+    if (inbox.empty())
       begin_idling();
     else if (!begun)
       begin_head();
-    begun = !unread.empty();  // it may have been an empty line
+    begun = !inbox.empty();  // it may have been an empty line
     auto ec = receive();
     while (ec == net::asio::error::would_block) {
       if (client.has_pending()) wait_for_the_rest();
@@ -199,19 +174,37 @@ net::Task<std::size_t> Session::await_head() {
       co_await net::Pause(worker.executor);
       if (late_) ec = net::asio::error::operation_aborted;
     }
-    // Whatever it was woken for there: another process may have been late to take it.
-    const bool refs = worker.retiring && !late_ && !left_ && idle_ticks_ < kQuietAfterTicks;
-    if (!ec || (refs && ec == net::asio::error::operation_aborted)) continue;
-    const bool quiet = state_ == State::Idle && !late_ && !ends_idle() && idle_ticks_ >= kQuietAfterTicks;
-    if (quiet && inbox.empty() && !client.has_pending()) {
-      ec = co_await wait_in_quiet();
-      if (!ec || (worker.retiring && !late_)) continue;
-    }
-    if (late_ && !inbox.empty())
-      co_await refuse_head({408, "the request head did not come in time"}, observe::ClientError::HeadTimeout,
-                           inbox.unread());
-    co_return 0;
+    if (!ec) continue;
+    const bool goes_on = co_await outlast(ec);
+    if (!goes_on) co_return 0;
   }
+}
+
+// A wait for a head has ended without octets. Returns true if the connection waits on.
+net::Task<bool> Session::outlast(net::ErrorCode ec) {
+  // Whatever it was woken for there: another process may have been late to take it.
+  const bool refs = worker.retiring && !late_ && !left_ && idle_ticks_ < kQuietAfterTicks;
+  if (refs && ec == net::asio::error::operation_aborted) co_return true;
+  const bool quiet = state_ == State::Idle && !late_ && !ends_idle() && idle_ticks_ >= kQuietAfterTicks;
+  if (quiet && inbox.empty() && !client.has_pending()) {
+    ec = co_await wait_in_quiet();
+    if (!ec || (worker.retiring && !late_)) co_return true;
+  }
+  if (late_ && !inbox.empty())
+    co_await refuse_head({408, "the request head did not come in time"}, observe::ClientError::HeadTimeout,
+                         inbox.unread());
+  co_return false;
+}
+
+// Limits are handed over, or another process has taken over. Returns true if nothing is left to serve here.
+net::Task<bool> Session::hand_over() {
+  if (worker.decision_pause.is_on()) {
+    co_await wait_out_pause();
+    if (late_) co_return true;
+  }
+  if (is_handed_off() && hand_off()) co_return true;
+  if (inbox.empty() || !needs_relay()) co_return false;
+  co_return co_await relay_to_successor();
 }
 
 // Waits until limits were handed over. A request that has come meanwhile is neither late nor idle for it.
@@ -282,7 +275,7 @@ void Session::log_refusal(const http::Fault& fault, observe::ClientError kind, s
   record.target = worker.config().redaction.redacted(head.target, redacted);
   record.host = head.host;
   record.start = net::Clock::machine_now();
-  record.client = peer;
+  record.client = peer.address;
   record.status = fault.status;
   record.bytes_out = sent;
   record.request_id = request_id;
@@ -357,15 +350,25 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
   co_return ending == Ending::KeepAlive;
 }
 
+// A place among the connections of its address is taken once the client is known.
+net::Task<bool> Session::open() {
+  ConnectionOpening opening(worker, *this, client, peer);
+  if (proxy_header_expected_) {
+    const bool introduced = co_await opening.read_proxy_header(inbox);
+    if (!introduced) co_return false;
+    if (!slot_ && !count_connection(worker, peer.address, slot_)) co_return false;
+  }
+  if (!client.is_tls()) co_return true;
+  const bool secured = co_await opening.handshake();
+  distrust_ = opening.distrust();
+  co_return secured;
+}
+
 net::Task<void> Session::run() {
   note_begun();
-  if (proxy_header_expected_) {
-    const bool introduced = co_await read_proxy_protocol();
-    if (!introduced) co_return;
-  }
-  if (client.is_tls()) {
-    const bool secured = co_await secure();
-    if (!secured) co_return;
+  if (proxy_header_expected_ || client.is_tls()) {
+    const bool opened = co_await open();
+    if (!opened) co_return;
   }
   for (;;) {
     const auto head_size = co_await await_head();

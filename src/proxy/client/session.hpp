@@ -1,6 +1,7 @@
 // One client connection, from its acceptance to its end: TLS, the loop over requests, deadlines, the drain.
 #pragma once
 
+#include "proxy/client/client_peer.hpp"
 #include "proxy/client/client_watch.hpp"
 
 #include "weir/base/ip_address.hpp"
@@ -54,20 +55,16 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool ends_idle() const noexcept { return loses_its_place() && !worker.retiring && !owed_; }
   // Its client speaks TLS, to this process or to the one that relays it.
   [[nodiscard]] bool is_secure() const noexcept { return client.is_tls() || secure_; }
-  // The verified subject of the client's certificate; empty: it showed none.
-  [[nodiscard]] std::string_view certificate_subject() const noexcept { return certificate_subject_; }
   // Why it was not believed, so that there was no session; empty: it was.
   [[nodiscard]] std::string_view distrust() const noexcept { return distrust_; }
   // The two ends of the connection as the client sees them; nothing where it is none over IP.
-  [[nodiscard]] std::optional<http::ConnectionEnds> ends() const;
+  [[nodiscard]] std::optional<http::ConnectionEnds> ends() const { return peer.ends(client.native_handle()); }
 
   Worker& worker;
   net::Stream client;
   Inbox inbox;
   // The other end of the connection, or what a trusted proxy said of it before anything else.
-  base::IpAddress peer;
-  std::uint16_t peer_port = 0;
-  std::string peer_text;
+  ClientPeer peer;
 
  private:
   // What was read of requests that another process is to serve fits into a message with its socket, and into
@@ -87,12 +84,14 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool loses_its_place() const noexcept {
     return (worker.draining || acceptor_closed_) && !is_handed_off();
   }
-  [[nodiscard]] net::Task<bool> read_proxy_protocol();
-  void believe(const http::ConnectionEnds& told);
-  [[nodiscard]] bool take_proxy_header(const http::ProxyHeader& proxy_header);
-  [[nodiscard]] net::Task<bool> secure();
-  [[nodiscard]] observe::Handshake handshake_that_ended(const net::ErrorCode& ec) const noexcept;
+  [[nodiscard]] net::Task<bool> open();
+  // Limits are being handed over, or another process takes connections.
+  [[nodiscard]] bool is_called_away() const noexcept {
+    return worker.decision_pause.is_on() || worker.handoff != nullptr;
+  }
+  [[nodiscard]] net::Task<bool> hand_over();
   [[nodiscard]] net::Task<std::size_t> await_head();
+  [[nodiscard]] net::Task<bool> outlast(net::ErrorCode ec);
   [[nodiscard]] net::ErrorCode receive();
   void begin_idling() noexcept;
   void begin_head() noexcept;
@@ -120,13 +119,11 @@ class Session final : public ClientWatch {
   DecisionPause::Waiter* pause_waiter_ = nullptr;  // while it waits there
   net::Stream* onward_ = nullptr;                  // to the process that serves it, while it is relayed
   State state_ = State::Busy;
-  std::string certificate_subject_;
   std::string_view distrust_;  // static text
   std::uint32_t idle_ticks_ = 0;
   std::uint32_t begun_ticks_ = 0;
   unsigned requests_in_turn_ = 0;  // served since it last had to wait for the client
   ConnectionsPerIp::Slot slot_;
-  std::optional<http::ConnectionEnds> told_ends_;  // by the preamble, or by another process
   bool proxy_header_expected_ = false;
   bool relayed_ = false;  // its other end is a process that has the client's
   bool secure_ = false;   // likewise, by TLS

@@ -62,8 +62,9 @@ std::optional<http::Fault> Exchange::read_head(std::size_t size) {
                                 most == 0 ? BodySource::kUnbounded : most);
   buffers.credentials.now = report.started;
   buffers.credentials.machine_now = report.machine_started;
-  buffers.credentials.certificate_subject = session.certificate_subject();
-  buffers.request = policy::request_of(config.client, session.peer, head, buffers.credentials, buffers.texts);
+  buffers.credentials.certificate_subject = session.peer.certificate_subject;
+  buffers.request =
+      policy::request_of(config.client, session.peer.address, head, buffers.credentials, buffers.texts);
   if (config.elastic) buffers.request.load = context_.worker.load.load();
   return std::nullopt;
 }

@@ -28,8 +28,8 @@ constexpr base::Duration kLinger{5'000'000};
 }  // namespace
 
 ConnectionInfo Session::connection_info() const {
-  return {.ends = told_ends_,
-          .certificate_subject = certificate_subject_,
+  return {.ends = peer.told,
+          .certificate_subject = peer.certificate_subject,
           .relayed = relayed_,
           .secure = secure_};
 }
@@ -40,8 +40,8 @@ void Session::begin_with(const ConnectionInfo& connection_info, std::string_view
   secure_ = connection_info.secure;
   last_ = connection_info.last;
   owed_ = relayed_ || !read.empty();
-  certificate_subject_ = connection_info.certificate_subject;
-  if (connection_info.ends) believe(*connection_info.ends);
+  peer.certificate_subject = connection_info.certificate_subject;
+  if (connection_info.ends) peer.believe(*connection_info.ends);
   if (read.empty()) return;
   std::copy(read.begin(), read.end(), inbox.space());
   inbox.received(read.size());

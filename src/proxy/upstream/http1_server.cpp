@@ -25,7 +25,7 @@ void write_request_head(ExchangeContext& context, const ServerAttempt& attempt, 
   buffers.out.clear();
   http::write_request_head(
       buffers.out, buffers.head,
-      {.peer = session.peer == base::IpAddress() ? std::string_view() : session.peer_text,
+      {.peer = session.peer.address == base::IpAddress() ? std::string_view() : session.peer.text,
        .proto = session.is_secure() ? "https" : "http",
        .request_id = buffers.request_id,
        .peer_trusted = buffers.request.client.peer_trusted,

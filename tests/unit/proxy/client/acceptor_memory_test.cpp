@@ -33,7 +33,7 @@ TEST(AcceptorMemory, WhoFindsNoneIsClosedAndTheNextOneIsServed) {
     auto second = fixture.connect();
     EXPECT_NE(fixture.ask(second).find("here"), std::string::npos) << "after " << left << " allocations";
   }
-  EXPECT_GE(failed, 3) << "a port, a session, its frames";
+  EXPECT_GE(failed, 2) << "a port and a session; its frames may be recycled ones";
 }
 
 // A session whose frame finds no memory has not begun: a drain does not wait for it.
