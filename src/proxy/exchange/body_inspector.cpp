@@ -16,11 +16,12 @@ bool is_empty(const http::RequestHead& head) noexcept {
          (head.framing == http::Framing::Length && head.content_length == 0);
 }
 
-// What the head says of the body, if rules look at `most` octets.
-State state_by_head(const http::RequestHead& head, std::uint64_t most) noexcept {
+// Returns what the head says of the body, if rules look at `wanted` octets and memory holds `most` of them.
+State state_by_head(const http::RequestHead& head, std::uint64_t wanted, std::uint64_t most) noexcept {
   if (is_empty(head)) return State::Whole;
   if (policy::is_coded(head.fields)) return State::Coded;
-  return head.framing == http::Framing::Length && head.content_length > most ? State::TooLong : State::Whole;
+  if (head.framing != http::Framing::Length || head.content_length <= most) return State::Whole;
+  return head.content_length > wanted ? State::TooLong : State::OverMemory;
 }
 
 // The client waits for 100 Continue before it sends its body, and the server, whose word that is, is not
@@ -33,18 +34,19 @@ void end_expectation(http::RequestHead& head) noexcept {
 
 }  // namespace
 
-// A body that all memory could not hold is too long, whatever a rule says: it would never find room.
+// A body longer than max_body_memory would never find room, whatever a rule says.
 BodyInspector::BodyInspector(ExchangeContext& context) noexcept
     : context_(context),
-      most_(std::min(policy::wanted_body(context.config.rules, context.buffers.request),
-                     context.config.server.max_body_memory)) {}
+      wanted_(policy::wanted_body(context.config.rules, context.buffers.request)),
+      most_(std::min(wanted_, context.config.server.max_body_memory)) {}
 
 // A body that cannot be read is not waited for: the rules say whether that matters.
 bool BodyInspector::show_at_hand() {
   if (most_ == 0) return true;
   auto& body = context_.buffers.request.body;
   const auto& head = context_.buffers.head;
-  body.state = state_by_head(head, most_);
+  body.state = state_by_head(head, wanted_, most_);
+  if (body.state == State::OverMemory) context_.worker.counters.body_memory_refused.add();
   if (is_empty(head) || body.state != State::Whole) return true;
   const auto unread = context_.session.inbox.unread();
   if (head.framing != http::Framing::Length || unread.size() < head.content_length) return false;
@@ -57,19 +59,23 @@ net::Task<std::optional<Outcome>> BodyInspector::read() {
   const auto status = co_await gather();
   context_.watch.disarm();
   context_.read_clock();
-  if (no_memory_) {
+  const auto received = context_.request_body->received();
+  if (no_memory_ &&
+      received <= policy::body_wanted_to_enforce(context_.config.rules, context_.buffers.request)) {
     context_.report.failure = "body_memory";
     co_return Outcome{{503, "too many request bodies are being read; please retry"}};
   }
   if (status != Status::End && status != Status::Piece) co_return give_up(status);
-  body.state = status == Status::End ? State::Whole : State::TooLong;
+  const bool too_long = no_memory_ || received > wanted_;
+  body.state = status == Status::End ? State::Whole : too_long ? State::TooLong : State::OverMemory;
+  if (body.state == State::OverMemory) context_.worker.counters.body_memory_refused.add();
   body.text = context_.buffers.inspected.view();
-  context_.request_body->put_back(body.text);
+  context_.request_body->put_back(body.text, unheld_);
   co_return std::nullopt;
 }
 
-// Takes the body into memory. Returns End; Piece if one made it longer than `most_`; or what is wrong with
-// it: NeedBytes if the rest did not come. If there is no memory for it, `no_memory_` says so.
+// Takes the body into memory. Returns End; Piece if one made it longer than `most_`, or did not fit into
+// memory (`unheld_`); or the fault: NeedBytes if the rest did not come.
 net::Task<Status> BodyInspector::gather() {
   const auto& head = context_.buffers.head;
   const auto& server = context_.config.server;
@@ -81,9 +87,10 @@ net::Task<Status> BodyInspector::gather() {
   for (;;) {
     const auto status = source.take(piece);
     if (status == Status::Piece) {
-      if (inspected.size() + piece.size() > server.max_body_memory) co_return Status::TooLarge;
-      no_memory_ = !inspected.append(piece, whole);
-      if (!no_memory_ && inspected.size() <= most_) continue;
+      const bool fits = inspected.size() + piece.size() <= server.max_body_memory;
+      no_memory_ = fits && !inspected.append(piece, whole);
+      if (!fits || no_memory_) unheld_ = piece;
+      if (unheld_.empty() && inspected.size() <= most_) continue;
     }
     if (status != Status::NeedBytes) co_return status;
     const auto since = context_.worker.clock.now();

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 namespace weir::proxy {
 
@@ -35,9 +36,11 @@ class BodyInspector {
   [[nodiscard]] Outcome give_up(BodySource::Status status);
 
   ExchangeContext& context_;
-  const std::uint64_t most_;  // octets that some rule looks at; 0: none does
-  bool no_memory_ = false;    // the body exceeds max_body_memory
-  bool slow_ = false;         // it comes slower than min_rate
+  const std::uint64_t wanted_;  // octets that some rule looks at; 0: none does
+  const std::uint64_t most_;    // the same, bounded by max_body_memory
+  bool no_memory_ = false;      // other bodies leave this one no memory
+  std::string_view unheld_;     // the piece of the body that memory did not hold
+  bool slow_ = false;           // the body comes slower than min_rate
 };
 
 // Drops the copy of the body that rules saw: it was sent on, and is not sent again.

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace weir::proxy {
@@ -71,6 +72,7 @@ class ServerAttempt {
   bool handed_over = false;    // bytes of the request were sent to some server
   bool silent = false;         // the connection ended before a byte of an answer
   bool heard = false;          // the server sent an interim answer: it has the request
+  std::string alert;           // the alert that ended TLS instead of an answer
   bool oversized = false;      // it answered with a head that is too large to be passed on
   bool client_broken = false;  // what the client was sent ends within a head: nothing may follow
   bool client_ended = false;   // the wait for the answer ended because of the client alone

@@ -80,6 +80,7 @@ void UpstreamExchange::send_request() {
   context_.report.sent = context_.now;
   ++attempt_.servers;
   attempt_.silent = attempt_.heard = attempt_.client_ended = false;
+  attempt_.alert.clear();
   attempt_.body_fault = {};
   attempt_.error.status = 502;
   attempt_.arm(attempt_.pool.settings().timeouts.response);
@@ -140,7 +141,7 @@ net::Task<bool> UpstreamExchange::exchange_heads() {
       const bool prompted = co_await prompt_client();
       if (prompted) ec = {};
     }
-    if (ec) note_silence();
+    if (ec) note_silence(ec);
     if (ec) break;
     state = head.look(is_request_sent());
   }
@@ -196,10 +197,13 @@ net::Task<bool> UpstreamExchange::prompt_client() {
 }
 
 // The connection ended, or the wait did, before the head of an answer was whole.
-void UpstreamExchange::note_silence() {
+void UpstreamExchange::note_silence(const net::ErrorCode& why) {
   const bool late = context_.watch.late();
   const bool nothing_came = context_.buffers.answer.empty() && !attempt_.heard;
   attempt_.silent = nothing_came;
+  // A TLS 1.3 server checks weir's certificate after the handshake is over for weir.
+  if (nothing_came && net::Stream::was_alerted(why))
+    attempt_.alert = "its TLS handshake failed: " + why.message();
   attempt_.error.status = late ? 504 : 502;
   attempt_.error.what = late           ? "the upstream did not answer in time"
                         : nothing_came ? "the upstream closed the connection without an answer"

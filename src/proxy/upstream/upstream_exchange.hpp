@@ -42,7 +42,7 @@ class UpstreamExchange {
   [[nodiscard]] net::Task<net::ErrorCode> send_interim();
   [[nodiscard]] net::Task<bool> prompt_client();
   void begin_body() noexcept;
-  void note_silence();
+  void note_silence(const net::ErrorCode& why);
   [[nodiscard]] Next judge_answer();
   [[nodiscard]] Next judge_failure();
   [[nodiscard]] bool is_failed_answer() const noexcept;

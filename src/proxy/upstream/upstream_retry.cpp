@@ -46,8 +46,12 @@ UpstreamExchange::Next UpstreamExchange::judge_failure() {
   const bool theirs = !attempt.client_ended && (tells ? attempt.count_failure() : attempt.is_theirs());
   // It asked for a body that did not come, and had nothing to answer yet: so far it was well.
   if (!theirs && attempt.heard && !body_complete) attempt.note_answer();
-  if (theirs && tells && !attempt.lease.moved() && !(late && attempt.cut_short))
-    member.failed(context_.report.sent, context_.now);
+  if (theirs && tells && !attempt.lease.moved() && !(late && attempt.cut_short)) {
+    if (attempt.alert.empty())
+      member.failed(context_.report.sent, context_.now);
+    else
+      member.unreachable(context_.now, attempt.alert);
+  }
   // A request of which no server has an octet can be sent again, whatever its method.
   if (!theirs || (attempt.handed_over && !attempt.is_repeatable())) return Next::GiveUp;
   attempt.fresh = true;
