@@ -11,6 +11,7 @@
 #include "weir/net/signal.hpp"
 #include "weir/net/stream.hpp"
 #include "weir/observe/json_text.hpp"
+#include "weir/proxy/http1_sink.hpp"
 #include "weir/proxy/relay.hpp"
 #include "weir/server/signals.hpp"
 
@@ -115,7 +116,8 @@ class EchoSession {
       out_ += "\r\n\r\n";
     }
     proxy::BodySource body(stream_, inbox_, head_.framing, head_.content_length);
-    proxy::Relay relay(body, stream_, head_.framing, out_);
+    proxy::Http1Sink sink(stream_, head_.framing, out_);
+    proxy::Relay relay(body, sink);
     auto need = relay.advance();
     while (need == proxy::Relay::Need::Bytes || need == proxy::Relay::Need::Room) {
       const auto ec = co_await relay.wait(need);

@@ -6,6 +6,7 @@
 #include "weir/http/head.hpp"
 #include "weir/net/stream.hpp"
 #include "weir/proxy/body_observer.hpp"
+#include "weir/proxy/body_sink.hpp"
 #include "weir/proxy/buffer.hpp"
 
 #include <cstdint>
@@ -50,9 +51,10 @@ class BodySource {
     last_again_ = taken.empty() ? std::string_view{} : last;
   }
 
-  // Bytes of the body that take() can give without fill(), in one piece; of a body of known length.
-  [[nodiscard]] std::uint64_t at_hand() const noexcept {
-    return again_.empty() ? inbox_.unread().size() : again_.size();
+  // Of a body of known length: what take() can give without fill(), in one piece, and perhaps what follows
+  // the body.
+  [[nodiscard]] std::string_view at_hand() const noexcept {
+    return again_.empty() ? inbox_.unread() : again_;
   }
 
   // Waits for bytes. The stream's end is no error: take() judges it.
@@ -82,16 +84,12 @@ class BodySource {
   bool complete_ = false;
 };
 
-// Moves a body from a source to a sink in the sink's framing. `out`: what is to be sent before it (a head).
+// Moves a body from a source to a sink, in the sink's framing.
 class Relay {
  public:
-  // `watch`: sees what passes; null: nobody does.
-  Relay(BodySource& source, net::Stream& sink, http::Framing framing, std::string& out,
-        BodyObserver* watch = nullptr)
-      : source_(source), sink_(sink), framing_(framing), out_(out), watch_(watch) {}
-
-  // Must be called before advance() if `out` is what the sink has not yet taken of a text that was begun.
-  void goes_on() noexcept { begun_ = true; }
+  // `watch`: sees what passes; null: nobody does. All outlive the relay.
+  Relay(BodySource& source, BodySink& sink, BodyObserver* watch = nullptr)
+      : source_(source), sink_(sink), watch_(watch) {}
 
   enum class Need : std::uint8_t {
     Nothing,     // all was sent
@@ -109,27 +107,16 @@ class Relay {
 
   // The source's last word, after Need::Source.
   [[nodiscard]] BodySource::Status status() const noexcept { return status_; }
-  [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
-  // Returns true if no octet is on its way to the sink, so that the sink can still be sent something else.
-  [[nodiscard]] bool untouched() const noexcept { return sent_ == 0 && !sink_.owes_write(); }
 
  private:
   [[nodiscard]] bool finished() const noexcept;
   void gather();
   void show(std::string_view piece);
-  [[nodiscard]] bool flush(net::ErrorCode& ec);
 
   BodySource& source_;
-  net::Stream& sink_;
-  http::Framing framing_;
-  std::string& out_;
+  BodySink& sink_;
   BodyObserver* const watch_;
-  std::size_t out_sent_ = 0;
-  std::string_view piece_;  // sent after out_, from the source's memory
-  bool crlf_due_ = false;   // piece_ ends a chunk
-  bool begun_ = false;      // out_ and piece_ are the rest of a text
   BodySource::Status status_ = BodySource::Status::Piece;
-  std::uint64_t sent_ = 0;  // bytes, heads and framing included
 };
 
 }  // namespace weir::proxy

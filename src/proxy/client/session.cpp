@@ -1,13 +1,13 @@
 #include "proxy/client/session.hpp"
 
 #include "proxy/client/connection_opening.hpp"
+#include "proxy/client/head_refusal.hpp"
 #include "proxy/client/head_scanner.hpp"
+#include "proxy/client/http1_stream.hpp"
 #include "proxy/exchange/exchange.hpp"
 #include "proxy/exchange/scoped_cancel_target.hpp"
 
-#include "weir/http/answer.hpp"
 #include "weir/http/head_parser.hpp"
-#include "weir/http/rejected_head.hpp"
 #include "weir/net/signal.hpp"
 
 #include <algorithm>
@@ -26,12 +26,6 @@ constexpr base::Duration kLingerTime{30'000'000};
 constexpr unsigned kRequestsInTurn = 16;
 // Requests differ in what they cost: after so much work the turn ends as well, whatever their number.
 constexpr base::Duration kWorkInTurn{500};
-// RFC 9110 §15.5.6: what a 405 says. Any method but CONNECT goes on to upstreams.
-constexpr std::string_view kAllow = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE\r\n";
-observe::ClientError kind_of(const http::Fault& fault) noexcept {
-  const bool large = fault.status == 431 || fault.status == 414;
-  return large ? observe::ClientError::HeadTooLarge : observe::ClientError::BadHead;
-}
 
 }  // namespace
 
@@ -154,7 +148,7 @@ net::Task<std::size_t> Session::await_head() {
     const auto found = head.look(inbox, most);
     if (found.size != 0) co_return found.size;
     if (found.fault) {
-      co_await refuse_head(*found.fault, kind_of(*found.fault), inbox.unread().substr(0, most));
+      co_await refuse_head(*found.fault, inbox.unread().substr(0, most));
       co_return 0;
     }
     if (inbox.empty() && ends_idle()) co_return 0;
@@ -191,8 +185,7 @@ net::Task<bool> Session::outlast(net::ErrorCode ec) {
     if (!ec || (worker.retiring && !late_)) co_return true;
   }
   if (late_ && !inbox.empty())
-    co_await refuse_head({408, "the request head did not come in time"}, observe::ClientError::HeadTimeout,
-                         inbox.unread());
+    co_await refuse_head({408, "the request head did not come in time"}, inbox.unread());
   co_return false;
 }
 
@@ -232,59 +225,14 @@ void Session::wait_for_the_rest() noexcept {
   arm(worker.config().server.head_timeout);
 }
 
-// `bytes`: what came of the head; they stay where they are.
-net::Task<void> Session::refuse_head(http::Fault fault, observe::ClientError kind, std::string_view bytes) {
-  worker.counters.client_errors(kind).add();
-  worker.counters.requests(std::nullopt, fault.status).add();
-  std::string body;
-  http::append_error_json(body, fault.status, fault.what);
-  std::string id, out;
-  worker.make_request_id(id);
-  http::write_answer(out, {.status = fault.status,
-                           .body = body,
-                           .fields = fault.status == 405 ? kAllow : std::string_view{},
-                           .date = worker.http_date(net::Clock::machine_now()),
-                           .request_id = id,
-                           .keep_alive = false});
-  net::ErrorCode ec;
-  auto sent = client.try_write(out, {}, ec);
-  late_ = false;
-  if (!ec && sent < out.size()) {
-    arm(worker.config().server.write_timeout);
-    ec = co_await client.write_rest(std::string_view(out).substr(sent));
-    disarm();
-    if (!ec) sent = out.size();
-  }
-  worker.counters.bytes_out.add(sent);
-  log_refusal(fault, kind, bytes, sent, id);
-  late_ = false;
+// `bytes`: what came of the head.
+net::Task<void> Session::refuse_head(http::Fault fault, std::string_view bytes) {
+  HeadRefusal refusal(worker, *this, client, peer, bytes);
+  co_await refusal.send(fault);
   if (client.owes_write())
     client.close();
   else
     co_await linger();
-}
-
-// Of a head that is none the log says who sent it, what was wrong, and as much of it as can be read.
-void Session::log_refusal(const http::Fault& fault, observe::ClientError kind, std::string_view bytes,
-                          std::size_t sent, std::string_view request_id) {
-  if (worker.access_log == nullptr) return;
-  const auto head = http::read_rejected_head(bytes);
-  std::string redacted;
-  observe::AccessRecord record;
-  record.method = head.method;
-  record.target = worker.config().redaction.redacted(head.target, redacted);
-  record.host = head.host;
-  record.start = net::Clock::machine_now();
-  record.client = peer.address;
-  record.status = fault.status;
-  record.bytes_out = sent;
-  record.request_id = request_id;
-  record.error = kind == observe::ClientError::HeadTimeout    ? "head_timeout"
-                 : kind == observe::ClientError::HeadTooLarge ? "head_too_large"
-                                                              : "bad_head";
-  const observe::ReplayRecord unasked;
-  record.replay = &unasked;
-  worker.access_log->record(record);
 }
 
 // Closes our end first, then drops what still comes, so that the last answer arrives (RFC 9112 §9.6).
@@ -325,29 +273,29 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
   disarm();
   late_ = owed_ = evicted_ = false;  // its request was there before it could go
   state_ = State::Busy;
-  auto ending = Ending::Close;
-  std::optional<BodySource> rest;
+  Http1Stream stream(*this);
+  auto next = Http1Stream::Next::Close;
   {
-    Exchange exchange(*this);
-    if (const auto fault = exchange.read_head(head_size)) {
-      co_await refuse_head(*fault, kind_of(*fault), exchange.head_bytes());
+    Exchange exchange(stream);
+    auto& space = exchange.space();
+    if (const auto fault = stream.read_head(head_size, space.head, space.out)) {
+      co_await refuse_head(*fault, stream.head_bytes());
       co_return false;
     }
     const ScopedCancelTarget cancel_target(exchange_, exchange);
-    ending = co_await exchange.run();
-    if (ending == Ending::DropRest) rest.emplace(exchange.rest_of_body());
+    const auto ending = co_await exchange.run();
+    next = stream.after(ending);
   }
   disarm();
   waits_without_client_ = false;
   inbox.unpin();
-  if (client.owes_write()) ending = Ending::Abort;  // the client would take what follows for the rest
-  if (rest) {
-    const bool in_step = co_await drop_rest(*rest);
-    ending = in_step ? Ending::KeepAlive : Ending::Linger;
+  if (next == Http1Stream::Next::DropRest) {
+    const bool in_step = co_await drop_rest(stream.body());
+    next = in_step ? Http1Stream::Next::KeepAlive : Http1Stream::Next::Linger;
   }
-  if (ending == Ending::Linger) co_await linger();
-  if (ending == Ending::Abort) client.close();
-  co_return ending == Ending::KeepAlive;
+  if (next == Http1Stream::Next::Linger) co_await linger();
+  if (next == Http1Stream::Next::Abort) client.close();
+  co_return next == Http1Stream::Next::KeepAlive;
 }
 
 // A place among the connections of its address is taken once the client is known.

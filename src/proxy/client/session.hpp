@@ -106,10 +106,7 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool hand_off();
   [[nodiscard]] net::Task<bool> relay_to_successor();
   [[nodiscard]] net::Task<bool> serve_one(std::size_t head_size);
-  [[nodiscard]] net::Task<void> refuse_head(http::Fault fault, observe::ClientError kind,
-                                            std::string_view bytes);
-  void log_refusal(const http::Fault& fault, observe::ClientError kind, std::string_view bytes,
-                   std::size_t sent, std::string_view request_id);
+  [[nodiscard]] net::Task<void> refuse_head(http::Fault fault, std::string_view bytes);
   [[nodiscard]] net::Task<bool> drop_rest(BodySource& body);
   [[nodiscard]] net::Task<void> linger();
 

@@ -8,20 +8,20 @@ namespace weir::proxy {
 
 namespace {
 
-using State = policy::RequestBody::State;
-using Status = BodySource::Status;
-
 bool is_empty(const http::RequestHead& head) noexcept {
   return head.framing == http::Framing::None ||
          (head.framing == http::Framing::Length && head.content_length == 0);
 }
 
 // Returns what the head says of the body, if rules look at `wanted` octets and memory holds `most` of them.
-State state_by_head(const http::RequestHead& head, std::uint64_t wanted, std::uint64_t most) noexcept {
-  if (is_empty(head)) return State::Whole;
-  if (policy::is_coded(head.fields)) return State::Coded;
-  if (head.framing != http::Framing::Length || head.content_length <= most) return State::Whole;
-  return head.content_length > wanted ? State::TooLong : State::OverMemory;
+policy::RequestBody::State state_by_head(const http::RequestHead& head, std::uint64_t wanted,
+                                         std::uint64_t most) noexcept {
+  if (is_empty(head)) return policy::RequestBody::State::Whole;
+  if (policy::is_coded(head.fields)) return policy::RequestBody::State::Coded;
+  if (head.framing != http::Framing::Length || head.content_length <= most)
+    return policy::RequestBody::State::Whole;
+  return head.content_length > wanted ? policy::RequestBody::State::TooLong
+                                      : policy::RequestBody::State::OverMemory;
 }
 
 // The client waits for 100 Continue before it sends its body, and the server, whose word that is, is not
@@ -46,11 +46,12 @@ bool BodyInspector::show_at_hand() {
   auto& body = context_.buffers.request.body;
   const auto& head = context_.buffers.head;
   body.state = state_by_head(head, wanted_, most_);
-  if (body.state == State::OverMemory) context_.worker.counters.body_memory_refused.add();
-  if (is_empty(head) || body.state != State::Whole) return true;
-  const auto unread = context_.session.inbox.unread();
-  if (head.framing != http::Framing::Length || unread.size() < head.content_length) return false;
-  body.text = unread.substr(0, static_cast<std::size_t>(head.content_length));
+  if (body.state == policy::RequestBody::State::OverMemory)
+    context_.worker.counters.body_memory_refused.add();
+  if (is_empty(head) || body.state != policy::RequestBody::State::Whole) return true;
+  const auto at_hand = context_.client.body().at_hand();
+  if (head.framing != http::Framing::Length || at_hand.size() < head.content_length) return false;
+  body.text = at_hand.substr(0, static_cast<std::size_t>(head.content_length));
   return true;
 }
 
@@ -59,40 +60,43 @@ net::Task<std::optional<Outcome>> BodyInspector::read() {
   const auto status = co_await gather();
   context_.watch.disarm();
   context_.read_clock();
-  const auto received = context_.request_body->received();
+  const auto received = context_.client.body().received();
   if (no_memory_ &&
       received <= policy::body_wanted_to_enforce(context_.config.rules, context_.buffers.request)) {
     context_.report.failure = "body_memory";
     co_return Outcome{{503, "too many request bodies are being read; please retry"}};
   }
-  if (status != Status::End && status != Status::Piece) co_return give_up(status);
+  if (status != BodySource::Status::End && status != BodySource::Status::Piece) co_return give_up(status);
   const bool too_long = no_memory_ || received > wanted_;
-  body.state = status == Status::End ? State::Whole : too_long ? State::TooLong : State::OverMemory;
-  if (body.state == State::OverMemory) context_.worker.counters.body_memory_refused.add();
+  body.state = status == BodySource::Status::End ? policy::RequestBody::State::Whole
+               : too_long                        ? policy::RequestBody::State::TooLong
+                                                 : policy::RequestBody::State::OverMemory;
+  if (body.state == policy::RequestBody::State::OverMemory)
+    context_.worker.counters.body_memory_refused.add();
   body.text = context_.buffers.inspected.view();
-  context_.request_body->put_back(body.text, unheld_);
+  context_.client.body().put_back(body.text, unheld_);
   co_return std::nullopt;
 }
 
 // Takes the body into memory. Returns End; Piece if one made it longer than `most_`, or did not fit into
 // memory (`unheld_`); or the fault: NeedBytes if the rest did not come.
-net::Task<Status> BodyInspector::gather() {
+net::Task<BodySource::Status> BodyInspector::gather() {
   const auto& head = context_.buffers.head;
   const auto& server = context_.config.server;
-  auto& source = *context_.request_body;
+  auto& source = context_.client.body();
   auto& inspected = context_.buffers.inspected;
   const auto whole = head.framing == http::Framing::Length ? head.content_length : most_;
   std::string_view piece;
   MinRateCheck pace(server.min_rate);
   for (;;) {
     const auto status = source.take(piece);
-    if (status == Status::Piece) {
+    if (status == BodySource::Status::Piece) {
       const bool fits = inspected.size() + piece.size() <= server.max_body_memory;
       no_memory_ = fits && !inspected.append(piece, whole);
       if (!fits || no_memory_) unheld_ = piece;
       if (unheld_.empty() && inspected.size() <= most_) continue;
     }
-    if (status != Status::NeedBytes) co_return status;
+    if (status != BodySource::Status::NeedBytes) co_return status;
     const auto since = context_.worker.clock.now();
     const bool came = co_await wait_for_more();
     slow_ = came && pace.counts() && !pace.note(context_.worker.clock.now() - since, source.filled());
@@ -106,7 +110,7 @@ net::Task<bool> BodyInspector::wait_for_more() {
     if (!said) co_return false;
   }
   context_.watch.arm(context_.config.server.body_timeout);
-  const auto ec = co_await context_.request_body->fill();
+  const auto ec = co_await context_.client.body().fill();
   co_return !ec;
 }
 
@@ -116,7 +120,7 @@ net::Task<bool> BodyInspector::send_continue() {
 }
 
 // The body did not come whole.
-Outcome BodyInspector::give_up(Status status) {
+Outcome BodyInspector::give_up(BodySource::Status status) {
   using observe::ClientError;
   auto& watch = context_.watch;
   const bool stopped = context_.worker.hard_stop;
@@ -126,9 +130,9 @@ Outcome BodyInspector::give_up(Status status) {
     context_.note_client_error(ClientError::Left, stopped ? "stopped" : "client_left");
     return {.ending = Ending::Close};
   }
-  if (context_.session.client.owes_write()) return {.ending = context_.give_up_writing(late)};
+  if (!context_.client.can_answer()) return {.ending = context_.give_up_writing(late)};
   auto& counters = context_.worker.counters;
-  const bool large = status == Status::TooLarge;
+  const bool large = status == BodySource::Status::TooLarge;
   context_.report.failure = slow_ ? "slow_body" : "bad_body";
   if (slow_) counters.client_errors(ClientError::SlowBody).add();
   if (late) counters.client_errors(ClientError::BodyTimeout).add();

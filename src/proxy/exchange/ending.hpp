@@ -6,13 +6,10 @@
 
 namespace weir::proxy {
 
-// What becomes of the client's connection.
 enum class Ending : std::uint8_t {
-  KeepAlive,  // the next request can follow
-  DropRest,   // it can once the rest of the request's body was dropped
-  Linger,     // close, but let the client read what was answered
-  Close,      // close at once
-  Abort,      // close so that what was answered cannot look complete
+  Answered,  // the client has its answer
+  Close,     // there is nobody to answer, or nothing to say
+  Abort,     // what was answered is not whole, and must not look so
 };
 
 // An error that weir answers itself. `what` is static text. A status of 0 is none.

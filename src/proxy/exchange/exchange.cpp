@@ -1,6 +1,5 @@
 #include "proxy/exchange/exchange.hpp"
 
-#include "proxy/client/session.hpp"
 #include "proxy/exchange/access_report.hpp"
 #include "proxy/exchange/body_inspector.hpp"
 #include "proxy/exchange/pre_check.hpp"
@@ -17,8 +16,6 @@
 
 namespace weir::proxy {
 
-Exchange::Exchange(Session& session) : context_(session) {}
-
 // The report comes last, so that it tells of refunds as well.
 Exchange::~Exchange() {
   auto& admission = context_.admission;
@@ -33,8 +30,8 @@ Exchange::~Exchange() {
   if (!context_.buffers.permits.empty()) admission.end(ended, ending_of(report));
   leave();
   if (!begun_) return;
-  report.octets_read = context_.request_body->filled();
-  report.body_in = context_.request_body->received();
+  report.octets_read = context_.client.body().filled();
+  report.body_in = context_.client.body().received();
   report_access(report, {context_.worker, context_.config, context_.buffers, admission}, ended);
 }
 
@@ -43,41 +40,34 @@ void Exchange::cancel() noexcept {
   if (upstream_ != nullptr) upstream_->cancel();
 }
 
-std::optional<http::Fault> Exchange::read_head(std::size_t size) {
-  auto& session = context_.session;
-  session.inbox.make_room_behind(size);
-  head_bytes_ = session.inbox.unread().substr(0, size);
-  session.inbox.use_and_pin(size);
+// Who asks for what.
+void Exchange::identify() {
   auto& buffers = context_.buffers;
-  if (auto fault = http::parse_request_head(head_bytes_, buffers.head)) return fault;
-  const auto& config = context_.config;
   auto& report = context_.report;
+  const auto& config = context_.config;
+  const auto& peer = context_.client.peer;
   buffers.head.bounds = config.client.bounds;
-  const auto& head = buffers.head;
   context_.read_clock();
   report.started = context_.now;
   report.machine_started = net::Clock::machine_now();
-  const auto most = config.server.max_body;
-  context_.request_body.emplace(session.client, session.inbox, head.framing, head.content_length,
-                                most == 0 ? BodySource::kUnbounded : most);
   buffers.credentials.now = report.started;
   buffers.credentials.machine_now = report.machine_started;
-  buffers.credentials.certificate_subject = session.peer.certificate_subject;
+  buffers.credentials.certificate_subject = peer.certificate_subject;
   buffers.request =
-      policy::request_of(config.client, session.peer.address, head, buffers.credentials, buffers.texts);
+      policy::request_of(config.client, peer.address, buffers.head, buffers.credentials, buffers.texts);
   if (config.elastic) buffers.request.load = context_.worker.load.load();
-  return std::nullopt;
+  begun_ = true;
 }
 
 net::Task<Ending> Exchange::run() {
   const auto& config = context_.config;
   auto& request = context_.buffers.request;
-  begun_ = true;
+  identify();
   context_.report.route = policy::choose_route(config.routes, request);
   const auto* route = context_.route();
   const auto most = route != nullptr && route->max_body != 0 ? route->max_body : config.server.max_body;
-  if (route != nullptr && route->max_body != 0) context_.request_body->allow(most);
-  const auto pre_check = run_pre_check(request, route, head_bytes_.size(), most);
+  if (most != 0) context_.client.body().allow(most);
+  const auto pre_check = run_pre_check(request, route, context_.client.head_size(), most);
   if (pre_check != PreCheck::None) return reply_.reject_early(pre_check);
   priority_ = policy::priority_of(request, route, config.tier_priorities);
   if (AdmissionResult admission_result; is_rejected_unverified(admission_result))

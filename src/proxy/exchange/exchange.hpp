@@ -5,7 +5,6 @@
 #include "proxy/exchange/exchange_context.hpp"
 #include "proxy/exchange/local_reply.hpp"
 
-#include "weir/http/head_parser.hpp"
 #include "weir/net/task.hpp"
 #include "weir/proxy/relay.hpp"
 #include "weir/upstream/pool.hpp"
@@ -17,29 +16,24 @@
 namespace weir::proxy {
 
 class QueueWait;
-class Session;
 class UpstreamExchange;
 
 class Exchange {
  public:
-  explicit Exchange(Session& session);
+  explicit Exchange(ClientStream& client) : context_(client) {}
   ~Exchange();  // refunds what nobody kept, and accounts for the request
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Reads the head that stands at the front of the session's inbox, and pins it there.
-  [[nodiscard]] std::optional<http::Fault> read_head(std::size_t size);
-
-  // What read_head() read, as it came.
-  [[nodiscard]] std::string_view head_bytes() const noexcept { return head_bytes_; }
-
+  // Memory for the head that the client's stream reads, and for what it sends.
+  [[nodiscard]] ExchangeBuffers& buffers() noexcept { return context_.buffers; }
+  // REQUIRES a head in buffers().
   [[nodiscard]] net::Task<Ending> run();
-  // After Ending::DropRest: what the client still sends of a request that was answered, within a bound.
-  [[nodiscard]] const BodySource& rest_of_body() const noexcept { return *context_.request_body; }
 
   void cancel() noexcept;  // ends whatever waits: a departure, an upstream
 
  private:
+  void identify();
   [[nodiscard]] bool is_rejected_unverified(AdmissionResult& admission_result);
   [[nodiscard]] net::Task<Ending> inspect();
   [[nodiscard]] net::Task<Ending> read_body();
@@ -55,7 +49,6 @@ class Exchange {
 
   ExchangeContext context_;
   LocalReply reply_{context_};
-  std::string_view head_bytes_;
   policy::Priority priority_ = policy::kDefaultPriority;
   bool begun_ = false;
   bool in_flight_ = false;                // counted by the worker's InFlight

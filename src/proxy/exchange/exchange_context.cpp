@@ -6,12 +6,12 @@
 
 namespace weir::proxy {
 
-ExchangeContext::ExchangeContext(Session& a_session)
-    : loan_(a_session.worker.take_buffers()),
-      session(a_session),
-      watch(a_session),
-      worker(a_session.worker),
-      stay(a_session.worker.worker_snapshots),
+ExchangeContext::ExchangeContext(ClientStream& a_client)
+    : loan_(a_client.worker.take_buffers()),
+      client(a_client),
+      watch(a_client.watch),
+      worker(a_client.worker),
+      stay(a_client.worker.worker_snapshots),
       config(stay.config()),
       buffers(*loan_),
       admission(worker, config, buffers) {}
@@ -54,7 +54,7 @@ void ExchangeContext::refund() {
 
 net::Task<bool> ExchangeContext::send_continue() {
   watch.arm(config.server.write_timeout);
-  const auto ec = co_await session.client.write("HTTP/1.1 100 Continue\r\n\r\n");
+  const auto ec = co_await client.send_continue();
   co_return !ec;
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "proxy/admission/admission_controller.hpp"
-#include "proxy/client/session.hpp"
+#include "proxy/client/client_stream.hpp"
 #include "proxy/exchange/ending.hpp"
 #include "proxy/exchange/exchange_buffers.hpp"
 #include "proxy/exchange/request_report.hpp"
@@ -21,12 +21,12 @@ class ExchangeContext {
   std::unique_ptr<ExchangeBuffers> loan_;
 
  public:
-  explicit ExchangeContext(Session& a_session);
+  explicit ExchangeContext(ClientStream& a_client);
   ~ExchangeContext() { worker.give_back(std::move(loan_)); }
   ExchangeContext(const ExchangeContext&) = delete;
   ExchangeContext& operator=(const ExchangeContext&) = delete;
 
-  Session& session;
+  ClientStream& client;
   ClientWatch& watch;
   Worker& worker;
   const WorkerSnapshots::SnapshotRef stay;  // in the configuration that the request began with
@@ -34,9 +34,8 @@ class ExchangeContext {
   ExchangeBuffers& buffers;
   AdmissionController admission;
   RequestReport report;
-  base::TimePoint now{};                   // the clock as it was read last: after each wait
-  std::optional<BodySource> request_body;  // once the head was read
-  bool upload_begun = false;               // the server that was asked last gets the body as it comes
+  base::TimePoint now{};      // the clock as it was read last: after each wait
+  bool upload_begun = false;  // the server that was asked last gets the body as it comes
 
   // Null if no route matched.
   [[nodiscard]] const policy::Route* route() const noexcept {

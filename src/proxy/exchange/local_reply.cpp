@@ -9,10 +9,6 @@ namespace weir::proxy {
 
 namespace {
 
-// A refused request's body is read and dropped up to this size to keep the connection; beyond it the
-// connection ends.
-constexpr std::uint64_t kDiscarded = 64 << 10;
-
 // The access log's `failure` of requests that say too much by name, or whose path has several readings.
 constexpr std::string_view kTooManyParameters = "too_many_parameters";
 constexpr std::string_view kAmbiguousPath = "ambiguous_path";
@@ -139,62 +135,36 @@ net::Task<Ending> LocalReply::error_unread(LocalError error) {
   return send({.status = error.status, .body = text, .keep_alive = false});
 }
 
+// A body that has begun to go to a server is not read here.
 net::Task<Ending> LocalReply::answer(http::Answer answer) {
-  answer.keep_alive = context_.buffers.head.framing == http::Framing::None || drop_body();
+  answer.keep_alive = !context_.upload_begun || context_.client.body().complete();
   return send(answer);
 }
 
 net::Task<Ending> LocalReply::send(http::Answer answer) {
-  auto& session = context_.session;
-  if (session.client.owes_write())
-    return net::Task<Ending>::ended(context_.give_up_writing(!session.has_gone()));
+  auto& client = context_.client;
+  if (!client.can_answer())
+    return net::Task<Ending>::ended(context_.give_up_writing(!context_.watch.has_gone()));
   auto& buffers = context_.buffers;
   context_.name_request();
-  const auto& head = buffers.head;
-  answer.keep_alive = answer.keep_alive && head.keep_alive && !session.is_leaving();
-  answer.omit_body = head.method == "HEAD";
-  answer.client_minor_version = head.minor_version;
+  answer.omit_body = buffers.head.method == "HEAD";
   answer.date = context_.date();
   answer.request_id = buffers.request_id;
   context_.report.status = answer.status;
   if (!answer.omit_body) context_.report.body_out = answer.body.size();
-  buffers.out.clear();
-  http::write_answer(buffers.out, answer);
-  net::ErrorCode ec;
-  const auto sent = session.client.try_write(buffers.out, {}, ec);
-  if (!ec && sent < buffers.out.size()) return send_rest(sent, answer.keep_alive);
-  return net::Task<Ending>::ended(answered_with(ec, sent, answer.keep_alive));
+  const auto sent = client.try_answer(answer);
+  return sent ? net::Task<Ending>::ended(answered_with(*sent)) : send_rest();
 }
 
-net::Task<Ending> LocalReply::send_rest(std::size_t sent, bool keep_alive) {
+net::Task<Ending> LocalReply::send_rest() {
   context_.watch.arm(context_.config.server.write_timeout);
-  const auto& out = context_.buffers.out;
-  const auto ec = co_await context_.session.client.write_rest(std::string_view(out).substr(sent));
+  const auto ec = co_await context_.client.finish_answer();
   context_.read_clock();
-  co_return answered_with(ec, out.size(), keep_alive);
+  co_return answered_with(ec);
 }
 
-Ending LocalReply::answered_with(const net::ErrorCode& ec, std::size_t sent, bool keep_alive) {
-  context_.worker.counters.bytes_out.add(sent);
-  if (ec) return context_.give_up_writing(context_.watch.late());
-  if (!keep_alive) return Ending::Linger;
-  const bool whole =
-      context_.buffers.head.framing == http::Framing::None || context_.request_body->complete();
-  return whole ? Ending::KeepAlive : Ending::DropRest;
-}
-
-// Drops what of the body is at hand. Returns true if the next request can follow: once the rest was dropped
-// as well, if some is to come.
-bool LocalReply::drop_body() {
-  auto& body = *context_.request_body;
-  const auto& head = context_.buffers.head;
-  if (body.complete()) return true;
-  if (head.content_length > kDiscarded || context_.upload_begun) return false;
-  body.allow(kDiscarded);
-  const auto status = body.drop();
-  if (status == BodySource::Status::End) return true;
-  // A client that waits for 100 Continue may send the body or not (RFC 9110 §10.1.1).
-  return status == BodySource::Status::NeedBytes && !head.expects_continue;
+Ending LocalReply::answered_with(const net::ErrorCode& ec) {
+  return ec ? context_.give_up_writing(context_.watch.late()) : Ending::Answered;
 }
 
 }  // namespace weir::proxy

@@ -48,9 +48,8 @@ class LocalReply {
   void note_token_fault(policy::TokenFault fault);
   [[nodiscard]] net::Task<Ending> refuse_by(const policy::Rule& rule, base::Duration retry_after);
   [[nodiscard]] net::Task<Ending> send(http::Answer answer);
-  [[nodiscard]] net::Task<Ending> send_rest(std::size_t sent, bool keep_alive);
-  [[nodiscard]] Ending answered_with(const net::ErrorCode& ec, std::size_t sent, bool keep_alive);
-  [[nodiscard]] bool drop_body();
+  [[nodiscard]] net::Task<Ending> send_rest();
+  [[nodiscard]] Ending answered_with(const net::ErrorCode& ec);
 
   ExchangeContext& context_;
 };

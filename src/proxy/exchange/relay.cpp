@@ -7,14 +7,6 @@
 
 namespace weir::proxy {
 
-namespace {
-
-// Pieces up to this size are copied behind what is to be sent, so that a head and a small body, or many small
-// chunks, leave in one call; larger ones are sent from where they stand.
-constexpr std::size_t kCopied = 4 << 10;
-
-}  // namespace
-
 BodySource::Status BodySource::accept(std::string_view piece) {
   received_ += piece.size();
   return received_ > most_ ? Status::TooLarge : Status::Piece;
@@ -91,53 +83,26 @@ void Relay::show(std::string_view piece) {
   if (status_ == BodySource::Status::End) watch_->complete();
 }
 
-// Fills out_ and piece_ with what is at hand.
+// Gives the sink what is at hand.
 void Relay::gather() {
-  const bool chunked = framing_ == http::Framing::Chunked;
-  while (out_.size() < 4 * kCopied && !finished()) {
+  while (!finished() && !sink_.is_full()) {
     std::string_view piece;
     status_ = source_.take(piece);
     if (watch_ != nullptr) show(piece);
-    if (status_ == BodySource::Status::End && chunked) out_ += http::kLastChunk;
+    if (status_ == BodySource::Status::End) sink_.end();
     if (status_ != BodySource::Status::Piece) return;
-    if (chunked) http::append_chunk_size(out_, piece.size());
-    if (piece.size() > kCopied) {
-      piece_ = piece;
-      crlf_due_ = chunked;
-      return;
-    }
-    out_ += piece;
-    if (chunked) out_ += "\r\n";
+    sink_.add(piece);
   }
-}
-
-// True when all of out_ and piece_ was sent.
-bool Relay::flush(net::ErrorCode& ec) {
-  const auto rest = std::string_view(out_).substr(out_sent_);
-  if (!rest.empty() || !piece_.empty()) {
-    const auto sent = begun_ ? sink_.try_rest(rest, piece_, ec) : sink_.try_write(rest, piece_, ec);
-    sent_ += sent;
-    begun_ = sent < rest.size() + piece_.size();
-    const auto of_out = std::min(sent, rest.size());
-    out_sent_ += of_out;
-    piece_.remove_prefix(sent - of_out);
-    if (out_sent_ < out_.size() || !piece_.empty()) return false;
-  }
-  out_.assign(crlf_due_ ? "\r\n" : "");  // the end of a chunk goes out with what comes next
-  out_sent_ = 0;
-  crlf_due_ = false;
-  return true;
 }
 
 Relay::Need Relay::advance() {
   net::ErrorCode ec;
   for (;;) {
-    const bool stuck = out_sent_ > 0 || !piece_.empty();
-    if (!stuck) gather();
+    if (!sink_.is_stuck()) gather();
     // A body that is faulty from the start needs no head before it: the caller can still say what it is.
-    if (untouched() && source_.received() == 0 && finished() && status_ != BodySource::Status::End)
+    if (finished() && status_ != BodySource::Status::End && source_.received() == 0 && sink_.is_untouched())
       return Need::Source;
-    if (!flush(ec)) return ec ? Need::SinkBroken : Need::Room;
+    if (!sink_.flush(ec)) return ec ? Need::SinkBroken : Need::Room;
     if (status_ == BodySource::Status::End) return Need::Nothing;
     if (status_ == BodySource::Status::NeedBytes) return Need::Bytes;
     if (finished()) return Need::Source;
@@ -145,8 +110,7 @@ Relay::Need Relay::advance() {
 }
 
 net::Task<net::ErrorCode> Relay::wait(Need need) {
-  if (need == Need::Bytes) co_return co_await source_.fill();
-  co_return co_await sink_.wait_writable();
+  return need == Need::Bytes ? source_.fill() : sink_.wait_for_room();
 }
 
 }  // namespace weir::proxy

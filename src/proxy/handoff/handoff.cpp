@@ -75,7 +75,7 @@ net::Task<bool> Session::relay_to_successor() {
   late_ = false;
   state_ = State::Busy;
   Inbox answer(worker.blocks);
-  Tunnel tunnel(*this, other, answer, kUnbounded, nullptr);
+  Tunnel tunnel(worker, *this, client, inbox, other, answer, kUnbounded, nullptr);
   tunnel.linger_for(kLinger);
   const ScopedCancelTarget cancel_target(onward_, other);
   (void)co_await tunnel.run();

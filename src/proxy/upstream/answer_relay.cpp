@@ -8,54 +8,36 @@
 
 #include <algorithm>
 
-#include <sys/socket.h>
-
 namespace weir::proxy {
-
-namespace {
-
-using Need = Relay::Need;
-
-// Makes the kernel end a connection with a reset, so that an answer delimited by its end does not look
-// complete.
-void end_by_reset(net::Stream& stream) noexcept {
-  const linger now{1, 0};
-  ::setsockopt(stream.native_handle(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
-}
-
-}  // namespace
 
 AnswerRelay::AnswerRelay(ExchangeContext& context, ServerAttempt& attempt, const Upload* upload)
     : context_(context),
       attempt_(attempt),
       upload_(upload),
       request_sent_(is_request_sent()),
-      form_(begin()),
+      sink_(begin()),
       body_(attempt.lease.stream(), context.buffers.answer, context.buffers.response.framing,
             context.buffers.response.content_length, BodySource::kUnbounded,
             http::ChunkDecoder::Sender::Server),
-      relay_(body_, context.session.client, form_.framing, context.buffers.out,
-             context.admission.settlements().watch()),
+      relay_(body_, sink_, context.admission.settlements().watch()),
       pace_(context.config.server.min_rate) {}
 
 bool AnswerRelay::is_request_sent() const noexcept {
-  return context_.request_body->complete() && (upload_ == nullptr || upload_->is_sent());
+  return context_.client.body().complete() && (upload_ == nullptr || upload_->is_sent());
 }
 
 // Settles by the head, and writes the head for the client.
-http::ResponseForm AnswerRelay::begin() {
+BodySink& AnswerRelay::begin() {
   auto& buffers = context_.buffers;
   auto& response = buffers.response;
   if (request_sent_) release_body(buffers);  // no other server is asked after this
-  const auto form = http::response_form(
-      buffers.head, response, buffers.head.keep_alive && !context_.session.is_leaving() && request_sent_);
   if (response.status == 429 && context_.route()->honor_retry_after) note_pause();
   context_.settle(response.status, &response);
-  buffers.out.clear();
   keep_stricter(response.fields, buffers.rate_limit_headers);
-  http::write_response_head(buffers.out, response, form, buffers.rate_limit_headers, context_.date());
   context_.report.status = response.status;
-  return form;
+  return context_.client.begin_answer(
+      response,
+      {.fields = buffers.rate_limit_headers, .date = context_.date(), .request_sent = request_sent_});
 }
 
 // The upstream says how long it wants to be left alone.
@@ -70,13 +52,13 @@ void AnswerRelay::note_pause() {
 
 net::Task<std::optional<Outcome>> AnswerRelay::run() {
   const auto need = relay_.advance();
-  if (need != Need::Nothing) return run_on(need);
+  if (need != Relay::Need::Nothing) return run_on(need);
   return net::Task<std::optional<Outcome>>::ended(finish());
 }
 
-net::Task<std::optional<Outcome>> AnswerRelay::run_on(Need need) {
-  if (need == Need::Bytes || need == Need::Room) need = co_await relay_rest(need);
-  if (need == Need::Nothing) co_return finish();
+net::Task<std::optional<Outcome>> AnswerRelay::run_on(Relay::Need need) {
+  if (need == Relay::Need::Bytes || need == Relay::Need::Room) need = co_await relay_rest(need);
+  if (need == Relay::Need::Nothing) co_return finish();
   const bool abandoned = is_abandoned(need);
   const auto outcome = abort_answer(need);
   if (abandoned && is_request_sent()) co_await read_to_end();
@@ -84,14 +66,14 @@ net::Task<std::optional<Outcome>> AnswerRelay::run_on(Need need) {
 }
 
 // Moves what could not be moved at once. Returns what was needed when it ended.
-net::Task<Need> AnswerRelay::relay_rest(Need need) {
+net::Task<Relay::Need> AnswerRelay::relay_rest(Relay::Need need) {
   auto& watch = context_.watch;
   const auto& server = context_.config.server;
   const auto response = attempt_.pool.settings().timeouts.response;
   const auto look =
       pace_.counts() ? std::min(server.min_rate.grace, server.write_timeout) : server.write_timeout;
-  for (unsigned pieces = 1; need == Need::Bytes || need == Need::Room; ++pieces) {
-    const bool reading = need == Need::Bytes;
+  for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
+    const bool reading = need == Relay::Need::Bytes;
     if (pieces % Relay::kPiecesInTurn == 0) {
       co_await net::Pause(context_.worker.executor);
       if (watch.late() || watch.left()) break;
@@ -117,8 +99,8 @@ net::Task<Need> AnswerRelay::relay_rest(Need need) {
 // is room only once much of its buffer has gone, so what counts is what was acknowledged meanwhile.
 bool AnswerRelay::keeps_reading(base::Duration waited, const net::ErrorCode& ec) {
   auto& watch = context_.watch;
-  const auto sent = relay_.sent();
-  const auto unread = context_.session.client.unacknowledged();
+  const auto sent = sink_.sent();
+  const auto unread = context_.client.unacknowledged();
   const auto taken = sent > unread ? sent - unread : 0;
   const bool moves = !ec || taken > taken_;
   taken_ = taken;
@@ -145,38 +127,40 @@ bool AnswerRelay::is_in_step() const noexcept {
 }
 
 Outcome AnswerRelay::finish() {
-  context_.worker.counters.bytes_out.add(relay_.sent());
+  context_.worker.counters.bytes_out.add(sink_.sent());
   context_.report.body_out = body_.received();
   attempt_.note_answer();
   if (request_sent_ && is_in_step()) attempt_.lease.keep();
-  return {.ending = form_.keep_alive ? Ending::KeepAlive : Ending::Linger};
+  return {.ending = Ending::Answered};
 }
 
 // It was the client that did not take the answer.
-bool AnswerRelay::is_abandoned(Need need) const noexcept {
-  return context_.watch.left() || need == Need::SinkBroken || (need == Need::Room && !attempt_.body_fault);
+bool AnswerRelay::is_abandoned(Relay::Need need) const noexcept {
+  return context_.watch.left() || need == Relay::Need::SinkBroken ||
+         (need == Relay::Need::Room && !attempt_.body_fault);
 }
 
 // The answer did not reach the client whole.
-std::optional<Outcome> AnswerRelay::abort_answer(Need need) {
+std::optional<Outcome> AnswerRelay::abort_answer(Relay::Need need) {
   auto& report = context_.report;
-  context_.worker.counters.bytes_out.add(relay_.sent());
+  context_.worker.counters.bytes_out.add(sink_.sent());
   report.body_out = body_.received();
-  if (need == Need::SinkBroken || need == Need::Room) attempt_.note_answer();  // so far it was well
+  if (need == Relay::Need::SinkBroken || need == Relay::Need::Room)
+    attempt_.note_answer();  // so far it was well
   if (is_abandoned(need)) return note_client_fault();
   // The server may have waited for a body that its client waited with: whose silence it was nobody knows.
   const bool owed = upload_ != nullptr && upload_->is_expectant();
   auto& lease = attempt_.lease;
   if (!owed && attempt_.count_failure() && !lease.moved())
     lease.member().failed(report.sent, context_.worker.clock.now());
-  if (relay_.untouched()) {
+  if (sink_.is_untouched()) {
     report.answered = {};
     attempt_.error.what = "the upstream's answer is malformed";
     return std::nullopt;
   }
   report.failure = context_.worker.hard_stop ? "stopped" : "upstream_truncated";
   if (attempt_.body_fault) note_body_fault(context_, attempt_.body_fault);
-  if (form_.framing == http::Framing::UntilClose) end_by_reset(context_.session.client);
+  context_.client.cut_answer();
   return Outcome{.ending = Ending::Abort};
 }
 
@@ -198,7 +182,7 @@ net::Task<void> AnswerRelay::read_to_end() {
   const auto& clock = context_.worker.clock;
   auto& admission = context_.admission;
   if (!admission.needs_answer(timeouts.abandoned)) co_return;
-  context_.session.client.close();
+  context_.client.close();
   context_.watch.clear_late();
   const auto end = clock.now() + timeouts.abandoned;
   unsigned pieces = 0;

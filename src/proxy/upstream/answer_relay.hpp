@@ -8,7 +8,6 @@
 #include "proxy/upstream/server_attempt.hpp"
 #include "proxy/upstream/upload.hpp"
 
-#include "weir/http/forwarding.hpp"
 #include "weir/net/task.hpp"
 #include "weir/proxy/min_rate.hpp"
 #include "weir/proxy/relay.hpp"
@@ -29,7 +28,7 @@ class AnswerRelay {
 
  private:
   [[nodiscard]] bool is_request_sent() const noexcept;
-  [[nodiscard]] http::ResponseForm begin();
+  [[nodiscard]] BodySink& begin();
   void note_pause();
   [[nodiscard]] net::Task<std::optional<Outcome>> run_on(Relay::Need need);
   [[nodiscard]] net::Task<Relay::Need> relay_rest(Relay::Need need);
@@ -46,7 +45,7 @@ class AnswerRelay {
   ServerAttempt& attempt_;
   const Upload* const upload_;
   const bool request_sent_;  // before the answer began
-  const http::ResponseForm form_;
+  BodySink& sink_;
   BodySource body_;
   Relay relay_;
   MinRateCheck pace_;         // of the client

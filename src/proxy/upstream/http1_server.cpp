@@ -20,13 +20,13 @@ bool begins_badly(const http::ResponseHead& head, std::string_view body) noexcep
 
 void write_request_head(ExchangeContext& context, const ServerAttempt& attempt, std::string_view host) {
   auto& buffers = context.buffers;
-  const auto& session = context.session;
+  const auto& client = context.client;
   const auto& config = context.config;
   buffers.out.clear();
   http::write_request_head(
       buffers.out, buffers.head,
-      {.peer = session.peer.address == base::IpAddress() ? std::string_view() : session.peer.text,
-       .proto = session.is_secure() ? "https" : "http",
+      {.peer = client.peer.address == base::IpAddress() ? std::string_view() : client.peer.text,
+       .proto = client.is_secure() ? "https" : "http",
        .request_id = buffers.request_id,
        .peer_trusted = buffers.request.client.peer_trusted,
        .told_by_forwarded = config.client.address_field == policy::AddressField::Forwarded,

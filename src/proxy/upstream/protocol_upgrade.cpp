@@ -5,8 +5,6 @@
 #include "proxy/exchange/scoped_cancel_target.hpp"
 #include "proxy/upstream/tunnel.hpp"
 
-#include "weir/http/forwarding.hpp"
-
 namespace weir::proxy {
 
 void ProtocolUpgrade::cancel() noexcept {
@@ -15,23 +13,22 @@ void ProtocolUpgrade::cancel() noexcept {
 
 net::Task<std::optional<Outcome>> ProtocolUpgrade::run() {
   auto& buffers = context_.buffers;
-  auto& session = context_.session;
+  auto& client = context_.client;
   context_.settle(buffers.response.status, &buffers.response);
-  buffers.out.clear();
   keep_stricter(buffers.response.fields, buffers.rate_limit_headers);
-  http::write_switch_head(buffers.out, buffers.response, attempt_.upgrade, buffers.rate_limit_headers);
   context_.report.status = buffers.response.status;
   buffers.answer.unpin();
   context_.watch.arm(context_.config.server.write_timeout);
-  const auto ec = co_await session.client.write(buffers.out);
+  const auto ec =
+      co_await client.send_upgrade(buffers.response, attempt_.upgrade, buffers.rate_limit_headers);
   if (ec) co_return end(observe::TunnelEnd::ClientBroke);
-  context_.worker.counters.bytes_out.add(buffers.out.size());
   std::optional<MessageLimits> limits;
   if (attempt_.upgrade == "websocket") limits.emplace(context_.worker, buffers);
   release_body(buffers);
   const bool counted = limits && limits->counts();
-  Tunnel tunnel(session, attempt_.lease.stream(), buffers.answer, attempt_.pool.settings().timeouts.tunnel,
-                counted ? &*limits : nullptr);
+  const auto octets = client.octets();
+  Tunnel tunnel(context_.worker, context_.watch, octets.stream, octets.inbox, attempt_.lease.stream(),
+                buffers.answer, attempt_.pool.settings().timeouts.tunnel, counted ? &*limits : nullptr);
   const ScopedCancelTarget cancel_target(tunnel_, tunnel);
   const auto tunnel_end = co_await tunnel.run();
   context_.read_clock();
@@ -54,10 +51,10 @@ Outcome ProtocolUpgrade::end(observe::TunnelEnd end) {
       return {.ending = Ending::Close};
     case observe::TunnelEnd::Refused:
       failure = "message_limit";
-      return {.ending = Ending::Linger};
+      return {.ending = Ending::Answered};
     case observe::TunnelEnd::Faulty:
       failure = "bad_frame";
-      return {.ending = Ending::Linger};
+      return {.ending = Ending::Answered};
     case observe::TunnelEnd::ClientBroke:
       context_.note_client_error(observe::ClientError::Left, "client_left");
       return {.ending = Ending::Abort};

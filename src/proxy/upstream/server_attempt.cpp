@@ -45,7 +45,7 @@ void ServerAttempt::arm(base::Duration wait) noexcept {
 }
 
 bool ServerAttempt::is_repeatable() const noexcept {
-  const auto& source = *context_.request_body;
+  const auto& source = context_.client.body();
   const bool untouched = source.received() == 0 && !source.complete();
   return (whole || untouched) && is_idempotent(context_.buffers.head.method);
 }
@@ -109,7 +109,7 @@ net::Task<bool> ServerAttempt::connect() {
   arm(patience);
   context_.watch.begin_cancellable_wait();
   std::string proxy_header;
-  if (settings.proxy_protocol) http::append_proxy_header(proxy_header, context_.session.ends());
+  if (settings.proxy_protocol) http::append_proxy_header(proxy_header, context_.client.ends());
   std::string fault;
   const auto ec = co_await lease.connect(proxy_header, patience, fault);
   context_.watch.end_cancellable_wait();

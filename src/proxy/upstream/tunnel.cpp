@@ -17,28 +17,29 @@ constexpr base::Duration kFarewell{2'000'000};
 
 }  // namespace
 
-Tunnel::Tunnel(Session& session, net::Stream& server, Inbox& early, base::Duration idle,
-               MessageLimits* limits)
-    : session_(session),
+Tunnel::Tunnel(Worker& worker, ClientWatch& watch, net::Stream& client, Inbox& inbox, net::Stream& server,
+               Inbox& early, base::Duration idle, MessageLimits* limits)
+    : worker_(worker),
+      watch_(watch),
       idle_(idle),
       linger_(idle),
-      up_{session.client, server, session.inbox, true},
-      down_{server, session.client, early},
+      up_{client, server, inbox, true},
+      down_{server, client, early},
       limits_(limits),
-      pause_(session.worker.executor),
-      finished_(session.worker.executor) {
+      pause_(worker.executor),
+      finished_(worker.executor) {
   if (limits_ != nullptr) up_.scanner.emplace(FrameScanner::Sender::Client);
   if (limits_ != nullptr) down_.scanner.emplace(FrameScanner::Sender::Server);
-  session_.worker.counters.tunnels_open.add();
+  worker_.counters.tunnels_open.add();
 }
 
 Tunnel::~Tunnel() {
-  session_.worker.counters.tunnels_open.remove();
+  worker_.counters.tunnels_open.remove();
 }
 
 net::Task<TunnelEnd> Tunnel::run() {
-  session_.arm(idle_);
-  net::spawn(session_.worker.executor, pump(up_), [this](const std::exception_ptr& thrown) {
+  watch_.arm(idle_);
+  net::spawn(worker_.executor, pump(up_), [this](const std::exception_ptr& thrown) {
     if (thrown) thrown_ = thrown;
     if (thrown) stop(TunnelEnd::Stopped);
     finished_.raise();
@@ -50,8 +51,8 @@ net::Task<TunnelEnd> Tunnel::run() {
     stop(TunnelEnd::Stopped);
   }
   co_await finished_.wait();
-  session_.disarm();
-  session_.worker.counters.tunnels(end_).add();
+  watch_.disarm();
+  worker_.counters.tunnels(end_).add();
   if (thrown_) std::rethrow_exception(thrown_);
   if (end_ == TunnelEnd::Stopped)
     for (auto* way : {&up_, &down_})
@@ -63,8 +64,8 @@ net::Task<TunnelEnd> Tunnel::run() {
 net::Task<void> Tunnel::pump(Way& way) {
   for (unsigned pieces = 1; !over_; ++pieces) {
     if (pieces % Relay::kPiecesInTurn == 0) {
-      co_await net::Pause(session_.worker.executor);
-      if (session_.late()) stop(broken(way, true));
+      co_await net::Pause(worker_.executor);
+      if (watch_.late()) stop(broken(way, true));
       if (over_) co_return;
     }
     scan(way);
@@ -140,17 +141,17 @@ bool Tunnel::pass(Way& way, const FrameScanner::Piece& piece) {
 
 // The message at the front waits, and asks again.
 net::Task<void> Tunnel::hold(Way& way) {
-  if (!down_.stuck) session_.arm(idle_ + wait_);
+  if (!down_.stuck) watch_.arm(idle_ + wait_);
   way.stuck = true;
   pause_.expires_after(wait_);
-  session_.end_at_half_close(
+  watch_.end_at_half_close(
       true);  // else a message that waits for a day keeps the tunnel of a client that left
-  session_.begin_cancellable_wait();
+  watch_.begin_cancellable_wait();
   const auto ended = co_await net::TimerWait(pause_);
-  session_.end_cancellable_wait();
-  session_.end_at_half_close(false);
+  watch_.end_cancellable_wait();
+  watch_.end_at_half_close(false);
   way.stuck = false;
-  if (ended || session_.late() || session_.left()) co_return stop(broken(way, true));
+  if (ended || watch_.late() || watch_.left()) co_return stop(broken(way, true));
   const auto verdict = limits_->ask();
   wait_ = verdict.wait;
   if (verdict.closes) refusal_ = http::kPolicyViolation;
@@ -162,7 +163,7 @@ net::Task<void> Tunnel::hold(Way& way) {
 void Tunnel::refuse(std::uint16_t code) {
   if (farewell_ == 0) say_close(up_, code);
   farewell_ = code;
-  session_.arm(kFarewell);
+  watch_.arm(kFarewell);
   if (!at_boundary(down_)) {
     if (!down_.scanner) stop(broken(down_, true));
     return;
@@ -196,7 +197,7 @@ net::ErrorCode Tunnel::receive(Way& way) {
   char* at = way.inbox.space();
   const auto count = way.from.try_read(at, way.inbox.room(), ec);
   way.inbox.received(count);
-  if (&way == &up_) session_.worker.counters.bytes_in.add(count);
+  if (&way == &up_) worker_.counters.bytes_in.add(count);
   return ec;
 }
 
@@ -209,14 +210,14 @@ net::ErrorCode Tunnel::send(Way& way) {
   way.inbox.use(sent);
   way.ready -= sent;
   way.bytes += sent;
-  if (&way == &down_) session_.worker.counters.bytes_out.add(sent);
+  if (&way == &down_) worker_.counters.bytes_out.add(sent);
   if (sent > 0) moved();
   if (!ec && way.ready > 0) ec = net::asio::error::would_block;
   return ec;
 }
 
 void Tunnel::moved() noexcept {
-  if (!up_.stuck && !down_.stuck && farewell_ == 0) session_.arm(idle_);
+  if (!up_.stuck && !down_.stuck && farewell_ == 0) watch_.arm(idle_);
 }
 
 // Nothing is at hand: who waits needs no memory for it.
@@ -237,8 +238,8 @@ void Tunnel::stop(TunnelEnd end) noexcept {
 
 TunnelEnd Tunnel::broken(const Way& way, bool reading) const noexcept {
   if (farewell_ != 0) return farewell_ == http::kPolicyViolation ? TunnelEnd::Refused : TunnelEnd::Faulty;
-  if (session_.worker.hard_stop) return TunnelEnd::Stopped;
-  if (session_.late()) return TunnelEnd::Idle;
+  if (worker_.hard_stop) return TunnelEnd::Stopped;
+  if (watch_.late()) return TunnelEnd::Idle;
   return (&way == &up_) == reading ? TunnelEnd::ClientBroke : TunnelEnd::ServerBroke;
 }
 

@@ -8,12 +8,15 @@
 // Part of one exchange: two coroutines, one a way, of which run() waits for both.
 #pragma once
 
-#include "proxy/client/session.hpp"
+#include "proxy/client/client_watch.hpp"
 #include "proxy/exchange/message_limits.hpp"
 
 #include "weir/http/frame_scanner.hpp"
 #include "weir/net/signal.hpp"
+#include "weir/net/stream.hpp"
 #include "weir/observe/counters.hpp"
+#include "weir/proxy/buffer.hpp"
+#include "weir/proxy/worker.hpp"
 
 #include <cstdint>
 #include <exception>
@@ -23,10 +26,11 @@ namespace weir::proxy {
 
 class Tunnel {
  public:
-  // `early`: what the server sent behind its 101. `idle`: how long there may be no byte either way; a side
-  // that takes nothing gains no time by sending. `limits`: of a WebSocket whose
-  // messages are counted; null: frames are not looked at.
-  Tunnel(Session& session, net::Stream& server, Inbox& early, base::Duration idle, MessageLimits* limits);
+  // `inbox`: what has come of `client`, behind a pinned head. `early`: what the server sent behind its 101.
+  // `idle`: how long there may be no byte either way; a side that takes nothing gains no time by sending.
+  // `limits`: of a WebSocket whose messages are counted; null: frames are not looked at.
+  Tunnel(Worker& worker, ClientWatch& watch, net::Stream& client, Inbox& inbox, net::Stream& server,
+         Inbox& early, base::Duration idle, MessageLimits* limits);
   ~Tunnel();
   Tunnel(const Tunnel&) = delete;
   Tunnel& operator=(const Tunnel&) = delete;
@@ -75,7 +79,8 @@ class Tunnel {
   void stop(observe::TunnelEnd end) noexcept;
   [[nodiscard]] observe::TunnelEnd broken(const Way& way, bool reading) const noexcept;
 
-  Session& session_;
+  Worker& worker_;
+  ClientWatch& watch_;
   base::Duration idle_;
   base::Duration linger_;
   Way up_;

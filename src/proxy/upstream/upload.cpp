@@ -2,6 +2,8 @@
 
 #include "proxy/exchange/body_inspector.hpp"
 
+#include "weir/proxy/http1_sink.hpp"
+
 #include <algorithm>
 #include <exception>
 #include <utility>
@@ -49,7 +51,7 @@ void Upload::start() {
 net::Signal::Wait Upload::end() noexcept {
   if (!done_) {
     stop_ = true;
-    context_.session.client.cancel();
+    context_.client.cancel();
     attempt_.lease.cancel();
   }
   return finished_.wait();
@@ -57,14 +59,15 @@ net::Signal::Wait Upload::end() noexcept {
 
 net::Task<void> Upload::run() {
   const auto& head = context_.buffers.head;
-  const auto& body = *context_.request_body;
+  const auto& body = context_.client.body();
   auto& watch = context_.watch;
-  Relay relay(*context_.request_body, attempt_.lease.stream(), head.framing, out_);
-  relay.goes_on();
+  Http1Sink sink(attempt_.lease.stream(), head.framing, out_);
+  sink.goes_on();
+  Relay relay(context_.client.body(), sink);
   MinRateCheck pace(context_.config.server.min_rate);
   auto need = relay.advance();
   began_ = context_.now;
-  expectant_ = head.expects_continue && body.received() + body.at_hand() == 0 && !body.complete();
+  expectant_ = head.expects_continue && body.received() == 0 && body.at_hand().empty() && !body.complete();
   bool word_awaited = !expectant_;
   for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
     const bool reading = need == Relay::Need::Bytes;
@@ -93,7 +96,7 @@ Upload::Next Upload::judge_wait(const net::ErrorCode& ec, bool reading, MinRateC
   const bool others = ec == net::asio::error::operation_aborted && !watch.left() &&
                       !context_.worker.hard_stop && (attempt_.client_stalls || expectant_ || !watch.late());
   const bool slow = (!ec || others) && since_ != base::TimePoint{} &&
-                    !pace.note(context_.worker.clock.now() - since_, context_.request_body->filled());
+                    !pace.note(context_.worker.clock.now() - since_, context_.client.body().filled());
   if (others && !slow) return Next::Wait;
   if (slow || (ec && reading)) fail(slow || watch.late() ? 408 : 400, slow);
   return ec || slow ? Next::End : Next::Advance;

@@ -58,12 +58,12 @@ void UpstreamExchange::cancel() noexcept {
 // Takes what of the body came with the head, and writes the request for the server.
 void UpstreamExchange::begin_request() {
   const auto& head = context_.buffers.head;
-  auto& body = *context_.request_body;
+  auto& body = context_.client.body();
   context_.name_request();
   if (head.wants_upgrade) attempt_.upgrade = http::protocol_to_ask(head, context_.route()->upgrades);
   write_request_head(context_, attempt_, {});
   attempt_.whole = head.framing == http::Framing::None;
-  if (head.framing == http::Framing::Length && body.at_hand() >= head.content_length)
+  if (head.framing == http::Framing::Length && body.at_hand().size() >= head.content_length)
     attempt_.whole = body.take(attempt_.body) == BodySource::Status::Piece;
   if (!attempt_.whole) return;
   std::string_view nothing;
@@ -99,7 +99,7 @@ void UpstreamExchange::start_upload(std::size_t sent) {
   const std::string_view head = context_.buffers.out;
   const auto of_head = std::min(sent, head.size());
   auto upload = std::make_unique<Upload>(context_, attempt_, head.substr(of_head));
-  if (attempt_.whole) context_.request_body->put_back(attempt_.body.substr(sent - of_head));
+  if (attempt_.whole) context_.client.body().put_back(attempt_.body.substr(sent - of_head));
   upload_ = std::move(upload);
   context_.upload_begun = true;
   try {
@@ -122,7 +122,7 @@ net::Task<bool> UpstreamExchange::exchange_heads() {
   watch.begin_cancellable_wait();
   AnswerHeadReader head(context_, attempt_);
   unsigned pieces = 0;
-  auto state = head.look(is_request_sent());
+  auto state = attempt_.body_fault ? State::Faulty : State::Missing;
   while (state == State::Missing || state == State::Interim) {
     net::ErrorCode ec;
     const bool interim = state == State::Interim;
@@ -163,12 +163,9 @@ net::Task<void> UpstreamExchange::pass_interim(bool reads_on) {
 // 100, 103 and their like go on to clients that know them (RFC 9110 §15.2).
 net::Task<net::ErrorCode> UpstreamExchange::send_interim() {
   auto& buffers = context_.buffers;
-  if (buffers.head.minor_version == 0) co_return net::ErrorCode{};
-  buffers.text.clear();
-  http::write_interim_head(buffers.text, buffers.response);
   // A client that is slow to take it is not asked for its body meanwhile.
   const bool suspended = upload_ && upload_->suspend_word();
-  const auto ec = co_await context_.session.client.write(buffers.text);
+  const auto ec = co_await context_.client.send_interim(buffers.response);
   if (ec) co_return ec;
   if (buffers.response.status == 100)
     begin_body();

@@ -30,7 +30,7 @@ UpstreamExchange::Next UpstreamExchange::judge_failure() {
   auto& attempt = attempt_;
   auto& member = attempt.lease.member();
   const bool late = context_.watch.late();
-  const bool body_complete = context_.request_body->complete();
+  const bool body_complete = context_.client.body().complete();
   if (attempt.oversized) {  // an answer, and the next server's would be no smaller
     attempt.tallies.oversized.add();
     attempt.note_answer();

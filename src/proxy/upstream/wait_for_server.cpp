@@ -34,12 +34,12 @@ upstream::ServerQueue::Wake wakes_waiter(net::Executor executor, std::weak_ptr<S
   };
 }
 
-struct Counted {
-  explicit Counted(observe::UpstreamTallies& tallies) noexcept : waiting(tallies.waiting) {
+struct CountedWait {
+  explicit CountedWait(observe::UpstreamTallies& tallies) noexcept : waiting(tallies.waiting) {
     tallies.queued.add();
     waiting.add();
   }
-  ~Counted() { waiting.remove(); }
+  ~CountedWait() { waiting.remove(); }
   observe::Gauge& waiting;
 };
 
@@ -66,7 +66,7 @@ net::Task<bool> ServerAttempt::wait_for_server(policy::Priority priority) {
   const auto place =
       queue.join(settings.queue, priority, tried != 0, wakes_waiter(context_.worker.executor, waiter));
   if (!place) co_return false;
-  const Counted counted(tallies);
+  const CountedWait counted(tallies);
   watch.disarm();
   watch.begin_cancellable_wait();
   const ScopedCancelTarget cancel_target(pause_, waiter->timer);

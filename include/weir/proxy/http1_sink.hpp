@@ -1,0 +1,44 @@
+// A body in HTTP/1.1 framing on its way to a client or a server.
+#pragma once
+
+#include "weir/http/head.hpp"
+#include "weir/net/stream.hpp"
+#include "weir/proxy/body_sink.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weir::proxy {
+
+class Http1Sink final : public BodySink {
+ public:
+  // `out`: what is to be sent before the body (a head); more is written into it. Both outlive the sink.
+  Http1Sink(net::Stream& stream, http::Framing framing, std::string& out) noexcept
+      : stream_(stream), out_(out), chunked_(framing == http::Framing::Chunked) {}
+
+  // Must be called before flush() if `out` is what the peer has not yet taken of a text that was begun.
+  void goes_on() noexcept { begun_ = true; }
+
+  void add(std::string_view piece) override;
+  void end() override;
+  [[nodiscard]] bool is_full() const noexcept override;
+  [[nodiscard]] bool is_stuck() const noexcept override { return out_sent_ > 0 || !piece_.empty(); }
+  [[nodiscard]] bool flush(net::ErrorCode& ec) override;
+  [[nodiscard]] net::Task<net::ErrorCode> wait_for_room() override;
+  [[nodiscard]] bool is_untouched() const noexcept override { return sent_ == 0 && !stream_.owes_write(); }
+  [[nodiscard]] std::uint64_t sent() const noexcept override { return sent_; }
+
+ private:
+  net::Stream& stream_;
+  std::string& out_;
+  std::size_t out_sent_ = 0;
+  std::string_view piece_;  // sent after out_, from the source's memory
+  std::uint64_t sent_ = 0;
+  const bool chunked_;
+  bool crlf_due_ = false;  // piece_ ends a chunk
+  bool begun_ = false;     // out_ and piece_ are the rest of a text
+};
+
+}  // namespace weir::proxy

@@ -1,0 +1,139 @@
+#include "proxy/client/http1_stream.hpp"
+
+#include "proxy/client/session.hpp"
+
+#include "weir/http/forwarding.hpp"
+
+#include <sys/socket.h>
+
+namespace weir::proxy {
+
+namespace {
+
+// A refused request's body is read and dropped up to this size to keep the connection; beyond it the
+// connection ends.
+constexpr std::uint64_t kDiscarded = 64 << 10;
+
+}  // namespace
+
+Http1Stream::Http1Stream(Session& session) noexcept
+    : ClientStream(session.worker, session, session.peer), session_(session) {}
+
+std::optional<http::Fault> Http1Stream::read_head(std::size_t size, http::RequestHead& head,
+                                                  std::string& out) {
+  auto& inbox = session_.inbox;
+  inbox.make_room_behind(size);
+  head_bytes_ = inbox.unread().substr(0, size);
+  inbox.use_and_pin(size);
+  head_ = &head;
+  out_ = &out;
+  if (auto fault = http::parse_request_head(head_bytes_, head)) return fault;
+  body_.emplace(session_.client, inbox, head.framing, head.content_length);
+  return std::nullopt;
+}
+
+Http1Stream::Next Http1Stream::after(Ending ending) const noexcept {
+  if (ending == Ending::Abort || session_.client.owes_write()) return Next::Abort;
+  if (ending == Ending::Close) return Next::Close;
+  if (!keep_alive_) return Next::Linger;
+  return head_->framing == http::Framing::None || body_->complete() ? Next::KeepAlive : Next::DropRest;
+}
+
+bool Http1Stream::is_secure() const noexcept {
+  return session_.is_secure();
+}
+
+std::optional<http::ConnectionEnds> Http1Stream::ends() const {
+  return session_.ends();
+}
+
+net::Task<net::ErrorCode> Http1Stream::send_continue() {
+  return session_.client.write("HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+net::Task<net::ErrorCode> Http1Stream::send_interim(const http::ResponseHead& head) {
+  if (head_->minor_version == 0) return net::Task<net::ErrorCode>::ended({});
+  interim_.clear();
+  http::write_interim_head(interim_, head);
+  return session_.client.write(interim_);
+}
+
+bool Http1Stream::can_answer() const noexcept {
+  return !session_.client.owes_write();
+}
+
+std::optional<net::ErrorCode> Http1Stream::try_answer(http::Answer answer) {
+  const bool in_step = answer.keep_alive && (head_->framing == http::Framing::None || drop_body());
+  answer.keep_alive = keep_alive_ = in_step && head_->keep_alive && !session_.is_leaving();
+  answer.client_minor_version = head_->minor_version;
+  out_->clear();
+  http::write_answer(*out_, answer);
+  net::ErrorCode ec;
+  sent_ = session_.client.try_write(*out_, {}, ec);
+  worker.counters.bytes_out.add(sent_);
+  if (!ec && sent_ < out_->size()) return std::nullopt;
+  return ec;
+}
+
+net::Task<net::ErrorCode> Http1Stream::finish_answer() {
+  const auto rest = std::string_view(*out_).substr(sent_);
+  worker.counters.bytes_out.add(rest.size());
+  return session_.client.write_rest(rest);
+}
+
+// Drops what of the body is at hand. Returns true if the next request can follow: once the rest was dropped
+// as well, if some is to come.
+bool Http1Stream::drop_body() {
+  if (body_->complete()) return true;
+  if (head_->content_length > kDiscarded) return false;
+  body_->allow(kDiscarded);
+  const auto status = body_->drop();
+  if (status == BodySource::Status::End) return true;
+  // A client that waits for 100 Continue may send the body or not (RFC 9110 §10.1.1).
+  return status == BodySource::Status::NeedBytes && !head_->expects_continue;
+}
+
+BodySink& Http1Stream::begin_answer(const http::ResponseHead& head, const AnswerAdditions& additions) {
+  const auto form = http::response_form(
+      *head_, head, head_->keep_alive && !session_.is_leaving() && additions.request_sent);
+  keep_alive_ = form.keep_alive;
+  until_close_ = form.framing == http::Framing::UntilClose;
+  out_->clear();
+  http::write_response_head(*out_, head, form, additions.fields, additions.date);
+  return sink_.emplace(session_.client, form.framing, *out_);
+}
+
+std::size_t Http1Stream::unacknowledged() const noexcept {
+  return session_.client.unacknowledged();
+}
+
+// Makes the kernel end a connection with a reset if its end would end the answer.
+void Http1Stream::cut_answer() noexcept {
+  if (!until_close_) return;
+  const linger now{1, 0};
+  ::setsockopt(session_.client.native_handle(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
+net::Task<net::ErrorCode> Http1Stream::send_upgrade(const http::ResponseHead& head, std::string_view protocol,
+                                                    std::string_view fields) {
+  keep_alive_ = false;
+  out_->clear();
+  http::write_switch_head(*out_, head, protocol, fields);
+  const auto ec = co_await session_.client.write(*out_);
+  if (!ec) worker.counters.bytes_out.add(out_->size());
+  co_return ec;
+}
+
+ClientStream::Octets Http1Stream::octets() noexcept {
+  return {session_.client, session_.inbox};
+}
+
+void Http1Stream::cancel() noexcept {
+  session_.client.cancel();
+}
+
+void Http1Stream::close() noexcept {
+  session_.client.close();
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,77 @@
+// One request of an HTTP/1.1 connection, and its answer.
+#pragma once
+
+#include "proxy/client/client_stream.hpp"
+#include "proxy/exchange/ending.hpp"
+
+#include "weir/http/head_parser.hpp"
+#include "weir/proxy/http1_sink.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::proxy {
+
+class Session;
+
+class Http1Stream final : public ClientStream {
+ public:
+  // The session outlives it.
+  explicit Http1Stream(Session& session) noexcept;
+
+  // Reads the head that stands at the front of the session's inbox, and pins it there until the session
+  // unpins it. `head` and `out`, memory for what is sent, outlive the exchange.
+  [[nodiscard]] std::optional<http::Fault> read_head(std::size_t size, http::RequestHead& head,
+                                                     std::string& out);
+  // What read_head() read, as it came.
+  [[nodiscard]] std::string_view head_bytes() const noexcept { return head_bytes_; }
+
+  // What becomes of the connection.
+  enum class Next : std::uint8_t {
+    KeepAlive,  // the next request can follow
+    DropRest,   // it can once the rest of the request's body was dropped
+    Linger,     // close, but let the client read what was answered
+    Close,      // close at once
+    Abort,      // close so that what was answered cannot look complete
+  };
+  [[nodiscard]] Next after(Ending ending) const noexcept;
+
+  [[nodiscard]] bool is_secure() const noexcept override;
+  [[nodiscard]] std::optional<http::ConnectionEnds> ends() const override;
+  [[nodiscard]] std::size_t head_size() const noexcept override { return head_bytes_.size(); }
+  [[nodiscard]] BodySource& body() noexcept override { return *body_; }
+  [[nodiscard]] net::Task<net::ErrorCode> send_continue() override;
+  [[nodiscard]] net::Task<net::ErrorCode> send_interim(const http::ResponseHead& head) override;
+  [[nodiscard]] bool can_answer() const noexcept override;
+  [[nodiscard]] std::optional<net::ErrorCode> try_answer(http::Answer answer) override;
+  [[nodiscard]] net::Task<net::ErrorCode> finish_answer() override;
+  [[nodiscard]] BodySink& begin_answer(const http::ResponseHead& head,
+                                       const AnswerAdditions& additions) override;
+  [[nodiscard]] std::size_t unacknowledged() const noexcept override;
+  void cut_answer() noexcept override;
+  [[nodiscard]] net::Task<net::ErrorCode> send_upgrade(const http::ResponseHead& head,
+                                                       std::string_view protocol,
+                                                       std::string_view fields) override;
+  [[nodiscard]] Octets octets() noexcept override;
+  void cancel() noexcept override;
+  void close() noexcept override;
+
+ private:
+  [[nodiscard]] bool drop_body();
+
+  Session& session_;
+  const http::RequestHead* head_ = nullptr;
+  std::string* out_ = nullptr;
+  std::string interim_;   // what is sent of an interim answer
+  std::size_t sent_ = 0;  // octets of an answer of weir's own
+  std::string_view head_bytes_;
+  std::optional<BodySource> body_;
+  std::optional<Http1Sink> sink_;
+  bool keep_alive_ = false;   // as the answer says
+  bool until_close_ = false;  // the end of the connection ends the answer
+};
+
+}  // namespace weir::proxy
