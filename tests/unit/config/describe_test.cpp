@@ -79,7 +79,7 @@ TEST(Describe, ShowsHowClientsAreIdentified) {
       of("jwt = { " + jwt +
          R"(, issuer = "https://a", audience = "b", leeway = "1m", require_exp = true })"
          "\n"),
-      HasSubstr("tokens HS256, of issuer \"https://a\", for audience \"b\", leeway 1m, exp required\n"));
+      HasSubstr("tokens HS256, of issuer \"https://a\", for audience \"b\", leeway 1min, exp required\n"));
   const auto text =
       of("api_key = { bearer = true }\ndevice = { cookie = \"d\" }\nuser = { claim = \"sub\" }\n"
          "ipv6_prefix = 56\njwt = { " +

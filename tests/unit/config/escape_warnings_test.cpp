@@ -50,7 +50,7 @@ TEST(EscapeWarnings, NameOverridesThatClientsChoose) {
   EXPECT_THAT(
       located_warnings_of(with_rule(of("headers = { X-Plan = \"gold\" }"))),
       Contains(
-          "weir.toml:11: rule \"x\" has an override for header X-Plan gold, which clients write as they "
+          "weir.toml:11: rule \"x\" has an override for header X-Plan = gold, which clients write as they "
           "like, and it admits more: any client gets it by writing that; use tier or ip in its match, or "
           "add a rule for the same requests with key = [\"ip\"]"));
   for (const char* match : {"query = { plan = \"gold\" }", "not = { headers = { X-Bot = true } }",

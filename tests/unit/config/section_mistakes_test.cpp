@@ -325,11 +325,13 @@ const WrongConfiguration kWrong[] = {
       "redis[s]://[user:password@]host[:port][/database], or unix://[user:password@]/path[?db=N]"}},
     {"RedisByTls",
      with("[state]\nredis = { url = \"rediss://cache\", tls = { ca = \"/nowhere/ca.crt\" } }\n"),
-     {"weir.toml:12: state.redis.tls: the file of authorities \"/nowhere/ca.crt\" cannot be read: No such "
-      "file or directory"}},
+     {"weir.toml:12: state.redis.tls.ca: \"/nowhere/ca.crt\" cannot be read: No such file or directory; "
+      "expected a PEM file"}},
     {"RedisTlsOfACertificateWithoutItsKey",
      with("[state]\nredis = { url = \"rediss://cache\", tls = { cert = \"/nowhere/weir.crt\" } }\n"),
-     {"weir.toml:12: state.redis.tls.key: missing; expected a PEM file, because cert and key are needed "
+     {"weir.toml:12: state.redis.tls.cert: \"/nowhere/weir.crt\" cannot be read: No such file or directory; "
+      "expected a PEM file",
+      "weir.toml:12: state.redis.tls.key: missing; expected a PEM file, because cert and key are needed "
       "together"}},
     {"RedisTlsWithoutATlsUrl",
      with("[state]\nredis = { url = \"redis://cache\", tls = { verify = false } }\n"),

@@ -83,7 +83,7 @@ TEST(Excess, BoundsHeaderLinesOfKeysAndCosts) {
     head.fields.clear();
     for (int i = 0; i < 17; ++i) {
       EXPECT_FALSE(object(rule, head)) << i;
-      head.fields.push_back({.name = "X-Tenant", .value = "1"});
+      head.fields.push_back({"X-Tenant", "1", http::FieldId::Other});
     }
     EXPECT_THAT(describe(object(rule, head)), HasSubstr("repeats the header")) << describe(rule.key);
     EXPECT_FALSE(object(rule_of("few", {"header:X-Other"}), head_with({}))) << "nobody asks for that one";
