@@ -48,7 +48,8 @@ class ClientStream {
   [[nodiscard]] virtual std::optional<http::ConnectionEnds> ends() const = 0;
   // Octets of the request's head.
   [[nodiscard]] virtual std::size_t head_size() const noexcept = 0;
-  [[nodiscard]] virtual BodySource& body() noexcept = 0;
+  // The body of the request.
+  [[nodiscard]] BodySource& body() noexcept { return *body_; }
 
   // Asks the client for its body.
   [[nodiscard]] virtual net::Task<net::ErrorCode> send_continue() = 0;
@@ -87,6 +88,8 @@ class ClientStream {
 
  protected:
   ~ClientStream() = default;
+
+  BodySource* body_ = nullptr;  // once the head was read
 };
 
 }  // namespace weir::proxy

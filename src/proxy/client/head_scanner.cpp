@@ -21,6 +21,7 @@ std::optional<http::Fault> fault_in(std::string_view unread, std::size_t size, s
 }  // namespace
 
 HeadScanner::Found HeadScanner::look(Inbox& inbox, std::size_t most) {
+  if (inbox.empty()) return {};
   if (searched_ == 0)
     for (; empty_lines_ < kEmptyLines && inbox.unread().starts_with("\r\n"); ++empty_lines_) inbox.use(2);
   const auto unread = inbox.unread();

@@ -28,7 +28,7 @@ std::optional<http::Fault> Http1Stream::read_head(std::size_t size, http::Reques
   head_ = &head;
   out_ = &out;
   if (auto fault = http::parse_request_head(head_bytes_, head)) return fault;
-  body_.emplace(session_.client, inbox, head.framing, head.content_length);
+  body_ = &source_.emplace(session_.client, inbox, head.framing, head.content_length);
   return std::nullopt;
 }
 

@@ -42,7 +42,6 @@ class Http1Stream final : public ClientStream {
   [[nodiscard]] bool is_secure() const noexcept override;
   [[nodiscard]] std::optional<http::ConnectionEnds> ends() const override;
   [[nodiscard]] std::size_t head_size() const noexcept override { return head_bytes_.size(); }
-  [[nodiscard]] BodySource& body() noexcept override { return *body_; }
   [[nodiscard]] net::Task<net::ErrorCode> send_continue() override;
   [[nodiscard]] net::Task<net::ErrorCode> send_interim(const http::ResponseHead& head) override;
   [[nodiscard]] bool can_answer() const noexcept override;
@@ -68,7 +67,7 @@ class Http1Stream final : public ClientStream {
   std::string interim_;   // what is sent of an interim answer
   std::size_t sent_ = 0;  // octets of an answer of weir's own
   std::string_view head_bytes_;
-  std::optional<BodySource> body_;
+  std::optional<BodySource> source_;
   std::optional<Http1Sink> sink_;
   bool keep_alive_ = false;   // as the answer says
   bool until_close_ = false;  // the end of the connection ends the answer

@@ -44,7 +44,8 @@ bool Http1Sink::flush(net::ErrorCode& ec) {
     piece_.remove_prefix(sent - of_out);
     if (out_sent_ < out_.size() || !piece_.empty()) return false;
   }
-  out_.assign(crlf_due_ ? "\r\n" : "");  // the end of a chunk goes out with what comes next
+  out_.clear();
+  if (crlf_due_) out_ += "\r\n";  // the end of a chunk goes out with what comes next
   out_sent_ = 0;
   crlf_due_ = false;
   return true;

@@ -131,7 +131,11 @@ net::Task<bool> UpstreamExchange::exchange_heads() {
       if (attempt_.client_ended) break;
     } else {
       ec = head.receive();
-      if (ec == net::asio::error::would_block) ec = co_await attempt_.lease.stream().wait_readable();
+      if (ec == net::asio::error::would_block) {
+        ec = co_await attempt_.lease.stream().wait_readable();
+        if (!ec) ec = head.receive();
+        if (ec == net::asio::error::would_block) ec = {};
+      }
     }
     if (!ec && (interim || ++pieces % Relay::kPiecesInTurn == 0)) {  // there is no end to how many may come
       co_await net::Pause(context_.worker.executor);

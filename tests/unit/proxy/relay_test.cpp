@@ -379,7 +379,8 @@ TEST_F(RelayTest, AWatchSeesTheWholeBodyInEveryFraming) {
       open(in, Framing::Chunked, size);
       Witness witness;
       out.clear();
-      relay.emplace(*body, *sink, Framing::Chunked, out, &witness);
+      framed.emplace(*sink, Framing::Chunked, out);
+      relay.emplace(*body, *framed, &witness);
       auto sending = std::async(std::launch::async, send_in_pieces, sender.number(), coded(sent, in, random),
                                 seed, true);
       auto receiving = std::async(std::launch::async, [this] { return net::receive(receiver.number()); });
@@ -394,7 +395,8 @@ TEST_F(RelayTest, AWatchSeesTheWholeBodyInEveryFraming) {
 TEST_F(RelayTest, AWatchIsNotToldThatABodyIsCompleteThatIsCut) {
   open(Framing::Length, Framing::Length, 10);
   Witness witness;
-  relay.emplace(*body, *sink, Framing::Length, out, &witness);
+  framed.emplace(*sink, Framing::Length, out);
+  relay.emplace(*body, *framed, &witness);
   send_in_pieces(sender.number(), "12345", 1, true);
   EXPECT_EQ(relay_to_end(), Need::Source);
   EXPECT_EQ(witness.seen, "12345");
