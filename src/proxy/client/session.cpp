@@ -277,8 +277,8 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
   auto next = Http1Stream::Next::Close;
   {
     Exchange exchange(stream);
-    auto& space = exchange.space();
-    if (const auto fault = stream.read_head(head_size, space.head, space.out)) {
+    auto& buffers = exchange.buffers();
+    if (const auto fault = stream.read_head(head_size, buffers.head, buffers.out)) {
       co_await refuse_head(*fault, stream.head_bytes());
       co_return false;
     }

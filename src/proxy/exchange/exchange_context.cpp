@@ -42,7 +42,7 @@ void ExchangeContext::note_rate_limit_headers(const policy::Decision& decision) 
 void ExchangeContext::settle(unsigned status, const http::ResponseHead* head) {
   auto& settlements = admission.settlements();
   if (settlements.due() && settlements.answered(status, head, now))
-    note_rate_limit_headers(admission.rate_limit_headers());
+    note_rate_limit_headers(admission.current_decision());
 }
 
 void ExchangeContext::refund() {
