@@ -130,7 +130,7 @@ class Secure(TestCase):
         self.weir(upstream, tls=trusted, more=probes).wait_for("is down: its TLS handshake failed: .*certificate required")
         weir = self.weir(upstream, tls=trusted)
         self.assert_own_error(weir.get("/"), 502)
-        weir.wait_for("is out for .*: its TLS handshake failed: .*certificate required")
+        weir.wait_for("is ejected for .*: its TLS handshake failed: .*certificate required")
 
     def test_a_chain_of_any_size_is_read(self):
         """Some chains arrive in pieces that end where weir lets other work run."""

@@ -77,13 +77,13 @@ class Bounds(TestCase):
                          {"client": 'api_key = { header = "X-Tag" }'}):
             with self.subTest(sections):
                 weir = self.weir(**sections)
-                for lines, status in ((1000, 400), (17, 400), (16, 200)):
+                for lines, status in ((100, 400), (17, 400), (16, 200)):
                     with weir.connect() as client:
                         client.send(b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X-Tag: 1\r\n" * lines + b"\r\n")
                         answer = client.read()
                         self.assertEqual(answer.status, status, lines)
                         if status == 400:
-                            self.assertIn("repeats the header X-Tag too often", answer.json()["message"])
+                            self.assertIn("repeats the header x-tag too often", answer.json()["message"].lower())
 
     def test_the_log_has_the_reason(self):
         folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))

@@ -116,7 +116,7 @@ class Outdated(TestCase):
         self.assertEqual((stale.asked, weir.lines[lines:]), (asked, []), "and it stays so")
         status, said, errors = run_weir("redis-check", config=text)
         self.assertEqual((status, errors), (0, ""))
-        self.assertIn(f"at 127.0.0.1:{master.port}\n", said)
+        self.assertIn(f"at 127.0.0.1:{master.port} according to the sentinels\n", said)
 
     def test_a_sentinel_that_names_a_dead_server_is_skipped(self):
         self.follow(closed_port())

@@ -77,7 +77,7 @@ class Tokens(Asking):
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
     def faults(self):
-        names = "malformed algorithm signature expired not_yet issuer audience missing claim".split()
+        names = "malformed algorithm signature expired not_yet issuer audience missing claim extension".split()
         counts = {name: int(self.weir.metric("weir_token_faults_total", reason=name)) for name in names}
         return {name: count for name, count in counts.items() if count}
 
@@ -89,8 +89,8 @@ class Tokens(Asking):
         cases = [("malformed", "rubbish", "the token is malformed"),
                  ("malformed", f"{head}.{claims}.{signature}=", "the token is malformed"),
                  ("algorithm", sign({"alg": "none"}, **good), "the token is not signed with the algorithm that is expected"),
-                 ("algorithm", sign({"alg": "ES256", "crit": ["exp"]}, **good),
-                  "the token is not signed with the algorithm that is expected"),
+                 ("extension", sign({"alg": "ES256", "crit": ["exp"]}, **good),
+                  "the token requires an extension that weir does not support"),
                  ("signature", f"{head}.{claims}.{base64url(bytes(64))}", "the signature of the token is wrong"),
                  ("expired", sign(**{**good, "exp": self.now - 60}), "the token has expired"),
                  ("not_yet", sign(**good, nbf=self.now + 1800), "the token is not valid yet"),

@@ -281,7 +281,7 @@ class Serving(Upgrade):
         told = weir.ask("upgrade")
         weir.taken_over()
         self.assertIn("with the state of 0 keys; 1 belonged to a removed or changed rule", told.stdout)
-        weir.wait_for("has taken over with the state of 0 keys; 1 belonged to a removed or changed rule")
+        weir.wait_for("has taken over, with the state of 0 keys; 1 belonged to a removed or changed rule")
 
     def test_a_changed_limit_keeps_the_used_share(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)

@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import ssl
 import threading
 import time
 
@@ -75,8 +76,9 @@ class Upstream:
                 self.ahead(sock)
             if self.tls:
                 self.open.discard(sock)
-                sock = wire.sock = self.tls.wrap_socket(sock, server_side=True)
+                sock = wire.sock = self.tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
                 self.open.add(sock)
+                self.shake_hands(sock)
             while True:
                 exchange = Exchange(wire, number)
                 self.exchanges.append(exchange)
@@ -91,6 +93,18 @@ class Upstream:
         finally:
             self.open.discard(sock)
             sock.close()
+
+    @staticmethod
+    def shake_hands(sock):
+        """After a failure, reads until the client closes: a close with unread bytes is a reset, which may overtake the alert."""
+        try:
+            sock.do_handshake()
+        except ssl.SSLError:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_WR)
+                while sock.recv(65536):
+                    pass
+            raise
 
     def __enter__(self):
         return self

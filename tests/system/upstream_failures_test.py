@@ -129,7 +129,7 @@ class Failures(TestCase):
         load = self.load(weir)
         eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 20, "it is put out again and again")
         load.stop()
-        lines = [line for line in weir.lines if " out" in line and "server 127" in line]
+        lines = [line for line in weir.lines if "ejected" in line and "server 127" in line]
         self.assertIn("is ejected for", lines[0])
         self.assertLessEqual(len(lines), 1 + (time.monotonic() - began) / 60, lines)
 

@@ -41,7 +41,7 @@ inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultSentences
     "the token is for another audience",
     "the request has no token",
     "the token lacks a claim that is required",
-    "the token asks for an extension that is not known here"};
+    "the token requires an extension that weir does not support"};
 
 [[nodiscard]] constexpr std::string_view name_of(TokenFault fault) noexcept {
   return kTokenFaultNames[static_cast<std::size_t>(fault)];

@@ -32,7 +32,7 @@ std::string client_name(const TopClient& one) {
 }
 
 // A rule and the rates of its decisions, per second.
-struct MinRateCheck {
+struct RuleRates {
   const TopRule* rule;
   double admitted, delayed, refused, would_refuse;
   bool idle;  // no request met the rule
@@ -117,7 +117,7 @@ class Frame {
          up < all ? kRed : std::string_view{});
   }
 
-  [[nodiscard]] MinRateCheck pace_of(const TopRule& rule) const {
+  [[nodiscard]] RuleRates rates_of(const TopRule& rule) const {
     const auto said = [&](const char* outcome) {
       return rate("weir_decisions_total", {{"rule", rule.rule}, {"outcome", outcome}});
     };
@@ -129,20 +129,20 @@ class Frame {
             .idle = rate("weir_decisions_total", {{"rule", rule.rule}}) == 0};
   }
 
-  [[nodiscard]] std::vector<MinRateCheck> in_order() const {
-    std::vector<MinRateCheck> rules;
-    for (const auto& rule : now_.top) rules.push_back(pace_of(rule));
-    const auto place = [](const MinRateCheck& pace) {
-      return std::tuple(pace.idle, pace.rule->shadow, -(pace.refused + pace.would_refuse));
+  [[nodiscard]] std::vector<RuleRates> in_order() const {
+    std::vector<RuleRates> rules;
+    for (const auto& rule : now_.top) rules.push_back(rates_of(rule));
+    const auto place = [](const RuleRates& rates) {
+      return std::tuple(rates.idle, rates.rule->shadow, -(rates.refused + rates.would_refuse));
     };
     std::stable_sort(rules.begin(), rules.end(),
-                     [&](const MinRateCheck& a, const MinRateCheck& b) { return place(a) < place(b); });
+                     [&](const RuleRates& a, const RuleRates& b) { return place(a) < place(b); });
     return rules;
   }
 
-  void show_rules(const std::vector<MinRateCheck>& rules) {
+  void show_rules(const std::vector<RuleRates>& rules) {
     std::size_t needed = 0;
-    for (const auto& pace : rules) needed += 2 + lines_of_clients(*pace.rule);
+    for (const auto& rates : rules) needed += 2 + lines_of_clients(*rates.rule);
     const bool tight = needed > room();
     auto next = rules.begin();
     for (; next != rules.end() && !(tight && next->idle); ++next) {
@@ -155,32 +155,32 @@ class Frame {
 
   // Shows a rule with its clients in at most `most` lines. Returns false if there is no room for one client
   // in each list.
-  bool show_block(const MinRateCheck& pace, std::size_t most) {
+  bool show_block(const RuleRates& rates, std::size_t most) {
     constexpr std::size_t kAround = 3;  // a blank line, the rule's line, and the titles of the lists
-    const auto wanted = lines_of_clients(*pace.rule);
+    const auto wanted = lines_of_clients(*rates.rule);
     if (most < (wanted == 0 ? kAround - 1 : kAround + 1)) return false;
     line("");
-    show_pace(pace);
-    if (wanted != 0) show_clients(*pace.rule, std::min(wanted - 1, most - kAround));
+    show_rates(rates);
+    if (wanted != 0) show_clients(*rates.rule, std::min(wanted - 1, most - kAround));
     return true;
   }
 
-  void show_briefly(std::span<const MinRateCheck> rules) {
+  void show_briefly(std::span<const RuleRates> rules) {
     if (rules.empty()) return;
     if (room() > std::min<std::size_t>(rules.size(), 3)) line("");
     const bool all = rules.size() <= room();
     if (room() == 0) lines_.resize(screen_.height - 1);
     const auto shown = all ? rules.size() : room() - 1;
-    for (const auto& pace : rules.first(shown)) show_pace(pace);
+    for (const auto& rates : rules.first(shown)) show_rates(rates);
     if (!all) count(rules.subspan(shown));
   }
 
   // Adds a line about the rules that are not shown.
-  void count(std::span<const MinRateCheck> rules) {
+  void count(std::span<const RuleRates> rules) {
     std::size_t refuse = 0, would = 0;
-    for (const auto& pace : rules) {
-      refuse += pace.refuses() ? 1 : 0;
-      would += !pace.refuses() && pace.would_refuse > 0 ? 1 : 0;
+    for (const auto& rates : rules) {
+      refuse += rates.refuses() ? 1 : 0;
+      would += !rates.refuses() && rates.would_refuse > 0 ? 1 : 0;
     }
     const auto none = refuse == 0 && would == 0;
     auto text =
@@ -188,25 +188,24 @@ class Frame {
     if (none) text += "none refuses";
     if (!none) text += "of which " + std::to_string(refuse) + (refuse == 1 ? " refuses" : " refuse");
     if (would != 0) text += " and " + std::to_string(would) + " would";
-    line(text + "; for all of them, make the terminal taller or read /api/top",
-         refuse != 0 ? kRed : std::string_view{});
+    line(text + "; enlarge the terminal or read /api/top", refuse != 0 ? kRed : std::string_view{});
   }
 
   // On a narrow screen, omits numbers first, except for the most important one, and cuts the name last.
-  void show_pace(const MinRateCheck& pace) {
-    const bool shadow = pace.rule->shadow;
+  void show_rates(const RuleRates& rates) {
+    const bool shadow = rates.rule->shadow;
     std::vector<Part> matters;
-    if (!shadow || pace.refuses()) matters.push_back({a_second("refused", pace.refused)});
-    if (shadow || pace.would_refuse > 0) matters.push_back({a_second("would refuse", pace.would_refuse)});
+    if (!shadow || rates.refuses()) matters.push_back({a_second("refused", rates.refused)});
+    if (shadow || rates.would_refuse > 0) matters.push_back({a_second("would refuse", rates.would_refuse)});
     std::size_t rest = 0;
     for (const auto& part : matters) rest += part.text.size() + 2;
     constexpr unsigned kNothing = 4;
-    std::vector<Part> parts{{name_of(*pace.rule, rest)},
-                            {a_second("admitted", pace.admitted), pace.admitted > 0 ? 2 : kNothing},
-                            {a_second("delayed", pace.delayed), pace.delayed > 0 ? 3 : kNothing + 1}};
+    std::vector<Part> parts{{name_of(*rates.rule, rest)},
+                            {a_second("admitted", rates.admitted), rates.admitted > 0 ? 2 : kNothing},
+                            {a_second("delayed", rates.delayed), rates.delayed > 0 ? 3 : kNothing + 1}};
     parts.insert(parts.end(), matters.begin(), matters.end());
-    line(fitting(std::move(parts), screen_.width), pace.refuses() ? kRed
-                                                   : pace.idle    ? std::string_view{}
+    line(fitting(std::move(parts), screen_.width), rates.refuses() ? kRed
+                                                   : rates.idle    ? std::string_view{}
                                                                   : kBold);
   }
 

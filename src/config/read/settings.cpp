@@ -89,6 +89,10 @@ bool holds_something(const std::string& file) {
   return text && !text->empty();
 }
 
+bool is_unreadable(const std::string& file) {
+  return !file.empty() && !holds_something(file);
+}
+
 std::string readable_file(const TableReader& table, std::string_view key, const ReadContext& context,
                           std::string_view kind) {
   if (!table.has(key)) return {};

@@ -74,7 +74,7 @@ void read_webhook(const TableReader& table, const ReadContext& context, admin::W
   if (!webhook.tls)
     return table.mistake("ca", "found with a webhook that is not https://; remove ca, or write https://");
   webhook.ca = readable_file(table, "ca", context);
-  if (table.flawed()) return;
+  if (is_unreadable(webhook.ca)) return;
   if (const auto made = net::make_tls_client_context({.ca = webhook.ca}); !made)
     table.mistake("ca", made.error().message);
 }

@@ -61,7 +61,7 @@ void read_tls(const TableReader& table, const ReadContext& context, redis::Redis
   if (tls.cert.empty() != tls.key.empty())
     return entry.missing(tls.cert.empty() ? "cert" : "key",
                          "a PEM file, because cert and key are needed together");
-  if (entry.flawed()) return;
+  if (is_unreadable(tls.ca) || is_unreadable(tls.cert) || is_unreadable(tls.key)) return;
   if (const auto fault = redis::fault_of(tls)) table.mistake("tls", fault->message);
 }
 

@@ -103,6 +103,8 @@ inline constexpr std::size_t kLargestFile = 16 << 20;
 // `most` bytes.
 [[nodiscard]] base::Result<std::string> read_file(const std::string& path, std::size_t most = kLargestFile);
 [[nodiscard]] bool holds_something(const std::string& file);
+// Returns true if `file` is named but missing or empty. readable_file() has reported that.
+[[nodiscard]] bool is_unreadable(const std::string& file);
 // Returns the path of the file that the key names. Reports a mistake if the file is missing or empty. Returns
 // an empty text without the key. `kind`: the expected content, such as "PEM".
 [[nodiscard]] std::string readable_file(const TableReader& table, std::string_view key,

@@ -263,9 +263,8 @@ void read_tls(const TableReader& upstream, const ReadContext& context, upstream:
   if (table.has("cert") != table.has("key"))
     table.mistake(table.has("cert") ? "cert" : "key",
                   "found without the other; expected cert and key together");
-  const auto faulty = [](const std::string& file) { return !file.empty() && !holds_something(file); };
-  if (table.flawed() || table.has("cert") != table.has("key") || faulty(settings.tls.ca) ||
-      faulty(settings.tls.cert) || faulty(settings.tls.key))
+  if (table.flawed() || table.has("cert") != table.has("key") || is_unreadable(settings.tls.ca) ||
+      is_unreadable(settings.tls.cert) || is_unreadable(settings.tls.key))
     return;  // reported already
   if (const auto made = net::make_tls_client_context(settings.tls); !made)
     table.mistake("", made.error().message);

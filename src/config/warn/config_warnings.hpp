@@ -40,7 +40,7 @@ class ConfigWarnings {
 void warn_of_routes(const Settings& settings, ConfigWarnings& warnings);
 void warn_of_rules(const Settings& settings, ConfigWarnings& warnings);
 void warn_of_keys(const Settings& settings, ConfigWarnings& warnings);
-void doubt_matches(const Settings& settings, ConfigWarnings& warnings);
+void warn_of_matches(const Settings& settings, ConfigWarnings& warnings);
 
 // Returns true if another rule limits each address for the same requests. A rule that counts all clients
 // together does not do: one client could use it up for everybody.

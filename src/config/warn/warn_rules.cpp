@@ -152,7 +152,7 @@ void warn_of_shares(const Settings& settings, ConfigWarnings& warnings) {
 void warn_of_rules(const Settings& settings, ConfigWarnings& warnings) {
   if (settings.rules.empty()) warnings.add("there is no [[rule]], so every request is admitted");
   warn_of_keys(settings, warnings);
-  doubt_matches(settings, warnings);
+  warn_of_matches(settings, warnings);
   warn_of_reach(settings, warnings);
   warn_of_queues(settings, warnings);
   warn_of_shares(settings, warnings);

@@ -102,7 +102,7 @@ void warn_of_tiers(const Settings& settings, const ReadContext& context, ConfigW
 }
 
 // A keys file that was emptied, or cut short while it was written, is whole TOML all the same.
-void doubt_empty_keys(const policy::ClientSettings& client, ConfigWarnings& warnings) {
+void warn_of_empty_keys(const policy::ClientSettings& client, ConfigWarnings& warnings) {
   if (!client.keys || client.keys->size() != 0) return;
   warnings.add("[client]", std::string("keys names a file without any [[key]]: ") +
                                (client.unknown_keys == policy::UnknownKeys::Reject
@@ -204,7 +204,7 @@ std::vector<Warning> find_warnings(const Settings& settings, const ReadContext& 
   warn_of_need_of_redis(settings, context, warnings);
   warn_of_redis_link(settings, warnings);
   warn_of_sources(settings, warnings);
-  doubt_empty_keys(settings.client, warnings);
+  warn_of_empty_keys(settings.client, warnings);
   warn_of_servers(settings, warnings);
   warn_of_needless_queues(settings, warnings);
   warn_of_trust(settings, warnings);

@@ -182,7 +182,7 @@ bool may_be_ambiguous(const AttributeRef& attribute) noexcept {
          attribute.kind == Attribute::Cookie || attribute.kind == Attribute::Path;
 }
 
-const char* slot_hash_of(Attribute kind) noexcept {
+const char* source_of(Attribute kind) noexcept {
   if (kind == Attribute::Path) return "path";
   return kind == Attribute::Header ? "header" : kind == Attribute::Query ? "query parameter" : "cookie";
 }
@@ -203,7 +203,7 @@ std::optional<Ambiguity> ambiguity_in_key(const Rule& rule, const Request& reque
   for (const auto& part : rule.key) {
     if (std::none_of(part.begin(), part.end(), may_be_ambiguous)) continue;
     if (const auto* found = ambiguous_in(part, request))
-      return Ambiguity{slot_hash_of(found->kind), found->name};
+      return Ambiguity{source_of(found->kind), found->name};
   }
   return std::nullopt;
 }

@@ -87,8 +87,12 @@ std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale
 
 std::optional<limit::Cost> cost_in_head(const CostSource& source, const http::RequestHead& head,
                                         limit::Cost otherwise) {
-  return source.kind == CostSource::Kind::Header ? cost_in_header(source, head.fields, otherwise)
-                                                 : cost_in_query(source, head, otherwise);
+  if (source.kind != CostSource::Kind::Header) return cost_in_query(source, head, otherwise);
+  const auto lines = std::count_if(head.fields.begin(), head.fields.end(), [&](const http::Field& field) {
+    return http::equal_ignoring_case(field.name, source.name);
+  });
+  if (static_cast<std::size_t>(lines) > head.bounds.repeats) return std::nullopt;
+  return cost_in_header(source, head.fields, otherwise);
 }
 
 std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_view body,

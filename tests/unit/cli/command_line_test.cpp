@@ -110,7 +110,7 @@ TEST(CommandLine, CheckPrintsTheDescription) {
             "    head 10s, body 30s, write 30s, idle 75s; at least 500 bytes a second over 20s\n"
             "upstream \"api\": 127.0.0.1:9001\n"
             "    connect 1s, all connects 5s; response 30s, idle 1min, tunnel 5min, 100-continue after 1s\n"
-            "    out after 3 failures for 1s to 30s, slow start 5s\n"
+            "    ejected after 3 failures for 1s to 30s, slow start 5s\n"
             "    retries on 2 servers at most, 20% of requests, first after 25ms at most, if broken late\n"
             "route \"*\": everything -> upstream \"api\"\n"
             "    rule \"all\": token_bucket 10/s, burst 10, per [api_key|ip], in memory\n");
@@ -130,7 +130,7 @@ TEST(CommandLine, CheckPrintsTheDescriptionAsJson) {
       HasSubstr(R"("listeners":["127.0.0.1:8080"],"upstreams":[{"name":"api","servers":["127.0.0.1:9001"]}],)"
                 R"("routes":["*"],"rules":[{"name":"all","algorithm":"token_bucket",)"
                 R"("limit":"token_bucket 10/s, burst 10","match":"everything","key":"[api_key|ip]",)"
-                R"("store":"memory","mode":"enforce"}]})"
+                R"("store":"memory","mode":"enforce"}],"keys":null})"
                 "\n"));
 }
 

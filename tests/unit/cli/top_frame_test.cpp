@@ -166,10 +166,8 @@ TEST(TopFrame, CountsTheRulesThatAreNotShown) {
   auto lines = busy.draw({.width = 80, .height = 12});
   EXPECT_EQ(lines.size(), 12U);
   EXPECT_THAT(lines[2], StartsWith("busy8 "));
-  EXPECT_THAT(
-      lines.back(),
-      StartsWith(
-          "... 15 more rules, of which 5 refuse and 1 would; for all of them, make the terminal taller"));
+  EXPECT_THAT(lines.back(),
+              StartsWith("... 15 more rules, of which 5 refuse and 1 would; enlarge the terminal"));
   lines = busy.draw({.width = 40, .height = 12});
   EXPECT_THAT(lines.back(), HasSubstr("15 more rules, of which 5 refuse"));
   Busy calm;

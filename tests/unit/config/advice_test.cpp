@@ -164,7 +164,7 @@ TEST(Advice, NamesTheHeaderToWriteForAPlural) {
     ASSERT_THAT(messages, SizeIs(1)) << text;
     EXPECT_THAT(messages.front(), ::testing::EndsWith(std::string("unknown key; ") + advice));
     auto fixed = std::string(text);
-    const auto header = std::string(advice).substr(6, std::string(advice).find(" in place") - 6);
+    const auto header = std::string(advice).substr(6, std::string(advice).find(" instead of") - 6);
     fixed.replace(0, fixed.find('\n'), header);
     EXPECT_THAT(mistakes_in(with(fixed)), IsEmpty()) << fixed;
   }

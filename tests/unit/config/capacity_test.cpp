@@ -11,22 +11,22 @@ namespace {
 const WrongConfiguration kWrong[] = {
     {"CostAboveTheCapacity",
      with_rule("cost = 11\n"),
-     {"weir.toml:14: rule[x].cost: found 11, and the rule admits at most 10 at once, so every request would "
+     {"weir.toml:14: rule[x].cost: found 11, but the rule admits at most 10 at once, so every request would "
       "be refused; expected a cost of at most 10, or a larger burst"}},
     {"CostAboveTheCapacityOfAWindow",
      with_rule("algorithm = \"fixed_window\"\ncost = 11\n"),
-     {"weir.toml:15: rule[x].cost: found 11, and the rule admits at most 10 at once, so every request would "
+     {"weir.toml:15: rule[x].cost: found 11, but the rule admits at most 10 at once, so every request would "
       "be refused; expected a cost of at most 10, or a larger limit"}},
     {"ReserveAboveTheCapacity",
      with_rule("algorithm = \"sliding_log\"\ncost = { response_header = \"X-Tokens\", reserve = 11 }\n"),
-     {"weir.toml:15: rule[x].cost: found 11, and the rule admits at most 10 at once, so every request would "
+     {"weir.toml:15: rule[x].cost: found 11, but the rule admits at most 10 at once, so every request would "
       "be refused; expected a cost of at most 10, or a larger limit"}},
     {"CostAboveTheCapacityOfATierAndAnOverride",
      with_rule("cost = 5\ntiers = { free = { limit = \"9/s\", burst = 4 } }\n"
                "overrides = [{ match = { path = \"/a\" }, limit = \"3/s\" }]\n"),
-     {"weir.toml:14: rule[x].cost: found 5, and its override for path /a admits at most 3 at once, so every "
+     {"weir.toml:14: rule[x].cost: found 5, but its override for path /a admits at most 3 at once, so every "
       "request would be refused; expected a cost of at most 3, or a larger burst",
-      "weir.toml:14: rule[x].cost: found 5, and its tier \"free\" admits at most 4 at once, so every request "
+      "weir.toml:14: rule[x].cost: found 5, but its tier \"free\" admits at most 4 at once, so every request "
       "would be refused; expected a cost of at most 4, or a larger burst"}},
 };
 

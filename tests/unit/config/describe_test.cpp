@@ -136,7 +136,7 @@ TEST(Describe, ShowsTimeoutsRetriesAndEjection) {
       describe(parse_settings(kLeast, kFile)),
       HasSubstr(
           "\n    connect 1s, all connects 5s; response 30s, idle 1min, tunnel 5min, 100-continue after 1s\n"
-          "    out after 3 failures for 1s to 30s, slow start 5s\n"
+          "    ejected after 3 failures for 1s to 30s, slow start 5s\n"
           "    retries on 2 servers at most, 20% of requests, first after 25ms at most, if broken late\n"));
   const auto text =
       describe(parse_settings(with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\", \"https://b\"]\n"
@@ -190,7 +190,7 @@ TEST(Describe, ShowsTrustedProxiesAndBounds) {
                          kLeast,
                      kFile));
   EXPECT_THAT(text, HasSubstr("listener 127.0.0.1:81 plain, PROXY protocol\n"));
-  EXPECT_THAT(text, HasSubstr("bounds: heads up to 8KiB, bodies up to 3MiB, 16384 connections, 20 of each "
+  EXPECT_THAT(text, HasSubstr("bounds: heads up to 8KiB, bodies up to 3MiB, 16384 connections, 20 for each "
                               "address, 300 requests in flight\n"));
   EXPECT_THAT(text, HasSubstr("idle 75s\ntrusted proxies 10.0.0.0/8 unix:, client address from Forwarded\n"));
 }
@@ -229,7 +229,7 @@ TEST(Describe, ShowsPrioritiesOtherThanTheDefault) {
   EXPECT_THAT(text, HasSubstr("tier \"pro\": priority 1\n"));
   EXPECT_THAT(text, HasSubstr("route \"*\": everything -> upstream \"api\"\n"));
   EXPECT_THAT(text, HasSubstr("route \"batch\": everything -> upstream \"api\", priority 9\n"));
-  EXPECT_THAT(text, HasSubstr(", at most 3 of one client\n"));
+  EXPECT_THAT(text, HasSubstr(", at most 3 for each client\n"));
 }
 
 TEST(Describe, ShowsTheLeaseTimeOfPermitsInRedis) {

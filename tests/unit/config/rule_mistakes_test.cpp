@@ -91,13 +91,13 @@ const WrongConfiguration kWrong[] = {
      with_rule("queue = 3\nmax_wait = \"1s\"\n"),
      {"weir.toml:14: rule[x].queue: only used by leaky_bucket; expected burst, or algorithm = "
       "\"leaky_bucket\"",
-      "weir.toml:15: rule[x].max_wait: only leaky_bucket uses this; expected algorithm = \"leaky_bucket\""}},
+      "weir.toml:15: rule[x].max_wait: only used by leaky_bucket; expected algorithm = \"leaky_bucket\""}},
     {"RuleBurstOfALeakyBucket",
      with_rule("algorithm = \"leaky_bucket\"\nburst = 3\n"),
      {"weir.toml:15: rule[x].burst: not used by leaky_bucket; expected queue, or another algorithm"}},
     {"RuleRefillOfGcra",
      with_rule("algorithm = \"gcra\"\nrefill = \"continuous\"\n"),
-     {"weir.toml:15: rule[x].refill: only of token_bucket; expected algorithm = \"token_bucket\""}},
+     {"weir.toml:15: rule[x].refill: only used by token_bucket; expected algorithm = \"token_bucket\""}},
     {"RuleAlgorithmUnknown",
      with_rule("algorithm = \"tokenbucket\"\n"),
      {"weir.toml:14: rule[x].algorithm: found \"tokenbucket\"; did you mean \"token_bucket\"?"}},
@@ -384,7 +384,7 @@ TEST(Variants, AreRejectedIfTheyExceedTheirNumbers) {
   EXPECT_THAT(
       mistakes_in(with_overrides(65'534)),
       ::testing::ElementsAre("weir.toml:14: rule[x].overrides: found 65535 tiers and overrides; expected at "
-                             "most 65534 of a rule"));
+                             "most 65534 in a rule"));
   EXPECT_THAT(mistakes_in(with_overrides(65'533)), ::testing::IsEmpty());
 }
 

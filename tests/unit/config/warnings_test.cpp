@@ -62,7 +62,7 @@ TEST(Warnings, WarnOfATableWithFewSlotsForEachRule) {
     return warnings_of(with_rule("key = [\"ip\"]\n[state.memory]\nmax_keys = " + max_keys + "\n"));
   };
   EXPECT_THAT(of("500"),
-              Contains("[state.memory] max_keys = 500 sets aside 75 keys for each of the 2 rules, and the "
+              Contains("[state.memory] max_keys = 500 reserves 75 keys for each of the 2 rules, and the "
                        "clients of one rule may use up the rest; write max_keys = 800 or more"));
   EXPECT_THAT(of("800"), Not(Contains(HasSubstr("reserves"))));
   EXPECT_THAT(warnings_of(with("[state.memory]\nmax_keys = 1\n")), Not(Contains(HasSubstr("reserves"))))

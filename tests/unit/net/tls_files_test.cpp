@@ -67,7 +67,7 @@ TEST_F(TlsFiles, FilesOfAnotherKindAreNamed) {
   EXPECT_THAT(of_key(write("der", "\x30\x82")),
               HasSubstr("\" is DER; expected PEM: convert it with openssl pkey -inform DER -in "));
   EXPECT_THAT(of_key(write("public", "-----BEGIN PUBLIC KEY-----\n")),
-              EndsWith("\" holds PUBLIC KEY; expected -----BEGIN PRIVATE KEY-----"));
+              EndsWith("\" contains PUBLIC KEY; expected -----BEGIN PRIVATE KEY-----"));
   EXPECT_THAT(of_cert(write("broken", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")),
               HasSubstr("\" is rejected by OpenSSL: "));
 }

@@ -173,7 +173,7 @@ TEST_F(Inspection, RejectsUnreadableBodies) {
     EXPECT_FALSE(collect());
     body({}, State::Coded);
     EXPECT_EQ(status_of(collect()), 415U);
-    EXPECT_EQ(describe(collect()), "the rule words cannot read a request body with a Content-Encoding");
+    EXPECT_EQ(describe(collect()), "rule words cannot read a request body with a Content-Encoding");
     body({}, State::Unread);
     EXPECT_EQ(status_of(collect()), 413U);
     EXPECT_EQ(lines(), 0U);

@@ -32,7 +32,7 @@ TEST(KeyPart, ErrorsSayWhatIsWrong) {
       {"ip|", "ends with '|'"},
       {"header", "needs a name"},
       {"query:", "needs a name"},
-      {"header:X Tenant", "header field"},
+      {"header:X Tenant", "is not a valid header name"},
       {"ip:v4", "takes no name"},
       {"country:CH", "takes no name"},
       {"claim", "needs a name"},

@@ -303,10 +303,10 @@ TEST(TokenVerifier, SaysWhatIsWrongWithItsKey) {
   const Key curve(EVP_EC_gen("P-384"), &EVP_PKEY_free);
   const Key bitcoin(EVP_EC_gen("secp256k1"), &EVP_PKEY_free);
   const std::tuple<const char*, std::string, const char*> cases[] = {
-      {"HS256", "too short", "takes 32 octets"},
-      {"HS512", std::string(63, 'x'), "takes 64 octets"},
-      {"none", kSecret, "no algorithm"},
-      {"HS257", kSecret, "no algorithm"},
+      {"HS256", "too short", "needs 32 bytes"},
+      {"HS512", std::string(63, 'x'), "needs 64 bytes"},
+      {"none", kSecret, "not a signature algorithm"},
+      {"HS257", kSecret, "not a signature algorithm"},
       {"ES256", kSecret, "not a public key"},
       {"RS256", pem(small.get(), false), "has 1024 bits"},
       {"RS256", pem(curve.get(), false), "not a key for RS256"},

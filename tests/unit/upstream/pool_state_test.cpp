@@ -55,7 +55,7 @@ TEST_F(PoolTest, ReportsAChangeOnce) {
   const auto server = [&](std::size_t at) { return "upstream \"api\": server " + servers[at].name; };
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_TRUE(lines[0].starts_with(server(0) + " is ejected for ")) << lines[0];
-  EXPECT_TRUE(lines[0].ends_with(" s: it cannot be reached")) << lines[0];
+  EXPECT_TRUE(lines[0].ends_with(" s: no connection")) << lines[0];
   EXPECT_TRUE(lines[1].starts_with(server(1) + " is ejected for ")) << lines[1];
   EXPECT_TRUE(lines[1].ends_with(" s: too many failed responses")) << lines[1];
   EXPECT_EQ(lines[2], server(0) + " is back");

@@ -121,7 +121,7 @@ TEST_F(ProberTest, AnAbsentServerIsReportedAsUnreachable) {
   settings.health->unhealthy_after = 1;
   acceptor.reset();
   ask();
-  EXPECT_EQ(next_word(), " is down: it cannot be reached");
+  EXPECT_EQ(next_word(), " is down: no connection");
 }
 
 TEST_F(ProberTest, StopsProbesOfServersThatAreNoLongerWatched) {

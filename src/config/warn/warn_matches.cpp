@@ -70,8 +70,8 @@ char never_in_paths(std::string_view expression) {
 }
 
 template <class Named>
-void doubt_path(const Named& named, const policy::Match& match, ConfigWarnings& warnings) {
-  if (match.negated) doubt_path(named, *match.negated, warnings);
+void warn_of_path(const Named& named, const policy::Match& match, ConfigWarnings& warnings) {
+  if (match.negated) warn_of_path(named, *match.negated, warnings);
   if (!match.path) return;
   const auto path = match.path->describe();
   if (!path.starts_with('~')) return;
@@ -90,16 +90,16 @@ bool has_chosen_override(const policy::Rule& rule) {
   return chosen_override(rule) != nullptr;
 }
 
-void doubt_matches(const Settings& settings, ConfigWarnings& warnings) {
-  for (const auto& route : settings.routes) doubt_path(route, route.match, warnings);
+void warn_of_matches(const Settings& settings, ConfigWarnings& warnings) {
+  for (const auto& route : settings.routes) warn_of_path(route, route.match, warnings);
   for (const auto& rule : settings.rules) {
-    doubt_path(rule, rule.match, warnings);
-    for (const auto& variant : rule.overrides) doubt_path(rule, variant.match, warnings);
+    warn_of_path(rule, rule.match, warnings);
+    for (const auto& variant : rule.overrides) warn_of_path(rule, variant.match, warnings);
     const auto* chosen = chosen_override(rule);
     if (chosen != nullptr && !is_bounded_by_address(rule, settings))
       warnings.add(rule,
                    "has an override for " + chosen->match.describe() +
-                       ", which clients write as they like, and it admits more: any client gets it by "
+                       ", which clients choose, and it admits more: any client gets it by "
                        "writing that; use tier or ip in its match, or add a rule for the same requests with "
                        "key = [\"ip\"]");
   }
