@@ -119,7 +119,8 @@ void table_million_keys(benchmark::State& state) {
 }
 BENCHMARK(table_million_keys)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
 
-// Clients that no two threads share, few enough to stay in a cache. The rest is the cost of the shards' locks.
+// Clients that no two threads share, few enough to stay in a cache. The rest is the cost of the shards'
+// locks.
 void table_distinct_keys(benchmark::State& state) {
   constexpr std::uint64_t kClients = 512;
   std::vector<Key> keys;

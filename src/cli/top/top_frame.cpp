@@ -206,7 +206,7 @@ class Frame {
     parts.insert(parts.end(), matters.begin(), matters.end());
     line(fitting(std::move(parts), screen_.width), rates.refuses() ? kRed
                                                    : rates.idle    ? std::string_view{}
-                                                                  : kBold);
+                                                                   : kBold);
   }
 
   // Returns the name for a line with `rest` columns behind it. Without room for "(shadow)", the words "would

@@ -1,6 +1,6 @@
-// The kinds of lines that the scripts charge and amend. This is the one list for both sides: cmake/Embed.cmake puts
-// the numbers in place of "Kind.Gcra" and so on in the scripts. Redis keeps some numbers as the first
-// byte of a state, so a number never changes its meaning.
+// The kinds of lines that the scripts charge and amend. This is the one list for both sides:
+// cmake/Embed.cmake puts the numbers in place of "Kind.Gcra" and so on in the scripts. Redis keeps some
+// numbers as the first byte of a state, so a number never changes its meaning.
 #pragma once
 
 #include <cstdint>
