@@ -18,9 +18,9 @@ namespace {
 constexpr std::chrono::milliseconds kPause{20};
 constexpr std::chrono::seconds kBetweenComplaints{1};
 
-constexpr std::size_t kEvicted = 32;  // one in so many goes at a time
+constexpr std::size_t kEvicted = 32;  // one connection in kEvicted is evicted at a time
 
-constexpr unsigned kMostRefusals = 8;  // lines about clients that are not trusted between two complaints
+constexpr unsigned kMostRefusals = 8;  // log lines about untrusted clients per second
 
 }  // namespace
 
@@ -36,7 +36,7 @@ void Acceptor::open() {
   net::asio::co_spawn(worker_.executor, accept_all(), [this](const std::exception_ptr& failure) {
     accepting_ = false;
     if (!failure) return;
-    close();  // or the kernel would go on making connections that nobody serves
+    close();  // otherwise the kernel would accept connections that no session serves
     try {
       complain_("an accept loop ended");
     } catch (const std::bad_alloc&) {
@@ -46,7 +46,7 @@ void Acceptor::open() {
 
 void Acceptor::close() {
   closed_ = true;
-  worker_.watchdog.wake_all();  // for the idle sessions that came by here to see it
+  worker_.watchdog.wake_all();  // so that idle sessions of this listener see it
   net::close_acceptor(acceptor_);
   pause_.cancel();
 }
@@ -58,7 +58,7 @@ void Acceptor::hold() {
   pause_.cancel();
 }
 
-// The loop that was told to end may not have done so yet, and then it goes on.
+// The accept loop may not have ended yet after hold(). In that case it continues.
 void Acceptor::resume() {
   held_ = false;
   if (!accepting_ && !closed_) open();
@@ -70,12 +70,13 @@ net::Awaitable<void> Acceptor::pause() {
   co_await pause_.async_wait(net::into(ignored));
 }
 
-// A part of what there is, so that a flood is let in within seconds and does not empty the house at once.
+// Evicts only a fraction of the idle connections. A flood is then admitted within seconds, without closing
+// all idle connections at once.
 void Acceptor::evict(IdleEvictor::Rank most) noexcept {
   worker_.idle_evictor.want(worker_.sessions / kEvicted + 1, most);
 }
 
-// Once somebody waits at the door, and not before, those go who have nothing to do.
+// Evicts connections only once a new connection waits to be accepted.
 net::Awaitable<void> Acceptor::make_room() {
   net::ErrorCode ec;
   co_await acceptor_.async_wait(net::AcceptorSocket::wait_read, net::into(ec));
@@ -84,7 +85,8 @@ net::Awaitable<void> Acceptor::make_room() {
   co_await pause();
 }
 
-// Where there is no memory for a session its client is closed, and others are taken after a pause.
+// Accepts connections until close() or hold(). If memory for a session runs out, closes the new connection
+// and pauses before it accepts another.
 net::Awaitable<void> Acceptor::accept_all() {
   net::ErrorCode ec;
   while (!closed_ && !held_) {
@@ -93,7 +95,7 @@ net::Awaitable<void> Acceptor::accept_all() {
       complain_of_accepting(ec);
       evict(IdleEvictor::Rank::Idle);
       pause_.expires_after(kPause);
-      co_await pause_.async_wait(net::into(ec));  // in this frame: there may be no memory for another one
+      co_await pause_.async_wait(net::into(ec));  // not by pause(): there may be no memory for its frame
     }
     try {
       ec = co_await accept_one();
@@ -113,7 +115,8 @@ net::Awaitable<net::ErrorCode> Acceptor::accept_one() {
   net::RawEndpoint peer;
   co_await acceptor_.async_accept(socket, peer, net::into(ec));
   ConnectionsPerIp::Slot slot;
-  if (!ec && !closed_ && count_connection(worker_, net::peer_address(peer), slot))  // or the socket is closed
+  if (!ec && !closed_ &&
+      count_connection(worker_, net::peer_address(peer), slot))  // otherwise the socket is closed here
     admit(std::move(socket), peer, std::move(slot));
   if (ec == net::asio::error::connection_aborted || ec == net::asio::error::operation_aborted) ec.clear();
   co_return ec;
@@ -125,11 +128,11 @@ void Acceptor::complain_of_accepting(const net::ErrorCode& ec) {
   quiet_until_ = now + kBetweenComplaints;
   try {
     complain_("cannot accept connections: " + ec.message());
-  } catch (const std::bad_alloc&) {  // to say so with: the counter has it
+  } catch (const std::bad_alloc&) {  // no memory for the message: the counter still shows the failure
   }
 }
 
-// Owns its session from the first byte to the last.
+// Owns the session until the connection ends.
 net::Task<void> Acceptor::serve(std::unique_ptr<Session> session) {
   co_await session->run();
   if (!session->distrust().empty()) complain_of_client(*session);
@@ -158,8 +161,9 @@ bool count_connection(Worker& worker, const base::IpAddress& address, Connection
   return static_cast<bool>(slot);
 }
 
-// It was let in before. Newcomers may have taken its place meanwhile, and then it has none. TLS, or what a
-// proxy says first, is not to come: whoever sent it has seen to that.
+// Adopts a connection that another process accepted. The connection stays even if its address has no free
+// slot left, because new connections may have taken the slots. Expects neither a PROXY header nor TLS,
+// because the other process handles both.
 void Acceptor::adopt(int connection, const ConnectionInfo& connection_info, std::string_view read) {
   net::Stream stream(worker_.executor, connection);
   const auto peer = net::remote_endpoint(connection);
@@ -191,7 +195,7 @@ void Acceptor::begin(std::unique_ptr<Session> session) {
     net::spawn(worker_.executor, serve(std::move(session)),
                [this](const std::exception_ptr& failure) { note_end(failure); });
   } catch (...) {
-    --sessions_;  // it has not begun, and nobody would say that it ended
+    --sessions_;  // the session did not start, so note_end() is not called
     throw;
   }
 }

@@ -44,8 +44,8 @@ void Inbox::use(std::size_t count) noexcept {
   if (begin_ == end_) begin_ = end_ = pinned_;
 }
 
-// What was used up to now is at least as much as what this moves, or the head and the next one together are:
-// a copy for each of many that came at once would take time as their square.
+// Moves the unread octets only if the head ends beyond half of the block. Moving them for every request would
+// take quadratic time if many requests arrived together.
 void Inbox::make_room_behind(std::size_t count) noexcept {
   const auto half = pool_.block_size() / 2;
   assert(pinned_ == 0 && count <= end_ - begin_ && count <= half);

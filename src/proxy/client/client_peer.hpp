@@ -1,5 +1,5 @@
-// Who is at the other end of a client's connection, by its socket, or by what a trusted proxy or another
-// process said of it.
+// The address of a connection's client: of the socket, or as reported by a trusted proxy or by another weir
+// process.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -19,12 +19,12 @@ struct ClientPeer {
   std::uint16_t port = 0;
   std::string text;  // the address
   std::optional<http::ConnectionEnds>
-      told;                           // the two ends of the connection, if somebody said which they are
-  std::string certificate_subject{};  // verified; empty: the client showed no certificate
+      told;  // the ends of the connection, if a trusted proxy or another process reported them
+  std::string certificate_subject{};  // of the verified certificate; empty: no certificate
 
   void believe(const http::ConnectionEnds& ends);
-  // Returns the two ends of the connection of socket `fd` as the client sees them, or nothing if it is none
-  // over IP.
+  // Returns the two ends of the connection of socket `fd` as the client sees them, or nothing if the
+  // connection does not use IP.
   [[nodiscard]] std::optional<http::ConnectionEnds> ends(int fd) const;
 };
 

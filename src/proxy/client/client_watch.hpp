@@ -1,7 +1,7 @@
-// The deadline of the wait that one request has under way, and whether its client is still there.
+// The deadline of a request's current wait, and whether its client is still connected.
 //
-// A wait ends when its deadline passes: late() tells then. While somebody other than the client is waited
-// for (a server, the queue, Redis), it also ends when the client leaves: left() tells then.
+// A wait ends when its deadline passes; late() then returns true. A wait for a server, the queue or Redis
+// also ends when the client disconnects; left() then returns true.
 //
 // Belongs to one worker.
 #pragma once
@@ -19,8 +19,8 @@ class ClientWatch : public net::Watched {
   [[nodiscard]] bool late() const noexcept { return late_; }
   void clear_late() noexcept { late_ = false; }
   [[nodiscard]] bool left() const noexcept { return left_; }
-  // Returns true if the client has left, as far as the event loop has heard. [server] half_close says whether
-  // a client that only ended its sending has.
+  // Returns true if the event loop has seen the client disconnect. [server] half_close says whether a client
+  // that only closed its sending side counts as disconnected.
   [[nodiscard]] virtual bool has_gone() const noexcept = 0;
 
   void begin_cancellable_wait() noexcept {
@@ -28,12 +28,13 @@ class ClientWatch : public net::Watched {
     wake();
   }
   void end_cancellable_wait() noexcept { waits_cancellably_ = false; }
-  // While true, a wait for others goes on though the client leaves.
+  // While true, a wait for a server, the queue or Redis continues though the client disconnects.
   void keep_waiting_without_client(bool goes_on) noexcept { waits_without_client_ = goes_on; }
-  // While true, a client that ends its sending has left, whatever [server] half_close says.
+  // While true, a client that closes its sending side counts as disconnected, whatever [server] half_close
+  // says.
   void end_at_half_close(bool ends) noexcept { half_close_ends_ = ends; }
 
-  // Adds `time` that a request took of the worker to what its connection has had in its turn.
+  // Adds the time that the worker spent on a request to the total of the connection's current turn.
   void note_work(base::Duration time) noexcept { work_in_turn_ += time; }
 
  protected:

@@ -1,5 +1,5 @@
-// What comes before the first request of a connection: a proxy says for whom it connects (PROXY protocol),
-// and TLS begins. Each has [server] head_timeout.
+// The steps before a connection's first request: the PROXY protocol header and the TLS handshake. Each step
+// has the deadline [server] head_timeout.
 #pragma once
 
 #include "proxy/client/client_peer.hpp"
@@ -16,16 +16,16 @@ namespace weir::proxy {
 
 class ConnectionOpening {
  public:
-  // All outlive it.
+  // All arguments must outlive this object.
   ConnectionOpening(Worker& worker, ClientWatch& watch, net::Stream& client, ClientPeer& peer) noexcept
       : worker_(worker), watch_(watch), client_(client), peer_(peer) {}
 
-  // Reads the preamble, and believes it of trusted proxies. Returns false if there is none. `inbox` is empty
-  // before and after.
+  // Reads the PROXY header, and uses its addresses if the peer is a trusted proxy. Returns false if there is
+  // no valid header. `inbox` is empty before and after.
   [[nodiscard]] net::Task<bool> read_proxy_header(Inbox& inbox);
-  // Returns false if the handshake failed, or did not end in time.
+  // Performs the TLS handshake. Returns false if the handshake failed or was late.
   [[nodiscard]] net::Task<bool> handshake();
-  // Why handshake() did not trust the client's certificate; empty: it did. Static text.
+  // Returns why handshake() rejected the client's certificate; empty: it did not. Static text.
   [[nodiscard]] std::string_view distrust() const noexcept { return distrust_; }
 
  private:

@@ -9,7 +9,7 @@ namespace weir::proxy {
 
 namespace {
 
-// RFC 9110 §15.5.6: what a 405 says. Any method but CONNECT goes on to upstreams.
+// The Allow field of a 405 (RFC 9110 §15.5.6). weir forwards every method but CONNECT.
 constexpr std::string_view kAllow = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE\r\n";
 
 observe::ClientError kind_of(const http::Fault& fault) noexcept {
@@ -48,7 +48,7 @@ net::Task<void> HeadRefusal::send(http::Fault fault) {
   watch_.clear_late();
 }
 
-// The log says who sent it, what was wrong, and as much of the head as can be read.
+// Logs the client, the fault, and as much of the head as weir can parse.
 void HeadRefusal::log(const http::Fault& fault, observe::ClientError kind, std::size_t sent,
                       std::string_view id) {
   if (worker_.access_log == nullptr) return;

@@ -1,4 +1,4 @@
-// Answers and logs a head that is no request, or does not come whole.
+// Answers and logs a request head that is malformed or incomplete.
 #pragma once
 
 #include "proxy/client/client_peer.hpp"
@@ -17,7 +17,8 @@ namespace weir::proxy {
 
 class HeadRefusal {
  public:
-  // All outlive it. `bytes`: what came of the head; they stay where they are.
+  // All arguments must outlive this object. `bytes`: the part of the head that arrived; the octets must not
+  // move.
   HeadRefusal(Worker& worker, ClientWatch& watch, net::Stream& client, const ClientPeer& peer,
               std::string_view bytes) noexcept
       : worker_(worker), watch_(watch), client_(client), peer_(peer), bytes_(bytes) {}

@@ -6,10 +6,11 @@ namespace weir::proxy {
 
 namespace {
 
-// So many are ignored before a request (RFC 9112 §2.2: at least one); more make it malformed.
+// The number of empty lines that weir skips before a request (RFC 9112 §2.2: at least one). More make it
+// malformed.
 constexpr unsigned kEmptyLines = 8;
 
-// `size`: of the head; 0: it is not whole.
+// Returns why weir rejects the head, if it does. `size`: of the head; 0: the head is incomplete.
 std::optional<http::Fault> fault_in(std::string_view unread, std::size_t size, std::size_t most,
                                     std::size_t searched) noexcept {
   if (size == 0 && unread.size() < most) return http::find_early_fault(unread, searched);

@@ -1,5 +1,5 @@
-// Finds the head of the next request among the octets that have come of a connection. Pure; belongs to one
-// head.
+// Finds the head of the next request in the octets that a connection has received. Pure. Each object scans
+// for one head.
 #pragma once
 
 #include "weir/http/head_parser.hpp"
@@ -14,17 +14,17 @@ namespace weir::proxy {
 class HeadScanner {
  public:
   struct Found {
-    std::size_t size = 0;  // octets of a whole head at the front of the inbox; 0: none
-    // Why what has come need not be waited for, or taken.
+    std::size_t size = 0;  // octets of a complete head at the front of the inbox; 0: none
+    // Why weir rejects the received octets, without waiting for more.
     std::optional<http::Fault> fault{};
   };
-  // Looks at what is unread, after empty lines ahead of a request, which it skips (RFC 9112 §2.2). `most`:
-  // octets that a head may have.
+  // Searches the unread octets, and skips empty lines before the request (RFC 9112 §2.2). `most`: limit of a
+  // head in octets.
   [[nodiscard]] Found look(Inbox& inbox, std::size_t most);
 
  private:
-  std::size_t searched_ = 0;  // octets in which the head's end is not
-  unsigned empty_lines_ = 0;  // skipped
+  std::size_t searched_ = 0;  // octets already searched without finding the end of the head
+  unsigned empty_lines_ = 0;  // empty lines skipped so far
 };
 
 }  // namespace weir::proxy

@@ -10,8 +10,8 @@ namespace weir::proxy {
 
 namespace {
 
-// A refused request's body is read and dropped up to this size to keep the connection; beyond it the
-// connection ends.
+// weir reads and drops a refused request's body of at most this size, to keep the connection. If the body is
+// larger, weir closes the connection.
 constexpr std::uint64_t kDiscarded = 64 << 10;
 
 }  // namespace
@@ -81,15 +81,15 @@ net::Task<net::ErrorCode> Http1Stream::finish_answer() {
   return session_.client.write_rest(rest);
 }
 
-// Drops what of the body is at hand. Returns true if the next request can follow: once the rest was dropped
-// as well, if some is to come.
+// Drops the part of the body that has arrived. Returns true if the next request can follow, once the rest of
+// the body was dropped too.
 bool Http1Stream::drop_body() {
   if (body_->complete()) return true;
   if (head_->content_length > kDiscarded) return false;
   body_->allow(kDiscarded);
   const auto status = body_->drop();
   if (status == BodySource::Status::End) return true;
-  // A client that waits for 100 Continue may send the body or not (RFC 9110 §10.1.1).
+  // A client that waits for 100 Continue may still send the body, or not (RFC 9110 §10.1.1).
   return status == BodySource::Status::NeedBytes && !head_->expects_continue;
 }
 
@@ -107,7 +107,7 @@ std::size_t Http1Stream::unacknowledged() const noexcept {
   return session_.client.unacknowledged();
 }
 
-// Makes the kernel end a connection with a reset if its end would end the answer.
+// If the end of the connection delimits the answer, makes the kernel close the connection with a reset.
 void Http1Stream::cut_answer() noexcept {
   if (!until_close_) return;
   const linger now{1, 0};

@@ -1,4 +1,4 @@
-// One request of an HTTP/1.1 connection, and its answer.
+// One request of an HTTP/1.1 connection and its answer.
 #pragma once
 
 #include "proxy/client/client_stream.hpp"
@@ -19,23 +19,23 @@ class Session;
 
 class Http1Stream final : public ClientStream {
  public:
-  // The session outlives it.
+  // The session must outlive this stream.
   explicit Http1Stream(Session& session) noexcept;
 
-  // Reads the head that stands at the front of the session's inbox, and pins it there until the session
-  // unpins it. `head` and `out`, memory for what is sent, outlive the exchange.
+  // Parses the head at the front of the session's inbox, and pins its octets there until the session unpins
+  // them. `head` and `out` (memory for sent text) must outlive the exchange.
   [[nodiscard]] std::optional<http::Fault> read_head(std::size_t size, http::RequestHead& head,
                                                      std::string& out);
-  // What read_head() read, as it came.
+  // Returns the octets that read_head() parsed.
   [[nodiscard]] std::string_view head_bytes() const noexcept { return head_bytes_; }
 
-  // What becomes of the connection.
+  // The session's next step with the connection.
   enum class Next : std::uint8_t {
-    KeepAlive,  // the next request can follow
-    DropRest,   // it can once the rest of the request's body was dropped
-    Linger,     // close, but let the client read what was answered
+    KeepAlive,  // serve the next request
+    DropRest,   // drop the rest of the request's body, then serve the next request
+    Linger,     // close after the client had time to read the answer
     Close,      // close at once
-    Abort,      // close so that what was answered cannot look complete
+    Abort,      // close so that the answer cannot look complete
   };
   [[nodiscard]] Next after(Ending ending) const noexcept;
 
@@ -64,12 +64,12 @@ class Http1Stream final : public ClientStream {
   Session& session_;
   const http::RequestHead* head_ = nullptr;
   std::string* out_ = nullptr;
-  std::string interim_;   // what is sent of an interim answer
-  std::size_t sent_ = 0;  // octets of an answer of weir's own
+  std::string interim_;   // the text of an interim answer
+  std::size_t sent_ = 0;  // octets sent of an answer that weir created
   std::string_view head_bytes_;
   std::optional<BodySource> source_;
   std::optional<Http1Sink> sink_;
-  bool keep_alive_ = false;   // as the answer says
+  bool keep_alive_ = false;   // the answer announces that the connection stays open
   bool until_close_ = false;  // the end of the connection ends the answer
 };
 

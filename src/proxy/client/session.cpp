@@ -16,15 +16,15 @@ namespace weir::proxy {
 
 namespace {
 
-// A connection that was silent for so long gives its buffer back and waits without one.
+// A connection that was silent for this long releases its buffer and waits without one.
 constexpr std::uint32_t kQuietAfterTicks = 1'000'000 / net::Watchdog::kTick.count();
-// How long a client whose request was refused may still send before the connection is closed on it: between
-// two reads, and in all. Most read the answer only once they have sent all of their body.
+// How long weir still reads from a client whose request was refused, before it closes the connection: between
+// two reads, and in total. Most clients read the answer only after they have sent the whole body.
 constexpr base::Duration kLingerPause{5'000'000};
 constexpr base::Duration kLingerTime{30'000'000};
-// After so many requests in a row that were there already, a connection lets others have their turn.
+// After this many requests without a wait for the client, the connection yields to other connections.
 constexpr unsigned kRequestsInTurn = 16;
-// Requests differ in what they cost: after so much work the turn ends as well, whatever their number.
+// After this much work the connection yields too, because requests differ in cost.
 constexpr base::Duration kWorkInTurn{500};
 
 }  // namespace
@@ -77,13 +77,14 @@ void Session::on_tick() noexcept {
   if (may_doze()) doze();
 }
 
-// Returns true if ticks find nothing new until a deadline is armed, a wait begins, or all sessions are woken.
+// Returns true if ticks have nothing to check until a deadline is armed, a wait begins, or all sessions are
+// woken.
 bool Session::may_doze() const noexcept {
   const bool counts = state_ == State::Idle || (state_ == State::Begun && begun_ticks_ < kQuietAfterTicks);
   return !counts && !waits_cancellably_ && !worker.draining && !acceptor_closed_;
 }
 
-// Whether it has to go, for others who find no room.
+// Returns true if the connection was evicted, to make room for new connections.
 bool Session::makes_room() noexcept {
   using Rank = IdleEvictor::Rank;
   const bool half_come = state_ == State::Begun && !lingers_ && begun_ticks_ >= kQuietAfterTicks;
@@ -97,13 +98,13 @@ bool Session::makes_room() noexcept {
   return true;
 }
 
-// Of a handshake, a preamble or a request's head a part has come, or is waited for.
+// Marks that a handshake, a PROXY header or a request's head has begun or is expected.
 void Session::note_begun() noexcept {
   state_ = State::Begun;
   begun_ticks_ = 0;
 }
 
-// Takes more bytes of the client: would_block when there are none yet.
+// Reads more bytes from the client. Returns would_block if none have arrived.
 net::ErrorCode Session::receive() {
   net::ErrorCode ec;
   char* at = inbox.space();
@@ -113,20 +114,20 @@ net::ErrorCode Session::receive() {
   return ec;
 }
 
-// There is no byte of a request yet.
+// Starts the wait for the first byte of a request.
 void Session::begin_idling() noexcept {
   state_ = State::Idle;
   idle_ticks_ = 0;
   arm(worker.config().server.idle_timeout);
 }
 
-// There are some of its head.
+// Starts the wait for the rest of a head.
 void Session::begin_head() noexcept {
   note_begun();
   arm(worker.config().server.head_timeout);
 }
 
-// Waits without a buffer.
+// Releases the buffer and waits for the next byte.
 net::Port::Wait Session::wait_in_quiet() {
   state_ = State::Quiet;
   inbox.release();
@@ -134,7 +135,7 @@ net::Port::Wait Session::wait_in_quiet() {
   return client.wait_readable();
 }
 
-// Waits for the head of the next request to be whole. Returns its size, or 0 if the connection is over, or
+// Waits for the complete head of the next request. Returns its size, or 0 if the connection is over or
 // another process serves it from now on.
 net::Task<std::size_t> Session::await_head() {
   HeadScanner head;
@@ -144,7 +145,7 @@ net::Task<std::size_t> Session::await_head() {
       const bool gone = co_await hand_over();
       if (gone) co_return 0;
     }
-    const auto most = worker.config().server.max_head;  // until we wait
+    const auto most = worker.config().server.max_head;  // valid until the next wait
     const auto found = head.look(inbox, most);
     if (found.size != 0) co_return found.size;
     if (found.fault) {
@@ -156,7 +157,7 @@ net::Task<std::size_t> Session::await_head() {
       begin_idling();
     else if (!begun)
       begin_head();
-    begun = !inbox.empty();  // it may have been an empty line
+    begun = !inbox.empty();  // the octets may have been empty lines only
     auto ec = receive();
     while (ec == net::asio::error::would_block) {
       if (client.has_pending()) wait_for_the_rest();
@@ -174,9 +175,9 @@ net::Task<std::size_t> Session::await_head() {
   }
 }
 
-// A wait for a head has ended without octets. Returns true if the connection waits on.
+// Handles a wait for a head that ended without octets. Returns true if the connection keeps waiting.
 net::Task<bool> Session::outlast(net::ErrorCode ec) {
-  // Whatever it was woken for there: another process may have been late to take it.
+  // The session keeps waiting, whatever woke it: the other process may be late to adopt the connection.
   const bool refs = worker.retiring && !late_ && !left_ && idle_ticks_ < kQuietAfterTicks;
   if (refs && ec == net::asio::error::operation_aborted) co_return true;
   const bool quiet = state_ == State::Idle && !late_ && !ends_idle() && idle_ticks_ >= kQuietAfterTicks;
@@ -189,7 +190,8 @@ net::Task<bool> Session::outlast(net::ErrorCode ec) {
   co_return false;
 }
 
-// Limits are handed over, or another process has taken over. Returns true if nothing is left to serve here.
+// Waits while limits are handed over, or hands the connection to the new process. Returns true if this
+// process has nothing left to serve.
 net::Task<bool> Session::hand_over() {
   if (worker.decision_pause.is_on()) {
     co_await wait_out_pause();
@@ -200,7 +202,8 @@ net::Task<bool> Session::hand_over() {
   co_return co_await relay_to_successor();
 }
 
-// Waits until limits were handed over. A request that has come meanwhile is neither late nor idle for it.
+// Waits until the limits have been handed over. The wait counts neither against the head timeout nor against
+// the idle timeout of a request that has already arrived.
 net::Task<void> Session::wait_out_pause() {
   const bool asks = !inbox.empty();
   if (asks) {
@@ -218,14 +221,15 @@ net::Task<void> Session::wait_out_pause() {
   arm(worker.config().server.head_timeout);
 }
 
-// Part of a TLS record has come: no longer idle, though there is no byte of the request yet.
+// Marks the connection as not idle: part of a TLS record has arrived, though no byte of the request is
+// readable yet.
 void Session::wait_for_the_rest() noexcept {
   if (state_ == State::Begun) return;
   note_begun();
   arm(worker.config().server.head_timeout);
 }
 
-// `bytes`: what came of the head.
+// Answers with the fault and closes the connection. `bytes`: the part of the head that arrived.
 net::Task<void> Session::refuse_head(http::Fault fault, std::string_view bytes) {
   HeadRefusal refusal(worker, *this, client, peer, bytes);
   co_await refusal.send(fault);
@@ -235,7 +239,8 @@ net::Task<void> Session::refuse_head(http::Fault fault, std::string_view bytes) 
     co_await linger();
 }
 
-// Closes our end first, then drops what still comes, so that the last answer arrives (RFC 9112 §9.6).
+// Closes weir's sending side first, then drops what still arrives, so that the client can read the last
+// answer (RFC 9112 §9.6).
 net::Task<void> Session::linger() {
   client.shutdown_send();
   lingers_ = true;
@@ -253,10 +258,10 @@ net::Task<void> Session::linger() {
   disarm();
 }
 
-// Reads what is still to come of a body whose request was answered. True: the next request can follow.
+// Reads and drops the rest of a body whose request was answered. Returns true if the next request can follow.
 net::Task<bool> Session::drop_rest(BodySource& body) {
   const auto before = body.filled();
-  arm(worker.config().server.head_timeout);  // for all of it
+  arm(worker.config().server.head_timeout);  // one deadline for the whole rest
   auto status = BodySource::Status::NeedBytes;
   while (status == BodySource::Status::NeedBytes) {
     const auto ec = co_await body.fill();
@@ -271,7 +276,7 @@ net::Task<bool> Session::drop_rest(BodySource& body) {
 
 net::Task<bool> Session::serve_one(std::size_t head_size) {
   disarm();
-  late_ = owed_ = evicted_ = false;  // its request was there before it could go
+  late_ = owed_ = evicted_ = false;  // the request arrived before the connection was closed
   state_ = State::Busy;
   Http1Stream stream(*this);
   auto next = Http1Stream::Next::Close;
@@ -298,7 +303,8 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
   co_return next == Http1Stream::Next::KeepAlive;
 }
 
-// A place among the connections of its address is taken once the client is known.
+// Performs the steps before the first request. Takes a slot among the connections of the address once the
+// address is known.
 net::Task<bool> Session::open() {
   ConnectionOpening opening(worker, *this, client, peer);
   if (proxy_header_expected_) {

@@ -1,4 +1,4 @@
-// One client connection, from its acceptance to its end: TLS, the loop over requests, deadlines, the drain.
+// One client connection from accept to close: TLS, the loop over requests, deadlines and draining.
 #pragma once
 
 #include "proxy/client/client_peer.hpp"
@@ -24,51 +24,56 @@ class Exchange;
 
 class Session final : public ClientWatch {
  public:
-  // `slot`: of its address among others; empty where those are not counted, or not yet. `listener`, as
-  // configured, and `acceptor_closed`: that it came by, which outlives it.
+  // `slot`: the connection's slot in the count of its address; empty if not counted, or not yet. `listener`:
+  // the name of the listener in the configuration. `acceptor_closed`: true once that listener is closed; must
+  // outlive the session.
   Session(Worker& worker, net::Stream client, const net::RawEndpoint& peer, ConnectionsPerIp::Slot slot,
           const std::string& listener, const bool& acceptor_closed);
   ~Session();
 
-  // Before run(): the client's address, and its place, are those of which a proxy tells first.
+  // Must be called before run(). The PROXY header, which is expected first, then gives the client's address;
+  // the slot is taken for that address.
   void expect_proxy_header() noexcept { proxy_header_expected_ = true; }
-  // Before run(): another process has begun to serve it, and read of it. REQUIRES that a block holds that.
+  // Must be called before run(). Continues a connection that another process started to serve, with the
+  // octets `read` that the other process had read. REQUIRES that `read` fits into one block.
   void begin_with(const ConnectionInfo& connection_info, std::string_view read);
 
-  // Serves requests until either side ends it.
+  // Serves requests until either side closes the connection.
   [[nodiscard]] net::Task<void> run();
 
   [[nodiscard]] bool has_gone() const noexcept override {
     const bool ends = half_close_ends_ || worker.config().server.half_close == HalfClose::End;
     return ends ? client.peer_left() : client.peer_broke();
   }
-  // It serves no request after the one under way: weir stops, does not listen there any more, or has it by
-  // way of another process, which is to end.
+  // Returns true if the connection ends after the current request: weir stops, the listener closed, or
+  // another process that is about to end relays the connection.
   [[nodiscard]] bool is_leaving() const noexcept { return loses_its_place() || relayed_ || last_; }
-  // Another process serves its next request, and it goes there itself.
+  // Returns true if another process serves the next request and gets the client's socket.
   [[nodiscard]] bool is_handed_off() const noexcept { return worker.handoff != nullptr && !client.is_tls(); }
-  // Likewise, and its bytes go there: of TLS, or because more of them are here than go with a socket.
+  // Returns true if another process serves the next request and this process must relay the bytes. The reason
+  // is TLS, or more unread bytes than can be sent along with a socket.
   [[nodiscard]] bool needs_relay() const noexcept {
     return worker.handoff != nullptr && (client.is_tls() || inbox.unread().size() > kMostToMove);
   }
-  // It does not wait for a request either.
+  // Returns true if the connection closes as soon as it is idle.
   [[nodiscard]] bool ends_idle() const noexcept { return loses_its_place() && !worker.retiring && !owed_; }
-  // Its client speaks TLS, to this process or to the one that relays it.
+  // Returns true if the client uses TLS to this process, or to the process that relays the connection.
   [[nodiscard]] bool is_secure() const noexcept { return client.is_tls() || secure_; }
-  // Why it was not believed, so that there was no session; empty: it was.
+  // Returns why the client's certificate was rejected; empty: it was not.
   [[nodiscard]] std::string_view distrust() const noexcept { return distrust_; }
-  // The two ends of the connection as the client sees them; nothing where it is none over IP.
+  // Returns the two ends of the connection as the client sees them, or nothing if the connection does not use
+  // IP.
   [[nodiscard]] std::optional<http::ConnectionEnds> ends() const { return peer.ends(client.native_handle()); }
 
   Worker& worker;
   net::Stream client;
   Inbox inbox;
-  // The other end of the connection, or what a trusted proxy said of it before anything else.
+  // The client's address: of the socket, or from the PROXY header of a trusted proxy.
   ClientPeer peer;
 
  private:
-  // What was read of requests that another process is to serve fits into a message with its socket, and into
-  // the smallest inbox.
+  // Limit of unread octets that go along with a socket to another process. The octets fit into one message
+  // and into the smallest inbox.
   static constexpr std::size_t kMostToMove = 32 << 10;  // octets
 
   enum class State : std::uint8_t { Busy, Begun, Idle, Quiet };
@@ -85,7 +90,7 @@ class Session final : public ClientWatch {
     return (worker.draining || acceptor_closed_) && !is_handed_off();
   }
   [[nodiscard]] net::Task<bool> open();
-  // Limits are being handed over, or another process takes connections.
+  // Returns true if limits are being handed over, or another process now takes connections.
   [[nodiscard]] bool is_called_away() const noexcept {
     return worker.decision_pause.is_on() || worker.handoff != nullptr;
   }
@@ -112,25 +117,26 @@ class Session final : public ClientWatch {
 
   const std::string& listener_;
   const bool& acceptor_closed_;
-  Exchange* exchange_ = nullptr;                   // the one under way
-  DecisionPause::Waiter* pause_waiter_ = nullptr;  // while it waits there
-  net::Stream* onward_ = nullptr;                  // to the process that serves it, while it is relayed
+  Exchange* exchange_ = nullptr;                   // the current exchange
+  DecisionPause::Waiter* pause_waiter_ = nullptr;  // set while the session waits for the end of the pause
+  net::Stream* onward_ = nullptr;  // to the process that serves the connection, while this process relays it
   State state_ = State::Busy;
   std::string_view distrust_;  // static text
   std::uint32_t idle_ticks_ = 0;
   std::uint32_t begun_ticks_ = 0;
-  unsigned requests_in_turn_ = 0;  // served since it last had to wait for the client
+  unsigned requests_in_turn_ = 0;  // requests served since the last wait for the client
   ConnectionsPerIp::Slot slot_;
   bool proxy_header_expected_ = false;
-  bool relayed_ = false;  // its other end is a process that has the client's
-  bool secure_ = false;   // likewise, by TLS
-  bool last_ = false;     // its listener is gone
-  bool owed_ = false;     // another process has heard of a request that it has not answered
-  bool lingers_ = false;  // has its last answer, and may still send
-  bool evicted_ = false;  // to make room
+  bool relayed_ = false;  // the peer is a weir process that relays the client's connection
+  bool secure_ = false;   // the relaying process received the connection over TLS
+  bool last_ = false;     // the listener no longer exists
+  bool owed_ = false;     // the session must serve a request that another process already received
+  bool lingers_ = false;  // the last answer is sent; the client may still send
+  bool evicted_ = false;  // the connection was evicted to make room
 };
 
-// Takes a place for a connection of this address, where those are counted. False, and counted: there is none.
+// Takes a slot for a connection of this address, if such connections are counted. Returns false, and counts
+// the rejection, if no slot is free.
 [[nodiscard]] bool count_connection(Worker& worker, const base::IpAddress& address,
                                     ConnectionsPerIp::Slot& slot);
 

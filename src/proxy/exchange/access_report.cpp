@@ -29,7 +29,7 @@ void count(const RequestReport& report, const ReportSources& sources, base::Time
   const auto& config = sources.config;
   const auto label = report.route ? std::optional(config.label_of_route(*report.route)) : std::nullopt;
   counters.requests(label, report.status).add();
-  // Of a tunnel the time until it stood: how long it then lasts says nothing of weir.
+  // A tunnel counts only until it opens. Its lifetime says nothing about weir's speed.
   counters.request_seconds.record((report.status == 101 ? report.answered : ended) - report.started);
   counters.bytes_in.add(report.octets_read);
   if (report.decided) counters.verdicts(static_cast<observe::Verdict>(report.decision.verdict)).add();
@@ -39,7 +39,7 @@ void count(const RequestReport& report, const ReportSources& sources, base::Time
     counters.upstream(config.label_of_upstream(config.routes[*report.route].upstream)).errors.add();
 }
 
-// Without what the rules said.
+// Returns the replay record of the request, with `rules` empty.
 observe::ReplayRecord replay_record(const RequestReport& report, const ReportSources& sources) {
   const auto& config = sources.config;
   const auto& client = sources.buffers.request.client;
@@ -68,7 +68,7 @@ observe::ReplayRecord replay_record(const RequestReport& report, const ReportSou
           .in_memory = !sources.buffers.evaluation.local.empty()};
 }
 
-// Fields beyond the usual ones cost more to gather.
+// Writes the access-log line with the optional fields, which cost more to gather.
 void log_in_full(observe::AccessRecord& record, observe::LogFields fields, const RequestReport& report,
                  const ReportSources& sources) {
   auto& access_log = *sources.worker.access_log;
@@ -124,7 +124,7 @@ void log(const RequestReport& report, const ReportSources& sources, base::TimePo
 limit::Ending ending_of(const RequestReport& report) noexcept {
   const bool answered = report.answered != base::TimePoint{};
   if (!answered) return {.failed = report.failure == "upstream_failed"};
-  if (report.server_status >= 500) return {};  // no proof of speed
+  if (report.server_status >= 500) return {};  // a fast error does not prove that the server has capacity
   return {.latency = report.answered - report.sent};
 }
 

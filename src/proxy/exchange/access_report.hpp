@@ -1,4 +1,4 @@
-// Counts a request that has ended and writes its line of the access log.
+// Updates the counters for a finished request and writes its access-log line.
 #pragma once
 
 #include "proxy/admission/admission_controller.hpp"
@@ -10,19 +10,19 @@
 
 namespace weir::proxy {
 
-// Where the report's words come from. References: valid during the call.
+// The objects that the access-log fields are read from. The references need to be valid only during the call.
 struct ReportSources {
   Worker& worker;
-  const Configuration& config;  // that the request began with
+  const Configuration& config;  // the configuration that applied when the request started
   const ExchangeBuffers& buffers;
   const AdmissionController& admission;
 };
 
-// Must be called once for each request, whatever ended it, after its charges were refunded or kept. A line
-// for which there is no memory is counted as dropped.
+// Must be called once for each request, however the request ended, after its charges were refunded or kept.
+// If memory for the log line runs out, the function counts the line as dropped.
 void report_access(const RequestReport& report, const ReportSources& sources, base::TimePoint ended) noexcept;
 
-// Returns what the server's answer, or its silence, says of its load, for limiters that learn from it.
+// Returns the latency or failure of the server, for limiters that adapt to the server's load.
 [[nodiscard]] limit::Ending ending_of(const RequestReport& report) noexcept;
 
 }  // namespace weir::proxy

@@ -13,7 +13,8 @@ bool is_empty(const http::RequestHead& head) noexcept {
          (head.framing == http::Framing::Length && head.content_length == 0);
 }
 
-// Returns what the head says of the body, if rules look at `wanted` octets and memory holds `most` of them.
+// Returns the state of the body that the head announces. `wanted`: octets that rules look at; `most`: octets
+// that fit into memory.
 policy::RequestBody::State state_by_head(const http::RequestHead& head, std::uint64_t wanted,
                                          std::uint64_t most) noexcept {
   if (is_empty(head)) return policy::RequestBody::State::Whole;
@@ -24,8 +25,8 @@ policy::RequestBody::State state_by_head(const http::RequestHead& head, std::uin
                                       : policy::RequestBody::State::OverMemory;
 }
 
-// The client waits for 100 Continue before it sends its body, and the server, whose word that is, is not
-// asked before the decision. So the expectation ends here (RFC 9110 §10.1.1).
+// Removes the expectation of 100 Continue (RFC 9110 §10.1.1). The rules need the body before the decision,
+// and weir contacts the server only after the decision. So weir sends the 100 Continue itself.
 void end_expectation(http::RequestHead& head) noexcept {
   head.expects_continue = false;
   for (auto& field : head.fields)
@@ -34,13 +35,13 @@ void end_expectation(http::RequestHead& head) noexcept {
 
 }  // namespace
 
-// A body longer than max_body_memory would never find room, whatever a rule says.
+// `most_` is bounded by max_body_memory, because a longer body can never fit into memory.
 BodyInspector::BodyInspector(ExchangeContext& context) noexcept
     : context_(context),
       wanted_(policy::wanted_body(context.config.rules, context.buffers.request)),
       most_(std::min(wanted_, context.config.server.max_body_memory)) {}
 
-// A body that cannot be read is not waited for: the rules say whether that matters.
+// Does not wait for a body that weir cannot read, such as a compressed one. The rules decide how to treat it.
 bool BodyInspector::show_at_hand() {
   if (most_ == 0) return true;
   auto& body = context_.buffers.request.body;
@@ -78,8 +79,9 @@ net::Task<std::optional<Outcome>> BodyInspector::read() {
   co_return std::nullopt;
 }
 
-// Takes the body into memory. Returns End; Piece if one made it longer than `most_`, or did not fit into
-// memory (`unheld_`); or the fault: NeedBytes if the rest did not come.
+// Reads the body into memory. Returns End if the body is complete. Returns Piece if the last piece exceeded
+// `most_` or did not fit into memory (`unheld_`). Returns the fault otherwise: NeedBytes if the rest did not
+// arrive.
 net::Task<BodySource::Status> BodyInspector::gather() {
   const auto& head = context_.buffers.head;
   const auto& server = context_.config.server;
@@ -119,7 +121,7 @@ net::Task<bool> BodyInspector::send_continue() {
   return context_.send_continue();
 }
 
-// The body did not come whole.
+// Returns the outcome for a request whose body did not arrive completely.
 Outcome BodyInspector::give_up(BodySource::Status status) {
   using observe::ClientError;
   auto& watch = context_.watch;

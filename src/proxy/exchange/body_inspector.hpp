@@ -1,9 +1,9 @@
-// Shows a request's body to the rules that look at it, before the decision: up to their bound it is read into
-// memory, and goes on from there unchanged.
+// Reads a request's body into memory before the decision, for the rules that look at it. The body is then
+// forwarded unchanged.
 //
-// Requests whose body no rule looks at pass through untouched. The exchange asks the other rules first, so
-// that no body is read for nothing. All this comes before the request counts as under way, so that slow
-// bodies crowd nobody out.
+// A body that no rule looks at is not buffered. The exchange first evaluates the rules that need no body, so
+// that weir reads no body of a request that they refuse. The request does not count as in flight while weir
+// reads the body, so that slow bodies do not displace other requests.
 //
 // Bounds: `max_body` of the rules; [server] max_body_memory for all bodies together; body_timeout; min_rate.
 #pragma once
@@ -23,10 +23,10 @@ class BodyInspector {
   // `context` outlives it.
   explicit BodyInspector(ExchangeContext& context) noexcept;
 
-  // Shows what can be seen without waiting. Returns false if the body has to be read first, by read().
+  // Shows the rules the part of the body that has arrived. Returns false if read() must read the body first.
   [[nodiscard]] bool show_at_hand();
-  // Reads the body and shows it. Returns an outcome instead if the request is over: nothing was charged, and
-  // what may still come of the body is not waited for.
+  // Reads the body and shows it to the rules. Returns an outcome if the request must end instead. In that
+  // case nothing was charged, and weir does not wait for the rest of the body.
   [[nodiscard]] net::Task<std::optional<Outcome>> read();
 
  private:
@@ -36,14 +36,14 @@ class BodyInspector {
   [[nodiscard]] Outcome give_up(BodySource::Status status);
 
   ExchangeContext& context_;
-  const std::uint64_t wanted_;  // octets that some rule looks at; 0: none does
+  const std::uint64_t wanted_;  // octets that the rules look at; 0: no rule looks at the body
   const std::uint64_t most_;    // the same, bounded by max_body_memory
-  bool no_memory_ = false;      // other bodies leave this one no memory
-  std::string_view unheld_;     // the piece of the body that memory did not hold
-  bool slow_ = false;           // the body comes slower than min_rate
+  bool no_memory_ = false;      // other bodies use all the memory
+  std::string_view unheld_;     // the piece of the body that did not fit into memory
+  bool slow_ = false;           // the body arrives slower than min_rate
 };
 
-// Drops the copy of the body that rules saw: it was sent on, and is not sent again.
+// Frees the copy of the body that rules saw. Must be called only once the body was sent and needs no retry.
 void release_body(ExchangeBuffers& buffers) noexcept;
 
 }  // namespace weir::proxy

@@ -24,9 +24,9 @@ bool BodyBuffer::append(std::string_view piece, std::uint64_t most) {
   return true;
 }
 
-// Doubles the capacity, and grows by an eighth where there is no room for that: either way a body in many
-// pieces is copied a few times only. While the text moves its old block lasts beside the new one. The old one
-// is not counted twice: nothing waits here, so there is one such block in a worker at most.
+// Doubles the capacity, or grows it by an eighth if memory for doubling is short. Either way a body that
+// arrives in many pieces is copied only a few times. During the copy, the old block exists beside the new one
+// and is not counted. This is safe because nothing here waits, so each worker has at most one such block.
 bool BodyBuffer::grow(std::size_t size, std::uint64_t most) {
   const auto bounded = [&](std::size_t wanted) {
     return std::max(size, static_cast<std::size_t>(std::min<std::uint64_t>(wanted, most)));
@@ -38,7 +38,7 @@ bool BodyBuffer::grow(std::size_t size, std::uint64_t most) {
   }
   try {
     if (wanted > text_.capacity()) {
-      std::string bigger;  // reserve() of one that has a text may take more than it is asked for
+      std::string bigger;  // reserve() on a string that is not empty may allocate more than requested
       bigger.reserve(wanted);
       bigger = text_;
       text_.swap(bigger);

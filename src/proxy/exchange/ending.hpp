@@ -1,4 +1,4 @@
-// What an exchange, or a part of one, came to.
+// The result of an exchange, or of one part of an exchange.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 namespace weir::proxy {
 
 enum class Ending : std::uint8_t {
-  Answered,  // the client has its answer
-  Close,     // there is nobody to answer, or nothing to say
-  Abort,     // what was answered is not whole, and must not look so
+  Answered,  // the client got its answer
+  Close,     // the client has left, or weir has nothing to send
+  Abort,     // the answer is incomplete and must not look complete
 };
 
-// An error that weir answers itself. `what` is static text. A status of 0 is none.
+// An error answer that weir creates. `what` is static text. Status 0 means no error.
 struct LocalError {
   unsigned status = 0;
   std::string_view what{};
@@ -20,10 +20,10 @@ struct LocalError {
   [[nodiscard]] explicit operator bool() const noexcept { return status != 0; }
 };
 
-// What a part of an exchange returns that answers nothing itself: an error to be answered, or the end.
+// The result of a part that sends no answer itself: an error that the exchange must answer, or the ending.
 struct Outcome {
   LocalError error{};
-  Ending ending = Ending::Close;  // where there is no error
+  Ending ending = Ending::Close;  // valid if there is no error
 };
 
 }  // namespace weir::proxy

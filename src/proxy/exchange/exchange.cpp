@@ -16,7 +16,7 @@
 
 namespace weir::proxy {
 
-// The report comes last, so that it tells of refunds as well.
+// Reports last, so that the report includes refunds.
 Exchange::~Exchange() {
   auto& admission = context_.admission;
   auto& report = context_.report;
@@ -25,7 +25,7 @@ Exchange::~Exchange() {
   admission.abandon();
   try {
     admission.settlements().end();
-  } catch (const std::bad_alloc&) {  // to tell Redis with: what was charged stands
+  } catch (const std::bad_alloc&) {  // no memory for the message to Redis: the charge stays as it is
   }
   if (!context_.buffers.permits.empty()) admission.end(ended, ending_of(report));
   leave();
@@ -40,7 +40,7 @@ void Exchange::cancel() noexcept {
   if (upstream_ != nullptr) upstream_->cancel();
 }
 
-// Who asks for what.
+// Identifies the client and builds the request that routes and rules match.
 void Exchange::identify() {
   auto& buffers = context_.buffers;
   auto& report = context_.report;
@@ -75,7 +75,7 @@ net::Task<Ending> Exchange::run() {
   return config.inspects ? inspect() : decide();
 }
 
-// Returns true if the token is left unverified, because rules that need no claim refuse the request.
+// Returns true if rules that need no claim refuse the request. weir then does not verify the token.
 bool Exchange::is_rejected_unverified(AdmissionResult& admission_result) {
   if (!policy::needs_claims(context_.config.rules, context_.buffers.request)) return false;
   context_.report.asked_at = context_.now;
@@ -84,7 +84,7 @@ bool Exchange::is_rejected_unverified(AdmissionResult& admission_result) {
   return false;
 }
 
-// Shows the body to the rules that look at it, unless the others refuse the request whatever it says.
+// Shows the body to the rules that look at it, unless another rule refuses the request anyway.
 net::Task<Ending> Exchange::inspect() {
   if (BodyInspector(context_).show_at_hand()) return decide();
   AdmissionResult admission_result;
@@ -144,7 +144,7 @@ net::Task<Ending> Exchange::apply_decision(const AdmissionResult& admission_resu
   return pass_on();
 }
 
-// A request that waits is not under way: it crowds nobody out.
+// A waiting request does not count as in flight, so it displaces no other request.
 net::Task<Ending> Exchange::wait_in_queue() {
   QueueWait wait(context_, priority_);
   const bool counted = in_flight_;
@@ -192,8 +192,7 @@ net::Task<Ending> Exchange::forward(upstream::Pool& pool) {
   co_return co_await reply_.error(outcome.error);
 }
 
-// What weir answers itself is neither counted nor shed: a health check must not fail because others have much
-// to do.
+// Does not count or shed requests that weir answers itself. A health check must not fail under load.
 bool Exchange::enter() noexcept {
   auto& in_flight = context_.worker.in_flight;
   const auto* route = context_.route();

@@ -1,5 +1,5 @@
-// One request and its answer: identify, decide, then refuse, delay or forward; and a report of it on every
-// ending.
+// One request and its answer: identifies the client, decides, then refuses, delays or forwards the request.
+// Reports every request, however it ends.
 #pragma once
 
 #include "proxy/exchange/exchange_context.hpp"
@@ -21,23 +21,24 @@ class UpstreamExchange;
 class Exchange {
  public:
   explicit Exchange(ClientStream& client) : context_(client) {}
-  ~Exchange();  // refunds what nobody kept, and accounts for the request
+  ~Exchange();  // refunds charges that were not kept, and reports the request
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Memory for the head that the client's stream reads, and for what it sends.
+  // Returns the buffers for the request's head and for the octets that weir sends.
   [[nodiscard]] ExchangeBuffers& buffers() noexcept { return context_.buffers; }
-  // REQUIRES a head in buffers().
+  // Serves the request. REQUIRES a head in buffers().
   [[nodiscard]] net::Task<Ending> run();
 
-  void cancel() noexcept;  // ends whatever waits: a departure, an upstream
+  void cancel() noexcept;  // ends every wait: for a departure or an upstream
 
  private:
   void identify();
   [[nodiscard]] bool is_rejected_unverified(AdmissionResult& admission_result);
   [[nodiscard]] net::Task<Ending> inspect();
   [[nodiscard]] net::Task<Ending> read_body();
-  // What can be said without waiting is said in plain functions: the task that they return has ended already.
+  // The functions below are plain functions. If they need not wait, the task that they return has already
+  // ended.
   [[nodiscard]] net::Task<Ending> decide();
   [[nodiscard]] net::Task<Ending> ask_redis();
   [[nodiscard]] net::Task<Ending> apply_decision(const AdmissionResult& admission_result);
@@ -52,8 +53,8 @@ class Exchange {
   policy::Priority priority_ = policy::kDefaultPriority;
   bool begun_ = false;
   bool in_flight_ = false;                // counted by the worker's InFlight
-  QueueWait* queue_wait_ = nullptr;       // while it lasts
-  UpstreamExchange* upstream_ = nullptr;  // likewise
+  QueueWait* queue_wait_ = nullptr;       // set while the request waits in a queue
+  UpstreamExchange* upstream_ = nullptr;  // set while the request is being forwarded
 };
 
 }  // namespace weir::proxy

@@ -1,5 +1,4 @@
-// The memory of one exchange, kept by the worker between exchanges: large, and needed only while one is under
-// way.
+// The buffers of one exchange. They are large and needed only during an exchange, so the worker reuses them.
 #pragma once
 
 #include "proxy/admission/charge_journal.hpp"
@@ -19,7 +18,7 @@
 
 namespace weir::proxy {
 
-// A line that Redis could not be asked for, as it was made.
+// A charge that weir could not send to Redis, with its rule.
 struct UnaskedLine {
   const policy::Rule* rule;
   limit::Charge charge;
@@ -36,21 +35,21 @@ struct ExchangeBuffers {
   policy::Request request;
   policy::RequestTexts texts;
   policy::Evaluation evaluation;
-  policy::Bill fallback;             // of Redis lines, charged here while Redis is away
-  std::vector<UnaskedLine> unasked;  // of these the ones whose rules count messages as well
+  policy::Bill fallback;  // charges for rules in Redis, made in this process while Redis is unreachable
+  std::vector<UnaskedLine> unasked;  // the charges replaced by `fallback` whose rules also count messages
   http::ResponseHead response;
-  Inbox answer;                    // bytes of the upstream
-  std::string out;                 // what is about to be sent
-  std::string text;                // a body of our own
-  std::string rate_limit_headers;  // the rate-limit fields of this exchange
+  Inbox answer;                    // bytes from the upstream
+  std::string out;                 // the text to send next
+  std::string text;                // the body of an answer that weir creates
+  std::string rate_limit_headers;  // the rate-limit fields of the answer
   std::string request_id;
 
-  BodyBuffer inspected;  // of the request's body, what was read before the decision
-  BodyBuffer copy;       // of an answer's body, where a rule reads it
+  BodyBuffer inspected;  // the part of the request's body that was read before the decision
+  BodyBuffer copy;       // the copy of an answer's body, if a rule reads it
 
   ChargeJournal journal;
-  std::vector<limit::Permit> permits;  // what the exchange holds; given back with the space at the latest
-  std::vector<redis::Permit> shared_permits;  // the same in Redis
+  std::vector<limit::Permit> permits;  // permits that the exchange holds; released at the latest by clear()
+  std::vector<redis::Permit> shared_permits;  // permits that the exchange holds in Redis
 
   void clear() {
     permits.clear();

@@ -47,7 +47,8 @@ void ExchangeContext::settle(unsigned status, const http::ResponseHead* head) {
 
 void ExchangeContext::refund() {
   admission.refund();
-  // The fields tell of a charge that was refunded; what is held stays so until the exchange ends.
+  // The rate-limit fields describe a charge that was just refunded. Permits remain held until the exchange
+  // ends, so the fields of a permit limiter stay true.
   const auto* limiter = report.decision.limiter;
   if (limiter != nullptr && !limit::holds(*limiter)) buffers.rate_limit_headers.clear();
 }

@@ -1,4 +1,4 @@
-// What the parts of one exchange share. The exchange owns it, and it outlives the parts.
+// The state that the parts of one exchange share. The exchange owns the context, which outlives the parts.
 #pragma once
 
 #include "proxy/admission/admission_controller.hpp"
@@ -29,15 +29,15 @@ class ExchangeContext {
   ClientStream& client;
   ClientWatch& watch;
   Worker& worker;
-  const WorkerSnapshots::SnapshotRef stay;  // in the configuration that the request began with
-  const Configuration& config;              // that one
+  const WorkerSnapshots::SnapshotRef stay;  // the worker snapshot that was current when the request started
+  const Configuration& config;              // the configuration of that snapshot
   ExchangeBuffers& buffers;
   AdmissionController admission;
   RequestReport report;
-  base::TimePoint now{};      // the clock as it was read last: after each wait
-  bool upload_begun = false;  // the server that was asked last gets the body as it comes
+  base::TimePoint now{};      // the last reading of the clock; read again after each wait
+  bool upload_begun = false;  // the last server tried gets the body while it arrives
 
-  // Null if no route matched.
+  // Returns the matched route, or null if no route matched.
   [[nodiscard]] const policy::Route* route() const noexcept {
     return report.route ? &config.routes[*report.route] : nullptr;
   }
@@ -46,34 +46,34 @@ class ExchangeContext {
   [[nodiscard]] std::string_view date() {
     return worker.http_date(report.machine_started + (now - report.started));
   }
-  // Gives the request its id: the one that a trusted proxy sent, else a new one. Answers, the server's
-  // request and the log carry the same.
+  // Sets the request's id: the id that a trusted proxy sent, or a new one. The answer, the forwarded request
+  // and the log show the same id.
   void name_request();
 
-  // Verifies the client's token, and counts its fault.
+  // Verifies the client's token, and counts a fault that the verification finds.
   void verify_token();
-  // The counters of the route's upstream. REQUIRES a route that has one.
+  // Returns the counters of the route's upstream. REQUIRES a route that has an upstream.
   [[nodiscard]] observe::UpstreamTallies& tallies() const noexcept {
     return worker.counters.upstream(config.label_of_upstream(route()->upstream));
   }
 
-  // Writes the rate-limit fields that tell of the decision.
+  // Writes the rate-limit fields that describe `decision`.
   void note_rate_limit_headers(const policy::Decision& decision);
-  // Settles by an answer of this status what was charged for it, and writes the rate-limit fields as they are
-  // then. `head`: null where weir answers itself.
+  // Adjusts the charges to the cost that the answer shows, and updates the rate-limit fields. `head`: null if
+  // weir creates the answer itself.
   void settle(unsigned status, const http::ResponseHead* head);
-  // Refunds the charges: no server has the request.
+  // Refunds the charges. Must be called only if no server got the request.
   void refund();
 
-  // Asks the client for its body. Returns false if it does not take that text.
+  // Sends 100 Continue to the client. Returns false if the client did not accept it in time.
   [[nodiscard]] net::Task<bool> send_continue();
 
   void note_client_error(observe::ClientError error, std::string_view failure) {
     worker.counters.client_errors(error).add();
     report.failure = failure;
   }
-  // The client did not take all of a text: it would read any other text as the rest of that one. `late`: it
-  // had its time, and did not leave.
+  // Records that a message to the client was sent only in part. weir cannot send another message, because the
+  // client would read it as the rest of the first. `late`: the client was too slow, rather than gone.
   Ending give_up_writing(bool late);
 };
 

@@ -16,7 +16,7 @@ namespace weir::proxy {
 
 namespace {
 
-// Field lines as names and values.
+// Splits header lines into names and values, and appends them to `headers`.
 void add_fields(std::vector<std::pair<std::string, std::string>>& headers, std::string_view lines) {
   while (!lines.empty()) {
     const auto line = lines.substr(0, lines.find("\r\n"));
@@ -36,7 +36,7 @@ std::vector<std::string> parts_of(const policy::KeyPattern& key) {
   return parts;
 }
 
-// Whether a rule that is not enforced would refuse it.
+// Returns true if a rule in shadow mode would refuse the request.
 bool shadow_refuses(std::span<const policy::Bill* const> bills) {
   for (const auto* bill : bills)
     for (std::size_t i = 0; i < bill->charges().size(); ++i)
@@ -104,8 +104,8 @@ void Explainer::meet_rules() {
   for (const auto& charge : evaluation_.remote.charges()) looks_.push_back({.charge = charge});
 }
 
-// Looks at the lines of the table. Returns true if one of them refuses, as
-// AdmissionController::refused_here() has it.
+// Looks up the memory limits without charging. Returns true if one of them refuses the request, by the same
+// test as AdmissionController::refused_here().
 bool Explainer::peek_refuses() {
   bool refuses = false;
   const auto& bill = evaluation_.local;
@@ -127,7 +127,7 @@ void Explainer::object(const policy::Objection& objection) {
   told_.verdict.rule = objection.rule->name;
 }
 
-// It is answered before any limit is asked.
+// Records that weir answers the request before it checks any limit.
 void Explainer::settle(const std::string& what) {
   settled_ = true;
   told_.verdict.verdict = "refuse";
@@ -175,7 +175,7 @@ void Explainer::tell_rules() {
   }
 }
 
-// The states of the lines, each at its rule.
+// Adds the state of each limit to the explanation of its rule.
 void Explainer::tell_bill(const policy::Bill& bill, std::string_view note) {
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
     const auto& [rule, applied] = bill.line(i);
@@ -222,7 +222,7 @@ void Explainer::decide() {
   tell_verdict(policy::decide(bills, now_), bills);
 }
 
-// Whether its client has all the places that it may have in the queue that it would wait in.
+// Returns true if the client already uses all its places in the queue that the request would join.
 bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const policy::Bill* const> bills) {
   const auto slowest = policy::longest_delay(bills);
   const auto& rule = *slowest.bill->line(slowest.line).rule;
@@ -234,7 +234,7 @@ bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const
   return until.has_value();
 }
 
-// As AdmissionController::reset_at has it.
+// Returns the same time as AdmissionController::reset_at().
 base::TimePoint Explainer::reset_at(const policy::Decision& decision) const noexcept {
   const auto& remote = evaluation_.remote;
   const auto& outcome = decision.outcome;
@@ -244,7 +244,7 @@ base::TimePoint Explainer::reset_at(const policy::Decision& decision) const noex
   return now_ + outcome.reset_after;
 }
 
-// Where limits let it through.
+// Returns true if weir itself answers the request once limits admit it.
 bool Explainer::answers_itself() const {
   return route_ == nullptr || route_->respond || is_final_recipient(*route_, described_.head());
 }
@@ -299,7 +299,7 @@ void Explainer::tell_verdict(policy::Decision decision, std::span<const policy::
   tell_arrival(fields);
 }
 
-// What it gets where limits let it through.
+// Describes the answer to a request that limits admit.
 void Explainer::tell_arrival(std::string_view fields) {
   std::string body;
   if (route_ == nullptr) {

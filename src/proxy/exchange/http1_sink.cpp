@@ -8,8 +8,8 @@ namespace weir::proxy {
 
 namespace {
 
-// Pieces up to this size are copied behind what is to be sent, so that a head and a small body, or many small
-// chunks, leave in one call; larger ones are sent from where they stand.
+// Pieces of at most this size are copied into the output buffer. A head and a small body, or many small
+// chunks, then need only one call. Larger pieces are sent without a copy.
 constexpr std::size_t kCopied = 4 << 10;
 
 }  // namespace
@@ -45,7 +45,7 @@ bool Http1Sink::flush(net::ErrorCode& ec) {
     if (out_sent_ < out_.size() || !piece_.empty()) return false;
   }
   out_.clear();
-  if (crlf_due_) out_ += "\r\n";  // the end of a chunk goes out with what comes next
+  if (crlf_due_) out_ += "\r\n";  // the end of a chunk is sent with the next data
   out_sent_ = 0;
   crlf_due_ = false;
   return true;

@@ -9,7 +9,8 @@ namespace weir::proxy {
 
 namespace {
 
-// The access log's `failure` of requests that say too much by name, or whose path has several readings.
+// Values of the access log's `failure`: the request has too many parameters, or its path has several
+// readings.
 constexpr std::string_view kTooManyParameters = "too_many_parameters";
 constexpr std::string_view kAmbiguousPath = "ambiguous_path";
 
@@ -50,7 +51,7 @@ net::Task<Ending> LocalReply::object(const policy::Objection& objection) {
       {.status = policy::status_of(objection), .body = buffers.text, .fields = buffers.rate_limit_headers});
 }
 
-// Faults that verifying finds are counted there, whether or not a rule refuses the request for them.
+// Does not count a fault that the verification of the token has already counted.
 void LocalReply::note_token_fault(policy::TokenFault fault) {
   context_.report.failure = policy::error_of(fault);
   if (!context_.buffers.request.client.token_fault) context_.worker.counters.token_faults(fault).add();
@@ -79,12 +80,13 @@ net::Task<Ending> LocalReply::shed(policy::Priority priority) {
   context_.worker.counters.shed[priority].add();
   context_.report.failure = "shed";
   context_.buffers.rate_limit_headers =
-      "Retry-After: 1\r\n";  // a hint: nobody knows when others will have ended
+      "Retry-After: 1\r\n";  // a guess: weir cannot know when other requests end
   return error({503, "more requests are under way than this server takes; please retry"});
 }
 
-// 503 and not 429: it had kept every limit, and was admitted; load sent it away, the lowest priority first.
-// The limiter says when it has room again for what this one costs.
+// Answers 503 instead of 429, because the request kept every limit and was admitted. Load displaced the
+// request; lower priorities are displaced first. Retry-After tells when the limiter can admit a request of
+// this cost.
 net::Task<Ending> LocalReply::reject_displaced(policy::Priority priority, base::Duration retry_after) {
   auto& rate_limit_headers = context_.buffers.rate_limit_headers;
   context_.worker.counters.shed[priority].add();
@@ -135,7 +137,7 @@ net::Task<Ending> LocalReply::error_unread(LocalError error) {
   return send({.status = error.status, .body = text, .keep_alive = false});
 }
 
-// A body that has begun to go to a server is not read here.
+// Closes the connection if a server got only part of the body, because this function does not read the rest.
 net::Task<Ending> LocalReply::answer(http::Answer answer) {
   answer.keep_alive = !context_.upload_begun || context_.client.body().complete();
   return send(answer);

@@ -1,7 +1,7 @@
-// The answers that weir gives itself: refusals, errors, configured responses.
+// Sends the answers that weir creates itself: refusals, errors and configured responses.
 //
-// An answer is sent at once: what is still to come of the request's body is no reason to wait. So these are
-// plain functions, and the task that they return has nearly always ended already.
+// Sends an answer without waiting for the rest of the request's body. Most functions are therefore plain, and
+// the task that they return has nearly always ended already.
 #pragma once
 
 #include "proxy/exchange/exchange_context.hpp"
@@ -19,27 +19,28 @@ class LocalReply {
   // `context` outlives it.
   explicit LocalReply(ExchangeContext& context) noexcept : context_(context) {}
 
-  // Answers a request that no limit is asked about. REQUIRES barrier != None.
+  // Answers a request that is rejected before any limit is checked. REQUIRES pre_check != None.
   [[nodiscard]] net::Task<Ending> reject_early(PreCheck pre_check);
-  // Refuses the request as the ruling says, with an objection, a store that is away, or the rule's refusal.
+  // Refuses the request for the reason in `admission_result`: an objection, an unreachable store, or a rule's
+  // limit.
   [[nodiscard]] net::Task<Ending> refuse(const AdmissionResult& admission_result);
-  // Refuses it by a rule that had admitted it to the queue.
+  // Refuses a request by a rule that had admitted the request to the queue.
   [[nodiscard]] net::Task<Ending> refuse_waiting(const AdmissionController::Delayed& delayed,
                                                  base::Duration retry_after);
-  // 503: more requests are under way than the server takes.
+  // Answers 503: more requests are in flight than the server admits.
   [[nodiscard]] net::Task<Ending> shed(policy::Priority priority);
-  // 503: it waited, and others took its place in the queue.
+  // Answers 503: other requests took its place in the queue.
   [[nodiscard]] net::Task<Ending> reject_displaced(policy::Priority priority, base::Duration retry_after);
-  // 429: the upstream told everybody to stay away for so long.
+  // Answers 429: the upstream asked all clients to stop sending for `wait`.
   [[nodiscard]] net::Task<Ending> answer_paused(base::Duration wait);
 
-  // Answers what the route is configured to; 404 if `route` is null.
+  // Sends the route's configured response, or 404 if `route` is null.
   [[nodiscard]] net::Task<Ending> respond(const policy::Route* route);
-  // Answers a request that may not be forwarded any more (RFC 9110 §7.6.2).
+  // Answers a request whose Max-Forwards is used up (RFC 9110 §7.6.2).
   [[nodiscard]] net::Task<Ending> answer_max_forwards();
 
   [[nodiscard]] net::Task<Ending> error(LocalError error);
-  // Likewise where the body is not read to its end: the connection ends.
+  // Sends an error without reading the rest of the body, and closes the connection.
   [[nodiscard]] net::Task<Ending> error_unread(LocalError error);
 
  private:

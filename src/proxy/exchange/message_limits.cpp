@@ -53,7 +53,7 @@ MessageLimits::MessageVerdict MessageLimits::ask() {
   return verdict;
 }
 
-// Each message once. Of one that ends the connection the refusals count.
+// Counts each message once. If a message ends the connection, counts only the rules that refused it.
 void MessageLimits::count(bool admitted) {
   for (std::size_t i = 0; i < charges_.size(); ++i) {
     const bool refused = (refused_by_ >> i & 1U) != 0;

@@ -1,7 +1,7 @@
-// What rules with `messages` say to the messages of one WebSocket's client.
+// Limits the messages of one WebSocket client by the rules that have `messages`.
 //
-// Counted by the rule's key in this process's table, beside the requests that the rule counts: all
-// connections of a client together, wherever the rule keeps its requests. Part of one tunnel.
+// Messages are counted by the rule's key in this process's table, even if the rule counts its requests in
+// Redis. All connections of a client share the count. Belongs to one tunnel.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -21,20 +21,20 @@ struct ExchangeBuffers;
 
 class MessageLimits {
  public:
-  // Those of the rules that the request met, whether or not Redis could be asked. `buffers`: of the exchange,
-  // before it is cleared.
+  // Gathers the limits of the rules that matched the request, even if Redis was unreachable. `buffers`: those
+  // of the exchange, not yet cleared.
   MessageLimits(Worker& worker, const ExchangeBuffers& buffers);
 
-  // Some rule counts messages; some enforced rule does.
+  // Returns true if any rule, or any enforced rule, counts messages.
   [[nodiscard]] bool counts() const noexcept { return !charges_.empty(); }
   [[nodiscard]] bool enforced() const noexcept { return enforced_; }
 
   struct MessageVerdict {
     bool admitted = true;
-    bool closes = false;     // a rule that refuses it ends the connection
-    base::Duration wait{0};  // else: after which it may be admitted
+    bool closes = false;     // a rule that refuses the message closes the connection
+    base::Duration wait{0};  // if not admitted and not closing: time until a retry may succeed
   };
-  // Charges one message to all rules, or to none.
+  // Charges one message to all rules, or to no rule.
   [[nodiscard]] MessageVerdict ask();
 
  private:
@@ -46,7 +46,7 @@ class MessageLimits {
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges_;
   boost::container::static_vector<const policy::Rule*, limit::kMaxCharges> rules_;
   std::array<limit::Outcome, limit::kMaxCharges> outcomes_;
-  std::uint32_t refused_by_ = 0;  // of the message under way: a bit for each
+  std::uint32_t refused_by_ = 0;  // rules that refused the current message: bit i for charges_[i]
   bool enforced_ = false;
 };
 

@@ -1,4 +1,4 @@
-// What keeps a request from being decided on by limits at all. Pure.
+// Checks that reject a request before any limit is checked. Pure.
 #pragma once
 
 #include "weir/policy/match.hpp"
@@ -12,12 +12,12 @@ namespace weir::proxy {
 
 enum class PreCheck : std::uint8_t {
   None,
-  HeadTooLarge,   // for its route
-  BodyTooLarge,   // as announced
-  Excess,         // it has more parameters, cookies or repeats than weir reads
-  PathAmbiguous,  // servers may read its path in several ways, which routes lead apart
-  Ambiguous,      // it says who is asking in ways that differ
-  UnknownKey,     // and unknown_keys = "reject"
+  HeadTooLarge,   // the head exceeds the route's limit
+  BodyTooLarge,   // the announced length exceeds the limit
+  Excess,         // the request has more parameters, cookies or repeated fields than weir reads
+  PathAmbiguous,  // servers may read the path in several ways, and the routes differ for these
+  Ambiguous,      // the request names its client in contradictory ways
+  UnknownKey,     // the API key is unknown, and unknown_keys = "reject"
 };
 
 struct PreCheckAnswer {
@@ -25,7 +25,8 @@ struct PreCheckAnswer {
   std::string_view what;
 };
 
-// `route`: null where none matched. `most_body`: bytes of a body; 0: any.
+// Returns the first check that rejects the request, or None. `route`: null if no route matched. `most_body`:
+// limit of the body in octets; 0: no limit.
 [[nodiscard]] inline PreCheck run_pre_check(const policy::Request& request, const policy::Route* route,
                                             std::size_t head_size, std::uint64_t most_body) noexcept {
   if (route != nullptr && route->max_head != 0 && head_size > route->max_head) return PreCheck::HeadTooLarge;
@@ -36,7 +37,8 @@ struct PreCheckAnswer {
   return request.client.key_rejected ? PreCheck::UnknownKey : PreCheck::None;
 }
 
-// REQUIRES barrier != None, and != Excess, which policy::describe() puts into words.
+// Returns the answer to a rejected request. REQUIRES neither None nor Excess; policy::describe() words
+// Excess.
 [[nodiscard]] inline PreCheckAnswer answer_to(PreCheck pre_check, const policy::Request& request) noexcept {
   if (pre_check == PreCheck::HeadTooLarge) return {431, "the request head is too large"};
   if (pre_check == PreCheck::BodyTooLarge) return {413, "the request body is too large"};
@@ -46,13 +48,13 @@ struct PreCheckAnswer {
   return {401, "the API key is not known"};
 }
 
-// The request may not be passed on any more (RFC 9110 §7.6.2), so that weir is whom it is for.
+// Returns true if Max-Forwards forbids forwarding the request, so that weir must answer it (RFC 9110 §7.6.2).
 [[nodiscard]] inline bool is_final_recipient(const policy::Route& route,
                                              const http::RequestHead& head) noexcept {
   return !route.respond && head.max_forwards == 0U;
 }
 
-// And what it is answered.
+// Returns the answer to a request for which is_final_recipient() is true.
 [[nodiscard]] inline PreCheckAnswer max_forwards_answer(const http::RequestHead& head) noexcept {
   if (head.method == "TRACE") return {501, "TRACE is not supported"};
   return {200, ""};

@@ -66,14 +66,14 @@ net::Task<net::ErrorCode> BodySource::fill() {
   inbox_.received(count);
   filled_ += count;
   if (ec == net::asio::error::eof || ec == net::asio::error::connection_reset) {
-    // A reset says that bytes may be missing, so it never completes a body that ends with the connection.
+    // A reset may have lost bytes. So a reset never completes a body that the end of the connection delimits.
     ended_ = ec == net::asio::error::eof || framing_ != http::Framing::UntilClose;
     if (ended_) ec = {};
   }
   co_return ec;
 }
 
-// The source has said its last word.
+// Returns true if the source has no more pieces: the body has ended or is faulty.
 bool Relay::finished() const noexcept {
   return status_ != BodySource::Status::Piece && status_ != BodySource::Status::NeedBytes;
 }
@@ -83,7 +83,7 @@ void Relay::show(std::string_view piece) {
   if (status_ == BodySource::Status::End) watch_->complete();
 }
 
-// Gives the sink what is at hand.
+// Moves all available pieces to the sink, until the sink is full.
 void Relay::gather() {
   while (!finished() && !sink_.is_full()) {
     std::string_view piece;
@@ -99,7 +99,8 @@ Relay::Need Relay::advance() {
   net::ErrorCode ec;
   for (;;) {
     if (!sink_.is_stuck()) gather();
-    // A body that is faulty from the start needs no head before it: the caller can still say what it is.
+    // If the body is faulty from its first octet, sends no head. The caller can then still answer with an
+    // error.
     if (finished() && status_ != BodySource::Status::End && source_.received() == 0 && sink_.is_untouched())
       return Need::Source;
     if (!sink_.flush(ec)) return ec ? Need::SinkBroken : Need::Room;

@@ -1,4 +1,5 @@
-// What somebody else may want to stop while a coroutine awaits it: named for so long, however that ends.
+// Publishes the object that a coroutine awaits, so that others can cancel it. The destructor withdraws the
+// pointer.
 #pragma once
 
 namespace weir::proxy {
@@ -6,7 +7,7 @@ namespace weir::proxy {
 template <class T>
 class ScopedCancelTarget {
  public:
-  // `name` outlives this. REQUIRES that it names nothing yet.
+  // `name` must outlive this object. REQUIRES that `name` is null.
   ScopedCancelTarget(T*& name, T& what) noexcept : name_(name) { name_ = &what; }
   ~ScopedCancelTarget() { name_ = nullptr; }
   ScopedCancelTarget(const ScopedCancelTarget&) = delete;

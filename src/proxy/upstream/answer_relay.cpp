@@ -26,11 +26,11 @@ bool AnswerRelay::is_request_sent() const noexcept {
   return context_.client.body().complete() && (upload_ == nullptr || upload_->is_sent());
 }
 
-// Settles by the head, and writes the head for the client.
+// Adjusts the charges to the answer's head, and writes the head for the client.
 BodySink& AnswerRelay::begin() {
   auto& buffers = context_.buffers;
   auto& response = buffers.response;
-  if (request_sent_) release_body(buffers);  // no other server is asked after this
+  if (request_sent_) release_body(buffers);  // no other server gets the request from here on
   if (response.status == 429 && context_.route()->honor_retry_after) note_pause();
   context_.settle(response.status, &response);
   keep_stricter(response.fields, buffers.rate_limit_headers);
@@ -40,9 +40,9 @@ BodySink& AnswerRelay::begin() {
       {.fields = buffers.rate_limit_headers, .date = context_.date(), .request_sent = request_sent_});
 }
 
-// The upstream says how long it wants to be left alone.
+// Pauses the upstream for the time that its Retry-After asks for.
 void AnswerRelay::note_pause() {
-  // A client that is told to stay away for longer may ask after an hour.
+  // The longest pause. weir tries the upstream again after it, even if Retry-After was longer.
   constexpr base::Duration kLongest = std::chrono::hours{1};
   const auto* said = http::find_field(context_.buffers.response.fields, "retry-after");
   const auto wait =
@@ -65,7 +65,7 @@ net::Task<std::optional<Outcome>> AnswerRelay::run_on(Relay::Need need) {
   co_return outcome;
 }
 
-// Moves what could not be moved at once. Returns what was needed when it ended.
+// Relays the rest of the answer, waiting as needed. Returns what the relay still needed when it ended.
 net::Task<Relay::Need> AnswerRelay::relay_rest(Relay::Need need) {
   auto& watch = context_.watch;
   const auto& server = context_.config.server;
@@ -79,7 +79,7 @@ net::Task<Relay::Need> AnswerRelay::relay_rest(Relay::Need need) {
       if (watch.late() || watch.left()) break;
     }
     if (attempt_.lease.member().suspect()) note_lasting_answer();
-    if (attempt_.body_fault) break;  // the upload may have failed before there was a wait to be ended
+    if (attempt_.body_fault) break;  // the upload may have failed while nothing waited
     watch.arm(reading ? response : look);
     if (reading) watch.begin_cancellable_wait();
     attempt_.client_stalls = !reading;
@@ -95,8 +95,8 @@ net::Task<Relay::Need> AnswerRelay::relay_rest(Relay::Need need) {
   co_return need;
 }
 
-// Returns true if a client that was waited for takes its answer, and fast enough. The kernel says that there
-// is room only once much of its buffer has gone, so what counts is what was acknowledged meanwhile.
+// Returns true if the client still accepts the answer, and fast enough. The kernel reports room only once
+// much of its buffer is free, so progress is measured by acknowledged octets.
 bool AnswerRelay::keeps_reading(base::Duration waited, const net::ErrorCode& ec) {
   auto& watch = context_.watch;
   const auto sent = sink_.sent();
@@ -113,13 +113,13 @@ bool AnswerRelay::keeps_reading(base::Duration waited, const net::ErrorCode& ec)
   return true;
 }
 
-// An answer that comes for so long is one, though it may have no end (a stream of events).
+// Counts a long-running answer, such as a stream of events, as a successful answer, though it has not ended.
 void AnswerRelay::note_lasting_answer() noexcept {
   const auto since = context_.worker.clock.now() - context_.report.answered;
   if (since >= attempt_.pool.settings().timeouts.response) attempt_.note_answer();
 }
 
-// The server's connection can serve another request.
+// Returns true if the server's connection can serve another request.
 bool AnswerRelay::is_in_step() const noexcept {
   const auto& response = context_.buffers.response;
   return body_.complete() && response.keep_alive && context_.buffers.answer.empty() &&
@@ -134,21 +134,21 @@ Outcome AnswerRelay::finish() {
   return {.ending = Ending::Answered};
 }
 
-// It was the client that did not take the answer.
+// Returns true if the client, not the server, ended the answer early.
 bool AnswerRelay::is_abandoned(Relay::Need need) const noexcept {
   return context_.watch.left() || need == Relay::Need::SinkBroken ||
          (need == Relay::Need::Room && !attempt_.body_fault);
 }
 
-// The answer did not reach the client whole.
+// Handles an answer that did not reach the client completely.
 std::optional<Outcome> AnswerRelay::abort_answer(Relay::Need need) {
   auto& report = context_.report;
   context_.worker.counters.bytes_out.add(sink_.sent());
   report.body_out = body_.received();
   if (need == Relay::Need::SinkBroken || need == Relay::Need::Room)
-    attempt_.note_answer();  // so far it was well
+    attempt_.note_answer();  // the server was sound so far
   if (is_abandoned(need)) return note_client_fault();
-  // The server may have waited for a body that its client waited with: whose silence it was nobody knows.
+  // A server that waits for a body which its client still withholds is not to blame for its silence.
   const bool owed = upload_ != nullptr && upload_->is_expectant();
   auto& lease = attempt_.lease;
   if (!owed && attempt_.count_failure() && !lease.moved())
@@ -175,8 +175,7 @@ Outcome AnswerRelay::note_client_fault() {
   return {.ending = Ending::Abort};
 }
 
-// Reads the rest of the answer and drops it, as long as somebody needs it. The client's connection ends at
-// once.
+// Reads and drops the rest of the answer while a rule needs it. Closes the client's connection at once.
 net::Task<void> AnswerRelay::read_to_end() {
   const auto& timeouts = attempt_.pool.settings().timeouts;
   const auto& clock = context_.worker.clock;

@@ -1,8 +1,8 @@
-// The way of a server's answer to the client: its head with weir's fields, then the body as it comes.
+// Relays a server's answer to the client: the head with weir's fields, then the body as it arrives.
 //
-// If the client leaves before the end while a rule waits for that end, the answer is read on and dropped: it
-// says what the request costs, or the server's work is what a place stands for. `timeouts.abandoned` bounds
-// that.
+// The client may disconnect early while a rule needs the end of the answer. In that case weir reads the rest
+// and drops it. The rule may need the cost that the answer tells, or hold a permit until the server is done.
+// `timeouts.abandoned` bounds this.
 #pragma once
 
 #include "proxy/upstream/server_attempt.hpp"
@@ -19,11 +19,12 @@ namespace weir::proxy {
 
 class AnswerRelay {
  public:
-  // An answer whose head is read. All outlive the relay. `upload`: null if the request went at once.
+  // Must be created once the answer's head was read. All arguments must outlive the relay. `upload`: null if
+  // the whole request was sent at once.
   AnswerRelay(ExchangeContext& context, ServerAttempt& attempt, const Upload* upload);
 
-  // Returns nothing if no octet of the answer reached the client, and none will. The task has nearly always
-  // ended already.
+  // Relays the answer. Returns nothing if no octet of the answer reached the client, and none will. The task
+  // has nearly always ended already.
   [[nodiscard]] net::Task<std::optional<Outcome>> run();
 
  private:
@@ -44,14 +45,14 @@ class AnswerRelay {
   ExchangeContext& context_;
   ServerAttempt& attempt_;
   const Upload* const upload_;
-  const bool request_sent_;  // before the answer began
+  const bool request_sent_;  // true if the whole request was sent before the answer began
   BodySink& sink_;
   BodySource body_;
   Relay relay_;
-  MinRateCheck pace_;         // of the client
-  std::uint64_t taken_ = 0;   // octets that its system had, when it was waited for last
-  base::Duration stalled_{};  // since it took any
-  bool slow_ = false;         // it takes the answer slower than min_rate
+  MinRateCheck pace_;         // the client's reading rate against min_rate
+  std::uint64_t taken_ = 0;   // octets that the client's system had acknowledged at the last wait
+  base::Duration stalled_{};  // time since the client last accepted octets
+  bool slow_ = false;         // the client reads slower than min_rate
 };
 
 }  // namespace weir::proxy

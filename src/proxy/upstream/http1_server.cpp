@@ -9,7 +9,7 @@ namespace weir::proxy {
 
 namespace {
 
-// Returns true if what came of an answer's body is malformed from its first octet on.
+// Returns true if the received part of an answer's body is malformed from its first octet.
 bool begins_badly(const http::ResponseHead& head, std::string_view body) noexcept {
   return head.framing == http::Framing::Chunked &&
          http::ChunkDecoder(http::ChunkDecoder::Sender::Server).next(body).status ==
@@ -70,7 +70,7 @@ AnswerHeadReader::State AnswerHeadReader::look(bool request_sent) {
     return State::Interim;
   }
   answer.use_and_pin(size);
-  // The client has no octet of it: another server may answer.
+  // The client got no octet of this answer, so another server may answer.
   if (begins_badly(buffers.response, answer.unread())) return fail("the upstream's answer is malformed");
   context_.read_clock();
   context_.report.answered = context_.now;
@@ -78,7 +78,8 @@ AnswerHeadReader::State AnswerHeadReader::look(bool request_sent) {
   return State::Whole;
 }
 
-// The head is too large, or not whole. What is no head at all is not a large one, nor will it be one.
+// Judges a head that is too large or incomplete. Data that is no HTTP head at all is reported as malformed,
+// not as too large.
 AnswerHeadReader::State AnswerHeadReader::judge_unfinished(std::size_t size) {
   const auto unread = context_.buffers.answer.unread();
   const bool too_large = size != 0 || unread.size() >= context_.config.server.max_head;
@@ -87,12 +88,12 @@ AnswerHeadReader::State AnswerHeadReader::judge_unfinished(std::size_t size) {
     return fail(fault->what);
   if (too_large) return fail("the upstream's answer has too large a head", true);
   searched_ = unread.size();
-  // The upload may have failed before there was a wait to be ended.
+  // The upload may have failed while nothing waited.
   return attempt_.body_fault ? State::Faulty : State::Missing;
 }
 
-// Of a 101: whether it is what was asked for, by a request that has gone whole: what a client sends behind it
-// would else stand in the midst of its head.
+// Returns true if a 101 confirms the protocol that the client asked for. The request must have been sent
+// completely, because data that the client sends next would otherwise land inside the request.
 bool AnswerHeadReader::may_upgrade(bool request_sent) {
   const auto& upgrade = attempt_.upgrade;
   if (!request_sent)

@@ -1,5 +1,5 @@
-// HTTP/1.1 towards servers: the request's head as text, and the answer's head off the connection's octets.
-// What judges, retries and relays sees only parsed heads and bodies.
+// HTTP/1.1 towards servers: writes the request's head as text and parses the answer's head. The parts that
+// judge, retry and relay use only parsed heads and bodies.
 #pragma once
 
 #include "proxy/upstream/server_attempt.hpp"
@@ -10,25 +10,25 @@
 
 namespace weir::proxy {
 
-// Writes the head of the request into the exchange's `out`. `host`: of the server, for a request that names
-// none.
+// Writes the head of the request into the exchange's `out`. `host`: the server's host, for a request that
+// names no host.
 void write_request_head(ExchangeContext& context, const ServerAttempt& attempt, std::string_view host);
 
-// Reads the head of one server's answer, interim answers first.
+// Reads the head of one server's answer. Interim answers may come first.
 class AnswerHeadReader {
  public:
-  // Both outlive it. Drops what came of an earlier answer.
+  // Both arguments must outlive the reader. Drops the octets of an earlier answer.
   AnswerHeadReader(ExchangeContext& context, ServerAttempt& attempt);
 
   enum class State : std::uint8_t {
-    Missing,  // more octets have to come
+    Missing,  // more octets are needed
     Interim,  // `response` is a 1xx, and another head follows
-    Whole,    // `response` is the answer's head; what follows it is its body
-    Faulty,   // the attempt says what is wrong with it
+    Whole,    // `response` is the answer's head; the body follows
+    Faulty,   // the attempt's `error` describes the fault
   };
-  // `request_sent`: the server has the whole request.
+  // Parses the received octets. `request_sent`: the server got the whole request.
   [[nodiscard]] State look(bool request_sent);
-  // Takes what has come: would_block if nothing has.
+  // Reads from the server. Returns would_block if nothing has arrived.
   [[nodiscard]] net::ErrorCode receive();
 
  private:
@@ -38,7 +38,7 @@ class AnswerHeadReader {
 
   ExchangeContext& context_;
   ServerAttempt& attempt_;
-  std::size_t searched_ = 0;  // octets in which the head's end is not
+  std::size_t searched_ = 0;  // octets already searched without finding the end of the head
 };
 
 }  // namespace weir::proxy

@@ -1,4 +1,4 @@
-// A request whose connection changes its protocol: passes the server's 101 on, then moves octets both ways.
+// A request that upgrades its connection: forwards the server's 101, then relays octets both ways.
 #pragma once
 
 #include "proxy/upstream/server_attempt.hpp"
@@ -13,11 +13,11 @@ class Tunnel;
 
 class ProtocolUpgrade {
  public:
-  // Both outlive it.
+  // Both arguments must outlive this object.
   ProtocolUpgrade(ExchangeContext& context, ServerAttempt& attempt) noexcept
       : context_(context), attempt_(attempt) {}
 
-  // Holds what the request holds until the tunnel ends.
+  // Runs until the tunnel ends. The request's permits remain held until then.
   [[nodiscard]] net::Task<std::optional<Outcome>> run();
   void cancel() noexcept;
 
@@ -26,7 +26,7 @@ class ProtocolUpgrade {
 
   ExchangeContext& context_;
   ServerAttempt& attempt_;
-  Tunnel* tunnel_ = nullptr;  // while it lasts
+  Tunnel* tunnel_ = nullptr;  // set while the tunnel runs
 };
 
 }  // namespace weir::proxy

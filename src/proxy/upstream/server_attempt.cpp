@@ -64,7 +64,7 @@ bool ServerAttempt::count_failure() noexcept {
   return theirs;
 }
 
-// It is said of the server as it is now.
+// Reports the answer only if the server's addresses have not changed since the lease.
 void ServerAttempt::note_answer() noexcept {
   if (!lease.moved()) lease.member().answered(context_.report.sent, context_.now);
 }
@@ -73,7 +73,7 @@ bool ServerAttempt::lease_server() {
   room_after.reset();
   const bool tired = connecting_ >= pool.settings().timeouts.connect_total;
   if (tired || context_.now >= deadline) return false;
-  lease = {};  // its place may be the one that is wanted
+  lease = {};  // the place that the old lease holds may be the only free one
   lease = pool.lease({.now = context_.now,
                       .tried = tried,
                       .fresh = fresh,
@@ -87,7 +87,7 @@ bool ServerAttempt::lease_server() {
   return true;
 }
 
-// A server that got the request and failed says more than those that have no room.
+// Keeps the error of a server that got the request and failed, because it tells more than full servers do.
 void ServerAttempt::note_full_servers() {
   if (!room_after) return;
   tallies.crowded.add();
@@ -148,7 +148,7 @@ net::Task<void> ServerAttempt::pause(base::Duration wait) {
   const auto ended = co_await net::TimerWait(timer);
   context_.watch.end_cancellable_wait();
   context_.read_clock();
-  (void)ended;  // by cancel(): who did that has said so to the watch
+  (void)ended;  // by cancel(), whose caller has set the reason in the watch
 }
 
 }  // namespace weir::proxy

@@ -12,7 +12,7 @@ using observe::TunnelEnd;
 
 namespace {
 
-// What the end of a frame may take that comes before our Close.
+// Time limit for the rest of a frame that must end before weir's Close frame.
 constexpr base::Duration kFarewell{2'000'000};
 
 }  // namespace
@@ -60,7 +60,7 @@ net::Task<TunnelEnd> Tunnel::run() {
   co_return end_;
 }
 
-// One way, until its source ends its sending or the tunnel is over.
+// Relays one direction until its source closes its sending side or the tunnel ends.
 net::Task<void> Tunnel::pump(Way& way) {
   for (unsigned pieces = 1; !over_; ++pieces) {
     if (pieces % Relay::kPiecesInTurn == 0) {
@@ -79,7 +79,7 @@ net::Task<void> Tunnel::pump(Way& way) {
     if (reading && way.ended) co_return pass_end(way);
     auto ec = reading ? receive(way) : send(way);
     if (ec == net::asio::error::eof) {
-      way.scanner.reset();  // what is left of a frame goes on as it is
+      way.scanner.reset();  // the rest of a partial frame is forwarded unchanged
       way.ended = true;
       continue;
     }
@@ -106,7 +106,7 @@ net::Task<net::ErrorCode> Tunnel::await(Way& way, bool reading) {
   co_return ec;
 }
 
-// Finds out how much of what is at hand may go on.
+// Finds out how many of the received octets may be forwarded.
 void Tunnel::scan(Way& way) {
   const auto unread = way.inbox.unread();
   if (!way.scanner) way.ready = unread.size();
@@ -118,7 +118,7 @@ void Tunnel::scan(Way& way) {
   }
 }
 
-// Whether the piece may go on now.
+// Returns true if the piece may be forwarded now.
 bool Tunnel::pass(Way& way, const FrameScanner::Piece& piece) {
   using Kind = FrameScanner::Kind;
   if (piece.kind == Kind::Faulty) {
@@ -139,13 +139,13 @@ bool Tunnel::pass(Way& way, const FrameScanner::Piece& piece) {
   return false;
 }
 
-// The message at the front waits, and asks again.
+// Delays the first message, then checks the limits again.
 net::Task<void> Tunnel::hold(Way& way) {
   if (!down_.stuck) watch_.arm(idle_ + wait_);
   way.stuck = true;
   pause_.expires_after(wait_);
-  watch_.end_at_half_close(
-      true);  // else a message that waits for a day keeps the tunnel of a client that left
+  // A long delay must not keep the tunnel of a client that left.
+  watch_.end_at_half_close(true);
   watch_.begin_cancellable_wait();
   const auto ended = co_await net::TimerWait(pause_);
   watch_.end_cancellable_wait();
@@ -159,7 +159,9 @@ net::Task<void> Tunnel::hold(Way& way) {
   way.ready = std::exchange(way.held, 0);
 }
 
-// Called of the way up when all before has gone, then perhaps of the way down when its frame has.
+// Sends the Close frames and ends the tunnel. Called from the upward direction once everything before the
+// refused message was sent. If a frame towards the client is still incomplete, the downward direction calls
+// again after that frame.
 void Tunnel::refuse(std::uint16_t code) {
   if (farewell_ == 0) say_close(up_, code);
   farewell_ = code;
@@ -172,12 +174,13 @@ void Tunnel::refuse(std::uint16_t code) {
   stop(broken(down_, true));
 }
 
-// What was sent ends with a frame.
+// Returns true if the forwarded octets end at the end of a frame.
 bool Tunnel::at_boundary(const Way& way) const noexcept {
   return way.scanner && way.ready == 0 && (way.held > 0 || way.scanner->between_frames());
 }
 
-// As far as it is taken at once: nobody waits for it. Who has been told a Close is told no other.
+// Sends a Close frame as far as the peer accepts it at once, without waiting. Sends nothing after an earlier
+// Close frame.
 void Tunnel::say_close(Way& way, std::uint16_t code) {
   if (way.scanner && way.scanner->closed()) return;
   const std::string_view reason = code == http::kPolicyViolation ? "too many messages"
@@ -185,7 +188,9 @@ void Tunnel::say_close(Way& way, std::uint16_t code) {
                                                                  : "not a frame";
   std::string frame;
   if (&way == &up_)
-    http::append_close_frame(frame, code, reason, {0x5a, 0xc3, 0x17, 0x9e});  // nobody chooses what it covers
+    http::append_close_frame(
+        frame, code, reason,
+        {0x5a, 0xc3, 0x17, 0x9e});  // any mask is safe, because no peer chooses the masked text
   else
     http::append_close_frame(frame, code, reason);
   net::ErrorCode ignored;
@@ -201,7 +206,7 @@ net::ErrorCode Tunnel::receive(Way& way) {
   return ec;
 }
 
-// Sends what is at hand: would_block when not all of it was taken.
+// Sends the octets that are ready. Returns would_block if the peer did not accept all of them.
 net::ErrorCode Tunnel::send(Way& way) {
   net::ErrorCode ec;
   const auto bytes = way.inbox.unread().substr(0, way.ready);
@@ -220,13 +225,13 @@ void Tunnel::moved() noexcept {
   if (!up_.stuck && !down_.stuck && farewell_ == 0) watch_.arm(idle_);
 }
 
-// Nothing is at hand: who waits needs no memory for it.
+// Releases the buffer before a wait, because nothing is in it.
 void Tunnel::rest(Way& way) {
   if (!way.pinned && way.inbox.empty()) way.inbox.release();
   way.from.trim();
 }
 
-// The first reason counts.
+// Ends the tunnel. Only the first reason counts.
 void Tunnel::stop(TunnelEnd end) noexcept {
   if (over_) return;
   over_ = true;

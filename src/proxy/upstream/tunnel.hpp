@@ -1,11 +1,11 @@
-// A connection that has changed its protocol: bytes go both ways as they come, whatever they mean. A side
-// that does not take what it is sent stops the reading from the other (back-pressure); one that ends its
-// sending has that passed on, and still gets what the other sends.
+// A connection after a protocol upgrade: relays bytes both ways without reading them. If one side accepts no
+// more bytes, weir stops reading from the other side (back-pressure). If one side closes its sending side,
+// weir forwards that, and the other side can still send.
 //
-// Of a WebSocket whose messages some rule counts the frames are told apart on their way: so a message that is
-// one too many can be held back, and a Close frame of our own be sent between two frames.
+// If a rule counts a WebSocket's messages, the tunnel also parses the frames. It can then delay a message
+// that exceeds the limit, or send weir's own Close frame between two frames.
 //
-// Part of one exchange: two coroutines, one a way, of which run() waits for both.
+// Part of one exchange. Two coroutines run, one for each direction, and run() waits for both.
 #pragma once
 
 #include "proxy/client/client_watch.hpp"
@@ -26,26 +26,26 @@ namespace weir::proxy {
 
 class Tunnel {
  public:
-  // `inbox`: what has come of `client`, behind a pinned head. `early`: what the server sent behind its 101.
-  // `idle`: how long there may be no byte either way; a side that takes nothing gains no time by sending.
-  // `limits`: of a WebSocket whose messages are counted; null: frames are not looked at.
+  // `inbox`: octets received from `client`, after a pinned head. `early`: octets that the server sent after
+  // its 101. `idle`: how long both directions may be silent; a side that accepts nothing gains no time by
+  // sending. `limits`: the message limits of a WebSocket; null: frames are not parsed.
   Tunnel(Worker& worker, ClientWatch& watch, net::Stream& client, Inbox& inbox, net::Stream& server,
          Inbox& early, base::Duration idle, MessageLimits* limits);
   ~Tunnel();
   Tunnel(const Tunnel&) = delete;
   Tunnel& operator=(const Tunnel&) = delete;
 
-  // Before run(): how long the client may go on once the server has ended its sending, if not as long as
-  // `idle`.
+  // Must be called before run(). Sets how long the client may continue after the server has closed its
+  // sending side (default: `idle`).
   void linger_for(base::Duration time) noexcept { linger_ = time; }
 
-  // Until both sides have ended their sending, or anything else ends it.
+  // Relays until both sides have closed their sending sides, or until a timeout, an error or a refusal.
   [[nodiscard]] net::Task<observe::TunnelEnd> run();
 
-  // Ends a wait for a message's turn; whoever calls has said why to the session.
+  // Ends the delay of a message. The caller has already set the reason in the session.
   void cancel() noexcept { pause_.cancel(); }
 
-  // Bytes that went to the server, and to the client.
+  // Return the bytes sent to the server and to the client.
   [[nodiscard]] std::uint64_t bytes_up() const noexcept { return up_.bytes; }
   [[nodiscard]] std::uint64_t bytes_down() const noexcept { return down_.bytes; }
 
@@ -54,13 +54,13 @@ class Tunnel {
     net::Stream& from;
     net::Stream& to;
     Inbox& inbox;
-    bool pinned = false;  // the head of the request stands in its inbox
+    bool pinned = false;  // the request's head is pinned in `inbox`
     std::optional<http::FrameScanner> scanner{};
-    bool begun = false;     // `to` has not taken all of the octets that it was sent last
-    bool stuck = false;     // `to` takes no more at present, or a message waits for its turn
-    bool ended = false;     // `from` sends no more
-    std::size_t ready = 0;  // octets at the front of the inbox that may go on
-    std::size_t held = 0;   // behind them, the header of a message that waits
+    bool begun = false;     // `to` accepted only part of the last octets sent to it
+    bool stuck = false;     // `to` accepts no more at present, or a message is delayed
+    bool ended = false;     // `from` closed its sending side
+    std::size_t ready = 0;  // octets at the front of the inbox that may be sent
+    std::size_t held = 0;   // octets after them: the header of a delayed message
     std::uint64_t bytes = 0;
   };
   [[nodiscard]] net::Task<void> pump(Way& way);
@@ -86,11 +86,11 @@ class Tunnel {
   Way up_;
   Way down_;
   MessageLimits* const limits_;
-  base::Duration wait_{0};      // of the message that is held back
-  std::uint16_t refusal_ = 0;   // the status to close with, once what is ready has gone up
-  std::uint16_t farewell_ = 0;  // that status, once the server has been told
+  base::Duration wait_{0};      // the delay of the current message
+  std::uint16_t refusal_ = 0;   // status of the Close frame, sent once all ready octets went to the server
+  std::uint16_t farewell_ = 0;  // the same status, once the server got the Close frame
   net::Timer pause_;
-  net::Signal finished_;  // the way up
+  net::Signal finished_;  // raised when the upward direction has ended
   bool over_ = false;
   observe::TunnelEnd end_ = observe::TunnelEnd::Closed;
   std::exception_ptr thrown_;

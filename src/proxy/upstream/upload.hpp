@@ -1,9 +1,10 @@
-// A request body that goes to the server while the answer is awaited, because it comes in pieces or the
-// server takes it in pieces: the one place where two coroutines work on one exchange. The exchange waits for
-// the upload to end before it ends itself.
+// Sends a request body while the exchange already waits for the answer. Needed because the body arrives in
+// pieces, or the server accepts it in pieces. This is the only place where two coroutines work on one
+// exchange. The exchange waits for the upload before it ends.
 //
-// The client's watch has one deadline for both. A deadline that was for the answer, or for its reader, ends a
-// wait of the upload as well, and says nothing of it: the upload then waits again, with its time counted.
+// The client's watch has one deadline for both coroutines. A deadline meant for the answer, or for its
+// reader, also ends a wait of the upload. The upload then continues to wait, and counts the time already
+// spent.
 #pragma once
 
 #include "proxy/upstream/server_attempt.hpp"
@@ -20,29 +21,30 @@ namespace weir::proxy {
 
 class Upload {
  public:
-  // `head`: what the server has not taken of the request's head. The others outlive the upload.
+  // `head`: the part of the request's head that the server has not accepted yet. The other arguments must
+  // outlive the upload.
   Upload(ExchangeContext& context, ServerAttempt& attempt, std::string_view head);
 
-  // Throws if it cannot begin; then it has ended already.
+  // Starts the upload. If start() throws, the upload has already ended.
   void start();
-  // Stops the upload where it is. Returns what to wait for until it has ended.
+  // Stops the upload. Returns the wait for its end.
   [[nodiscard]] net::Signal::Wait end() noexcept;
 
-  // All of the body went to the server.
+  // Returns true if the whole body was sent to the server.
   [[nodiscard]] bool is_sent() const noexcept { return sent_; }
 
-  // The client waits for 100 Continue from the server before it sends any of its body.
+  // Returns true if the client waits for 100 Continue before it sends its body.
   [[nodiscard]] bool is_expectant() const noexcept { return expectant_; }
-  // The client sends its body from now on: it was told to, or does not wait for that.
+  // Must be called once the client sends its body: weir sent 100 Continue, or the client did not wait for it.
   void begin_body() noexcept;
-  // Returns true if time has run out for the 100 Continue alone, and not for the answer.
+  // Returns true if the deadline for 100 Continue has passed, but not the deadline for the answer.
   [[nodiscard]] bool is_word_overdue() const noexcept;
-  // Gives up the wait for the 100 Continue. Returns true if it was under way; the server then has the time
-  // that it has for an answer.
+  // Suspends the deadline for 100 Continue. Returns true if the deadline was armed; the server then has its
+  // answer deadline.
   [[nodiscard]] bool suspend_word() noexcept;
-  // Goes on with the wait for the 100 Continue.
+  // Arms the deadline for 100 Continue again.
   void await_continue() noexcept;
-  // Must be called if the 100 Continue is overdue: it is not waited for any more.
+  // Must be called if 100 Continue is overdue. weir then no longer waits for it.
   void forget_word() noexcept { word_deadline_ = false; }
 
  private:
@@ -58,22 +60,24 @@ class Upload {
 
   ExchangeContext& context_;
   ServerAttempt& attempt_;
-  net::Signal finished_;           // raised when done
-  std::string out_;                // framing under way; at first what is left of the head
-  const base::Duration response_;  // the server has for an answer, and for each wait until it takes more
-  const base::Duration word_;      // it has to say that it wants the body
-  base::TimePoint began_{};        // the client sends since
-  base::TimePoint since_{};        // it is waited for, if its pace counts; else the epoch
+  net::Signal finished_;  // raised when the upload has ended
+  std::string out_;       // text to send: first the rest of the head, then the framing
+  const base::Duration
+      response_;  // time limit for the server's answer, and for each wait until the server accepts more
+  const base::Duration word_;  // time limit for the server's 100 Continue
+  base::TimePoint began_{};    // when the client began to send
+  base::TimePoint
+      since_{};  // when the current wait for the client began; the epoch if min_rate does not count
   bool done_ = false;
   bool sent_ = false;
-  bool stop_ = false;  // the answer is over: send no more
+  bool stop_ = false;  // the answer has ended: send no more
   bool expectant_ = false;
-  bool word_deadline_ = false;  // the watch's deadline is that of the 100 Continue
+  bool word_deadline_ = false;  // the watch's deadline is the one for 100 Continue
 };
 
-// Counts the fault, and notes it for the log.
+// Counts the fault, and records it for the access log.
 void note_body_fault(ExchangeContext& context, const BodyFault& fault);
-// REQUIRES a fault.
+// Returns the error answer for `fault`. REQUIRES a fault.
 [[nodiscard]] LocalError error_of(const BodyFault& fault) noexcept;
 
 }  // namespace weir::proxy

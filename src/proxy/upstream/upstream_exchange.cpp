@@ -14,7 +14,7 @@
 
 namespace weir::proxy {
 
-// Whatever ends it, an exception too: the upload, which works on this exchange, ends first.
+// Waits for the upload on every ending, including an exception, because the upload uses this exchange.
 net::Task<Outcome> UpstreamExchange::run() {
   Outcome outcome;
   std::exception_ptr thrown;
@@ -55,7 +55,7 @@ void UpstreamExchange::cancel() noexcept {
   attempt_.cancel();
 }
 
-// Takes what of the body came with the head, and writes the request for the server.
+// Takes the body if all of it arrived with the head, and writes the request's head.
 void UpstreamExchange::begin_request() {
   const auto& head = context_.buffers.head;
   auto& body = context_.client.body();
@@ -67,15 +67,15 @@ void UpstreamExchange::begin_request() {
     attempt_.whole = body.take(attempt_.body) == BodySource::Status::Piece;
   if (!attempt_.whole) return;
   std::string_view nothing;
-  (void)body.take(nothing);  // meets the end
+  (void)body.take(nothing);  // reads the end of the body
 }
 
-// Sends the request, or begins to.
+// Sends the request, or its first part.
 void UpstreamExchange::send_request() {
   const auto& head = context_.buffers.head;
   const auto& out = context_.buffers.out;
   if (head.authority.empty()) write_request_head(context_, attempt_, attempt_.lease.member().host());
-  upload_.reset();  // of the attempt before, which has ended
+  upload_.reset();  // the upload of the previous attempt, which has ended
   context_.upload_begun = false;
   context_.report.sent = context_.now;
   ++attempt_.servers;
@@ -86,7 +86,7 @@ void UpstreamExchange::send_request() {
   attempt_.arm(attempt_.pool.settings().timeouts.response);
   net::ErrorCode ec;
   const auto sent = attempt_.lease.stream().try_write(out, attempt_.body, ec);
-  // A connection that had waited may be gone: then nobody has a byte of it.
+  // If a reused connection was already dead, no server got a byte of the request.
   attempt_.handed_over = attempt_.handed_over || sent > 0 || !ec;
   if (attempt_.handed_over) context_.admission.keep();
   const bool all = attempt_.whole && sent == out.size() + attempt_.body.size();
@@ -94,7 +94,8 @@ void UpstreamExchange::send_request() {
   if (!ec && all && !attempt_.is_repeatable()) release_body(context_.buffers);
 }
 
-// `sent`: octets of the head, and of a body that is at hand, that the server has taken already.
+// Starts the upload of the rest. `sent`: octets of the head and of `attempt_.body` that the server has
+// accepted.
 void UpstreamExchange::start_upload(std::size_t sent) {
   const std::string_view head = context_.buffers.out;
   const auto of_head = std::min(sent, head.size());
@@ -105,14 +106,14 @@ void UpstreamExchange::start_upload(std::size_t sent) {
   try {
     upload_->start();
   } catch (...) {
-    upload_.reset();  // it has not begun, and nobody would say that it ended
+    upload_.reset();  // the upload did not start, so nothing would signal its end
     context_.upload_begun = false;
     throw;
   }
 }
 
-// Sends the request and waits for the head of the answer. A server that closes its end early, or takes no
-// more, may have answered before; so even then the answer is read.
+// Sends the request and waits for the head of the answer. Reads the answer even if sending fails, because the
+// server may have answered first.
 net::Task<bool> UpstreamExchange::exchange_heads() {
   using State = AnswerHeadReader::State;
   auto& watch = context_.watch;
@@ -137,7 +138,8 @@ net::Task<bool> UpstreamExchange::exchange_heads() {
         if (ec == net::asio::error::would_block) ec = {};
       }
     }
-    if (!ec && (interim || ++pieces % Relay::kPiecesInTurn == 0)) {  // there is no end to how many may come
+    if (!ec &&
+        (interim || ++pieces % Relay::kPiecesInTurn == 0)) {  // the number of interim answers is not limited
       co_await net::Pause(context_.worker.executor);
       if (watch.late() || watch.left()) ec = net::asio::error::operation_aborted;
     }
@@ -155,7 +157,7 @@ net::Task<bool> UpstreamExchange::exchange_heads() {
   co_return state == State::Whole;
 }
 
-// `reads_on`: the answer matters though the client leaves.
+// Forwards an interim answer. `reads_on`: weir needs the answer even if the client disconnects.
 net::Task<void> UpstreamExchange::pass_interim(bool reads_on) {
   const auto& watch = context_.watch;
   attempt_.heard = true;
@@ -164,10 +166,10 @@ net::Task<void> UpstreamExchange::pass_interim(bool reads_on) {
   attempt_.client_ended = ec && (watch.late() || watch.left() || !reads_on);
 }
 
-// 100, 103 and their like go on to clients that know them (RFC 9110 §15.2).
+// Forwards interim answers such as 100 and 103 to clients that know these (RFC 9110 §15.2).
 net::Task<net::ErrorCode> UpstreamExchange::send_interim() {
   auto& buffers = context_.buffers;
-  // A client that is slow to take it is not asked for its body meanwhile.
+  // While a slow client reads the interim answer, the deadline for 100 Continue is suspended.
   const bool suspended = upload_ && upload_->suspend_word();
   const auto ec = co_await context_.client.send_interim(buffers.response);
   if (ec) co_return ec;
@@ -183,8 +185,9 @@ void UpstreamExchange::begin_body() noexcept {
   if (upload_) upload_->begin_body();
 }
 
-// The server has not said 100 Continue in its time. No client need wait for ever, nor is a server to blame
-// that does not know of this word: the client is asked for its body, unless that has just begun to come.
+// Sends 100 Continue to the client, because the server did not send one in time. Servers that do not support
+// it are not to blame, and the client must not wait forever. Sends nothing if the body has just begun to
+// arrive.
 net::Task<bool> UpstreamExchange::prompt_client() {
   upload_->forget_word();
   context_.watch.clear_late();
@@ -197,12 +200,12 @@ net::Task<bool> UpstreamExchange::prompt_client() {
   co_return said;
 }
 
-// The connection ended, or the wait did, before the head of an answer was whole.
+// Records that the connection or the wait ended before the answer's head was complete.
 void UpstreamExchange::note_silence(const net::ErrorCode& why) {
   const bool late = context_.watch.late();
   const bool nothing_came = context_.buffers.answer.empty() && !attempt_.heard;
   attempt_.silent = nothing_came;
-  // A TLS 1.3 server checks weir's certificate after the handshake is over for weir.
+  // A TLS 1.3 server checks weir's certificate only after weir has completed its handshake.
   if (nothing_came && net::Stream::was_alerted(why))
     attempt_.alert = "its TLS handshake failed: " + why.message();
   attempt_.error.status = late ? 504 : 502;
@@ -211,7 +214,7 @@ void UpstreamExchange::note_silence(const net::ErrorCode& why) {
                                        : "the upstream's answer ended within its head";
 }
 
-// Returns nothing if no octet of the answer reached the client, and none will.
+// Relays the answer. Returns nothing if no octet of the answer reached the client, and none will.
 net::Task<std::optional<Outcome>> UpstreamExchange::take_answer() {
   if (context_.buffers.response.status == 101) {
     attempt_.note_answer();
@@ -222,7 +225,8 @@ net::Task<std::optional<Outcome>> UpstreamExchange::take_answer() {
   return relay_->run();
 }
 
-// No server answers, or there is no client to answer. Refunds what was charged if no server got the request.
+// Returns the outcome if no server answers or the client is gone. Refunds the charges if no server got the
+// request.
 Outcome UpstreamExchange::give_up() {
   attempt_.lease = {};
   if (!attempt_.handed_over) context_.refund();

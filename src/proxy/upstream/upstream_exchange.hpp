@@ -1,8 +1,8 @@
-// A request's way to a server of its upstream and the answer's way back: leases a server, sends the request,
-// tries another server if that may help, and relays the answer.
+// Forwards a request to its upstream and relays the answer. Leases a server, sends the request, and tries
+// another server if that may help.
 //
-// Lives in the frame of Exchange::forward. Answers nothing itself: an error is returned for the exchange to
-// answer.
+// Lives in the frame of Exchange::forward. Creates no answers itself: the exchange answers the error that
+// run() returns.
 #pragma once
 
 #include "proxy/upstream/answer_relay.hpp"
@@ -19,19 +19,19 @@ namespace weir::proxy {
 
 class UpstreamExchange {
  public:
-  // Both outlive it. `priority`: in the upstream's queue.
+  // Both references must outlive this object. `priority`: of the request in the upstream's queue.
   UpstreamExchange(ExchangeContext& context, upstream::Pool& pool, policy::Priority priority)
       : context_(context), attempt_(context, pool), priority_(priority) {}
 
   [[nodiscard]] net::Task<Outcome> run();
-  void cancel() noexcept;  // ends whatever waits
+  void cancel() noexcept;  // cancels every wait
 
  private:
-  // What follows a step.
+  // The next step.
   enum class Next : std::uint8_t {
-    Try,     // lease a server and send it the request
-    Retry,   // the same on another server, if there is one, time is left and the budget allows it
-    Answer,  // this answer is for the client
+    Try,     // lease a server and send the request
+    Retry,   // try another server, if one is left, time remains and the retry budget allows it
+    Answer,  // forward this answer to the client
     GiveUp,
   };
   void begin_request();
@@ -54,7 +54,7 @@ class UpstreamExchange {
   ExchangeContext& context_;
   ServerAttempt attempt_;
   const policy::Priority priority_;
-  std::unique_ptr<Upload> upload_;  // of a request that could not be sent at once
+  std::unique_ptr<Upload> upload_;  // set if the request could not be sent at once
   std::optional<AnswerRelay> relay_;
   std::optional<ProtocolUpgrade> protocol_upgrade_;
 };

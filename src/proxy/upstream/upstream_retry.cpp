@@ -1,4 +1,4 @@
-// The part of UpstreamExchange that decides whether another server gets a request.
+// The part of UpstreamExchange that decides whether to retry a request on another server.
 #include "proxy/upstream/upstream_exchange.hpp"
 
 #include <algorithm>
@@ -6,14 +6,14 @@
 
 namespace weir::proxy {
 
-// The answer is for the client, unless its status asks for another server's.
+// Forwards the answer to the client, unless its status calls for a retry.
 UpstreamExchange::Next UpstreamExchange::judge_answer() {
   if (!is_failed_answer()) return Next::Answer;
   attempt_.note_answer();
   return Next::Retry;
 }
 
-// Returns true if the answer's status asks for another server's, and there is one to ask.
+// Returns true if the answer's status calls for a retry, and another server is available.
 bool UpstreamExchange::is_failed_answer() const noexcept {
   const auto status = context_.buffers.response.status;
   const auto& statuses = attempt_.pool.settings().retry.statuses;
@@ -25,26 +25,25 @@ bool UpstreamExchange::is_failed_answer() const noexcept {
          attempt_.pool.others_serve(attempt_.tried_so_far(), context_.now);
 }
 
-// A server got the request and gave no answer that can be passed on.
+// Decides the next step after a server gave no answer that can be forwarded.
 UpstreamExchange::Next UpstreamExchange::judge_failure() {
   auto& attempt = attempt_;
   auto& member = attempt.lease.member();
   const bool late = context_.watch.late();
   const bool body_complete = context_.client.body().complete();
-  if (attempt.oversized) {  // an answer, and the next server's would be no smaller
+  if (attempt.oversized) {  // this counts as an answer, and another server's head would hardly be smaller
     attempt.tallies.oversized.add();
     attempt.note_answer();
     return Next::GiveUp;
   }
-  // A connection that had waited, and is closed without a word, died of age: that says nothing of its server,
-  // and the request never got there.
+  // A reused connection that closes without an answer was probably idle for too long. This says nothing about
+  // its server, and the server did not get the request.
   const bool aged = attempt.silent && attempt.lease.reused() && !late;
-  // A connection that is closed without a word while the client owes some of its body: the server may have
-  // waited for that no longer.
+  // If the client has not sent all of its body, the server may have closed because it waited too long for it.
   const bool owed = attempt.silent && !late && !attempt.whole && !body_complete;
   const bool tells = !aged && !owed;
   const bool theirs = !attempt.client_ended && (tells ? attempt.count_failure() : attempt.is_theirs());
-  // It asked for a body that did not come, and had nothing to answer yet: so far it was well.
+  // The server asked for a body that did not arrive, so it was sound so far.
   if (!theirs && attempt.heard && !body_complete) attempt.note_answer();
   if (theirs && tells && !attempt.lease.moved() && !(late && attempt.cut_short)) {
     if (attempt.alert.empty())
@@ -52,7 +51,7 @@ UpstreamExchange::Next UpstreamExchange::judge_failure() {
     else
       member.unreachable(context_.now, attempt.alert);
   }
-  // A request of which no server has an octet can be sent again, whatever its method.
+  // If no server got an octet of the request, weir can retry it whatever its method.
   if (!theirs || (attempt.handed_over && !attempt.is_repeatable())) return Next::GiveUp;
   attempt.fresh = true;
   if (aged) {
@@ -67,8 +66,8 @@ UpstreamExchange::Next UpstreamExchange::judge_failure() {
   return (late ? policy.late : policy.broken) ? Next::Retry : Next::GiveUp;
 }
 
-// Lets the server go and waits before another one is tried. Returns false if there is no other, no time is
-// left, or the budget is used up; then the lease is as it was, unless the client left meanwhile.
+// Releases the server and waits before a retry. Returns false if no other server is left, no time remains or
+// the retry budget is used up. The lease is then unchanged, unless the client disconnected during the wait.
 net::Task<bool> UpstreamExchange::retry() {
   auto& pool = attempt_.pool;
   const auto& policy = pool.settings().retry;
@@ -82,7 +81,7 @@ net::Task<bool> UpstreamExchange::retry() {
     co_return false;
   }
   attempt_.tried = tried;
-  attempt_.lease = {};  // another request may have its place meanwhile
+  attempt_.lease = {};  // another request may use the place during the wait
   context_.watch.clear_late();
   if (wait > base::Duration{0}) co_await attempt_.pause(wait);
   if (attempt_.is_retryable_answer() || context_.watch.late()) co_return false;

@@ -1,4 +1,4 @@
-// ServerAttempt::wait_for_server(): the queue of an upstream whose servers have no room.
+// ServerAttempt::wait_for_server(): waits in the queue of an upstream whose servers are full.
 #include "proxy/exchange/scoped_cancel_target.hpp"
 #include "proxy/upstream/server_attempt.hpp"
 
@@ -13,10 +13,11 @@ namespace weir::proxy {
 
 namespace {
 
-// What Retry-After says where nobody knows; and how often whoever is first looks though it was not woken.
+// Retry-After if the time is unknown. Also the interval at which the first in the queue checks for a free
+// server without a wake-up.
 constexpr base::Duration kPerhaps{1'000'000};
 
-// At the worker's door: from any thread, and for somebody who may have gone.
+// Wakes one waiting request from any thread. The request may already have ended.
 struct ServerQueueWaiter {
   explicit ServerQueueWaiter(net::Executor executor) : timer(executor) {}
   net::Timer timer;
@@ -45,8 +46,8 @@ struct CountedWait {
 
 }  // namespace
 
-// Returns false if there is no server, if the request would wait or has waited for too long, or if the queue
-// is full.
+// Waits until a server has room, and leases it. Returns false if no server is available, the wait would be or
+// was too long, or the queue is full.
 net::Task<bool> ServerAttempt::wait_for_server(policy::Priority priority) {
   const auto& settings = pool.settings();
   auto& queue = pool.server_group().queue();
@@ -61,7 +62,7 @@ net::Task<bool> ServerAttempt::wait_for_server(policy::Priority priority) {
            (room_at_any_time_ || context_.now + *room_after <= end);
   };
   if (!waits()) co_return false;
-  lease = {};  // another request may have its place meanwhile
+  lease = {};  // another request may use the place during the wait
   const auto waiter = std::make_shared<ServerQueueWaiter>(context_.worker.executor);
   const auto place =
       queue.join(settings.queue, priority, tried != 0, wakes_waiter(context_.worker.executor, waiter));
@@ -82,7 +83,7 @@ net::Task<bool> ServerAttempt::wait_for_server(policy::Priority priority) {
     waiter->timer.expires_after(std::max(look - context_.now, base::Duration{1}));
     if (!waiter->heard) {
       const auto ended = co_await net::TimerWait(waiter->timer);
-      (void)ended;  // by whoever knocked, or who ends the wait
+      (void)ended;  // by a wake-up, by the timeout, or by a cancellation
     }
     waiter->heard = false;
     context_.read_clock();
