@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A Redis whose replies weir cannot use. weir answers by `on_store_failure`, counts the charges that it cannot know, cuts the
-log lines, and uses Redis again once its replies are sound. redis_replies_test.py checks the memory."""
+"""A Redis whose replies weir cannot use. weir decides by `on_store_failure` and counts charges whose outcome it cannot know.
+It truncates the log lines. Once the replies are valid, weir uses Redis again. redis_replies_test.py checks the memory."""
 
 import contextlib
 import socket

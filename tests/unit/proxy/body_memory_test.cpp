@@ -94,7 +94,7 @@ TEST(BodyBuffer, TakesNoMoreThanTheWholeBodyNeeds) {
   EXPECT_EQ(bodies.memory.taken(), 6 * kPiece);
 }
 
-// With no room to double, each new block is an eighth larger.
+// If memory for doubling is short, each new block is an eighth larger.
 TEST(BodyBuffer, MovesSeldomWhereMemoryIsShort) {
   BodyMemory memory(1 << 20);
   observe::Counters counters{{}};

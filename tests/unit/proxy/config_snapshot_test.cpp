@@ -1,5 +1,5 @@
-// Requests end in the edition that they began with, and an edition goes with the last of them, whichever
-// worker's it is. Under ThreadSanitizer as well.
+// A request keeps the config snapshot that it started with. A snapshot is freed with its last request,
+// whichever worker serves that request. Runs under ThreadSanitizer too.
 #include "weir/proxy/config_snapshot.hpp"
 
 #include <atomic>
@@ -71,7 +71,7 @@ TEST(WorkerSnapshots, ConnectionsToAnUnchangedUpstreamAreKeptByItsPool) {
   EXPECT_NE(&WorkerSnapshots::SnapshotRef(worker.worker_snapshots).pool(0), pool);
 }
 
-// Each worker is told of new editions by posts while it has requests under way that end later.
+// Each worker gets new snapshots by post(), while requests that hold old snapshots are in flight.
 TEST(WorkerSnapshots, WorkersGoOverOnTheirOwnAndTheLastOneFreesAnEdition) {
   constexpr std::uint64_t kEditions = 200;
   constexpr std::size_t kWorkers = 3;

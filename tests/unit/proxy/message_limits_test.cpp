@@ -1,4 +1,4 @@
-// Which rules count the messages of a WebSocket, and under whose name.
+// The rules that count a WebSocket's messages, and the keys that they count by.
 #include "proxy/exchange/message_limits.hpp"
 
 #include "proxy/admission/admission_controller.hpp"
@@ -24,12 +24,12 @@ Configuration two_messages_a_client(policy::Store store, OnStoreFailure on_failu
   return config;
 }
 
-// A worker whose Redis, where it has one, is away; and requests that each become a WebSocket.
+// A worker without a reachable Redis, and requests that each open a WebSocket.
 struct Chat : LoneWorker {
   explicit Chat(const Configuration& a_config, const redis::RedisSettings* redis = nullptr)
       : LoneWorker(a_config, redis) {}
 
-  // Of the messages of a new connection, how many pass, of ten at once.
+  // Opens a connection, sends ten messages at once, and returns how many are admitted.
   int passed(std::string_view api_key) {
     ExchangeBuffers space(worker);
     space.request.head = &head;

@@ -49,7 +49,7 @@ std::string coded(const std::string& body, Framing framing, std::mt19937& random
   return out.append(http::kLastChunk);
 }
 
-// The body of what was received, or a word for what is wrong with it.
+// Returns the decoded body, or a word that names the fault.
 std::string decoded(std::string_view bytes, Framing framing) {
   if (framing != Framing::Chunked) return std::string(bytes);
   http::ChunkDecoder decoder;
@@ -82,7 +82,7 @@ class RelayTest : public ::testing::Test {
     framed.emplace(*sink, out_framing, out);
     relay.emplace(*body, *framed);
   }
-  // What stands in the inbox when the relay begins: what came with the head.
+  // Puts bytes into the inbox before the relay begins, as if they had arrived with the head.
   void came_with_the_head(std::string_view bytes) {
     char* at = inbox->space();
     ASSERT_LE(bytes.size(), inbox->room());
@@ -90,7 +90,7 @@ class RelayTest : public ::testing::Test {
     inbox->received(bytes.size());
   }
   Need relay_to_end() { return net::run(context, relay_all(*relay, ec)); }
-  // What the receiver got once nothing more can come.
+  // Closes the sending side, and returns everything that the receiver got.
   std::string received() {
     sink->shutdown_send();
     return net::receive(receiver.number());
@@ -144,7 +144,7 @@ TEST_F(RelayTest, AnyBodyArrivesWholeInEveryFraming) {
       auto reading = std::async(std::launch::async, [this] { return net::receive(receiver.number()); });
       const auto need = relay_to_end();
       EXPECT_EQ(need, Need::Nothing) << ec.message();
-      if (need != Need::Nothing) source->close();  // frees the writer
+      if (need != Need::Nothing) source->close();  // unblocks the writer
       sink->shutdown_send();
       const auto got = reading.get();
       writing.get();
@@ -178,8 +178,8 @@ TEST_F(RelayTest, WhatIsAtHandLeavesBeforeAnyWait) {
   EXPECT_EQ(received(), "HEAD5\r\nhello\r\n");
 }
 
-// One who does not read stops the reading from the other side: memory is bounded by the sockets and one
-// block.
+// A receiver that does not read stops the reading from the source. Memory is bounded by the sockets' buffers
+// and one block.
 TEST_F(RelayTest, AReaderThatDoesNotReadStopsTheSource) {
   std::mt19937 random(5);
   const auto original = random_bytes(random, 5 << 20);
@@ -234,13 +234,13 @@ TEST_F(RelayTest, ABodyCutShortIsSeenAndDoesNotLookWhole) {
   }
 }
 
-// A reset may have lost bytes; where the end of the connection ends the body it must not pass for it.
+// A reset may have lost bytes. So it must not end a body that the end of the connection delimits.
 TEST_F(RelayTest, AResetIsNoEnd) {
   open(Framing::UntilClose, Framing::Chunked);
   out.clear();
   net::ErrorCode ignored;
   ASSERT_EQ(source->try_write("unread", {}, ignored), 6U);
-  sender.close();  // with bytes unread: a reset
+  sender.close();  // unread bytes make this a reset
   EXPECT_EQ(relay_to_end(), Need::Bytes);
   EXPECT_EQ(ec, net::asio::error::connection_reset);
   EXPECT_FALSE(body->complete());
@@ -253,7 +253,7 @@ TEST_F(RelayTest, AResetIsNoEnd) {
   EXPECT_EQ(relay->status(), Status::Cut);
 }
 
-// The server's end of a TLS connection, and its client, which has shaken hands.
+// The server's end of a TLS connection, and a client that has completed the handshake.
 struct TlsPair {
   TlsPair(net::asio::io_context& context, SSL_CTX* tls) : pair(net::socket_pair()) {
     stream.emplace(context.get_executor(), pair.ours, tls);
@@ -261,7 +261,7 @@ struct TlsPair {
     EXPECT_FALSE(net::run(context, stream->handshake()));
     EXPECT_TRUE(shaken.get());
   }
-  // Writes `text` so often, or until the socket is full; returns how often.
+  // Writes `text` at most `most` times, or until the socket is full. Returns the number of writes.
   int fill(std::string_view text, int most) {
     int count = 0;
     net::ErrorCode ec;
@@ -273,7 +273,7 @@ struct TlsPair {
   net::TlsClient client{pair.theirs.number()};
 };
 
-// Else an error of weir's own would follow, and pass for the rest of the head.
+// Otherwise weir would send an error answer, and the client would read it as the rest of the head.
 TEST_F(RelayTest, IsNotUntouchedWhileOpenSslHoldsARecordOfTheHead) {
   const net::Certificates certificates;
   const auto tls = net::make_tls_context(certificates.settings()).value();
@@ -298,7 +298,7 @@ TEST_F(RelayTest, IsNotUntouchedWhileOpenSslHoldsARecordOfTheHead) {
   EXPECT_EQ(full.client.receive(8), "the head");
 }
 
-// What was looked at first goes on all the same, and is counted once.
+// A body that was inspected first is still forwarded, and is counted only once.
 TEST_F(RelayTest, WhatWasPutBackComesAgainAndThenTheRest) {
   for (const auto in : {Framing::Length, Framing::Chunked})
     for (const std::size_t looked_at : {0U, 1U, 5000U, 9000U}) {
@@ -360,7 +360,7 @@ TEST_F(RelayTest, AReceiverThatLeftBreaksTheSink) {
   EXPECT_EQ(framed->sent(), 0U);
 }
 
-// Remembers what it saw.
+// Records the pieces that it sees.
 class Witness : public BodyObserver {
  public:
   void see(std::string_view piece) override { seen += piece; }

@@ -1,4 +1,4 @@
-// Servers that answer as a script says, at a unix socket, on the thread of whoever calls.
+// Servers on a unix socket that answer by a script. They run on the caller's thread.
 #pragma once
 
 #include <cerrno>
@@ -16,7 +16,7 @@
 
 namespace weir::proxy {
 
-// Appends the octets that came; 0 at the end, below 0 where there are none yet.
+// Appends the received octets to `into`. Returns their number: 0 at the end, negative if none have arrived.
 inline ssize_t receive(int fd, std::string& into) {
   char piece[4096];
   const auto got = ::recv(fd, piece, sizeof piece, MSG_DONTWAIT);
@@ -26,8 +26,8 @@ inline ssize_t receive(int fd, std::string& into) {
 
 class ScriptedServers {
  public:
-  // A server sends the next of `answers` for each head that it has, in pieces of so many octets; when there
-  // are none left it closes. `path`: of the socket, which no other servers have.
+  // A server sends the next of `answers` for each head that it receives, in pieces of `piece` octets. It
+  // closes once no answers are left. `path`: of the unix socket; no other servers may use it.
   ScriptedServers(std::string path, std::vector<std::string> answers, std::size_t piece)
       : path_(std::move(path)), answers_(std::move(answers)), piece_(piece) {
     ::unlink(path_.c_str());
@@ -44,7 +44,7 @@ class ScriptedServers {
   ScriptedServers(const ScriptedServers&) = delete;
   ScriptedServers& operator=(const ScriptedServers&) = delete;
 
-  // Does what can be done now. Returns true if anything moved.
+  // Does everything that is possible without waiting. Returns true if anything moved.
   bool serve() {
     bool moved = false;
     for (int fd; (fd = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
@@ -57,7 +57,7 @@ class ScriptedServers {
   void close_all() {
     for (auto& server : servers_) close(server);
   }
-  // What servers got, by connection.
+  // Returns the octets that the servers received, one string for each connection.
   [[nodiscard]] std::vector<std::string> received() const {
     std::vector<std::string> all;
     for (const auto& server : servers_) all.push_back(server.received);
@@ -70,8 +70,8 @@ class ScriptedServers {
     int fd = -1;
     std::string received{};
     std::string to_send{};
-    std::size_t searched = 0;  // octets of `received` in which heads were looked for
-    bool closing = false;      // once all is sent
+    std::size_t searched = 0;  // octets of `received` already searched for heads
+    bool closing = false;      // close once everything was sent
   };
 
   bool serve_one(Server& server) {

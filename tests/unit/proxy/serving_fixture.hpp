@@ -20,14 +20,14 @@ namespace weir::proxy {
 
 using Tcp = net::asio::ip::tcp;
 
-// Answers all.
+// A configuration that answers every request itself.
 inline Configuration canned() {
   Configuration config;
   config.routes.push_back({.name = "all", .match = {}, .respond = policy::CannedResponse{.body = "here"}});
   return config;
 }
 
-// An entrance that serves, and clients of it.
+// A listening acceptor and clients that connect to it.
 struct ServingFixture : LoneWorker {
   explicit ServingFixture(Configuration configuration = canned()) : LoneWorker(std::move(configuration)) {
     auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));
@@ -35,14 +35,14 @@ struct ServingFixture : LoneWorker {
     acceptor.emplace(worker, std::move(*listening).into_acceptor(context.get_executor()),
                      AcceptorSettings{.tls = {}, .most_sessions = 1000}, [](const std::string&) {});
     acceptor->open();
-    // Warm, as a house is that has stood for a while: Asio keeps room for timers and services.
+    // Warms Asio up, as in a running process: Asio keeps memory for timers and services.
     net::Timer timer(context.get_executor());
     timer.expires_after(std::chrono::hours(1));
     timer.async_wait([](const net::ErrorCode&) {});
     auto early = connect();
     (void)ask(early);
   }
-  // Serves others, so that memory that was given back is in use again.
+  // Serves other clients, so that freed memory is in use again.
   std::vector<Tcp::socket> fill(int count) {
     std::vector<Tcp::socket> held;
     for (int i = 0; i < count; ++i) {
@@ -56,13 +56,13 @@ struct ServingFixture : LoneWorker {
     turn();
     net::Reactor::of(context.get_executor()).end_tasks();
   }
-  // What is ready now.
+  // Runs all handlers that are ready.
   void turn() {
     context.restart();
     while (context.poll_one() != 0) {
     }
   }
-  // Until a client has its answer or its end.
+  // Sends a request and runs the loop until the client gets the answer or the connection closes.
   std::string ask(Tcp::socket& client) {
     net::ErrorCode ec;
     net::asio::write(client, net::asio::buffer(std::string("GET / HTTP/1.1\r\nHost: a\r\n\r\n")), ec);

@@ -1,5 +1,5 @@
-// What a request is charged, and what becomes of it on each way out of the queue. No sockets: one worker's
-// loop and real limiters whose intervals nobody waits for.
+// The charges of a request, on each way out of the queue. No sockets: one worker's event loop and real
+// limiters, whose intervals are too long to wait for.
 #include "proxy/admission/admission_controller.hpp"
 
 #include "unit/net/sockets.hpp"
@@ -30,7 +30,8 @@ policy::Rule rule_of(const char* name, limit::RuleIndex index, std::string_view 
 
 class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
  protected:
-  // An hour apart and two places for everybody; two a day of each key; two hours apart for the tier "slow".
+  // Three rules: a queue for all with one departure an hour and two places; two requests a day for each key;
+  // one departure in two hours for tier "slow".
   AdmissionControllerTest() : LoneWorker({}) {
     config.rules = {
         rule_of("queue", 0, "", queue_of({1, hours(1)}, 2)),
@@ -40,7 +41,7 @@ class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
     config.rules[2].match.tiers = {"slow"};
   }
 
-  // One request: its gate, and its wait.
+  // One request: its AdmissionController and its wait.
   struct Asker {
     explicit Asker(Worker& worker) : space(worker), admission(worker, worker.config(), space) {}
     ExchangeBuffers space;
@@ -60,7 +61,7 @@ class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
     EXPECT_TRUE(asker.admission.decide_here(began + after, policy::kDefaultPriority, asker.ruling));
     return asker;
   }
-  // The same, and it waits as it is told to.
+  // Asks as well, then waits for the departure.
   Asker& join(std::string_view api_key, base::Duration after = {}, std::string_view tier = {}) {
     auto& asker = ask(api_key, after, tier);
     EXPECT_EQ(asker.ruling.decision.verdict, Verdict::Delay);
@@ -95,7 +96,7 @@ class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
     for (auto& asker : askers)
       if (asker->ticket && !asker->done) leave(*asker);
   }
-  // How often the key may still be charged by the rule "two".
+  // Returns how many more requests of the key rule "two" admits.
   limit::Cost left(std::string_view api_key) {
     auto request = askers.front()->space.request;
     request.client.api_key = api_key;
@@ -141,14 +142,14 @@ TEST_F(AdmissionControllerTest, OfARefusedRequestTheRefusalsAloneAreCounted) {
 TEST_F(AdmissionControllerTest, ADepartureThatTheShaperHasIsGivenBackOnce) {
   (void)ask("a");
   auto& waiting = join("a");
-  leave(waiting);  // and the shaper gave it back
+  leave(waiting);  // the shaper returned the departure
   auto& other = join("b");
   waiting.admission.abandon();
   EXPECT_EQ(ask("c").admission.delayed().departure.at, other.admission.delayed().departure.at + hours(1))
       << "the one that the other has was not promised again";
 }
 
-// So it is where Redis refuses several at once: the first to ask is the first to be told.
+// Refused requests learn of it in the order they asked, as with a Redis that refuses several at once.
 TEST_F(AdmissionControllerTest, DeparturesOfThoseRefusedFirstComeFirstOutWereLostButForTheLast) {
   (void)ask("x");
   auto& first = ask("a");
@@ -172,7 +173,7 @@ TEST_F(AdmissionControllerTest, ADepartureThatCannotGoBackIsForWhoWaits) {
   EXPECT_EQ(queue.queue.surplus(lane), nullptr) << "the last one went back";
 }
 
-// Slots of the past are nobody's: handed on, they would leave at once, and all of them together.
+// Past departures are dropped. If they were passed on, several requests would leave at once.
 TEST_F(AdmissionControllerTest, ADepartureWhoseTimeIsOverIsForNobody) {
   began -= hours(2);
   (void)ask("x");
@@ -203,8 +204,8 @@ TEST_F(AdmissionControllerTest, WhoSendsAnotherAwayAndLeavesHasPaid) {
   EXPECT_EQ(left("a"), 2U) << "it had sent nobody away";
 }
 
-// It has a place in the one queue and waits in the other, longer. Meanwhile the queue it won the place in has
-// promised a later departure, so that the limiter cannot have that one back: it is for who waits there.
+// The request won a place in one queue but waits longer in another. Meanwhile the first queue promised a
+// later departure, so the limiter cannot take the won departure back. A request that waits there takes it.
 TEST_F(AdmissionControllerTest, AWonDepartureThatAnotherQueueHoldsUpGoesBackToItsLane) {
   (void)ask("x", {}, "slow");
   (void)join("a");

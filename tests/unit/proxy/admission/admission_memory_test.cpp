@@ -1,5 +1,4 @@
-// Memory that runs out while a request takes its places, here or in Redis, leaves none that nobody would
-// release.
+// If memory runs out while a request takes permits, here or in Redis, no permit is left unreleased.
 #include "proxy/admission/admission_controller.hpp"
 #include "redis/prefetch/grant_cache.hpp"
 #include "unit/proxy/lone_worker.hpp"
@@ -32,7 +31,7 @@ Configuration two_places(policy::Store store,
   return config;
 }
 
-// A worker whose Redis is away, and one request.
+// A worker with an unreachable Redis, and one request.
 struct Asking : LoneWorker {
   explicit Asking(const Configuration& a_config) : LoneWorker(a_config, &settings()) {
     space->request.head = &head;
@@ -41,7 +40,7 @@ struct Asking : LoneWorker {
     }
   }
   bool decide() { return admission->decide_here(clock.now(), policy::kDefaultPriority, ruling); }
-  // The exchange ends, and another begins in memory that has not been used.
+  // Ends the exchange and begins another with new, unused buffers.
   void end() {
     admission->abandon();
     admission.reset();
@@ -71,13 +70,13 @@ struct Asking : LoneWorker {
   AdmissionResult ruling{};
 };
 
-// How many more would be admitted, which the last ruling told: of ten, this one counted.
+// Checks the remaining count of the last decision: of ten permits only this request holds one.
 void expect_nobody_else_holds(const Asking& asking) {
   EXPECT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
   EXPECT_EQ(asking.ruling.decision.outcome.remaining, 9U);
 }
 
-// Its Redis is away, but of rules with a lease units have been taken in advance.
+// Redis is unreachable, but units of rules with a lease were taken in advance.
 struct PrefetchingStore : Asking {
   explicit PrefetchingStore(const Configuration& a_config) : Asking(a_config) {
     for (const auto& charge : space->evaluation.remote.charges())
@@ -114,7 +113,7 @@ TEST(AdmissionMemory, AUnitThatWasPaidInAdvanceForNobodyWasLost) {
   EXPECT_EQ(asking.units.stats().held(), 7U);
 }
 
-// Of two units the first goes back, and there is no memory to give back the second with.
+// The first of two units is put back, and memory runs out for the second.
 TEST(AdmissionMemory, WhatWasGivenBackIsNotGivenBackOnceMoreWhereTheRestCannotBe) {
   auto config = two_places(policy::Store::Redis);
   for (auto& rule : config.rules) lease(rule);
@@ -123,7 +122,7 @@ TEST(AdmissionMemory, WhatWasGivenBackIsNotGivenBackOnceMoreWhereTheRestCannotBe
     for (const auto& charge : asking.space->evaluation.remote.charges()) asking.take(charge);
     asking.ask();
     ASSERT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
-    (void)asking.units.give_up(std::chrono::steady_clock::now());  // so that both go to Redis
+    (void)asking.units.give_up(std::chrono::steady_clock::now());  // so that both units go to Redis
   };
   ask();
   auto before = asking.units.stats().put_back;
@@ -165,7 +164,7 @@ TEST(AdmissionMemory, WhoCannotKeepAPlaceInRedisHoldsNone) {
   const auto holds_nothing_once_it_has_ended = [&] {
     asking->admission.reset();
     asking->space.reset();
-    (void)asking->context.run_one();  // a renewal, which finds that nothing is held
+    (void)asking->context.run_one();  // a renewal, which finds no held permits
     EXPECT_EQ(asking->context.run_one(), 0U);
     asking = std::make_unique<Asking>(config);
   };

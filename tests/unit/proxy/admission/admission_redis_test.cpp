@@ -1,4 +1,4 @@
-// What the gate makes of a Redis that is away, that has refused before, or of which a part is away.
+// AdmissionController with a Redis that is unreachable, that refused before, or of which one node is down.
 #include "proxy/admission/admission_controller.hpp"
 #include "redis/cluster/cluster_slots.hpp"
 #include "redis/scripts/bill.hpp"
@@ -31,7 +31,7 @@ using policy::Verdict;
 using std::chrono::hours;
 
 limit::Limiter a_day(std::uint64_t count) {
-  return limit::FixedWindow::make({count, hours(24 * 365 * 30)}).value();  // no midnight comes between
+  return limit::FixedWindow::make({count, hours(24 * 365 * 30)}).value();  // no window ends meanwhile
 }
 
 policy::Rule rule_of(std::string_view key, const limit::Limiter& limiter) {
@@ -71,8 +71,8 @@ struct Site : LoneWorker {
   }
 };
 
-// One request; it gives everything back in the end unless it is kept. `meanwhile`: between question and
-// answer.
+// One request, whose charges are refunded at the end unless kept. `meanwhile` runs between the question to
+// Redis and the answer.
 struct Asked {
   explicit Asked(Site& a_site, std::string_view user = "ann", const std::function<void()>& meanwhile = {})
       : site(a_site), space(site.worker), admission(site.worker, site.config, space) {
@@ -95,10 +95,10 @@ struct Asked {
   ExchangeBuffers space;
   AdmissionController admission;
   AdmissionResult ruling{};
-  bool unasked = false;  // Redis was not
+  bool unasked = false;  // decided without Redis
 };
 
-// Both the places held here and those in Redis, at once and not when the client has read its answer.
+// Releases the permits held here and those in Redis at once, before the client has read its answer.
 TEST(AdmissionRedis, WhoIsRefusedHoldsNothingAnyMore) {
   const redis::RedisSettings nowhere;
   for (const auto on_failure : {OnStoreFailure::Local, OnStoreFailure::Closed}) {
@@ -143,7 +143,7 @@ TEST_F(AdmissionDenials, WhatRedisIsKnownToRefuseItIsNotAsked) {
   EXPECT_EQ(site.counted(0, RuleOutcome::Refused), 2U);
 }
 
-// What it was charged may go back any time: whoever was refused once need not be refused again.
+// An answer may refund a charge at any time, so an earlier refusal says nothing about the next request.
 TEST_F(AdmissionDenials, WhereAnswersSettleRedisIsAskedEachTime) {
   auto rule = in_redis("user", a_day(1));
   rule.settlement = policy::Settlement{.charged = {{200, 299}}};
@@ -159,7 +159,7 @@ TEST_F(AdmissionDenials, WhereAnswersSettleRedisIsAskedEachTime) {
   EXPECT_EQ(site.counters.denied_here(0).value(), 0U);
 }
 
-// A departure every hour; Redis stalls.
+// One departure an hour, with a Redis that stalls.
 class AdmissionStall : public AdmissionDenials {
  protected:
   redis::RedisSettings settings(base::Duration timeout) {
@@ -167,7 +167,7 @@ class AdmissionStall : public AdmissionDenials {
     settings.timeout = timeout;
     return settings;
   }
-  // Turns the loop until so much time has passed.
+  // Runs the event loop for `length`.
   void wait(Site& site, base::Duration length) {
     const auto end = site.clock.now() + length;
     EXPECT_TRUE(net::turn_until(site.context, [&] { return site.clock.now() >= end; }));
@@ -175,7 +175,7 @@ class AdmissionStall : public AdmissionDenials {
   policy::Rule queue_ = in_redis("", limit::LeakyBucket::make({1, hours(1)}, 50, base::kForever).value());
 };
 
-// From the question on, those who waited for it would depart in the past, all at once.
+// Counted from the question, the departures would lie in the past, and all requests would leave at once.
 TEST_F(AdmissionStall, WhatRedisPromisesCountsFromWhenItIsHeard) {
   Site site({queue_}, settings(std::chrono::seconds(20)));
   site.reach_redis();
@@ -197,7 +197,7 @@ TEST_F(AdmissionStall, WhatRedisPromisesCountsFromWhenItIsHeard) {
 TEST_F(AdmissionStall, WhatFallsBackIsChargedWhenTheTimeoutIsOver) {
   const auto timeout = std::chrono::milliseconds(50);
   Site site({queue_}, settings(timeout));
-  Asked first(site);  // is told at once that there is no connection
+  Asked first(site);  // learns at once that there is no connection
   EXPECT_EQ(first.verdict(), Verdict::Forward);
   first.admission.keep();
   site.reach_redis();
@@ -210,7 +210,7 @@ TEST_F(AdmissionStall, WhatFallsBackIsChargedWhenTheTimeoutIsOver) {
   EXPECT_EQ(second.admission.delayed().departure.promised, first.admission.decided_at() + hours(1));
 }
 
-// Two nodes: that of users has these two rules, that of routes the third.
+// Two nodes: the users' node holds the first two rules, the routes' node the third.
 class AdmissionCluster : public ::testing::Test {
  protected:
   AdmissionCluster() {
@@ -250,7 +250,7 @@ TEST_F(AdmissionCluster, APartThatIsAwayGoesByItsRulesAlone) {
   first.admission.keep();
 }
 
-// A shadow refuses nobody, in whichever part it is: the rest was charged, and goes back if nobody keeps it.
+// A shadow rule refuses no request, on either node. The other rules are charged, and refunded unless kept.
 TEST_F(AdmissionCluster, AShadowThatRefusesLeavesTheRestCharged) {
   config.rules[0].mode = policy::Mode::Shadow;
   Asked(site, user).admission.keep();
@@ -264,7 +264,7 @@ TEST_F(AdmissionCluster, AShadowThatRefusesLeavesTheRestCharged) {
   EXPECT_EQ(site.counted(0, RuleOutcome::ShadowRefused), 3U);
 }
 
-// The node that is there has refused all of its lines, so there is nothing to give back to it.
+// The reachable node refused and charged nothing, so nothing is refunded there.
 TEST_F(AdmissionCluster, WhatTheOtherPartRefusedIsChargedNowhere) {
   Asked(site, user).admission.keep();
   cluster[node_of(config.rules[2], user)].kill();

@@ -11,7 +11,7 @@ constexpr base::Duration kTick = milliseconds(50);
 
 class LoadMeterTest : public ::testing::Test {
  protected:
-  // The next reading, so much after the one before, `computed` of which the thread worked.
+  // Takes the next reading, `span` after the previous one. `computed`: CPU time of the thread in that span.
   void pass(base::Duration span, base::Duration computed, double queue = 0, double in_flight = 0) {
     now_ += span;
     computed_ += computed;
@@ -47,7 +47,7 @@ TEST_F(LoadMeterTest, CpuIsTheShareOfTheTimeAndWeighsHalfAfterItsHalfLife) {
   EXPECT_NEAR(cpu(), 0.25, 1e-9);
 }
 
-// Half-lives count time and not readings: one long span tells what many short ones would.
+// Half-lives count time, not readings: one long span weighs as much as many short ones.
 TEST_F(LoadMeterTest, ReadingsMayBeUneven) {
   pass(kTick, milliseconds(0));
   pass(kTick, kTick);
@@ -82,7 +82,7 @@ TEST_F(LoadMeterTest, QueueAndRequestsInFlightAreAsTheyStand) {
 
 TEST_F(LoadMeterTest, MoreThanThereWasTimeForIsFull) {
   pass(kTick, milliseconds(0));
-  pass(kTick, milliseconds(60));  // the two clocks differ a little
+  pass(kTick, milliseconds(60));  // the two clocks differ slightly
   EXPECT_EQ(cpu(), 1);
   pass(milliseconds(0), milliseconds(50));
   EXPECT_EQ(cpu(), 1) << "no time passed: nothing is measured";

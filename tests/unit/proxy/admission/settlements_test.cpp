@@ -1,5 +1,5 @@
-// What answers make of a charge: by their heads, by their bodies as they come in, and where nothing that can
-// be read comes. No sockets: answers are handed in.
+// Settlement of a charge by the answer: by its head, by its body, or without anything readable. No sockets:
+// the tests pass answers in directly.
 #include "proxy/admission/settlements.hpp"
 
 #include "unit/proxy/lone_worker.hpp"
@@ -24,7 +24,7 @@ using policy::Settlement;
 using std::chrono::hours;
 using std::chrono::minutes;
 
-// A hundred, of which one comes back each hour; ten are reserved.
+// A bucket of a hundred that refills one each hour. Each request reserves ten.
 constexpr limit::Cost kReserved = 10;
 const limit::Limiter kHundred = limit::TokenBucket::make({1, hours(1)}, 100).value();
 
@@ -38,7 +38,7 @@ Settlement by_body(std::uint64_t most = 64) {
   return {.kind = Settlement::Kind::Json, .name = "/n", .max_body = most};
 }
 
-// An exchange that was charged, and whose answer is to settle that.
+// A charged exchange, whose answer settles the charge.
 struct Reserved : LoneWorker {
   explicit Reserved(const std::vector<Settlement>& of_rules, policy::Store a_store = policy::Store::Memory)
       : LoneWorker({}, &nowhere()), in(a_store) {
@@ -60,7 +60,7 @@ struct Reserved : LoneWorker {
     head.fields.push_back({"X-Cost", cost});
     return answered();
   }
-  // A head whose body is to come: true where that is wanted.
+  // Passes the head of an answer. Returns true if the settlement needs the body.
   bool begins(Framing framing, std::uint64_t length = 0) {
     head.framing = framing;
     head.content_length = length;
@@ -71,7 +71,7 @@ struct Reserved : LoneWorker {
     ASSERT_NE(settlements.watch(), nullptr);
     for (const auto piece : pieces) settlements.see(piece);
   }
-  // That it was settled so and in no other way, once; nullopt: in no way at all.
+  // Returns true if the charge was settled exactly once, as `as`, or never if `as` is nullopt.
   [[nodiscard]] bool settled(std::optional<Settled> as, std::size_t rule = 0) const {
     bool right = true;
     for (std::size_t i = 0; i < observe::kSettled; ++i) {
@@ -158,7 +158,7 @@ TEST(Settlements, WhatWasGivenBackIsNotSettled) {
   EXPECT_EQ(one.spent(), kReserved) << "whose business that is";
 }
 
-// All that is told of a request counts from when it was charged, however late its answer comes.
+// `reset_after` counts from the charge, however late the answer arrives. `remaining` is as of now.
 TEST(Settlements, WhatIsToldThenIsTheStandingOfNow) {
   Reserved one({by_header()});
   one.head.fields.push_back({"X-Cost", "4"});
@@ -200,7 +200,7 @@ TEST(Settlements, ABodyIsReadOnceItIsWhole) {
   EXPECT_TRUE(one.settled(Settled::Debt));
 }
 
-// Its client may ask again as soon as it has the last byte.
+// The client may send the next request as soon as it has the last byte.
 TEST(Settlements, ABodyOfAnAnnouncedLengthIsReadBeforeItsEndIsTold) {
   Reserved one({by_body()});
   ASSERT_TRUE(one.begins(Framing::Length, 7));
@@ -259,7 +259,7 @@ TEST(Settlements, ALongerOneIsLeftAlone) {
   for (const auto* one : {&announced, &chunked}) EXPECT_EQ(one->spent(), kReserved);
 }
 
-// Each goes by its own bound, and is settled once: by the head, or by the body.
+// Each rule reads up to its own bound, and is settled once: by the head or by the body.
 TEST(Settlements, RulesReadAsMuchAsEachOfThemMay) {
   const std::string body = R"({"n":4})" + std::string(20, ' ');
   for (const auto framing : {Framing::Length, Framing::Chunked}) {
@@ -294,13 +294,13 @@ TEST(Settlements, WhatTheStatusGaveBackNoBodyTakesAgain) {
 
 TEST(Settlements, WhatARuleDidNotChargeIsNotSettled) {
   Reserved one({by_header()});
-  one.bill.outcomes()[0].allowed = false;  // it is a shadow
+  one.bill.outcomes()[0].allowed = false;  // a shadow rule refused
   EXPECT_FALSE(one.says("4"));
   EXPECT_EQ(one.spent(), kReserved);
   EXPECT_TRUE(one.settled(std::nullopt));
 }
 
-// The other limiter of an elastic rule is kept in step, and counts for nothing by itself.
+// The second limiter of an elastic rule is settled too, but not counted.
 TEST(Settlements, ARequestIsCountedOnce) {
   Reserved one({by_header()});
   auto other = Reserved::charge_of(one.rules[0]);
@@ -313,7 +313,8 @@ TEST(Settlements, ARequestIsCountedOnce) {
   EXPECT_TRUE(one.settled(Settled::Surplus));
 }
 
-// Redis is told and not asked: what remains follows from what it said.
+// weir sends the settlement to Redis without waiting for a reply. It computes what remains from the earlier
+// reply.
 TEST(Settlements, OfWhatRedisKeepsTheRestIsReckoned) {
   const auto told = [](limit::Cost remaining, std::string_view cost) {
     Reserved one({by_header()}, policy::Store::Redis);

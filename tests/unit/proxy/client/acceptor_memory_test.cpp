@@ -1,4 +1,4 @@
-// Memory that runs out while a client comes in closes that client, and nobody else.
+// If memory runs out while a client connects, only that client is closed.
 #include "unit/proxy/serving_fixture.hpp"
 #include "unit/scarce_memory.hpp"
 
@@ -24,7 +24,7 @@ TEST(AcceptorMemory, WhoFindsNoneIsClosedAndTheNextOneIsServed) {
     tests::allocations_left = left;
     try {
       fixture.turn();
-    } catch (const std::bad_alloc&) {  // of Asio's own, before it calls us: that ends the process
+    } catch (const std::bad_alloc&) {  // Asio itself had no memory, which ends the process
       continue;
     }
     const bool scarce = tests::allocations_left == 0;
@@ -36,7 +36,7 @@ TEST(AcceptorMemory, WhoFindsNoneIsClosedAndTheNextOneIsServed) {
   EXPECT_GE(failed, 2) << "a port and a session; its frames may be recycled ones";
 }
 
-// A session whose frame finds no memory has not begun: a drain does not wait for it.
+// A session without memory for its frame has not started, so a drain does not wait for it.
 TEST(AcceptorMemory, WhoNeverBeganIsNotWaitedFor) {
   for (int left = 0; left < 24; ++left) {
     ScarceServer fixture;

@@ -60,7 +60,7 @@ TEST(Inbox, APinnedHeadStaysWhileTheBodyFlowsPast) {
   const auto head = inbox.unread().substr(0, 4);
   inbox.use_and_pin(4);
   inbox.use(10);
-  receive(inbox, "cdefghijkl");  // makes room by moving "ab" down
+  receive(inbox, "cdefghijkl");  // frees space by moving "ab" down
   EXPECT_EQ(inbox.unread(), "abcdefghijkl");
   EXPECT_EQ(inbox.room(), 0U);
   EXPECT_EQ(head, "head");
@@ -90,7 +90,7 @@ TEST(Inbox, AHeadBehindOthersHasRoomForItsBody) {
   EXPECT_EQ(inbox.unread(), "body of 16 bytes");
 }
 
-// Many at once: what is moved for their sake is no more than twice what came.
+// If many heads arrive at once, at most twice the received octets are moved.
 TEST(Inbox, HeadsInARowAreNotCopiedForEach) {
   constexpr std::size_t kBlock = 4096;
   BlockPool pool(kBlock);
@@ -112,7 +112,7 @@ TEST(Inbox, HeadsInARowAreNotCopiedForEach) {
   EXPECT_LE(moved, 2 * came);
 }
 
-// Against a string that says what is unread and a string that says what is pinned.
+// Compares the inbox with two strings: the unread octets and the pinned octets.
 class Model {
  public:
   explicit Model(std::uint32_t seed) : random_(seed) {}
@@ -149,7 +149,7 @@ class Model {
  private:
   static constexpr std::size_t kBlock = 48;
 
-  // A pinned head leaves half of the block to a body.
+  // Receives random octets. A pinned head leaves half of the block for a body.
   void take_in() {
     char* at = inbox_.space();
     const auto room = inbox_.room();
@@ -175,7 +175,7 @@ class Model {
     head_view_ = inbox_.unread().substr(0, size);
     inbox_.use_and_pin(size);
     unread_.erase(0, size);
-    // What was used before the head stays below it until it is unpinned.
+    // Octets used before the head remain below it until the head is unpinned.
     pinned_ = size == 0 ? 0 : kBlock - inbox_.room() - unread_.size();
     if (size == 0) inbox_.unpin();
   }

@@ -1,4 +1,4 @@
-// Where a request's head ends among the octets that have come, and which of them need no waiting.
+// Finds the end of a request's head in the received octets, and rejects octets that cannot become a head.
 #include "proxy/client/head_scanner.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace weir::proxy {
 namespace {
 
-constexpr std::size_t kMost = 64;  // octets of a head
+constexpr std::size_t kMost = 64;  // limit of a head in octets
 
 struct Scan {
   BlockPool blocks{4096};

@@ -10,15 +10,15 @@ namespace {
 
 using Rank = IdleEvictor::Rank;
 
-// A watched object whose tick comes after that of the clearing, as those of sessions do.
+// A watched object that ticks after the IdleEvictor, as sessions do.
 class Room final : public net::Watched {
  public:
   Room(net::Watchdog& watchdog, IdleEvictor& idle_evictor) : Watched(watchdog), clearing_(idle_evictor) {}
 
-  int quiet = 0, idle = 0, begun = 0;  // who could go
+  int quiet = 0, idle = 0, begun = 0;  // connections that may be evicted
   int went = 0;
   int ticks = 0;
-  bool wanted = false;  // at each tick one place is
+  bool wanted = false;  // each tick wants to evict one connection
   Rank most = Rank::Begun;
 
  private:

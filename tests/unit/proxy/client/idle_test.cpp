@@ -1,4 +1,4 @@
-// Idle connections: what becomes of those that have been silent for so long that they doze between ticks.
+// Idle connections that were silent long enough to doze between ticks.
 #include "unit/net/ticks.hpp"
 #include "unit/proxy/serving_fixture.hpp"
 
@@ -36,7 +36,7 @@ class IdleTest : public ::testing::Test {
     for (const int until = ticks_.seen + ticks; ticks_.seen < until;) fixture_.context.run_one();
   }
 
-  // They are quiet after 20, and doze from the tick after that on, for 20 more.
+  // Connections are quiet after 20 ticks. They doze from the next tick on, for 20 more.
   static constexpr int kDozing = 25;
 
   ServingFixture fixture_{configuration()};
@@ -51,7 +51,7 @@ TEST_F(IdleTest, GoAtOnceWithTheirEntrance) {
   EXPECT_EQ(fixture_.worker.sessions, 0U);
 }
 
-// As after an upgrade, where idle connections stay until the end.
+// After an upgrade, idle connections of the old process remain until its end.
 TEST_F(IdleTest, GoAtOnceWhenAWorkerThatRetiresStops) {
   fixture_.worker.retiring = fixture_.worker.draining = true;
   fixture_.worker.watchdog.wake_all();

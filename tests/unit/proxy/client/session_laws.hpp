@@ -1,12 +1,11 @@
-// What holds of every session, whatever its client and its servers say (RFC 9112 §6.3, §8, §9.3):
+// Laws that hold for every session, whatever its client and its servers send (RFC 9112 §6.3, §8, §9.3):
 //
-//  * What reaches a server is HTTP, and each request there that is whole is one that the client sent whole. A
-//  request that
-//    is not idempotent is there once; others are sent again where a kept connection ends before their answer.
-//  * What reaches the client is HTTP: at most one final answer a request, and each that is known to be whole
-//  is weir's own
-//    or one that a server sent whole.
-//  * When the client and its servers have gone, the session ends.
+//  1. Servers receive only HTTP. Each complete request there is a complete request of the client.
+//  2. A request that is not idempotent reaches a server at most once. Other requests are sent again if a kept
+//     connection ends before their answer.
+//  3. The client receives only HTTP, and at most one final answer for each request.
+//  4. Each answer that is certainly complete was created by weir, or sent completely by a server.
+//  5. When the client and its servers have disconnected, the session ends.
 #pragma once
 
 #include "unit/proxy/client/session_run.hpp"
@@ -33,17 +32,17 @@ struct WholeAnswer {
   friend bool operator==(const WholeAnswer&, const WholeAnswer&) = default;
 };
 
-// A stream of messages, read until it ends or is wrong.
+// The messages of a stream, read until the stream ends or is malformed.
 template <class Message>
 struct Messages {
   std::vector<Message> whole;
-  bool faulty = false;       // something in it is no HTTP
-  std::string_view rest{};   // behind the whole ones
-  bool last_closes = false;  // the last one that is whole says that nothing follows
+  bool faulty = false;       // part of the stream is not HTTP
+  std::string_view rest{};   // octets after the complete messages
+  bool last_closes = false;  // the last complete message announces the close of the connection
 };
 
-// The body at the front of `octets`, whose octets are taken off. Nullopt: it is not whole, or only the
-// connection's end would say that it is; `bad`: it is no body.
+// Removes and returns the body at the front of `octets`. Returns nullopt if the body is incomplete, or if
+// only the end of the connection would complete it. `bad`: set if the body is malformed.
 inline std::optional<std::string> take_body(std::string_view& octets, http::Framing framing,
                                             std::uint64_t length, http::ChunkDecoder::Sender sender,
                                             bool& bad) {
@@ -97,13 +96,13 @@ inline Messages<WholeRequest> requests_in(std::string_view octets) {
   return found;
 }
 
-// `methods`: of the requests that are answered, in order; beyond them "GET" is assumed. `ended`: behind the
-// octets the connection ends, so that an answer without a length is whole.
+// Parses answers. `methods`: of the answered requests, in order; further requests count as GET. `ended`: the
+// connection closes after the octets, which completes an answer without a length.
 inline Messages<WholeAnswer> answers_in(std::string_view octets, const std::vector<std::string>& methods,
                                         bool ended) {
   Messages<WholeAnswer> found;
   for (found.rest = octets; !found.rest.empty();) {
-    // Servers may end lines in LF alone; weir never does.
+    // Servers may end lines with LF only; weir never does.
     const auto size = ended ? http::find_answer_head_end(found.rest) : http::find_head_end(found.rest);
     if (size == 0) {
       found.faulty = http::find_early_answer_fault(found.rest).has_value();
@@ -127,7 +126,8 @@ inline Messages<WholeAnswer> answers_in(std::string_view octets, const std::vect
   return found;
 }
 
-// Adds what a client may make of a server's octets, whichever of its answers the connection ends behind.
+// Adds the answers that a client may read from a server's octets, for each answer after which the connection
+// may close.
 inline void possible_answers(const std::vector<std::string>& parts, std::vector<WholeAnswer>& possible) {
   std::string octets;
   for (const auto& part : parts) {
@@ -139,7 +139,7 @@ inline void possible_answers(const std::vector<std::string>& parts, std::vector<
   }
 }
 
-// Runs the script; nullptr: every law holds, else the one that does not.
+// Runs the script. Returns the law that was broken, or nullptr if all laws hold.
 [[nodiscard]] inline const char* broken_law(const SessionScript& script, const std::string& path) {
   SessionRun run(script, path);
   run.run();
@@ -160,13 +160,13 @@ inline void possible_answers(const std::vector<std::string>& parts, std::vector<
   std::vector<std::string> methods;
   for (const auto& request : sent.whole) methods.push_back(request.method);
   auto answers = answers_in(run.to_client(), methods, false);
-  // One that is not whole may be answered before its method is known, or after.
+  // An incomplete request may be answered before its method is known, or after.
   methods.emplace_back("HEAD");
   if (answers.faulty) answers = answers_in(run.to_client(), methods, false);
   if (answers.faulty) return "what reaches the client is HTTP";
   if (answers.whole.size() > sent.whole.size() + 1) return "a request has one answer";
 
-  // From each of a server's answers on, for an answer may be cut off and the next one be read as its rest.
+  // Tries every answer as the first, because an answer may be cut off and the next one read as its rest.
   std::vector<WholeAnswer> possible;
   for (std::size_t first = 0; first < script.answers.size(); ++first) {
     const auto from = script.answers.begin() + static_cast<std::ptrdiff_t>(first);

@@ -1,5 +1,5 @@
-// The laws of session_laws.hpp on random sessions: pieces of requests and answers, whole and damaged, in
-// random order. tests/fuzz/session_fuzz.cpp searches for others.
+// Checks the laws of session_laws.hpp on random sessions: complete and damaged pieces of requests and
+// answers, in random order. tests/fuzz/session_fuzz.cpp searches for more cases.
 #include "unit/proxy/client/session_laws.hpp"
 
 #include <array>
@@ -44,7 +44,7 @@ std::size_t below(Random& random, std::size_t bound) {
   return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random);
 }
 
-// Some messages; every other time with an octet changed, dropped or the rest cut off.
+// Returns some messages. Half of the time an octet is changed or dropped, or the rest is cut off.
 template <std::size_t N>
 std::string some_of(const std::string_view (&messages)[N], Random& random) {
   std::string text;

@@ -1,9 +1,7 @@
-// One whole session in one process: a client's octets go in, a real session serves them, and scripted servers
-// answer.
+// Runs a whole session in one process: a client's octets, a real session and scripted servers.
 //
-// The client is one end of a pair of sockets and the servers listen at a unix socket, so that what one side
-// sends is at once there for the other: a run needs no clock and ends by itself. The watchdog does not run,
-// so nothing times out.
+// The client uses a socket pair, and the servers a unix socket. Sent octets are therefore available at once,
+// so a run needs no clock and ends by itself. The watchdog does not run, so nothing times out.
 #pragma once
 
 #include "unit/proxy/lone_worker.hpp"
@@ -27,10 +25,10 @@
 
 namespace weir::proxy {
 
-// What is said to weir, and in pieces of how many octets.
+// The octets of the client and of the servers, and the size of the pieces they are sent in.
 struct SessionScript {
   std::string client;
-  // A server sends the next of these for each head that it has; when there are none left it closes.
+  // A server sends the next answer for each head that it receives. It closes once no answers are left.
   std::vector<std::string> answers;
   std::size_t client_piece = 1 << 20;
   std::size_t server_piece = 1 << 20;
@@ -38,7 +36,7 @@ struct SessionScript {
 
 class SessionRun {
  public:
-  // `path`: of a unix socket, which no other run has at the same time.
+  // `path`: of the unix socket; no other run may use it at the same time.
   SessionRun(SessionScript script, const std::string& path)
       : script_(std::move(script)), servers_(path, script_.answers, script_.server_piece) {
     int ends[2];
@@ -55,7 +53,7 @@ class SessionRun {
   SessionRun(const SessionRun&) = delete;
   SessionRun& operator=(const SessionRun&) = delete;
 
-  // Until nothing moves any more; then the client leaves, then the servers do.
+  // Runs until nothing moves any more. Then the client disconnects, and after it the servers do.
   void run() {
     settle();
     ::close(std::exchange(client_, -1));
@@ -64,11 +62,11 @@ class SessionRun {
     settle();
   }
 
-  // What the client got.
+  // Returns the octets that the client received.
   [[nodiscard]] const std::string& to_client() const noexcept { return to_client_; }
-  // What servers got, by connection.
+  // Returns the octets that the servers received, one string for each connection.
   [[nodiscard]] std::vector<std::string> to_servers() const { return servers_.received(); }
-  // Sessions that have not ended.
+  // Returns the number of sessions that have not ended.
   [[nodiscard]] std::size_t sessions() const noexcept { return fixture_->worker.sessions; }
 
  private:
@@ -129,7 +127,7 @@ class SessionRun {
     }
   }
 
-  // The client's next piece; then its end.
+  // Sends the client's next piece, or closes its sending side.
   bool speak() {
     if (client_ < 0 || done_speaking_) return false;
     const auto piece = std::string_view(script_.client).substr(said_, script_.client_piece);

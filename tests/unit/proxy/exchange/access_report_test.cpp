@@ -1,4 +1,4 @@
-// What a request that has ended says of it.
+// The report of a finished request to limiters that adapt to the server's load.
 #include "proxy/exchange/access_report.hpp"
 
 #include <gtest/gtest.h>

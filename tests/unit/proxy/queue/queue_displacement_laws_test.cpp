@@ -1,4 +1,4 @@
-// Who gives way in a full queue, over a real leaky bucket: laws that hold for any traffic.
+// Displacement in a full queue over a real leaky bucket: laws that hold for any traffic.
 #include "unit/proxy/queue/turn_oracle.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -24,15 +24,16 @@ using Eviction = Queue::Eviction;
 constexpr limit::Key kLane{7, 7};
 constexpr Queue::Worker kWorkers = 2;
 
-// Anybody comes at any time, joins at once, and sometimes leaves. What must hold:
+// Requests arrive at random, join at once, and sometimes leave. The laws:
 //
-//  1. never more than `queue` wait;
-//  2. nobody is refused while one of a worse priority waits, or a client of its own priority has two places
-//     more than its own, nor while a departure is surplus;
-//  3. who gives way has the worst priority, and none of that priority has more places than its client had;
-//     to one of its own priority it gives way only where its client has no fewer places afterwards;
-//  4. it is the last who would have departed: a plain list of turns says so;
-//  5. no departure is taken twice, and departures are never less than period/count apart.
+//  1. At most `queue` requests wait.
+//  2. No request is refused while a request of a worse priority waits, or while a departure is surplus.
+//  3. No request is refused while a client of its priority has at least two places more than its own client.
+//  4. A displaced request has the worst priority. No client of that priority has more places than its client.
+//  5. A request displaces one of its own priority only if the displaced client then still has at
+//     least as many places as the other client.
+//  6. The displaced request is the one that would have departed last, by TurnOracle.
+//  7. No departure is taken twice, and departures are at least period/count apart.
 class Traffic {
  public:
   explicit Traffic(std::uint64_t seed)

@@ -1,4 +1,5 @@
-// A full lane and newcomers of better priorities, or of clients with fewer places, by hand.
+// A full lane, and newcomers of better priorities or of clients with fewer places. Each case is written by
+// hand.
 #include "unit/proxy/queue/turn_oracle.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -24,7 +25,7 @@ base::TimePoint at(std::int64_t second) {
   return base::TimePoint(seconds(1'000 + second));
 }
 
-// Tickets that are named by their client and its count: a1, a2, b1.
+// Tickets are named by their client and a number: a1, a2, b1.
 class Displacement : public ::testing::Test {
  protected:
   ~Displacement() override {
@@ -53,7 +54,7 @@ class Displacement : public ::testing::Test {
             .cost = cost,
             .most = most};
   }
-  // Who of the worker is told that it was evicted.
+  // Returns the names of the worker's evicted tickets.
   std::string evicted(Queue::Worker worker) {
     std::string names;
     while (const auto* told = queue.take_evicted(worker))
@@ -170,7 +171,7 @@ TEST_F(Displacement, AWorsePriorityGoesBeforeAClientWithManyPlaces) {
   EXPECT_EQ(tickets["b1"]->eviction(), Eviction::Displaced);
 }
 
-// It had the last departure, which another rule's promise left to that one alone.
+// The held ticket has the last departure, because another rule's promise excludes every earlier one.
 TEST_F(Displacement, ANewcomerTakesNoDepartureThatOneWhoIsHeldNeeds) {
   join("a1", departure(1), 5);
   join("b1", departure(2), 7);

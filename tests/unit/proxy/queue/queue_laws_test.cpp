@@ -1,14 +1,13 @@
-// The queue over a real leaky bucket, with several workers that are promised departures at one moment and
-// join at another, in any order, clients that leave, and some whom another rule holds until some time. What
-// must hold whatever they do:
+// The queue over a real leaky bucket. Several workers are promised departures and join later, in any order.
+// Some clients leave, and another rule holds some requests until a later time. The laws:
 //
-//  1. nobody departs before the departure that it takes, nor before the other rule lets it; no departure is
-//     taken twice;
-//  2. departures of a lane are never less than period/count apart: where those promised join at once, the
-//     instants at which requests leave;
-//  3. no departure passes unused while somebody waits who may have it; where those promised join at once,
-//     departures are then exactly period/count apart;
-//  4. order is what a plain list says that it is, and each worker takes its own tickets alone.
+//  1. No request departs before the departure that it takes, or before another rule permits it.
+//  2. No departure is taken twice.
+//  3. Departures of a lane are at least period/count apart. If requests join as soon as they are promised a
+//     departure, the instants at which requests leave are too.
+//  4. No departure passes unused while a waiting request may take it. If requests join at once, the
+//     departures are then exactly period/count apart.
+//  5. The order is that of TurnOracle, and each worker takes only its own tickets.
 #include "unit/proxy/queue/turn_oracle.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -37,7 +36,7 @@ class Simulation {
         rate_{1 + below(50), base::Duration(1 + below(2'000'000))},
         limiter_(limit::LeakyBucket::make(rate_, 1'000'000, base::kForever).value()),
         eager_(below(2) == 0) {}
-  // What it met, so that the test can say that it tested something.
+  // Counts of the events seen, so that the test can check that it covered them.
   std::size_t departed = 0, surplus = 0, passed_on = 0, unused = 0;
 
   ~Simulation() {
@@ -73,7 +72,7 @@ class Simulation {
  private:
   std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
 
-  // A worker asks the limiter; it joins later, when others have asked as well.
+  // A worker gets a departure from the limiter. Its request joins later, after other workers asked too.
   void promise() {
     const auto step = limit::step(limiter_, cell_, now_, 1);
     ASSERT_TRUE(step.outcome.allowed);
@@ -98,7 +97,8 @@ class Simulation {
     settle();
   }
 
-  // What another rule promised it; not more than this one did, or it would wait there.
+  // Returns the time of another rule's promise: earlier than this rule's, or the request would wait in the
+  // other queue.
   base::TimePoint not_before(base::TimePoint promised) {
     if (below(3) != 0 || promised <= now_) return {};
     return promised - base::Duration(below(static_cast<std::uint64_t>((promised - now_).count())));
@@ -114,7 +114,7 @@ class Simulation {
     settle();
   }
 
-  // Nobody departs here; who took the next departure just then would not use it.
+  // Passes time until the next departure is due. The request that takes it then passes it on unused.
   void depart_and_pass_on() {
     const auto due = next_due();
     if (due != base::TimePoint::max()) pass(std::max(due - now_, base::Duration(0)), true);
@@ -153,7 +153,7 @@ class Simulation {
 
   void depart_due(bool client_left) {
     while (next_due() <= now_) {
-      const auto worker = below(kWorkers);  // their timers fire in any order
+      const auto worker = below(kWorkers);  // the workers' timers fire in any order
       const auto waited = queue_.size();
       const auto* ticket = queue_.take_due(worker, now_);
       if (ticket == nullptr) {
@@ -189,8 +189,7 @@ class Simulation {
     in_lane_.erase(in_lane_.begin(), later);
   }
 
-  // Instants are rounded up, so what lies period/count apart comes out less than a microsecond closer or
-  // farther.
+  // Instants are rounded up, so an interval of period/count may differ by less than a microsecond.
   static constexpr base::Duration kRounding{1};
   [[nodiscard]] base::Duration interval() const {
     return base::Duration(rate_.period.count() / static_cast<std::int64_t>(rate_.count));
@@ -206,14 +205,14 @@ class Simulation {
   std::mt19937_64 random_;
   limit::Rate rate_;
   limit::Limiter limiter_;
-  const bool eager_;  // who was promised a departure joins at once
+  const bool eager_;  // a request joins as soon as it has a departure
   limit::Cell cell_;
   base::TimePoint now_{std::chrono::hours(500'000)};
-  std::vector<Departure> promised_;           // whose requests have not joined yet
-  std::multiset<base::TimePoint> in_lane_{};  // brought by those who joined; neither taken nor given back
+  std::vector<Departure> promised_;           // departures whose requests have not joined yet
+  std::multiset<base::TimePoint> in_lane_{};  // departures of joined requests; neither taken nor returned
   std::vector<std::unique_ptr<Queue::Ticket>> tickets_;
   base::TimePoint latest_;
-  bool waited_on_ = false;  // since the latest departure somebody waits
+  bool waited_on_ = false;  // some request has waited since the latest departure
   std::vector<base::TimePoint> sorted_;
   TurnOracle oracle_;
   Queue queue_{kWorkers};

@@ -1,4 +1,5 @@
-// The order of one lane and the bookkeeping of several, by hand. Random traffic is in queue_laws_test.cpp.
+// The order in one lane and the bookkeeping of several lanes, by hand. queue_laws_test.cpp tests random
+// traffic.
 #include "weir/proxy/queue.hpp"
 
 #include <memory>
@@ -32,7 +33,7 @@ class QueueTest : public ::testing::Test {
     Named(Queue::Worker worker, char a_name, policy::Priority priority, base::TimePoint not_before)
         : Queue::Ticket(worker, {static_cast<std::uint64_t>(a_name), 0}, priority, not_before),
           name(a_name) {}
-    char name;  // its client's
+    char name;  // of its client
   };
   Named& join(char client, int second, policy::Priority priority = 5, Queue::Worker worker = 0,
               const limit::Key& lane = kLane, base::TimePoint not_before = {}) {
@@ -40,7 +41,7 @@ class QueueTest : public ::testing::Test {
     queue.join(*tickets.back(), departure(second, lane));
     return *tickets.back();
   }
-  // Who departs by then, each by the name of its client, with no worker late.
+  // Returns the clients that depart until `second`, with workers that are never late.
   std::string depart(int second) {
     std::string names;
     for (bool any = true; any;) {
@@ -168,7 +169,7 @@ TEST_F(QueueTest, WhoLeavesKeepsTheTurnOfItsClient) {
   EXPECT_EQ(depart_all(), "ab");
 }
 
-// The store could not take it back: somebody is on the way with a later one.
+// The limiter could not take the departure back, because it had already promised a later one.
 TEST_F(QueueTest, ASurplusIsTakenByTheNextToJoin) {
   queue.leave(join('a', 1));
   ASSERT_NE(queue.surplus(kLane), nullptr);
@@ -209,7 +210,7 @@ TEST_F(QueueTest, TheWorkerOfWhoIsNextKeepsTheLane) {
   EXPECT_EQ(queue.take_due(1, at(3)), &b);
 }
 
-// Another rule of its request has promised it a later departure.
+// Another rule of the same request has promised a later departure.
 TEST_F(QueueTest, WhoMayNotDepartYetLetsOthersGoFirst) {
   join('a', 6, 0, 0, kLane, at(5));
   join('b', 1), join('c', 2);
@@ -218,8 +219,8 @@ TEST_F(QueueTest, WhoMayNotDepartYetLetsOthersGoFirst) {
   EXPECT_EQ(depart(6), "a");
 }
 
-// The last departures went back to the limiter, though those who are held could not take the ones before;
-// then several left at once.
+// The last departures returned to the limiter, although held tickets could not take earlier ones. Then
+// several tickets left at once.
 TEST_F(QueueTest, ThoseHeldByAnotherRuleDoNotLeaveTogetherWhenOthersAheadOfThemWent) {
   auto& first = join('a', 1);
   auto& second = join('b', 2);
@@ -251,7 +252,7 @@ TEST_F(QueueTest, OneWhoIsHeldDoesNotHoldUpItsClient) {
   EXPECT_EQ(depart(2), "a");
 }
 
-// What Redis promised may lie a little otherwise in our time.
+// A promise of Redis may convert to a slightly different local time.
 TEST_F(QueueTest, WhereNobodyMayDepartYetTheLaneWaits) {
   auto& early = join('a', 1, 5, 0, kLane, at(5));
   join('b', 2, 5, 1, kLane, at(4));

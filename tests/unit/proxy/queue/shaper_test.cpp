@@ -31,12 +31,12 @@ struct Waiter {
   base::TimePoint ended_at{};
 };
 
-// One worker; the limiter is a real one.
+// One worker with a real limiter.
 class ShaperTest : public ::testing::Test {
  protected:
   ShaperTest() { slow = limit::LeakyBucket::make({1, std::chrono::hours(1)}, 100, base::kForever).value(); }
 
-  // Asks the table, which has let one go at once already.
+  // Returns a departure from the table, which has already admitted one request at once.
   Departure promise(const limit::Key& lane, const limit::Limiter& limiter) {
     const limit::Charge charge{.key = lane, .limiter = &limiter};
     const auto now = clock.now();
@@ -56,7 +56,7 @@ class ShaperTest : public ::testing::Test {
     waiter.departure = promise(lane, limiter);
     net::spawn(context.get_executor(), take_timestamp(waiter, most), [](const std::exception_ptr&) {});
     context.restart();
-    context.poll();  // up to its wait
+    context.poll();  // runs until it waits
     return waiter;
   }
   net::Task<void> take_timestamp(Waiter& waiter, std::uint64_t most) {
@@ -123,7 +123,7 @@ TEST_F(ShaperTest, WhoLeavesFreesTheLastDepartureForWhoComesNext) {
   EXPECT_TRUE(all_end());
 }
 
-// To come again at once would be to be overtaken again.
+// A retry before that time would be overtaken again.
 TEST_F(ShaperTest, WhoIsOvertakenIsToldWhenOneInItsPlaceWouldDepart) {
   open(kLane, slow);
   const auto began = clock.now();
@@ -136,7 +136,8 @@ TEST_F(ShaperTest, WhoIsOvertakenIsToldWhenOneInItsPlaceWouldDepart) {
   EXPECT_EQ(turn, waiters[1]->departure.at) << "the other one leaves an hour earlier than it was promised";
   again.ticket.leave();
   ASSERT_TRUE(net::turn_until(context, [&] { return again.done; }));
-  for (const auto* told : {&low, &again}) {  // the other one as it was not the last, and its time is over
+  // Both learn when a request in their place would depart: `low` was overtaken, and `again` left.
+  for (const auto* told : {&low, &again}) {
     EXPECT_GE(told->turn.retry_after, turn - told->ended_at);
     EXPECT_LE(told->turn.retry_after, turn - began);
   }
@@ -144,7 +145,7 @@ TEST_F(ShaperTest, WhoIsOvertakenIsToldWhenOneInItsPlaceWouldDepart) {
   EXPECT_TRUE(all_end());
 }
 
-// Nothing waits an hour here: who is second takes the first's departure.
+// The second request takes the departure of the first, so nothing waits an hour.
 TEST_F(ShaperTest, WhenTheFirstLeavesTheSecondLeavesInItsPlace) {
   open(kLane, quick);
   join(kLane, quick);
@@ -227,8 +228,8 @@ TEST_F(ShaperTest, WithNobodyLeftNoTimerGoesOn) {
   EXPECT_EQ(shaper.waiting(), 0U);
 }
 
-// Its departure is due and it leaves in one turn of the loop: it ends once, one way or the other, and so does
-// the other.
+// The first request leaves in the turn of the loop in which its departure is due. Both requests end exactly
+// once.
 TEST_F(ShaperTest, WhoLeavesAsItDepartsEndsOnce) {
   open(kLane, quick);
   join(kLane, quick), join(kLane, quick);
@@ -241,7 +242,7 @@ TEST_F(ShaperTest, WhoLeavesAsItDepartsEndsOnce) {
   EXPECT_EQ(shaper.waiting(), 0U);
 }
 
-// A worker's loop goes while its requests wait.
+// A worker's event loop is destroyed while its requests wait.
 TEST_F(ShaperTest, AFrameDestroyedWhileItWaitsGivesItsPlaceUp) {
   SharedQueue own{1};
   {

@@ -1,4 +1,4 @@
-// Several workers and one queue, each on a thread of its own. Run under ThreadSanitizer too.
+// Several workers share one queue, each on its own thread. Runs under ThreadSanitizer too.
 #include "unit/net/sockets.hpp"
 
 #include "weir/proxy/shaper.hpp"
@@ -31,7 +31,7 @@ struct Common {
   net::Clock clock;
   limit::KeyTable table{1000};
   SharedQueue queue{kWorkers};
-  std::latch all_ended{kWorkers * kRequests};  // until then a loop may be asked to look
+  std::latch all_ended{kWorkers * kRequests};  // until then another worker may post to a loop
   limit::Limiter limiter;
 };
 
@@ -59,7 +59,7 @@ class TestWorker {
     net::asio::post(context_, [this] { next(); });
   }
 
-  // One more comes, and sometimes one of those who wait loses patience.
+  // Starts one more request. Sometimes a waiting request leaves.
   void next() {
     if (begun_ == kRequests) return;
     waiting_.push_back(nullptr);

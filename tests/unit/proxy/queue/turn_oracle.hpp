@@ -1,5 +1,5 @@
-// The order of one lane again, slowly: for each priority a plain list of clients, each with its tickets as
-// they came.
+// A slow but simple model of the order in one lane: for each priority a list of clients, each with its
+// tickets in order of arrival.
 #pragma once
 
 #include "weir/proxy/queue.hpp"
@@ -28,7 +28,8 @@ class TurnOracle {
           return;
         }
   }
-  // Who has a departure of that instant, taken out; null where nobody may who waits.
+  // Removes and returns the ticket that takes a departure at `at`, or returns null if no waiting ticket may
+  // take it.
   const Queue::Ticket* depart(base::TimePoint at = base::TimePoint::max()) {
     for (auto& turns : turns_)
       for (auto turn = turns.begin(); turn != turns.end(); ++turn) {
@@ -42,12 +43,12 @@ class TurnOracle {
       }
     return nullptr;
   }
-  // Whether anybody waits who may depart then.
+  // Returns true if a waiting ticket may depart at `at`.
   [[nodiscard]] bool may_depart(base::TimePoint at) const {
     auto copy = *this;
     return copy.depart(at) != nullptr;
   }
-  // Who would depart last if nobody came any more.
+  // Returns the ticket that would depart last if no more joined.
   [[nodiscard]] const Queue::Ticket* last() const {
     auto copy = *this;
     const Queue::Ticket* found = nullptr;
