@@ -1,4 +1,4 @@
-// Where clients come in: one listening socket of one worker.
+// Acceptor accepts client connections on one listening socket of one worker.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -19,38 +19,40 @@ namespace weir::proxy {
 
 class Session;
 
-// Told of what a person should know: a system that refuses connections, at most once a second; a client whose
-// certificate is not trusted, at most eight times a second, and then how many more there were; a session that
-// broke.
+// Receives a line for the log in three cases:
+// * accept() failed: at most once a second.
+// * A client's certificate is not trusted: at most eight a second. A later line counts the omitted ones.
+// * A session ended with an exception.
 using Complain = std::function<void(const std::string&)>;
 
-// What an entrance does, beside its socket.
+// Settings of an acceptor, apart from its socket.
 struct AcceptorSettings {
   net::TlsContext tls;            // null for plain HTTP
-  bool proxy_protocol = false;    // what connects says first for whom
-  std::string listener{};         // its address, for whoever takes its connections over
-  std::size_t most_sessions = 1;  // of the worker; above it idle ones go, or new clients wait in the backlog
+  bool proxy_protocol = false;    // each connection begins with a PROXY protocol header
+  std::string listener{};         // its address, for a process that takes its connections over
+  std::size_t most_sessions = 1;  // how many sessions the worker may have; see is_full()
 };
 
 class Acceptor {
  public:
-  // The worker outlives the entrance, and the entrance what it has begun: its loop has ended, or
-  // is_drained().
+  // The worker must outlive the acceptor. The acceptor must outlive its sessions: destroy it once the
+  // worker's loop has ended or is_drained() returns true.
   Acceptor(Worker& worker, net::AcceptorSocket acceptor, AcceptorSettings settings, Complain complain);
 
-  // Begins to accept. A full descriptor table makes it pause, not spin.
+  // Begins to accept. If accept() fails, e.g. without free descriptors, the next attempt follows after a
+  // pause.
   void open();
-  // Takes none for now, and those that come wait in the kernel; takes them again.
+  // Stops accepting until resume(). New connections wait in the kernel's backlog.
   void hold();
-  // Serves a connection that another process has accepted, and what that has read of it. Takes the descriptor
-  // over; throws where memory runs out, or it is no connection.
+  // Serves a connection that another process accepted. `read` holds the bytes that process has read from it.
+  // Owns the descriptor from now on. Throws if memory runs out or the descriptor is not a connected socket.
   void adopt(int connection, const ConnectionInfo& connection_info, std::string_view read);
   void resume();
-  // Takes no more; connections go on.
+  // Stops accepting for good. Open connections continue.
   void close();
-  // For connections that come from now on.
+  // Sets the settings of connections that are accepted from now on.
   void renew(AcceptorSettings settings) noexcept { settings_ = std::move(settings); }
-  // Closed, and nothing that came by it is left: it may go.
+  // Returns true if the acceptor is closed and all its sessions have ended. It may be destroyed then.
   [[nodiscard]] bool is_drained() const noexcept { return closed_ && !accepting_ && sessions_ == 0; }
 
  private:
@@ -58,6 +60,8 @@ class Acceptor {
   [[nodiscard]] net::Awaitable<net::ErrorCode> accept_one();
   [[nodiscard]] net::Awaitable<void> pause();
   [[nodiscard]] net::Awaitable<void> make_room();
+  // Returns true if the worker has most_sessions. Idle sessions are evicted then; new clients wait in the
+  // backlog.
   [[nodiscard]] bool is_full() const noexcept { return worker_.sessions >= settings_.most_sessions; }
   void evict(IdleEvictor::Rank most) noexcept;
   [[nodiscard]] net::Task<void> serve(std::unique_ptr<Session> session);
@@ -73,7 +77,7 @@ class Acceptor {
   AcceptorSettings settings_;
   Complain complain_;
   std::chrono::steady_clock::time_point quiet_until_{};
-  std::chrono::steady_clock::time_point refusals_until_{};  // when they are counted anew
+  std::chrono::steady_clock::time_point refusals_until_{};  // when refusals_ starts again at 0
   unsigned refusals_ = 0;
   std::uint64_t untold_refusals_ = 0;
   std::size_t sessions_ = 0;

@@ -1,4 +1,4 @@
-// The memory that bodies take while rules read them: one bound over all connections and workers.
+// Bounds the memory of bodies that rules read: one bound over all connections and workers.
 //
 // BodyMemory may be used by any thread. A BodyBuffer belongs to one worker.
 #pragma once
@@ -17,11 +17,11 @@ class BodyMemory {
  public:
   explicit BodyMemory(std::uint64_t most) noexcept : most_(most) {}
 
-  // For a reload. What was taken before stays.
+  // Sets the bound after a reload. Bytes that are taken stay taken.
   void set_most(std::uint64_t most) noexcept { most_.store(most, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
 
-  // Takes so many bytes. Returns false, and takes none, if that would exceed the bound.
+  // Takes `bytes` bytes. Returns false and takes none if the sum would exceed the bound.
   [[nodiscard]] bool take(std::uint64_t bytes) noexcept;
   void give_back(std::uint64_t bytes) noexcept { taken_.fetch_sub(bytes, std::memory_order_relaxed); }
 
@@ -30,18 +30,18 @@ class BodyMemory {
   std::atomic<std::uint64_t> taken_{0};
 };
 
-// One body, or the beginning of it. What it holds in memory is taken from a BodyMemory until clear().
+// Holds one body, or the beginning of a body. Its memory counts against a BodyMemory until clear().
 class BodyBuffer {
  public:
-  // Both outlive it.
+  // `memory` and `counters` must outlive the buffer.
   BodyBuffer(BodyMemory& memory, observe::Counters& counters) noexcept
       : memory_(memory), counters_(counters) {}
   ~BodyBuffer() { clear(); }
   BodyBuffer(const BodyBuffer&) = delete;
   BodyBuffer& operator=(const BodyBuffer&) = delete;
 
-  // Returns false, and counts that, if the memory has no room; the buffer is then as it was. `most`: bytes
-  // that the whole body comes to at most, as far as is known.
+  // Appends a piece. If BodyMemory has no room, returns false, counts the failure and leaves the buffer
+  // unchanged. `most`: the largest size that the whole body can have, in bytes, as far as the caller knows.
   [[nodiscard]] bool append(std::string_view piece, std::uint64_t most);
   [[nodiscard]] std::string_view view() const noexcept { return text_; }
   [[nodiscard]] std::size_t size() const noexcept { return text_.size(); }
@@ -49,7 +49,7 @@ class BodyBuffer {
   void clear() noexcept;
 
  private:
-  // A block that is no larger stays for the next body, and is not counted meanwhile.
+  // clear() keeps a block of up to this many bytes for the next body. BodyMemory does not count a kept block.
   static constexpr std::size_t kKept = 4 << 10;
 
   [[nodiscard]] bool grow(std::size_t size, std::uint64_t most);
@@ -57,7 +57,7 @@ class BodyBuffer {
   BodyMemory& memory_;
   observe::Counters& counters_;
   std::string text_;
-  std::size_t taken_ = 0;  // bytes of the memory
+  std::size_t taken_ = 0;  // bytes taken from memory_
 };
 
 }  // namespace weir::proxy

@@ -1,4 +1,4 @@
-// Who looks at a body while it is relayed, without delaying it.
+// BodyObserver sees the pieces of a body while a relay sends them. It does not delay the body.
 #pragma once
 
 #include <string_view>
@@ -7,9 +7,9 @@ namespace weir::proxy {
 
 class BodyObserver {
  public:
-  // The next piece, before it is sent; valid during the call.
+  // Receives the next piece before it is sent. The piece is valid during the call only.
   virtual void see(std::string_view piece) = 0;
-  // The body is complete, and its end not sent yet.
+  // Called when the body is complete, before its end is sent.
   virtual void complete() = 0;
 
  protected:

@@ -1,5 +1,5 @@
-// Memory for bytes under way: fixed-size blocks that a worker hands from one connection to the next, and the
-// receiving end of a stream built on one.
+// Receive buffers. A worker reuses fixed-size blocks from one connection to the next; an Inbox is the receive
+// buffer of one stream and occupies one block.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 
 namespace weir::proxy {
 
-// Pages of their own: what a burst of connections took goes back to the system, which memory between smaller
-// pieces would not.
+// Unmaps a block. Each block has pages of its own, so the memory of a burst of connections returns to the
+// system. Heap memory between smaller allocations would not.
 struct Unmap {
   std::size_t size = 0;  // bytes
   void operator()(char* block) const noexcept;
 };
 using Block = std::unique_ptr<char[], Unmap>;
 
-// Blocks of one size, kept for reuse up to a bound. Belongs to one worker.
+// Keeps free blocks of one size for reuse, up to 16 MiB. Belongs to one worker.
 class BlockPool {
  public:
   explicit BlockPool(std::size_t block_size) : block_size_(block_size) { free_.reserve(most_kept()); }
@@ -33,8 +33,8 @@ class BlockPool {
   std::vector<Block> free_;
 };
 
-// Bytes received and not yet used. What was pinned (a head that views point into) stays where it is until
-// unpinned.
+// Holds received bytes until they are used. A pinned head, into which views point, stays in place until
+// unpin().
 //
 //   |— pinned —|— used —|— unread —|— room —|
 class Inbox {
@@ -47,21 +47,22 @@ class Inbox {
   [[nodiscard]] std::string_view unread() const noexcept { return {block_.get() + begin_, end_ - begin_}; }
   [[nodiscard]] bool empty() const noexcept { return begin_ == end_; }
 
-  // Where the next bytes go. Takes a block when there is none; moves unread bytes down to make room.
+  // Returns where the next bytes are to be written. Takes a block if the inbox has none. If the block is
+  // full, moves unread bytes down.
   [[nodiscard]] char* space();
   [[nodiscard]] std::size_t room() const noexcept { return pool_.block_size() - end_; }
   void received(std::size_t count) noexcept { end_ += count; }
 
   void use(std::size_t count) noexcept;
-  // Leaves half a block of room or more behind a head of `count` bytes, wherever it stands: it may have come
-  // behind others. Moves what is unread where it must, so a head is looked for, then this, then it is read.
-  // REQUIRES that nothing is pinned, and a head of half a block at most.
+  // Makes sure that the unread head of `count` bytes lies in the first half of the block, so that half a
+  // block is left for a body. May move unread bytes: call this after the end of the head is found and before
+  // the head is parsed. REQUIRES that nothing is pinned and that `count` is at most half a block.
   void make_room_behind(std::size_t count) noexcept;
-  // Uses `count` bytes and keeps them in place. REQUIRES that there is room for a body behind them.
+  // Uses `count` bytes and pins them. REQUIRES make_room_behind(count).
   void use_and_pin(std::size_t count) noexcept;
   void unpin() noexcept;
 
-  // Gives the block back; what is unread is lost.
+  // Returns the block to the pool. Unread bytes are lost.
   void release();
   [[nodiscard]] bool holds_block() const noexcept { return block_ != nullptr; }
 

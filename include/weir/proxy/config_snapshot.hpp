@@ -1,12 +1,13 @@
-// One reading of the configuration, and what hangs on it. Immutable but for what fleets learn. A reload makes
-// another one: each worker goes over to it for requests that begin from then on, and the old one goes when
-// its last request has ended.
+// A snapshot of the configuration with the objects made from it. Immutable, apart from what server groups
+// learn. A reload makes a new snapshot. Each worker uses it for requests that begin afterwards. The old
+// snapshot is freed when its last request has ended.
 //
-//   Edition (shared by all workers) ◄── Term (one worker's hold on it: pools, a plain count) ◄── Stay (a
-//   request's)
+//   ConfigSnapshot (shared by all workers) ◄── WorkerSnapshot (one worker's: pools, a plain reference count)
+//     ◄── SnapshotRef (one request's)
 //
-// A request pays for that with a count up and a count down, of its own worker's memory. What outlives a
-// request and its edition points to limiters alone, which stay (limit/shared_limiter.hpp).
+// A SnapshotRef costs one increment and one decrement of memory that only its worker uses. Objects that
+// outlive the request and its snapshot may point only to limiters, which stay alive
+// (limit/shared_limiter.hpp).
 #pragma once
 
 #include "weir/proxy/configuration.hpp"
@@ -24,23 +25,22 @@ namespace weir::proxy {
 
 struct ConfigSnapshot {
   Configuration config;
-  // Of each configured upstream; editions between which it did not change share it.
+  // By upstream. Snapshots share the group of an upstream that did not change between them.
   std::vector<std::shared_ptr<upstream::ServerGroup>> server_groups;
 };
 
-// One worker's hold on an edition. Belongs to the worker.
+// One worker's reference to a ConfigSnapshot, with its pools. Belongs to the worker.
 struct WorkerSnapshot {
-  std::shared_ptr<const ConfigSnapshot>
-      config_snapshot;  // shared by the workers: the last one to leave frees it
-  std::vector<std::shared_ptr<upstream::Pool>> pools;  // of its fleets; shared as those are, by terms
+  std::shared_ptr<const ConfigSnapshot> config_snapshot;  // shared by all workers
+  std::vector<std::shared_ptr<upstream::Pool>> pools;     // by server group, and shared like it
   std::size_t refs = 0;
   bool current = true;
 };
 
-// The terms of one worker: the present one, and those that requests have not left yet.
+// The snapshots of one worker: the current one, and older ones that requests still use.
 class WorkerSnapshots {
  public:
-  // What a request works by, for as long as it lasts.
+  // Keeps one snapshot alive for the duration of a request.
   class SnapshotRef {
    public:
     explicit SnapshotRef(WorkerSnapshots& worker_snapshots) noexcept
@@ -68,11 +68,12 @@ class WorkerSnapshots {
   WorkerSnapshots(net::Executor executor, net::Watchdog& watchdog,
                   std::shared_ptr<const ConfigSnapshot> config_snapshot);
 
-  // The present configuration, until the next turn of the loop: who waits asks again.
+  // Returns the current configuration. The reference is valid until the caller's next wait.
   [[nodiscard]] const Configuration& config() const noexcept {
     return snapshots_.front().config_snapshot->config;
   }
-  // Requests that begin from now on work by this one. Throws where memory runs out, and nothing changed.
+  // Makes this the snapshot of requests that begin from now on. If memory runs out, throws and changes
+  // nothing.
   void begin(std::shared_ptr<const ConfigSnapshot> config_snapshot);
 
  private:
@@ -81,7 +82,7 @@ class WorkerSnapshots {
 
   net::Executor executor_;
   net::Watchdog& watchdog_;
-  std::list<WorkerSnapshot> snapshots_;  // the present one first
+  std::list<WorkerSnapshot> snapshots_;  // the current one first
 };
 
 }  // namespace weir::proxy

@@ -1,4 +1,4 @@
-// What the proxy works by: read once, then immutable and shared by all workers.
+// The proxy's part of the configuration. Immutable and shared by all workers.
 #pragma once
 
 #include "weir/policy/evaluation.hpp"
@@ -21,16 +21,16 @@ struct Configuration {
   std::vector<policy::Route> routes;
   policy::TierPriorities tier_priorities;
   std::vector<policy::Rule> rules;
-  bool elastic = false;         // some rule looks at the load
-  bool inspects = false;        // some rule looks at bodies
-  bool settles = false;         // some rule's charge waits for the answer
+  bool elastic = false;         // some rule depends on the load
+  bool inspects = false;        // some rule reads request bodies
+  bool settles = false;         // some rule corrects its charge by the answer
   policy::Redaction redaction;  // of targets in the access log
   policy::NamingKeys names;
-  // The weirs of this Redis have agreed on names.shared. If false, Redis is treated as away.
+  // True if the weirs that use this Redis agree on names.shared. If false, Redis is treated as unavailable.
   bool names_agreed = true;
-  base::SipKey balance;  // names of clients where balance = "hash"
+  base::SipKey balance;  // hashes client names for balance = "hash"
   std::vector<upstream::UpstreamSettings> upstreams;
-  // The label of the counters of each route and upstream, as Rule::index; none: their places here.
+  // The counter label of each route and upstream, like Rule::index. If empty, the label is the vector index.
   std::vector<std::size_t> route_labels;
   std::vector<std::size_t> upstream_labels;
 

@@ -1,4 +1,4 @@
-// The way of connections to another process, where one has taken over.
+// ConnectionHandoff passes open connections to the process that takes over in an upgrade.
 #pragma once
 
 #include "weir/http/proxy_header.hpp"
@@ -10,28 +10,28 @@
 
 namespace weir::proxy {
 
-// What whoever takes a connection over does not see in its socket.
+// Facts about a connection that the new process cannot learn from the socket.
 struct ConnectionInfo {
   std::optional<http::ConnectionEnds> ends;  // as the client sees them; absent: the socket's own
   std::string certificate_subject;           // verified; empty: the client showed none
-  // The socket is one end of a pair: whoever sends it keeps the client, and passes on what comes of it.
+  // The socket is one end of a socket pair. The old process keeps the client's socket and relays its bytes.
   bool relayed = false;
-  bool secure = false;  // likewise, and the client speaks TLS, which stays there
-  bool last = false;    // its listener is gone: its next answer is the last
+  bool secure = false;  // relayed, and the client speaks TLS, which the old process terminates
+  bool last = false;    // its listener is closed: the connection closes after the next answer
 };
 
-// What became of a connection that was to go over.
+// The result of passing one connection.
 enum class HandoffResult : std::uint8_t {
-  Yes,
-  NotThis,  // it stays; others may go
-  Gone,     // nobody takes any
+  Yes,      // the new process has it
+  NotThis,  // this connection stays here; others may still be passed
+  Gone,     // the new process takes no connection any more
 };
 
 class ConnectionHandoff {
  public:
   virtual ~ConnectionHandoff() = default;
-  // Takes a copy of a connection that has come by `listener` (its address as configured) and is between two
-  // requests, with what was read of the next. Any worker's thread.
+  // Passes a copy of the descriptor of a connection that is between two requests. `listener`: the address of
+  // its listener as configured. `unread`: bytes of the next request that were read. Any worker may call it.
   [[nodiscard]] virtual HandoffResult take(int fd, std::string_view listener,
                                            const ConnectionInfo& connection_info,
                                            std::string_view unread) noexcept = 0;

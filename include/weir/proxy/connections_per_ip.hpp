@@ -1,8 +1,8 @@
-// How many connections each client address has, over all workers.
+// Counts and bounds the connections of each client address, over all workers.
 //
-// Any thread may call anything: one mutex, taken once as a connection comes and once as it goes, and only
-// where `max_connections_per_ip` bounds them. A tree, not a hash table: nobody can aim at a bucket. It never
-// has more entries than there are connections.
+// All functions may be called by any thread. One mutex is taken when a connection opens and when it closes,
+// and only if `max_connections_per_ip` is set. The counts are in a tree, not a hash table, so that nobody can
+// provoke collisions. The tree never has more entries than there are connections.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -19,13 +19,13 @@ class ConnectionsPerIp {
   using Counts = std::map<base::IpAddress, std::uint64_t>;
 
  public:
-  // `most`: of each; 0 for no bound.
+  // `most`: connections of each address; 0: no bound.
   explicit ConnectionsPerIp(std::uint64_t most) noexcept : most_(most) {}
   [[nodiscard]] bool bounded() const noexcept { return most_.load(std::memory_order_relaxed) != 0; }
-  // For a reload. Newcomers go by it; connections that were not counted stay so.
+  // Sets the bound after a reload. It applies to new connections. Uncounted connections stay uncounted.
   void set_most(std::uint64_t most) noexcept { most_.store(most, std::memory_order_relaxed); }
 
-  // A connection's place; given back when destroyed.
+  // One counted connection. The destructor uncounts it.
   class Slot {
    public:
     Slot() = default;
@@ -49,7 +49,8 @@ class ConnectionsPerIp {
     Counts::iterator at_{};
   };
 
-  // An empty place: it has as many as it may. Throws where memory runs out, and then nothing was taken.
+  // Counts one connection of the address. Returns an empty slot if the address has reached the bound. If
+  // memory runs out, throws and counts nothing.
   [[nodiscard]] Slot enter(const base::IpAddress& address) {
     const std::lock_guard lock(mutex_);
     const auto at = counts_.try_emplace(address, 0).first;

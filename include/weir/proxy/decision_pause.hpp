@@ -1,6 +1,6 @@
-// A pause of a worker's decisions, while the process that comes after this one takes over how limits stand.
-// Connections that are about to read a request wait here, with what they have read; what was decided before
-// goes on.
+// Pauses a worker's decisions in an upgrade, while the new process takes over the state of the limiters.
+// Connections that are about to read a request wait here and keep the bytes they have read. Requests that
+// were decided before continue.
 //
 // Belongs to one worker.
 #pragma once
@@ -13,7 +13,7 @@ namespace weir::proxy {
 
 class DecisionPause {
  public:
-  // Where one waits; belongs to the task that does.
+  // One waiting connection. Belongs to the task that waits.
   class Waiter
       : public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
    public:
@@ -21,7 +21,7 @@ class DecisionPause {
       decision_pause.waiters_.push_back(*this);
     }
     [[nodiscard]] net::Signal::Wait wait() noexcept { return end_.wait(); }
-    // Before the end: whoever sat here looks at why.
+    // Ends this wait before the pause ends. The task must then check the reason.
     void wake() noexcept { end_.raise(); }
 
    private:

@@ -1,9 +1,9 @@
-// Explains what would become of a described request, by the code that decides on real ones and with nothing
-// charged: the table is looked at by peek(), and what Redis is to be asked is handed out.
+// Explains how weir would decide on a described request. Explainer uses the code that decides on real
+// requests but charges nothing. It reads the key table with peek(). The caller does the Redis lookups:
 //
-//   Explainer ─► remote() answered by whoever has a connection ─► explain()
+//   Explainer ─► the caller answers each lookup in remote() ─► explain()
 //
-// Belongs to one thread. What it refers to outlives it.
+// Belongs to one thread. The objects it refers to must outlive it.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -21,22 +21,22 @@
 
 namespace weir::proxy {
 
-// One line of what Redis is asked, and its answer.
+// One lookup in Redis, and its answer.
 struct RedisLookup {
   limit::Charge charge;
   limit::Outcome outcome{};
-  base::TimePoint clock{};  // Redis's, from which the outcome counts
-  bool held_here = false;   // it was answered from units that this process took in advance
-  std::string error{};      // why there is no outcome; empty: there is one
+  base::TimePoint clock{};  // Redis's time, from which the outcome's durations count
+  bool held_here = false;   // answered from units that this process took from Redis in advance
+  std::string error{};      // why there is no outcome; empty if there is one
 };
 
 class Explainer {
  public:
-  // `load`: of the system now, where the configuration looks at it, else 1.
+  // `load`: the current load if some rule depends on the load, else 1.
   Explainer(const Configuration& config, const limit::KeyTable& table, SharedQueue& queue,
             const policy::ExplainRequest& explain_request, const policy::ExplainTime& time, double load);
 
-  // To be answered before explain(), in whatever order.
+  // Returns the lookups that the caller must answer before explain(), in any order.
   [[nodiscard]] std::span<RedisLookup> remote() noexcept { return looks_; }
   [[nodiscard]] policy::Explanation explain();
 
@@ -69,14 +69,14 @@ class Explainer {
   const limit::KeyTable& table_;
   SharedQueue& queue_;
   const policy::ExplainTime time_;
-  base::TimePoint redis_now_{};  // of the first look
-  const base::TimePoint now_;    // by the clock of limits
+  base::TimePoint redis_now_{};  // Redis's time at the first lookup
+  const base::TimePoint now_;    // by the limiters' clock
   policy::DescribedRequest described_;
   const policy::Route* route_ = nullptr;
   std::vector<policy::RuleCheck> rule_checks_;
   policy::Evaluation evaluation_;
   policy::Bill fallback_;
-  std::vector<RedisLookup> looks_;  // of evaluation_.remote's lines
+  std::vector<RedisLookup> looks_;  // one for each line of evaluation_.remote
   limit::LineSet unasked_ = 0;
   bool settled_ = false;  // the verdict is known before any limit is asked
   policy::Explanation told_;

@@ -1,4 +1,4 @@
-// A body in HTTP/1.1 framing on its way to a client or a server.
+// Http1Sink sends a body with HTTP/1.1 framing to a client or a server.
 #pragma once
 
 #include "weir/http/head.hpp"
@@ -14,11 +14,12 @@ namespace weir::proxy {
 
 class Http1Sink final : public BodySink {
  public:
-  // `out`: what is to be sent before the body (a head); more is written into it. Both outlive the sink.
+  // `out`: bytes to send before the body, usually a head. The sink appends framing to it. `stream` and `out`
+  // must outlive the sink.
   Http1Sink(net::Stream& stream, http::Framing framing, std::string& out) noexcept
       : stream_(stream), out_(out), chunked_(framing == http::Framing::Chunked) {}
 
-  // Must be called before flush() if `out` is what the peer has not yet taken of a text that was begun.
+  // Must be called before flush() if `out` is the unsent rest of a message that was partly sent.
   void goes_on() noexcept { begun_ = true; }
 
   void add(std::string_view piece) override;
@@ -38,7 +39,7 @@ class Http1Sink final : public BodySink {
   std::uint64_t sent_ = 0;
   const bool chunked_;
   bool crlf_due_ = false;  // piece_ ends a chunk
-  bool begun_ = false;     // out_ and piece_ are the rest of a text
+  bool begun_ = false;     // out_ and piece_ are the rest of a message
 };
 
 }  // namespace weir::proxy

@@ -1,10 +1,12 @@
-// How many connections are to go, so that others find room: wanted by whoever found none, taken by sessions
-// at the next tick, as the watchdog comes by. Those that have been silent for a while go first; where there
-// are none of them, the others that are idle do at the tick after; and where there is none of those, at the
-// tick after that those whose handshake or request has been half come for a while.
+// IdleEvictor closes connections to make room for new ones. The acceptor asks for a number of connections
+// with want(). At the next watchdog tick each session that may be closed calls takes(). Ranks close in order:
 //
-// Belongs to its worker, whose first watched object it is: its tick comes before those of all sessions, also
-// those that doze, which it wakes.
+// * Quiet: connections that have been silent for a while. They close at the next tick.
+// * Idle: other idle connections. They close one tick later if no connection was Quiet.
+// * Begun: connections with a half-received handshake or request. They close last, if none was Idle either.
+//
+// Belongs to its worker. It must be the worker's first watched object, so that its tick precedes the ticks of
+// all sessions. It wakes the sessions that skip ticks.
 #pragma once
 
 #include "weir/net/watchdog.hpp"
@@ -20,12 +22,12 @@ class IdleEvictor final : public net::Watched {
   explicit IdleEvictor(net::Watchdog& watchdog) : Watched(watchdog) {}
 
   enum class Rank : std::uint8_t { Quiet, Idle, Begun };
-  // `most`: no others than up to these.
+  // Asks for `count` connections at the next tick. `most`: the last rank that may be closed.
   void want(std::size_t count, Rank most) noexcept {
     wanted_ = std::max(wanted_, count);
     most_ = std::max(most_, most);
   }
-  // Asked by each session that could go, once a tick: whether it is one of those.
+  // Returns true if the session must close. Each session that may be closed calls it once a tick.
   [[nodiscard]] bool takes(Rank rank) noexcept {
     if (left_ == 0 || rank > last_) return false;
     --left_;
@@ -35,7 +37,7 @@ class IdleEvictor final : public net::Watched {
  private:
   void on_late() noexcept override {}
   void on_tick() noexcept override {
-    const bool nobody = left_ != 0 && left_ == asked_;  // of those ranks
+    const bool nobody = left_ != 0 && left_ == asked_;  // no session of those ranks closed
     last_ = !nobody ? Rank::Quiet : std::min(last_ == Rank::Quiet ? Rank::Idle : Rank::Begun, most_);
     left_ = asked_ = wanted_;
     wanted_ = 0;
@@ -43,11 +45,11 @@ class IdleEvictor final : public net::Watched {
     if (left_ != 0) wake_all();
   }
 
-  std::size_t wanted_ = 0;   // for the next tick
-  std::size_t asked_ = 0;    // at this one
-  std::size_t left_ = 0;     // of them
-  Rank most_ = Rank::Quiet;  // for the next tick
-  Rank last_ = Rank::Quiet;  // that goes
+  std::size_t wanted_ = 0;   // connections to close at the next tick
+  std::size_t asked_ = 0;    // connections to close at this tick
+  std::size_t left_ = 0;     // those of asked_ that no session has taken yet
+  Rank most_ = Rank::Quiet;  // the last rank that the next tick may reach
+  Rank last_ = Rank::Quiet;  // the last rank that closes at this tick
 };
 
 }  // namespace weir::proxy

@@ -1,12 +1,13 @@
-// How many requests the upstreams work on, over all workers, and who is shed when there are too many.
+// Counts the requests at upstreams, over all workers, and sheds requests of low priority when there are too
+// many.
 //
-// The rule, for whoever reads it at night: priority 0 may fill `max_in_flight` whole, and each priority below
-// it a twentieth less than the one above. With max_in_flight = 200 that is 200, 190, … 150 for the default of
-// 5, … 110 for 9. So the lowest goes first, and what is kept free for the higher ones is always the same. It
-// needs no history: a request is admitted or shed by one comparison.
+// Priority 0 may fill `max_in_flight` completely. Each further priority may fill a twentieth of it less.
+// Example with max_in_flight = 200: priority 0 may fill 200, 1 may fill 190, 5 (the default) 150 and 9 110.
+// So the lowest priority is shed first, and the part that is free for higher priorities never changes.
+// One comparison admits or sheds a request; no history is needed.
 //
-// Requests that wait in the shaper do not count (their queue bounds them), nor does what weir answers itself.
-// Any thread may call anything; it is one number, touched only where a bound is configured.
+// Requests that wait in the shaper do not count, because their queue bounds them. Requests that weir answers
+// itself do not count either. All functions may be called by any thread.
 #pragma once
 
 #include "weir/policy/route.hpp"
@@ -23,20 +24,21 @@ class InFlight {
   // `most`: 0 for no bound.
   explicit InFlight(std::uint64_t most) noexcept : most_(most) {}
 
-  // Whether there is a bound: else nobody need enter, so that requests share nothing.
+  // Returns true if there is a bound. Without a bound callers skip enter() and leave(), so that workers share
+  // no counter.
   [[nodiscard]] bool bounded() const noexcept { return most() != 0; }
-  // For a reload. Who has not entered yet goes by it; others leave as they came.
+  // Sets the bound after a reload. It applies to requests that enter from now on.
   void set_most(std::uint64_t most) noexcept { most_.store(most, std::memory_order_relaxed); }
 
   [[nodiscard]] std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
 
-  // How full it is, from 0 to 1 and a little beyond: who comes back from a queue enters whatever the bound.
+  // Returns count() ÷ the bound; 0 without a bound. Can exceed 1, because enter_again() ignores the bound.
   [[nodiscard]] double fullness() const noexcept {
     const auto most = this->most();
     return most == 0 ? 0 : static_cast<double>(count()) / static_cast<double>(most);
   }
 
-  // The most that there may be, of all priorities together, for one of this priority to enter.
+  // Returns the number of requests, of all priorities together, at which this priority is shed.
   [[nodiscard]] std::uint64_t bound(policy::Priority priority) const noexcept {
     constexpr std::uint64_t kSteps = 20;
     const auto most = this->most();
@@ -45,8 +47,9 @@ class InFlight {
     return std::max<std::uint64_t>(1, most - kept_free);
   }
 
-  // Whether there is room. Counted at once, so that two cannot take the last place; who is refused was never
-  // counted, or for that moment it would keep out one of a better priority.
+  // Counts a request and returns true if its priority has room. Check and count are one atomic step, so that
+  // two requests cannot take the last place. A refused request is never counted, not even for a moment.
+  // Otherwise it could keep out a request of a higher priority.
   [[nodiscard]] bool enter(policy::Priority priority) noexcept {
     const auto most = bound(priority);
     auto count = count_.load(std::memory_order_relaxed);
@@ -55,9 +58,9 @@ class InFlight {
     } while (!count_.compare_exchange_weak(count, count + 1, std::memory_order_relaxed));
     return true;
   }
-  // One that was let in, and waited in the shaper since.
+  // Counts a request that had entered, left for the shaper and now departs. Ignores the bound.
   void enter_again() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
-  // Who has entered.
+  // Uncounts a request that entered.
   void leave() noexcept { count_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:

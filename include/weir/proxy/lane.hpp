@@ -1,5 +1,5 @@
-// One lane of the queue (weir/proxy/queue.hpp): its departures, and who waits for them in which order. Plain
-// values; the Queue alone changes them.
+// One lane of the queue (weir/proxy/queue.hpp): its departures, and the tickets that wait for them in order.
+// Plain values that only the Queue changes.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -33,16 +33,16 @@ using WorkerIndex = std::size_t;  // counted from 0
 
 enum class Eviction : std::uint8_t {
   None,
-  Displaced,  // its lane was full, and one of a better priority came
-  Levelled,   // its lane was full and its client had the most places; one of a client with fewer came
-  Overtaken,  // so many go first that it cannot depart before its deadline
+  Displaced,  // its lane was full, and a request of a better priority took its place
+  Levelled,   // its lane was full; its client had the most places and a client with fewer took this one
+  Overtaken,  // so many others depart first that it cannot depart before its deadline
 };
 
-// A place in a lane. Stays where it is, and alive, until it was taken or left.
+// A place in a lane. Must not move or be destroyed before it has departed, left or been forgotten.
 class QueueTicket : public in_lane::Hook, public in_lane::OrderHook {
  public:
-  // `not_before`: what another rule of the same request has promised; earlier departures are for others.
-  // `deadline`: a later departure is of no use to it.
+  // `not_before`: the delay that another rule of the same request demands. The ticket takes no earlier
+  // departure. `deadline`: the ticket takes no later departure.
   QueueTicket(WorkerIndex worker, const limit::Key& client, policy::Priority priority,
               base::TimePoint not_before = {}, base::TimePoint deadline = base::TimePoint::max()) noexcept
       : worker_(worker), client_(client), priority_(priority), not_before_(not_before), deadline_(deadline) {}
@@ -54,10 +54,10 @@ class QueueTicket : public in_lane::Hook, public in_lane::OrderHook {
   [[nodiscard]] const limit::Key& client() const noexcept { return client_; }
   [[nodiscard]] policy::Priority priority() const noexcept { return priority_; }
   [[nodiscard]] base::TimePoint not_before() const noexcept { return not_before_; }
-  // Which one it took, once it was taken.
+  // Returns the departure that the ticket took. While the ticket waits, returns the departure it brought.
   [[nodiscard]] const Departure& departure() const noexcept { return departure_; }
   [[nodiscard]] Eviction eviction() const noexcept { return eviction_; }
-  // When it would have departed. REQUIRES eviction() Overtaken.
+  // Returns when the ticket would have departed. REQUIRES eviction() == Eviction::Overtaken.
   [[nodiscard]] base::TimePoint too_late_at() const noexcept { return too_late_at_; }
 
  private:
@@ -77,9 +77,9 @@ class QueueTicket : public in_lane::Hook, public in_lane::OrderHook {
 
 // The tickets of one client in one priority of a lane.
 struct LaneClient : in_lane::Hook, in_lane::OrderHook {
-  in_lane::List<QueueTicket> tickets;  // first come first
+  in_lane::List<QueueTicket> tickets;  // in the order of arrival
   std::size_t count = 0;
-  std::uint64_t turn = 0;  // the later its turn comes, the greater
+  std::uint64_t turn = 0;  // the client with the smallest number is next
 };
 
 struct Lane : in_lane::Hook, in_lane::OrderHook {
@@ -88,11 +88,11 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
       return a.count != b.count ? a.count < b.count : a.turn < b.turn;
     }
   };
-  // Those who wait with one priority.
+  // The tickets of one priority.
   struct Class {
     std::size_t tickets = 0;
-    in_lane::List<LaneClient> turns;                      // whose turn it is stands in front
-    in_lane::Ordered<LaneClient, FewerPlaces> by_places;  // who is last to depart is the last one's
+    in_lane::List<LaneClient> turns;                      // the client whose turn is next is in front
+    in_lane::Ordered<LaneClient, FewerPlaces> by_places;  // the last client has the last ticket to depart
   };
   struct HeldLonger {
     bool operator()(const QueueTicket& a, const QueueTicket& b) const noexcept {
@@ -101,30 +101,30 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   };
 
   struct Next {
-    QueueTicket* ticket;  // null where nobody may have the first departure, and it passes unused
-    base::TimePoint at;   // when it departs
+    QueueTicket* ticket;  // null if no ticket may take the first departure, which then passes unused
+    base::TimePoint at;   // when it departs, or when the departure passes
   };
-  // Who has the first departure. REQUIRES that there is one.
+  // Returns the ticket that takes the first departure. REQUIRES a departure.
   [[nodiscard]] Next next() noexcept;
-  // Whose the last ticket to depart is; null where nobody waits.
+  // Returns the client whose ticket departs last; null if no ticket waits.
   [[nodiscard]] const LaneClient* last() const noexcept;
-  // The latest departure that those who wait can do without; `but`, who may be null, counts as one who does
-  // not wait. REQUIRES more departures than others wait.
+  // Returns the index of the latest departure that the waiting tickets do not need. `but`: a ticket that is
+  // not counted as waiting; may be null. REQUIRES more departures than counted tickets.
   [[nodiscard]] std::size_t spare(const QueueTicket* but = nullptr) const noexcept;
-  // The last one, where nobody who waits needs it, else null.
+  // Returns the last departure if no waiting ticket needs it, else null.
   [[nodiscard]] const Departure* surplus() const noexcept;
 
   limit::Key key{};
-  std::uint64_t places = 0;  // where it is everybody's, and among the queue's shared lanes then
-  std::uint64_t cost = 0;    // of all tickets
+  std::uint64_t places = 0;  // the bound of a lane that all clients share; else 0. See Queue::shared_
+  std::uint64_t cost = 0;    // the sum over all tickets
   std::size_t tickets = 0;
   std::deque<Departure> departures;
   std::map<std::pair<limit::Key, policy::Priority>, LaneClient> clients;
   std::array<Class, policy::kPriorities> classes;
-  in_lane::Ordered<QueueTicket, HeldLonger> held;  // those of another rule's not_before, the latest first
+  in_lane::Ordered<QueueTicket, HeldLonger> held;  // tickets with a not_before, the latest first
   std::size_t held_count = 0;
   WorkerIndex keeper = 0;
-  base::TimePoint due = base::TimePoint::max();  // ordered by it in the queue unless it is max()
+  base::TimePoint due = base::TimePoint::max();  // Queue::due_ holds the lane unless this is max()
 };
 
 }  // namespace weir::proxy

@@ -1,16 +1,17 @@
-// How busy weir is as one worker sees it: what elastic limits look at. It is the largest of four numbers,
-// each from 0 (idle) to 1 (full):
+// Measures how busy weir is, as one worker sees it. Elastic limits depend on the load. The load is the
+// largest of four numbers, each from 0 (idle) to 1 (full):
 //
-//   lag        how late this worker's loop comes round: the delay of its tick ÷ kFullLag, smoothed
-//   cpu        the share of its time that this worker's thread computed, smoothed
-//   queue      the fullest queue that everybody shares: what waits ÷ the rule's `queue`, or ÷ what
-//              leaves within its `max_wait` where that is less, as it stands. A queue for each client does
-//              not count: one client could close everybody's elastic limit with its own
-//   in_flight  requests at upstreams ÷ `max_in_flight`, as it stands; 0 without such a bound
+// * lag: the delay of this worker's tick ÷ kFullLag, smoothed.
+// * cpu: the share of wall time in which this worker's thread computed, smoothed.
+// * queue: the fill of the fullest queue that all clients share, not smoothed. The fill is the waiting units
+// ÷
+//   the rule's `queue`, or ÷ the units that leave within its `max_wait` if those are fewer. Queues of single
+//   clients do not count: otherwise one client could close every elastic limit.
+// * in_flight: requests at upstreams ÷ `max_in_flight`, not smoothed; 0 without such a bound.
 //
-// Smoothed: an exponentially weighted moving average in which what was measured kHalfLife ago weighs half.
+// Smoothed: an exponentially weighted moving average. A measurement that is kHalfLife old weighs half.
 //
-// Pure. A meter belongs to its worker, which measures once a tick; part() may be asked by any thread.
+// Pure. A meter belongs to its worker, which measures once a tick. part() may be called by any thread.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -30,21 +31,20 @@ inline constexpr std::array<const char*, kLoadKinds> kLoadKindNames{"lag", "cpu"
 
 class LoadMeter {
  public:
-  // `tick`: the time that is to pass between two readings. Until the second one nothing is known, and that
-  // counts as full.
+  // `tick`: the intended time between two measurements. Until the second measurement every part is 1 (full).
   explicit LoadMeter(base::Duration tick) noexcept : tick_(tick) {
     for (auto& part : parts_) part.store(1, std::memory_order_relaxed);
   }
 
   struct Sample {
     base::TimePoint now{};
-    base::Duration computed{};  // by the thread since it began
+    base::Duration computed{};  // CPU time of the thread since it began
     double queue = 0;
     double in_flight = 0;
   };
   void measure(const Sample& sample) noexcept;
 
-  // The largest part. For its worker.
+  // Returns the largest part. Only the meter's worker may call it.
   [[nodiscard]] double load() const noexcept { return load_; }
   [[nodiscard]] double part(LoadKind kind) const noexcept {
     return parts_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
@@ -65,7 +65,7 @@ class LoadMeter {
   std::array<std::atomic<double>, kLoadKinds> parts_;
 };
 
-// The time that the calling thread has computed.
+// Returns the CPU time of the calling thread.
 [[nodiscard]] base::Duration thread_time() noexcept;
 
 }  // namespace weir::proxy

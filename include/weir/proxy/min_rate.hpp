@@ -1,10 +1,11 @@
-// Whether a client keeps up a least rate while it is waited for: of the body that it sends, or of the answer
-// that it takes. Against those who send or take an octet now and then, so that no single wait is too long.
+// Checks that a client sends its request body, or reads its answer, at a minimum rate. This stops clients
+// that move one octet now and then, so that no single wait reaches its deadline.
 //
-// Only time that was spent waiting for the client counts. It is looked at in windows of `grace`: in each the
-// client has to move `rate` octets a second on average, so what it moved at the beginning buys nothing later.
+// Only time that weir spends waiting for the client counts. It is divided into windows of `grace`. In each
+// window the client must move `octets_per_second` on average; a fast beginning does not make up for a slow
+// window.
 //
-// Pure; belongs to one body.
+// Pure. A MinRateCheck belongs to one body.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -14,18 +15,19 @@
 namespace weir::proxy {
 
 struct MinRate {
-  std::uint64_t octets_per_second = 0;  // 0: any
-  base::Duration grace{};
+  std::uint64_t octets_per_second = 0;  // 0: no minimum
+  base::Duration grace{};               // length of a window
 };
 
 class MinRateCheck {
  public:
   explicit MinRateCheck(const MinRate& least) noexcept : least_(least) {}
 
-  // Whether anything has to be noted at all.
+  // Returns true if there is a minimum. Otherwise note() need not be called.
   [[nodiscard]] bool counts() const noexcept { return least_.octets_per_second != 0; }
 
-  // The client was waited for, and has moved `moved` octets since the body began. False: it is too slow.
+  // Adds a wait for the client. `moved`: octets that it has moved since the body began. Returns false if the
+  // client is too slow.
   [[nodiscard]] bool note(base::Duration waited, std::uint64_t moved) noexcept {
     waited_ += waited;
     if (waited_ < least_.grace) return true;
@@ -39,8 +41,8 @@ class MinRateCheck {
 
  private:
   MinRate least_;
-  base::Duration waited_{};         // in the window under way
-  std::uint64_t moved_before_ = 0;  // it
+  base::Duration waited_{};         // in the current window
+  std::uint64_t moved_before_ = 0;  // `moved` when the current window began
 };
 
 }  // namespace weir::proxy

@@ -1,33 +1,33 @@
-// Who waits for which departure, over all workers: the shaper's order. Plain values; no clock, no lock, no
-// socket: proxy::Shaper brings those.
+// The order of waiting requests, over all workers. Plain values without clock, lock or socket: proxy::Shaper
+// adds those.
 //
-// A lane is one key of a leaky bucket. The arithmetic (limit::LeakyBucket, here or in Redis) says *when* its
-// next request leaves; *who* of those waiting does is decided here. Departures are fungible, so a request
-// brings one to the lane as it joins and takes another as it goes: the first there is, when it is first in
-// order. Order is by priority, then by turns among the clients of one priority, then first come first out
-// within a client. So when one leaves, those behind it move up.
+// A lane is one key of a leaky bucket. The limiter (limit::LeakyBucket, here or in Redis) computes *when* the
+// lane's next request departs. The Queue decides *which* waiting request departs then. Departures are
+// interchangeable: a request brings one departure when it joins, and takes the lane's first departure when it
+// is first in order. The order is by priority. Clients of one priority take turns. Requests of one client
+// depart in the order of arrival. When a request leaves, those behind it move up.
 //
-// A lane that is full takes a newcomer of a better priority all the same, and one of the same priority whose
-// client has fewer places than another: who is last in order gives way, and the newcomer has a departure for
-// which the limiter need not be asked. Among equals the other client keeps at least as many places as the
-// newcomer's has then, so that no two ever send each other away in turn. Who gave way, or was overtaken by so
-// many that its deadline will have passed, is evicted: out of its lane at once, and told so by its own
-// worker.
+// A full lane still takes a newcomer that has a better priority than the last request in order, or the same
+// priority and a client with fewer places. The last request is evicted, and the newcomer takes over a
+// departure without asking the limiter. At equal priority the evicted request's client keeps at least as many
+// places as the newcomer's client then has, so that two clients never evict each other in turn. A request is
+// also evicted if so many others depart first that its deadline would pass. An evicted request is out of its
+// lane at once. Its own worker ends its wait.
 //
 // Invariants
-//  1. For every instant t, a lane has at least as many departures at t or later as tickets that may not leave
-//     before t: everybody can have one of its own, in time. (Hall's condition; who is first of those who may
-//     have the first departure can always take it without breaking this.)
-//  2. It has more than tickets (a surplus) where the store did not take the last one back, because by then it
-//     had promised a later one to a request that has not joined yet, and where those who are held until then
-//     need the last ones. Whoever joins takes what is left over, and brings the last one, which can go back
-//     in its place. So no departure passes unused while one waits who may take it, and none is taken late:
-//     what nobody may have yet passes.
-//  3. Each lane has one keeper: the worker of the ticket that is next. Only that worker takes its departures,
-//     so that a ticket ends on its own worker's thread and on no other.
-//  4. An evicted ticket is in no lane, and in its worker's list until that worker took it from there.
-//  5. Memory is asked for before anything changes: where there is none, join() and offer() throw and were
-//     not called. Nothing else asks for any.
+//  1. For every instant t, let n be the number of tickets that may not depart before t. The lane has at least
+//     n departures at t or later, so each ticket can have a departure of its own in time. (This is Hall's
+//     condition. It still holds after the first ticket in order that may take the first departure takes it.)
+//  2. A lane can have more departures than tickets (a surplus) in two cases. Either the store refused to take
+//     the last departure back, because it had already promised a later one to a request that has not joined
+//     yet. Or tickets with a not_before need the last departures. A request that joins can use a surplus
+//     departure, and the departure that it brings can return to the store. So no departure passes unused
+//     while a ticket may take it. No departure is taken late: one that no ticket may take yet passes unused.
+//  3. Each lane has one keeper: the worker of the next ticket. Only the keeper takes the lane's
+//     departures, so a ticket ends on the thread of its own worker.
+//  4. An evicted ticket is in no lane. It is in its worker's list until that worker takes it out.
+//  5. join() and offer() allocate before they change anything. If memory runs out, they throw and the queue
+//     is unchanged. No other function allocates.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -54,62 +54,68 @@ class Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  // Takes a place in the departure's lane. REQUIRES !ticket.waits().
+  // Adds the ticket and the departure to the departure's lane. REQUIRES !ticket.waits().
   void join(Ticket& ticket, const Departure& departure);
-  // Gives the place up; the lane's last departure may be surplus then. REQUIRES ticket.waits().
+  // Removes the ticket. The lane's last departure may be surplus afterwards. REQUIRES ticket.waits().
   void leave(Ticket& ticket) noexcept;
-  // Whether anybody in any lane may give way to one of this priority: somebody waits with a worse one, or
-  // some client has more than one place with the same. Any thread may ask: a glance before the lock.
+  // Returns true if a ticket in any lane may give way to a request of this priority. That is so if a ticket
+  // has a worse priority, or if a client has several places with the same priority. Any thread may call it
+  // without the lock.
   [[nodiscard]] bool may_yield_to(policy::Priority priority) const noexcept {
     return yields_to_.load(std::memory_order_relaxed) >= priority;
   }
-  // Whether a newcomer may have a departure of its lane: a surplus one, or that of who is last in order and
-  // gives way. Not where it would pay more than was paid for it. Costs the same however many wait.
+  // Returns true if the newcomer may take a departure of its lane: a surplus departure, or one that the last
+  // ticket in order gives up. Returns false if the newcomer costs more than was charged for that departure.
+  // The cost of the call does not depend on the number of waiting tickets.
   [[nodiscard]] bool has_place_for(const Newcomer& newcomer) const;
   struct Won {
     Departure departure;
-    bool displaced;  // somebody gave way
+    bool displaced;  // a ticket was evicted for it
   };
-  // Takes that departure out of the lane, as if the limiter had just promised it; who gave way is evicted.
-  // REQUIRES has_place_for() of the newcomer.
+  // Takes that departure out of the lane, as if the limiter had just promised it. Evicts the ticket that
+  // gives way, if any. REQUIRES has_place_for(newcomer).
   [[nodiscard]] Won displace(const Newcomer& newcomer) noexcept;
 
-  // Evicts those at the end of the order who would depart after their deadlines: surplus departures stay.
+  // Evicts tickets from the end of the order while the last one would depart after its deadline. The
+  // departures stay in the lane as surplus.
   void evict_overtaken(const limit::Key& lane) noexcept;
-  // Who of the worker was evicted and has not been told; null when there is none.
+  // Takes the next ticket out of the worker's list of evicted tickets; null if the list is empty.
   [[nodiscard]] Ticket* take_evicted(Worker worker) noexcept;
   [[nodiscard]] bool has_evicted(Worker worker) const noexcept { return !evicted_[worker].empty(); }
-  // Forgets a ticket that was evicted, told or not.
+  // Removes an evicted ticket from its worker's list if take_evicted() has not done so.
   void forget(Ticket& ticket) noexcept;
 
-  // A departure without a ticket: for who is next, or surplus. `keeper` looks after it where nobody waits.
+  // Adds a departure without a ticket. The next ticket takes it, or it is surplus. `keeper`: the worker that
+  // keeps the lane if the lane is new.
   void offer(const Departure& departure, Worker keeper);
 
-  // The last departure of a lane where nobody who waits needs it, else null; and taking it away.
+  // Returns the last departure of the lane if no waiting ticket needs it, else null. drop_surplus() removes
+  // it.
   [[nodiscard]] const Departure* surplus(const limit::Key& lane) const;
   void drop_surplus(const limit::Key& lane) noexcept;
 
-  // When the worker must call take_due(); TimePoint::max() for never.
+  // Returns when the worker must call take_due(); TimePoint::max() means never.
   [[nodiscard]] base::TimePoint next_due(Worker worker) const noexcept;
-  // The next ticket of the worker that departs by `now`, taken out; null when there is none.
+  // Removes and returns the worker's next ticket that departs by `now`; null if there is none.
   [[nodiscard]] Ticket* take_due(Worker worker, base::TimePoint now) noexcept;
 
-  // How many wait in a lane.
+  // Returns the number of tickets in a lane.
   [[nodiscard]] std::size_t waiting(const limit::Key& lane) const;
-  // How many places a client has in a lane, and when its next one departs if nobody joins or leaves.
-  // REQUIRES of the latter that it has one. Who may not depart before some time is taken for one who may.
+  // Returns the number of places that a client has in a lane.
   [[nodiscard]] std::size_t waiting(const limit::Key& lane, const limit::Key& client) const;
+  // Returns when the client's next ticket departs if no ticket joins or leaves. Ignores not_before. REQUIRES
+  // that the client has a ticket in the lane.
   [[nodiscard]] base::TimePoint next_turn(const limit::Key& lane, const limit::Key& client) const;
-  // Where it has all the places that it may have, its next turn. REQUIRES most > 0.
+  // Returns next_turn() if the client has `most` places or more, else nullopt. REQUIRES most > 0.
   [[nodiscard]] std::optional<base::TimePoint> crowded_until(const limit::Key& lane, const limit::Key& client,
                                                              std::uint64_t most) const;
 
-  // When another of the ticket's priority would depart that came in its place now: behind all who have that
-  // priority or a better one. REQUIRES ticket.waits().
+  // Returns when a new ticket of the same priority would depart if it replaced this one now. It would be
+  // behind all tickets of that priority or a better one. REQUIRES ticket.waits().
   [[nodiscard]] base::TimePoint turn_behind(const Ticket& ticket) const noexcept;
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  // The largest share of its places that is taken in a lane which everybody shares.
+  // Returns the fill of the fullest lane that all clients share, from 0 to 1.
   [[nodiscard]] double fullness() const noexcept;
 
  private:
@@ -130,13 +136,13 @@ class Queue {
   void reschedule(Lane& lane) noexcept;
 
   std::map<limit::Key, Lane> lanes_;
-  in_lane::List<Lane> shared_;
-  std::array<std::size_t, policy::kPriorities> waiting_{};  // in all lanes
-  std::array<std::size_t, policy::kPriorities> crowds_{};   // clients with several places in one lane
-  std::atomic<int> yields_to_{-1};                   // the worst priority that may find a place; -1: none may
+  in_lane::List<Lane> shared_;                              // lanes that all clients share
+  std::array<std::size_t, policy::kPriorities> waiting_{};  // tickets by priority, over all lanes
+  std::array<std::size_t, policy::kPriorities> crowds_{};   // clients with several places in a lane
+  std::atomic<int> yields_to_{-1};  // may_yield_to() is true up to this priority; -1: for none
   std::vector<in_lane::Ordered<Lane, Sooner>> due_;  // by keeper
   std::vector<in_lane::List<Ticket>> evicted_;       // by worker
-  std::uint64_t turns_ = 0;                          // that were given, over all lanes
+  std::uint64_t turns_ = 0;                          // turns given so far, over all lanes
   std::size_t size_ = 0;
 };
 

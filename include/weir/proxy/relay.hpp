@@ -1,5 +1,5 @@
-// Bodies on their way from one stream to another: in pieces, as they come, never whole in memory. A sink that
-// does not take more stops the reading from the source: back-pressure.
+// Relays bodies from one stream to another in pieces, never whole in memory. While the sink takes no more,
+// the relay does not read from the source (back-pressure).
 #pragma once
 
 #include "weir/http/chunked.hpp"
@@ -16,12 +16,13 @@
 
 namespace weir::proxy {
 
-// A body as it is received. The inbox may hold its beginning already, and what follows it.
+// Reads a body from a stream. The inbox may already hold the beginning of the body, and bytes that follow it.
 class BodySource {
  public:
   static constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::max();
 
-  // `sender`: whose chunks they are, if it comes in chunks.
+  // `length`: of a body with Content-Length, in bytes. `most`: the bound on the body, in bytes. `sender`: the
+  // sender of a chunked body.
   BodySource(net::Stream& stream, Inbox& inbox, http::Framing framing, std::uint64_t length,
              std::uint64_t most = kUnbounded,
              http::ChunkDecoder::Sender sender = http::ChunkDecoder::Sender::Client)
@@ -30,40 +31,42 @@ class BodySource {
   enum class Status : std::uint8_t {
     Piece,      // `piece` is the next part; valid until fill()
     End,        // the body is complete
-    NeedBytes,  // nothing at hand: fill()
+    NeedBytes,  // no bytes are available: call fill()
     Cut,        // the stream ended before the body did
-    Bad,        // not a chunked body
+    Bad,        // the chunked framing is invalid
     TooLarge,   // more than `most` bytes
   };
+  // Takes the next piece without waiting.
   [[nodiscard]] Status take(std::string_view& piece);
 
-  // Another bound.
+  // Replaces the bound `most`.
   void allow(std::uint64_t most) noexcept { most_ = most; }
 
-  // Takes what is at hand, and drops it: NeedBytes where there is more to come.
+  // Takes and discards all available bytes. Returns NeedBytes if the body continues.
   [[nodiscard]] Status drop();
 
-  // Has take() give once more what was taken already, before what follows it: text that stands still until
-  // then, and after it `last`, the piece that was taken last. Both take the place of what was put back
-  // before.
+  // Makes take() return bytes again that were already taken: first `taken`, then `last`, the piece that was
+  // taken last. `taken` must stay valid until take() has returned it. Replaces what was put back before.
   void put_back(std::string_view taken, std::string_view last = {}) noexcept {
     again_ = taken.empty() ? last : taken;
     last_again_ = taken.empty() ? std::string_view{} : last;
   }
 
-  // Of a body of known length: what take() can give without fill(), in one piece, and perhaps what follows
-  // the body.
+  // For a body of known length: returns what take() can return without fill(), in one piece. The view may
+  // extend beyond the end of the body.
   [[nodiscard]] std::string_view at_hand() const noexcept {
     return again_.empty() ? inbox_.unread() : again_;
   }
 
-  // Waits for bytes. The stream's end is no error: take() judges it.
+  // Waits for bytes. The end of the stream is not an error here: take() reports Cut if the body is
+  // incomplete.
   [[nodiscard]] net::Task<net::ErrorCode> fill();
 
-  // Bytes of the body, and bytes that fill() took, framing and what follows the body included.
+  // received(): bytes of the body. filled(): bytes that fill() read, including framing and bytes after the
+  // body.
   [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
   [[nodiscard]] std::uint64_t filled() const noexcept { return filled_; }
-  // All of it was received, and taken at least once.
+  // Returns true if the whole body was received and taken at least once.
   [[nodiscard]] bool complete() const noexcept { return complete_; }
 
  private:
@@ -78,34 +81,34 @@ class BodySource {
   std::uint64_t most_;
   std::uint64_t received_ = 0;
   std::uint64_t filled_ = 0;
-  std::string_view again_;       // put back
-  std::string_view last_again_;  // comes after it
+  std::string_view again_;       // put back; take() returns it next
+  std::string_view last_again_;  // put back; take() returns it after again_
   bool ended_ = false;
   bool complete_ = false;
 };
 
-// Moves a body from a source to a sink, in the sink's framing.
+// Moves a body from a source to a sink, which frames it.
 class Relay {
  public:
-  // `watch`: sees what passes; null: nobody does. All outlive the relay.
+  // `watch`: observes the body; may be null. All arguments must outlive the relay.
   Relay(BodySource& source, BodySink& sink, BodyObserver* watch = nullptr)
       : source_(source), sink_(sink), watch_(watch) {}
 
   enum class Need : std::uint8_t {
-    Nothing,     // all was sent
+    Nothing,     // the whole body was sent
     Bytes,       // wait for the source
     Room,        // wait for the sink
-    SinkBroken,  // the sink takes no more
-    Source,      // the source failed: status()
+    SinkBroken,  // sending failed
+    Source,      // the source failed: see status()
   };
-  // After so many waits whoever relays lets others have their turn: they may all have been over at once.
+  // After so many waits the caller must yield to other tasks: each wait may have ended at once.
   static constexpr unsigned kPiecesInTurn = 16;
   // Moves what can be moved without waiting.
   [[nodiscard]] Need advance();
   // Waits for what advance() needs.
   [[nodiscard]] net::Task<net::ErrorCode> wait(Need need);
 
-  // The source's last word, after Need::Source.
+  // Returns the source's last status. Meaningful after Need::Source.
   [[nodiscard]] BodySource::Status status() const noexcept { return status_; }
 
  private:

@@ -1,14 +1,14 @@
-// Where delayed requests wait for their departure. Nothing is blocked: a request that waits is a coroutine
-// that sleeps, and all of a worker's share one timer.
+// Shaper makes delayed requests wait for their departure. It blocks no thread: a waiting request is a
+// suspended coroutine, and all waiting requests of a worker share one timer.
 //
-// Who departs when is the Queue's business, and there is one for all workers, because the limiter's state is
-// shared as well: with a queue for each, order and turns would hold only within a worker, and a departure
-// freed in one would be lost as soon as another holds a later one. It is behind one mutex: a request that has
-// to wait costs a few map operations under it, and no other request takes it.
+// The Queue decides which request departs when. All workers share one Queue, because they also share the
+// limiters' state. With a queue for each worker, order and turns would hold only within a worker. A departure
+// that one worker frees would be lost as soon as another worker holds a later one. One mutex guards the
+// queue. A request that waits costs a few map operations under the mutex; other requests do not take it.
 //
-// A Shaper belongs to its worker, and so does the end of each of its tickets: "departed" and "left" are told
-// apart on one thread. Other workers only ask it to look at the queue, when its ticket has become the next or
-// was evicted.
+// A Shaper belongs to its worker, and each of its tickets ends on that worker's thread. So one thread decides
+// whether a ticket departed or left. Other workers only ask a Shaper to look at the queue when one of its
+// tickets has become the next or was evicted.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -30,7 +30,7 @@ namespace weir::proxy {
 
 class Shaper;
 
-// What the shapers of all workers share. Outlives them and their tickets.
+// The state that the shapers of all workers share. Must outlive the shapers and their tickets.
 struct SharedQueue {
   explicit SharedQueue(std::size_t workers) : queue(workers), shapers(workers, nullptr) {}
 
@@ -39,14 +39,14 @@ struct SharedQueue {
     return queue.fullness();
   }
 
-  std::mutex mutex;  // of everything below; the key table's may be taken under it
+  std::mutex mutex;  // guards everything below; lock order: before the key table's mutex
   Queue queue;
-  std::vector<Shaper*> shapers;  // by worker; null before it was made and after it is gone
+  std::vector<Shaper*> shapers;  // by worker; null before construction and after destruction
 };
 
 class Shaper {
  public:
-  // A place in the queue. Lives in the frame of the request that waits.
+  // A place in the queue. Belongs to the coroutine frame of the waiting request.
   class Ticket : public Queue::Ticket {
    public:
     Ticket(const Shaper& shaper, const limit::Key& client, policy::Priority priority,
@@ -56,18 +56,18 @@ class Shaper {
           wake_(shaper.executor_) {}
     ~Ticket();
 
-    // Ends the wait early, unless it has ended.
+    // Ends the wait early. Does nothing if the wait has ended.
     void leave() noexcept { wake_.raise(); }
 
    private:
     friend class Shaper;
     SharedQueue& shared_;
     net::Signal wake_;
-    bool joined_ = false;  // the queue knows it; of its own thread, as departed_ is
+    bool joined_ = false;  // in the queue; like departed_, used by its worker's thread only
     bool departed_ = false;
   };
 
-  // `redis`: null where no rule has its state there. REQUIRES fewer shapers than `shared` has room for.
+  // `redis`: null if no rule has its state in Redis. REQUIRES that `shared` has room for another shaper.
   Shaper(net::Executor executor, const net::Clock& clock, SharedQueue& shared, limit::KeyTable& table,
          redis::Store* redis);
   ~Shaper();
@@ -75,39 +75,43 @@ class Shaper {
   Shaper& operator=(const Shaper&) = delete;
 
   enum class End : std::uint8_t {
-    Departed,   // now it is this request's turn
-    Left,       // by leave()
-    Crowded,    // its client has `most` places in the lane already: it was not let in
-    Displaced,  // the lane was full, and one of a better priority came
-    Levelled,   // the lane was full, and one of a client with fewer places came
-    Overtaken,  // it could not have departed before its deadline any more
+    Departed,   // it is this request's turn now
+    Left,       // leave() ended the wait
+    Crowded,    // its client has `most` places in the lane already: the request did not join
+    Displaced,  // the lane was full, and a request of a better priority took its place
+    Levelled,   // the lane was full, and a request of a client with fewer places took its place
+    Overtaken,  // it could no longer depart before its deadline
   };
   struct QueueResult {
     End end;
-    // Of Crowded: until the client's next departure. Of Left and Overtaken: until one of its priority that
-    // came now would depart.
+    // Crowded: the time until the client's next departure. Left: the time until a new request of its priority
+    // would depart. Overtaken: the time until this request would have departed.
     base::Duration retry_after{0};
   };
-  // Waits in the departure's lane. Unless the request departs, its departure is given to another, or back.
+  // Waits in the departure's lane. `most`: places that the client may have there. If the request does not
+  // depart, its departure passes to another request or returns to the store.
   [[nodiscard]] net::Task<QueueResult> wait(Ticket& ticket, const Departure& departure, std::uint64_t most);
 
-  // Whether anybody may give way: a glance, without the lock, for the many that are refused otherwise.
+  // Returns true if some request may give way to this priority. Takes no lock, because most refused requests
+  // end here.
   [[nodiscard]] bool may_displace(policy::Priority priority) const noexcept {
     return shared_.queue.may_yield_to(priority);
   }
-  // The departure of a surplus, or of one who gives way and is told at once. `charge_rest` charges what else
-  // the newcomer owes, under the lock; false: nobody is displaced. nullopt: nobody could be.
+  // Takes a departure for the newcomer: a surplus one, or that of a request which is evicted. `charge_rest`
+  // charges the newcomer's other limits under the lock. Returns nullopt and evicts nobody if no departure is
+  // available or `charge_rest` returns false.
   [[nodiscard]] std::optional<Queue::Won> displace(const Newcomer& newcomer,
                                                    const std::function<bool()>& charge_rest);
 
-  // One that will not be used by whom it was promised: it is for the next of its lane, or goes back.
+  // Gives an unused departure to the next request of its lane, or back to the store.
   void pass_on(const Departure& departure);
-  // The store has taken the lane's last departure back: now it may take those that were left over before it.
+  // Must be called after the store took back the lane's last departure. The store can then take back the
+  // surplus departures before it.
   void return_surplus(const limit::Key& lane);
 
-  // The places taken in all workers' lanes.
+  // Returns the number of waiting requests of all workers.
   [[nodiscard]] std::size_t waiting() const;
-  // How full the fullest lane is that everybody shares, from 0 to 1.
+  // Returns the fill of the fullest lane that all clients share, from 0 to 1.
   [[nodiscard]] double fullness() const { return shared_.fullness(); }
 
  private:
@@ -116,7 +120,7 @@ class Shaper {
   [[nodiscard]] QueueResult leave(Ticket& ticket);
   [[nodiscard]] base::Duration until(base::TimePoint at) const;
   void look();
-  // These under the lock.
+  // These functions must be called under the lock.
   void offer(const Departure& departure);
   void settle(const limit::Key& lane);
   [[nodiscard]] bool take_back(const Departure& departure);
@@ -131,8 +135,8 @@ class Shaper {
   redis::Store* const redis_;
   std::size_t index_ = 0;
   net::Timer timer_;
-  base::TimePoint armed_for_ = base::TimePoint::max();  // read by others: under the lock
-  bool asked_ = false;                                  // a look() is on its way here; under the lock
+  base::TimePoint armed_for_ = base::TimePoint::max();  // guarded by the lock: other workers read it
+  bool asked_ = false;  // a look() is posted to this worker; guarded by the lock
 };
 
 }  // namespace weir::proxy

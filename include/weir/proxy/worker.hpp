@@ -1,5 +1,5 @@
-// What one thread of the proxy works with. Everything in it belongs to that thread, but for what is named
-// shared.
+// Worker holds the state of one proxy thread. Its members belong to that thread, apart from the references to
+// Shared.
 #pragma once
 
 #include "weir/limit/key_table.hpp"
@@ -31,7 +31,7 @@ namespace weir::proxy {
 
 struct ExchangeBuffers;
 
-// What workers share: made for it, but for the clock.
+// Objects that all workers share. They are thread-safe.
 struct Shared {
   const net::Clock& clock;
   limit::KeyTable& table;
@@ -39,21 +39,22 @@ struct Shared {
   InFlight& in_flight;
   ConnectionsPerIp& connections_per_ip;
   BodyMemory& body_memory;
-  const net::ClockStep* clock_step = nullptr;  // null: nobody looks whether the machine's clock was set
+  const net::ClockStep* clock_step = nullptr;  // null: steps of the machine's clock are not tracked
 };
 
 class Worker {
  public:
-  // `redis`, `access_log`: may be null. All of it outlives the worker.
+  // `redis`, `access_log`: may be null. All arguments must outlive the worker.
   Worker(net::Executor executor, const Shared& shared, std::shared_ptr<const ConfigSnapshot> config_snapshot,
          redis::Store* redis, observe::Counters& counters, observe::AccessSink* access_log);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // The present configuration, for what belongs to no request: ask again after each wait.
+  // Returns the current configuration, for work that belongs to no request. Valid until the caller's next
+  // wait.
   [[nodiscard]] const Configuration& config() const noexcept { return worker_snapshots.config(); }
-  // Goes over to another edition.
+  // Makes this the configuration of requests that begin from now on.
   void begin(std::shared_ptr<const ConfigSnapshot> config_snapshot);
 
   net::Executor executor;
@@ -64,7 +65,7 @@ class Worker {
   observe::AccessSink* access_log;
   net::Watchdog watchdog;
   Shaper shaper;
-  LoadMeter load;  // measured only where some rule looks at it
+  LoadMeter load;  // measured only if some rule depends on the load
   InFlight& in_flight;
   ConnectionsPerIp& connections_per_ip;
   BodyMemory& body_memory;
@@ -74,33 +75,33 @@ class Worker {
   BlockPool blocks;
   DecisionPause decision_pause;
 
-  // Connections that are open; ends the drain when it comes to zero.
+  // Open connections. A drain ends when there are none.
   std::size_t sessions = 0;
-  bool draining = false;  // finish what was begun, take nothing new
-  // Drains because another process has taken over: idle connections are closed at the end alone, for their
-  // clients may just be sending.
+  bool draining = false;  // finishes open requests and accepts nothing new
+  // Drains because a new process has taken over. Idle connections then stay open until the end of the drain,
+  // because their clients may just be sending a request.
   bool retiring = false;
-  std::uint64_t decided_apart = 0;       // requests that were decided while it was retiring
-  base::TimePoint paused_at{};           // when its recess began
-  ConnectionHandoff* handoff = nullptr;  // while it retires: where connections go; null: they stay
-  bool hard_stop = false;                // end everything at the next tick
+  std::uint64_t decided_apart = 0;       // requests that this worker decided while retiring
+  base::TimePoint paused_at{};           // when decision_pause began
+  ConnectionHandoff* handoff = nullptr;  // where connections go while retiring; null: they stay
+  bool hard_stop = false;                // ends everything at the next tick
 
-  // Bytes of a block, which every head that may come has to fit in.
+  // Returns the bytes of a block. Half a block holds the largest head that is allowed.
   [[nodiscard]] static std::size_t block_size(const ServerSettings& server) noexcept;
 
-  // From when on what is charged or changed in memory is not known to the process that takes over; the end of
-  // time: there is none.
+  // Returns the time from which the new process does not know about charges and changes in memory. Returns
+  // TimePoint::max() without an upgrade.
   [[nodiscard]] base::TimePoint lost_from() const noexcept {
     return retiring || decision_pause.is_on() ? paused_at : base::TimePoint::max();
   }
 
-  // The scratch memory of one exchange; reused.
+  // Returns scratch memory for one exchange. give_back() makes it available again.
   [[nodiscard]] std::unique_ptr<ExchangeBuffers> take_buffers();
   void give_back(std::unique_ptr<ExchangeBuffers> buffers);
 
   // Returns the HTTP-date of an instant of the machine's clock. The text is made once a second.
   [[nodiscard]] std::string_view http_date(base::TimePoint machine_now);
-  // 32 hex digits that no other request has.
+  // Sets `out` to a request id: 32 hex digits, unique for each request.
   void make_request_id(std::string& out);
 
  private:

@@ -1,5 +1,5 @@
-// Asks the stores what a request may do: the key table at once, then Redis in one trip. All or nothing over
-// both.
+// AdmissionController decides on one request. It charges the key table first, then Redis in one round trip. A
+// request is charged in both stores or in neither.
 #pragma once
 
 #include "proxy/admission/settlements.hpp"
@@ -20,14 +20,14 @@ namespace weir::proxy {
 
 struct AdmissionResult {
   policy::Decision decision{};
-  // Set instead of a decision:
-  policy::Objection objection{};         // the request does not say what a rule needs to know
-  const policy::Rule* closed = nullptr;  // its store is away, and on_store_failure = "closed"
+  // One of these is set instead of a decision:
+  policy::Objection objection{};         // the request lacks something that a rule needs
+  const policy::Rule* closed = nullptr;  // Redis is unavailable and the rule has on_store_failure = "closed"
 };
 
 class AdmissionController {
  public:
-  // `config`: that the exchange began with.
+  // `config`: the configuration that the exchange began with.
   AdmissionController(Worker& worker, const Configuration& config, ExchangeBuffers& buffers) noexcept
       : worker_(worker),
         config_(config),
@@ -35,71 +35,78 @@ class AdmissionController {
         bills_{&buffers.evaluation.local, &buffers.evaluation.remote, &buffers.fallback},
         settlements_(worker, buffers) {}
 
-  // Names the keys and charges what is kept here. True: `admission_result` is final; false: ask_redis() comes
-  // next. `priority`: who gives way to it where a queue is full.
+  // Computes the keys and charges the key table. Returns true if `admission_result` is final. If false, the
+  // caller must call ask_redis() next. `priority`: used to displace a waiting request if a queue is full.
   [[nodiscard]] bool decide_here(base::TimePoint now, policy::Priority priority,
                                  AdmissionResult& admission_result);
+  // Charges Redis and returns the final result.
   [[nodiscard]] net::Task<AdmissionResult> ask_redis();
-  // Before a body is waited for that some rules ask for: whether the others refuse whatever it says. True:
-  // `admission_result` is final. False: nothing is charged, and decide_here() comes next.
+  // Must be called before weir waits for a body that some rules read. Returns true if the other rules refuse
+  // the request anyway; `admission_result` is then final. If false, nothing is charged and decide_here()
+  // comes next.
   [[nodiscard]] bool refuses_by_head(base::TimePoint now, AdmissionResult& admission_result);
-  // The same before a token is verified: whether the rules refuse that need no claim of it.
+  // Does the same before a token is verified, with the rules that need no claim of the token.
   [[nodiscard]] bool refuses_unverified(base::TimePoint now, AdmissionResult& admission_result);
 
-  // What a delayed request waits for: the departure of the enforced line with the longest delay, and the rule
-  // of that line. REQUIRES a decision of Delay.
+  // The departure that a delayed request waits for. It comes from the enforced line with the longest delay.
   struct Delayed {
-    Departure departure{};   // its own, or that of one who gave way
+    Departure departure{};   // its own, or that of the request it displaced
     limit::Charge charge{};  // what the request itself was charged for it
     const policy::Rule* rule = nullptr;
-    base::TimePoint not_before{};  // the latest that any other line has promised, in our time
+    base::TimePoint not_before{};  // the latest departure of any other line, by this weir's clock
   };
+  // REQUIRES a decision of Delay.
   [[nodiscard]] Delayed delayed() const;
 
-  // It is to wait in the lane of this departure, which is the shaper's from now on.
+  // Notes that the request waits in the lane of this departure. The departure belongs to the shaper from now
+  // on.
   void hand_to_queue(const Departure& departure) { entrusted_ = departure.charge.key; }
-  // It waited, and this is the departure that it took. Its own may be another's by now: never give that back.
+  // Notes which departure the request took. refund() returns this departure. The departure it was promised
+  // may belong to another request by now.
   void note_taken(const Departure& departure) { taken_ = departure; }
 
-  // The client's name in a rule that was asked, as people know it; nullopt where it was not. `rule` may be
-  // null.
+  // Returns the key of the request in a rule, as logs show it. Returns nullopt if no bill has a line of the
+  // rule. `rule` may be null.
   [[nodiscard]] std::optional<limit::Key> key_in(const policy::Rule* rule) const;
 
-  // What each rule said, but for those whose store could not be asked. Views of the rules.
+  // Returns what each rule said. Leaves out rules whose store could not be asked. The entries point to the
+  // rules.
   static constexpr std::size_t kMostAsked = 2 * limit::kMaxCharges;
   [[nodiscard]] boost::container::static_vector<observe::AppliedRule, kMostAsked> what_rules_said() const;
 
-  // What the answer is to settle; what the bills come to once it has.
+  // Returns the charges that the answer corrects.
   [[nodiscard]] Settlements& settlements() noexcept { return settlements_; }
+  // Returns the decision by the bills as they are now, e.g. after a settlement.
   [[nodiscard]] policy::Decision current_decision() const { return policy::decide(asked(), decided_at_); }
-  // Returns when the key that a decision speaks of is fresh again, by one clock: the one that counted it. So
-  // answers of one window name one instant. Redis's clock of what is kept there, else the machine's. REQUIRES
+  // Returns when the key of the decision's rule is fully reset, by the clock of its store: Redis's clock for
+  // keys in Redis, else the machine's. So all answers within one window name the same instant. REQUIRES
   // decision.rule.
   [[nodiscard]] base::TimePoint reset_at(const policy::Decision& decision) const noexcept;
-  // When the decision was complete, by this weir's clock: when Redis had answered where it was asked. What it
-  // says begins no later, for its clock was read before.
+  // Returns when the decision was complete, by this weir's clock: after the answer of Redis if Redis was
+  // asked. The outcomes of Redis count from this time or earlier, because Redis read its clock before it
+  // answered.
   [[nodiscard]] base::TimePoint decided_at() const noexcept { return decided_at_; }
 
-  // Returns true if a rule with `hold = "answer"` counts the request as under way.
+  // Returns true if the request has a permit of a rule with `hold = "answer"`.
   [[nodiscard]] bool holds_until_answered() const;
-  // Returns true if the answer matters though the client leaves: it settles a charge, or ends a place.
-  // `patience`: how long it may be read for that.
+  // Returns true if the answer must be read although the client has left: the answer settles a charge or
+  // releases a permit. `patience`: how long the answer may be read for that; 0: never.
   [[nodiscard]] bool needs_answer(base::Duration patience) const {
     return patience > base::Duration{0} && (settlements_.needs_answer() || holds_until_answered());
   }
 
-  // The exchange has ended: gives back what it held, and tells the limiters that learn from it how it went.
+  // Ends the exchange: releases its local permits, and reports `ending` to the limiters that learn from it.
   void end(base::TimePoint now, const limit::Ending& ending);
 
-  // Gives everything back that was charged, but for the departure that is the shaper's: the request never
-  // reached what it was charged for.
+  // Refunds all charges, because the request did not reach a server. Leaves out a departure that belongs to
+  // the shaper.
   void refund();
-  // Its client left the queue. What it was charged stands where another was sent away for it: else it could
-  // send everybody away and pay nothing.
+  // Refunds the charges after the client left the queue. Keeps them if the request displaced another one:
+  // otherwise a client could displace everybody without paying.
   void refund_after_leaving();
-  // It reached what it was charged for, or weir answers it: what was charged stands, whatever comes.
+  // Keeps the charges for good, because the request reached a server or weir answers it.
   void keep() noexcept { kept_ = true; }
-  // The exchange has ended, perhaps by an exception: what nobody kept is given back.
+  // Refunds the charges unless keep() was called. Called when the exchange ends, also after an exception.
   void abandon() noexcept;
 
  private:
@@ -123,16 +130,16 @@ class AdmissionController {
   void remember_message_rules(limit::LineSet unasked);
   void let_go();
   void settle_later(policy::Bill& bill, Settlements::Store store, base::TimePoint charged_at);
-  // These in displace.cpp.
+  // These are defined in displace.cpp.
   [[nodiscard]] bool displace(base::TimePoint now, policy::Priority priority);
   [[nodiscard]] bool charge_but(std::size_t line, base::TimePoint now);
   [[nodiscard]] std::span<const policy::Bill* const> asked() const;
-  // As a departure tells them.
+  // Returns the value of Departure::shared_places.
   [[nodiscard]] static std::uint64_t shared_places(const policy::Rule& rule,
                                                    const limit::Charge& charge) noexcept {
     return policy::names_nobody(rule.key) ? limit::most_waiting(*charge.limiter, charge.cost) : 0;
   }
-  // From when on the outcomes of a bill count.
+  // Returns the time from which the outcomes of a bill count, by this weir's clock.
   [[nodiscard]] base::TimePoint since(const policy::Bill* bill) const noexcept {
     return bill == &buffers_.evaluation.local ? charged_at_ : decided_at_;
   }
@@ -145,10 +152,10 @@ class AdmissionController {
   std::optional<Departure> taken_;
   std::optional<limit::Key> entrusted_;
   std::optional<Queue::Won> won_;
-  base::TimePoint charged_at_{};  // the bill that is kept here
+  base::TimePoint charged_at_{};  // when the local bill was charged
   base::TimePoint decided_at_{};
   base::TimePoint redis_now_{};
-  std::size_t heard_ = 0;  // of the bills, by the ruling
+  std::size_t heard_ = 0;  // how many of bills_ the decision is based on
   bool local_charged_ = false;
   bool remote_charged_ = false;
   bool fallback_charged_ = false;

@@ -1,6 +1,5 @@
-// What became of an exchange's charges after they were made, and in which turn, for the line of the log that
-// a replay reads. Part of the exchange's space; fixed in size, so that it can be written while memory is
-// scarce.
+// ChargeJournal records the changes to an exchange's charges, in order, for the log line that a replay reads.
+// It is part of ExchangeBuffers. Its size is fixed, so that it can be written without memory.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -17,9 +16,9 @@ struct ChargeJournal {
   // A bill rarely has more than a few lines, and each is changed once.
   static constexpr std::size_t kMost = 16;
 
-  limit::HybridTimestamp charged = 0;  // of the bill in the table; 0: nothing was charged there
+  limit::HybridTimestamp charged = 0;  // when the key table was charged; 0: nothing was charged there
   boost::container::static_vector<observe::Amendment, kMost> amendments;
-  bool cut = false;  // there were more
+  bool cut = false;  // further amendments were left out
 
   void note(const observe::Amendment& amendment) noexcept {
     if (amendments.size() == kMost)
@@ -34,7 +33,7 @@ struct ChargeJournal {
   }
 };
 
-// A refund, of a departure at the epoch, for the caller to complete.
+// Returns an amendment that the caller completes. Its defaults are a refund with a departure at the epoch.
 [[nodiscard]] inline observe::Amendment amendment_of(const limit::Charge& charge, base::TimePoint at,
                                                      limit::HybridTimestamp timestamp) noexcept {
   return {.elastic = charge.limiter_id % 2 != 0, .rule = charge.rule, .at = at, .timestamp = timestamp};

@@ -1,5 +1,5 @@
-// What an answer tells of limits: its fields, and the body of a refusal. What an exchange sends, and what is
-// explained. Pure.
+// Writes the rate-limit header fields of an answer and the body of a refusal, for exchanges and for the
+// explainer. Pure.
 #pragma once
 
 #include "weir/http/answer.hpp"
@@ -12,19 +12,19 @@
 
 namespace weir::proxy {
 
-// Appends the rate-limit fields of the decision's rule; nothing where it has none. `reset_at`: when its key
-// is fresh again, by the clock that counted it.
+// Appends the rate-limit fields of the decision's rule. Appends nothing if the decision has no rule.
+// `reset_at`: see AdmissionController::reset_at().
 void append_rate_limit_headers(std::string& fields, const policy::Decision& decision,
                                const ServerSettings& server, base::TimePoint reset_at);
 
-// An upstream that limits as well may tell of it. Its RateLimit fields are members of the lists that ours are
-// of, and go on beside them. Of X-RateLimit-Limit, -Remaining and -Reset a client reads one each: those of
-// whom has less left stay, all three, and the other's go; so nobody is told of more than there is. `ours`: as
-// append_rate_limit_headers() writes it.
+// Merges the fields of an upstream that also limits. RateLimit fields are lists, so both sides' fields are
+// kept. A client reads only one X-RateLimit-Limit, -Remaining and -Reset. So the three fields of the side
+// with less remaining stay, and the other side's are removed. `ours`: as append_rate_limit_headers() writes
+// them.
 void keep_stricter(http::Fields& theirs, std::string& ours);
 
-// Makes of a decision that somebody has to wait under `rule` one that refuses them, for so long: their client
-// has all the places that it may have, or the wait came to nothing.
+// Turns a decision to wait under `rule` into a refusal with `retry_after`. Used if the client has all its
+// places in the queue, or if the wait failed.
 void refuse_wait(policy::Decision& decision, const policy::Rule& rule, const limit::Limiter& limiter,
                  base::Duration retry_after, base::TimePoint now) noexcept;
 
@@ -32,16 +32,17 @@ struct RefusalText {
   unsigned status;
   std::string_view content_type;
 };
-// A refusal by the rule of a request with such fields: adds Retry-After to the fields, and the body to an
-// empty one.
+// Writes the refusal of a rule: appends Retry-After to `fields`, and the body. `request`: the fields of the
+// request, which choose the format. REQUIRES an empty body.
 RefusalText append_refusal(std::string& fields, std::string& body, const policy::Rule& rule,
                            base::Duration retry_after, const http::Fields& request);
 
-// An error of weir's own: adds what its status wants to the fields, and the body to an empty one.
+// Writes an error of weir's own: appends the fields that the status demands, and the body. REQUIRES an empty
+// body.
 void append_error(std::string& fields, std::string& body, unsigned status, std::string_view what,
                   const policy::ClientSettings& client);
 
-// A request that rules object to, beside that.
+// Writes the error for a request that rules object to. REQUIRES an empty body.
 void append_objection(std::string& fields, std::string& body, const policy::Objection& objection,
                       const policy::ClientSettings& client);
 

@@ -1,13 +1,13 @@
-// What an exchange was charged and its answer is to settle: the lines of its bills whose rules say so,
-// wherever their state is. What Redis keeps is settled by a call that nobody waits for, so of such a line the
-// headers tell how the key stood when it was charged, had it been charged the right amount.
+// Settlements corrects charges by the answer: those of rules with a settlement, in the key table and in
+// Redis. weir does not wait for Redis to apply a correction. For a key in Redis the headers therefore show
+// its state when it was charged, as if the right amount had been charged then.
 //
-//   begin ─► answered: by the status, the head ─► see, complete: by a JSON body ─► end
+//   begin ─► answered: by the status or the head ─► see, complete: by a JSON body ─► end
 //
-// Each line is settled once, by the first of these that can; at the end what is left stands as it was
-// charged. A charge that is given back was never due (cancel).
+// Each line is settled once, at the first step that can. At the end the remaining charges stay as they are.
+// cancel() forgets charges that were refunded.
 //
-// Part of the gate. Costs a request that meets no such rule one comparison.
+// Part of AdmissionController. Costs one comparison for a request without such a rule.
 #pragma once
 
 #include "proxy/exchange/exchange_buffers.hpp"
@@ -29,14 +29,14 @@ class Settlements final : public BodyObserver {
  public:
   Settlements(Worker& worker, ExchangeBuffers& buffers) noexcept : worker_(worker), buffers_(buffers) {}
 
-  // A bill of the exchange's space was charged, by the clock of its store.
+  // Notes that a bill of ExchangeBuffers was charged. `charged_at`: by the clock of its store.
   enum class Store : std::uint8_t { Table, Redis };
   void begin(policy::Bill& bill, Store store, base::TimePoint charged_at);
   void cancel() noexcept {
     wait_ = Wait::Nothing;
     charged_bills_.clear();
   }
-  // Whether an answer is waited for.
+  // Returns true if a charge waits for the answer.
   [[nodiscard]] bool due() const noexcept { return wait_ == Wait::Answer; }
 
   // Returns true if more of the answer can still settle something.
@@ -44,19 +44,20 @@ class Settlements final : public BodyObserver {
     return wait_ == Wait::Answer || (wait_ == Wait::Body && !too_long_);
   }
 
-  // Whether an enforced rule's cost is to be read in the answer's body, which has to be whole and plain then.
+  // Returns true if an enforced rule reads its cost in the answer's body. The body must then be complete and
+  // uncompressed.
   [[nodiscard]] bool want_body();
 
-  // The head of the answer; `head`: null where weir answers itself. True when something changed: the outcomes
-  // of the bill then tell how its keys stand now.
+  // Settles by the status and the head of the answer. `head`: null if weir answers itself. Returns true if an
+  // amount changed; the outcomes of the bill then show the current state of its keys.
   bool answered(unsigned status, const http::ResponseHead* head, base::TimePoint now);
 
-  // Who is to see the body of the answer; null: nobody.
+  // Returns the observer of the answer's body; null if no rule reads the body.
   [[nodiscard]] BodyObserver* watch() noexcept { return wait_ == Wait::Body ? this : nullptr; }
   void see(std::string_view piece) override;
   void complete() override;
 
-  // The exchange has ended: what is not settled stands.
+  // Ends the exchange. Charges that are not settled stay as they are.
   void end() {
     if (wait_ != Wait::Nothing) stand();
   }
@@ -77,7 +78,7 @@ class Settlements final : public BodyObserver {
     [[nodiscard]] const policy::Rule& rule() const { return *bill_charge.bill->line(number).rule; }
     [[nodiscard]] limit::Outcome& outcome() const { return bill_charge.bill->outcomes()[number]; }
   };
-  // Calls back with each line that was charged and is to be settled, and how.
+  // Calls visit(ChargedLine, Settlement) for each charged line with a settlement.
   template <class Visit>
   void for_each_line(Visit visit);
   bool settle_by_head(const ChargedLine& line, const policy::Settlement& settlement,
@@ -93,13 +94,13 @@ class Settlements final : public BodyObserver {
 
   Worker& worker_;
   ExchangeBuffers& buffers_;
-  boost::container::static_vector<ChargedBill, 3> charged_bills_;  // here, in Redis or in its place
+  boost::container::static_vector<ChargedBill, 3> charged_bills_;  // local, Redis and fallback
   base::TimePoint now_{};
-  std::uint64_t most_ = 0;    // of the body
-  std::uint64_t length_ = 0;  // of the body, where it was announced
+  std::uint64_t most_ = 0;    // the largest max_body of the rules that read the body
+  std::uint64_t length_ = 0;  // Content-Length of the body; 0 if unknown
   unsigned status_ = 0;
   Wait wait_ = Wait::Nothing;
-  bool too_long_ = false;  // or there is no memory for it
+  bool too_long_ = false;  // the body exceeds most_ or its memory
 };
 
 }  // namespace weir::proxy
