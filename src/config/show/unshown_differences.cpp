@@ -1,4 +1,4 @@
-// What differs between two configurations and stands in neither description, because it is secret or long.
+// Reports differences that no description of a configuration shows, because the values are secret or long.
 #include "weir/config/config_errors.hpp"
 #include "weir/config/differences.hpp"
 #include "weir/config/settings.hpp"
@@ -9,7 +9,7 @@ namespace weir::config {
 
 namespace {
 
-// Another number of keys is shown.
+// Returns true if the keys differ but not their number. A different number is shown elsewhere.
 bool differ_unshown(const policy::ClientSettings& before, const policy::ClientSettings& now) {
   return before.keys && now.keys && before.keys->size() == now.keys->size() && *before.keys != *now.keys;
 }
@@ -18,7 +18,8 @@ bool have_other_key(const policy::ClientSettings& before, const policy::ClientSe
   return before.tokens && now.tokens && before.tokens->settings().key != now.tokens->settings().key;
 }
 
-// Of a webhook only the server is shown.
+// Returns true if an alert has the same server as before but another path, authorization or CA. Only the
+// server is shown elsewhere.
 bool posts_elsewhere(const admin::AlertSettings& alert, const std::vector<admin::AlertSettings>& before) {
   return std::any_of(before.begin(), before.end(), [&](const admin::AlertSettings& old) {
     return old.name == alert.name && old.webhook.address == alert.webhook.address &&

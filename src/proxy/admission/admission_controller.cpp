@@ -18,8 +18,8 @@ RuleOutcome outcome_of(const limit::Charge& charge, const limit::Outcome& outcom
 
 }  // namespace
 
-// What each rule said, for the metrics. Of a refused request only the refusals count: the others charged
-// nothing.
+// Counts the outcome of each rule for the metrics. For a refused request only the refusals count, because the
+// other rules charged nothing.
 void AdmissionController::count(const policy::Bill& bill, bool admitted) {
   const auto outcomes = bill.outcomes();
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
@@ -30,7 +30,7 @@ void AdmissionController::count(const policy::Bill& bill, bool admitted) {
   }
 }
 
-// Whose it was: once for each rule, as count() does.
+// Counts the request for its client, once for each rule, like count().
 void AdmissionController::count_clients(observe::TopClients& top, bool admitted) {
   observe::TopClients::Writing writing(top, charged_at_);
   for (const auto* bill : asked())
@@ -43,9 +43,9 @@ void AdmissionController::count_clients(observe::TopClients& top, bool admitted)
     }
 }
 
-// Takes permits for the lines of a charged bill that count what is under way. A request that waits for its
-// departure is under way. REQUIRES room for them, made before they were charged: what no permit holds stays
-// taken for ever.
+// Takes permits for the lines of a charged bill that limit concurrency. A request that waits for its
+// departure counts as under way. REQUIRES that room for the permits was reserved before the charge: a charge
+// without a permit would never be released.
 void AdmissionController::hold(const policy::Bill& bill) {
   const auto outcomes = bill.outcomes();
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
@@ -55,7 +55,8 @@ void AdmissionController::hold(const policy::Bill& bill) {
   }
 }
 
-// Before Redis is asked: what it holds for a permit that finds no room would be renewed until weir stops.
+// Reserves room for permits. Must be called before Redis is charged: a permit in Redis without an object here
+// would be renewed until weir stops.
 void AdmissionController::make_room_for_permits(const policy::Bill& bill) {
   const auto charges = bill.charges();
   const auto held = std::count_if(charges.begin(), charges.end(),
@@ -72,9 +73,9 @@ void AdmissionController::hold_in_redis(const policy::Bill& bill) {
   }
 }
 
-// What goes on without Redis is under way all the same.
+// Takes permits for lines that Redis did not answer, because the request is under way all the same.
 void AdmissionController::hold_unasked(limit::LineSet unasked) {
-  if (!config_.names_agreed) return;  // other weirs would not count it under these names
+  if (!config_.names_agreed) return;  // other weirs would not count a permit under these names
   const auto charges = buffers_.evaluation.remote.charges();
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const auto& charge = charges[i];
@@ -115,7 +116,8 @@ void AdmissionController::end(base::TimePoint now, const limit::Ending& ending) 
   buffers_.permits.clear();
 }
 
-// A refusal here leaves Redis unasked, and what stands in its bill is stale.
+// Returns the bills that were charged or looked up. After a local refusal Redis was not asked, and its bill
+// is stale.
 std::span<const policy::Bill* const> AdmissionController::asked() const {
   return std::span(bills_).first(local_charged_ || refused_unasked_ ? bills_.size() : 1);
 }
@@ -126,7 +128,7 @@ AdmissionResult AdmissionController::rule() {
   for (const auto* bill : asked()) count(*bill, decision.verdict != policy::Verdict::Reject);
   if (auto* top = worker_.counters.top.get()) try {
       count_clients(*top, decision.verdict != policy::Verdict::Reject);
-    } catch (const std::bad_alloc&) {  // then who it was is not counted
+    } catch (const std::bad_alloc&) {  // the client is not counted then
     }
   if (decision.verdict == policy::Verdict::Reject) let_go();
   return {.decision = decision};
@@ -156,7 +158,8 @@ AdmissionController::Delayed AdmissionController::delayed() const {
   return delayed;
 }
 
-// Of a line that is counted here while Redis is away: its name there, that it had before and has again.
+// Returns the key of a line as logs show it. For a line of the fallback bill it returns the client's key in
+// Redis, so that the name does not change while Redis is unavailable.
 limit::Key AdmissionController::key_told(const policy::Bill& bill, std::size_t line) const {
   const auto& key = bill.charges()[line].key;
   if (&bill != &buffers_.fallback) return key;
@@ -227,14 +230,14 @@ bool AdmissionController::decide_here(base::TimePoint now, policy::Priority prio
   return true;
 }
 
-// Redis is known to refuse: nothing is charged anywhere. What is kept here is only looked at, because of
-// several refusals the longest wait is told.
+// Returns true if this process already knows that Redis refuses the request. Nothing is charged then. The
+// local limits are only looked up, because the answer names the longest wait of all refusals.
 bool AdmissionController::refused_unasked(base::TimePoint now) {
   auto& [local, remote] = buffers_.evaluation;
   const auto charges = remote.charges();
   if (charges.empty()) return false;
   for (std::size_t i = 0; i < charges.size(); ++i)
-    if (remote.line(i).rule->settlement) return false;  // what answers settle moves earlier
+    if (remote.line(i).rule->settlement) return false;  // a settlement may shorten the wait
   const auto there = worker_.redis->refuses(charges, remote.outcomes());
   refused_unasked_ = there.has_value();
   if (!there) return false;
@@ -259,7 +262,7 @@ bool AdmissionController::refuses_unverified(base::TimePoint now, AdmissionResul
   return refuses_so_far(now, admission_result);
 }
 
-// By the lines that some of the rules have made.
+// Decides by the lines collected so far.
 bool AdmissionController::refuses_so_far(base::TimePoint now, AdmissionResult& admission_result) {
   charged_at_ = decided_at_ = now;
   if (admission_result.objection) return true;
@@ -268,8 +271,8 @@ bool AdmissionController::refuses_so_far(base::TimePoint now, AdmissionResult& a
   return true;
 }
 
-// Looks first, for who asks takes places that others may need. A queue that refuses may still take somebody
-// with a better claim (displace.cpp).
+// Returns true if a local limit refuses the request. Looks the limits up first, because a charge takes places
+// that others may need. Ignores queues, since the request may still displace a waiting one (displace.cpp).
 bool AdmissionController::refused_here(base::TimePoint now) {
   auto& bill = buffers_.evaluation.local;
   const auto refuses = [&](const limit::Charge& charge) {
@@ -280,7 +283,7 @@ bool AdmissionController::refused_here(base::TimePoint now) {
   buffers_.permits.reserve(bill.charges().size());
   local_charged_ = worker_.table.charge(bill.charges(), now, bill.outcomes(), &buffers_.journal.charged);
   if (!local_charged_) return true;
-  hold(bill);  // somebody has given back meanwhile
+  hold(bill);  // another request has released its charge meanwhile
   refund();
   let_go();
   buffers_.journal.clear();
@@ -308,8 +311,8 @@ net::Task<AdmissionResult> AdmissionController::ask_redis() {
   co_return admission_result;
 }
 
-// What Redis has answered of a bill: charged, unless it refused some of it. In this order, for memory may run
-// out: permits, which have room; that there is something to give back; and only then what needs memory.
+// Records what Redis charged. Nothing was charged if Redis refused an enforced line. Steps that need memory
+// come last, so that everything is refunded if memory runs out.
 void AdmissionController::keep_remote(limit::LineSet unasked) {
   auto& remote = buffers_.evaluation.remote;
   const auto charges = remote.charges();
@@ -317,7 +320,7 @@ void AdmissionController::keep_remote(limit::LineSet unasked) {
   bool fits = unasked != limit::all_lines(charges.size());
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if ((unasked >> i & 1U) != 0)
-      outcomes[i] = {};  // whatever stood there, nothing was charged
+      outcomes[i] = {};  // nothing was charged for this line
     else
       fits = fits && (outcomes[i].allowed || !charges[i].enforced);
   }
@@ -327,7 +330,8 @@ void AdmissionController::keep_remote(limit::LineSet unasked) {
   settle_later(remote, Settlements::Store::Redis, redis_now_);
 }
 
-// Messages are counted here wherever Redis is, by the name that the client has there.
+// Remembers the rules that limit messages and that Redis did not answer. Their messages are counted here,
+// under the client's key in Redis.
 void AdmissionController::remember_message_rules(limit::LineSet unasked) {
   const auto& remote = buffers_.evaluation.remote;
   for (std::size_t i = 0; i < remote.charges().size(); ++i) {
@@ -337,7 +341,7 @@ void AdmissionController::remember_message_rules(limit::LineSet unasked) {
   }
 }
 
-// Redis could not be asked for these lines: each of their rules goes by its on_store_failure.
+// Decides on lines that Redis could not answer: each of their rules applies its on_store_failure.
 AdmissionResult AdmissionController::fall_back(limit::LineSet unasked) {
   auto& remote = buffers_.evaluation.remote;
   keep_remote(unasked);

@@ -19,7 +19,7 @@ void LoadMeter::measure(const Sample& sample) noexcept {
   last_ = sample;
   if (!before) return;
   const auto passed = sample.now - before->now;
-  // Of the new reading; the first one is all that is known.
+  // The weight of the new measurement. The first measurement counts completely.
   const double weight = known_ ? 1 - std::exp2(-ratio(passed, kHalfLife)) : 1;
   known_ = true;
   const auto smooth = [&](LoadKind kind, double fresh) {

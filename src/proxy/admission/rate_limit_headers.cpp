@@ -26,7 +26,7 @@ std::optional<std::uint64_t> whole_number(std::string_view text) noexcept {
   return number;
 }
 
-// Takes those lines out, and says how much is left by them; nothing where there is no such line.
+// Removes the X-RateLimit lines. Returns the value of X-RateLimit-Remaining; nullopt if there is none.
 std::optional<std::uint64_t> take_lines(std::string& lines) {
   std::optional<std::uint64_t> left;
   for (std::size_t at = 0; at < lines.size();) {
@@ -41,13 +41,14 @@ std::optional<std::uint64_t> take_lines(std::string& lines) {
   return left;
 }
 
-// RFC 9110 §15.5.2: how one shows who one is. API keys in fields of their own have no registered scheme.
+// Returns the challenge of a 401 (RFC 9110 §15.5.2). API keys in header fields have no registered scheme.
 std::string_view challenge_to(const policy::ClientSettings& client) noexcept {
   const bool bearer = client.api_key.kind == policy::Source::Kind::Bearer || client.tokens.has_value();
   return bearer ? "WWW-Authenticate: Bearer\r\n" : "WWW-Authenticate: ApiKey\r\n";
 }
 
-// RFC 6750 §3: a request without a token hears no error, one with a token that is not accepted hears why.
+// Appends the challenge for a token that is not accepted, with the reason. A request without a token gets a
+// challenge without an error (RFC 6750 §3).
 void append_challenge(std::string& fields, const policy::Objection& objection) {
   fields += R"(WWW-Authenticate: Bearer error="invalid_token", error_description=")";
   fields += policy::sentence_of(*objection.token);

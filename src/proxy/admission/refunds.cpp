@@ -1,5 +1,5 @@
-// The part of the gate that gives back what was charged: of requests that are refused after all, that no
-// server got, or whose departure is another's by now.
+// The part of AdmissionController that refunds charges: for requests that are refused in the end, that
+// reached no server, or whose departure went to another request.
 #include "proxy/admission/admission_controller.hpp"
 
 #include <new>
@@ -30,7 +30,7 @@ void AdmissionController::abandon() noexcept {
   if (kept_) return;
   try {
     refund();
-  } catch (...) {  // no memory to tell Redis with: there it is charged for nothing
+  } catch (...) {  // no memory for the command to Redis: the charge there stays
   }
 }
 
@@ -40,7 +40,7 @@ void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoi
   const bool taken_back = worker_.table.refund(charge, departure, now, overflow, &timestamp);
   auto refunded = amendment_of(charge, now, timestamp);
   std::uint64_t places = 0;
-  for (const auto* bill : bills_)  // a departure that was taken over may be of an earlier edition
+  for (const auto* bill : bills_)  // a departure taken over may come from an earlier ConfigSnapshot
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
       const auto& own = bill->charges()[i];
       if (own.key != charge.key) continue;
@@ -56,16 +56,18 @@ void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoi
     leave_to_lane({departure, departure, charge, false, overflow, places});
 }
 
-// Later ones have been promised since. Of several requests that are refused at once the first to be told has
-// the first departure: each is left over in its lane until those behind it have gone back.
+// Gives a departure to its lane that the store did not take back, because the store has promised later ones
+// since. If several requests are refused at once, the earliest departures are refunded first. Each stays in
+// the lane as surplus until the store has taken back those behind it.
 void AdmissionController::leave_to_lane(const Departure& departure) {
   try {
     worker_.shaper.pass_on(departure);
-  } catch (const std::bad_alloc&) {  // then it passes unused
+  } catch (const std::bad_alloc&) {  // the departure passes unused
   }
 }
 
-// What is held stays so until the exchange ends: an upstream that was not reached teaches something too.
+// Refunds all charges apart from the one on `lane`. Keeps permits until the exchange ends, because adaptive
+// limiters also learn from an upstream that was not reached.
 void AdmissionController::refund_but(const limit::Key* lane) {
   const auto give_back = [&](const policy::Bill& bill, base::TimePoint since, const auto& refund) {
     const auto outcomes = bill.outcomes();
@@ -80,7 +82,7 @@ void AdmissionController::refund_but(const limit::Key* lane) {
   const auto here = [&](const limit::Charge& charge, base::TimePoint departure,
                         const limit::Outcome& outcome) {
     if (won_ && won_->departure.charge.key == charge.key)
-      worker_.shaper.pass_on(won_->departure);  // of its lane, where others may wait for it
+      worker_.shaper.pass_on(won_->departure);  // others may wait for it in its lane
     else
       refund_here(charge, departure, now, outcome.overflow);
   };
@@ -88,7 +90,7 @@ void AdmissionController::refund_but(const limit::Key* lane) {
     worker_.redis->refund(charge, redis_now_, outcome);
     buffers_.journal.note(amendment_of(charge, now, 0));
   };
-  // Each at most once: where memory runs out on the way, what is left of it stays charged.
+  // Each bill is refunded at most once. If memory runs out in between, its remaining lines stay charged.
   if (std::exchange(local_charged_, false)) give_back(buffers_.evaluation.local, charged_at_, here);
   if (std::exchange(fallback_charged_, false)) give_back(buffers_.fallback, decided_at_, here);
   if (std::exchange(remote_charged_, false)) give_back(buffers_.evaluation.remote, redis_now_, in_redis);

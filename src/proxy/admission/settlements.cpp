@@ -37,7 +37,7 @@ bool Settlements::want_body() {
   bool wanted = false;
   if (!due()) return wanted;
   for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
-    const bool enforced = line.rule().mode == policy::Mode::Enforce;  // a shadow rule changes no traffic
+    const bool enforced = line.rule().mode == policy::Mode::Enforce;  // a shadow rule must not change traffic
     wanted = wanted || (settlement.kind == Settlement::Kind::Json && enforced);
   });
   return wanted;
@@ -54,7 +54,7 @@ bool Settlements::answered(unsigned status, const http::ResponseHead* head, base
   return changed;
 }
 
-// What its body is to say is left for later.
+// Settles a line that does not depend on the answer's body.
 bool Settlements::settle_by_head(const ChargedLine& line, const Settlement& settlement,
                                  const http::ResponseHead* head) {
   if (!policy::is_charged(settlement, status_)) return settle_to(line, 0);
@@ -94,8 +94,8 @@ bool Settlements::settle_to(const ChargedLine& line, limit::Cost actual) {
   return true;
 }
 
-// The key's standing is told as of now; `reset_after` counts from the charge, as that of all other lines
-// does.
+// Settles a line in the key table. The outcome then shows the state as of now. `reset_after` still counts
+// from the charge, like that of all other lines.
 void Settlements::settle_here(const ChargedLine& line, limit::Cost actual) {
   const auto& charge = line.charge();
   const auto charged_at = line.bill_charge.charged_at;
@@ -119,8 +119,8 @@ void Settlements::note(const ChargedLine& line, limit::Cost actual,
   buffers_.journal.note(settled);
 }
 
-// What remains is told without asking again: more by the surplus, less by the debt. When it grows is left as
-// it was told, but for a key that is whole.
+// Settles a line in Redis without waiting for the result. Computes `remaining` here from the difference of
+// the costs. Leaves the reset times as they were, unless the key is completely unused.
 void Settlements::settle_in_redis(const ChargedLine& line, limit::Cost actual) {
   note(line, actual, 0);
   const auto& charge = line.charge();
@@ -134,7 +134,8 @@ void Settlements::settle_in_redis(const ChargedLine& line, limit::Cost actual) {
   if (outcome.remaining == most) outcome.reset_after = outcome.more_after = base::Duration(0);
 }
 
-// Once a request: not again for the limiter that an elastic rule only keeps in step.
+// Counts the settlement once for each request. Ignores the second limiter of an elastic rule, which is only
+// kept in step.
 void Settlements::count(const ChargedLine& line, Settled outcome) {
   if (!line.bill_charge.bill->line(line.number).applied.counted)
     worker_.counters.settlements(line.rule().index, outcome).add();
@@ -145,7 +146,7 @@ void Settlements::see(std::string_view piece) {
   auto& copy = buffers_.copy;
   too_long_ = copy.size() + piece.size() > most_ || !copy.append(piece, length_ != 0 ? length_ : most_);
   if (too_long_) return copy.clear();
-  // A client that has all that was announced may ask again at once: it is settled before that.
+  // A client that has received the whole body may send its next request at once. Settle before that.
   if (length_ != 0 && copy.size() == length_) settle_by_body(true);
 }
 
@@ -160,7 +161,8 @@ void Settlements::stand() {
   wait_ = Wait::Nothing;
 }
 
-// The bounds of several rules may differ. What was settled by the head is left alone.
+// Settles the lines that the head did not settle. `whole`: the body is complete. The rules' bounds may
+// differ.
 void Settlements::settle_by_body(bool whole) {
   wait_ = Wait::Nothing;
   now_ = worker_.clock.now();

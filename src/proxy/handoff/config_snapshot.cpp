@@ -10,7 +10,8 @@ WorkerSnapshots::WorkerSnapshots(net::Executor executor, net::Watchdog& watchdog
   begin(std::move(config_snapshot));
 }
 
-// Connections that wait for an unchanged upstream go on waiting.
+// Reuses the pools of unchanged upstreams, so that requests which wait for their connections continue to
+// wait.
 WorkerSnapshot WorkerSnapshots::make(std::shared_ptr<const ConfigSnapshot> config_snapshot) {
   WorkerSnapshot worker_snapshot{.config_snapshot = std::move(config_snapshot), .pools = {}};
   for (const auto& server_group : worker_snapshot.config_snapshot->server_groups) {

@@ -1,9 +1,11 @@
-// The part of a session whose next request another process serves, which has taken over.
+// The part of Session that hands a connection to the new process in an upgrade. That process serves the next
+// request.
 //
-// A plain connection goes over itself. TLS cannot: its keys stay here. So from its next request on what comes
-// is deciphered here, and passed on over a pair of sockets; the other process decides and answers, and closes
-// with its answer, so that the client comes back to that process. So it is with a plain one of which more was
-// read than goes with it.
+// A plain connection is passed as a descriptor. A TLS connection cannot be passed, because its keys stay
+// here. From the next request on, this process deciphers its bytes and relays them over a socket pair. The
+// new process decides and answers. It closes the connection with its answer, so that the client reconnects to
+// the new process. A plain connection is also relayed if more bytes were read than one handoff message can
+// carry.
 #include "proxy/client/session.hpp"
 #include "proxy/exchange/scoped_cancel_target.hpp"
 #include "proxy/upstream/tunnel.hpp"
@@ -20,9 +22,9 @@ namespace weir::proxy {
 
 namespace {
 
-// The other process keeps the deadlines of what it serves; the drain bounds it here.
+// The new process enforces the deadlines of the requests it serves. Here only the drain bounds a relay.
 constexpr base::Duration kUnbounded = std::chrono::hours(24 * 365);
-// How long a client may still send that has been answered for the last time.
+// How long a client may still send after its last answer.
 constexpr base::Duration kLinger{5'000'000};
 
 }  // namespace
@@ -47,8 +49,8 @@ void Session::begin_with(const ConnectionInfo& connection_info, std::string_view
   inbox.received(read.size());
 }
 
-// The socket goes over with what was read of it; here it is only closed. Where that is too much for a
-// message, it is relayed.
+// Passes the socket with the bytes that were read, and closes it here. Returns false if the connection must
+// be relayed or was not taken.
 bool Session::hand_off() {
   if (needs_relay()) return false;
   const auto passed =
@@ -58,7 +60,8 @@ bool Session::hand_off() {
   return passed == HandoffResult::Yes;
 }
 
-// False: it is served here, for want of descriptors or of somebody who takes it.
+// Relays the connection to the new process until it ends. Returns false if no descriptor is free or the new
+// process does not take the connection. This process then serves the request.
 net::Task<bool> Session::relay_to_successor() {
   auto told = connection_info();
   told.relayed = true;

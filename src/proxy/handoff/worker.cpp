@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kKeptSpaces = 256;
 constexpr std::size_t kBlockSize = 32 << 10;
 
-// Two digits for each octet.
+// The two hex digits of each octet.
 constexpr auto kHexPairs = [] {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::array<std::array<char, 2>, 256> pairs{};
@@ -28,7 +28,7 @@ constexpr auto kHexPairs = [] {
   return pairs;
 }();
 
-// Appends sixteen digits. Every request that weir names needs them.
+// Appends 16 hex digits. Fast, because every generated request id needs them.
 void append_hex(std::string& out, std::uint64_t word) {
   std::array<char, 16> digits;
   for (std::size_t at = 0; at < digits.size(); at += 2, word <<= 8)
@@ -38,7 +38,7 @@ void append_hex(std::string& out, std::uint64_t word) {
 
 }  // namespace
 
-// Room for a head and as much of a body behind it.
+// A block has room for the largest head and for as many bytes of a body.
 std::size_t Worker::block_size(const ServerSettings& server) noexcept {
   return std::max<std::size_t>(kBlockSize, 2 * static_cast<std::size_t>(server.max_head));
 }

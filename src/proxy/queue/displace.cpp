@@ -1,4 +1,5 @@
-// A full queue and a newcomer that has a better claim to a place than who waits last: that one gives way.
+// Displacement in a full queue: the last waiting request gives way to a newcomer with a better claim to the
+// place.
 #include "proxy/admission/admission_controller.hpp"
 
 #include "weir/policy/priority.hpp"
@@ -10,7 +11,8 @@ namespace weir::proxy {
 
 namespace {
 
-// The line of the queue that alone refused; nullopt where anything else did as well, or none can ever help.
+// Returns the line of the queue if nothing else refused the request. Returns nullopt if another line refused
+// too, or if the request can never fit into the queue.
 std::optional<std::size_t> full_queue(const policy::Bill& bill) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
@@ -26,7 +28,8 @@ std::optional<std::size_t> full_queue(const policy::Bill& bill) {
 
 }  // namespace
 
-// Only for bills that are whole in the table: what Redis may still say would come too late for who gave way.
+// Takes the place of a waiting request. Does so only if no rule needs Redis: a refusal by Redis would come
+// after the other request was evicted.
 bool AdmissionController::displace(base::TimePoint now, policy::Priority priority) {
   auto& bill = buffers_.evaluation.local;
   if (!worker_.shaper.may_displace(priority) || !buffers_.evaluation.remote.empty()) return false;
@@ -45,12 +48,12 @@ bool AdmissionController::displace(base::TimePoint now, policy::Priority priorit
   outcome.retry_after = base::Duration(0);
   outcome.overflow = won_->departure.overflow;
   outcome.delay =
-      std::max(won_->departure.at - now, base::Duration(1));  // others of its lane may be due first
+      std::max(won_->departure.at - now, base::Duration(1));  // other tickets of its lane may be due first
   return true;
 }
 
-// All lines but one, all or none of them. Where none, the outcomes stay as they were. Allocates nothing, for
-// the queue's mutex is held.
+// Charges all lines apart from `line`, or none of them. Returns false and leaves the outcomes unchanged if
+// none was charged. Must not allocate, because the queue's mutex is held.
 bool AdmissionController::charge_but(std::size_t line, base::TimePoint now) {
   auto& bill = buffers_.evaluation.local;
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges(bill.charges().begin(),

@@ -2,13 +2,13 @@
 
 namespace weir::proxy {
 
-// The first in order that may take the first departure. Where none may yet, some departure is to spare (see
-// the queue's invariants), and this is one. Departures in the order of Redis's time may lie otherwise in ours
-// by what a round trip tells too little: where none is to spare after all, the lane waits for the one that
-// may soonest, late but early for nobody.
+// Returns the first ticket in order that may take the first departure. If no ticket may take it yet, there is
+// a surplus departure (see the queue's invariants), and the first departure passes. Exception: departures are
+// ordered by Redis's clock, and the error of a round trip can change their order by this weir's clock. If
+// there is no surplus then, the first departure waits for the ticket with the earliest not_before.
 Lane::Next Lane::next() noexcept {
   const auto at = departures.front().at;
-  const auto soonest = held.rbegin();  // of those who are held
+  const auto soonest = held.rbegin();  // the held ticket with the earliest not_before
   const bool all_held = held_count == tickets && held_count != 0;
   if (!all_held || soonest->not_before_ <= at)
     for (auto& waiting : classes)
@@ -19,16 +19,16 @@ Lane::Next Lane::next() noexcept {
   return {&*soonest, soonest->not_before_};
 }
 
-// Clients of one priority take turns, so it is one that has the most tickets there: of those, the one whose
-// turn comes last.
+// Clients of one priority take turns, so the last ticket belongs to a client with the most tickets. Among
+// these clients it belongs to the one whose turn comes last.
 const LaneClient* Lane::last() const noexcept {
   for (auto waiting = classes.rbegin(); waiting != classes.rend(); ++waiting)
     if (waiting->tickets != 0) return &*waiting->by_places.rbegin();
   return nullptr;
 }
 
-// With n tickets held until t or longer, and n departures at t or later, none of these can be spared: but the
-// one before t can, unless the same holds of an earlier t.
+// If n tickets are held until t or longer and only n departures are at t or later, those departures are all
+// needed. The last departure before t is then spare, unless the same condition holds for an earlier t.
 std::size_t Lane::spare(const QueueTicket* but) const noexcept {
   std::size_t found = departures.size() - 1;
   std::size_t longer = 0;

@@ -13,7 +13,8 @@ Lane& Queue::lane_of(const limit::Key& key, Worker keeper) {
   return lane;
 }
 
-// Workers join a moment after they were promised, so the newest nearly always goes to the end.
+// Tickets join shortly after their departure was promised, so a new departure nearly always belongs at the
+// end.
 void Queue::add(Lane& lane, const Departure& departure) {
   const auto later = [](const Departure& a, const Departure& b) { return a.promised < b.promised; };
   auto& all = lane.departures;
@@ -22,7 +23,7 @@ void Queue::add(Lane& lane, const Departure& departure) {
   lane.places = departure.shared_places;
 }
 
-// Memory ran out before the lane had its first departure.
+// Removes a lane that has no departure because memory ran out before it got its first one.
 void Queue::remove_unused(Lane& lane) noexcept {
   if (lane.departures.empty()) lanes_.erase(lanes_.find(lane.key));
 }
@@ -86,7 +87,8 @@ void Queue::take_place(Ticket& ticket, Lane& lane, LaneClient& client) noexcept 
   ticket.place_ = &client;
 }
 
-// A client that had its turn goes behind the others; one whose ticket left keeps its place.
+// Removes the ticket from its lane. A client that had its turn moves behind the others. A client whose ticket
+// left keeps its turn.
 void Queue::take_out(Ticket& ticket, bool had_its_turn) noexcept {
   auto& lane = *ticket.lane_;
   auto& client = *ticket.place_;
@@ -132,7 +134,8 @@ void Queue::note_yielding() noexcept {
   yields_to_.store(crowded ? worst : worst - 1, std::memory_order_relaxed);
 }
 
-// To one of its own priority only where its client has as many places afterwards as the newcomer's, or more.
+// Returns true if the lane's last ticket gives way to the newcomer. At equal priority the ticket's client
+// must keep at least as many places as the newcomer's client then has.
 bool Queue::gives_way(const Lane& lane, const Newcomer& newcomer) {
   const auto* most = lane.last();
   if (most == nullptr) return false;
@@ -168,7 +171,7 @@ Queue::Won Queue::displace(const Newcomer& newcomer) noexcept {
   return {departure, displaced};
 }
 
-// REQUIRES that somebody waits. Its lane may be left without a departure that is anybody's.
+// Evicts the last ticket in order. Does not reschedule the lane. REQUIRES a waiting ticket.
 Queue::Ticket& Queue::evict_last(Lane& lane, Eviction why) noexcept {
   const auto found = std::find_if(lane.classes.rbegin(), lane.classes.rend(),
                                   [](const Lane::Class& waiting) { return waiting.tickets != 0; });
@@ -236,7 +239,7 @@ Queue::Ticket* Queue::take_due(Worker worker, base::TimePoint now) noexcept {
   auto& due = due_[worker];
   while (!due.empty() && due.begin()->due <= now) {
     auto& lane = *due.begin();
-    auto* const ticket = lane.next().ticket;  // null: nobody came who may have it, and its time is over
+    auto* const ticket = lane.next().ticket;  // null: no ticket may take the departure, which passes
     if (ticket != nullptr) {
       take_out(*ticket, true);
       ticket->departure_ = lane.departures.front();
@@ -276,7 +279,7 @@ std::optional<base::TimePoint> Queue::crowded_until(const limit::Key& lane, cons
   return next_turn(lane, client);
 }
 
-// Those of higher priorities go first, then one of each client whose turn comes before.
+// All tickets of better priorities depart first, then one ticket of each client with an earlier turn.
 base::TimePoint Queue::next_turn(const limit::Key& key, const limit::Key& client) const {
   const auto& lane = lanes_.at(key);
   std::size_t before = 0;
@@ -297,7 +300,7 @@ base::TimePoint Queue::turn_behind(const Ticket& ticket) const noexcept {
   std::size_t before = 0;
   for (policy::Priority priority = 0; priority <= ticket.priority_; ++priority)
     before += lane.classes[priority].tickets;
-  return lane.departures[before - 1].at;  // itself is one of them
+  return lane.departures[before - 1].at;  // `before` includes the ticket itself
 }
 
 }  // namespace weir::proxy

@@ -1,7 +1,8 @@
-// One request that waits in the queue for its departure.
+// QueueWait makes one request wait in the queue for its departure.
 //
-// The wait has a deadline: requests of a better priority may go first for so long that it passes. The queue
-// ends the wait as soon as it sees that coming for the last in order, and the client's watch for all others.
+// The wait has a deadline, because requests of a better priority may depart first for a long time. The queue
+// evicts the last ticket in order as soon as it cannot meet its deadline. ClientWatch ends all other waits at
+// the deadline.
 #pragma once
 
 #include "proxy/exchange/exchange_context.hpp"
@@ -13,23 +14,24 @@ namespace weir::proxy {
 
 class QueueWait {
  public:
-  // `context`: of a request whose decision is Delay. It outlives the wait.
+  // `context`: must outlive the wait. REQUIRES a decision of Delay.
   QueueWait(ExchangeContext& context, policy::Priority priority);
 
   enum class End : std::uint8_t {
     Departed,  // it is this request's turn
-    Refused,   // by the rule that it waited for: no place, or no time is left
-    GivesWay,  // a request of a better priority has its place
+    Refused,   // by the rule that it waited for: it has no place or no time left
+    GivesWay,  // a request of a better priority took its place
     Stopped,   // weir stops
-    Left,      // its client left
+    Left,      // the client left
   };
   struct Result {
     End end;
-    base::Duration retry_after{0};  // of Refused and GivesWay
+    base::Duration retry_after{0};  // for Refused and GivesWay
   };
-  // Waits. Unless it departs, its charge is refunded, or stands if that is what its client left for.
+  // Waits for the end. If the request does not depart, refunds its charges. Exception: see
+  // AdmissionController::refund_after_leaving().
   [[nodiscard]] net::Task<Result> run();
-  // Ends the wait early, if it has not ended.
+  // Ends the wait early. Does nothing if the wait has ended.
   void cancel() noexcept { ticket_.leave(); }
 
   [[nodiscard]] const AdmissionController::Delayed& delayed() const noexcept { return delayed_; }
@@ -40,7 +42,7 @@ class QueueWait {
 
   ExchangeContext& context_;
   const AdmissionController::Delayed delayed_;
-  const base::Duration longest_;  // that it waits
+  const base::Duration longest_;  // the longest wait
   Shaper::Ticket ticket_;
 };
 

@@ -7,7 +7,7 @@
 
 namespace weir::proxy {
 
-// A frame that is destroyed while it waits, with its loop.
+// A coroutine frame can be destroyed while it waits, when its loop is destroyed.
 Shaper::Ticket::~Ticket() {
   if (!joined_) return;
   const std::lock_guard lock(shared_.mutex);
@@ -45,7 +45,8 @@ net::Task<Shaper::QueueResult> Shaper::wait(Ticket& ticket, const Departure& dep
   co_return leave(ticket);
 }
 
-// Whatever is thrown here, the departure is not the caller's any more, and the ticket leaves what it joined.
+// Also after an exception the departure no longer belongs to the caller. ~Ticket() then removes a ticket that
+// has joined.
 std::optional<Shaper::QueueResult> Shaper::join(Ticket& ticket, const Departure& departure,
                                                 std::uint64_t most) {
   const auto& lane = departure.charge.key;
@@ -74,7 +75,7 @@ base::Duration Shaper::until(base::TimePoint at) const {
   return std::max(at - clock_.now(), base::Duration(0));
 }
 
-// Of its own will, or because it was evicted: which of the two came first is told apart under the lock.
+// Ends a wait that was woken by leave() or by an eviction. The lock decides which of the two came first.
 Shaper::QueueResult Shaper::leave(Ticket& ticket) {
   const std::lock_guard lock(shared_.mutex);
   ticket.joined_ = false;
@@ -117,7 +118,7 @@ void Shaper::return_surplus(const limit::Key& lane) {
   settle(lane);
 }
 
-// Where memory runs out it is the store's again, if that still can have it.
+// Adds a departure to its lane. If memory runs out, offers the departure to the store and throws.
 void Shaper::offer(const Departure& departure) {
   try {
     shared_.queue.offer(departure, index_);
@@ -135,7 +136,7 @@ void Shaper::look() {
   rearm();
 }
 
-// After a lane has changed.
+// Must be called after a lane has changed. Returns surplus departures to the store and wakes workers.
 void Shaper::settle(const limit::Key& lane) {
   auto& queue = shared_.queue;
   while (const auto* last = queue.surplus(lane)) {
@@ -147,8 +148,9 @@ void Shaper::settle(const limit::Key& lane) {
   rearm();
 }
 
-// Whether the store has it back. Redis is told and not asked: it takes back what is the last that it
-// promised, and another weir may get that at once, so it is given up here.
+// Returns true if the departure must no longer be used here. The key table says whether it took the departure
+// back. For Redis weir does not wait for the answer: Redis takes back the last departure that it promised,
+// and may promise that departure to another weir at once. So it is always given up here.
 bool Shaper::take_back(const Departure& departure) {
   if (!departure.in_redis)
     return table_.refund(departure.charge, departure.promised, clock_.now(), departure.overflow);
@@ -156,7 +158,8 @@ bool Shaper::take_back(const Departure& departure) {
   return true;
 }
 
-// Those whose turn it is, and those who were evicted. Every ticket of this worker was made by its Shaper.
+// Wakes this worker's tickets that are due or evicted. Each of them is a Shaper::Ticket, so the casts are
+// safe.
 void Shaper::wake_due() {
   const auto now = clock_.now();
   while (auto* const taken = shared_.queue.take_due(index_, now)) {
@@ -169,15 +172,14 @@ void Shaper::wake_due() {
     static_cast<Ticket&>(*evicted).leave();  // NOLINT(cppcoreguidelines-pro-type-static-cast-downcast)
 }
 
-// Who keeps a lane now and sleeps longer than its first departure allows is woken, and whose ticket was
-// evicted.
+// Wakes other workers: those with a departure before their timer, and those with an evicted ticket.
 void Shaper::ask_others() {
   for (std::size_t i = 0; i < shared_.shapers.size(); ++i) {
     auto* const other = shared_.shapers[i];
     if (other == nullptr || other == this || other->asked_) continue;
     if (shared_.queue.next_due(i) >= other->armed_for_ && !shared_.queue.has_evicted(i)) continue;
     net::asio::post(other->executor_, [other] { other->look(); });
-    other->asked_ = true;  // it has been: looking takes the lock first
+    other->asked_ = true;  // set under the lock, which look() takes first
   }
 }
 
