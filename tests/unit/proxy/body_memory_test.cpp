@@ -17,7 +17,7 @@ struct Bodies {
   observe::Counters counters{{}};
 };
 
-TEST(BodyMemory, RefusesWhatExceedsTheBound) {
+TEST(BodyMemory, RefusesMoreThanTheBound) {
   BodyMemory memory(100);
   EXPECT_TRUE(memory.take(60));
   EXPECT_FALSE(memory.take(41));
@@ -26,7 +26,7 @@ TEST(BodyMemory, RefusesWhatExceedsTheBound) {
   EXPECT_TRUE(memory.take(1));
 }
 
-TEST(BodyMemory, ALowerBoundRefusesUntilEnoughIsGivenBack) {
+TEST(BodyMemory, LoweredBoundRefusesUntilEnoughIsReturned) {
   BodyMemory memory(100);
   ASSERT_TRUE(memory.take(90));
   memory.set_most(50);
@@ -35,7 +35,7 @@ TEST(BodyMemory, ALowerBoundRefusesUntilEnoughIsGivenBack) {
   EXPECT_TRUE(memory.take(1));
 }
 
-TEST(BodyMemory, NeverExceedsTheBoundWhateverTheNumberOfThreads) {
+TEST(BodyMemory, ThreadsNeverExceedTheBound) {
   BodyMemory memory(1000);
   std::atomic<std::uint64_t> taken{0};
   std::vector<std::thread> threads;
@@ -49,7 +49,7 @@ TEST(BodyMemory, NeverExceedsTheBoundWhateverTheNumberOfThreads) {
   EXPECT_EQ(memory.taken(), 999U);
 }
 
-TEST(BodyBuffer, HoldsWhatWasAppended) {
+TEST(BodyBuffer, HoldsTheAppendedText) {
   Bodies bodies;
   BodyBuffer buffer(bodies.memory, bodies.counters);
   std::string expected;
@@ -62,7 +62,7 @@ TEST(BodyBuffer, HoldsWhatWasAppended) {
   EXPECT_EQ(static_cast<std::uint64_t>(bodies.counters.body_memory.value()), bodies.memory.taken());
 }
 
-TEST(BodyBuffer, StaysAsItWasWhereThereIsNoRoom) {
+TEST(BodyBuffer, KeepsItsTextIfMemoryIsRefused) {
   Bodies bodies;
   BodyBuffer first(bodies.memory, bodies.counters);
   BodyBuffer second(bodies.memory, bodies.counters);
@@ -73,7 +73,7 @@ TEST(BodyBuffer, StaysAsItWasWhereThereIsNoRoom) {
   EXPECT_EQ(bodies.counters.body_memory_refused.value(), 1U);
 }
 
-TEST(BodyBuffer, HoldsABodyOfAllTheMemoryThatComesInPieces) {
+TEST(BodyBuffer, HoldsABodyInPiecesThatFillsTheMemory) {
   for (const auto most : {std::uint64_t{10 * kPiece}, kUnknown}) {
     Bodies bodies;
     BodyBuffer buffer(bodies.memory, bodies.counters);
@@ -87,7 +87,7 @@ TEST(BodyBuffer, HoldsABodyOfAllTheMemoryThatComesInPieces) {
   }
 }
 
-TEST(BodyBuffer, TakesNoMoreThanTheWholeBodyNeeds) {
+TEST(BodyBuffer, ReservesAtMostTheSizeOfTheBody) {
   Bodies bodies;
   BodyBuffer buffer(bodies.memory, bodies.counters);
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(buffer.append(std::string(kPiece, 'x'), 6 * kPiece));
@@ -95,7 +95,7 @@ TEST(BodyBuffer, TakesNoMoreThanTheWholeBodyNeeds) {
 }
 
 // If memory for doubling is short, each new block is an eighth larger.
-TEST(BodyBuffer, MovesSeldomWhereMemoryIsShort) {
+TEST(BodyBuffer, CopiesSeldomIfMemoryIsShort) {
   BodyMemory memory(1 << 20);
   observe::Counters counters{{}};
   ASSERT_TRUE(memory.take(1 << 18));
@@ -120,7 +120,7 @@ TEST(BodyBuffer, KeepsASmallBlockForTheNextBody) {
   EXPECT_EQ(bodies.memory.taken(), kPiece);
 }
 
-TEST(BodyBuffer, GivesItsMemoryBack) {
+TEST(BodyBuffer, ReturnsItsMemory) {
   Bodies bodies;
   {
     BodyBuffer buffer(bodies.memory, bodies.counters);

@@ -28,7 +28,7 @@ struct Worker {
   WorkerSnapshots worker_snapshots;
 };
 
-TEST(WorkerSnapshots, ARequestStaysInTheEditionThatItBeganWith) {
+TEST(WorkerSnapshots, RequestKeepsTheSnapshotThatItStartedWith) {
   auto first = config_snapshot_of(1);
   const std::weak_ptr<const ConfigSnapshot> old = first;
   Worker worker(std::move(first));
@@ -45,7 +45,7 @@ TEST(WorkerSnapshots, ARequestStaysInTheEditionThatItBeganWith) {
   EXPECT_TRUE(old.expired());
 }
 
-TEST(WorkerSnapshots, AnEditionThatNobodyStaysInGoesAtOnce) {
+TEST(WorkerSnapshots, FreesAnUnusedSnapshotAtOnce) {
   auto first = config_snapshot_of(1);
   const std::weak_ptr<const ConfigSnapshot> old = first;
   Worker worker(std::move(first));
@@ -53,7 +53,7 @@ TEST(WorkerSnapshots, AnEditionThatNobodyStaysInGoesAtOnce) {
   EXPECT_TRUE(old.expired());
 }
 
-TEST(WorkerSnapshots, ConnectionsToAnUnchangedUpstreamAreKeptByItsPool) {
+TEST(WorkerSnapshots, UnchangedUpstreamKeepsItsPool) {
   upstream::UpstreamSettings settings;
   settings.name = "api";
   const auto server_group =
@@ -72,7 +72,7 @@ TEST(WorkerSnapshots, ConnectionsToAnUnchangedUpstreamAreKeptByItsPool) {
 }
 
 // Each worker gets new snapshots by post(), while requests that hold old snapshots are in flight.
-TEST(WorkerSnapshots, WorkersGoOverOnTheirOwnAndTheLastOneFreesAnEdition) {
+TEST(WorkerSnapshots, LastWorkerToSwitchFreesTheSnapshot) {
   constexpr std::uint64_t kEditions = 200;
   constexpr std::size_t kWorkers = 3;
   std::atomic<std::uint64_t> freed{0};

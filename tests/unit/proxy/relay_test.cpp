@@ -120,7 +120,7 @@ void send_in_pieces(int fd, const std::string& bytes, std::uint32_t seed, bool c
   if (close) ::shutdown(fd, SHUT_WR);
 }
 
-TEST_F(RelayTest, AnyBodyArrivesWholeInEveryFraming) {
+TEST_F(RelayTest, BodyArrivesCompleteInEveryFraming) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -161,7 +161,7 @@ TEST_F(RelayTest, AnyBodyArrivesWholeInEveryFraming) {
   }
 }
 
-TEST_F(RelayTest, NoBodyIsTheHeadAlone) {
+TEST_F(RelayTest, SendsTheHeadAloneWithoutABody) {
   open(Framing::None, Framing::None);
   came_with_the_head("GET /next");
   out = "HEAD";
@@ -170,7 +170,7 @@ TEST_F(RelayTest, NoBodyIsTheHeadAlone) {
   EXPECT_EQ(inbox->unread(), "GET /next");
 }
 
-TEST_F(RelayTest, WhatIsAtHandLeavesBeforeAnyWait) {
+TEST_F(RelayTest, SendsReceivedDataBeforeAnyWait) {
   open(Framing::Chunked, Framing::Chunked);
   came_with_the_head("5\r\nhello\r\n");
   out = "HEAD";
@@ -180,7 +180,7 @@ TEST_F(RelayTest, WhatIsAtHandLeavesBeforeAnyWait) {
 
 // A receiver that does not read stops the reading from the source. Memory is bounded by the sockets' buffers
 // and one block.
-TEST_F(RelayTest, AReaderThatDoesNotReadStopsTheSource) {
+TEST_F(RelayTest, StalledReceiverStopsTheSource) {
   std::mt19937 random(5);
   const auto original = random_bytes(random, 5 << 20);
   open(Framing::Length, Framing::Chunked, original.size());
@@ -211,7 +211,7 @@ TEST_F(RelayTest, AReaderThatDoesNotReadStopsTheSource) {
   EXPECT_TRUE(decoded(reading.get(), Framing::Chunked) == original);
 }
 
-TEST_F(RelayTest, ABodyCutShortIsSeenAndDoesNotLookWhole) {
+TEST_F(RelayTest, CutBodyDoesNotLookComplete) {
   const std::string whole = "5;x\r\nhello\r\n3\r\nabc\r\n0\r\nA: b\r\n\r\n";
   for (std::size_t size = 0; size < whole.size(); ++size) {
     open(Framing::Chunked, Framing::Chunked);
@@ -235,7 +235,7 @@ TEST_F(RelayTest, ABodyCutShortIsSeenAndDoesNotLookWhole) {
 }
 
 // A reset may have lost bytes. So it must not end a body that the end of the connection delimits.
-TEST_F(RelayTest, AResetIsNoEnd) {
+TEST_F(RelayTest, ResetDoesNotCompleteABody) {
   open(Framing::UntilClose, Framing::Chunked);
   out.clear();
   net::ErrorCode ignored;
@@ -274,7 +274,7 @@ struct TlsPair {
 };
 
 // Otherwise weir would send an error answer, and the client would read it as the rest of the head.
-TEST_F(RelayTest, IsNotUntouchedWhileOpenSslHoldsARecordOfTheHead) {
+TEST_F(RelayTest, SinkIsTouchedWhileOpenSslHoldsPartOfTheHead) {
   const net::Certificates certificates;
   const auto tls = net::make_tls_context(certificates.settings()).value();
   const std::string text(100, 'x');
@@ -299,7 +299,7 @@ TEST_F(RelayTest, IsNotUntouchedWhileOpenSslHoldsARecordOfTheHead) {
 }
 
 // A body that was inspected first is still forwarded, and is counted only once.
-TEST_F(RelayTest, WhatWasPutBackComesAgainAndThenTheRest) {
+TEST_F(RelayTest, RelaysDataPutBackAndThenTheRest) {
   for (const auto in : {Framing::Length, Framing::Chunked})
     for (const std::size_t looked_at : {0U, 1U, 5000U, 9000U}) {
       std::mt19937 random(7);
@@ -323,7 +323,7 @@ TEST_F(RelayTest, WhatWasPutBackComesAgainAndThenTheRest) {
     }
 }
 
-TEST_F(RelayTest, ABadChunkEndsItBehindWhatWasGood) {
+TEST_F(RelayTest, BadChunkEndsTheRelayAfterTheValidPart) {
   open(Framing::Chunked, Framing::Chunked);
   out.clear();
   net::send_all(sender.number(), "5\r\nhello\r\nX\r\n");
@@ -332,7 +332,7 @@ TEST_F(RelayTest, ABadChunkEndsItBehindWhatWasGood) {
   EXPECT_EQ(received(), "5\r\nhello\r\n");
 }
 
-TEST_F(RelayTest, MoreThanIsAllowedIsNotPassedOn) {
+TEST_F(RelayTest, DoesNotForwardMoreThanAllowed) {
   for (const auto in : {Framing::Length, Framing::Chunked, Framing::UntilClose}) {
     std::mt19937 random(1);
     const auto bytes = coded(std::string(1001, 'x'), in, random);
@@ -352,7 +352,7 @@ TEST_F(RelayTest, MoreThanIsAllowedIsNotPassedOn) {
   }
 }
 
-TEST_F(RelayTest, AReceiverThatLeftBreaksTheSink) {
+TEST_F(RelayTest, DisconnectedReceiverBreaksTheSink) {
   open(Framing::Length, Framing::Length, 5 << 20);
   receiver.close();
   out = "HEAD";
@@ -369,7 +369,7 @@ class Witness : public BodyObserver {
   int completed = 0;
 };
 
-TEST_F(RelayTest, AWatchSeesTheWholeBodyInEveryFraming) {
+TEST_F(RelayTest, ObserverSeesTheWholeBodyInEveryFraming) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -392,7 +392,7 @@ TEST_F(RelayTest, AWatchSeesTheWholeBodyInEveryFraming) {
     }
 }
 
-TEST_F(RelayTest, AWatchIsNotToldThatABodyIsCompleteThatIsCut) {
+TEST_F(RelayTest, ObserverDoesNotSeeACutBodyAsComplete) {
   open(Framing::Length, Framing::Length, 10);
   Witness witness;
   framed.emplace(*sink, Framing::Length, out);

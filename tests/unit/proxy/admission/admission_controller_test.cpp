@@ -112,7 +112,7 @@ class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
   std::vector<std::unique_ptr<Asker>> askers;
 };
 
-TEST_F(AdmissionControllerTest, WhatNobodyKeepsIsGivenBack) {
+TEST_F(AdmissionControllerTest, RefundsChargesThatAreNotKept) {
   auto& first = ask("a");
   EXPECT_EQ(first.ruling.decision.verdict, Verdict::Forward);
   EXPECT_EQ(left("a"), 1U);
@@ -125,7 +125,7 @@ TEST_F(AdmissionControllerTest, WhatNobodyKeepsIsGivenBack) {
   EXPECT_EQ(left("a"), 1U);
 }
 
-TEST_F(AdmissionControllerTest, OfARefusedRequestTheRefusalsAloneAreCounted) {
+TEST_F(AdmissionControllerTest, CountsOnlyTheRefusalsOfARefusedRequest) {
   using observe::RuleOutcome;
   (void)ask("a");
   (void)ask("a");
@@ -139,7 +139,7 @@ TEST_F(AdmissionControllerTest, OfARefusedRequestTheRefusalsAloneAreCounted) {
   EXPECT_EQ(counted(0, RuleOutcome::Delayed), 1U) << "the third had a place in the queue, and paid nothing";
 }
 
-TEST_F(AdmissionControllerTest, ADepartureThatTheShaperHasIsGivenBackOnce) {
+TEST_F(AdmissionControllerTest, ReturnsADepartureOnceIfTheShaperHadIt) {
   (void)ask("a");
   auto& waiting = join("a");
   leave(waiting);  // the shaper returned the departure
@@ -149,8 +149,8 @@ TEST_F(AdmissionControllerTest, ADepartureThatTheShaperHasIsGivenBackOnce) {
       << "the one that the other has was not promised again";
 }
 
-// Refused requests learn of it in the order they asked, as with a Redis that refuses several at once.
-TEST_F(AdmissionControllerTest, DeparturesOfThoseRefusedFirstComeFirstOutWereLostButForTheLast) {
+// The requests are refused in the order in which they asked, as when Redis refuses several at once.
+TEST_F(AdmissionControllerTest, ReturnsAllDeparturesInAnyOrder) {
   (void)ask("x");
   auto& first = ask("a");
   const auto soonest = first.admission.delayed().departure.at;
@@ -162,7 +162,7 @@ TEST_F(AdmissionControllerTest, DeparturesOfThoseRefusedFirstComeFirstOutWereLos
   EXPECT_EQ(ask("c").admission.delayed().departure.at, soonest);
 }
 
-TEST_F(AdmissionControllerTest, ADepartureThatCannotGoBackIsForWhoWaits) {
+TEST_F(AdmissionControllerTest, UnreturnableDepartureGoesToAWaitingRequest) {
   (void)ask("x");
   auto& refused = ask("a");
   const auto soonest = refused.admission.delayed().departure.at;
@@ -174,7 +174,7 @@ TEST_F(AdmissionControllerTest, ADepartureThatCannotGoBackIsForWhoWaits) {
 }
 
 // Past departures are dropped. If they were passed on, several requests would leave at once.
-TEST_F(AdmissionControllerTest, ADepartureWhoseTimeIsOverIsForNobody) {
+TEST_F(AdmissionControllerTest, DropsAPastDeparture) {
   began -= hours(2);
   (void)ask("x");
   auto& late = ask("a");
@@ -186,7 +186,7 @@ TEST_F(AdmissionControllerTest, ADepartureWhoseTimeIsOverIsForNobody) {
   EXPECT_FALSE(waiting.done);
 }
 
-TEST_F(AdmissionControllerTest, WhoSendsAnotherAwayAndLeavesHasPaid) {
+TEST_F(AdmissionControllerTest, KeepsTheChargeOfADisplacingRequestThatLeaves) {
   (void)ask("x");
   auto& greedy = join("a");
   auto& last = join("a");
@@ -206,7 +206,7 @@ TEST_F(AdmissionControllerTest, WhoSendsAnotherAwayAndLeavesHasPaid) {
 
 // The request won a place in one queue but waits longer in another. Meanwhile the first queue promised a
 // later departure, so the limiter cannot take the won departure back. A request that waits there takes it.
-TEST_F(AdmissionControllerTest, AWonDepartureThatAnotherQueueHoldsUpGoesBackToItsLane) {
+TEST_F(AdmissionControllerTest, ReturnsAWonDepartureToItsLane) {
   (void)ask("x", {}, "slow");
   (void)join("a");
   auto& last = join("a");

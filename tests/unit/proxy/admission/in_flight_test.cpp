@@ -9,7 +9,7 @@
 namespace weir::proxy {
 namespace {
 
-TEST(InFlight, EachPriorityMayFillATwentiethLess) {
+TEST(InFlight, EachLowerPriorityHasABoundOneTwentiethSmaller) {
   const InFlight in_flight(200);
   std::vector<std::uint64_t> bounds;
   for (policy::Priority priority = 0; priority < policy::kPriorities; ++priority)
@@ -17,7 +17,7 @@ TEST(InFlight, EachPriorityMayFillATwentiethLess) {
   EXPECT_EQ(bounds, (std::vector<std::uint64_t>{200, 190, 180, 170, 160, 150, 140, 130, 120, 110}));
 }
 
-TEST(InFlight, TheLowestIsShedFirstAndTheHighestLast) {
+TEST(InFlight, ShedsTheLowestPriorityFirst) {
   InFlight in_flight(20);
   int entered = 0;
   while (in_flight.enter(9)) ++entered;
@@ -33,7 +33,7 @@ TEST(InFlight, TheLowestIsShedFirstAndTheHighestLast) {
   EXPECT_FALSE(in_flight.enter(9));
 }
 
-TEST(InFlight, WhoIsShedTookAPlaceForAMomentAndABetterPriorityWasShedForIt) {
+TEST(InFlight, ShedRequestNeverTakesAPlaceFromABetterPriority) {
   InFlight in_flight(20);
   for (int i = 0; i < 19; ++i) ASSERT_TRUE(in_flight.enter(0));
   std::atomic<bool> over = false;
@@ -53,13 +53,13 @@ TEST(InFlight, WhoIsShedTookAPlaceForAMomentAndABetterPriorityWasShedForIt) {
   EXPECT_EQ(in_flight.count(), 19U);
 }
 
-TEST(InFlight, ASmallBoundLetsSomethingPassOfEveryPriority) {
+TEST(InFlight, SmallBoundStillAdmitsTheLowestPriority) {
   InFlight in_flight(1);
   EXPECT_TRUE(in_flight.enter(9));
   EXPECT_FALSE(in_flight.enter(0));
 }
 
-TEST(InFlight, WhoWaitedInTheShaperIsLetInAgain) {
+TEST(InFlight, AdmitsARequestAgainAfterItsQueueWait) {
   InFlight in_flight(1);
   EXPECT_TRUE(in_flight.enter(0));
   in_flight.enter_again();
@@ -67,14 +67,14 @@ TEST(InFlight, WhoWaitedInTheShaperIsLetInAgain) {
   EXPECT_FALSE(in_flight.enter(0));
 }
 
-TEST(InFlight, WithoutABoundNobodyIsShed) {
+TEST(InFlight, ShedsNoRequestWithoutABound) {
   InFlight in_flight(0);
   EXPECT_FALSE(in_flight.bounded());
   for (int i = 0; i < 1000; ++i) ASSERT_TRUE(in_flight.enter(9));
   EXPECT_EQ(in_flight.fullness(), 0);
 }
 
-TEST(InFlight, ABoundThatChangesCountsWhoIsInAlready) {
+TEST(InFlight, ChangedBoundCountsRequestsAlreadyInFlight) {
   InFlight in_flight(3);
   ASSERT_TRUE(in_flight.enter(0));
   ASSERT_TRUE(in_flight.enter(0));

@@ -27,7 +27,7 @@ class LoadMeterTest : public ::testing::Test {
   base::Duration computed_{milliseconds(1234)};
 };
 
-TEST_F(LoadMeterTest, WhatIsNotKnownCountsAsFull) {
+TEST_F(LoadMeterTest, UnknownLoadCountsAsFull) {
   EXPECT_EQ(meter.load(), 1);
   EXPECT_EQ(cpu(), 1);
   pass(milliseconds(700), milliseconds(0));
@@ -37,7 +37,7 @@ TEST_F(LoadMeterTest, WhatIsNotKnownCountsAsFull) {
   EXPECT_DOUBLE_EQ(meter.load(), 0.2);
 }
 
-TEST_F(LoadMeterTest, CpuIsTheShareOfTheTimeAndWeighsHalfAfterItsHalfLife) {
+TEST_F(LoadMeterTest, CpuShareHalvesAfterItsHalfLife) {
   pass(kTick, milliseconds(0));
   pass(kTick, kTick);
   EXPECT_EQ(cpu(), 1);
@@ -48,7 +48,7 @@ TEST_F(LoadMeterTest, CpuIsTheShareOfTheTimeAndWeighsHalfAfterItsHalfLife) {
 }
 
 // Half-lives count time, not readings: one long span weighs as much as many short ones.
-TEST_F(LoadMeterTest, ReadingsMayBeUneven) {
+TEST_F(LoadMeterTest, UnevenReadingsWeighByTheirSpan) {
   pass(kTick, milliseconds(0));
   pass(kTick, kTick);
   pass(milliseconds(500), milliseconds(0));
@@ -68,7 +68,7 @@ TEST_F(LoadMeterTest, LagIsTheDelayOfTheTick) {
   EXPECT_NEAR(lag(), 1, 1e-9) << "and no more than that";
 }
 
-TEST_F(LoadMeterTest, QueueAndRequestsInFlightAreAsTheyStand) {
+TEST_F(LoadMeterTest, QueueAndInFlightAreNotAveraged) {
   pass(kTick, milliseconds(0));
   pass(kTick, milliseconds(0), 0.75, 0.5);
   EXPECT_EQ(meter.load(), 0.75);
@@ -80,7 +80,7 @@ TEST_F(LoadMeterTest, QueueAndRequestsInFlightAreAsTheyStand) {
   EXPECT_EQ(meter.load(), 0);
 }
 
-TEST_F(LoadMeterTest, MoreThanThereWasTimeForIsFull) {
+TEST_F(LoadMeterTest, MoreCpuThanElapsedTimeCountsAsFull) {
   pass(kTick, milliseconds(0));
   pass(kTick, milliseconds(60));  // the two clocks differ slightly
   EXPECT_EQ(cpu(), 1);
@@ -88,7 +88,7 @@ TEST_F(LoadMeterTest, MoreThanThereWasTimeForIsFull) {
   EXPECT_EQ(cpu(), 1) << "no time passed: nothing is measured";
 }
 
-TEST(ThreadTime, IsThatOfTheThread) {
+TEST(ThreadTime, MeasuresTheThread) {
   const auto before = thread_time();
   EXPECT_GE(before.count(), 0);
   while (thread_time() == before) {

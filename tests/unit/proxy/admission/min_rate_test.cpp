@@ -9,20 +9,20 @@ using namespace std::chrono_literals;
 
 constexpr MinRate kLeast{100, 10s};
 
-TEST(MinRateCheck, AnOctetNowAndThenIsTooSlow) {
+TEST(MinRateCheck, RejectsAnOctetNowAndThen) {
   MinRateCheck pace(kLeast);
   std::uint64_t moved = 0;
   for (int i = 0; i < 9; ++i) EXPECT_TRUE(pace.note(1s, ++moved)) << "within the grace";
   EXPECT_FALSE(pace.note(1s, ++moved));
 }
 
-TEST(MinRateCheck, WhoKeepsItUpMayGoOnForEver) {
+TEST(MinRateCheck, AcceptsTheMinimumRateForever) {
   MinRateCheck pace(kLeast);
   std::uint64_t moved = 0;
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(pace.note(1s, moved += 100)) << i;
 }
 
-TEST(MinRateCheck, WhatCameAtTheBeginningBuysNothingLater) {
+TEST(MinRateCheck, EarlySpeedDoesNotExcuseLaterSlowness) {
   MinRateCheck pace(kLeast);
   std::uint64_t moved = 1'000'000;
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(pace.note(1s, ++moved)) << i;
@@ -31,7 +31,7 @@ TEST(MinRateCheck, WhatCameAtTheBeginningBuysNothingLater) {
   EXPECT_FALSE(fast);
 }
 
-TEST(MinRateCheck, WithoutARateNothingCounts) {
+TEST(MinRateCheck, ChecksNothingWithoutARate) {
   EXPECT_FALSE(MinRateCheck({0, 10s}).counts());
   EXPECT_TRUE(MinRateCheck(kLeast).counts());
 }

@@ -26,7 +26,7 @@ Told told(const Lines& lines, std::string ours = kOurs) {
   return told;
 }
 
-TEST(RateLimitHeaders, WhoHasLessLeftIsHeard) {
+TEST(RateLimitHeaders, KeepsTheFieldsWithTheSmallerRemainingCount) {
   const auto theirs = told({{"A", "1"}, {"x-ratelimit-limit", "50"}, {"X-RateLimit-Remaining", "3"}});
   EXPECT_EQ(theirs.ours, kOursWithoutX);
   EXPECT_EQ(theirs.theirs, "A=1 x-ratelimit-limit=50 X-RateLimit-Remaining=3 ");
@@ -39,14 +39,14 @@ TEST(RateLimitHeaders, WhoHasLessLeftIsHeard) {
   EXPECT_EQ(told({{"X-RateLimit-Remaining", "4"}}).ours, kOursWithoutX) << "it knows best when there is more";
 }
 
-TEST(RateLimitHeaders, WhatDoesNotSayHowMuchIsLeftIsNotHeard) {
+TEST(RateLimitHeaders, DropsUpstreamFieldsWithoutAValidRemainingCount) {
   for (const auto* value : {"", "many", "-1", "3.5", "1, 2"})
     EXPECT_EQ(told({{"X-RateLimit-Remaining", value}}).theirs, "") << value;
   EXPECT_EQ(told({{"X-RateLimit-Limit", "1"}}).theirs, "");
   EXPECT_EQ(told({{"X-RateLimit-Remaining", "9"}, {"X-RateLimit-Remaining", "2"}}).ours, kOursWithoutX);
 }
 
-TEST(RateLimitHeaders, ListsAndWhatNobodyElseTellsGoOn) {
+TEST(RateLimitHeaders, ForwardsListsAndFieldsThatWeirDoesNotSend) {
   const Lines lists{{"RateLimit", "\"b\";r=1"}, {"RateLimit-Policy", "\"b\";q=5"}, {"X-RateLimits", "1"}};
   EXPECT_EQ(told(lists).ours, kOurs);
   EXPECT_EQ(told(lists).theirs, "RateLimit=\"b\";r=1 RateLimit-Policy=\"b\";q=5 X-RateLimits=1 ");

@@ -101,7 +101,7 @@ struct Reserved : LoneWorker {
   http::ResponseHead head;
 };
 
-TEST(Settlements, AStatusThatIsNotChargedGivesAllBack) {
+TEST(Settlements, RefundsAllIfTheStatusIsNotCharged) {
   Reserved one({by_status()});
   EXPECT_TRUE(one.settlements.due());
   EXPECT_TRUE(one.answered(404));
@@ -111,14 +111,14 @@ TEST(Settlements, AStatusThatIsNotChargedGivesAllBack) {
   EXPECT_TRUE(one.settled(Settled::Refunded));
 }
 
-TEST(Settlements, AStatusThatIsChargedLeavesWhatWasKnownBefore) {
+TEST(Settlements, ChargedStatusKeepsTheCharge) {
   Reserved one({by_status()});
   EXPECT_FALSE(one.answered(200));
   EXPECT_EQ(one.spent(), kReserved);
   EXPECT_TRUE(one.settled(Settled::Charged));
 }
 
-TEST(Settlements, AHeaderSaysHowMuchItWas) {
+TEST(Settlements, SettlesByTheCostHeader) {
   const std::pair<const char*, std::pair<limit::Cost, Settled>> cases[] = {
       {"4", {4, Settled::Surplus}},  {"10", {10, Settled::Charged}},      {"25", {25, Settled::Debt}},
       {"0", {0, Settled::Refunded}}, {"many", {10, Settled::Unreadable}},
@@ -132,7 +132,7 @@ TEST(Settlements, AHeaderSaysHowMuchItWas) {
   }
 }
 
-TEST(Settlements, WhatNobodySaysStandsAsItWasReserved) {
+TEST(Settlements, KeepsTheReservedChargeIfNoAnswerTellsTheCost) {
   Reserved silent({by_header()});
   EXPECT_FALSE(silent.answered());
   EXPECT_TRUE(silent.settled(Settled::Untold));
@@ -149,7 +149,7 @@ TEST(Settlements, WhatNobodySaysStandsAsItWasReserved) {
   for (const auto* one : {&silent, &ours, &bodiless, &broken}) EXPECT_EQ(one->spent(), kReserved);
 }
 
-TEST(Settlements, WhatWasGivenBackIsNotSettled) {
+TEST(Settlements, DoesNotSettleACanceledCharge) {
   Reserved one({by_header()});
   one.settlements.cancel();
   EXPECT_FALSE(one.settlements.due());
@@ -159,7 +159,7 @@ TEST(Settlements, WhatWasGivenBackIsNotSettled) {
 }
 
 // `reset_after` counts from the charge, however late the answer arrives. `remaining` is as of now.
-TEST(Settlements, WhatIsToldThenIsTheStandingOfNow) {
+TEST(Settlements, ReportsTheRemainingCountAsOfTheAnswer) {
   Reserved one({by_header()});
   one.head.fields.push_back({"X-Cost", "4"});
   ASSERT_TRUE(one.answered(200, hours(2)));
@@ -175,7 +175,7 @@ TEST(Settlements, WhatIsToldThenIsTheStandingOfNow) {
   EXPECT_NE(noted[0].timestamp, 0U);
 }
 
-TEST(Settlements, ADebtIsToldOfAnAdmittedRequest) {
+TEST(Settlements, ReportsADebtForAnAdmittedRequest) {
   Reserved one({by_header()});
   ASSERT_TRUE(one.says("150"));
   const auto& told = one.bill.outcomes()[0];
@@ -184,7 +184,7 @@ TEST(Settlements, ADebtIsToldOfAnAdmittedRequest) {
   EXPECT_TRUE(told.allowed) << "it had been let in";
 }
 
-TEST(Settlements, ABodyIsReadOnceItIsWhole) {
+TEST(Settlements, SettlesByTheBodyOnceItIsComplete) {
   Reserved one({by_body()});
   EXPECT_TRUE(one.settlements.want_body());
   ASSERT_TRUE(one.begins(Framing::Chunked, 6)) << "a length that does not count";
@@ -201,7 +201,7 @@ TEST(Settlements, ABodyIsReadOnceItIsWhole) {
 }
 
 // The client may send the next request as soon as it has the last byte.
-TEST(Settlements, ABodyOfAnAnnouncedLengthIsReadBeforeItsEndIsTold) {
+TEST(Settlements, SettlesABodyOfKnownLengthAtItsLastByte) {
   Reserved one({by_body()});
   ASSERT_TRUE(one.begins(Framing::Length, 7));
   one.pass({R"({"n":)"});
@@ -212,7 +212,7 @@ TEST(Settlements, ABodyOfAnAnnouncedLengthIsReadBeforeItsEndIsTold) {
   EXPECT_TRUE(one.settled(Settled::Surplus));
 }
 
-TEST(Settlements, ABodyThatIsCutOffSaysNothing) {
+TEST(Settlements, KeepsTheChargeIfTheBodyIsCutOff) {
   for (const auto framing : {Framing::Length, Framing::Chunked, Framing::UntilClose}) {
     Reserved one({by_body()});
     ASSERT_TRUE(one.begins(framing, framing == Framing::Length ? 30 : 0));
@@ -223,7 +223,7 @@ TEST(Settlements, ABodyThatIsCutOffSaysNothing) {
   }
 }
 
-TEST(Settlements, ACompressedBodyIsNotRead) {
+TEST(Settlements, DoesNotReadACompressedBody) {
   for (const auto* coding : {"gzip", "br", "GZIP"}) {
     Reserved one({by_body()});
     one.head.fields.push_back({"Content-Encoding", coding});
@@ -235,7 +235,7 @@ TEST(Settlements, ACompressedBodyIsNotRead) {
   EXPECT_TRUE(plain.begins(Framing::Chunked));
 }
 
-TEST(Settlements, ABodyOfTheMostThatIsReadIsRead) {
+TEST(Settlements, ReadsABodyOfTheMaximumSize) {
   const std::string body = R"({"n":4})" + std::string(57, ' ');
   for (const auto framing : {Framing::Length, Framing::Chunked}) {
     Reserved one({by_body(64)});
@@ -246,7 +246,7 @@ TEST(Settlements, ABodyOfTheMostThatIsReadIsRead) {
   }
 }
 
-TEST(Settlements, ALongerOneIsLeftAlone) {
+TEST(Settlements, KeepsTheChargeIfTheBodyIsTooLong) {
   Reserved announced({by_body(64)});
   EXPECT_FALSE(announced.begins(Framing::Length, 65));
   EXPECT_TRUE(announced.settled(Settled::Unreadable));
@@ -260,7 +260,7 @@ TEST(Settlements, ALongerOneIsLeftAlone) {
 }
 
 // Each rule reads up to its own bound, and is settled once: by the head or by the body.
-TEST(Settlements, RulesReadAsMuchAsEachOfThemMay) {
+TEST(Settlements, EachRuleReadsUpToItsOwnBound) {
   const std::string body = R"({"n":4})" + std::string(20, ' ');
   for (const auto framing : {Framing::Length, Framing::Chunked}) {
     Reserved both({by_body(64), by_body(20), by_header()});
@@ -278,7 +278,7 @@ TEST(Settlements, RulesReadAsMuchAsEachOfThemMay) {
   }
 }
 
-TEST(Settlements, WhatTheStatusGaveBackNoBodyTakesAgain) {
+TEST(Settlements, BodyDoesNotChargeWhatTheStatusRefunded) {
   auto of_good_answers = by_body();
   of_good_answers.charged = {{200, 299}};
   Reserved both({of_good_answers, by_body()});
@@ -292,7 +292,7 @@ TEST(Settlements, WhatTheStatusGaveBackNoBodyTakesAgain) {
   EXPECT_TRUE(both.settled(Settled::Surplus, 1));
 }
 
-TEST(Settlements, WhatARuleDidNotChargeIsNotSettled) {
+TEST(Settlements, DoesNotSettleWhatWasNotCharged) {
   Reserved one({by_header()});
   one.bill.outcomes()[0].allowed = false;  // a shadow rule refused
   EXPECT_FALSE(one.says("4"));
@@ -301,7 +301,7 @@ TEST(Settlements, WhatARuleDidNotChargeIsNotSettled) {
 }
 
 // The second limiter of an elastic rule is settled too, but not counted.
-TEST(Settlements, ARequestIsCountedOnce) {
+TEST(Settlements, CountsARequestOnce) {
   Reserved one({by_header()});
   auto other = Reserved::charge_of(one.rules[0]);
   other.key.lo += 100;
@@ -315,7 +315,7 @@ TEST(Settlements, ARequestIsCountedOnce) {
 
 // weir sends the settlement to Redis without waiting for a reply. It computes what remains from the earlier
 // reply.
-TEST(Settlements, OfWhatRedisKeepsTheRestIsReckoned) {
+TEST(Settlements, ComputesTheRemainingCountOfARedisLimit) {
   const auto told = [](limit::Cost remaining, std::string_view cost) {
     Reserved one({by_header()}, policy::Store::Redis);
     one.bill.outcomes()[0] = {

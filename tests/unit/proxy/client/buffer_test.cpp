@@ -17,7 +17,7 @@ void receive(Inbox& inbox, std::string_view bytes) {
   inbox.received(bytes.size());
 }
 
-TEST(BlockPool, GivesOutWhatCameBack) {
+TEST(BlockPool, ReusesReturnedBlocks) {
   BlockPool pool(64);
   auto block = pool.take();
   const auto* where = block.get();
@@ -26,7 +26,7 @@ TEST(BlockPool, GivesOutWhatCameBack) {
   EXPECT_EQ(pool.block_size(), 64U);
 }
 
-TEST(Inbox, HoldsABlockOnlyWhenItMust) {
+TEST(Inbox, TakesABlockToReadAndReleasesIt) {
   BlockPool pool(64);
   Inbox inbox(pool);
   EXPECT_TRUE(inbox.empty());
@@ -43,7 +43,7 @@ TEST(Inbox, HoldsABlockOnlyWhenItMust) {
   EXPECT_EQ(inbox.unread(), "y");
 }
 
-TEST(Inbox, GivesItsBlockBackAtTheEnd) {
+TEST(Inbox, ReturnsItsBlockOnDestruction) {
   BlockPool pool(64);
   const char* where = nullptr;
   {
@@ -53,7 +53,7 @@ TEST(Inbox, GivesItsBlockBackAtTheEnd) {
   EXPECT_EQ(pool.take().get(), where);
 }
 
-TEST(Inbox, APinnedHeadStaysWhileTheBodyFlowsPast) {
+TEST(Inbox, KeepsAPinnedHeadInPlaceWhileTheBodyPasses) {
   BlockPool pool(16);
   Inbox inbox(pool);
   receive(inbox, "head0123456789ab");
@@ -75,7 +75,7 @@ TEST(Inbox, APinnedHeadStaysWhileTheBodyFlowsPast) {
   EXPECT_EQ(inbox.unread(), "BCDEFGHIJKL0123");
 }
 
-TEST(Inbox, AHeadBehindOthersHasRoomForItsBody) {
+TEST(Inbox, LeavesRoomForABodyBehindALaterHead) {
   BlockPool pool(32);
   Inbox inbox(pool);
   receive(inbox, "one.two.three...four............");
@@ -91,7 +91,7 @@ TEST(Inbox, AHeadBehindOthersHasRoomForItsBody) {
 }
 
 // If many heads arrive at once, at most twice the received octets are moved.
-TEST(Inbox, HeadsInARowAreNotCopiedForEach) {
+TEST(Inbox, DoesNotMoveTheDataForEachHead) {
   constexpr std::size_t kBlock = 4096;
   BlockPool pool(kBlock);
   Inbox inbox(pool);
@@ -190,7 +190,7 @@ class Model {
   unsigned next_ = 0;
 };
 
-TEST(Inbox, DoesWhatAStringWould) {
+TEST(Inbox, BehavesLikeAString) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   for (std::uint32_t round = 0; round < 200; ++round) {

@@ -11,7 +11,7 @@ namespace {
 const auto kOne = base::IpAddress::v4(1);
 const auto kOther = base::IpAddress::v4(2);
 
-TEST(ConnectionsPerIp, EachAddressHasSoManyPlaces) {
+TEST(ConnectionsPerIp, LimitsTheConnectionsOfEachAddress) {
   ConnectionsPerIp connections_per_ip(2);
   auto first = connections_per_ip.enter(kOne);
   const auto second = connections_per_ip.enter(kOne);
@@ -22,7 +22,7 @@ TEST(ConnectionsPerIp, EachAddressHasSoManyPlaces) {
   EXPECT_TRUE(connections_per_ip.enter(kOne));
 }
 
-TEST(ConnectionsPerIp, APlaceThatMovedIsGivenBackOnce) {
+TEST(ConnectionsPerIp, MovedSlotIsReleasedOnce) {
   ConnectionsPerIp connections_per_ip(1);
   {
     auto slot = connections_per_ip.enter(kOne);
@@ -32,7 +32,7 @@ TEST(ConnectionsPerIp, APlaceThatMovedIsGivenBackOnce) {
   EXPECT_TRUE(connections_per_ip.enter(kOne));
 }
 
-TEST(ConnectionsPerIp, ThreadsShareThePlaces) {
+TEST(ConnectionsPerIp, ThreadsShareTheLimit) {
   ConnectionsPerIp connections_per_ip(3);
   std::atomic<int> inside{0};
   std::atomic<bool> passed{false};

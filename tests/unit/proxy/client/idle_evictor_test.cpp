@@ -55,13 +55,13 @@ class IdleEvictorTest : public ::testing::Test {
   Room room;
 };
 
-TEST_F(IdleEvictorTest, NobodyGoesUnlessSomebodyIsWanted) {
+TEST_F(IdleEvictorTest, EvictsNothingUnlessWanted) {
   room.quiet = room.idle = room.begun = 1;
   tick(4);
   EXPECT_EQ(room.went, 0);
 }
 
-TEST_F(IdleEvictorTest, TheQuietGoFirstThenTheIdleThenWhoHasBegun) {
+TEST_F(IdleEvictorTest, EvictsQuietThenIdleThenBegunConnections) {
   room.quiet = room.idle = room.begun = 1;
   room.wanted = true;
   tick(2);
@@ -75,7 +75,7 @@ TEST_F(IdleEvictorTest, TheQuietGoFirstThenTheIdleThenWhoHasBegun) {
   EXPECT_EQ(room.went, 3);
 }
 
-TEST_F(IdleEvictorTest, NobodyGoesBeyondTheRankThatIsWanted) {
+TEST_F(IdleEvictorTest, EvictsNothingBeyondTheWantedRank) {
   room.idle = room.begun = 1;
   room.wanted = true;
   room.most = Rank::Idle;
@@ -84,7 +84,7 @@ TEST_F(IdleEvictorTest, NobodyGoesBeyondTheRankThatIsWanted) {
   EXPECT_EQ(room.begun, 1);
 }
 
-TEST_F(IdleEvictorTest, WhoHasBegunStaysWhileOthersCanGo) {
+TEST_F(IdleEvictorTest, KeepsBegunConnectionsWhileIdleOnesRemain) {
   room.idle = 100;
   room.begun = 1;
   room.wanted = true;

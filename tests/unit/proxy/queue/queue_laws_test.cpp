@@ -234,7 +234,7 @@ TEST(QueueLaws, HoldForAnyTraffic) {
   EXPECT_GT(std::min({departed, surplus, passed_on, unused}), 1'000U);
 }
 
-TEST(QueueLaws, EachClientDepartsWhenItsTurnWasToldToBe) {
+TEST(QueueLaws, ClientsDepartAtTheirPredictedTurn) {
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);

@@ -62,7 +62,7 @@ class QueueTest : public ::testing::Test {
   Queue queue{2};
 };
 
-TEST_F(QueueTest, FullnessIsThatOfTheFullestLaneThatEverybodyShares) {
+TEST_F(QueueTest, FullnessIsThatOfTheFullestSharedLane) {
   EXPECT_EQ(queue.fullness(), 0);
   join('a', 1);
   join('a', 2);
@@ -84,7 +84,7 @@ TEST_F(QueueTest, FullnessIsThatOfTheFullestLaneThatEverybodyShares) {
   EXPECT_EQ(queue.fullness(), 0);
 }
 
-TEST_F(QueueTest, FullnessCountsWhatWaitsAndNotHowManyDo) {
+TEST_F(QueueTest, FullnessCountsCostsInsteadOfRequests) {
   auto made = departure(1);
   made.shared_places = 8;
   made.charge.cost = 6;
@@ -101,7 +101,7 @@ TEST_F(QueueTest, FullnessCountsWhatWaitsAndNotHowManyDo) {
   EXPECT_EQ(queue.fullness(), 0);
 }
 
-TEST_F(QueueTest, NobodyDepartsBeforeItsTimeNorAfterIt) {
+TEST_F(QueueTest, DepartsExactlyWhenDue) {
   join('a', 3);
   EXPECT_EQ(queue.next_due(0), at(3));
   EXPECT_EQ(queue.take_due(0, at(3) - base::Duration(1)), nullptr);
@@ -113,7 +113,7 @@ TEST_F(QueueTest, NobodyDepartsBeforeItsTimeNorAfterIt) {
   EXPECT_EQ(queue.size(), 0U);
 }
 
-TEST_F(QueueTest, APriorityGoesBeforeTheNext) {
+TEST_F(QueueTest, HigherPriorityDepartsFirst) {
   join('z', 1, 9);
   join('m', 2, 5);
   join('a', 3, 0);
@@ -121,7 +121,7 @@ TEST_F(QueueTest, APriorityGoesBeforeTheNext) {
   EXPECT_EQ(depart_all(), "ammz");
 }
 
-TEST_F(QueueTest, AThousandOfOneClientDoNotDelayOneOfAnother) {
+TEST_F(QueueTest, ThousandTicketsOfOneClientDoNotDelayAnother) {
   for (int i = 0; i < 1000; ++i) join('x', i);
   join('y', 1000);
   EXPECT_EQ(depart(1), "xy");
@@ -135,21 +135,21 @@ TEST_F(QueueTest, ClientsOfOnePriorityTakeTurns) {
   EXPECT_EQ(depart_all(), "abcaba");
 }
 
-TEST_F(QueueTest, WhoComesBackGoesBehindThoseWhoWait) {
+TEST_F(QueueTest, ReturningClientQueuesBehindTheOthers) {
   join('a', 0), join('b', 1), join('c', 2);
   EXPECT_EQ(depart(0), "a");
   join('a', 3);
   EXPECT_EQ(depart_all(), "bca");
 }
 
-TEST_F(QueueTest, FirstComeFirstOutWithinAClient) {
+TEST_F(QueueTest, TicketsOfAClientDepartInOrder) {
   auto& first = join('a', 4);
   auto& second = join('a', 2);
   EXPECT_EQ(queue.take_due(0, at(2)), &first) << "the departure that the other brought";
   EXPECT_EQ(queue.take_due(0, at(4)), &second);
 }
 
-TEST_F(QueueTest, WhoLeavesFreesTheLastDeparture) {
+TEST_F(QueueTest, LeavingTicketFreesTheLastDeparture) {
   join('a', 1);
   auto& second = join('a', 2);
   join('a', 3);
@@ -162,7 +162,7 @@ TEST_F(QueueTest, WhoLeavesFreesTheLastDeparture) {
   EXPECT_EQ(depart(2), "aa");
 }
 
-TEST_F(QueueTest, WhoLeavesKeepsTheTurnOfItsClient) {
+TEST_F(QueueTest, LeavingTicketKeepsTheTurnOfItsClient) {
   auto& first = join('a', 1);
   join('b', 2), join('a', 3);
   queue.leave(first);
@@ -170,7 +170,7 @@ TEST_F(QueueTest, WhoLeavesKeepsTheTurnOfItsClient) {
 }
 
 // The limiter could not take the departure back, because it had already promised a later one.
-TEST_F(QueueTest, ASurplusIsTakenByTheNextToJoin) {
+TEST_F(QueueTest, NextTicketToJoinTakesASurplusDeparture) {
   queue.leave(join('a', 1));
   ASSERT_NE(queue.surplus(kLane), nullptr);
   join('b', 2);
@@ -179,7 +179,7 @@ TEST_F(QueueTest, ASurplusIsTakenByTheNextToJoin) {
   EXPECT_EQ(depart(1), "b");
 }
 
-TEST_F(QueueTest, ASurplusThatNobodyTookIsForgottenWhenItsTimeComes) {
+TEST_F(QueueTest, DropsAnUnusedSurplusDepartureWhenItIsDue) {
   queue.leave(join('a', 1, 5, 1));
   EXPECT_EQ(queue.next_due(1), at(1)) << "its keeper looks after it";
   EXPECT_EQ(queue.take_due(1, at(1)), nullptr);
@@ -187,14 +187,14 @@ TEST_F(QueueTest, ASurplusThatNobodyTookIsForgottenWhenItsTimeComes) {
   EXPECT_EQ(queue.surplus(kLane), nullptr);
 }
 
-TEST_F(QueueTest, ADepartureOfferedGoesToWhoIsNext) {
+TEST_F(QueueTest, OfferedDepartureGoesToTheNextTicket) {
   join('a', 5), join('b', 6);
   queue.offer(departure(1), 1);
   EXPECT_EQ(depart(1), "a");
   EXPECT_EQ(queue.surplus(kLane)->at, at(6));
 }
 
-TEST_F(QueueTest, TheWorkerOfWhoIsNextKeepsTheLane) {
+TEST_F(QueueTest, WorkerOfTheNextTicketKeepsTheLane) {
   join('a', 1, 5, 0);
   auto& b = join('b', 2, 5, 1);
   EXPECT_EQ(queue.next_due(0), at(1));
@@ -211,7 +211,7 @@ TEST_F(QueueTest, TheWorkerOfWhoIsNextKeepsTheLane) {
 }
 
 // Another rule of the same request has promised a later departure.
-TEST_F(QueueTest, WhoMayNotDepartYetLetsOthersGoFirst) {
+TEST_F(QueueTest, HeldTicketLetsOthersDepartFirst) {
   join('a', 6, 0, 0, kLane, at(5));
   join('b', 1), join('c', 2);
   EXPECT_EQ(depart(1), "b");
@@ -221,7 +221,7 @@ TEST_F(QueueTest, WhoMayNotDepartYetLetsOthersGoFirst) {
 
 // The last departures returned to the limiter, although held tickets could not take earlier ones. Then
 // several tickets left at once.
-TEST_F(QueueTest, ThoseHeldByAnotherRuleDoNotLeaveTogetherWhenOthersAheadOfThemWent) {
+TEST_F(QueueTest, HeldTicketsKeepTheirDistanceWhenOthersLeave) {
   auto& first = join('a', 1);
   auto& second = join('b', 2);
   join('c', 3, 5, 0, kLane, at(3)), join('d', 4, 5, 1, kLane, at(3));
@@ -232,7 +232,7 @@ TEST_F(QueueTest, ThoseHeldByAnotherRuleDoNotLeaveTogetherWhenOthersAheadOfThemW
   EXPECT_EQ(depart(4), "d");
 }
 
-TEST_F(QueueTest, WhatTheHeldCannotHaveIsForWhoComes) {
+TEST_F(QueueTest, NewcomerTakesADepartureThatHeldTicketsCannot) {
   auto& first = join('a', 1);
   join('b', 2, 5, 0, kLane, at(2));
   queue.leave(first);
@@ -245,7 +245,7 @@ TEST_F(QueueTest, WhatTheHeldCannotHaveIsForWhoComes) {
   EXPECT_EQ(depart(2), "b");
 }
 
-TEST_F(QueueTest, OneWhoIsHeldDoesNotHoldUpItsClient) {
+TEST_F(QueueTest, HeldTicketDoesNotDelayItsClient) {
   join('a', 2, 5, 0, kLane, at(2));
   join('a', 1);
   EXPECT_EQ(depart(1), "a") << "its second has the first departure, or both left at 2";
@@ -253,7 +253,7 @@ TEST_F(QueueTest, OneWhoIsHeldDoesNotHoldUpItsClient) {
 }
 
 // A promise of Redis may convert to a slightly different local time.
-TEST_F(QueueTest, WhereNobodyMayDepartYetTheLaneWaits) {
+TEST_F(QueueTest, LaneWaitsIfEveryTicketIsHeld) {
   auto& early = join('a', 1, 5, 0, kLane, at(5));
   join('b', 2, 5, 1, kLane, at(4));
   EXPECT_EQ(queue.next_due(0), base::TimePoint::max());
@@ -264,7 +264,7 @@ TEST_F(QueueTest, WhereNobodyMayDepartYetTheLaneWaits) {
   EXPECT_EQ(queue.take_due(0, at(5)), &early);
 }
 
-TEST_F(QueueTest, LanesAreApart) {
+TEST_F(QueueTest, LanesAreIndependent) {
   auto& a = join('a', 1, 5, 0, kLane);
   join('b', 2, 5, 0, kOtherLane);
   queue.leave(a);
@@ -273,7 +273,7 @@ TEST_F(QueueTest, LanesAreApart) {
   EXPECT_EQ(depart(2), "b");
 }
 
-TEST_F(QueueTest, CountsTheirPlacesAndKnowsWhenTheirTurnIs) {
+TEST_F(QueueTest, CountsPlacesAndPredictsTurns) {
   join('a', 1), join('a', 2), join('b', 3), join('a', 4, 9), join('u', 5, 0);
   const auto client = [](char name) { return limit::Key{static_cast<std::uint64_t>(name), 0}; };
   EXPECT_EQ(queue.waiting(kLane, client('a')), 3U);

@@ -93,13 +93,13 @@ TEST_F(ShaperTest, DepartsInOrderAndNeverEarly) {
   EXPECT_EQ(shaper.waiting(), 0U);
 }
 
-TEST_F(ShaperTest, APromiseOfThePastIsKeptAtOnce) {
+TEST_F(ShaperTest, PastDepartureDepartsAtOnce) {
   join(kLane, quick);
   EXPECT_TRUE(waiters[0]->done) << "what departs at once need not wait for the loop";
   EXPECT_EQ(waiters[0]->turn.end, Shaper::End::Departed);
 }
 
-TEST_F(ShaperTest, ANewFirstDepartureIsNotSleptThrough) {
+TEST_F(ShaperTest, WakesForAnEarlierNewDeparture) {
   open(kOtherLane, slow), open(kLane, quick);
   join(kOtherLane, slow);
   auto& soon = join(kLane, quick);
@@ -110,7 +110,7 @@ TEST_F(ShaperTest, ANewFirstDepartureIsNotSleptThrough) {
   EXPECT_TRUE(all_end());
 }
 
-TEST_F(ShaperTest, WhoLeavesFreesTheLastDepartureForWhoComesNext) {
+TEST_F(ShaperTest, LeavingFreesTheLastDepartureForTheNext) {
   open(kLane, slow);
   for (int i = 0; i < 4; ++i) join(kLane, slow);
   const auto last = waiters[3]->departure.at;
@@ -124,7 +124,7 @@ TEST_F(ShaperTest, WhoLeavesFreesTheLastDepartureForWhoComesNext) {
 }
 
 // A retry before that time would be overtaken again.
-TEST_F(ShaperTest, WhoIsOvertakenIsToldWhenOneInItsPlaceWouldDepart) {
+TEST_F(ShaperTest, OvertakenRequestLearnsWhenARetryWouldDepart) {
   open(kLane, slow);
   const auto began = clock.now();
   auto& low = join(kLane, slow, kClient, 1000, 5, began + std::chrono::minutes(90));
@@ -145,8 +145,8 @@ TEST_F(ShaperTest, WhoIsOvertakenIsToldWhenOneInItsPlaceWouldDepart) {
   EXPECT_TRUE(all_end());
 }
 
-// The second request takes the departure of the first, so nothing waits an hour.
-TEST_F(ShaperTest, WhenTheFirstLeavesTheSecondLeavesInItsPlace) {
+// Uses `quick`, because the test waits until the second request departs.
+TEST_F(ShaperTest, SecondTakesTheDepartureOfTheFirstThatLeft) {
   open(kLane, quick);
   join(kLane, quick);
   auto& second = join(kLane, quick);
@@ -158,7 +158,7 @@ TEST_F(ShaperTest, WhenTheFirstLeavesTheSecondLeavesInItsPlace) {
   EXPECT_EQ(second.ticket.departure().at, first);
 }
 
-TEST_F(ShaperTest, AClientHasSoManyPlacesAndNoMore) {
+TEST_F(ShaperTest, LimitsThePlacesOfAClient) {
   open(kLane, slow);
   join(kLane, slow, kClient, 2), join(kLane, slow, kClient, 2);
   auto& third = join(kLane, slow, kClient, 2);
@@ -174,7 +174,7 @@ TEST_F(ShaperTest, AClientHasSoManyPlacesAndNoMore) {
   EXPECT_TRUE(all_end());
 }
 
-TEST_F(ShaperTest, WhoGivesWayIsToldAtOnce) {
+TEST_F(ShaperTest, WakesADisplacedRequestAtOnce) {
   open(kLane, slow);
   auto& worse = join(kLane, slow);
   const auto newcomer = [&](policy::Priority priority, std::uint64_t most = 10) {
@@ -193,7 +193,7 @@ TEST_F(ShaperTest, WhoGivesWayIsToldAtOnce) {
   EXPECT_EQ(shaper.waiting(), 0U);
 }
 
-TEST_F(ShaperTest, AClientWithManyPlacesGivesOneToAnother) {
+TEST_F(ShaperTest, DisplacesAClientWithMorePlaces) {
   open(kLane, slow);
   join(kLane, slow), join(kLane, slow);
   const Newcomer other{.lane = kLane, .client = {200, 0}, .priority = 5, .cost = 1, .most = 10};
@@ -207,7 +207,7 @@ TEST_F(ShaperTest, AClientWithManyPlacesGivesOneToAnother) {
   EXPECT_TRUE(all_end());
 }
 
-TEST_F(ShaperTest, WhoCannotUseItsDeparturePassesItOn) {
+TEST_F(ShaperTest, PassesOnAnUnusedDeparture) {
   open(kLane, quick);
   auto& first = join(kLane, quick);
   auto& second = join(kLane, quick);
@@ -217,7 +217,7 @@ TEST_F(ShaperTest, WhoCannotUseItsDeparturePassesItOn) {
   EXPECT_EQ(second.ticket.departure().at, first.ticket.departure().at);
 }
 
-TEST_F(ShaperTest, WithNobodyLeftNoTimerGoesOn) {
+TEST_F(ShaperTest, NoTimerRunsWithoutRequests) {
   open(kLane, slow);
   join(kLane, slow);
   waiters[0]->ticket.leave();
@@ -230,7 +230,7 @@ TEST_F(ShaperTest, WithNobodyLeftNoTimerGoesOn) {
 
 // The first request leaves in the turn of the loop in which its departure is due. Both requests end exactly
 // once.
-TEST_F(ShaperTest, WhoLeavesAsItDepartsEndsOnce) {
+TEST_F(ShaperTest, LeavingAtTheDepartureEndsOnce) {
   open(kLane, quick);
   join(kLane, quick), join(kLane, quick);
   net::asio::post(context, [this] {
@@ -243,7 +243,7 @@ TEST_F(ShaperTest, WhoLeavesAsItDepartsEndsOnce) {
 }
 
 // A worker's event loop is destroyed while its requests wait.
-TEST_F(ShaperTest, AFrameDestroyedWhileItWaitsGivesItsPlaceUp) {
+TEST_F(ShaperTest, DestroyedFrameLeavesTheQueue) {
   SharedQueue own{1};
   {
     net::asio::io_context loop{1};
