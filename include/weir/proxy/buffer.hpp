@@ -54,9 +54,9 @@ class Inbox {
   void received(std::size_t count) noexcept { end_ += count; }
 
   void use(std::size_t count) noexcept;
-  // Makes sure that the unread head of `count` bytes lies in the first half of the block, so that half a
-  // block is left for a body. May move unread bytes: call this after the end of the head is found and before
-  // the head is parsed. REQUIRES that nothing is pinned and that `count` is at most half a block.
+  // Moves the unread head of `count` bytes into the first half of the block if necessary. So half a block is
+  // left for a body. Must be called after the end of the head is found and before the head is parsed.
+  // REQUIRES that nothing is pinned and that `count` is at most half a block.
   void make_room_behind(std::size_t count) noexcept;
   // Uses `count` bytes and pins them. REQUIRES make_room_behind(count).
   void use_and_pin(std::size_t count) noexcept;

@@ -12,7 +12,7 @@ namespace weir::proxy {
 
 // Facts about a connection that the new process cannot learn from the socket.
 struct ConnectionInfo {
-  std::optional<http::ConnectionEnds> ends;  // as the client sees them; absent: the socket's own
+  std::optional<http::ConnectionEnds> ends;  // the client's addresses; absent: those of the socket
   std::string certificate_subject;           // verified; empty: the client showed none
   // The socket is one end of a socket pair. The old process keeps the client's socket and relays its bytes.
   bool relayed = false;

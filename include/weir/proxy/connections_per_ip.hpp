@@ -25,7 +25,7 @@ class ConnectionsPerIp {
   // Sets the bound after a reload. It applies to new connections. Uncounted connections stay uncounted.
   void set_most(std::uint64_t most) noexcept { most_.store(most, std::memory_order_relaxed); }
 
-  // One counted connection. The destructor uncounts it.
+  // One counted connection. The destructor removes it from the count.
   class Slot {
    public:
     Slot() = default;

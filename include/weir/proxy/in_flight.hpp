@@ -60,7 +60,7 @@ class InFlight {
   }
   // Counts a request that had entered, left for the shaper and now departs. Ignores the bound.
   void enter_again() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
-  // Uncounts a request that entered.
+  // Removes a request from the count.
   void leave() noexcept { count_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:

@@ -7,22 +7,23 @@
 // is first in order. The order is by priority. Clients of one priority take turns. Requests of one client
 // depart in the order of arrival. When a request leaves, those behind it move up.
 //
-// A full lane still takes a newcomer that has a better priority than the last request in order, or the same
-// priority and a client with fewer places. The last request is evicted, and the newcomer takes over a
-// departure without asking the limiter. At equal priority the evicted request's client keeps at least as many
-// places as the newcomer's client then has, so that two clients never evict each other in turn. A request is
-// also evicted if so many others depart first that its deadline would pass. An evicted request is out of its
-// lane at once. Its own worker ends its wait.
+// A full lane still takes a newcomer that has a better priority than the last request in order. It also takes
+// a newcomer of the same priority whose client has fewer places. The last request is evicted, and the
+// newcomer takes over a departure without asking the limiter. At equal priority the evicted request's client
+// keeps at least as many places as the newcomer's client then has. So two clients never evict each other in
+// turn. A request is also evicted if so many others depart first that its deadline would pass. An evicted
+// request is out of its lane at once. Its own worker ends its wait.
 //
 // Invariants
 //  1. For every instant t, let n be the number of tickets that may not depart before t. The lane has at least
 //     n departures at t or later, so each ticket can have a departure of its own in time. (This is Hall's
 //     condition. It still holds after the first ticket in order that may take the first departure takes it.)
 //  2. A lane can have more departures than tickets (a surplus) in two cases. Either the store refused to take
-//     the last departure back, because it had already promised a later one to a request that has not joined
-//     yet. Or tickets with a not_before need the last departures. A request that joins can use a surplus
-//     departure, and the departure that it brings can return to the store. So no departure passes unused
-//     while a ticket may take it. No departure is taken late: one that no ticket may take yet passes unused.
+//     the last departure back. The store does so once it has promised a later departure to another request,
+//     which has not joined yet. Or tickets with a not_before need the last departures. A request that joins
+//     can use a surplus departure, and the departure that it brings can return to the store. So no departure
+//     passes unused while a ticket may take it. No departure is taken late: one that no ticket may take yet
+//     passes unused.
 //  3. Each lane has one keeper: the worker of the next ticket. Only the keeper takes the lane's
 //     departures, so a ticket ends on the thread of its own worker.
 //  4. An evicted ticket is in no lane. It is in its worker's list until that worker takes it out.

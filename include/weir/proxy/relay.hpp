@@ -21,8 +21,8 @@ class BodySource {
  public:
   static constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::max();
 
-  // `length`: of a body with Content-Length, in bytes. `most`: the bound on the body, in bytes. `sender`: the
-  // sender of a chunked body.
+  // `length`: the Content-Length, in bytes, if the body has one. `most`: the bound on the body, in bytes.
+  // `sender`: the sender of a chunked body.
   BodySource(net::Stream& stream, Inbox& inbox, http::Framing framing, std::uint64_t length,
              std::uint64_t most = kUnbounded,
              http::ChunkDecoder::Sender sender = http::ChunkDecoder::Sender::Client)
@@ -101,7 +101,7 @@ class Relay {
     SinkBroken,  // sending failed
     Source,      // the source failed: see status()
   };
-  // After so many waits the caller must yield to other tasks: each wait may have ended at once.
+  // The caller must yield to other tasks after so many waits, because each wait may have ended at once.
   static constexpr unsigned kPiecesInTurn = 16;
   // Moves what can be moved without waiting.
   [[nodiscard]] Need advance();

@@ -77,14 +77,14 @@ class Worker {
 
   // Open connections. A drain ends when there are none.
   std::size_t sessions = 0;
-  bool draining = false;  // finishes open requests and accepts nothing new
-  // Drains because a new process has taken over. Idle connections then stay open until the end of the drain,
-  // because their clients may just be sending a request.
+  bool draining = false;  // the worker finishes open requests and accepts nothing new
+  // True while the worker drains because a new process has taken over. Idle connections then stay open until
+  // the end of the drain, because their clients may just be sending a request.
   bool retiring = false;
   std::uint64_t decided_apart = 0;       // requests that this worker decided while retiring
   base::TimePoint paused_at{};           // when decision_pause began
   ConnectionHandoff* handoff = nullptr;  // where connections go while retiring; null: they stay
-  bool hard_stop = false;                // ends everything at the next tick
+  bool hard_stop = false;                // the worker ends every request at the next tick
 
   // Returns the bytes of a block. Half a block holds the largest head that is allowed.
   [[nodiscard]] static std::size_t block_size(const ServerSettings& server) noexcept;

@@ -78,9 +78,9 @@ class AdmissionController {
   [[nodiscard]] Settlements& settlements() noexcept { return settlements_; }
   // Returns the decision by the bills as they are now, e.g. after a settlement.
   [[nodiscard]] policy::Decision current_decision() const { return policy::decide(asked(), decided_at_); }
-  // Returns when the key of the decision's rule is fully reset, by the clock of its store: Redis's clock for
-  // keys in Redis, else the machine's. So all answers within one window name the same instant. REQUIRES
-  // decision.rule.
+  // Returns when the key of the decision's rule is fully reset, by the clock of its store. That is Redis's
+  // clock for keys in Redis, else the machine's clock. So all answers within one window name the same
+  // instant. REQUIRES decision.rule.
   [[nodiscard]] base::TimePoint reset_at(const policy::Decision& decision) const noexcept;
   // Returns when the decision was complete, by this weir's clock: after the answer of Redis if Redis was
   // asked. The outcomes of Redis count from this time or earlier, because Redis read its clock before it

@@ -1,6 +1,6 @@
 // Settlements corrects charges by the answer: those of rules with a settlement, in the key table and in
-// Redis. weir does not wait for Redis to apply a correction. For a key in Redis the headers therefore show
-// its state when it was charged, as if the right amount had been charged then.
+// Redis. A correction in Redis is sent without waiting for its result. For a key in Redis the headers
+// therefore show its state when it was charged, as if the right amount had been charged then.
 //
 //   begin ─► answered: by the status or the head ─► see, complete: by a JSON body ─► end
 //

@@ -149,8 +149,8 @@ void Shaper::settle(const limit::Key& lane) {
 }
 
 // Returns true if the departure must no longer be used here. The key table says whether it took the departure
-// back. For Redis weir does not wait for the answer: Redis takes back the last departure that it promised,
-// and may promise that departure to another weir at once. So it is always given up here.
+// back. For Redis weir does not wait for the answer. Redis takes back only the last departure that it
+// promised. Another weir may get that departure at once. So it is always given up here.
 bool Shaper::take_back(const Departure& departure) {
   if (!departure.in_redis)
     return table_.refund(departure.charge, departure.promised, clock_.now(), departure.overflow);
