@@ -50,9 +50,16 @@ const policy::Variant* chosen_override(const policy::Rule& rule) {
 }
 
 // Returns the first character that an expression asks for and no path has when rules compare it; '\0' if
-// there is none. A class such as [^;] may hold it.
+// there is none. A class such as [^;] may hold it. Looks only at expressions in which each character is
+// needed: not at those with alternatives, groups, quoted texts and named classes.
 char never_in_paths(std::string_view expression) {
   constexpr std::string_view kCutOff = ";#?";
+  constexpr std::string_view kOptional = "?*{";
+  for (const std::string_view unclear : {"|", "(", "\\Q", "[:"})
+    if (expression.find(unclear) != std::string_view::npos) return '\0';
+  const auto is_needed = [&](std::size_t at) {
+    return at + 1 >= expression.size() || kOptional.find(expression[at + 1]) == std::string_view::npos;
+  };
   for (std::size_t at = 0; at < expression.size(); ++at) {
     const char c = expression[at];
     if (c == '[') {
@@ -60,9 +67,9 @@ char never_in_paths(std::string_view expression) {
       at = std::min(expression.find(']', std::min(first, expression.size())), expression.size());
     } else if (c == '\\') {
       ++at;
-      if (at < expression.size() && kCutOff.find(expression[at]) != std::string_view::npos)
+      if (at < expression.size() && kCutOff.find(expression[at]) != std::string_view::npos && is_needed(at))
         return expression[at];
-    } else if (c == ';' || c == '#') {
+    } else if ((c == ';' || c == '#') && is_needed(at)) {
       return c;
     }
   }

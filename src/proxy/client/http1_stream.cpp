@@ -32,6 +32,12 @@ std::optional<http::Fault> Http1Stream::read_head(std::size_t size, http::Reques
   return std::nullopt;
 }
 
+void Http1Stream::forget_exchange() noexcept {
+  head_ = nullptr;
+  out_ = nullptr;
+  sink_.reset();
+}
+
 Http1Stream::Next Http1Stream::after(Ending ending) const noexcept {
   if (ending == Ending::Abort || session_.client.owes_write()) return Next::Abort;
   if (ending == Ending::Close) return Next::Close;

@@ -38,6 +38,8 @@ class Http1Stream final : public ClientStream {
     Abort,      // close so that the answer cannot look complete
   };
   [[nodiscard]] Next after(Ending ending) const noexcept;
+  // Must be called before the exchange ends. Forgets its buffers; only body() may be used afterwards.
+  void forget_exchange() noexcept;
 
   [[nodiscard]] bool is_secure() const noexcept override;
   [[nodiscard]] std::optional<http::ConnectionEnds> ends() const override;

@@ -178,8 +178,8 @@ net::Task<std::size_t> Session::await_head() {
 // Handles a wait for a head that ended without octets. Returns true if the connection keeps waiting.
 net::Task<bool> Session::outlast(net::ErrorCode ec) {
   // The session keeps waiting, whatever woke it: the other process may be late to adopt the connection.
-  const bool refs = worker.retiring && !late_ && !left_ && idle_ticks_ < kQuietAfterTicks;
-  if (refs && ec == net::asio::error::operation_aborted) co_return true;
+  const bool keeps_waiting = worker.retiring && !late_ && !left_ && idle_ticks_ < kQuietAfterTicks;
+  if (keeps_waiting && ec == net::asio::error::operation_aborted) co_return true;
   const bool quiet = state_ == State::Idle && !late_ && !ends_idle() && idle_ticks_ >= kQuietAfterTicks;
   if (quiet && inbox.empty() && !client.has_pending()) {
     ec = co_await wait_in_quiet();
@@ -290,6 +290,7 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
     const ScopedCancelTarget cancel_target(exchange_, exchange);
     const auto ending = co_await exchange.run();
     next = stream.after(ending);
+    stream.forget_exchange();
   }
   disarm();
   waits_without_client_ = false;

@@ -175,7 +175,7 @@ net::Task<Ending> Exchange::pass_on() {
   const auto* route = context_.route();
   const bool last = route != nullptr && is_final_recipient(*route, context_.buffers.head);
   if (route != nullptr && !route->respond && !last) {
-    auto& pool = context_.stay.pool(route->upstream);
+    auto& pool = context_.snapshot.pool(route->upstream);
     const auto pause =
         route->honor_retry_after ? pool.server_group().paused_until() - context_.now : base::Duration{0};
     return pause > base::Duration{0} ? reply_.answer_paused(pause) : forward(pool);

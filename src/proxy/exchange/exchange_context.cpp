@@ -11,8 +11,8 @@ ExchangeContext::ExchangeContext(ClientStream& a_client)
       client(a_client),
       watch(a_client.watch),
       worker(a_client.worker),
-      stay(a_client.worker.worker_snapshots),
-      config(stay.config()),
+      snapshot(a_client.worker.worker_snapshots),
+      config(snapshot.config()),
       buffers(*loan_),
       admission(worker, config, buffers) {}
 

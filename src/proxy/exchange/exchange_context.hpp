@@ -29,8 +29,9 @@ class ExchangeContext {
   ClientStream& client;
   ClientWatch& watch;
   Worker& worker;
-  const WorkerSnapshots::SnapshotRef stay;  // the worker snapshot that was current when the request started
-  const Configuration& config;              // the configuration of that snapshot
+  const WorkerSnapshots::SnapshotRef
+      snapshot;                 // the worker snapshot that was current when the request started
+  const Configuration& config;  // the configuration of that snapshot
   ExchangeBuffers& buffers;
   AdmissionController admission;
   RequestReport report;

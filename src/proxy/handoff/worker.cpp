@@ -16,7 +16,7 @@ namespace weir::proxy {
 
 namespace {
 
-constexpr std::size_t kKeptSpaces = 256;
+constexpr std::size_t kKeptBuffers = 256;
 constexpr std::size_t kBlockSize = 32 << 10;
 
 // The two hex digits of each octet.
@@ -62,7 +62,7 @@ Worker::Worker(net::Executor an_executor, const Shared& shared,
       idle_evictor(watchdog),
       worker_snapshots(an_executor, watchdog, std::move(config_snapshot)),
       blocks(block_size(config().server)) {
-  free_buffers_.reserve(kKeptSpaces);
+  free_buffers_.reserve(kKeptBuffers);
   append_hex(id_prefix_, (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}());
   if (config().elastic) load_probe_.emplace(*this);
 }
@@ -92,7 +92,7 @@ std::unique_ptr<ExchangeBuffers> Worker::take_buffers() {
 }
 
 void Worker::give_back(std::unique_ptr<ExchangeBuffers> buffers) {
-  if (free_buffers_.size() >= kKeptSpaces) return;
+  if (free_buffers_.size() >= kKeptBuffers) return;
   buffers->clear();
   free_buffers_.push_back(std::move(buffers));
 }

@@ -50,7 +50,7 @@ bool ServerAttempt::is_repeatable() const noexcept {
   return (whole || untouched) && is_idempotent(context_.buffers.head.method);
 }
 
-bool ServerAttempt::is_retryable_answer() const noexcept {
+bool ServerAttempt::client_takes_no_answer() const noexcept {
   return client_broken || context_.watch.left() || context_.watch.has_gone();
 }
 

@@ -53,7 +53,7 @@ class ServerAttempt {
   // Returns true if the client can get no answer of another server. An exchange whose client disconnected may
   // still wait for the server that has the request (ClientWatch::keep_waiting_without_client), but not for
   // another server.
-  [[nodiscard]] bool is_retryable_answer() const noexcept;
+  [[nodiscard]] bool client_takes_no_answer() const noexcept;
   // Returns true if the server is to blame for an aborted exchange.
   [[nodiscard]] bool is_theirs() const noexcept;
   // Returns the same as is_theirs(), and counts the failure if true.

@@ -230,7 +230,7 @@ net::Task<std::optional<Outcome>> UpstreamExchange::take_answer() {
 Outcome UpstreamExchange::give_up() {
   attempt_.lease = {};
   if (!attempt_.handed_over) context_.refund();
-  if (attempt_.is_retryable_answer()) {
+  if (attempt_.client_takes_no_answer()) {
     context_.note_client_error(observe::ClientError::Left, "client_left");
     return {.ending = attempt_.client_broken ? Ending::Abort : Ending::Close};
   }

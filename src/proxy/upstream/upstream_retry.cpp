@@ -17,7 +17,7 @@ UpstreamExchange::Next UpstreamExchange::judge_answer() {
 bool UpstreamExchange::is_failed_answer() const noexcept {
   const auto status = context_.buffers.response.status;
   const auto& statuses = attempt_.pool.settings().retry.statuses;
-  return !statuses.empty() && attempt_.is_repeatable() && !attempt_.is_retryable_answer() &&
+  return !statuses.empty() && attempt_.is_repeatable() && !attempt_.client_takes_no_answer() &&
          std::any_of(statuses.begin(), statuses.end(),
                      [status](const policy::StatusRange& range) {
                        return range.first <= status && status <= range.last;
@@ -59,7 +59,7 @@ UpstreamExchange::Next UpstreamExchange::judge_failure() {
     --attempt.servers;
     attempt.handed_over = attempt.servers != 0;
   }
-  if (attempt.is_retryable_answer()) return Next::GiveUp;
+  if (attempt.client_takes_no_answer()) return Next::GiveUp;
   if (aged) attempt.tallies.retries.add();
   if (aged) return Next::Try;
   const auto& policy = attempt.pool.settings().retry;
@@ -84,7 +84,7 @@ net::Task<bool> UpstreamExchange::retry() {
   attempt_.lease = {};  // another request may use the place during the wait
   context_.watch.clear_late();
   if (wait > base::Duration{0}) co_await attempt_.pause(wait);
-  if (attempt_.is_retryable_answer() || context_.watch.late()) co_return false;
+  if (attempt_.client_takes_no_answer() || context_.watch.late()) co_return false;
   context_.report.answered = {};
   attempt_.tallies.retries.add();
   co_return true;

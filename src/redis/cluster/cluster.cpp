@@ -208,8 +208,8 @@ Store::Session* Store::Cluster::follow(const Redirection& redirection) {
 
 limit::SlotHash Store::Cluster::slot_hash_at(const Session& session) const noexcept {
   for (unsigned i = 0; i <= 0xffff; ++i) {
-    const auto place = static_cast<limit::SlotHash>(i);
-    if (owner(slot_of(place)) == &session) return place;
+    const auto slot_hash = static_cast<limit::SlotHash>(i);
+    if (owner(slot_of(slot_hash)) == &session) return slot_hash;
   }
   return 0;
 }

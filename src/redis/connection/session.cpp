@@ -201,9 +201,9 @@ net::Awaitable<net::ErrorCode> Store::Session::send_greeting(std::string_view by
 net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
   const limit::Limiter roomy =
       limit::TokenBucket::make({1'000'000, std::chrono::seconds(1)}, 1'000'000).value();
-  const limit::SlotHash place =
+  const limit::SlotHash slot_hash =
       common_ != nullptr ? common_->cluster.slot_hash_at(*this) : limit::SlotHash{0};
-  const limit::Charge charge{limit::with_slot_hash({}, place), &roomy};
+  const limit::Charge charge{limit::with_slot_hash({}, slot_hash), &roomy};
   const BillRequest demand{{&charge, 1}};
   const std::string prefix = settings_.prefix + ":probe";
   const CallNumber number = permit_renewer_.next_number();

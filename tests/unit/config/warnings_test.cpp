@@ -369,6 +369,9 @@ TEST(Warnings, NameExpressionsThatNoPathMatches) {
   for (const char* path : {"~^/a", "~[^;]", "~/a[;?#]*", "~[];]", "~[^];]", "~/ab?", "/a"})
     EXPECT_THAT(of(path), Not(warned)) << path;
   const auto more = [](const std::string& text) { return warnings_of(with_rule("key = [\"ip\"]\n" + text)); };
+  for (const char* path :
+       {R"(~^/x(;.*)?$)", "~^/[[:alpha:];]+$", R"(~^/\Q;\E?$)", "~^/a|/b#c$", "~^/a;?b$", "~^/a;*$"})
+    EXPECT_THAT(more("match = { path = '" + std::string(path) + "' }\n"), Not(warned)) << path;
   EXPECT_THAT(more("match = { not = { path = \"~;\" } }\n"), warned);
   EXPECT_THAT(more("overrides = [{ match = { path = \"~;\" }, limit = \"1/s\" }]\n"), warned);
   EXPECT_THAT(more("[[route]]\nname = \"r\"\nupstream = \"api\"\nmatch = { path = \"~;\" }\n"), warned);
