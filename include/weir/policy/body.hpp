@@ -11,7 +11,7 @@ namespace weir::policy {
 // The part of a request's body that weir has read before it decides.
 struct RequestBody {
   enum class State : std::uint8_t {
-    Unread,      // no rule reads it
+    Unread,      // no rule reads the body
     Whole,       // `text` is the whole body; empty if there is none
     TooLong,     // longer than the rules may read
     OverMemory,  // longer than max_body_memory

@@ -11,17 +11,17 @@
 
 namespace weir::policy {
 
-// The field in which trusted proxies report the client's address. Only one is read: a proxy that writes one
-// of them may forward the other as the client sent it.
+// The field in which trusted proxies report the client's address. weir reads only the configured field. A
+// proxy that writes one of the two fields may forward the other as the client sent it.
 enum class AddressField : std::uint8_t { XForwardedFor, Forwarded };
 
 [[nodiscard]] bool is_trusted(std::span<const base::Cidr> trusted, const base::IpAddress& address) noexcept;
 
 // Returns the peer if it is not trusted. Otherwise walks the field from right to left over trusted addresses
-// and returns the first untrusted one. Several lines are one list. An invalid element, or one without an
-// address ("unknown", "_hidden"), ends the walk; the last address before it is returned. Empty elements are
-// skipped (RFC 9110 §5.6.1.2). An address may have a port. The field counts even if Connection names it. The
-// walk ends after 64 elements, empty ones included.
+// and returns the first untrusted one. Several lines of the field form one list. An invalid element, or one
+// without an address ("unknown", "_hidden"), ends the walk; the last address before it is returned. Empty
+// elements are skipped (RFC 9110 §5.6.1.2). An address may have a port. The field is read even if the
+// Connection field names it. The walk ends after 64 elements, empty ones included.
 [[nodiscard]] base::IpAddress client_address(std::span<const base::Cidr> trusted, AddressField field,
                                              const base::IpAddress& peer,
                                              const http::Fields& fields) noexcept;

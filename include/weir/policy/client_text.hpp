@@ -3,8 +3,9 @@
 //
 //   ["ip"] "203.0.113.7"    ["user", "route"] "user:alice route:/api/*"    ["api_key"] "api_key of alice"
 //
-// The text has only the names of API keys, headers, cookies, query parameters and claims. For an API key in
-// the keys file it also has the holder. The digest tells such clients apart. An empty key [] is "everybody".
+// For API keys, headers, cookies, query parameters and claims, the text has the name but not the value. For
+// an API key in the keys file, the text also has the holder. The digest tells such clients apart. An empty
+// key [] is "everybody".
 #pragma once
 
 #include "weir/policy/rule.hpp"

@@ -20,8 +20,9 @@ inline constexpr std::size_t kDeepestJson = 512;
 struct CostSource {
   enum class Kind : std::uint8_t { None, Header, Query, Json };
   Kind kind = Kind::None;
-  std::string name;         // of the header or query parameter; for Json a pointer (RFC 6901)
-  std::uint32_t scale = 0;  // 0: only whole numbers; otherwise all numbers, multiplied by it and rounded up
+  std::string name;  // of the header or query parameter; for Json a pointer (RFC 6901)
+  std::uint32_t scale =
+      0;  // 0: only whole numbers; otherwise all numbers, multiplied by `scale` and rounded up
 };
 
 // Parses a cost in JSON number syntax. "5", "5.0" and "5e0" are 5. With a scale of 100 "19.99" is 1999 and

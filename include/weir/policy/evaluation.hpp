@@ -1,9 +1,10 @@
-// The evaluation of one request: its bill for all rules that apply, and the resulting decision.
+// The evaluation of one request: its bill (the charges of all rules that apply), and the resulting decision.
 //
 //   collect ─► local charges  ─► KeyTable::charge ─┐
 //           └► remote charges ─► one call to Redis ─┴► decide
 //
-// Pure; lives on the stack of one exchange. The caller asks the stores (proxy::Gate).
+// Pure; lives on the stack of one exchange. The caller (proxy::AdmissionController) sends the bill to the
+// stores.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -32,7 +33,7 @@ namespace weir::policy {
 struct Objection {
   const Rule* rule = nullptr;                           // null: no objection
   const KeyPart* part = nullptr;                        // the missing part; null: one of the causes below
-  RequestBody::State body = RequestBody::State::Whole;  // the reason why the body cannot be read
+  RequestBody::State body = RequestBody::State::Whole;  // why the body cannot be read; Whole: another cause
   std::optional<Ambiguity> ambiguity{};                 // values that differ
   bool too_deep = false;                                // the JSON with the cost is nested too deep
   http::Excess excess{};                                // the exceeded bound that caused `ambiguity`, if any
@@ -40,8 +41,9 @@ struct Objection {
 
   explicit operator bool() const noexcept { return rule != nullptr; }
 };
-// Returns the status of the response. A missing credential (api_key, user, org, service, claim, cert) returns
-// 401. A body that is too long returns 413, a coded one 415. Everything else returns 400.
+// Returns the status of the response. A missing credential (api_key, user, org, service, claim, cert) has
+// 401. A body that is too long has 413. A compressed or otherwise encoded body has 415. Every other objection
+// has 400.
 [[nodiscard]] unsigned status_of(const Objection& objection) noexcept;
 // Returns the sentence for the client; it needs no escaping in JSON.
 [[nodiscard]] std::string describe(const Objection& objection);
@@ -64,7 +66,7 @@ struct Decision {
   const Rule* rule = nullptr;
   const limit::Limiter* limiter = nullptr;  // the limiter of `rule` that is reported to clients
   limit::Outcome outcome;                   // of that limiter
-  bool exceeded = false;                    // admitted, but over a soft limit of some rule
+  bool exceeded = false;                    // admitted, but over the soft limit of a rule
   const Rule* delayed_by = nullptr;         // for Delay: the rule with the latest departure
 };
 
@@ -74,9 +76,9 @@ struct RuleLine {
   AppliedLimiter applied;
 };
 
-// The charges to one store. line(i), charges()[i] and outcomes()[i] belong together. Code that counts
-// requests by rule includes shadow charges (enforced is false), but not charges that only count (counted is
-// true).
+// The charges to one store. line(i), charges()[i] and outcomes()[i] describe the same charge. Code that
+// counts requests by rule includes shadow charges (enforced is false), but not those of an elastic pair that
+// decide nothing (counted is true).
 class Bill {
  public:
   // Adds a charge. Returns false if the bill is full (kMaxCharges).
@@ -105,25 +107,27 @@ class Evaluation {
   // Finds the rules that apply, names their keys and reads the cost of the request. Returns the first
   // objection of an enforced rule; both bills are then empty. Objections are: a missing key with on_missing =
   // "reject", an invalid cost, an unreadable body, and values that differ. A shadow rule that objects is left
-  // out. REQUIRES: at most kMaxCharges charges a store; the body is read as far as wanted_body asks.
+  // out. REQUIRES: at most kMaxCharges charges a store; the body is read up to wanted_body() bytes.
   Objection collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
-  // The same, but only for rules that the head alone decides, while the body is still to come.
+  // Like collect(), but only for rules that the head alone decides. May be called before the body arrives.
   Objection collect_by_head(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
-  // The same, but only for rules that need neither the body nor the claims of an unverified token.
+  // Like collect(), but only for rules that need neither the body nor the claims of an unverified token.
   Objection collect_unverified(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
-  // The same for a single rule of either mode. Adds its charges if it applies and does not object.
+  // Like collect() for a single rule, which may be in shadow mode. Adds its charges if it applies and does
+  // not object.
   Objection collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys);
 
   Bill local;   // to charge in this process
   Bill remote;  // to charge in Redis
 
   // Handles charges that Redis could not take. Adds those with on_store_failure = "local" to `fallback`,
-  // under the table's names, and leaves out those with "open". If an enforced one has "closed", adds nothing
-  // and returns its rule; otherwise returns null. `fallback` may already hold local charges, so that all are
-  // charged or none; together at most kMaxCharges. `unasked` says which charges of `remote` this concerns.
+  // under the table's names, and leaves out those with "open". If an enforced charge has "closed", adds
+  // nothing and returns the rule of that charge; otherwise returns null. `fallback` may already contain local
+  // charges; the table then makes all charges or none. REQUIRES: `fallback` has at most kMaxCharges charges
+  // afterwards. `unasked` is the set of the charges of `remote` to handle.
   const Rule* fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,
                         limit::LineSet unasked = ~limit::LineSet{0}) const;
 
@@ -139,14 +143,15 @@ class Evaluation {
 [[nodiscard]] base::Duration wait_under(const Rule& rule, base::Duration retry_after,
                                         base::TimePoint now) noexcept;
 
-// Combines the outcomes of all bills into one decision. A refusal wins, and the one that lasts longest is
-// reported. Otherwise the longest delay wins. For an admitted request, the limit with the smallest share left
-// (remaining ÷ quota, compared exactly) is reported. For a soft limit this is the share of the limit that
-// clients see. The first of equals wins. Shadow charges are ignored. `rule` points to the rules of the bills.
+// Combines the outcomes of all bills into one decision. If any outcome is a refusal, the decision is Reject,
+// and reports the refusal that lasts longest. Otherwise the longest delay decides. For an admitted request,
+// the limit with the smallest share left (remaining ÷ quota, compared exactly) is reported. For a soft limit,
+// the share of the limit that clients see is compared. Among equals, the first is reported. Shadow charges
+// are ignored. `rule` points to the rules of the bills.
 [[nodiscard]] Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept;
 
-// Returns the enforced charge with the longest delay, the first of equals. A decision of Delay waits for it.
-// The bill is null if there is no enforced charge.
+// Returns the enforced charge with the longest delay, the first of equals. A request whose decision is Delay
+// waits for this charge. The bill is null if there is no enforced charge.
 struct BillLineRef {
   const Bill* bill = nullptr;
   std::size_t line = 0;

@@ -1,4 +1,4 @@
-// A request that an administrator describes. The parser and the identification are those of real requests.
+// A request that an administrator describes. It is parsed and identified by the same code as real requests.
 // Pure.
 #pragma once
 
@@ -32,8 +32,8 @@ struct ExplainRequest {
 
 // The time of a described request.
 struct ExplainTime {
-  base::TimePoint limits;   // by weir's own clock, which limits use
-  base::TimePoint machine;  // by the machine's clock, which token dates use
+  base::TimePoint limits;   // by weir's own clock, for limits
+  base::TimePoint machine;  // by the machine's clock, for the dates in tokens
 };
 
 // Returns a host with which the request leads to a route: the host of the first route that then matches.
@@ -44,7 +44,7 @@ struct ExplainTime {
                                                         const ClientSettings& settings,
                                                         const ExplainTime& time, double load);
 
-// Texts to compare that are not in the head in this form. Their memory is reused.
+// The normalised forms of texts in the head. Reusing this object reuses their memory.
 struct RequestTexts {
   std::string path;
   std::string host;
@@ -68,9 +68,10 @@ class DescribedRequest {
   [[nodiscard]] std::optional<http::Fault> read(const ExplainRequest& explain_request,
                                                 const ClientSettings& settings, const ExplainTime& time,
                                                 double load);
-  // Verifies the request's token unless that was done.
+  // Verifies the request's token, unless it was verified before.
   void verify_token() { (void)policy::verify_token(request_.client, credentials_); }
-  // Provides the body to rules as far as they ask for it. Must be called after the route is known.
+  // Adds the body to the request, up to the number of bytes that `rules` read. Must be called after the route
+  // is known.
   void show_body(std::span<const Rule> rules);
 
   [[nodiscard]] Request& request() noexcept { return request_; }

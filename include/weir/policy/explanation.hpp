@@ -19,7 +19,7 @@ namespace weir::policy {
 // The result of one rule for a request, before any state is read.
 struct RuleCheck {
   const Rule* rule = nullptr;
-  Objection objection{};           // the objection of the rule; that of an enforced rule is the answer
+  Objection objection{};           // the objection of the rule; if the rule is enforced, weir's answer
   std::string why_not{};           // why the rule does not apply, in words; empty: it applies
   std::vector<std::string> key{};  // the key's parts if the rule applies: "user:ada"
   limit::Cost cost = 0;            // if the rule applies
@@ -37,11 +37,11 @@ struct LimitState {
   std::string choice;           // describe_choice()
   std::string limiter;          // "token_bucket 10/s, burst 100"
   std::string store;            // "memory", "redis"
-  std::string note;             // a note about the source of the answer; usually empty
+  std::string note;             // a note about the source of the state; usually empty
   std::string digest;           // the key's name, as in the access log
   bool counted = false;         // the limiter only counts: it is the other one of an elastic pair
-  bool known = false;           // the rest is set; otherwise `note` says why the store gave no answer
-  limit::Outcome outcome{};     // for the request, or for no cost if only the state is shown
+  bool known = false;           // the members below are set; otherwise `note` says why not
+  limit::Outcome outcome{};     // for the request's cost, or for cost 0 if only the state is shown
   std::uint64_t limit = 0;      // that clients see
   std::uint64_t remaining = 0;  // that clients see
   std::size_t waiting = 0;      // requests in the limiter's queue
@@ -53,7 +53,7 @@ struct LimitState {
 struct RuleExplanation {
   std::string name, mode, store, match;
   bool applies = false;
-  std::string why{};                 // why it does not apply or cannot be asked
+  std::string why{};                 // why the rule does not apply, or why its store cannot be asked
   std::vector<std::string> key{};    // as RuleCheck::key
   std::vector<std::string> parts{};  // the attributes of the rule's key, in the same order
   limit::Cost cost = 0;

@@ -25,7 +25,7 @@ struct Hours {
 
   [[nodiscard]] bool hold(base::TimePoint instant) const noexcept;
   // Returns the first instant at or after `instant` that is outside these hours. Returns nullopt if there is
-  // none within ten days; then there is none at all, except for clock changes.
+  // none within ten days; the hours then have no end, unless the clock is changed.
   [[nodiscard]] std::optional<base::TimePoint> end_from(base::TimePoint instant) const noexcept;
   // Returns the local day and time: "fri 21:59".
   [[nodiscard]] std::string clock_at(base::TimePoint instant) const;
@@ -33,7 +33,7 @@ struct Hours {
   [[nodiscard]] std::string describe() const;
 };
 
-// Parses "HH:MM-HH:MM"; the second time may be 24:00. The other members have their defaults.
+// Parses "HH:MM-HH:MM"; the second time may be 24:00. The other members of the result have their defaults.
 [[nodiscard]] base::Result<Hours> parse_hours(std::string_view text);
 
 // Parses "mon" … "sun" into the bits of Hours::days.

@@ -1,4 +1,5 @@
-// Identifies the client of a request: its attributes, and where each is read from.
+// Identifies the client of a request: finds its attributes, and configures from which part of the request
+// each is read.
 //
 // Pure. Reads a parsed head, the peer's address and the client's other credentials. The views of a
 // `ClientIdentity` live as long as the head's buffer, the settings and the `Credentials`.
@@ -22,10 +23,10 @@
 
 namespace weir::policy {
 
-// Where an attribute is read from in a request. Repeated header lines, query parameters or cookies must have
-// equal values. Otherwise the request is ambiguous, because weir cannot know which value the upstream would
-// use. As in a rule's key, query values are percent-decoded with '+' as a blank, and cookies are decoded and
-// unquoted. A claim comes from the verified bearer token.
+// The part of a request from which an attribute is read. Repeated header lines, query parameters or cookies
+// must have equal values. Otherwise the request is ambiguous, because weir cannot know which value the
+// upstream would use. As in a rule's key, query values are percent-decoded with '+' as a blank, and cookies
+// are decoded and unquoted. A claim comes from the verified bearer token.
 struct Source {
   enum class Kind : std::uint8_t { None, Header, Query, Cookie, Bearer, Claim };
   Kind kind = Kind::None;
@@ -34,7 +35,7 @@ struct Source {
 
 enum class UnknownKeys : std::uint8_t { Anonymous, Reject, Accept };
 
-// [client] as configured. Immutable.
+// The settings of the [client] table in the configuration. Immutable.
 struct ClientSettings {
   std::vector<base::Cidr> trusted_proxies;
   AddressField address_field = AddressField::XForwardedFor;
@@ -48,15 +49,16 @@ struct ClientSettings {
   UnknownKeys unknown_keys = UnknownKeys::Anonymous;
   http::FieldNames trusted_fields;  // forwarded from trusted peers only
   http::ParameterBounds bounds{};   // on the parameters and repeats that weir reads
-  // Absent unless some rule needs claims or countries, so that other configurations do not pay for them.
+  // `tokens` and `countries` are absent unless a rule needs claims or countries, because both cost time for
+  // each request.
   std::optional<TokenVerifier> tokens;
   std::optional<Countries> countries;
 };
 
 // The client's credentials outside the request, and storage for decoded values. Belongs to one exchange.
 struct Credentials {
-  base::TimePoint now{};                 // by weir's own clock, which limits use
-  base::TimePoint machine_now{};         // by the machine's clock, which token dates use
+  base::TimePoint now{};                 // by weir's own clock, for limits
+  base::TimePoint machine_now{};         // by the machine's clock, for the dates in tokens
   std::string_view certificate_subject;  // of the client's TLS certificate; empty: none
   Claims claims;                         // of the verified token
   std::array<std::string, 5> decoded;    // query and cookie values that needed decoding
@@ -72,12 +74,13 @@ struct ClientIdentity {
   // If an attribute has differing values: a sentence for the client, otherwise empty. weir must reject that
   // request, and the attribute is empty.
   std::string_view ambiguity;
-  // Empty means absent. The keys file overrides what the request says about the key's holder.
+  // Empty means absent. If the keys file has the key, its entry overrides the request's own user, org,
+  // service and tier.
   std::string_view api_key, user, org, service, device, tier;
   std::string_view country;              // of `address`: "CH"
   std::string_view certificate_subject;  // as Credentials::certificate_subject
-  // An unverified bearer token; empty if there is none or it was verified. Attributes from claims are absent
-  // until then.
+  // An unverified bearer token; empty if there is none or it was verified. While the token is unverified, the
+  // attributes that are claims are absent.
   std::string_view token;
   const Claims* claims = nullptr;          // of a valid token; null: there is none
   std::optional<TokenFault> token_fault;   // why the token is invalid
@@ -93,9 +96,9 @@ struct ClientIdentity {
 [[nodiscard]] ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
                                       const http::RequestHead& head, Credentials& credentials);
 
-// Verifies the token unless that was done, and reads the attributes that are claims. Attributes from the keys
-// file stay. Returns the fault only if this call found it, so each fault is counted once. REQUIRES:
-// `credentials` are those that identify() used.
+// Verifies the token, unless it was verified before, and reads the attributes that are claims. Attributes
+// from the keys file stay. Returns the fault only if this call found it, so each fault is counted once.
+// REQUIRES: `credentials` are those that identify() used.
 std::optional<TokenFault> verify_token(ClientIdentity& client, Credentials& credentials);
 
 // Calls client_address() with these settings.

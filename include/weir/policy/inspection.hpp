@@ -18,7 +18,7 @@ namespace weir::policy {
 // Returns how many bytes of this request's body the rules read; 0 if no rule needs it.
 [[nodiscard]] std::uint64_t wanted_body(std::span<const Rule> rules, const Request& request);
 
-// Returns the same for rules that enforce their limits. A rule in shadow mode does without a body that it
+// Like wanted_body(), but ignores rules in shadow mode. A shadow rule does not apply to a body that weir
 // cannot read.
 [[nodiscard]] std::uint64_t body_wanted_to_enforce(std::span<const Rule> rules, const Request& request);
 

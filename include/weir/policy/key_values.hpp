@@ -1,5 +1,5 @@
-// The values in a client's key, for people: to show them, and to find a key by values that they enter. Uses
-// the same code for digests as requests do (src/policy/identity/name_key.cpp). Pure.
+// The values in a client's key: shows them to administrators, and finds a key by values that an administrator
+// enters. Uses the same code for digests as requests do (src/policy/identity/name_key.cpp). Pure.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -20,7 +20,7 @@ struct KeyValue {
   std::string value;  // for `ip` the 16 bytes of the network
 };
 
-// Returns true if the request has the attribute, without differing values.
+// Returns true if the request has exactly one value of the attribute.
 [[nodiscard]] bool has_value(const AttributeRef& attribute, const Request& request);
 
 // Returns a value for each part of the key, in order. REQUIRES: the rule has a name for the request.
@@ -33,8 +33,8 @@ struct KeyValue {
                                                                   const ClientSettings& settings,
                                                                   std::span<const std::string> texts);
 
-// Returns the value in UTF-8 for people (policy/octet_text.hpp): "user:ada" or "ip:203.0.113.7". Returns a
-// digest of secrets: "api_key:sha256:9f86d081884c7d65".
+// Returns the value in UTF-8 for people (policy/octet_text.hpp): "user:ada" or "ip:203.0.113.7". For a
+// secret, returns a digest: "api_key:sha256:9f86d081884c7d65".
 [[nodiscard]] std::string describe(const KeyValue& value);
 
 // Returns every limiter of a rule except that of messages: its own, those of overrides and tiers, and elastic

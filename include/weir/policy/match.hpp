@@ -1,4 +1,4 @@
-// Conditions on a request. All conditions of a Match must hold. Rules, overrides and routes use it.
+// Conditions on a request, used by rules, overrides and routes. A Match matches if all its conditions hold.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -29,10 +29,11 @@ struct Request {
   std::string_view route;       // name of the matched route; empty while routes are being matched
   std::string_view upstream{};  // name of the route's upstream; empty if weir answers itself
   ClientIdentity client;
-  base::TimePoint now{};       // when it arrived
-  double load = 1;             // of the system at that time, 0 idle to 1 full; elastic limits use it
-  RequestBody body{};          // as much as rules need (policy/inspection.hpp)
-  bool routes_differ = false;  // other interpretations lead to other routes, which this route refuses
+  base::TimePoint now{};  // when the request arrived
+  double load = 1;        // of the system at `now`, from 0 (idle) to 1 (full), for elastic limits
+  RequestBody body{};     // as much as rules need (policy/inspection.hpp)
+  bool routes_differ =
+      false;  // other interpretations of the path lead to other routes, and `route` refuses such paths
 };
 
 // A test of a text: equality, a regular expression (RE2, searches the text), or presence.
@@ -64,7 +65,8 @@ class PathMatch {
   [[nodiscard]] bool holds(std::string_view path) const;
   // As TextMatch::covers().
   [[nodiscard]] bool covers(const PathMatch& other) const;
-  // Returns true if it holds for every path that begins with '/'. Returns false for an expression.
+  // Returns true if this pattern matches every path that begins with '/'. Always returns false for an
+  // expression.
   [[nodiscard]] bool holds_of_all() const noexcept { return prefix_ && text_.size() <= 1; }
   [[nodiscard]] std::string describe() const;
 
@@ -90,8 +92,9 @@ struct Match {
   std::optional<PathMatch> path;
   std::vector<std::string> methods;  // any of these; case-sensitive (RFC 9110 §9.1)
   std::optional<std::string> host;   // lower case
-  // All of these. Each holds if any line of the field or any parameter of the name matches. Query names and
-  // values are compared after percent-decoding, with '+' as a blank and as itself.
+  // All conditions in `headers` and `query` must hold. A condition holds if any line of the field, or any
+  // parameter with the name, matches. Query names and values are compared after percent-decoding, with '+' as
+  // a blank and as itself.
   std::vector<NamedText> headers;        // names ignore case
   std::vector<NamedText> query;          // names are case-sensitive
   std::vector<std::string> tiers;        // any of these
@@ -118,31 +121,32 @@ struct Match {
     Body,
     Excluded,  // `negated` holds
   };
-  // Returns the first unmet condition. REQUIRES of these three: the whole body, if there are body words.
+  // Returns the first unmet condition. REQUIRES for unmet(), holds() and why_not(): if there are body words,
+  // the request has its whole body.
   [[nodiscard]] Unmet unmet(const Request& request) const;
   [[nodiscard]] bool holds(const Request& request) const { return unmet(request) == Unmet::Nothing; }
   // Returns the unmet condition in words: "path /login does not match /api/*". Empty if all hold. The text
   // repeats no header and query values of the request.
   [[nodiscard]] std::string why_not(const Request& request) const;
 
-  // The result of the head alone.
+  // Whether the conditions hold, as far as the head alone decides.
   enum class Known : std::uint8_t {
     No,    // the conditions do not hold
     Yes,   // the conditions hold
     Open,  // depends on the body
   };
   [[nodiscard]] Known known(const Request& request) const;
-  // Returns the first condition on the path, a header or the query that differs: it holds for one
-  // interpretation or value and not for another. The other conditions on the head must hold. weir rejects
-  // such a request. With `not`, with an override, or if the upstream uses the other value, either
-  // interpretation could evade the condition.
+  // Returns the first ambiguous condition on the path, a header or the query, if the other conditions on the
+  // head hold. A condition is ambiguous if it holds for one interpretation or value and not for another. weir
+  // rejects such a request: the upstream may use another interpretation than weir, and the client would then
+  // evade the condition.
   [[nodiscard]] std::optional<Ambiguity> ambiguity(const Request& request) const {
     if (is_path_ambiguous(request)) return Ambiguity{.place = "path", .name = {}};
     return ambiguity_in_values(request);
   }
-  // Returns true if the conditions hold for one interpretation of the path and not for another.
-  // Interpretations of few servers (PathInterpretations::equal is false) count only if the conditions hold
-  // for them but not for the normal form. Then the request would evade the conditions.
+  // Returns true if the conditions hold for one interpretation of the path and not for another. Some
+  // interpretations are rare among servers (PathInterpretations::equal is false). A rare interpretation
+  // counts only if the conditions hold for it but not for the normal form.
   [[nodiscard]] bool is_path_ambiguous(const Request& request) const {
     return request.interpretations != nullptr && divides_interpretations(request);
   }
@@ -152,9 +156,10 @@ struct Match {
  private:
   [[nodiscard]] bool goes_by_path() const noexcept;
   [[nodiscard]] bool divides_interpretations(const Request& request) const;
-  // Returns true if no condition on the path distinguishes the two paths.
+  // Returns true if each condition on the path has the same result for both paths.
   [[nodiscard]] bool treats_alike(std::string_view one, std::string_view other) const;
-  // Ambiguity of a header or the query. Most conditions have neither.
+  // Returns an ambiguous condition on a header or the query. Inline, because most rules have no such
+  // conditions.
   [[nodiscard]] std::optional<Ambiguity> ambiguity_in_values(const Request& request) const {
     if (headers.empty() && query.empty() && !negated) return std::nullopt;
     return ambiguity_by_name(request);

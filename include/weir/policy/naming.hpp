@@ -1,5 +1,5 @@
-// The names of clients in the table and in Redis: digests of the values in a rule's key, under secret keys.
-// Pure.
+// The names of clients in the table and in Redis: digests of the values in a rule's key, computed with secret
+// keys. Pure.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -24,22 +24,22 @@ struct NamingKeys {
 [[nodiscard]] std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& applied,
                                                  const Request& request, base::SipKey key);
 
-// The same for many rules of one request. Consecutive rules with the same key share one digest of the client.
-// REQUIRES: the request and the rules outlive the namer, unchanged.
+// Computes name_key() and name_in_redis() for many rules of one request. Consecutive rules with the same key
+// share one digest of the client. REQUIRES: the request and the rules outlive the namer, unchanged.
 class Namer {
  public:
   explicit Namer(const Request& request) noexcept : request_(request) {}
   [[nodiscard]] std::optional<limit::Key> name(const Rule& rule, const AppliedLimiter& applied,
                                                base::SipKey key);
-  // Like the function of this name below.
+  // Like the function name_in_redis() below.
   [[nodiscard]] std::optional<limit::Key> name_in_redis(const Rule& rule, const AppliedLimiter& applied,
                                                         const NamingKeys& keys);
 
  private:
   const Request& request_;
-  const Rule* last_ = nullptr;          // the rule by whose key `who_` was digested
-  base::SipKey key_;                    // the key of that digest
-  std::optional<base::Digest128> who_;  // nullopt: a part is missing
+  const Rule* last_ = nullptr;          // the rule with whose key `who_` was computed
+  base::SipKey key_;                    // the secret key with which `who_` was computed
+  std::optional<base::Digest128> who_;  // the client's digest; nullopt: a part of the key is missing
 };
 
 // Returns the slot hash of the client in a rule. It depends only on the part of the key that identifies the

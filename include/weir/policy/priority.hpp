@@ -14,16 +14,16 @@
 
 namespace weir::policy {
 
-// The priorities of tiers; a tier that is missing here has none.
+// The priorities of tiers; a tier without an entry has no priority.
 using TierPriorities = std::map<std::string, Priority, std::less<>>;
 
 // Returns the priority of the request's tier, otherwise that of the route: a paid tier counts the same on all
 // routes. `route` is null if none matched.
 [[nodiscard]] Priority priority_of(const Request& request, const Route* route, const TierPriorities& tiers);
 
-// Returns the name of a client in a queue: its turn among equal priorities and its places in the queue. It is
-// the digest of `api_key|user|ip`. An API key counts only if the keys file has it. Otherwise a client could
-// invent keys, count as many clients and displace others.
+// Returns the name of a client in a queue: the digest of `api_key|user|ip`. The queue uses the name for turns
+// among clients of equal priority, and to count each client's places. An API key is used only if the keys
+// file has it. Otherwise a client could invent keys, appear as many clients and displace others.
 [[nodiscard]] limit::Key name_client(const Request& request, base::SipKey key) noexcept;
 
 }  // namespace weir::policy

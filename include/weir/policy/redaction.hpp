@@ -1,5 +1,5 @@
-// Hides values in request targets for logs. A query may contain credentials. A value that identifies a client
-// is as sensitive.
+// Hides values in request targets for logs. A query may contain credentials, and values that identify a
+// client, which are as sensitive.
 #pragma once
 
 #include "weir/policy/identity.hpp"
@@ -22,18 +22,18 @@ class Redaction {
   // Hides `access_token`, which is always a credential (RFC 6750 §2.3), and the parameters from which the
   // client's key, user, org, service or device is read.
   explicit Redaction(const ClientSettings& client);
-  // Also hides the query parameters of such a key.
+  // Also hides the query parameters that a rule's key reads.
   void hide(const KeyPattern& key);
 
   // Returns `target` with kHiddenValue for the value of each hidden parameter, however its name is encoded.
-  // Returns `target` itself if it has none, otherwise a view of `scratch`.
+  // Returns `target` itself if it has no hidden parameter, otherwise a view of `scratch`.
   [[nodiscard]] std::string_view redacted(std::string_view target, std::string& scratch) const;
 
  private:
   std::vector<std::string> names_;  // decoded
 };
 
-// Returns true if a query, as a log has it, hides the value of that parameter.
+// Returns true if a logged query hides the value of the parameter `name`.
 [[nodiscard]] bool hides_value(std::string_view query, std::string_view name) noexcept;
 
 }  // namespace weir::policy

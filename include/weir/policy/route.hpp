@@ -1,4 +1,4 @@
-// Routes: an admitted request takes the first route that matches.
+// Routes: an admitted request is forwarded by the first route that matches.
 #pragma once
 
 #include "weir/policy/match.hpp"
@@ -12,11 +12,11 @@
 
 namespace weir::policy {
 
-// 0 has precedence, 9 comes last.
+// From 0 (highest) to 9 (lowest).
 using Priority = std::uint8_t;
 inline constexpr Priority kLastPriority = 9;
 inline constexpr std::size_t kPriorities = kLastPriority + 1;
-inline constexpr Priority kDefaultPriority = 5;  // in the middle, so that there are higher and lower ones
+inline constexpr Priority kDefaultPriority = 5;  // in the middle, so that priorities can be higher or lower
 
 // A response that weir sends itself.
 struct CannedResponse {
@@ -25,8 +25,8 @@ struct CannedResponse {
   std::string content_type = "text/plain; charset=utf-8";
 };
 
-// The treatment of a request if servers may read a path in several ways that rules or routes treat
-// differently.
+// The treatment of a request whose path servers may read in several ways, if the rules or routes distinguish
+// these ways.
 enum class AmbiguousPaths : std::uint8_t {
   Refuse,  // 400
   Pass,    // rules and routes use the normal form only
@@ -38,10 +38,11 @@ struct Route {
   std::size_t upstream = 0;     // index into the configured upstreams; unused when `respond` is set
   std::string upstream_name{};  // empty when `respond` is set
   std::optional<CannedResponse> respond;
-  bool honor_retry_after = false;        // an upstream's 429 rejects all requests until its Retry-After
-  std::uint64_t max_head = 0;            // bytes of a request's head; 0: the server's bound
-  std::uint64_t max_body = 0;            // bytes of a request's body; 0: the server's bound
-  Priority priority = kDefaultPriority;  // of clients whose tier has no priority
+  bool honor_retry_after =
+      false;                   // after a 429 of the upstream, reject all requests until its Retry-After ends
+  std::uint64_t max_head = 0;  // bytes of a request's head; 0: the server's bound
+  std::uint64_t max_body = 0;  // bytes of a request's body; 0: the server's bound
+  Priority priority = kDefaultPriority;  // priority of clients whose tier has none
   std::vector<std::string> upgrades{};   // protocols that connections may change to, in lower case
   AmbiguousPaths ambiguous_paths = AmbiguousPaths::Refuse;
 };

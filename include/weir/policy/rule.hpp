@@ -48,7 +48,7 @@ struct AttributeRef {
 
 // One part of a key: the first alternative that is present counts ("api_key|ip").
 using KeyPart = std::vector<AttributeRef>;
-// All parts of a key. Without parts there is one key for all clients.
+// All parts of a key. A pattern without parts is one key for all clients.
 using KeyPattern = std::vector<KeyPart>;
 
 // Parses "ip", "api_key|ip" or "header:X-Tenant". The error names the unknown word and the nearest attribute.
@@ -64,23 +64,24 @@ inline constexpr std::uint64_t kNoBound = ~std::uint64_t{0};
 enum class OnMissing : std::uint8_t { Skip, Ip, Reject };
 enum class Store : std::uint8_t { Memory, Redis };
 enum class OnStoreFailure : std::uint8_t { Local, Open, Closed };
-// When a concurrency permit is returned.
+// When the permit of a request under a concurrency limit is released.
 enum class Hold : std::uint8_t {
-  Client,  // when the client has the response, or has left
-  Answer,  // when the server has responded, even if the client has left
+  Client,  // when the client has received the response, or has closed its connection
+  Answer,  // when the server has responded, even if the client has closed its connection
 };
 enum class Mode : std::uint8_t { Enforce, Shadow };
 
-// A higher limit while the system has room. It counts separately, and both limits count every request. So the
-// rule's own limit is correct at once when room runs out.
+// A higher limit, enforced while the load is low. The elastic limit and the rule's own limit have separate
+// counters, and every request is charged to both. So the rule's own limit is correct at once when the load
+// rises.
 struct Elastic {
   limit::SharedLimiter limiter;
   std::optional<limit::SharedLimiter> local_share{};  // like Rule::local_share
-  double while_load_below = 0;                        // compared with Request::load
+  double while_load_below = 0;                        // enforced while Request::load is below this value
 };
 
-// Other numbers of the rule, for a tier or for requests that match an override. Counts separately from the
-// rule. The members mean the same as in Rule.
+// Other limits of the rule, for a tier or for requests that match an override. Their counters are separate
+// from those of the rule. The members mean the same as in Rule.
 struct Variant {
   std::string tier;  // for a tier; empty for an override
   Match match{};     // for an override
@@ -98,19 +99,19 @@ struct Messages {
   bool closes = false;  // excess messages close the connection; otherwise they wait
 };
 
-// How many units of a key a weir may take from Redis in advance; none if both are 0.
+// How many units of a key one weir process may take from Redis in advance; none if both members are 0.
 struct Lease {
   std::uint32_t percent = 0;  // of the quota
   limit::Cost units = 0;
 };
-// Returns the lease in units of the limiter: at most a quarter of its quota.
+// Returns how many units to take at once: at most a quarter of the limiter's quota.
 [[nodiscard]] limit::Cost units_of(const Lease& lease, const limit::Limiter& limiter) noexcept;
 
 // `name` and `limiter` are mandatory; all other members have defaults.
 struct Rule {
   std::string name;            // unique, printable ASCII without quotes
-  limit::RuleIndex index = 0;  // label of its counters: the same for each name while weir runs
-  limit::RuleIndex cells = 0;  // RuleIndex of its keys in the table; changes with its numbers
+  limit::RuleIndex index = 0;  // label of the rule's metrics; a name keeps its index while weir runs
+  limit::RuleIndex cells = 0;  // RuleIndex of the rule's keys in the table; changes with its limits
   Match match{};
   KeyPattern key{};
   OnMissing on_missing = OnMissing::Skip;
@@ -137,20 +138,21 @@ struct Rule {
   Mode mode = Mode::Enforce;
   unsigned refusal_status = 429;
   std::optional<std::string> refusal_body{};
-  // The response corrects the charge. Until then `cost` is reserved.
+  // How the response corrects the charge. Until the response arrives, `cost` is reserved.
   std::optional<Settlement> settlement{};
   std::optional<Messages> messages{};
-  // digest_of_asks() of the rule. Logged values of the rule stay valid while this is unchanged.
+  // digest_of_asks() of the rule. Values logged for the rule remain valid while this digest is unchanged.
   std::uint32_t asks = 0;
-  // marks_of() the rule, computed in advance. Names are the same without it.
+  // marks_of() the rule, computed in advance to save time; empty: computed for each name.
   std::vector<base::Digest128> marks{};
 };
 
-// Returns a digest of all that a rule reads from requests and responses: conditions, key and cost, but not
-// its numbers.
+// Returns a digest of everything that a rule reads from requests and responses: conditions, key and cost. It
+// does not depend on the rule's limits.
 [[nodiscard]] std::uint32_t digest_of_asks(const Rule& rule);
 
-// Returns for each limiter ID the digest that distinguishes its names from all others (see name_key.cpp).
+// Returns the mark of each limiter ID: the digest that makes the names under this limiter differ from the
+// names under all others (see name_key.cpp).
 [[nodiscard]] std::vector<base::Digest128> marks_of(const Rule& rule);
 
 // Returns the key that counts a client's messages, given the key of its requests.
@@ -158,20 +160,20 @@ struct Rule {
   return {of_requests.lo ^ 0x6d657373'61676573, of_requests.hi};
 }
 
-// The maximum number of overrides and tiers of a rule together. Their numbers are part of keys, and must fit
+// The maximum number of overrides and tiers of a rule together. Their positions must fit
 // AppliedLimiter::variant.
 inline constexpr std::size_t kMostVariants = 65'534;
 
 // The limiter of a rule that applies to a request.
 struct AppliedLimiter {
   const limit::Limiter* limiter;  // the limiter to enforce
-  const limit::Limiter* told;     // the limiter that clients see; smaller with a soft limit
-  std::uint16_t variant = 0;      // 0 the rule itself, then overrides, then tiers; part of the key
-  bool elastic = false;           // the elastic limiter of the variant, whose names differ
-  bool paired = false;            // the variant has two limiters, and both must be charged
-  bool counted = false;           // this is the other limiter: charged, but it decides nothing
+  const limit::Limiter* told;  // the limiter that clients see; lower than `limiter` if there is a soft limit
+  std::uint16_t variant = 0;   // 0 the rule itself, then overrides, then tiers; part of the key
+  bool elastic = false;        // the elastic limiter of the variant
+  bool paired = false;         // the variant has two limiters, and both must be charged
+  bool counted = false;        // the limiter of the pair that is charged but decides nothing
 };
-// A variant has an even limiter ID; its elastic limiter has the odd one after it.
+// A variant has an even limiter ID. The variant's elastic limiter has the next, odd ID.
 [[nodiscard]] constexpr limit::LimiterId limiter_id_of(std::uint16_t variant, bool elastic) noexcept {
   return variant * limit::LimiterId{2} + (elastic ? 1 : 0);
 }
@@ -184,9 +186,10 @@ struct AppliedLimiter {
 // Returns a limiter of a variant, independent of any request.
 [[nodiscard]] AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic);
 
-// Returns the other limiter of a pair. REQUIRES: applied.paired.
+// Returns the limiter of an elastic pair that is charged but does not decide. REQUIRES: applied.paired.
 [[nodiscard]] AppliedLimiter counted_limiter(const Rule& rule, const AppliedLimiter& applied);
-// Returns the limiter to enforce here while Redis is away. Returns `applied` if it has no local share.
+// Returns the limiter that this process enforces while Redis is away. Returns `applied` if there is no local
+// share.
 [[nodiscard]] AppliedLimiter local_limiter(const Rule& rule, const AppliedLimiter& applied);
 
 }  // namespace weir::policy

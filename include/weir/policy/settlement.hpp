@@ -1,5 +1,5 @@
-// Settles a charge by the response: its status says whether to charge at all. A header or the JSON body says
-// how much.
+// Settles a charge by the response. The status decides whether the request is charged. A header or the JSON
+// body has the amount.
 //
 // Pure. An invalid amount from an upstream is returned as a value; the reserve then remains charged.
 #pragma once
@@ -31,7 +31,7 @@ struct Settlement {
     Header,  // a header of the response
     Json,    // the body of the response
   };
-  std::vector<StatusRange> charged{};  // only responses with these are charged; empty: all
+  std::vector<StatusRange> charged{};  // only responses with these statuses are charged; empty: all responses
   Kind kind = Kind::None;
   std::string name{};                 // of the header; for Json a pointer (RFC 6901)
   std::uint32_t scale = 0;            // like CostSource::scale

@@ -1,7 +1,7 @@
 // Verifies signed JSON Web Tokens (RFC 7519) and reads their claims.
 //
-// The configuration chooses the algorithm, never the token (RFC 8725 §3.1). A token that names another one is
-// rejected, including "none" and an HMAC made with a public key. Pure: the time is an argument.
+// The configuration chooses the algorithm, never the token (RFC 8725 §3.1). A token that names another
+// algorithm is rejected, including "none" and an HMAC made with a public key. Pure: the time is an argument.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -19,8 +19,8 @@ struct evp_pkey_st;  // OpenSSL's EVP_PKEY
 
 namespace weir::policy {
 
-// The claims of a verified token that are text, numbers or booleans, each as text. Belongs to one exchange.
-// Views live until the claims are filled again.
+// The claims of a verified token, converted to text. Includes only claims that are text, numbers or booleans.
+// Belongs to one exchange. Views live until the claims are filled again.
 class Claims {
  public:
   // Returns an empty text if there is no such claim, or if it is a list, an object or null.
@@ -50,10 +50,10 @@ class TokenVerifier {
   // shorter than the hash (RFC 7518 §3.2).
   [[nodiscard]] static base::Result<TokenVerifier> make(TokenSettings settings);
 
-  // Returns nullopt and fills `claims` if the token is genuine and valid at `now`, by the machine's clock. It
-  // is valid from `nbf` − leeway (included) to `exp` + leeway (excluded; RFC 7519 §4.1.4, §4.1.5); a missing
-  // claim sets no bound. Otherwise returns the reason, and `claims` is empty. Reads nothing but the algorithm
-  // before the signature is verified.
+  // Returns nullopt and fills `claims` if the token is genuine and valid at `now`, by the machine's clock. A
+  // token is valid from `nbf` − leeway (included) to `exp` + leeway (excluded; RFC 7519 §4.1.4, §4.1.5). If
+  // one of the two claims is missing, the token is not limited on that side. Otherwise returns the reason,
+  // and `claims` is empty. Reads nothing but the algorithm before the signature is verified.
   [[nodiscard]] std::optional<TokenFault> verify(std::string_view token, base::TimePoint now,
                                                  Claims& claims) const;
 

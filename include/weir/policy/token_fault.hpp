@@ -1,4 +1,4 @@
-// Why weir rejects a bearer token: the words for logs, metrics and responses. Pure.
+// The reasons for which weir rejects a bearer token, and their names in logs, metrics and responses. Pure.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ namespace weir::policy {
 
 enum class TokenFault : std::uint8_t {
   Malformed,  // not a signed token, or its contents are not JSON
-  Algorithm,  // it names another algorithm
+  Algorithm,  // the token names another algorithm
   Signature,  // not signed with the key
   Expired,    // `exp` has passed
   NotYet,     // `nbf` has not come yet
@@ -18,7 +18,7 @@ enum class TokenFault : std::uint8_t {
   Audience,   // `aud` differs or is missing
   Missing,    // the request has no token, and a rule requires one
   Claim,      // `exp` is missing with `require_exp`, or a claim that a rule requires
-  Extension,  // it requires an extension (`crit`, RFC 7515 §4.1.11); weir knows none
+  Extension,  // the token requires an extension (`crit`, RFC 7515 §4.1.11); weir knows none
 };
 inline constexpr std::size_t kTokenFaults = 10;
 
@@ -30,7 +30,8 @@ inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultNames{
 inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultErrors{
     "token_malformed", "token_algorithm", "token_signature", "token_expired", "token_not_yet",
     "token_issuer",    "token_audience",  "token_missing",   "token_claim",   "token_extension"};
-// For the client. Without quotes and backslashes, as RFC 6750 §3 requires of error_description.
+// The sentence in the response to the client. Has no quotes or backslashes, as RFC 6750 §3 requires of
+// error_description.
 inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultSentences{
     "the token is malformed",
     "the token is not signed with the algorithm that is expected",

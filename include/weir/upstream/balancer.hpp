@@ -1,4 +1,4 @@
-// Chooses the next server: arithmetic over plain values. Random numbers are arguments.
+// Chooses the server for the next request. Pure arithmetic over plain values. Random numbers are arguments.
 //
 // Belongs to one worker.
 #pragma once
@@ -15,7 +15,7 @@ namespace weir::upstream {
 
 // The facts of one server that a choice uses.
 struct Load {
-  std::uint32_t weight = 1;  // its share of the requests; at least 1, below 2^16
+  std::uint32_t weight = 1;  // the server's share of the requests; at least 1, below 2^16
   std::uint32_t in_flight = 0;
 };
 
@@ -24,11 +24,12 @@ class Balancer {
   // Under Balance::Hash, the bound on a server's share applies only from this number of requests in flight.
   static constexpr std::uint32_t kUnbounded = 8;
 
-  // `identities`: of each server, from identity().
+  // `identities`: the identity() of each server, in the order of the servers.
   Balancer(Balance balance, std::vector<std::uint64_t> identities);
 
-  // Returns one of `candidates`, which has a bit for each of `loads`, at least one set. `word` is the
-  // client's name under Balance::Hash and a random number under RandomTwo. The others ignore it.
+  // Returns the index of one of the `candidates`. `candidates` has a bit for each of `loads`; at least one
+  // must be set. `word` is the client's name under Balance::Hash and a random number under RandomTwo. The
+  // other balances ignore `word`.
   //
   //   RoundRobin     Each in proportion to its weight, evenly spread (smooth).
   //   LeastInFlight  The smallest in_flight ÷ weight; RoundRobin among equals.
@@ -39,8 +40,8 @@ class Balancer {
   [[nodiscard]] std::size_t choose(std::uint64_t candidates, std::span<const Load> loads,
                                    std::uint64_t word) noexcept;
 
-  // Returns a server's number under Balance::Hash, which is equal on every weir. It depends on the address as
-  // written and on how many earlier servers have the same address.
+  // Returns a server's identity for Balance::Hash, which is equal in every weir process. It depends on the
+  // address as configured and on how many earlier servers have the same address.
   [[nodiscard]] static std::uint64_t identity(std::string_view address, std::size_t occurrence) noexcept;
 
  private:
@@ -50,8 +51,8 @@ class Balancer {
 
   Balance balance_;
   std::vector<std::uint64_t> identities_;
-  // For smooth weighted round robin: the credit of each server. It is the turns due to its weight minus the
-  // turns it had, both times the sum of the weights.
+  // The credit of each server in smooth weighted round robin: the requests due to the server by its weight
+  // minus the requests that it got. Both numbers are multiplied by the sum of the weights.
   std::vector<std::int64_t> credit_;
 };
 

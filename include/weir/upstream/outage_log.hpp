@@ -1,8 +1,8 @@
 // Decides which changes of a server are logged, so that long or frequent outages do not fill the log. Pure:
 // time is an argument.
 //
-// The first outages of a minute are logged, each with its end. During an outage, one line a minute is logged.
-// Omitted ejections are counted, and the next line reports their number.
+// The first outages of a minute are logged, and the end of each logged outage. During an outage, one line a
+// minute is logged. Ejections that are not logged are counted, and the next line reports their number.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -32,9 +32,9 @@ class OutageLog {
     if (now >= last_ + kPause) return says(now);
     return ejected && leaves_out();
   }
-  // Returns true if the end of the outage should be logged, because the outage was.
+  // Returns true if the end of the outage should be logged, because the beginning of the outage was logged.
   [[nodiscard]] bool ends() noexcept { return std::exchange(said_, false); }
-  // Returns how many ejections were omitted since the last call.
+  // Returns how many ejections were not logged since the last call.
   [[nodiscard]] unsigned left_out() noexcept { return std::exchange(left_out_, 0); }
 
  private:

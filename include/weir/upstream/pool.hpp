@@ -1,4 +1,4 @@
-// Connections to the servers of one upstream, kept and chosen by one worker.
+// One worker's connections to the servers of one upstream. Chooses the server for each request.
 //
 // A Pool belongs to its worker and outlives all its Leases.
 #pragma once
@@ -26,21 +26,22 @@ namespace weir::upstream {
 class Pool;
 
 // Returns true if a connection failed because this host lacks something: descriptors, ports, memory, or room
-// in the queue of a unix socket. The server need not be away then.
+// in the queue of a unix socket. In this case the server may be healthy.
 [[nodiscard]] bool is_shortage(const net::ErrorCode& ec) noexcept;
 
-// The requirements of a request.
+// The requirements of a request for its lease.
 struct LeaseRequest {
   base::TimePoint now{};
   std::uint64_t tried = 0;  // servers to skip, a bit for each
-  bool fresh = false;       // requires a new connection
-  bool once = false;        // cannot be sent again, so it must not go to a server that may not answer
+  bool fresh = false;       // the request requires a new connection
+  bool once = false;        // the request cannot be sent again, so servers that may not answer are avoided
   bool owed = false;        // the client has not sent all of its body
   std::uint64_t word = 0;   // under Balance::Hash: the client's name
 };
 
-// A server's place and connection while one exchange uses them. The destructor frees the place. The
-// connection returns to the pool only after keep().
+// The use of a server by one exchange: a place among the server's requests in flight, and a connection. The
+// destructor frees the place. It returns the connection to the pool if keep() was called, and otherwise
+// closes the connection.
 class Lease {
  public:
   Lease() = default;
@@ -50,10 +51,11 @@ class Lease {
 
   // Returns true if a server was chosen.
   [[nodiscard]] explicit operator bool() const noexcept { return pool_ != nullptr; }
-  // For a lease without a server: how long to wait, because the remaining servers have no room. Absent: no
-  // server remains.
+  // For a lease without a server: how long to wait until a server that was not tried has room. Absent: no
+  // server remains to be tried.
   [[nodiscard]] const std::optional<base::Duration>& room_after() const noexcept { return room_after_; }
-  // For a lease without a server: room may become free earlier, when any request in flight ends.
+  // For a lease without a server: returns true if room may also become free earlier, when a request in flight
+  // ends.
   [[nodiscard]] bool room_at_any_time() const noexcept { return room_at_any_time_; }
   [[nodiscard]] bool connected() const noexcept { return stream_ != nullptr && stream_->is_open(); }
   // Returns true if the connection has served another request before.
@@ -62,19 +64,19 @@ class Lease {
   [[nodiscard]] std::size_t server() const noexcept { return server_; }
   // REQUIRES connected().
   [[nodiscard]] net::Stream& stream() noexcept { return *stream_; }
-  // Returns true if the server's addresses have changed since the connection was lent or begun. The
-  // connection's fate then proves nothing about the server's present state.
+  // Returns true if the server's addresses have changed since the connection was leased or opened. A failure
+  // of the connection then says nothing about the server's present state.
   [[nodiscard]] bool moved() const noexcept { return moves_ != member().moves(); }
   // Returns the member to report results to. REQUIRES a server.
   [[nodiscard]] ServerGroup::Member& member() const noexcept;
 
   // Opens a connection to the chosen server, at any of its addresses. The connection begins with
-  // `proxy_header`. `patience`: the time after which the caller cancels. `fault`: set to a text if something
-  // beyond the connection failed. `fault` and `proxy_header` must outlive the task.
+  // `proxy_header`. `patience`: the time after which the caller cancels. `fault`: receives a text if TLS
+  // failed. `fault` and `proxy_header` must outlive the task.
   [[nodiscard]] net::Task<net::ErrorCode> connect(std::string_view proxy_header, base::Duration patience,
                                                   std::string& fault);
-  // Returns the connection to the pool at the end. Must be called only if the exchange is complete and both
-  // sides are in step.
+  // Returns the connection to the pool at the end. Must be called only if the request was sent and the
+  // response received completely.
   void keep() noexcept { keep_ = true; }
   // Ends all waits on the connection.
   void cancel() noexcept;
@@ -86,7 +88,8 @@ class Lease {
 
   Pool* pool_ = nullptr;
   std::size_t server_ = 0;
-  std::uint32_t moves_ = 0;  // number of the server's address changes when the connection was lent or begun
+  std::uint32_t moves_ =
+      0;  // number of the server's address changes when the connection was leased or opened
   std::unique_ptr<net::Stream> stream_;
   net::Dial* dial_ = nullptr;  // in the frame of connect() while it waits
   std::optional<base::Duration> room_after_;
@@ -100,13 +103,14 @@ class Pool final : private net::Watched {
   // REQUIRES at most kMaxServers servers. `server_group` must outlive the pool.
   Pool(net::Executor executor, net::Watchdog& watchdog, ServerGroup& server_group);
 
-  // Returns true if a server outside `tried` (a bit for each) serves and has room, by `max_in_flight` and
-  // `limit`.
+  // Returns true if a server outside `tried` (a bit for each) is in service and has room under
+  // `max_in_flight` and `limit`.
   [[nodiscard]] bool others_serve(std::uint64_t tried, base::TimePoint now) const noexcept;
-  // Chooses a server by the upstream's balance. Candidates serve, were not tried, and have room. If none
-  // serves, all servers that were not tried are candidates. An ejected server whose time is over is tried
-  // first, by a request that risks nothing. If the upstream has `health`, only probes try it. The lease has
-  // an idle connection if the server has one that is still open and silent, and the request allows it.
+  // Chooses a server by the upstream's balance. The candidates are the servers that are in service, were not
+  // tried, and have room. If no server is in service, all servers that were not tried are candidates. An
+  // ejected server whose time is over is tried first, if the request may try it (Member::due()). If the
+  // upstream has `health`, only probes try ejected servers. The lease has an idle connection if the pool has
+  // one that is still open and silent, unless the request requires a new connection.
   [[nodiscard]] Lease lease(const LeaseRequest& wanted);
 
   [[nodiscard]] const UpstreamSettings& settings() const noexcept { return server_group_.settings(); }
@@ -126,7 +130,7 @@ class Pool final : private net::Watched {
   void on_tick() noexcept override;
   struct Choice {            // a bit for each server
     std::uint64_t from = 0;  // the candidates
-    std::uint64_t due = 0;   // servers that are out and should be tried
+    std::uint64_t due = 0;   // ejected servers that a request should try now
   };
   [[nodiscard]] Choice look(const LeaseRequest& wanted) noexcept;
   [[nodiscard]] std::optional<std::size_t> take_trial(const Choice& choice,

@@ -24,7 +24,7 @@ class Prober {
   Prober(const Prober&) = delete;
   Prober& operator=(const Prober&) = delete;
 
-  // Probes the servers of these fleets from now on, and no others. New servers are probed at once, then all
+  // From now on, probes the servers of these groups and no others. New servers are probed at once, then all
   // at their intervals.
   void watch(const std::vector<std::shared_ptr<ServerGroup>>& server_groups);
 

@@ -1,4 +1,5 @@
-// The successive look-ups of one server's name: plain values; time and randomness are arguments.
+// Decides when to look up one server's name, and what each result changes. Plain values; time and randomness
+// are arguments.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -18,7 +19,7 @@ class Resolution {
   enum class Outcome : std::uint8_t {
     Same,     // the known addresses, in any order
     Changed,  // other addresses
-    Failed,   // no answer, or an empty one; the known addresses stay
+    Failed,   // no answer, or an empty answer; the known addresses stay in use
   };
   struct Step {
     Outcome outcome = Outcome::Same;
@@ -26,7 +27,7 @@ class Resolution {
     Addresses addresses{};  // if Changed: the name's addresses. Those that were known keep their order.
   };
 
-  // While no address is known, look-ups are as frequent as this, or as `period` if that is shorter.
+  // The interval of look-ups while no address is known, unless `period` is shorter.
   static constexpr base::Duration kWhileUnknown{2'000'000};
 
   // The first look-up is due a period from now, each later one a period after an answer. The period varies by

@@ -1,4 +1,4 @@
-// Looks up the names of servers, each every `resolve` of its upstream, and passes the addresses to their
+// Looks up the names of servers at the interval `resolve` of their upstream, and passes the addresses to each
 // ServerGroup::Member.
 //
 // Belongs to the thread that runs `control`. Look-ups run one after another on a separate thread, because the
@@ -43,7 +43,8 @@ class Resolver {
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
 
-  // Looks up the names of these fleets from now on. Throws std::system_error if no thread can be started.
+  // From now on, looks up the names of the servers in these groups and no others. Throws std::system_error if
+  // no thread can be started.
   void watch(const std::vector<std::shared_ptr<ServerGroup>>& server_groups);
 
   // Returns the counts of each upstream whose names are looked up repeatedly.

@@ -1,5 +1,4 @@
-// When a request may be sent again: how many in all, and after how long. Plain values; randomness is an
-// argument.
+// Decides whether requests may be sent again, and after how long. Plain values; randomness is an argument.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -9,7 +8,7 @@
 namespace weir::upstream {
 
 // Bounds the share of requests that are sent again, so that servers in trouble do not get more work. Each
-// request adds its share to the budget; each repetition takes a whole unit. Belongs to one worker.
+// request adds its share to the budget; each repetition takes one unit from it. Belongs to one worker.
 class RetryBudget {
  public:
   // The initial and the largest content of the budget, in repetitions.

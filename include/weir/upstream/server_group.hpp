@@ -1,4 +1,4 @@
-// The servers of an upstream, and what all workers know about them.
+// The servers of an upstream, and the state of each server that all workers share.
 //
 // Made once for all workers and outlives them. Thread-safe. Each request only reads an atomic that rarely
 // changes; only failures take a lock.
@@ -34,7 +34,8 @@ struct Server {
   friend bool operator==(const Server&, const Server&) = default;
 };
 
-// Looks up the servers of an upstream. Blocks; for the start. An error names the upstream and the server.
+// Looks up the addresses of an upstream's servers. Blocks, so it must be called only at start. An error names
+// the upstream and the server.
 [[nodiscard]] base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settings);
 
 class ServerGroup {
@@ -66,13 +67,14 @@ class ServerGroup {
       return from.load(std::memory_order_relaxed) <= now.time_since_epoch().count();
     }
     [[nodiscard]] bool begin_trial(base::TimePoint now, bool owed = false) noexcept;
-    // Returns its share, in units of 1/kFullWeight.
+    // Returns the server's share of the requests, in units of 1/kFullWeight.
     [[nodiscard]] std::uint32_t weight(base::TimePoint now) const noexcept;
 
-    // Returns the parameters of TLS to the server, to resume `session`; nullopt if it uses no TLS.
+    // Returns the parameters of TLS to the server, to resume `session`; nullopt if the server uses no TLS.
     [[nodiscard]] std::optional<net::TlsTarget> tls(SSL_SESSION* session) const noexcept;
 
-    // Note the result of a request; see ServerHealth. `fault`: a text for the log; empty if nothing is known.
+    // These functions note the result of a request; see ServerHealth. `fault`: a text for the log; empty if
+    // nothing is known.
     void unreachable(base::TimePoint now, std::string_view fault = {}) noexcept;
     void failed(base::TimePoint sent, base::TimePoint now) noexcept;
     void answered(base::TimePoint sent, base::TimePoint now) noexcept {
@@ -88,8 +90,8 @@ class ServerGroup {
       std::uint32_t moves;  // number of changes of the addresses so far
     };
     [[nodiscard]] Location location() const;
-    // Makes the next connect begin with the address of index `first` (net::Dial::next()). `then`: the place
-    // when the present connect began. Does nothing if the addresses have changed since.
+    // Makes the next connect begin with the address of index `first` (net::Dial::next()). `then`: the
+    // location() with which the present connect began. Does nothing if the addresses have changed since.
     void begin_with(std::size_t first, const Location& then) noexcept;
     [[nodiscard]] std::uint32_t moves() const noexcept {
       return known_->moves.load(std::memory_order_relaxed);
@@ -101,8 +103,8 @@ class ServerGroup {
     // Notes the result of a probe. `fault`: what is wrong, as text for the log.
     void probed(bool good, std::string_view fault, base::TimePoint now) noexcept;
 
-    // Takes one of `max_in_flight` places and a unit of `limit`. Returns nullopt if it did, or else how long
-    // to wait.
+    // Takes one of the `max_in_flight` places and a unit of `limit`. Returns nullopt on success, otherwise
+    // how long to wait.
     [[nodiscard]] std::optional<base::Duration> enter(base::TimePoint now) noexcept;
     // Returns the unit of `limit` of a request that did not reach the server.
     void give_back_unit(base::TimePoint now) noexcept;
@@ -132,7 +134,7 @@ class ServerGroup {
     const ServerGroup& server_group_;
     const std::string name_;
     const ServerSettings settings_;
-    // The facts that successive fleets with this server share.
+    // The state of a server that successive groups (before and after a reload) share.
     struct Known {
       explicit Known(Addresses at_first);
 
@@ -151,12 +153,12 @@ class ServerGroup {
       std::shared_ptr<const Addresses> addresses;  // under the mutex
       std::size_t first = 0;                       // index into `addresses`, under the mutex
     };
-    const std::shared_ptr<Known> known_;  // shared with older fleets, which may still have requests
+    const std::shared_ptr<Known> known_;  // shared with older groups, which may still have requests
   };
 
   // REQUIRES as many servers as the settings have. `older`: the same upstream before a reload. Servers that
-  // remain keep their state, and their places are counted together. Throws if TLS cannot be set up as
-  // configured.
+  // remain keep their state, and requests of both groups count towards `max_in_flight`. Throws if TLS cannot
+  // be set up as configured.
   ServerGroup(UpstreamSettings settings, std::vector<Server> servers, Report report = {},
               const ServerGroup* older = nullptr);
   ServerGroup(const ServerGroup&) = delete;
@@ -170,11 +172,11 @@ class ServerGroup {
   // Returns the servers with their present addresses.
   [[nodiscard]] std::vector<Server> servers() const;
 
-  // Returns the queue of requests that found no server with room. Shared with older fleets.
+  // Returns the queue of requests that found no server with room. Shared with older groups.
   [[nodiscard]] ServerQueue& queue() const noexcept { return *queue_; }
 
-  // Stops requests until `at`, because the upstream asked for a pause. The latest instant counts. Only
-  // callers that honour pauses check it.
+  // Notes that the upstream asked for a pause until `at`. A call cannot shorten an earlier pause. The group
+  // itself stops no requests; the caller checks for a pause if the route honours Retry-After.
   void pause_until(base::TimePoint at) noexcept;
   [[nodiscard]] base::TimePoint paused_until() const noexcept {
     return base::TimePoint{base::Duration{paused_until_.load(std::memory_order_relaxed)}};

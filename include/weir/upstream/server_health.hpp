@@ -21,8 +21,8 @@ class ServerHealth {
 
   // The functions below return what changed. `random`: any 64 bits.
   //
-  // Notes that no connection could be opened. One such failure ejects the server. If the server is out, the
-  // failure counts after its time is over, or in a trial.
+  // Notes that no connection could be opened. One such failure ejects the server. While the server is out, a
+  // failure counts only in a trial, or after the server's time is over.
   Change unreachable(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
   // Notes a failed request: no answer, no HTTP, or an answer that broke off. The server is ejected after
   // several in a row. If the server is out, one failure is enough: that of the trial, or of any request sent
@@ -30,8 +30,8 @@ class ServerHealth {
   // nothing.
   Change failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                 std::uint64_t random) noexcept;
-  // Notes an answer, whatever its status, as far as weir wanted to read it. An answer to a request sent
-  // before the ejection does not readmit the server.
+  // Notes that the server answered, with any status. The answer need not be complete if weir stopped reading
+  // it. An answer to a request sent before the ejection does not readmit the server.
   Change answered(base::TimePoint sent, base::TimePoint now) noexcept;
 
   // Notes a probe. Enough faults in a row put the server down. Enough good answers in a row readmit it, also
@@ -42,24 +42,24 @@ class ServerHealth {
   Change absent() noexcept;
 
   // Notes that the name has other addresses. `anew`: none of the old addresses remains, so it is another
-  // machine, which serves as if readmitted. Otherwise one of the addresses may work, so a server that is out
-  // may be tried at once.
+  // machine, which serves as if readmitted. If some old addresses remain, a server that is out may be tried
+  // at once.
   Change moved(bool anew, base::TimePoint now) noexcept;
 
   // Returns true if the server's time is over and no other request tries it. The caller may then try the
   // server, and should report the result. Without a report, another request may try it after the same time,
-  // the next after twice that time, and so on, as if it had failed. `owed`: the client has not sent all of
-  // its body, and may keep it back. A request of this kind holds off only others of its kind, for as long as
-  // the server was out.
+  // the next after twice that time, and so on, as if the trial had failed. `owed`: the client has not sent
+  // all of its body, and may never send it. A trial by such a request prevents only trials by other such
+  // requests, for as long as the server was out.
   [[nodiscard]] bool begin_trial(const Ejection& settings, base::TimePoint now, bool owed = false) noexcept;
 
-  // Returns until when the server is out, or until when no other request may try it. The epoch means that it
-  // serves.
+  // Returns until when the server is out or, during a trial, until when no other request may try the server.
+  // The epoch: the server is in service.
   [[nodiscard]] base::TimePoint out_until() const noexcept { return out_until_; }
   // Returns the time from which on a request that cannot be sent again may also try the server. If no
-  // connection could be opened, it is out_until(), because a failed connect loses nothing. A server that
-  // accepted requests without an answer is left for `most` longer to requests that another server can take
-  // over.
+  // connection could be opened, it is out_until(), because a failed connect loses nothing. For a server that
+  // accepted requests and did not answer, it is `most` later. Until then, only requests that can be sent to
+  // another server may try it.
   [[nodiscard]] base::TimePoint open_to_all_from(const Ejection& settings) const noexcept {
     return silent_ && !down() ? out_until_ + settings.most : out_until_;
   }
@@ -71,7 +71,11 @@ class ServerHealth {
   [[nodiscard]] std::uint64_t ejections() const noexcept { return ejections_; }
 
  private:
-  enum class Trial : std::uint8_t { None, Owed, Whole };  // who tries the server; see begin_trial()
+  enum class Trial : std::uint8_t {
+    None,
+    Owed,
+    Whole
+  };  // the kind of request that tries the server; see begin_trial()
 
   static constexpr base::TimePoint kServes{};
   static constexpr base::TimePoint kDown = base::TimePoint::max();

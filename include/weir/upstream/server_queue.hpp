@@ -1,8 +1,8 @@
 // Requests of all workers that wait for a server of an upstream to have room. Higher priorities come first,
 // then earlier requests.
 //
-// Thread-safe. Room is announced, not handed over: the first request in the queue wakes and looks for itself.
-// So a useless wake-up costs a check, but no place in the queue.
+// Thread-safe. A wake-up does not reserve room: the first request in the queue wakes up and must check for
+// room. If there is none, the request keeps its place in the queue.
 #pragma once
 
 #include "weir/policy/route.hpp"
@@ -23,15 +23,15 @@ class ServerQueue {
   // post.
   using Wake = std::function<void()>;
 
-  // A waiting request's place in the queue, until it is destroyed. Then the first request is woken, because
-  // there may be more room. The queue must outlive the place.
+  // A waiting request's place in the queue. The destructor gives up the place and wakes the first request in
+  // the queue, because there may be more room. The queue must outlive the place.
   class Waiter : public boost::intrusive::list_base_hook<> {
    public:
     ~Waiter();
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
 
-    // Returns true if no request before this one would take any room that this one could take.
+    // Returns true if this request may take room: every request before it in the queue is choosy.
     [[nodiscard]] bool is_next() const;
     // Wakes the next request, because the announced room does not suit this one.
     void pass_on();
@@ -55,8 +55,8 @@ class ServerQueue {
   [[nodiscard]] bool is_awaited() const noexcept { return waiting_ != choosy_; }
   [[nodiscard]] std::size_t size() const noexcept { return waiting_; }
 
-  // Announces room. Must be called after the room was made. Otherwise one request could find no room and join
-  // the queue while this call finds the queue empty.
+  // Wakes the first request in the queue. Must be called after the room became free. Otherwise one request
+  // could find no room and join the queue while this call finds the queue empty.
   void freed() noexcept;
 
  private:

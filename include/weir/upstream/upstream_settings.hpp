@@ -18,15 +18,17 @@ enum class Balance : std::uint8_t { RoundRobin, LeastInFlight, RandomTwo, Hash }
 
 struct Timeouts {
   base::Duration connect{1'000'000};
-  base::Duration connect_total{5'000'000};  // for one request, at all servers together
+  base::Duration connect_total{5'000'000};  // all connects of one request, at all servers together
   base::Duration response{30'000'000};  // from the end of the request to the head of the answer, and between
                                         // two reads of the answer
-  // From the head sent to the server's 100 Continue, if the client waits for it (RFC 9110 §10.1.1). After
-  // that, weir asks the client for the body. If it is `response` or `total` or longer, weir never does.
+  // From sending the head to the server's 100 Continue, if the client waits for a 100 Continue (RFC 9110
+  // §10.1.1). When this time is over, weir asks the client for the body. weir never asks if `expect_continue`
+  // is at least as long as `response` or `total`.
   base::Duration expect_continue{1'000'000};
-  base::Duration idle{60'000'000};       // how long an unused connection is kept
-  base::Duration tunnel{300'000'000};    // of an upgraded connection, without a byte either way
-  base::Duration abandoned{30'000'000};  // to read an answer after its client has left; 0: not read
+  base::Duration idle{60'000'000};     // how long an unused connection is kept
+  base::Duration tunnel{300'000'000};  // how long an upgraded connection may be silent in both directions
+  base::Duration abandoned{
+      30'000'000};  // how long weir reads an answer after the client has left; 0: stops at once
   base::Duration total{base::kForever};  // from the first attempt to the head of the last answer, without
                                          // the time in which the client sends its body
   friend bool operator==(const Timeouts&, const Timeouts&) = default;
@@ -34,9 +36,9 @@ struct Timeouts {
 
 // When failing servers are ejected, and for how long.
 struct Ejection {
-  unsigned failures = 3;                 // failed requests in a row; one failed connect is enough
-  base::Duration least{1'000'000};       // of the first ejection; doubles each time
-  base::Duration most{30'000'000};       // upper bound; after so long without a failure, `least` again
+  unsigned failures = 3;            // failed requests in a row; one failed connect is enough
+  base::Duration least{1'000'000};  // of the first ejection; doubles each time
+  base::Duration most{30'000'000};  // upper bound; after this time without a failure, `least` applies again
   base::Duration slow_start{5'000'000};  // until a readmitted server has its full share
   friend bool operator==(const Ejection&, const Ejection&) = default;
 };
@@ -52,9 +54,9 @@ struct HealthCheck {
   friend bool operator==(const HealthCheck&, const HealthCheck&) = default;
 };
 
-// Which requests are sent again. They must be idempotent by RFC 9110 §9.2.2, and their body must have come
-// whole with the head, or not have begun to come. A request for which no connection could be opened was sent
-// to no server, so it is no repetition.
+// Which requests are sent again. They must be idempotent by RFC 9110 §9.2.2, and weir must have received
+// either the whole body together with the head, or nothing of the body. A request for which no connection
+// could be opened was sent to no server, so another attempt is not counted as a repetition.
 struct Retry {
   unsigned attempts = 2;           // most servers that get the request, including the first
   unsigned budget = 20;            // percent of all requests; 0: no request is sent again
