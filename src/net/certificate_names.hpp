@@ -1,7 +1,7 @@
-// Which certificates of a listener replace each other, and which of them no client can get.
+// Finds which certificate of a listener a client gets for a host, and which certificates no client can get.
 //
 // A client names a host (SNI) and says which signatures it can verify. For each key type, the first
-// certificate for that host is offered. OpenSSL shows the one that the client can verify.
+// certificate for that host is offered. OpenSSL sends the certificate that the client can verify.
 #pragma once
 
 #include "weir/net/tls_context.hpp"
@@ -29,12 +29,12 @@ struct CertificateNames {
 // lower case.
 [[nodiscard]] bool covers(std::string_view pattern, std::string_view name) noexcept;
 
-// Returns the indices of the certificates that accompany the first. The first is shown if no certificate is
-// for the requested name. For each other key type, the result has the first certificate that shares a name or
-// address with it.
+// Returns the indices of the certificates that are offered together with the first certificate if no
+// certificate is for the requested name. For each other key type, the result has the first certificate that
+// shares a name or address with the first certificate.
 [[nodiscard]] std::vector<std::size_t> stand_ins(const std::vector<CertificateNames>& all);
 
-// Returns for each certificate why it can never be shown; nullopt if it can.
+// Returns for each certificate the reason why no client can get it; nullopt if clients can.
 [[nodiscard]] std::vector<std::optional<Hidden>> find_hidden(const std::vector<CertificateNames>& all);
 
 }  // namespace weir::net

@@ -13,7 +13,7 @@ namespace weir::net {
 
 namespace {
 
-// Returns the head start of each address. Half of `patience` is left to the last address.
+// Returns how long a silent address delays the next one. Half of `patience` is left to the last address.
 base::Duration share_of(base::Duration patience, std::size_t addresses) noexcept {
   const auto shares = 2 * std::max<std::size_t>(addresses, 1);
   return std::min(Dial::kHeadStart, patience / static_cast<base::Duration::rep>(shares));
@@ -45,7 +45,7 @@ class Dial::AnyOf : public Suspended {
     for (auto& one : dial_.tries_) {
       if (!one.stream) continue;
       one.wait.emplace(Readiness{one});
-      // input is available already: the attempt continues after others had their turn
+      // the socket is ready already: the attempt continues in the next loop turn
       if (one.wait->await_ready()) return dial_.wake();
       one.wait->await_suspend(caller);
     }
@@ -99,8 +99,8 @@ Task<ErrorCode> Dial::connect() {
   co_return asio::error::operation_aborted;
 }
 
-// Returns the place for the next attempt: a free one, or that of the oldest silent attempt. Null if all
-// attempts are in TLS.
+// Returns the slot for the next attempt: a free slot, or the slot of the oldest silent attempt. Returns null
+// if all attempts are in the TLS handshake.
 Dial::Try* Dial::place() noexcept {
   Try* best = nullptr;
   for (auto& one : tries_) {
@@ -129,12 +129,13 @@ void Dial::begin() {
   one.stream = std::make_unique<Stream>(std::move(stream));
   const auto ec = one.stream->begin_connect(address.data(), address.size());
   if (ec && ec != asio::error::in_progress) return drop(one, ec);
-  // Deadlines are up to two ticks late, which matters if `patience` is short. So one tick is subtracted.
+  // A watchdog deadline is up to two ticks late, which matters if `patience` is short. So one tick is
+  // subtracted.
   if (begun_ < target_.addresses.size()) arm(std::max(base::Duration::zero(), head_start_ - Watchdog::kTick));
 }
 
-// Returns the result of what the attempt waited for; would_block if that has not happened. (A Wait must not
-// outlive its stream.)
+// Returns the result of the attempt's wait, or would_block if the wait has not ended. Uses a temporary Wait,
+// because a Wait must not outlive its stream.
 ErrorCode Dial::outcome_of(const Try& one) noexcept {
   const auto ready = one.readiness();
   return ready.await_ready() ? ready.await_resume() : ErrorCode(asio::error::would_block);

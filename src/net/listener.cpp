@@ -227,7 +227,7 @@ AcceptorSocket ListeningSocket::into_acceptor(Executor executor) && {
 void close_acceptor(AcceptorSocket& acceptor) noexcept {
   if (!acceptor.is_open()) return;
   ErrorCode ec;
-  const int fd = acceptor.release(ec);  // removes it from epoll, which close() does not
+  const int fd = acceptor.release(ec);  // removes the socket from epoll; close() would not
   if (!ec) ::close(fd);
 }
 

@@ -26,7 +26,8 @@ struct NameLookup::Query {
 
 NameLookup::NameLookup() noexcept = default;
 
-// A running look-up cannot be cancelled and writes to its query when it ends. So that query is never freed.
+// A running look-up cannot be cancelled and writes to its query when it ends. So the query of a running
+// look-up is never freed.
 NameLookup::~NameLookup() {
   if (query_ && ::gai_cancel(&query_->block) == EAI_NOTCANCELED) (void)query_.release();
 }

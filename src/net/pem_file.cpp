@@ -16,7 +16,7 @@ namespace weir::net {
 
 namespace {
 
-// OpenSSL's first error is the nearest to the cause.
+// Returns the first error in OpenSSL's queue, which is the nearest to the cause.
 std::string first_reason() {
   const char* reason = ERR_reason_error_string(ERR_peek_error());
   std::string text = reason != nullptr ? reason : "an unnamed error";
@@ -47,8 +47,8 @@ std::vector<std::string_view> labels_in(std::string_view text) {
 }
 
 struct Words {
-  std::string_view label;   // the end of the labels of this kind
-  std::string_view marker;  // what such a file must contain
+  std::string_view label;   // how the PEM labels of this kind end
+  std::string_view marker;  // the PEM line that a file of this kind must contain
   std::string_view tool;    // the openssl command that converts such a file
   std::string_view swapped;
 };
@@ -80,7 +80,7 @@ const Words& words_of(PemKind kind) noexcept {
   return kCertificate;
 }
 
-// Returns what is wrong with an unusable file, as the text after its name.
+// Returns the fault of an unusable file: the text that follows the file's name in the error.
 std::string fault_of_content(const std::string& file, std::string_view content, PemKind wanted) {
   constexpr char kSequence = 0x30;  // the first octet of DER
   const auto& words = words_of(wanted);

@@ -39,7 +39,7 @@ void Reactor::end_tasks() noexcept {
   while (!roots_.empty()) roots_.front().frame.destroy();
 }
 
-// Destroys all waiting tasks when the io_context ends. Destroying one may end others.
+// Destroys all waiting tasks when the io_context ends. Destroying one task may destroy others.
 void Reactor::shutdown() {
   end_tasks();
   ErrorCode ignored;
@@ -71,7 +71,7 @@ void Reactor::forget(Port& port) noexcept {
   }
 }
 
-// Watches only while there are ports, because an io_context ends when it has no work.
+// Waits for events only while there are ports, because io_context::run() must return when there is no work.
 void Reactor::watch() {
   watching_ = true;
   epoll_.async_wait(asio::posix::descriptor_base::wait_read, [this](const ErrorCode& ec) {
@@ -81,8 +81,9 @@ void Reactor::watch() {
   });
 }
 
-// Under load, handling events has caused new ones. Another epoll_wait costs one system call; a pass through
-// Asio's loop costs three. The number of passes is bounded, because Asio's timers wait meanwhile.
+// Under load, new events arrive while the old ones are handled. Another epoll_wait costs one system call; a
+// pass through Asio's loop costs three. The number of passes is bounded, because Asio's timers wait
+// meanwhile.
 void Reactor::turn() {
   const auto room = static_cast<int>(events_.size());
   for (int look = 0; look < kLooks; ++look) {
@@ -123,7 +124,7 @@ void Reactor::run_ready() {
 }
 
 Port::Port(Reactor& reactor, int fd) : reactor_(reactor), fd_(fd), unable_(reactor.add(*this)) {
-  if (unable_) readable_ = true;  // reads are tried all the same
+  if (unable_) readable_ = true;  // without registration, every read is tried
 }
 
 Port::~Port() {

@@ -13,12 +13,12 @@ namespace weir::net {
 
 struct Staple {
   std::string der;                 // an OCSPResponse (RFC 6960 §4.2.1)
-  std::chrono::sys_seconds until;  // its nextUpdate; after that, weir does not send it
+  std::chrono::sys_seconds until;  // the response's nextUpdate; afterwards weir does not send the response
 };
 
 // Reads the file. Returns an error if it has no OCSP response, and null if the response is for another
-// certificate. A renewed certificate has no response yet. A wrong or outdated response is for the operator to
-// replace; weir serves without it.
+// certificate. The latter is no error, because a renewed certificate has no response at first. weir then
+// serves without a staple.
 [[nodiscard]] base::Result<std::optional<Staple>> read_staple(const std::string& file, X509* certificate);
 
 }  // namespace weir::net

@@ -27,8 +27,9 @@ ErrorCode last_error() noexcept {
   return {errno, boost::system::system_category()};
 }
 
-// Pieces of ciphertext (16 KiB) that a handshake handles in a row. An honest handshake needs one for each
-// flight, or a few for long chains. Its messages may come in records of one octet.
+// How many pieces of ciphertext (of 16 KiB) handshake() processes before it returns in_progress. A normal
+// handshake needs one piece for each flight, or a few for long certificate chains. A hostile client may send
+// one octet in each record.
 constexpr unsigned kPiecesOfHandshake = 4;
 
 // Returns the number of octets that send(2) accepted. A full socket is no error; the result is then 0.
@@ -126,7 +127,8 @@ std::size_t Stream::receive(char* at, std::size_t size, ErrorCode& ec) noexcept 
 ErrorCode Stream::feed() {
   auto& tls = *tls_;
   if (tls.buffer.empty()) tls.buffer.resize(Tls::kBuffer);
-  // Ciphertext that OpenSSL has not taken yet stays in front; OpenSSL may have to write first.
+  // Ciphertext that OpenSSL has not consumed yet remains at the front of the buffer, because OpenSSL may have
+  // to write before it reads on.
   const auto kept = tls.incoming.size();
   if (kept > 0) std::memmove(tls.buffer.data(), tls.incoming.data(), kept);
   if (kept == tls.buffer.size()) return asio::error::no_buffer_space;
@@ -140,7 +142,7 @@ ErrorCode Stream::feed() {
   return ec;
 }
 
-// Returns would_block while the client has sent nothing.
+// Creates the SSL object when the client's first bytes arrive. Returns would_block until then.
 ErrorCode Stream::begin_tls() {
   char first = 0;
   ErrorCode ec = port_ ? ErrorCode() : asio::error::bad_descriptor;
@@ -196,7 +198,7 @@ std::size_t Stream::peek(char* at, std::size_t size, ErrorCode& ec) noexcept {
 }
 
 Port::Wait Stream::wait_for_more() noexcept {
-  if (port_) port_->drained();  // the available bytes were examined
+  if (port_) port_->drained();  // the caller has examined the available bytes, and waits for more
   return wait_readable();
 }
 
@@ -227,12 +229,13 @@ std::string_view Stream::distrust(const ErrorCode& ended) const noexcept {
   const auto code = static_cast<unsigned long>(ended.value());
   if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
     return "it presents no certificate";
-  // For a signature that is not the authority's, the first error comes from another part of OpenSSL.
+  // If the certificate's signature is wrong, the first error in the queue comes from another part of OpenSSL.
+  // So the verification's result is used, not the error queue.
   const auto verdict = SSL_get_verify_result(tls_->ssl);
   return verdict == X509_V_OK ? std::string_view{} : X509_verify_cert_error_string(verdict);
 }
 
-// OpenSSL numbers alerts above all its own reasons.
+// OpenSSL's reason codes for received alerts are larger than all other reason codes.
 bool Stream::was_alerted(const ErrorCode& ended) noexcept {
   if (ended.category() != asio::error::get_ssl_category()) return false;
   const auto code = static_cast<unsigned long>(ended.value());
@@ -264,7 +267,7 @@ std::size_t Stream::try_read(char* at, std::size_t size, ErrorCode& ec) {
   }
   if (!tls_) return receive(at, size, ec);
   ec = {};
-  if (!has_pending() && !tls_->ended) ec = feed();  // otherwise OpenSSL would only report that it has no data
+  if (!has_pending() && !tls_->ended) ec = feed();  // OpenSSL has no data left: read from the socket first
   if (ec) return 0;
   for (;;) {
     Tls::forget_errors();
@@ -315,11 +318,12 @@ std::size_t Stream::try_write(std::string_view first, std::string_view second, E
 std::size_t Stream::try_rest(std::string_view first, std::string_view second, ErrorCode& ec) {
   ec = {};
   const auto size = first.size() + second.size();
-  if (size < owed_) ec = StreamError::WriteOwed;  // this is another text
+  if (size < owed_)
+    ec = StreamError::WriteOwed;  // shorter than the rest of the current text, so it is another text
   if (ec) return 0;
   const auto sent = tls_ ? send_tls(first, second, ec) : send_plain(first, second, ec);
-  // A plain socket that accepted nothing holds nothing. With TLS that is unknown, so the text counts as
-  // begun.
+  // If a plain socket accepted no octet, the text has not begun. With TLS, OpenSSL may have encrypted a part
+  // of the text, so the text has begun.
   if (sent > 0 || owes_write() || tls_) owed_ = size - sent;
   return sent;
 }

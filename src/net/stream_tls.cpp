@@ -20,7 +20,7 @@ ErrorCode tls_error(int reason) noexcept {
   return {static_cast<int>(ERR_PACK(ERR_LIB_SSL, 0, reason)), asio::error::get_ssl_category()};
 }
 
-// The state of the BIO of an SSL object, which owns it.
+// The state of an SSL object's BIO. The SSL object owns the BIO.
 struct BioView {
   int fd;
   std::string_view* incoming;
@@ -129,7 +129,7 @@ std::size_t Stream::Tls::seal(std::string_view bytes, bool& full, ErrorCode& ec)
 }
 
 ErrorCode Stream::Tls::meaning(int result) const noexcept {
-  if (idle.too_many()) return asio::error::connection_aborted;  // not eof, which may end an answer
+  if (idle.too_many()) return asio::error::connection_aborted;  // not eof, because an answer may end with eof
   switch (SSL_get_error(ssl, result)) {
     case SSL_ERROR_WANT_READ:
     case SSL_ERROR_WANT_WRITE:
@@ -146,13 +146,15 @@ ErrorCode Stream::Tls::meaning(int result) const noexcept {
   }
 }
 
-// A resumed session shows no certificate. A session may have none if it began when none was required.
+// Returns true if a resumed session has no client certificate although one is required now. The session then
+// began before the requirement.
 bool Stream::Tls::lacks_certificate() const noexcept {
   return (SSL_get_verify_mode(ssl) & SSL_VERIFY_FAIL_IF_NO_PEER_CERT) != 0 &&
          SSL_get0_peer_certificate(ssl) == nullptr;
 }
 
-// A ticket can be renewed forever, but OpenSSL checks a certificate only when it is shown.
+// Returns true if the certificate of a resumed session has expired. OpenSSL checks a certificate only in full
+// handshakes, and tickets can be renewed forever.
 bool Stream::Tls::outlived_certificate() const noexcept {
   if (SSL_session_reused(ssl) == 0 || SSL_get_verify_mode(ssl) == SSL_VERIFY_NONE) return false;
   const X509* certificate = SSL_get0_peer_certificate(ssl);

@@ -11,13 +11,13 @@
 
 namespace weir::net {
 
-// Drives OpenSSL by hand. OpenSSL takes ciphertext from `incoming`, which one read of the socket fills. It
-// sends its own ciphertext straight to the socket. Compared with asio::ssl::stream, this saves one copy and a
-// pair of memory BIOs.
+// Calls OpenSSL directly. OpenSSL takes ciphertext from `incoming`, which is filled by one read of the
+// socket. It sends its own ciphertext straight to the socket. Compared with asio::ssl::stream, this saves one
+// copy and a pair of memory BIOs.
 struct Stream::Tls {
   SSL* ssl = nullptr;
   std::vector<char> buffer;   // ciphertext; freed by trim()
-  std::string_view incoming;  // the part of it that OpenSSL has not taken yet
+  std::string_view incoming;  // the part of `buffer` that OpenSSL has not consumed yet
   bool ended = false;
   IdleRecords idle;
 
@@ -25,8 +25,8 @@ struct Stream::Tls {
 
   Tls(SSL_CTX* context, int socket);
   Tls(const TlsTarget& target, int socket);
-  // Marks a client's session as shut down, so that it can be resumed however the connection ends. Truncation
-  // is detected by other means.
+  // Marks a client's session as shut down, so that it can be resumed however the connection ends. Truncated
+  // answers are detected by their framing or by a missing close_notify.
   ~Tls() {
     if (SSL_is_server(ssl) == 0) SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     SSL_free(ssl);
@@ -34,21 +34,23 @@ struct Stream::Tls {
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
 
-  // Seals and sends `bytes`. Returns how many octets were accepted. Sets `full` if the socket is full.
-  // OpenSSL may then hold a sealed record of the following bytes, and the next call must begin with the same
-  // octets.
+  // Seals and sends `bytes`. Returns the number of octets that OpenSSL accepted. Sets `full` if the socket is
+  // full. OpenSSL may then have encrypted the following octets already, so the next call must begin with
+  // these octets.
   [[nodiscard]] std::size_t seal(std::string_view bytes, bool& full, ErrorCode& ec) noexcept;
 
-  // Clears OpenSSL's error queue if it is not empty, because an operation reports the queue's first entry.
-  // Checking is cheaper than clearing.
+  // Clears OpenSSL's error queue, so that the next operation does not report an old error. Checks first
+  // whether the queue is empty, because that is cheaper.
   static void forget_errors() noexcept;
 
-  // Returns the meaning of a failed SSL_… call: would_block (feed or wait), eof, or an error.
+  // Returns the error code for a failed SSL_… call: would_block (more input is needed, or the socket is
+  // full), eof, or another error.
   [[nodiscard]] ErrorCode meaning(int result) const noexcept;
   // Checks after the handshake whether a resumed session still satisfies the settings. Starts to count
-  // records.
+  // records without data (IdleRecords).
   [[nodiscard]] ErrorCode admit() noexcept;
-  // Forgets the socket, whose number may soon belong to another connection.
+  // Makes OpenSSL use the socket no longer. Must be called before the socket is closed, because its number
+  // may soon belong to another connection.
   void let_go() noexcept;
 
  private:

@@ -7,7 +7,8 @@ namespace weir::net {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
-// Sanitizers find a use of a freed frame only if its memory is not reused.
+// Builds with sanitizers do not reuse frames: a sanitizer finds a use after free only if the memory is not
+// reused.
 void* take_frame(std::size_t size) {
   return ::operator new(size);
 }

@@ -43,11 +43,11 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const 
   return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-// Data of a context beyond what OpenSSL keeps; freed with the context.
+// weir's own data of a context, freed together with the context.
 struct Extras {
   CertificateNames names;
   std::shared_ptr<TicketKeys> tickets;
-  // Only for the first context of a listener:
+  // The members below are set only in the first context of a listener.
   std::vector<TlsContext> others;        // of the listener's other certificates
   std::vector<std::size_t> stand_ins{};  // indices from 1, offered if no certificate is for the name
   std::size_t key_types = 1;             // of all certificates
@@ -60,7 +60,7 @@ int extras_slot() {
   return slot;
 }
 
-// Returns null if memory ran out when the context was made.
+// Returns the context's extras; null if memory ran out when the context was made.
 Extras* extras_of(SSL_CTX* context) noexcept {
   return static_cast<Extras*>(SSL_CTX_get_ex_data(context, extras_slot()));
 }
@@ -133,7 +133,7 @@ int choose_certificate(SSL* ssl, int*, void* first) noexcept {
   return SSL_TLSEXT_ERR_OK;
 }
 
-// A staple belongs to its certificate, whichever context or connection shows the certificate.
+// Returns the index of the X509 object's extra data that has the certificate's staple.
 int staple_slot() {
   static const int slot = X509_get_ex_new_index(
       0, nullptr, nullptr, nullptr,
@@ -141,7 +141,7 @@ int staple_slot() {
   return slot;
 }
 
-// Returns null if there is none.
+// Returns the certificate's staple; null if there is none.
 const Staple* staple_of(const X509* certificate) noexcept {
   return static_cast<const Staple*>(X509_get_ex_data(certificate, staple_slot()));
 }
@@ -171,8 +171,8 @@ bool arm(const TicketKey& key, unsigned char* iv, EVP_CIPHER_CTX* cipher, EVP_MA
   return armed;
 }
 
-// The callback of SSL_CTX_set_tlsext_ticket_key_evp_cb(3). Returns 0 for no ticket or a full handshake, and 2
-// if the client needs a new ticket.
+// The callback of SSL_CTX_set_tlsext_ticket_key_evp_cb(3). Returns 0 to issue no ticket, or to reject the
+// client's ticket. Returns 2 if the client needs a new ticket.
 int choose_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
                       EVP_MAC_CTX* mac, int sealing) {
   auto& keys = *extras_of(SSL_get_SSL_CTX(ssl))->tickets;
@@ -203,9 +203,9 @@ bool requires_certificate(const TlsSettings& settings) noexcept {
   return settings.client_auth == ClientAuth::Require;
 }
 
-// A resumed session is not verified. So a client that one set of authorities admitted must show its
-// certificate again to another set. The same holds if a certificate becomes required. Therefore the sessions'
-// context (SSL_CTX_set_session_id_context(3)) is a digest of the requirement and of the file's content.
+// OpenSSL does not verify the client's certificate again when a session is resumed. So sessions must end when
+// the authorities change, or when a certificate becomes required. Therefore the sessions' context
+// (SSL_CTX_set_session_id_context(3)) is a digest of the requirement and of the file's content.
 bool bind_sessions(SSL_CTX* context, const TlsSettings& settings) {
   std::string authorities = "weir ";
   if (!settings.client_ca.empty()) {

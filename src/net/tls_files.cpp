@@ -19,7 +19,7 @@ using Source = std::unique_ptr<BIO, decltype([](BIO* bio) { BIO_free(bio); })>;
 using Certificate = std::unique_ptr<X509, decltype([](X509* certificate) { X509_free(certificate); })>;
 using Key = std::unique_ptr<EVP_PKEY, decltype([](EVP_PKEY* key) { EVP_PKEY_free(key); })>;
 
-// Answers no prompt for a pass phrase, and notes that there was one.
+// OpenSSL's pass phrase callback. Supplies no pass phrase, and notes that OpenSSL asked for one.
 int note_question(char*, int, int, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;
@@ -30,7 +30,8 @@ Key read_key(const std::string& file, bool& encrypted) {
   return Key(source ? PEM_read_bio_PrivateKey(source.get(), nullptr, note_question, &encrypted) : nullptr);
 }
 
-// Returns which certificate of a file the key belongs to, counted from 1; 0 for none.
+// Returns the position in the file, counted from 1, of the certificate to which the key belongs; 0 if there
+// is none.
 int place_of(const EVP_PKEY* key, const std::string& file) {
   const Source source(BIO_new_file(file.c_str(), "r"));
   for (int place = 1; source; ++place) {

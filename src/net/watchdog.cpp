@@ -53,16 +53,15 @@ void Watchdog::schedule(Timer::time_point at) {
   });
 }
 
-// During a tick, woken objects join those that the tick has yet to reach. The first of those may be what
-// wakes them.
+// During a tick, the woken objects are appended to due_, so that this tick still reaches them.
 void Watchdog::wake_all() noexcept {
   auto& awake = under_way_ ? due_ : watched_;
   for (auto& dozing : dozing_) awake.splice(awake.end(), dozing);
 }
 
 // Objects that arrive or wake during a tick are checked from the next tick on. Destroyed objects leave their
-// list. Objects that never doze keep their order. If long loop turns would delay the next tick, the rest is
-// done at once, because a late tick lengthens all deadlines.
+// list. Objects that never doze keep their order. If long loop turns would delay the next tick, the rest of
+// the objects is checked at once, because a late tick delays all deadlines.
 void Watchdog::tick() noexcept {
   const auto now = Timer::clock_type::now();
   if (!under_way_) {

@@ -1,7 +1,7 @@
 // The Asio types that weir uses: one executor type, no type erasure, one io_context for each worker.
 //
-// An object made from these types belongs to the worker whose io_context it runs on. Only that worker's
-// thread may use it.
+// An object of these types belongs to the worker whose io_context it uses. Only the thread of that worker may
+// use the object.
 #pragma once
 
 #include <boost/asio/associated_executor.hpp>
@@ -32,7 +32,7 @@ using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
 
 inline constexpr asio::use_awaitable_t<Executor> kAwait{};
 
-// Makes co_await socket.async_…(…, into(ec)) store the error in `ec` instead of throwing it.
+// For `co_await socket.async_…(…, into(ec))`, which then stores the error in `ec` instead of throwing it.
 [[nodiscard]] inline auto into(ErrorCode& ec) {
   return asio::redirect_error(kAwait, ec);
 }

@@ -3,8 +3,8 @@
 // The clock reads the wall clock once, at start. Afterwards only the monotonic clock moves it, so a step of
 // the wall clock refills no bucket. Immutable and thread-safe.
 //
-// Limits use this clock. Times that others compare with their own clocks use the machine's present clock: the
-// dates of tokens, HTTP dates, the times in logs.
+// Limits use this clock. The dates of tokens, HTTP dates and the times in logs use the machine's present
+// clock, because people and other programs compare them with their own clocks.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -16,8 +16,8 @@ namespace weir::net {
 
 class Clock {
  public:
-  // Starts at `not_before` if the wall clock shows an earlier instant. So times at which state was saved do
-  // not recur.
+  // Starts at `not_before` if the wall clock shows an earlier instant. `not_before` is the time of a saved
+  // state, so that the clock does not start before that time.
   explicit Clock(base::TimePoint not_before = {}) noexcept
       : wall_(std::max(machine_now(), not_before)), steady_(std::chrono::steady_clock::now()) {}
 
@@ -28,8 +28,8 @@ class Clock {
   // Returns how far the machine's clock is ahead of this clock; negative: behind.
   [[nodiscard]] base::Duration machine_ahead() const noexcept { return machine_now() - now(); }
 
-  // Returns what now() adds to the machine's monotonic clock. Another process that uses the same offset has
-  // the same time.
+  // Returns the difference between now() and the machine's monotonic clock. Another process on this machine
+  // with the same offset has the same time.
   [[nodiscard]] base::Duration offset() const noexcept {
     return wall_.time_since_epoch() - std::chrono::duration_cast<base::Duration>(steady_.time_since_epoch());
   }

@@ -37,7 +37,7 @@ class ClockStep {
     return Change::Apart;
   }
 
-  // Returns how far the machine's clock was ahead at the last look. Thread-safe.
+  // Returns how far the machine's clock was ahead at the last call of look(). Thread-safe.
   [[nodiscard]] std::chrono::seconds seconds() const noexcept {
     return std::chrono::seconds(seconds_.load(std::memory_order_relaxed));
   }
@@ -58,7 +58,7 @@ class ClockStep {
   }
 
   std::atomic<std::chrono::seconds::rep> seconds_{0};
-  std::chrono::seconds told_{0};  // at the last Apart; zero after Agree
+  std::chrono::seconds told_{0};  // the step that the last Change::Apart reported; zero after Agree
 };
 
 }  // namespace weir::net

@@ -30,8 +30,8 @@ class Dial final : Watched {
     std::string_view proxy_header{};            // sent first, before TLS
     std::optional<TlsTarget> tls{};
   };
-  // At most so many attempts run at once. If all are silent, a new attempt replaces the oldest that has not
-  // begun TLS.
+  // The maximum number of attempts that run at the same time. If all are silent, a new attempt replaces the
+  // oldest that has not begun TLS.
   static constexpr std::size_t kAbreast = 4;
   // The longest time that a silent address delays the next one.
   static constexpr base::Duration kHeadStart{250'000};
@@ -44,7 +44,7 @@ class Dial final : Watched {
   [[nodiscard]] Task<ErrorCode> connect();
   void cancel() noexcept;
 
-  // Lets other code cancel the Dial: `hand` points to the Dial while this object lives.
+  // Lets other code cancel the Dial: `hand` points to the Dial during the lifetime of this object.
   class ScopedCancelTarget {
    public:
     ScopedCancelTarget(Dial*& hand, Dial& dial) noexcept : hand_(hand) { hand_ = &dial; }
@@ -59,10 +59,10 @@ class Dial final : Watched {
   // Return the connection after connect(), and the index of its address.
   [[nodiscard]] std::unique_ptr<Stream> take() noexcept { return std::move(made_); }
   [[nodiscard]] std::size_t address() const noexcept { return address_; }
-  // Returns the index of the address to begin with the next time: the one that connected. If none did and
-  // time ran out first, it is the first address that was not tried.
+  // Returns the index of the address to begin with the next time: the one that connected. If no address
+  // connected because time ran out, returns the first address that was not tried.
   [[nodiscard]] std::size_t next() const noexcept;
-  // Returns why the last failed TLS handshake failed. Empty if none failed.
+  // Returns the reason of the most recent failed TLS handshake. Empty if no handshake failed.
   [[nodiscard]] std::string& fault() noexcept { return fault_; }
 
  private:
@@ -97,7 +97,7 @@ class Dial final : Watched {
   const base::Duration head_start_;
   std::array<Try, kAbreast> tries_;
   std::size_t begun_ = 0;
-  bool due_ = true;  // the next address should begin
+  bool due_ = true;  // the attempt for the next address should begin
   bool cancelled_ = false;
   Suspended* waiting_ = nullptr;  // waits for any attempt or for wake()
   ErrorCode failure_ = asio::error::host_unreachable;

@@ -7,8 +7,8 @@
 
 namespace weir::net {
 
-// Changes when a file is written or replaced, or when its owner or rights change, also if the name is a
-// symbolic link. All zero if there is no regular file of that name.
+// A value that changes when a file is written or replaced, or when its owner or permissions change. Follows
+// symbolic links. All members are zero if no regular file has that name.
 struct FileStamp {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;

@@ -1,6 +1,6 @@
 // Counts a peer's TLS records without data: KeyUpdates, tickets, alerts, renegotiation requests, empty
-// records. OpenSSL reads all available records before it returns. A KeyUpdate of 27 octets costs it as much
-// as a whole request, so a peer that sends nothing else would occupy the worker.
+// records. OpenSSL reads all available records before it returns. A KeyUpdate of 27 octets costs as much as a
+// whole request, so a peer that sends only KeyUpdates would occupy the worker.
 //
 // Belongs to one connection. Its address must not change.
 #pragma once
@@ -13,8 +13,8 @@ namespace weir::net {
 
 class IdleRecords {
  public:
-  // The most records without data, in excess of those with data. OpenSSL accepts as many empty records in a
-  // row.
+  // The maximum of (records without data) − (records with data). OpenSSL has the same limit for empty records
+  // in a row.
   static constexpr unsigned kMost = 32;
 
   IdleRecords() = default;
@@ -32,7 +32,7 @@ class IdleRecords {
 
   [[nodiscard]] bool too_many() const noexcept {
     return surplus_ > kMost + 1;
-  }  // the last record may have data
+  }  // + 1: the last record may have data that was not read yet
 
  private:
   // The callback of SSL_CTX_set_msg_callback(3).

@@ -16,12 +16,12 @@ namespace weir::net {
 using AcceptorSocket = asio::basic_socket_acceptor<asio::generic::stream_protocol, Executor>;
 using RawEndpoint = asio::generic::stream_protocol::endpoint;
 
-// Closes an acceptor so that its socket reports nothing more, even if others share it. epoll keeps a socket
-// that was not removed while any copy of it is open.
+// Closes an acceptor and removes its socket from epoll. close(2) alone does not remove the socket while
+// another process has a copy of the descriptor.
 void close_acceptor(AcceptorSocket& acceptor) noexcept;
 
-// A listening file descriptor, closed by the destructor unless released. The destructor then removes a unix
-// socket's file as well. After into_acceptor() other code must remove the file.
+// A listening file descriptor. Unless the descriptor was released, the destructor closes it and removes the
+// file of a unix socket. After into_acceptor() other code must remove the file.
 class ListeningSocket {
  public:
   // Binds and listens. An error names the address and the system's reason. Never shares an address with
@@ -30,12 +30,14 @@ class ListeningSocket {
   // Opens a listener's address, which may be a name: one socket for each of the name's addresses, all with
   // one port. Skips addresses that this host does not have.
   [[nodiscard]] static base::Result<std::vector<ListeningSocket>> open_all(const base::Endpoint& address);
-  // Opens another socket on the same address. For TCP it is a separate socket, for unix the same one.
+  // Opens another socket on the same address. For TCP, the result is a separate socket; for unix, another
+  // descriptor of the same socket.
   [[nodiscard]] base::Result<ListeningSocket> again() const;
   // Takes over a descriptor on which another process listened. `address`: the configured address. Returns an
   // error if the descriptor is no listening socket.
   [[nodiscard]] static base::Result<ListeningSocket> inherit(int fd, const base::Endpoint& address);
-  // Returns another descriptor of the same socket. Each connection goes to the first that accepts it.
+  // Returns another descriptor of the same socket. The first descriptor on which accept(2) is called gets the
+  // connection.
   [[nodiscard]] base::Result<ListeningSocket> share() const;
 
   ListeningSocket(ListeningSocket&& other) noexcept;
@@ -56,12 +58,12 @@ class ListeningSocket {
   bool owns_file_ = false;  // this object has created the unix socket's file
 };
 
-// Resolves a name to its addresses. Blocks as long as the system's resolver does; cannot be cancelled.
+// Resolves a name to its addresses. Blocks until the system's resolver answers; cannot be cancelled.
 [[nodiscard]] base::Result<std::vector<RawEndpoint>> resolve(const base::Endpoint& address);
 // Returns true if the host is a name, so neither an IP address nor a unix socket.
 [[nodiscard]] bool is_name(const base::Endpoint& address);
 
-// Return a peer's IP address and port. For a unix socket: the unspecified address and 0.
+// Return a peer's IP address and port; for a unix socket, the unspecified address and port 0.
 [[nodiscard]] base::IpAddress peer_address(const RawEndpoint& peer) noexcept;
 [[nodiscard]] std::uint16_t peer_port(const RawEndpoint& peer) noexcept;
 // Returns the local address of a connected socket; unspecified if it is unknown.

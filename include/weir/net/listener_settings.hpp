@@ -22,8 +22,8 @@ enum class TlsVersion : std::uint8_t { Tls12, Tls13 };
 
 // How weir treats a client without a certificate. A client with an invalid certificate is always refused.
 enum class ClientAuth : std::uint8_t {
-  Require,   // refuses the client
-  Optional,  // serves the client, without a subject
+  Require,   // weir refuses the client
+  Optional,  // weir serves the client; its certificate subject is empty
 };
 
 struct TlsSettings {

@@ -1,8 +1,8 @@
-// Looks up the addresses of one name without blocking its owner. The system's resolver blocks and cannot be
-// cancelled. So each look-up runs on a thread of the C library (getaddrinfo_a), and a slow name delays no
-// other name.
+// Looks up the addresses of one name without blocking the caller. The system's resolver blocks and cannot be
+// cancelled. So each look-up runs on a thread of the C library (getaddrinfo_a), and a slow name does not
+// delay the look-ups of other names.
 //
-// Belongs to one thread, which polls whether the look-up has ended.
+// Belongs to one thread, which must call is_under_way() until the look-up has ended.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -23,11 +23,11 @@ class NameLookup {
 
   // Starts a look-up, unless one is running.
   void begin(const base::Endpoint& address);
-  // Returns true while a look-up is running. Stores the result when it has ended.
+  // Returns true while a look-up is running. If the look-up has ended, stores its result.
   [[nodiscard]] bool is_under_way();
   // Returns why the last look-up found nothing; empty if it found addresses.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
-  // Returns the addresses of the last look-up that found any.
+  // Returns the addresses from the last successful look-up.
   [[nodiscard]] const std::vector<RawEndpoint>& known() const noexcept { return known_; }
 
  private:

@@ -61,7 +61,7 @@ class Reactor final : public asio::execution_context::service {
   // has no descriptor left.
   [[nodiscard]] static Reactor& of(const Executor& executor);
 
-  // Destroys all waiting tasks. An owner of objects that tasks refer to must call it before it destroys them.
+  // Destroys all waiting tasks. Must be called before objects that the tasks refer to are destroyed.
   void end_tasks() noexcept;
 
   // Resumes a coroutine later, from the loop.
@@ -127,7 +127,7 @@ class Port {
       place_ = nullptr;
     }
     const bool ready_;
-    Wait** place_;  // in the port; null once this waiter was released
+    Wait** place_;  // where the port stores its waiter; null after release()
   };
   // Wait until a read or write is worth trying. Return operation_aborted after cancel(). At most one wait of
   // each kind at a time.
@@ -163,7 +163,8 @@ class Port {
   Wait* writer_ = nullptr;
 };
 
-// A top-level coroutine. The io_context destroys it if it still waits at the end.
+// A top-level coroutine. If the coroutine still waits when the io_context is destroyed, the io_context
+// destroys the coroutine.
 template <class Done>
 struct Root {
   struct promise_type : RecycledFrame {
@@ -189,7 +190,8 @@ struct Root {
   }
 };
 
-// Starts a task at once, on this stack. Calls `done(std::exception_ptr)` at its end, which must not throw.
+// Starts a task at once, on the caller's stack. Calls `done(std::exception_ptr)` when the task ends. `done`
+// must not throw.
 template <class Done>
 void spawn(const Executor& executor, Task<void> task, Done done) {
   Root<Done>::run(Reactor::of(executor), std::move(task), std::move(done));

@@ -1,6 +1,6 @@
 // Awaitables besides sockets: another task's signal, a timer, and a pause.
 //
-// The objects belong to the worker that they were made on.
+// Each object belongs to the worker that created it.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -10,7 +10,7 @@
 
 namespace weir::net {
 
-// An event that one coroutine waits for and another raises. It stays raised.
+// An event that one coroutine waits for and another raises. The event cannot be lowered again.
 class Signal {
  public:
   explicit Signal(const Executor& executor) : reactor_(Reactor::of(executor)) {}
@@ -40,8 +40,9 @@ class Signal {
   bool raised_ = false;
 };
 
-// Lets the loop handle everything else that is ready, then resumes. For a task that might never have to wait.
-// A cancellation during the pause is not reported here, so the task must check for it afterwards.
+// Lets the loop handle all other ready events, then resumes the task. Tasks that may run long without waiting
+// should use it. The pause does not report a cancellation, so the task must check for cancellation
+// afterwards.
 class [[nodiscard]] Pause : public Suspended {
  public:
   explicit Pause(const Executor& executor) : reactor_(Reactor::of(executor)) {}

@@ -1,8 +1,8 @@
 // A connected byte stream, plain or TLS, with one interface for both.
 //
 // Belongs to one worker. At most one read and one write wait at a time. cancel() and close() end both with
-// operation_aborted. Writes go straight to the socket, which usually accepts a small answer whole. Only a
-// write that does not fit waits.
+// operation_aborted. Writes go straight to the socket, which usually accepts a small answer whole. A write
+// waits only if the socket is full.
 #pragma once
 
 #include "weir/net/reactor.hpp"
@@ -24,8 +24,8 @@ class Stream {
  public:
   // Takes ownership of the descriptor of a stream socket, connected or about to connect.
   Stream(const Executor& executor, int fd);
-  // The server's end of TLS. handshake() must precede all other calls. Before the client's first octet, the
-  // stream costs no more than a plain one.
+  // The server's end of TLS. handshake() must precede all other calls. Until the client's first octet
+  // arrives, the stream uses no more memory than a plain stream.
   Stream(const Executor& executor, int fd, SSL_CTX* context);
   // The client's end of TLS. handshake() must follow end_connect() and precede all other calls.
   Stream(const Executor& executor, int fd, const TlsTarget& target);
@@ -38,22 +38,23 @@ class Stream {
   // socket is full.
   [[nodiscard]] ErrorCode begin_connect(const void* address, std::size_t size) noexcept;
   [[nodiscard]] ErrorCode end_connect() noexcept;
-  // Runs the handshake. Returns in_progress after much input at once; the caller must yield, then call it
-  // again.
+  // Runs the handshake. Returns in_progress after processing much input without a pause; the caller must then
+  // yield and call handshake() again.
   [[nodiscard]] Task<ErrorCode> handshake();
   // Runs one step of the handshake. Returns would_block if the next step must wait until the stream is
   // writable (if `wants_room`) or readable.
   [[nodiscard]] ErrorCode try_handshake(bool& wants_room);
 
-  // Three functions read what precedes TLS, before handshake(). The first, peek(), copies available bytes
-  // without consuming them. Otherwise it is like try_read(). The second, wait_for_more(), waits until more
-  // bytes are available. The third, skip(), consumes `size` bytes that peek() has returned, at most 2048.
+  // These three functions read bytes that the peer sends before TLS. They must be called before handshake().
+  // The first, peek(), is like try_read(), but does not consume the bytes. The second, wait_for_more(), waits
+  // until more bytes are available. The third, skip(), consumes `size` bytes that peek() has returned, at
+  // most 2048.
   [[nodiscard]] std::size_t peek(char* at, std::size_t size, ErrorCode& ec) noexcept;
   [[nodiscard]] Port::Wait wait_for_more() noexcept;
   [[nodiscard]] bool skip(std::size_t size) noexcept;
 
-  // Sends the bytes that precede TLS. Must be called after end_connect(). A connection that has sent nothing
-  // accepts them whole.
+  // Sends bytes before TLS begins. Must be called right after end_connect(): the empty send buffer of a new
+  // connection then has room for all of them.
   [[nodiscard]] ErrorCode send_ahead(std::string_view proxy_header) noexcept;
 
   // Returns the subject of the client's verified certificate, of this session or of the one it resumes. The
@@ -85,17 +86,17 @@ class Stream {
   // the stream owes the rest of another text.
   [[nodiscard]] std::size_t try_write(std::string_view first, std::string_view second, ErrorCode& ec);
   // Continues the text that try_write() began. `first` and `second` begin with the octets that were not sent;
-  // more may follow them. If no octet of the text was sent, this begins it.
+  // more may follow them. If no octet of the text was sent, try_rest() begins the text.
   [[nodiscard]] std::size_t try_rest(std::string_view first, std::string_view second, ErrorCode& ec);
 
   // Sends a whole text, or the rest of a text, and waits for room. The views must stay valid until it
-  // completes. If it fails or is cancelled, the stream owes what was not sent.
+  // completes. If the write fails or is cancelled, the stream owes the octets that were not sent.
   [[nodiscard]] Task<ErrorCode> write(std::string_view first, std::string_view second = {});
   [[nodiscard]] Task<ErrorCode> write_rest(std::string_view first, std::string_view second = {});
 
-  // Returns true if a part of a text was sent and the rest was not. The peer would take any other text for
-  // that rest, so the connection can only finish the text or end. Over TLS this may be true even if
-  // try_write() returned 0. OpenSSL then holds a sealed record of the text and sends it first.
+  // Returns true if a part of a text was sent and the rest was not. The peer would read any other text as the
+  // missing rest. So the caller must finish the text or close the connection. Over TLS this may be true even
+  // if try_write() returned 0. OpenSSL has then encrypted a record of the text, which it must send first.
   [[nodiscard]] bool owes_write() const noexcept { return owed_ > 0; }
 
   // Waits until bytes or the end can be read. Needs no buffer. Over TLS, waits for the socket.
@@ -112,15 +113,15 @@ class Stream {
 
   // Returns true if the loop has seen that the peer closed its end or the connection broke.
   [[nodiscard]] bool peer_left() const noexcept { return port_ && port_->hung_up(); }
-  // Returns true if the loop has seen that the connection broke or was reset. A peer that closed its unix
-  // socket counts as well. A peer that closed its TCP socket looks like one that only stopped sending, until
+  // Returns true if the loop has seen that the connection broke or was reset. Also returns true if the peer
+  // closed its unix socket. A peer that closed its TCP socket looks like one that only stopped sending, until
   // something is written to it.
   [[nodiscard]] bool peer_broke() const noexcept { return port_ && port_->broken(); }
   // Returns true if nothing has arrived since the last read and the loop has seen no end of the connection.
   [[nodiscard]] bool is_quiet() const noexcept {
     return port_ && !port_->may_read() && !port_->hung_up() && !has_pending();
   }
-  // Returns true if TLS's buffers hold received bytes that were not read.
+  // Returns true if the TLS buffers have received bytes that try_read() has not returned yet.
   [[nodiscard]] bool has_pending() const noexcept;
   // Frees memory that an idle connection does not need.
   void trim() noexcept;
@@ -151,7 +152,7 @@ class Stream {
 
   int fd_;
   std::size_t owed_ = 0;  // unsent octets of the current text
-  TlsContext context_;    // the context for tls_, which is made when there is something to read
+  TlsContext context_;    // the context for tls_, which is created when the first bytes arrive
   std::unique_ptr<Port> port_;
   std::unique_ptr<Tls> tls_;
 };

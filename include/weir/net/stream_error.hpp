@@ -1,4 +1,4 @@
-// Reasons of a Stream to refuse an operation, apart from errors of the peer and the system.
+// Errors of Stream that do not come from the peer or the system.
 #pragma once
 
 #include <type_traits>

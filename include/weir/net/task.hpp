@@ -1,8 +1,8 @@
-// A coroutine that its caller awaits. `co_await` runs it on the caller's stack. The caller is suspended only
-// if the task has to wait. A task that completes at once costs a call and a recycled frame.
+// Task: a coroutine that its caller awaits. `co_await` runs the task on the caller's stack. The caller is
+// suspended only if the task has to wait. A task that completes at once costs a call and a recycled frame.
 //
 // A task belongs to the worker that started it; only that thread resumes it. Destroying a waiting task
-// destroys what it holds, innermost first.
+// destroys its local objects and the tasks that it awaits, innermost first.
 #pragma once
 
 #include <coroutine>
@@ -89,7 +89,8 @@ class [[nodiscard]] Task {
   using Value = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
   explicit Task(std::coroutine_handle<promise_type> frame) noexcept : frame_(frame) {}
-  // Returns a task that has ended, for a function that need not wait. Costs no frame.
+  // Returns a task that has already ended with `value`, for functions that need not wait. Needs no coroutine
+  // frame.
   static Task ended(Value value) noexcept { return Task(std::move(value)); }
   Task(Task&& other) noexcept
       : frame_(std::exchange(other.frame_, nullptr)), value_(std::move(other.value_)) {}

@@ -1,6 +1,6 @@
 // The keys that seal a listener's session tickets (RFC 5077 §4, RFC 8446 §4.6.1). A leaked key reveals the
-// sessions of its time. So each key seals tickets for one period, opens tickets for one more, and is then
-// wiped.
+// sessions whose tickets it sealed. So each key seals tickets for one period, opens tickets for one more, and
+// is then wiped.
 #pragma once
 
 #include <array>

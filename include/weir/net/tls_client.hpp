@@ -1,5 +1,5 @@
-// The client side of TLS: which certificates prove to weir that a server is the right one. Contexts and
-// sessions are shared by all workers (OpenSSL counts their references atomically).
+// The client side of TLS: how weir verifies the certificates of servers, and its own certificate. Contexts
+// and sessions are shared by all workers (OpenSSL counts their references atomically).
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -14,7 +14,7 @@ namespace weir::net {
 
 struct TlsClientSettings {
   std::string ca{};    // PEM: authorities that sign servers' certificates; empty: the system's
-  std::string cert{};  // PEM: the certificate that weir shows if asked, then its chain; empty: none
+  std::string cert{};  // PEM: the certificate that weir shows if the server asks, then its chain; empty: none
   std::string key{};   // PEM: private key of `cert`
   bool verify = true;  // false: any certificate is accepted
   friend bool operator==(const TlsClientSettings&, const TlsClientSettings&) = default;
@@ -28,7 +28,7 @@ struct FreeSession {
   void operator()(SSL_SESSION* session) const noexcept { SSL_SESSION_free(session); }
 };
 using TlsSession = std::unique_ptr<SSL_SESSION, FreeSession>;
-// Returns one more reference; null for null.
+// Returns a new reference to the session; null for null.
 [[nodiscard]] TlsSession share(SSL_SESSION* session) noexcept;
 
 // The parameters of a client's TLS connection.
@@ -36,7 +36,7 @@ struct TlsTarget {
   SSL_CTX* context;
   // The host name or IP address that the certificate must be for. A name is sent as SNI too.
   const std::string& name;
-  SSL_SESSION* session = nullptr;  // resumed if the server still has it; may be null
+  SSL_SESSION* session = nullptr;  // session to resume if the server still knows it; may be null
 };
 
 }  // namespace weir::net

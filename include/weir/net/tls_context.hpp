@@ -24,30 +24,31 @@ using TlsContext = std::unique_ptr<SSL_CTX, FreeContext>;
 // Makes the context: TLS 1.2 and 1.3, ECDHE with AEAD only (RFC 9325 §4.2), no compression, no renegotiation,
 // ALPN "http/1.1" or "http/1.0".
 //
-// A client gets the first certificate for the name it asks for, of a key type that it can verify. If no
-// certificate is for the name, it gets the listener's first. Clients are asked for a certificate if
-// `client_ca` is set. A ticket is valid only while the content of `client_ca` and the requirement of a
-// certificate are unchanged.
+// A client gets the first certificate that is for the requested name and has a key type that the client can
+// verify. If no certificate is for the name, the client gets the listener's first certificate. Clients are
+// asked for a certificate if `client_ca` is set. A ticket is valid only while the content of `client_ca` and
+// the requirement of a certificate are unchanged.
 //
 // `tickets`: the listener's keys; null: OpenSSL makes keys that never change. An error names the file and
 // OpenSSL's reason.
 [[nodiscard]] base::Result<TlsContext> make_tls_context(const TlsSettings& settings,
                                                         const std::shared_ptr<TicketKeys>& tickets = nullptr);
 
-// Returns one more reference; null for null.
+// Returns a new reference to the context; null for null.
 [[nodiscard]] TlsContext share(SSL_CTX* context) noexcept;
 
 // The reason why no client ever gets a certificate.
 struct Hidden {
-  // The index of an earlier certificate with the same key type, which is shown instead. Absent: the
+  // The index of an earlier certificate with the same key type, which clients get instead. Absent: the
   // certificate names no host and is not the first.
   std::optional<std::size_t> behind{};
 };
 
-// A context's facts about one certificate.
+// The state of one certificate of a context.
 struct CertificateState {
   std::chrono::sys_seconds not_after{};
-  // Absent: there is no response, or it is for another certificate.
+  // Until when weir staples the OCSP response. Absent: there is no response, or it is for another
+  // certificate.
   std::optional<std::chrono::sys_seconds> stapled_until{};
   std::optional<Hidden> hidden{};  // absent: clients can get it
 };

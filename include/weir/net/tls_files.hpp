@@ -14,16 +14,17 @@ namespace weir::net {
 // Loads the certificate, then its chain.
 [[nodiscard]] std::optional<base::Error> take_certificate(SSL_CTX* context, const std::string& file);
 
-// Loads the private key of the context's certificate, which came from `certificate`. An encrypted key is an
-// error: OpenSSL would prompt for a pass phrase at the terminal and block the thread.
+// Loads the private key of the context's certificate, which was loaded from the file `certificate`. An
+// encrypted key is an error: OpenSSL would prompt for a pass phrase at the terminal and block the thread.
 [[nodiscard]] std::optional<base::Error> take_private_key(SSL_CTX* context, const std::string& file,
                                                           const std::string& certificate);
 
-// Loads the authorities to trust. `whose`: their name in errors, such as "the servers' authorities".
+// Loads the authorities to trust. `whose`: the name of the authorities in errors, such as "the servers'
+// authorities".
 [[nodiscard]] std::optional<base::Error> take_authorities(SSL_CTX* context, const std::string& whose,
                                                           const std::string& file);
 
-// Returns the error of take_certificate() without a context.
+// Returns the error that take_certificate() would return for the file. Needs no context.
 [[nodiscard]] std::optional<base::Error> fault_of_certificate(const std::string& file);
 
 }  // namespace weir::net

@@ -1,6 +1,7 @@
 // Deadlines for every wait, without a timer for each. A watched object keeps the tick of its deadline, and
-// one coarse timer for each worker checks all objects. If there are more than kAtOnce, a tick is split, so
-// that waiting objects never delay served ones. An object that needs no ticks dozes and costs almost nothing.
+// one coarse timer for each worker checks all objects. If there are more than kAtOnce objects, the check is
+// split over several loop turns, so that idle connections do not delay active ones. An object that needs no
+// ticks can doze, which makes it almost free.
 //
 // Belongs to one worker. A deadline is never early. It is late by up to two ticks (kTick), plus any delay of
 // the worker.
@@ -49,9 +50,10 @@ class Watched
   void end_doze() noexcept;
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
-  // Called after the deadline, which is already disarmed. Must not destroy any watched object.
+  // Called when the deadline has passed. The deadline is already disarmed. Must not destroy any watched
+  // object.
   virtual void on_late() noexcept = 0;
-  // Called once in each tick unless the object dozes, whether it is late or not.
+  // Called once in each tick unless the object dozes, and before on_late() if the deadline has passed.
   virtual void on_tick() noexcept {}
 
   Watchdog& watchdog_;
@@ -63,8 +65,8 @@ class Watchdog {
  public:
   static constexpr base::Duration kTick{50'000};
   static constexpr std::uint64_t kDoze = 20;  // ticks
-  // About 0.1 ms of work. The rest of a tick follows in later loop turns, unless it would take longer than
-  // half a tick.
+  // The number of objects to check in one loop turn, about 0.1 ms of work. The others follow in later turns,
+  // unless that would take longer than half a tick.
   static constexpr std::size_t kAtOnce = 256;
 
   explicit Watchdog(Executor executor) : timer_(executor) {}
@@ -72,7 +74,7 @@ class Watchdog {
   // Ticks from now on until stop().
   void start();
   void stop();
-  // Ends all dozes, so that every object has a tick.
+  // Ends all dozes, so that the next tick checks every object.
   void wake_all() noexcept;
 
  private:
@@ -83,7 +85,7 @@ class Watchdog {
   void tick() noexcept;
 
   Timer timer_;
-  List watched_;                    // awake objects that are not in due_
+  List watched_;                    // objects that do not doze and are not in due_
   List due_;                        // objects that the current tick has not reached
   std::array<List, kDoze> dozing_;  // dozing objects, by the tick that ends the doze, modulo kDoze
   std::uint64_t now_ = 0;           // in ticks

@@ -137,9 +137,9 @@ struct Match {
   };
   [[nodiscard]] Known known(const Request& request) const;
   // Returns the first ambiguous condition on the path, a header or the query, if the other conditions on the
-  // head hold. A condition is ambiguous if it holds for one interpretation or value and not for another. weir
-  // rejects such a request: the upstream may use another interpretation than weir, and the client would then
-  // evade the condition.
+  // head hold. A condition is ambiguous if it holds for one interpretation or value and not for another. In
+  // that case weir rejects the request. The upstream may use another interpretation than weir, and the client
+  // would then evade the condition.
   [[nodiscard]] std::optional<Ambiguity> ambiguity(const Request& request) const {
     if (is_path_ambiguous(request)) return Ambiguity{.place = "path", .name = {}};
     return ambiguity_in_values(request);

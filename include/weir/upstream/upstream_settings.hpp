@@ -25,10 +25,9 @@ struct Timeouts {
   // §10.1.1). When this time is over, weir asks the client for the body. weir never asks if `expect_continue`
   // is at least as long as `response` or `total`.
   base::Duration expect_continue{1'000'000};
-  base::Duration idle{60'000'000};     // how long an unused connection is kept
-  base::Duration tunnel{300'000'000};  // how long an upgraded connection may be silent in both directions
-  base::Duration abandoned{
-      30'000'000};  // how long weir reads an answer after the client has left; 0: stops at once
+  base::Duration idle{60'000'000};       // how long an unused connection is kept
+  base::Duration tunnel{300'000'000};    // how long an upgraded connection may be silent in both directions
+  base::Duration abandoned{30'000'000};  // to read an answer after its client has left; 0: not read
   base::Duration total{base::kForever};  // from the first attempt to the head of the last answer, without
                                          // the time in which the client sends its body
   friend bool operator==(const Timeouts&, const Timeouts&) = default;
