@@ -66,7 +66,7 @@ std::size_t less_busy_of_two(std::uint64_t candidates, std::span<const Load> loa
 }
 
 // Returns the candidates with at most 5/4 of their share of the requests in flight, including the coming one.
-// Not all can exceed that, so the result is never empty.
+// At least one candidate is below this bound, so the result is never empty.
 std::uint64_t within_bounds(std::uint64_t candidates, std::span<const Load> loads) noexcept {
   std::uint64_t in_flight = 1;
   each(candidates, [&](std::size_t at) { in_flight += loads[at].in_flight; });
@@ -122,9 +122,9 @@ std::size_t Balancer::in_turn(std::uint64_t candidates, std::span<const Load> lo
 }
 
 // Weighted rendezvous hashing. Each server draws a number u for the word, and the server with the least
-// ln(1/u) ÷ weight is chosen. A server's number does not depend on the other servers, so nothing moves
-// between two that stay. (Thaler and Ravishankar 1998; weights as in Schindelhauer and Schomaker 2005; the
-// bound as in Mirrokni, Thorup and Zadimoghaddam 2018.)
+// ln(1/u) ÷ weight is chosen. A server's number does not depend on the other servers. So if a server is added
+// or removed, no word moves between two remaining servers. (Thaler and Ravishankar 1998; weights as in
+// Schindelhauer and Schomaker 2005; the bound as in Mirrokni, Thorup and Zadimoghaddam 2018.)
 std::size_t Balancer::by_hash(std::uint64_t candidates, std::span<const Load> loads,
                               std::uint64_t word) const noexcept {
   auto best = static_cast<std::size_t>(std::countr_zero(candidates));

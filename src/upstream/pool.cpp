@@ -40,8 +40,8 @@ std::vector<std::uint64_t> identities(const ServerGroup& server_group) {
   return identities;
 }
 
-// Returns true if an idle connection was closed, or has unexpected bytes, which would be taken for the next
-// answer. Costs a system call.
+// Returns true if an idle connection was closed, or has unexpected bytes. The next request would read these
+// as its answer. Costs a system call.
 bool went_stale(net::Stream& stream) noexcept {
   if (!stream.is_quiet()) return true;
   char byte = 0;
@@ -112,8 +112,8 @@ net::Task<net::ErrorCode> Lease::connect(std::string_view proxy_header, base::Du
   stream_.reset();
   const auto location = member().location();
   moves_ = location.moves;
-  const auto session = net::share(
-      pool_->sessions_[server_].get());  // held here, because another connection may store a newer one
+  // This call holds its own reference, because another connection may replace the pool's session meanwhile.
+  const auto session = net::share(pool_->sessions_[server_].get());
   const net::Dial::Target target{*location.addresses, location.first, proxy_header,
                                  member().tls(session.get())};
   net::Dial dial(pool_->executor_, pool_->watchdog_, target, patience);
@@ -147,11 +147,11 @@ Pool::Pool(net::Executor executor, net::Watchdog& watchdog, ServerGroup& server_
   for (std::size_t at = 0; at < moves_.size(); ++at) moves_[at] = server_group.member(at).moves();
 }
 
-// Returns the candidates: servers that serve, or all untried servers if none serves.
+// Returns the candidates: untried servers that are in service, or all untried servers if none is.
 Pool::Choice Pool::look(const LeaseRequest& wanted) noexcept {
   Choice choice;
   std::uint64_t untried = 0;
-  // A request that failed once must not be used for a trial. If there are probes, no request is.
+  // A request that has failed at one server must not try an ejected one. With `health`, only probes try them.
   const bool may_try = wanted.tried == 0 && !settings().health;
   for (std::size_t at = 0; at < loads_.size(); ++at) {
     if ((wanted.tried & bit_of(at)) != 0) continue;
@@ -163,12 +163,12 @@ Pool::Choice Pool::look(const LeaseRequest& wanted) noexcept {
       choice.due |= bit_of(at);
     loads_[at].weight = member.weight(wanted.now);
   }
-  if (choice.from == 0) choice = {untried, 0};  // a server that failed is better than none
+  if (choice.from == 0) choice = {untried, 0};  // an ejected server is better than no server
   return choice;
 }
 
-// Chooses an ejected server whose time is over, for the next request to try. Under Balance::Hash only
-// requests of that server's clients try it.
+// Chooses an ejected server whose time is over, and begins a trial with this request. Under Balance::Hash,
+// only requests whose word leads to the server try it.
 std::optional<std::size_t> Pool::take_trial(const Choice& choice, const LeaseRequest& wanted) noexcept {
   auto due = choice.due;
   if (settings().balance == Balance::Hash)
@@ -178,7 +178,7 @@ std::optional<std::size_t> Pool::take_trial(const Choice& choice, const LeaseReq
     auto& member = server_group_.member(chosen);
     if (member.enter(wanted.now)) continue;
     if (member.begin_trial(wanted.now, wanted.owed)) return chosen;
-    member.give_back_unit(wanted.now);  // another request was first
+    member.give_back_unit(wanted.now);  // another request has begun the trial
     member.leave();
   }
   return std::nullopt;
@@ -205,7 +205,7 @@ std::uint64_t Pool::word(const LeaseRequest& wanted) noexcept {
 }
 
 Lease Pool::lease(const LeaseRequest& wanted) {
-  // A single server gets all requests, whether it serves or not.
+  // A single server gets all requests, even while it is ejected.
   const auto choice = loads_.size() == 1 ? Choice{.from = ~wanted.tried & 1U} : look(wanted);
   if (choice.due != 0)
     if (const auto server = take_trial(choice, wanted)) return lend(*server, true);

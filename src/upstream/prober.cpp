@@ -74,7 +74,7 @@ class Prober::Probe final : net::Watched {
       disarm();
       stream_.reset();
       const bool moved =
-          member_.moves() != location.moves;  // then the result proves nothing about the present addresses
+          member_.moves() != location.moves;  // if so, the result says nothing about the present addresses
       if (!short_here_ && !stopped_ && !moved) member_.probed(fault.empty(), fault, clock_.now());
       if (stopped_) co_return;
       pause_.expires_after(spread(check_.interval));
@@ -120,7 +120,8 @@ class Prober::Probe final : net::Watched {
       state = answer.feed({piece.data(), count});
     }
     if (state == http::StatusReader::State::Known) co_return judge(answer.status());
-    // A TLS 1.3 server checks weir's certificate after the handshake is over for weir.
+    // In TLS 1.3, weir's handshake ends before the server checks weir's certificate. So a rejection arrives
+    // as an alert here.
     if (net::Stream::was_alerted(ec)) co_return "its TLS handshake failed: " + ec.message();
     co_return late_ ? "no response in time" : "its response is not HTTP";
   }
@@ -152,8 +153,7 @@ class Prober::Probe final : net::Watched {
   net::Dial* dial_ = nullptr;  // in the frame of connect() while it waits
   bool stopped_ = false;
   bool late_ = false;
-  bool short_here_ =
-      false;  // weir itself lacks descriptors, ports or memory, which proves nothing about the server
+  bool short_here_ = false;  // weir lacks descriptors, ports or memory, which says nothing about the server
   std::minstd_rand random_;
 };
 
@@ -183,7 +183,7 @@ void Prober::add(const std::shared_ptr<ServerGroup>& server_group) {
   std::random_device seed;
   for (std::size_t at = 0; at < server_group->size(); ++at) {
     auto& probe = probes_.emplace_back(executor_, watchdog_, clock_, server_group, at, seed());
-    // A probe that ends without stop() has thrown, and does not run again.
+    // A probe that ends without stop() has thrown an exception, and is not started again.
     net::spawn(executor_, probe.run(), [this, &probe](const std::exception_ptr&) {
       if (!probe.stopped()) return;
       net::asio::post(executor_, [this, &probe] {

@@ -7,7 +7,8 @@ namespace weir::upstream {
 
 namespace {
 
-// Name servers rotate addresses, so their order means nothing. Known addresses keep their order.
+// Returns the addresses of `told`: first the known ones in their old order, then the new ones. Name servers
+// rotate addresses, so the order in `told` means nothing.
 Addresses merged(const Addresses& known, const Addresses& told) {
   Addresses next;
   const auto within = [](const Addresses& some, const net::RawEndpoint& one) {

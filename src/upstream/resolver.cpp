@@ -24,7 +24,7 @@ std::string list(const Addresses& addresses) {
 
 }  // namespace
 
-// Where the loop puts its question and the thread finds it. The last of the two to leave frees it.
+// The state that the loop's thread and the look-up thread share. The last of the two owners frees it.
 struct Resolver::Desk {
   Desk(Resolver& resolver, LookUp how) : look_up(std::move(how)), owner(&resolver) {}
 

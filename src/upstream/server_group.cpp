@@ -11,8 +11,8 @@ namespace weir::upstream {
 
 namespace {
 
-// The wait if `max_in_flight` is reached. Nobody knows when a request in flight ends, so it is the same hint
-// as for concurrency limits.
+// The wait if `max_in_flight` is reached. It is only a hint, the same as for concurrency limits, because weir
+// cannot know when a request in flight will end.
 constexpr base::Duration kPerhaps{1'000'000};
 
 std::uint64_t seed() {
@@ -62,12 +62,12 @@ ServerGroup::ServerGroup(UpstreamSettings settings, std::vector<Server> servers,
       tls_(make_tls(settings_)),
       queue_(older != nullptr ? older->queue_ : std::make_shared<ServerQueue>()) {
   assert(servers.size() == settings_.servers.size());
-  // A server that is down waits for a good probe. If probes are added or removed, its state is not carried
-  // over.
+  // The state of servers is not carried over if probes are added or removed. A server that is down waits for
+  // a good probe, and without probes would remain down.
   if (older != nullptr && older->settings_.health.has_value() != settings_.health.has_value())
     older = nullptr;
   std::uint64_t taken =
-      0;  // bits of the older members already matched, because two servers may have the same name
+      0;  // a bit for each older member already matched, because two servers may have the same name
   for (std::size_t at = 0; at < servers.size(); ++at) {
     const Member* before = nullptr;
     for (std::size_t i = 0; older != nullptr && before == nullptr && i < older->size(); ++i) {
@@ -79,8 +79,8 @@ ServerGroup::ServerGroup(UpstreamSettings settings, std::vector<Server> servers,
   }
 }
 
-// Places are shared with the older member only if both count them. Otherwise a request could leave that never
-// entered.
+// The in-flight count is shared with the older member only if both members have `max_in_flight`. Otherwise a
+// request could leave() without having entered.
 ServerGroup::Member::Member(const ServerGroup& server_group, Server server, const ServerSettings& settings,
                             const Member* older)
     : server_group_(server_group),
@@ -91,7 +91,7 @@ ServerGroup::Member::Member(const ServerGroup& server_group, Server server, cons
                  ? older->known_
                  : std::make_shared<Known>(std::move(server.addresses))) {}
 
-// The failed look-up is already logged.
+// Logs nothing if there is no address, because the failed look-up was logged.
 ServerGroup::Member::Known::Known(Addresses at_first)
     : random(seed()), addresses(std::make_shared<const Addresses>(std::move(at_first))) {
   if (!addresses->empty()) return;
@@ -169,7 +169,8 @@ void ServerGroup::Member::probed(bool good, std::string_view fault, base::TimePo
 
 std::optional<base::Duration> ServerGroup::Member::enter(base::TimePoint now) noexcept {
   if (settings_.max_in_flight != 0) {
-    // The count never exceeds the bound, even briefly, because another request would then find no place.
+    // The count must not exceed the bound even briefly. Otherwise another request would be refused although
+    // there is room.
     auto others = known_->in_flight.load();
     do {
       if (others >= settings_.max_in_flight) return kPerhaps;

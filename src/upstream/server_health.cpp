@@ -15,7 +15,7 @@ base::Duration shortened(base::Duration time, std::uint64_t random) noexcept {
 
 }  // namespace
 
-// Failures of connects that were in progress at the ejection prove nothing new until the time is over.
+// Ignores failures of connects that were in progress at the ejection, because they prove nothing new.
 ServerHealth::Change ServerHealth::unreachable(const Ejection& settings, base::TimePoint now,
                                                std::uint64_t random) noexcept {
   if (out() && trial_ == Trial::None && now < out_until_) return Change::None;

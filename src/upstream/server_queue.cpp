@@ -49,7 +49,8 @@ void ServerQueue::freed() noexcept {
   wake(waiters_.begin());
 }
 
-// If memory runs out, no wake-up is sent. Waiting requests look once a second anyway.
+// If memory runs out, no wake-up is sent. This is harmless, because waiting requests check for room once a
+// second.
 void ServerQueue::wake(const List::const_iterator& at) const noexcept {
   if (at == waiters_.end()) return;
   try {

@@ -34,7 +34,7 @@ bool needs_claims(const KeyPart& part, const Request& request) {
   return false;
 }
 
-// Returns true if name_client(request, key) would name the waiting client by a claim.
+// Returns true if name_client() in priority.hpp would use a claim to name the client in the rule's queue.
 bool is_queued_by_claim(const Rule& rule, const ClientIdentity& client) noexcept {
   if (client.key_vouched || !client.user.empty() || !is_claim(Attribute::User, client)) return false;
   const auto queues = [](const Variant& variant) { return limit::most_waiting(*variant.limiter) != 0; };

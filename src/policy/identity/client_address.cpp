@@ -28,8 +28,8 @@ bool is_zone(std::string_view text) noexcept {
 }
 
 // Returns the IPv4 address inside an IPv4-compatible one ("::203.0.113.7", RFC 4291 §2.5.5.1), otherwise the
-// address itself. All such clients would otherwise share one block of IPv6 and count as one. Shorter
-// addresses that begin with "::" ("::1") do not have that form.
+// address itself. Otherwise all clients with such addresses would be in one IPv6 network and count as one
+// client. Shorter addresses that begin with "::", such as "::1", are not IPv4-compatible.
 std::optional<base::IpAddress> without_compatible_form(std::optional<base::IpAddress> address) noexcept {
   if (!address) return address;
   const auto& bytes = address->bytes();
@@ -53,8 +53,8 @@ std::optional<base::IpAddress> parse_address(std::string_view text) noexcept {
 }
 
 // Parses "203.0.113.7", "203.0.113.7:4711", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:4711". IPv6
-// addresses may have a zone. A number with a leading zero ("203.0.113.007") is invalid: some read it as
-// octal, others as decimal (RFC 6943 §3.1.1).
+// addresses may have a zone. A number with a leading zero ("203.0.113.007") is invalid: some programs read it
+// as octal, others as decimal (RFC 6943 §3.1.1).
 std::optional<base::IpAddress> parse_hop(std::string_view text) noexcept {
   if (!text.starts_with('[')) {
     const auto colon = text.find(':');
@@ -73,7 +73,7 @@ std::optional<base::IpAddress> parse_hop(std::string_view text) noexcept {
 }
 
 // Returns the position of the last comma outside quotes (RFC 7239 §4), or npos. Searches from the right,
-// because a client may have written what is further left.
+// because the client may have written the left part of the list.
 std::size_t last_comma(std::string_view list) noexcept {
   bool quoted = false;
   for (std::size_t at = list.size(); at-- > 0;) {
@@ -118,12 +118,12 @@ std::optional<base::IpAddress> forwarded_hop(std::string_view element) noexcept 
   return found;
 }
 
-// The maximum number of elements to read, including empty ones. Each is compared with every trusted block,
-// and no real chain of proxies is that long.
+// The maximum number of elements to read, including empty ones. The maximum bounds the work, because each
+// element is compared with every trusted block. Real chains of proxies are shorter.
 constexpr unsigned kMostHops = 64;
 
-// Walks one line from its right end and sets `believed` to each address. Returns true if the walk is over.
-// `hops` counts the elements of all lines.
+// Walks one line from right to left and sets `believed` to each address. Returns true if the walk must not
+// continue with the next line. `hops` counts the elements of all lines.
 bool walk_line(std::span<const base::Cidr> trusted, AddressField field, std::string_view line,
                base::IpAddress& believed, unsigned& hops) noexcept {
   while (!line.empty()) {

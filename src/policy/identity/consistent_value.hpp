@@ -1,8 +1,8 @@
 // Reads a value by name from a header, the query or cookies. The value may be repeated, but all must be
-// equal. If values differ, nobody knows which of them the upstream uses. An attacker would choose the one
-// that weir does not use.
+// equal. If values differ, weir cannot know which value the upstream uses, and an attacker could exploit the
+// difference.
 //
-// Pure. Results: nullopt if values differ; empty if there is none, or an empty one.
+// Pure. Results: nullopt if values differ; empty if there is no value or the value is empty.
 #pragma once
 
 #include "weir/http/head.hpp"
@@ -40,15 +40,14 @@ class ConsistentValue {
 // servers differ.
 [[nodiscard]] bool is_parameter(std::string_view raw, std::string_view name) noexcept;
 
-// Reads all parameters of the name, decoded, with '+' as a blank. A client can write a blank as "%20" anyway,
-// so that gives it no further value. If the upstream reads '+' as itself, two of its clients share a limit.
-// Returns nullopt also if the request exceeds a bound (http::ParameterBounds); cookies likewise.
+// Reads all parameters of the name, decoded, with '+' as a blank. If the upstream does not read '+' as a
+// blank, two of its clients may share a limit. Returns nullopt also if the request exceeds a bound
+// (http::ParameterBounds); cookies likewise.
 [[nodiscard]] std::optional<std::string_view> value_in_query(const http::RequestHead& head,
                                                              std::string_view name);
 
-// Reads all cookies of the name, which is case-sensitive; they must be equal as received. Servers differ
-// about quotes and encoding, so the result has no quotes and is decoded. `decoded` stores it if it was
-// encoded.
+// Reads all cookies of the name, which is case-sensitive; all must be equal as received. Servers differ about
+// quotes and encoding, so the result has no quotes and is decoded. `decoded` stores it if it was encoded.
 [[nodiscard]] std::optional<std::string_view> value_in_cookies(const http::RequestHead& head,
                                                                std::string_view name, std::string& decoded);
 

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// The first octets of blocks whose prefix ends at an octet.
+// Prefixes of IPv6 blocks, as octets. Each prefix has a whole number of octets.
 constexpr auto kNat64 = "\x00\x64\xff\x9b\x00\x00\x00\x00\x00\x00\x00\x00"sv;
 constexpr auto kSiit = "\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x00\x00"sv;
 constexpr auto kCompatible = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"sv;
@@ -29,7 +29,8 @@ std::optional<base::IpAddress> embedded_ipv4(const base::IpAddress& address) noe
   const auto octets = address.view();
   if (octets.starts_with(kNat64) || octets.starts_with(kSiit)) return ipv4_at(address, 12);
   if (octets.starts_with(k6to4)) return ipv4_at(address, 2);
-  if (octets.starts_with(kTeredo)) return ipv4_at(address, 12, 0xFFFFFFFF);  // Teredo inverts it
+  if (octets.starts_with(kTeredo))
+    return ipv4_at(address, 12, 0xFFFFFFFF);  // Teredo stores the IPv4 address with all bits inverted
   return std::nullopt;
 }
 

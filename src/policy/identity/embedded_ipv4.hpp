@@ -1,7 +1,7 @@
 // IPv6 addresses that stand for IPv4 hosts, or whose prefix does not belong to a single customer.
 //
-// Pure. `ipv6_prefix` makes one client of all addresses with the same prefix, because a customer holds the
-// prefix. That is wrong for the blocks below: there a prefix contains unrelated hosts.
+// Pure. Addresses with the same prefix of `ipv6_prefix` bits count as one client, because one customer
+// usually has the whole prefix. In the blocks below, however, unrelated hosts have the same prefix.
 #pragma once
 
 #include "weir/base/ip_address.hpp"

@@ -46,7 +46,8 @@ std::optional<std::string_view> read(const Source& source, const http::RequestHe
   return std::string_view{};
 }
 
-// Stores the first ambiguity.
+// Returns the value; empty if values differ. In that case stores `ambiguity`, unless an earlier one was
+// stored.
 std::string_view resolve(std::optional<std::string_view> said, std::string_view ambiguity,
                          ClientIdentity& client) noexcept {
   if (!said && client.ambiguity.empty()) client.ambiguity = ambiguity;
@@ -105,7 +106,7 @@ ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& p
   return client;
 }
 
-// A claim is trusted whoever the peer is, because its issuer signed it.
+// Claims are accepted from any peer, because the issuer of the token signed them.
 std::optional<TokenFault> verify_token(ClientIdentity& client, Credentials& credentials) {
   if (client.token.empty()) return std::nullopt;
   const auto& settings = *client.source;

@@ -138,7 +138,8 @@ std::string describe(const KeyValue& value) {
   const auto shown = [&, &attribute = attribute, &text = text] {
     if (attribute.kind == Attribute::Ip) return address_text(text);
     if (is_secret(attribute)) return digest_of(text);
-    return attribute.kind == Attribute::Path ? text : octet_text(text);  // paths have their own form
+    return attribute.kind == Attribute::Path ? text
+                                             : octet_text(text);  // a normalised path is readable already
   };
   return describe(attribute) + ":" + shown();
 }

@@ -3,13 +3,14 @@
 // are equal.
 // * The client's digest uses the secret key. For each part of the rule's key it hashes the kind of the
 //   attribute, its name if it has one, and its value (for a header: 1, then the value).
-// * The mark uses no key. It hashes the rule's name. Then 4 and the form, if the state is in Redis in another
+// * The mark uses no key. It hashes the rule's name. Then 4 and the form (see form_of()), if the state is in
+// Redis in another
 //   form than 0. Then 3 for the elastic limit. Then 0 for the rule, 1 and the identity for an override, or 2
 //   and the name for a tier.
 //
 // So rules with the same key digest a client once, and marks are known before any request. Two names are
-// equal only if the digests of two clients differ exactly as two marks do. Without the secret key nobody can
-// arrange that. So names are as safe as one digest of 128 bits.
+// equal only if the xor of the clients' digests equals the xor of the marks. A client that does not know the
+// secret key cannot cause this. So names are as safe as one digest of 128 bits.
 //
 // Several weirs share these names in Redis, and reloads keep them. So names must not depend on positions in
 // the configuration. An override has no name and is identified by what it matches (override_identity.hpp).
@@ -77,8 +78,8 @@ limit::Key marked(const base::Digest128& who, const Rule& rule, const AppliedLim
   return {who.lo ^ mark.lo, who.hi ^ mark.hi};
 }
 
-// Hashes the attribute. Returns false and hashes nothing if the value is empty. Older versions also named
-// headers whose lines differ, hence the 1.
+// Hashes the attribute. Returns false and hashes nothing if the value is empty. A header's value is preceded
+// by a 1, as in older versions of weir, so that names remain the same.
 bool add_value(SipHash128& hash, const AttributeRef& attribute, std::string_view value) noexcept {
   if (value.empty()) return false;
   hash.part(static_cast<std::uint64_t>(attribute.kind));
@@ -88,7 +89,7 @@ bool add_value(SipHash128& hash, const AttributeRef& attribute, std::string_view
   return true;
 }
 
-// Separate functions, so that the other attributes need no string on the stack.
+// Separate functions for named attributes, so that the others need no string on the stack.
 template <class Use>
 [[gnu::noinline]] bool use_query(const AttributeRef& attribute, const http::RequestHead& head, Use& use) {
   const auto value = value_in_query(head, attribute.name);
@@ -187,7 +188,8 @@ const char* source_of(Attribute kind) noexcept {
   return kind == Attribute::Header ? "header" : kind == Attribute::Query ? "query parameter" : "cookie";
 }
 
-// Alternatives after the first one that is present do not count.
+// Returns the first attribute of the part with differing values. Ignores the alternatives after the first one
+// that is present.
 const AttributeRef* ambiguous_in(const KeyPart& part, const Request& request) {
   SipHash128 unused({});
   for (const auto& attribute : part) {
@@ -296,7 +298,8 @@ limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const Applie
 
 namespace {
 
-// Returns how badly an attribute identifies a client. A client has one API key, but requests many paths.
+// Returns how poorly a part of a key identifies a client; lower is better. A client has one API key, but
+// requests many paths.
 unsigned vagueness(const KeyPart& part) noexcept {
   constexpr Attribute kByWorth[] = {
       Attribute::ApiKey, Attribute::User,    Attribute::Claim,   Attribute::CertSubject, Attribute::Org,
@@ -307,7 +310,7 @@ unsigned vagueness(const KeyPart& part) noexcept {
   return static_cast<unsigned>(found - std::begin(kByWorth));
 }
 
-// Returns null if the key has no part.
+// Returns the part that identifies the client best; null if the key has no part.
 const KeyPart* most_telling(const Rule& rule) noexcept {
   const KeyPart* telling = nullptr;
   for (const auto& part : rule.key)
@@ -317,7 +320,7 @@ const KeyPart* most_telling(const Rule& rule) noexcept {
 
 }  // namespace
 
-// Uses attributes only, without the rule's name. Rules that count all clients together share a slot hash.
+// Hashes only attributes, not the rule's name. Rules that count all clients together share a slot hash.
 limit::SlotHash slot_hash_of_values(const Rule& rule, std::span<const KeyValue> values, base::SipKey key) {
   SipHash128 hash(key);
   const KeyPart* const telling = most_telling(rule);

@@ -70,7 +70,7 @@ std::optional<TokenFault> fault_in_parties(const boost::json::object& claims, co
   return std::nullopt;
 }
 
-// Parses a JSON object in base64url. The last member of a name counts (RFC 7519 §4).
+// Parses a JSON object in base64url. If a name occurs twice, the last member is used (RFC 7519 §4).
 std::optional<boost::json::object> object_in(std::string_view part) {
   const auto text = decode_base64url(part);
   if (!text) return std::nullopt;

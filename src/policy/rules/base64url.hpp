@@ -1,4 +1,4 @@
-// Decodes base64url without padding (RFC 4648 §5, RFC 7515 §2), strictly. Pure.
+// Decodes base64url without padding (RFC 4648 §5, RFC 7515 §2). Rejects every non-canonical encoding. Pure.
 #pragma once
 
 #include <optional>

@@ -18,9 +18,9 @@ char lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
 }
 
-// Searches for all words in one pass. A bit set has a bit for the first (up to four) octets of each word.
-// Words are compared only where the bit is set. Building the set for each body costs less than reading the
-// body.
+// Searches for all words in one pass. A bit set has a bit for the first (up to four) octets of each word. At
+// a position in the body, the words are compared only if the bit for the octets there is set. Building the
+// set for each body costs less than reading the body.
 class Words {
  public:
   explicit Words(std::span<const std::string> words) : words_(words) {
@@ -45,8 +45,9 @@ class Words {
  private:
   static constexpr std::size_t kWidest = 4;  // octets
 
-  // Returns the hash of the first `width_` of four octets. It ignores the bit that distinguishes cases, and
-  // so a few other differences. The multiplier is 2^32 divided by the golden ratio.
+  // Returns the hash of the first `width_` of four octets. The hash ignores the bit that distinguishes upper
+  // and lower case, which makes a few other octets equal too. The multiplier is 2^32 divided by the golden
+  // ratio.
   [[nodiscard]] std::size_t place(const char* four) const noexcept {
     static_assert(std::endian::native == std::endian::little);
     std::uint32_t octets = 0;
@@ -95,8 +96,8 @@ void append_utf8(std::string& out, char32_t point) {
   }
 }
 
-// Removes the escape (RFC 8259 §7) from the front of `rest` and appends its meaning. REQUIRES: `rest` begins
-// with a backslash.
+// Removes an escape (RFC 8259 §7) from the front of `rest` and appends the decoded character to `out`.
+// REQUIRES: `rest` begins with a backslash.
 void take_escape(std::string_view& rest, std::string& out) {
   constexpr std::string_view kEscapes = "bfnrt";
   constexpr std::string_view kMeant = "\b\f\n\r\t";

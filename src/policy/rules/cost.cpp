@@ -24,7 +24,7 @@ std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept {
   return value;
 }
 
-// Returns the digits after the point in units of the last one kept, rounded up.
+// Returns the digits after the point as a number in units of the last digit that is read, rounded up.
 std::optional<std::uint64_t> parse_places(std::string_view text) noexcept {
   const auto rest = text.substr(std::min(text.size(), kMostPlaces));
   if (!std::all_of(rest.begin(), rest.end(), [](char c) { return c >= '0' && c <= '9'; }))

@@ -8,7 +8,7 @@ namespace weir::policy {
 
 namespace {
 
-// Larger than any amount that weir counts, and small enough to write out.
+// The largest exponent: above any amount that weir counts, and small enough to write all digits.
 constexpr std::int64_t kFurthest = 64;
 
 bool is_digits(std::string_view text) noexcept {
@@ -42,7 +42,7 @@ std::optional<std::string> plain_digits(std::string_view text) {
   if (*exponent == 0) return std::string(mantissa);
 
   std::string digits = std::string(whole) + std::string(fraction);
-  auto place = static_cast<std::int64_t>(whole.size()) + *exponent;  // of the point among the digits
+  auto place = static_cast<std::int64_t>(whole.size()) + *exponent;  // position of the point among the digits
   const auto first = digits.find_first_not_of('0');
   if (first == std::string::npos) return "0";
   digits.erase(0, first);

@@ -8,8 +8,8 @@
 namespace weir::policy {
 
 // Returns the number without an exponent: "5e0" is "5", "1.5e1" is "15", "2.5E-1" is "0.25". All digits are
-// kept. A number above 10^64 or below 10^-64 may change, but stays that large or small. Returns nullopt if
-// the text has a sign or is not a number.
+// kept. The result may differ for a number above 10^64 or below 10^-64, but is also above or below that
+// bound. Returns nullopt if the text has a sign or is not a number.
 [[nodiscard]] std::optional<std::string> plain_digits(std::string_view text);
 
 }  // namespace weir::policy

@@ -63,7 +63,7 @@ std::string printable(std::string_view name) {
   return text;
 }
 
-// Returns the cost; 0 if the request's value is invalid.
+// Returns the cost of the request under the rule; 0 if the request's value is invalid.
 limit::Cost cost_of(const Rule& rule, const Request& request) {
   const auto& from = rule.cost_from;
   if (from.kind == CostSource::Kind::None) return rule.cost;
@@ -133,7 +133,7 @@ std::string describe(const Objection& objection) {
 
 namespace {
 
-// Returns an ambiguity in what the rule's overrides or its key read.
+// Returns an ambiguity in the values that the rule's overrides or its key read.
 std::optional<Ambiguity> ambiguity_met(const Rule& rule, const Request& request) {
   for (const auto& variant : rule.overrides)
     if (const auto found = variant.match.ambiguity(request)) return found;
@@ -247,7 +247,7 @@ const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys
     if (rule->on_store_failure != OnStoreFailure::Local) continue;
     applied = local_limiter(*rule, applied);
     const auto key = name_key(*rule, applied, request, keys.table);
-    assert(key);  // it had a name in Redis, from the same parts
+    assert(key);  // the request has all parts of the key, because the charge has a name in Redis
     auto charge = charges[i];
     charge.key = *key;
     charge.limiter = applied.limiter;
@@ -278,16 +278,17 @@ Answer answer_of(const RuleLine& line, const limit::Outcome& outcome) noexcept {
   return {&line, &outcome, same ? 0 : limit::quota(*applied.limiter) - limit::quota(*applied.told)};
 }
 
-// Returns true if `a` has a smaller share (remaining / quota) left than `b`. A quota of 0 (a leaky bucket
-// without a queue) has nothing left.
+// Returns true if the remaining share (remaining / quota) of `a` is smaller than that of `b`. With a quota of
+// 0 (a leaky bucket without a queue), the share is 0.
 bool tighter(const Answer& a, const Answer& b) noexcept {
   const auto quota_a = std::max<std::uint64_t>(limit::quota_of(a.told(), *a.outcome), 1);
   const auto quota_b = std::max<std::uint64_t>(limit::quota_of(b.told(), *b.outcome), 1);
   return Product{a.remaining()} * quota_b < Product{b.remaining()} * quota_a;
 }
 
-// Returns the time until the remaining units that clients see grow. Over a soft limit the margin must refill
-// first. If units do not come back one by one, only the time until all are back is known.
+// Returns the time until the remaining units that clients see increase. Over a soft limit, the margin must
+// refill first. If the limiter does not refill units one by one, returns the time until all units are
+// refilled.
 base::Duration more_after(const Answer& answer) noexcept {
   const auto& outcome = *answer.outcome;
   if (outcome.remaining >= answer.margin) return outcome.more_after;
@@ -300,7 +301,7 @@ base::Duration more_after(const Answer& answer) noexcept {
   return outcome.more_after + base::Duration(rest);
 }
 
-// Collects outcomes and keeps those that are reported.
+// Goes through the outcomes of a decision and remembers the outcomes to report.
 class Spokesmen {
  public:
   explicit Spokesmen(base::TimePoint now) noexcept : now_(now) {}
@@ -349,7 +350,7 @@ class Spokesmen {
 
   base::TimePoint now_;
   Answer refusal_, slowest_, tightest_;
-  base::Duration wait_{0};  // of the refusal
+  base::Duration wait_{0};  // the longest wait of a refusal so far
   bool exceeded_ = false;
 };
 

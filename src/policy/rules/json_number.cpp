@@ -43,7 +43,7 @@ std::vector<std::string> tokens_of(std::string_view pointer) {
   return tokens;
 }
 
-// Handles the events of a document and follows the pointer into it.
+// The parser's handler: follows the pointer through the document.
 class Walk {
  public:
   static constexpr std::size_t max_array_size = kAny;
@@ -83,11 +83,11 @@ class Walk {
   bool on_comment(Text, Fault&) { return true; }
 
  private:
-  // An object or array whose end has not come yet.
+  // An object or array whose end the parser has not reached.
   struct Open {
     bool array;
     bool on_way;            // the pointer leads into it
-    bool met = false;       // object: the member that the pointer names has come
+    bool met = false;       // object: the parser has found the member that the pointer names
     std::size_t count = 0;  // array: number of elements so far
   };
 
@@ -95,7 +95,7 @@ class Walk {
     heard_.append(text.data(), text.size());
     return true;
   }
-  // Returns true if the value that begins is where the pointer leads, as far as it has come.
+  // Returns true if the pointer leads to or into the value that begins here.
   bool step() {
     if (open_.empty()) return true;
     auto& around = open_.back();
@@ -132,9 +132,9 @@ class Walk {
 
   std::vector<std::string> tokens_;
   std::vector<Open> open_;
-  std::string heard_;     // of the current key, string or number
+  std::string heard_;     // the text of the current key, string or number, which may come in pieces
   bool named_ = false;    // the last key is the one that the pointer names
-  bool doubled_ = false;  // a member that the pointer names came twice
+  bool doubled_ = false;  // a member that the pointer names occurs twice
   JsonNumber::Found found_ = JsonNumber::Found::Nothing;
   std::string digits_;
 };

@@ -8,7 +8,8 @@
 
 namespace weir::policy {
 
-// Matches octets, not UTF-8. Otherwise a client could evade '.' with an octet that is not a character.
+// A compiled expression, which matches octets, not UTF-8. In UTF-8 mode '.' would not match an invalid octet,
+// and a client could evade the expression with one.
 struct TextMatch::Regex {
   explicit Regex(std::string_view pattern)
       : expression(re2::StringPiece(pattern.data(), pattern.size()), options()) {}
@@ -77,8 +78,7 @@ base::Result<PathMatch> PathMatch::parse(std::string_view pattern) {
     return wrong("has a '*' before its end; only the last character may be '*', or write \"~regex\"");
   if (match.text_.find_first_of("?#") != std::string::npos)
     return wrong("is more than a path; match the query with `query`");
-  // A prefix may end inside a segment, so it is checked with a letter after it that is not a hexadecimal
-  // digit.
+  // A prefix may end inside a segment. So the check appends a letter that is not a hexadecimal digit.
   const std::string spelt = http::path_spelling(match.text_ + (match.prefix_ ? "x" : ""));
   std::string scratch;
   const auto normal = http::normalise_path(spelt, scratch);
@@ -106,7 +106,7 @@ std::string PathMatch::describe() const {
 
 namespace {
 
-// The number of values of a name, and for how many a condition holds.
+// The number of values that a header or parameter has, and the number of values for which a condition holds.
 struct Tally {
   std::size_t all = 0;
   std::size_t held = 0;
@@ -149,8 +149,8 @@ Tally tally_query(const http::RequestHead& head, const NamedText& wanted) {
   return tally;
 }
 
-// Returns true if there is a second value, so that a condition may hold for one value only. Most names have
-// one value, which needs no comparison.
+// Returns true if the header occurs more than once. Only then can a condition hold for some values and not
+// for others.
 bool is_repeated_header(const http::RequestHead& head, const NamedText& wanted) {
   const auto same = [&](const http::Field& field) { return has_name(field, wanted.name); };
   const auto first = std::find_if(head.fields.begin(), head.fields.end(), same);
@@ -162,7 +162,7 @@ bool is_repeated_parameter(const http::RequestHead& head, const NamedText& wante
   return found.values.size() > 1 || !found.complete;
 }
 
-// Returns the first condition that holds for some but not all of its values.
+// Returns the first condition that holds for some values of its header and not for others.
 const NamedText* divided_header(const http::RequestHead& head, const std::vector<NamedText>& conditions) {
   const auto found = std::find_if(conditions.begin(), conditions.end(), [&](const NamedText& wanted) {
     return is_repeated_header(head, wanted) && tally_header(head, wanted).divided();
@@ -177,7 +177,7 @@ const NamedText* divided_parameter(const http::RequestHead& head, const std::vec
   return found == conditions.end() ? nullptr : &*found;
 }
 
-// Inline up to the check for an empty list, because most lists are empty.
+// Returns true if the list has the text. Most lists are empty, so only that check is inline.
 bool found_in(const std::vector<std::string>& texts, std::string_view text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
@@ -253,7 +253,7 @@ bool Match::goes_by_path() const noexcept {
   return (path && !path->holds_of_all()) || (negated && negated->goes_by_path());
 }
 
-// REQUIRES: request.readings is set.
+// REQUIRES: request.interpretations is set.
 bool Match::divides_interpretations(const Request& request) const {
   const auto& interpretations = *request.interpretations;
   if (!goes_by_path()) return false;

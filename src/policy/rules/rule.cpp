@@ -37,7 +37,8 @@ constexpr std::array kWords = {
     Word{"upstream", Attribute::Upstream, false},
 };
 
-// Returns the number of letters to insert, remove or replace (Levenshtein), one row at a time.
+// Returns the Levenshtein distance: the number of letters to insert, remove or replace. Keeps one row of the
+// table at a time.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -64,7 +65,7 @@ const Word& word_of(Attribute kind) {
   return *std::find_if(kWords.begin(), kWords.end(), [&](const Word& w) { return w.kind == kind; });
 }
 
-// Returns true for a token (RFC 9110 §5.6.2).
+// Returns true if the text is a token (RFC 9110 §5.6.2).
 bool is_token(std::string_view text) {
   constexpr std::string_view kSigns = "!#$%&'*+-.^_`|~";
   return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
@@ -73,13 +74,15 @@ bool is_token(std::string_view text) {
   });
 }
 
-// Returns true for a name that a Cookie field can have between its separators (RFC 6265 §4.2.1 allows less).
+// Returns true if a Cookie field can contain a cookie with this name. Accepts more names than RFC 6265
+// §4.2.1.
 bool may_name_cookie(std::string_view text) {
   return std::none_of(text.begin(), text.end(),
                       [](unsigned char c) { return c <= ' ' || c == '=' || c == ';' || c == 0x7f; });
 }
 
-// Field names ignore case, so "X-Tenant" and "x-tenant" must be the same key in Redis.
+// Returns the text in lower case. Field names ignore case, so "X-Tenant" and "x-tenant" must name the same
+// key in Redis.
 std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out)
@@ -91,7 +94,8 @@ base::Result<AttributeRef> parse_attribute(std::string_view text) {
   const auto wrong = [&](const std::string& why) {
     return base::Error{"\"" + std::string(text) + "\" " + why};
   };
-  if (text == "cert:subject") return AttributeRef{Attribute::CertSubject, {}};  // a colon, but no name
+  if (text == "cert:subject")
+    return AttributeRef{Attribute::CertSubject, {}};  // contains a colon, but has no name after it
   const auto colon = text.find(':');
   const auto kind = text.substr(0, colon);
   const auto name = colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
@@ -136,7 +140,7 @@ AppliedLimiter applied(const Numbers& numbers, std::size_t variant, double load)
   return own;
 }
 
-// Calls `ask` with the rule itself, an override or a tier.
+// Calls `ask` with the Rule, or with the Variant of an override or tier.
 template <class Ask>
 AppliedLimiter ask_variant(const Rule& rule, std::uint16_t variant, Ask ask) {
   if (variant == 0) return ask(rule);
@@ -229,7 +233,7 @@ AppliedLimiter local_limiter(const Rule& rule, const AppliedLimiter& applied) {
                      [&](const auto& numbers) { return local_share(numbers, applied); });
 }
 
-// Hashes text, so that the digest is equal in every weir with the same file.
+// Hashes text, so that the digest is equal in every weir process with the same configuration.
 std::uint32_t digest_of_asks(const Rule& rule) {
   base::SipHash128 hash({});
   hash.part(rule.match.describe());

@@ -10,13 +10,13 @@ namespace {
 
 using base::SipHash128;
 
-// Collects the variants of one rule. Their names follow the marks in the names of keys (name_key.cpp).
+// Collects the variants of one rule. The variants are named like the marks in name_key.cpp.
 class Gathering {
  public:
   explicit Gathering(const Rule& rule) : store_(rule.store), saved_{.name = rule.name, .variants = {}} {}
 
-  // Must be called in the order of AppliedLimiter::variant. `kind`: 0 the rule, 1 an override and its
-  // identity, 2 a tier and its name.
+  // Must be called in the order of AppliedLimiter::variant. `kind`: 0 for the rule, 1 for an override (named
+  // by its identity), 2 for a tier (named by its name).
   template <class Numbers>
   void add(std::uint64_t kind, std::uint64_t identity, std::string_view tier, const Numbers& numbers) {
     const std::uint16_t variant = next_++;
@@ -56,7 +56,8 @@ class Gathering {
     hash.part(std::uint64_t{elastic});
     return hash.digest().lo;
   }
-  // The enforced limiter depends on which limiters there are and on the rule's store.
+  // Adds the limiters of a variant. Which limiter is enforced depends on the rule's store and on whether the
+  // variant has a soft limit or a local share.
   void add_limiters(std::uint64_t name, limit::LimiterId limiter_id,
                     std::initializer_list<const limit::Limiter*> limiters, const limit::Limiter* enforced) {
     SipHash128 hash({});

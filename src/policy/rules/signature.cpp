@@ -44,7 +44,7 @@ const unsigned char* octets_of(std::string_view text) noexcept {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-// Returns an empty text if the key fits the algorithm.
+// Returns why the key's curve does not fit the algorithm; empty if it fits.
 std::string fault_in_curve(const TokenAlgorithm& algorithm, EVP_PKEY* key) {
   const std::string word(algorithm.word);
   if (const int size = EVP_PKEY_get_bits(key); size != algorithm.bits)

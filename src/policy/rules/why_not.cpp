@@ -1,5 +1,5 @@
-// Explains in words why a request does not match. Match::unmet finds the condition, so the explanation agrees
-// with the decision.
+// Explains in words why a request does not match. The condition comes from Match::unmet(), so the explanation
+// agrees with the decision.
 #include "weir/policy/match.hpp"
 
 namespace weir::policy {
@@ -14,7 +14,7 @@ std::string choice(const std::vector<std::string>& words) {
   return text;
 }
 
-// Returns "method GET is not among PUT, POST". If the request lacks a value, says only what is required.
+// Returns "method GET is not among PUT, POST". If the request has no value, returns only what is required.
 std::string other_than(const char* what, std::string_view said, const std::vector<std::string>& wanted) {
   if (said.empty()) return std::string(what) + " is unknown, but must be " + choice(wanted);
   return std::string(what) + " " + std::string(said) + " is not " + choice(wanted);

@@ -1,4 +1,4 @@
-// Which certificates of a listener replace each other, and which of them no client can get.
+// Which certificate of a listener a client gets for a host, and which certificates no client can get.
 #include "net/certificate_names.hpp"
 
 #include <gmock/gmock.h>

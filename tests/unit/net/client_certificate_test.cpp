@@ -1,5 +1,5 @@
-// Clients that show a certificate: which are trusted, the form of the subject, and the errors about the
-// others.
+// Client certificates: which of them weir trusts, the form of their subject, and the errors about untrusted
+// certificates.
 #include "unit/net/tls.hpp"
 
 #include "weir/net/stream.hpp"
@@ -169,7 +169,7 @@ TEST_F(ClientCertificate, AResumedSessionKeepsItsSubject) {
   }
 }
 
-// A reload keeps the ticket keys.
+// A reload keeps the ticket keys, so old tickets can still be opened.
 TEST_F(ClientCertificate, ASessionWithoutOneIsNotResumedIfOneIsRequired) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     ask(ClientAuth::Optional);
@@ -184,7 +184,7 @@ TEST_F(ClientCertificate, ASessionWithoutOneIsNotResumedIfOneIsRequired) {
   }
 }
 
-// The server must refuse it even if the ticket is valid.
+// The server must reject a resumed session without a client certificate even if the ticket is valid.
 TEST_F(ClientCertificate, RefusesAResumedSessionWithoutOneIfOneIsRequired) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     ask(ClientAuth::Optional);

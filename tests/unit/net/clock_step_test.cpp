@@ -1,4 +1,4 @@
-// When two clocks count as apart, and by how much.
+// When weir reports that its clock and the machine's clock disagree, and by how much.
 #include "weir/net/clock_step.hpp"
 
 #include <gtest/gtest.h>

@@ -55,7 +55,8 @@ class Address {
 
 class Dialling : public ::testing::Test {
  protected:
-  // Dials and returns the error. `patience` bounds nothing here, but the addresses share it.
+  // Dials and returns the error. `patience` does not end the connect here, but determines the head start of
+  // each address.
   ErrorCode dial(const std::vector<RawEndpoint>& addresses, std::size_t first = 0,
                  std::optional<TlsTarget> tls = {}) {
     const Dial::Target target{addresses, first, {}, tls};
@@ -75,7 +76,7 @@ class Dialling : public ::testing::Test {
   std::string fault;
 };
 
-// The watchdog does not tick here, so nothing is ever late.
+// The watchdog does not tick in this test, so no deadline passes.
 TEST_F(Dialling, BeginsWithTheGivenAddressAndWrapsAround) {
   const Address one;
   Address gone;

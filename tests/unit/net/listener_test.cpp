@@ -103,8 +103,8 @@ TEST(Listener, OpensAnAddressOnce) {
   EXPECT_EQ(sockets->size(), 1U);
 }
 
-// weir's own sockets share the port by SO_REUSEPORT. No other socket may: neither before nor after they do,
-// in this process or another.
+// weir's own sockets share the port by SO_REUSEPORT. No other socket may share the port, whether it was bound
+// earlier or later, in this process or another.
 TEST(Listener, ASharedPortStaysClosedToASecondWeir) {
   const auto first = ListeningSocket::open(local());
   ASSERT_TRUE(first);
@@ -211,7 +211,7 @@ TEST_F(UnixListener, DoesNotReplaceASocketInUse) {
   EXPECT_GE(connect_to(address).number(), 0);
 }
 
-// Its queue is full, so connecting fails although a process listens.
+// The socket's queue is full, so connecting fails although a process listens.
 TEST_F(UnixListener, DoesNotReplaceABusySocket) {
   const auto endpoint = resolve(address)->front();
   const auto size = static_cast<socklen_t>(endpoint.size());

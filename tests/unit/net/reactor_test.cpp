@@ -159,7 +159,7 @@ TEST(SignalTest, StaysRaisedAndResumesFromTheLoop) {
   EXPECT_TRUE(run(context, wait(signal))) << "raised before anybody waited";
 }
 
-// A task that always has more work must not keep the others waiting.
+// A task that always has more work must use Pause, so that other tasks can run.
 TEST(PauseTest, LetsOthersRun) {
   asio::io_context context{1};
   std::string turns;

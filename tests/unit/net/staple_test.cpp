@@ -1,4 +1,4 @@
-// The OCSP responses that weir staples: those for its certificate, while they are valid.
+// Which OCSP responses weir staples: only responses for the right certificate, and only while they are valid.
 #include "unit/net/tls.hpp"
 
 #include "weir/net/stream.hpp"
@@ -63,7 +63,7 @@ class Stapling : public ::testing::Test {
     std::fwrite(bytes.data(), 1, bytes.size(), open(settings.certificates[0].ocsp, "w").get());
   }
 
-  // Returns the number of stapled bytes in a handshake of a client that asks; -1 for none.
+  // Returns the size of the staple in a handshake of a client that asks for one; -1 if there is none.
   long stapled() {
     const auto tls = make_tls_context(settings).value();
     auto made = socket_pair();

@@ -34,7 +34,7 @@ TEST(Task, ATaskThatNeverWaitsIsACall) {
   EXPECT_EQ(task.await_resume(), 3);
 }
 
-// Each step would grow the stack if a task that completes at once resumed its caller from within.
+// If a task that completes at once resumed its caller by a nested call, each step would use more stack.
 TEST(Task, AMillionStepsNeedNoMoreStackThanOne) {
   auto task = sum(1'000'000);
   EXPECT_TRUE(task.await_ready());

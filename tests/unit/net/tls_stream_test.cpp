@@ -118,7 +118,7 @@ TEST_F(TlsStream, KeepsNoSessions) {
   }
 }
 
-// A server that was asked without a name could be any server.
+// The connection must fail if the name cannot be sent. Otherwise the server could answer for another host.
 TEST_F(TlsStream, RefusesAServerNameThatCannotBeSent) {
   const auto ours = make_tls_client_context({.verify = false}).value();
   const std::string longest(255, 'a'), longer(256, 'a');
@@ -305,7 +305,8 @@ TEST_F(TlsStream, CancelEndsAHandshake) {
   EXPECT_EQ(shaking.result(), asio::error::operation_aborted);
 }
 
-// The system gives a closed descriptor's number to the next connection, which would get the bytes.
+// The system reuses a closed descriptor's number for the next connection. That connection would then receive
+// the bytes.
 TEST_F(TlsStream, WritesNothingOnceClosed) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));

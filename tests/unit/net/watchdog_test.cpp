@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 
-// Notes when it was late, and then does what the test set.
+// A watched object that notes the time of on_late(), and then calls the function that the test has set.
 class Watcher final : public Watched {
  public:
   explicit Watcher(Watchdog& watchdog) : Watched(watchdog) {}
@@ -69,7 +69,7 @@ class WatchdogTest : public ::testing::Test {
   Watchdog watchdog;
 };
 
-// The margin for a busy machine. A defect adds whole ticks more.
+// How much later than promised a deadline may be on a busy machine. A defect would add whole ticks.
 constexpr auto kPatience = milliseconds(500);
 
 TEST_F(WatchdogTest, IsNeverEarlyAndSlightlyLateAtMost) {
@@ -195,7 +195,7 @@ TEST_F(WatchdogTest, TheFirstObjectCanWakeTheOthersForTheSameTick) {
   EXPECT_EQ(dozing.ticks, 2) << "it dozes again";
 }
 
-// Here it is the only object that does not doze.
+// In this test the watcher is the only object that does not doze.
 TEST_F(WatchdogTest, ASingleAwakeObjectCanWakeTheOthersForTheSameTick) {
   Watcher dozing(watchdog);
   dozing.dozes = true;
@@ -210,8 +210,8 @@ TEST_F(WatchdogTest, ASingleAwakeObjectCanWakeTheOthersForTheSameTick) {
   EXPECT_EQ(at_once, 2);
 }
 
-// A tick of many objects takes several loop turns, and others have theirs in between. They may destroy
-// objects that the tick has not reached, and create new ones.
+// A tick of many objects takes several loop turns. Between these turns other tasks run, which may create
+// objects, or destroy objects that the tick has not reached.
 TEST_F(WatchdogTest, OthersAreServedInTheMiddleOfATick) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 3 * Watchdog::kAtOnce; ++i)
@@ -238,7 +238,8 @@ TEST_F(WatchdogTest, OthersAreServedInTheMiddleOfATick) {
   for (const auto& watcher : watchers) EXPECT_NEAR(watcher->ticks, watchers.back()->ticks, 1);
 }
 
-// Other turns may be long. A tick is not split so much that the next one is delayed.
+// Loop turns of other tasks may be long. A tick must not be split into so many turns that the next tick is
+// delayed.
 TEST_F(WatchdogTest, IsOnTimeWithManyAwakeObjectsAndABusyLoop) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 20 * Watchdog::kAtOnce; ++i)

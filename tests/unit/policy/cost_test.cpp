@@ -86,7 +86,7 @@ TEST(ParseCost, ScalesDecimalsAndRoundsUp) {
     EXPECT_EQ(parse_cost(text, scale), cost) << text << " x " << scale;
 }
 
-// A computed double prints like this: seventeen digits after some zeros.
+// Programs that compute the cost as a double print up to seventeen digits after some zeros.
 TEST(ParseCost, RoundsUpDecimalsWithMoreThan18Places) {
   EXPECT_EQ(parse_cost("0.00021450000000000002", 1'000'000), 215U);
   EXPECT_EQ(parse_cost("0.00012345678901234567", 1'000'000), 124U);
@@ -95,7 +95,7 @@ TEST(ParseCost, RoundsUpDecimalsWithMoreThan18Places) {
   EXPECT_EQ(cost_in_body(source, R"({"c": 0.00021450000000000002})", 1), 215U);
 }
 
-// Law: cents written as money are returned exactly.
+// Property: an amount of money with two decimals is converted to cents exactly.
 TEST(ParseCost, MoneyIsExact) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -173,7 +173,7 @@ TEST(CostInBody, AcceptsDeeplyNestedBodies) {
   EXPECT_FALSE(is_too_deep(source, "{"));
 }
 
-// Parsers differ about which of two members counts.
+// JSON parsers differ about which of two members with the same name they use.
 TEST(CostInBody, RejectsDuplicateMembers) {
   const auto of = [](const char* pointer, std::string_view body) {
     return cost_in_body({Kind::Json, pointer, 0}, body, 3);

@@ -1,4 +1,4 @@
-// How outcomes become a decision: which rule is reported, which refuses, which delays.
+// How decide() combines outcomes: which rule is reported, which rule refuses, which rule delays.
 #include "unit/policy/sample.hpp"
 
 #include "weir/policy/evaluation.hpp"

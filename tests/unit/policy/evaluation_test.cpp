@@ -41,7 +41,7 @@ TEST_F(Collect, PutsMatchingRulesIntoTheBillOfTheirStore) {
   EXPECT_TRUE(charge.enforced);
 }
 
-// Applies in a cluster (limit/slot_hash.hpp). The test above covers names without a cluster.
+// Checks names in a Redis Cluster (limit/slot_hash.hpp). The test above checks names without a cluster.
 TEST_F(Collect, NamesOfOneClientShareASlotHashInACluster) {
   rules_ = {rule_of("a", {"user"}), rule_of("b", {"path", "user"}),
             rule_of("c", {"ip"}),   rule_of("d", {"api_key|ip"}),
@@ -162,7 +162,7 @@ TEST_F(Collect, ReplacesUnprintableCharactersOfNames) {
   EXPECT_EQ(describe(objection), "the request has several different values for the header a?? ?b??~???");
 }
 
-// A value that decides whether an override applies must not differ either.
+// weir also rejects a request with differing values of a header that an override reads.
 TEST_F(Collect, RejectsDifferingValuesThatAnOverrideReads) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});

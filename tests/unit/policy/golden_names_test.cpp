@@ -34,7 +34,7 @@ std::string hex(const base::Digest128& digest) {
 
 using Names = std::vector<std::pair<std::string, std::string>>;
 
-// A client that has every attribute.
+// Computes names for a client that has a value for every attribute.
 class GoldenNames : public testing::Test {
  protected:
   GoldenNames() {
@@ -120,7 +120,8 @@ TEST_F(GoldenNames, OfOverridesTiersAndElasticLimitsAreStable) {
   }
 }
 
-// The first four digits of each name; the others are those of names without a cluster.
+// The first four digits of each name in a Redis Cluster. The remaining digits equal those of the names
+// without a cluster.
 TEST_F(GoldenNames, InAClusterBeginWithTheirSlotHash) {
   const Names expected = {
       {"ip", "aca8"},
@@ -141,7 +142,7 @@ TEST_F(GoldenNames, OfMessagesAndLoggedApiKeysAreStable) {
   EXPECT_EQ(hex(*name_api_key(request_.client, kKeys)), "8f1247d184b2ff568d8aefeb187f95a7") << kWhatToDo;
 }
 
-// A snapshot uses these to find a rule's variants again, and to see whether their numbers are unchanged.
+// A snapshot uses these numbers to find a rule's variants, and to check whether their limits are unchanged.
 TEST_F(GoldenNames, OfVariantsInSnapshotsAreStable) {
   auto rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.5};

@@ -67,7 +67,7 @@ TEST(Hours, FollowTheLocalClock) {
   EXPECT_TRUE(day.hold(at(1, 2, 10h)));  // Saturday in that zone
 }
 
-// In each minute of the week exactly one of "a-b" and "b-a" holds.
+// Property: each minute of the week is either in the hours "a-b" or in "b-a", never in both.
 TEST(Hours, AndTheirComplementCoverTheWeek) {
   const std::pair<const char*, const char*> pairs[] = {
       {"01:00-06:00", "06:00-01:00"}, {"00:00-12:00", "12:00-00:00"}, {"23:59-00:01", "00:01-23:59"}};

@@ -223,8 +223,8 @@ std::string key_or_ambiguity(const Source& source, Lines lines, std::string_view
   return std::string(client.ambiguity.empty() ? client.api_key : client.ambiguity);
 }
 
-// Treating it as "no key" would evade a limit that skips requests without a key, while the upstream uses one
-// of them.
+// If weir treated differing keys as "no key", the request would evade a limit that skips requests without a
+// key. The upstream would still use one of the keys.
 TEST(Identify, DifferingKeysAreAmbiguousAndEqualKeysAreOne) {
   const std::string two = "the request carries more than one API key";
   const Source header{Source::Kind::Header, "X-API-Key"};
@@ -300,7 +300,7 @@ TEST(ApiKeys, DigestIsSha256) {
   EXPECT_EQ(digest[31], 0xad);
 }
 
-// The upstream decodes it, so weir counts by the decoded value.
+// weir uses the decoded value, because the upstream decodes the value too.
 TEST(Identify, DecodesQueryValues) {
   ClientSettings settings;
   settings.api_key = {Source::Kind::Query, "api_key"};
@@ -318,7 +318,8 @@ TEST(Identify, DecodesQueryValues) {
   EXPECT_EQ(of("API_KEY=k1"), ",");
 }
 
-// As in a rule's key. Otherwise a user could count as many clients, one for each spelling of its session.
+// weir decodes the value, as in a rule's key. Otherwise each spelling of a session would count as another
+// client.
 TEST(Identify, DecodesAndUnquotesCookies) {
   ClientSettings settings;
   settings.user = {Source::Kind::Cookie, "session"};

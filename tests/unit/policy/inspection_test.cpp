@@ -1,4 +1,4 @@
-// Which requests need their bodies, and what a rule says if it cannot read the body.
+// Which requests need their bodies, and how a rule objects if weir cannot read the body.
 #include "weir/policy/inspection.hpp"
 
 #include "unit/policy/sample.hpp"
@@ -72,7 +72,7 @@ TEST_F(Inspection, MatchIsOpenIfTheBodyDecides) {
   EXPECT_EQ(negation(negation(words({"free"}))).known(request_), Known::Open);
 }
 
-// Law: if the head alone says yes or no, no body changes the answer.
+// Property: if the head alone decides whether the conditions hold, no body changes the result.
 TEST_F(Inspection, ResultOfTheHeadHoldsForEveryBody) {
   request_.path = "/messages";
   const Match parts[] = {path("/messages"), path("/other"), words({"free"}),
@@ -159,7 +159,7 @@ TEST_F(Inspection, ReadsACostFromTheBody) {
             "the cost in the json /n is not a whole number that amounts to 1 to 2147483648");
 }
 
-// Padding or coding a body evades neither the rule nor its negation.
+// A client must not evade a rule, or its negation, by a long or encoded body.
 TEST_F(Inspection, RejectsUnreadableBodies) {
   for (const auto& match : {words({"free"}), negation(words({"free"}))}) {
     only(match);

@@ -107,7 +107,7 @@ TEST_F(NameKey, UsesClaimsOfAVerifiedToken) {
   EXPECT_NE(name({"claim:sub"}), name({"user"}));
 }
 
-// A client remains one client, however it encodes a value that the upstream decodes.
+// All encodings of a value must give the same name, because the upstream decodes them to the same value.
 TEST_F(NameKey, DecodesQueryValues) {
   const auto of = [&](std::string_view query) {
     head_.query = query;
@@ -120,7 +120,7 @@ TEST_F(NameKey, DecodesQueryValues) {
   EXPECT_EQ(of("User=ann"), std::nullopt);
 }
 
-// Law: two requests have the same name only if every part of the key has the same kind and value.
+// Property: two requests have the same name only if every part of the key has the same kind and value.
 TEST_F(NameKey, DifferentValuesNeverCollide) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -232,8 +232,8 @@ TEST_F(NameKey, FollowsOnMissing) {
   EXPECT_EQ(name(rule), name({"user", "method"}));
 }
 
-// If the address replaces a missing part, it also determines the slot hash. Otherwise all such clients would
-// be on one node of a cluster.
+// If the address replaces a missing part, it also determines the slot hash. Otherwise all clients without
+// that part would be on one node of a Redis Cluster.
 TEST_F(NameKey, AddressThatReplacesAPartDeterminesTheSlotHash) {
   Rule rule = rule_of("r", {"user", "path"});
   rule.on_missing = OnMissing::Ip;
@@ -322,7 +322,7 @@ TEST_F(NameKey, NamesInRedisDependOnTheFormOfTheState) {
   }
 }
 
-// Balancing by hash uses this name. It needs no rule, and the address replaces a missing part.
+// Balance::Hash uses name_client(), which needs no rule. The client's address replaces a missing part.
 TEST_F(NameKey, NamesAClientWithoutARule) {
   const auto of = [&](std::initializer_list<std::string_view> parts) {
     return name_client(rule_of("any", parts).key, request_, kKey);

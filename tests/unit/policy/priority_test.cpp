@@ -40,7 +40,8 @@ TEST(NameClient, UsesTheFirstAttributeThatIsPresent) {
   EXPECT_NE(name_client(request, kKey), by_user) << "an API key that reads like a user is not that user";
 }
 
-// A client that invented keys used to count as many clients, and displaced others.
+// In earlier versions, a client that invented keys counted as many clients, and displaced others from the
+// queue.
 TEST(NameClient, IgnoresKeysThatTheKeysFileLacks) {
   const auto head = head_with({{"X-API-Key", "invented"}});
   const auto of = [&](const ClientSettings& settings) {

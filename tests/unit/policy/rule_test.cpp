@@ -159,7 +159,8 @@ TEST(AppliedLimiter, EnforcesAndReportsTheShareOfAnElasticLimit) {
   EXPECT_EQ(own.told, rule.local_share->get());
 }
 
-// A log line stores this digest. It tells whether the present rule reads the same things from the request.
+// A log line stores this digest. The digest shows whether the present rule reads the same parts of a request
+// as the logged rule.
 TEST(DigestOfAsks, DependsOnEverythingThatARuleReads) {
   Rule rule = rule_of("r", {"ip"});
   rule.cost_from = {CostSource::Kind::Header, "x-cost", 0};

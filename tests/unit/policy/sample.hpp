@@ -35,7 +35,7 @@ inline base::Cidr cidr(std::string_view text) {
   return base::Cidr::parse(text).value();
 }
 
-// REQUIRES: nobody uses the result of an earlier call any more.
+// REQUIRES: the result of an earlier call is no longer used.
 inline ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
                                const http::RequestHead& head) {
   static Credentials credentials;

@@ -1,4 +1,4 @@
-// When a snapshot's cells keep their meaning for a rule.
+// When the cells of a snapshot remain valid for a changed rule.
 #include "weir/policy/saved_rule.hpp"
 
 #include <gtest/gtest.h>

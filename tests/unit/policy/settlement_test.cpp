@@ -70,7 +70,7 @@ TEST(Settlement, ReadsAWholeNumberFromAHeader) {
     EXPECT_EQ(in_header({{"X-Tokens", text}}), kUnreadable) << text;
 }
 
-// Keeping the reserve instead would make the most expensive responses the cheapest.
+// If only the reserve were charged, the most expensive responses would be the cheapest.
 TEST(Settlement, AmountAboveTheMaximumCountsAsTheMaximum) {
   for (const auto text : {"2147483649", "99999999999", "123456789012345678901234567890"})
     EXPECT_EQ(in_header({{"X-Tokens", text}}), amount(limit::kMaxCost)) << text;
@@ -87,7 +87,7 @@ TEST(Settlement, AcceptsWholeNumbersWithPointOrExponent) {
   EXPECT_EQ(in_header({{"X-Tokens", "1e-400"}}, 100), amount(1));
 }
 
-// Also larger than a double.
+// Includes numbers that exceed the range of a double.
 TEST(Settlement, AmountLargerThanADoubleCountsAsTheMaximum) {
   const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/n"};
   for (const std::string text : {"1e10", "1e308", "1e309", "1e400", "1.5E+99999", "0.001e400", "\"1e400\""}) {

@@ -80,7 +80,7 @@ TEST_F(Throttling, ReportsAnExceededSoftLimitOfAnyRule) {
   EXPECT_TRUE(ask().exceeded);
 }
 
-// Law: the reported remaining units do not grow before `more_after`, and have grown by then.
+// Property: the reported remaining units do not grow before `more_after`, and have grown by then.
 TEST_F(Throttling, ReportedRemainingGrowsAtMoreAfter) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -142,7 +142,7 @@ TEST_F(ElasticLimit, OwnLimitAppliesWithoutRoom) {
   EXPECT_EQ(admitted_of(9, 0.1), 3);  // now counts what the elastic limit admitted
 }
 
-// Load that rises and falls must not grant both limits in turn.
+// A client must not get both limits when the load rises and falls.
 TEST_F(ElasticLimit, EarlierAdmissionsCountWhenRoomRunsOut) {
   EXPECT_EQ(admitted_of(4, 0.1), 4);
   EXPECT_EQ(admitted_of(9, 0.9), 0);

@@ -74,7 +74,7 @@ TEST_F(WhyNot, DoesNotRepeatHeaderValues) {
   EXPECT_EQ(why(match).find("s3cret"), std::string::npos);
 }
 
-// Explanation and decision come from the same walk: there is a reason exactly if the conditions do not hold.
+// Property: why_not() returns a reason if and only if the conditions do not hold.
 TEST_F(WhyNot, HasAReasonExactlyIfTheMatchFails) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE(seed);
@@ -174,7 +174,7 @@ TEST_F(KeyValues, NameUnderOneLimiterConvertsToEveryOther) {
                 name_values(rule, to, *values, kKey));
 }
 
-// JSON cannot hold any octets. The shown text still names the same key.
+// A JSON text cannot contain arbitrary octets. The key found by the displayed text is still the same.
 TEST_F(KeyValues, OctetsThatAreNotTextSurviveDisplay) {
   constexpr base::SipKey kKey{3, 4};
   const Rule rule = rule_of("r", {"query:team"});

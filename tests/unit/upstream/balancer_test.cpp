@@ -64,7 +64,7 @@ TEST(Balancer, RoundRobinSpreadsAHeavyServerEvenly) {
   EXPECT_EQ(order, (std::vector<std::size_t>{0, 0, 1, 0, 2, 0, 0, 0, 0, 1, 0, 2, 0, 0}));
 }
 
-// For any weights: in as many turns as their sum, each server gets exactly its share, from any such turn on.
+// For any weights whose sum is n: in n consecutive requests, each server gets exactly its share.
 TEST_F(BalancerLaws, RoundRobinGivesExactShares) {
   for (int trial = 0; trial < 50; ++trial) {
     const auto weights = random_weights(1 + below(12), 9);
@@ -174,7 +174,8 @@ TEST_F(BalancerLaws, WordsMoveOnlyTowardsAServerThatGrows) {
   }
 }
 
-// One client sends everything. No server exceeds its bound, and the overflow always goes to the same servers.
+// One client sends all requests. No server exceeds its bound, and the overflow always goes to the same
+// servers.
 TEST_F(BalancerLaws, HashBoundsTheLoadOfAServer) {
   for (int trial = 0; trial < 50; ++trial) {
     Servers servers(Balance::Hash, random_weights(2 + below(10), 4));

@@ -42,7 +42,8 @@ TEST_F(PoolTest, LeastInFlightTakesEqualsInTurn) {
 }
 
 // One of four servers is free, and three are busy. Three of the six pairs contain the free one, so it gets
-// half of the requests. Drawing only neighbours would give it as much; the next test tells the two apart.
+// half of the requests. A defective pool that draws only neighbouring servers would pass this test, but not
+// the next one.
 TEST_F(PoolTest, RandomTwoTakesTheLessBusyOfTwo) {
   auto& p = open(4, Balance::RandomTwo);
   std::vector<Lease> held;

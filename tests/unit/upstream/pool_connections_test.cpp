@@ -79,7 +79,7 @@ TEST_F(PoolTest, AMovedLeaseFreesItsPlaceOnce) {
   EXPECT_EQ(busy, (std::array<int, 2>{5, 5}));
 }
 
-// Also if the loop has not reported it yet.
+// The pool must notice a closed connection even if the loop has not reported the close yet.
 TEST_F(PoolTest, DoesNotLendAConnectionThatTheServerClosedOrWroteTo) {
   for (const bool speaks : {false, true}) {
     auto& p = open(1);

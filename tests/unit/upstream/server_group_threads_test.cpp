@@ -30,7 +30,7 @@ UpstreamSettings settings_of(ServerSettings server) {
   return settings;
 }
 
-// Has an address, because a server without one is down.
+// The server has an address, because a server without an address is down.
 Server server(const char* name) {
   return {name, net::resolve({.host = "127.0.0.1", .port = 1, .unix_path = {}}).value()};
 }

@@ -203,8 +203,8 @@ TEST(ServerHealth, ProbesReadmitAServerThatFailedRequests) {
   EXPECT_EQ(server_health.probed(kCheck, true, kStart + 200ms), Change::Back);
 }
 
-// A failed connect costs a request nothing. A server that accepts the request and is silent costs it its
-// answer.
+// After a failed connect, a request can be sent to another server. After a server has accepted the request
+// and is silent, the request has no answer.
 TEST(ServerHealth, UnrepeatableRequestsTryASilentServerLater) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
