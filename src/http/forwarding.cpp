@@ -207,6 +207,12 @@ void write_request_head(std::string& text, const RequestHead& head, const Forwar
   out << "\r\n";
 }
 
+void remove_expectation(RequestHead& head) noexcept {
+  head.expects_continue = false;
+  for (auto& field : head.fields)
+    if (field.id == FieldId::Expect) field.hop_by_hop = true;
+}
+
 void write_response_head(std::string& text, const ResponseHead& head, const ResponseForm& form,
                          std::string_view extra, std::string_view date) {
   TextWriter out(text, kFixedPart + head.reason.size() + extra.size() + date.size() + most_of(head.fields));

@@ -2,6 +2,7 @@
 """Clients that wait for 100 Continue before they send their body: who causes a delay, and which servers are asked."""
 
 import signal
+import socket
 import threading
 import time
 
@@ -15,10 +16,11 @@ class Expectations(TestCase):
     NEVER_AGAIN = 'eject = { failures = 1, least = "1h", most = "1h" }'
     PATIENT = 'body_timeout = "5s"\n'  # towards clients; PATIENCE is longer
 
-    def weir(self, *replies, more="", server=PATIENT):
+    def weir(self, *replies, more="", server=PATIENT, workers=2):
         self.upstreams = [self.start(Upstream(reply)) for reply in replies]
-        return self.start(Weir(several(*(entry(each.port) for each in self.upstreams), server=server,
-                                       more='balance = "round_robin"\n' + self.TIMEOUTS + more)))
+        text = several(*(entry(each.port) for each in self.upstreams), server=server,
+                       more='balance = "round_robin"\n' + self.TIMEOUTS + more)
+        return self.start(Weir(text.replace("workers = 2", f"workers = {workers}")))
 
     @staticmethod
     def silent(exchange):
@@ -219,6 +221,68 @@ class Expectations(TestCase):
             time.sleep(0.05)
         weir.get("/")
         weir.wait_for(rf"server {self.upstreams[0].address} is back")
+
+    STOLEN = b"GET /stolen HTTP/1.1\r\nHost: a\r\n\r\n"  # a body that looks like a request
+
+    @staticmethod
+    def rejects(exchange):
+        """Answers a request with `Expect` once its body has begun to arrive, and leaves the body unread (RFC 9110 §10.1.1)."""
+        if exchange.head["expect"]:
+            if not exchange.wire.buffer:
+                exchange.wire.sock.recv(1, socket.MSG_PEEK)
+            return exchange.send(answer(b"no", "401 Unauthorized"))
+        if exchange.target == "/stolen":
+            exchange.wire.fill()  # until the next request, or the end of the connection
+            return exchange.send(answer(b"stolen"))
+        exchange.read_body()
+        return exchange.send(answer())
+
+    def assert_the_next_request_gets_a_new_connection(self, weir):
+        """The server may still read the rest of the body as a request, but no client gets the answer."""
+        answered = weir.get("/next")
+        self.assertEqual((answered.status, answered.body), (200, b"ok"))
+        connections = {each.target: each.connection for each in self.upstreams[0].exchanges}
+        self.assertEqual((connections["/first"], connections["/next"]), (1, 2))
+
+    def head(self, target="/first"):
+        return f"PUT {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {len(self.STOLEN)}\r\nExpect: 100-continue\r\n\r\n".encode()
+
+    def test_expect_is_not_forwarded_if_the_body_has_begun_to_arrive(self):
+        for begun in (self.STOLEN, self.STOLEN[:10]):
+            weir = self.weir(self.rejects, workers=1)
+            with weir.connect() as client:
+                client.send(self.head() + begun)
+                eventually(lambda: self.upstreams[0].exchanges, "the server has the request")
+                client.send(self.STOLEN[len(begun):])
+                self.assertEqual(client.read().status, 200)
+                client.send(self.head("/second") + self.STOLEN + b"GET /third HTTP/1.1\r\nHost: a\r\n\r\n")
+                self.assertEqual([client.read().status for _ in range(2)], [200, 200])
+            self.assertEqual([(each.target, each.connection) for each in self.upstreams[0].exchanges],
+                             [("/first", 1), ("/second", 1), ("/third", 1)])
+
+    def test_a_connection_whose_server_may_have_left_the_body_unread_is_not_kept(self):
+        weir = self.weir(self.rejects, workers=1)
+        with weir.connect() as client:
+            client.send(self.head())
+            eventually(lambda: self.upstreams[0].exchanges, "the server has the request")
+            client.send(self.STOLEN)  # without waiting for 100 Continue
+            self.assertEqual(client.read().status, 401)
+        self.assert_the_next_request_gets_a_new_connection(weir)
+
+    def test_a_connection_is_not_kept_if_weir_sent_100_and_the_server_did_not(self):
+        weir = self.weir(self.rejects, workers=1)
+        with weir.connect() as client:
+            client.send(self.head())
+            self.assertEqual(client.read().status, 100)
+            client.send(self.STOLEN)
+            self.assertEqual(client.read().status, 401)
+        self.assert_the_next_request_gets_a_new_connection(weir)
+
+    def test_a_connection_is_kept_if_the_server_sent_100(self):
+        weir = self.weir(self.well, workers=1)
+        for _ in range(2):
+            self.assertEqual(self.ask(weir).status, 200)
+        self.assertEqual({each.connection for each in self.upstreams[0].exchanges}, {1})
 
     def test_a_server_that_closes_on_a_withheld_body_is_not_ejected(self):
         def begins(exchange):

@@ -31,6 +31,10 @@ struct ForwardedBy {
 // hyphens. REQUIRES: Max-Forwards, if it applies, is not 0.
 void write_request_head(std::string& out, const RequestHead& head, const ForwardedBy& by);
 
+// Removes the expectation of 100 Continue (RFC 9110 §10.1.1), so that write_request_head() does not forward
+// it.
+void remove_expectation(RequestHead& head) noexcept;
+
 // How weir sends the response to the client.
 struct ResponseForm {
   Framing framing = Framing::None;  // UntilClose for HTTP/1.0 clients

@@ -1,5 +1,6 @@
 #include "proxy/exchange/body_inspector.hpp"
 
+#include "weir/http/forwarding.hpp"
 #include "weir/policy/inspection.hpp"
 
 #include <algorithm>
@@ -23,14 +24,6 @@ policy::RequestBody::State state_by_head(const http::RequestHead& head, std::uin
     return policy::RequestBody::State::Whole;
   return head.content_length > wanted ? policy::RequestBody::State::TooLong
                                       : policy::RequestBody::State::OverMemory;
-}
-
-// Removes the expectation of 100 Continue (RFC 9110 §10.1.1). The rules need the body before the decision,
-// and weir contacts the server only after the decision. So weir sends the 100 Continue itself.
-void end_expectation(http::RequestHead& head) noexcept {
-  head.expects_continue = false;
-  for (auto& field : head.fields)
-    if (field.id == http::FieldId::Expect) field.hop_by_hop = true;
 }
 
 }  // namespace
@@ -116,8 +109,10 @@ net::Task<bool> BodyInspector::wait_for_more() {
   co_return !ec;
 }
 
+// The rules need the body before the decision, and weir contacts the server only after it. So weir sends the
+// 100 Continue itself.
 net::Task<bool> BodyInspector::send_continue() {
-  end_expectation(context_.buffers.head);
+  http::remove_expectation(context_.buffers.head);
   return context_.send_continue();
 }
 

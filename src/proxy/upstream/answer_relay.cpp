@@ -119,10 +119,13 @@ void AnswerRelay::note_lasting_answer() noexcept {
   if (since >= attempt_.pool.settings().timeouts.response) attempt_.note_answer();
 }
 
-// Returns true if the server's connection can serve another request.
+// Returns true if the server's connection can serve another request. A server that got `Expect: 100-continue`
+// and answered without a 100 may read the body that weir sent, or take it for the next request
+// (RFC 9110 §10.1.1).
 bool AnswerRelay::is_in_step() const noexcept {
   const auto& response = context_.buffers.response;
-  return body_.complete() && response.keep_alive && context_.buffers.answer.empty() &&
+  const bool ambiguous = attempt_.expects_continue && !attempt_.continued;
+  return !ambiguous && body_.complete() && response.keep_alive && context_.buffers.answer.empty() &&
          response.framing != http::Framing::UntilClose;
 }
 

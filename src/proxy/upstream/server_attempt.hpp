@@ -68,21 +68,23 @@ class ServerAttempt {
   upstream::Pool& pool;
   observe::UpstreamTallies& tallies;
   upstream::Lease lease;
-  std::string_view body;       // the whole request body, if it came with the head
-  std::string_view upgrade;    // the requested protocol, if the route allows it
-  bool whole = false;          // `body` is the complete body, or the request has no body
-  bool fresh = false;          // use no idle connection, because the last one was dead
-  bool handed_over = false;    // bytes of the request were sent to a server
-  bool silent = false;         // the connection closed before any byte of an answer
-  bool heard = false;          // the server sent an interim answer: it has the request
-  std::string alert;           // the TLS alert that the server sent instead of an answer
-  bool oversized = false;      // the head of the server's answer was too large to forward
-  bool client_broken = false;  // the client got only part of a head, so no answer can follow
-  bool client_ended = false;   // the wait for the answer ended because of the client alone
-  bool client_stalls = false;  // the client does not read the answer at present
-  bool cut_short = false;      // the current wait ends early, at the deadline of all attempts
-  unsigned servers = 0;        // number of servers that got the request
-  std::uint64_t tried = 0;     // servers that failed: one bit for each
+  std::string_view body;          // the whole request body, if it came with the head
+  std::string_view upgrade;       // the requested protocol, if the route allows it
+  bool whole = false;             // `body` is the complete body, or the request has no body
+  bool fresh = false;             // use no idle connection, because the last one was dead
+  bool handed_over = false;       // bytes of the request were sent to a server
+  bool silent = false;            // the connection closed before any byte of an answer
+  bool heard = false;             // the server sent an interim answer: it has the request
+  bool expects_continue = false;  // the forwarded head has `Expect: 100-continue`
+  bool continued = false;         // the server sent 100 Continue
+  std::string alert;              // the TLS alert that the server sent instead of an answer
+  bool oversized = false;         // the head of the server's answer was too large to forward
+  bool client_broken = false;     // the client got only part of a head, so no answer can follow
+  bool client_ended = false;      // the wait for the answer ended because of the client alone
+  bool client_stalls = false;     // the client does not read the answer at present
+  bool cut_short = false;         // the current wait ends early, at the deadline of all attempts
+  unsigned servers = 0;           // number of servers that got the request
+  std::uint64_t tried = 0;        // servers that failed: one bit for each
   base::TimePoint deadline = base::TimePoint::max();  // for all attempts together
   std::optional<base::Duration> room_after;  // time until a place may be free, if untried servers are full
   LocalError error{502, "the upstream cannot be reached"};  // the answer once no server is left to try

@@ -57,9 +57,13 @@ void UpstreamExchange::cancel() noexcept {
 
 // Takes the body if all of it arrived with the head, and writes the request's head.
 void UpstreamExchange::begin_request() {
-  const auto& head = context_.buffers.head;
+  auto& head = context_.buffers.head;
   auto& body = context_.client.body();
   context_.name_request();
+  // A client that already sends its body does not wait for 100 Continue, so the server is not asked for it.
+  const bool sends = body.received() != 0 || !body.at_hand().empty() || body.complete();
+  if (head.expects_continue && sends) http::remove_expectation(head);
+  attempt_.expects_continue = head.expects_continue;
   if (head.wants_upgrade) attempt_.upgrade = http::protocol_to_ask(head, context_.route()->upgrades);
   write_request_head(context_, attempt_, {});
   attempt_.whole = head.framing == http::Framing::None;
@@ -79,7 +83,7 @@ void UpstreamExchange::send_request() {
   context_.upload_begun = false;
   context_.report.sent = context_.now;
   ++attempt_.servers;
-  attempt_.silent = attempt_.heard = attempt_.client_ended = false;
+  attempt_.silent = attempt_.heard = attempt_.continued = attempt_.client_ended = false;
   attempt_.alert.clear();
   attempt_.body_fault = {};
   attempt_.error.status = 502;
@@ -169,6 +173,7 @@ net::Task<void> UpstreamExchange::pass_interim(bool reads_on) {
 // Forwards interim answers such as 100 and 103 to clients that know these (RFC 9110 §15.2).
 net::Task<net::ErrorCode> UpstreamExchange::send_interim() {
   auto& buffers = context_.buffers;
+  attempt_.continued = attempt_.continued || buffers.response.status == 100;
   // While a slow client reads the interim answer, the deadline for 100 Continue is suspended.
   const bool suspended = upload_ && upload_->suspend_word();
   const auto ec = co_await context_.client.send_interim(buffers.response);
