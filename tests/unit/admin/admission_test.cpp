@@ -25,7 +25,7 @@ TEST(Admission, AcceptsAHostThatIsAnAddressLocalhostOrTheConfiguredName) {
     EXPECT_TRUE(is_own_host(host, tcp("weir.internal"))) << host;
 }
 
-TEST(Admission, RejectsAHostThatAnotherSiteCouldHave) {
+TEST(Admission, RejectsAHostThatAnotherWebSiteCouldUse) {
   for (const char* host :
        {"evil.example", "evil.example:9900", "localhost.evil.example", "127.0.0.1.evil.example",
         "[evil.example]", "[::1", "weir.internal.", ":9900", "127.0.0.1@evil.example", "[::1].evil.example",
@@ -37,7 +37,7 @@ TEST(Admission, AcceptsAnyHostOnAUnixSocket) {
   EXPECT_TRUE(is_own_host("weir", {.host = {}, .port = 0, .unix_path = "/run/weir/admin.sock"}));
 }
 
-TEST(Admission, RejectsAnotherHostForDataWithoutAToken) {
+TEST(Admission, RejectsAnotherHostForDataIfNoTokenIsConfigured) {
   const Admission admission{Token(""), tcp("127.0.0.1")};
   const auto status = [&](std::string_view target, std::string_view host) {
     return refusal(admission, {.method = "GET", .target = target, .host = host});
@@ -48,7 +48,7 @@ TEST(Admission, RejectsAnotherHostForDataWithoutAToken) {
   EXPECT_EQ(status("/healthz", "weir.pod.local"), 0U);
 }
 
-TEST(Admission, AcceptsAnyHostWithAToken) {
+TEST(Admission, AcceptsAnyHostIfATokenIsConfigured) {
   const Admission admission{Token("s3cret"), tcp("0.0.0.0")};
   PageRequest question{.method = "GET", .target = "/metrics", .host = "weir:9900"};
   EXPECT_EQ(refusal(admission, question), 401U);
@@ -60,14 +60,14 @@ PageRequest from(std::string_view origin, std::string_view site = {}) {
   return {.method = "POST", .target = "/", .host = "127.0.0.1:9900", .origin = origin, .fetch_site = site};
 }
 
-TEST(Admission, AcceptsThisSitesPageAndCommands) {
+TEST(Admission, AcceptsRequestsOfItsOwnPageAndOfCommandLineClients) {
   EXPECT_FALSE(is_of_another_site(from("")));
   EXPECT_FALSE(is_of_another_site(from("http://127.0.0.1:9900")));
   EXPECT_FALSE(is_of_another_site(from("https://127.0.0.1:9900", "same-origin")));
   EXPECT_FALSE(is_of_another_site(from("", "none")));
 }
 
-TEST(Admission, RejectsAnotherSitesPage) {
+TEST(Admission, RejectsRequestsOfAnotherWebSitesPage) {
   for (const char* origin :
        {"http://evil.example", "http://127.0.0.1:8080", "http://127.0.0.1", "null", "http://localhost:9900"})
     EXPECT_TRUE(is_of_another_site(from(origin))) << origin;
@@ -76,7 +76,7 @@ TEST(Admission, RejectsAnotherSitesPage) {
   EXPECT_TRUE(is_of_another_site(from("http://127.0.0.1:9900", "cross-site")));
 }
 
-TEST(Admission, ForbidsFramesAndTypeGuessing) {
+TEST(Admission, ResponsesForbidFramesAndContentTypeSniffing) {
   const auto value = [](std::string_view wanted) {
     for (const auto& [name, text] : kGuardingFields)
       if (name == wanted) return text;
@@ -89,7 +89,7 @@ TEST(Admission, ForbidsFramesAndTypeGuessing) {
   EXPECT_EQ(value("Referrer-Policy"), "no-referrer");
 }
 
-TEST(Answer, IsNotSentAgainIfTheClientHasIt) {
+TEST(Answer, PageWithAnETagInIfNoneMatchGets304) {
   const Answer page{.status = 200, .body = "text", .etag = "\"1a2b\""};
   const auto status = [&](std::string_view known) {
     return unless_known(page, {.method = "GET", .target = "/", .if_none_match = known}).status;

@@ -18,7 +18,7 @@ constexpr base::TimePoint at(std::int64_t seconds) {
   return base::TimePoint{std::chrono::seconds(1'000'000 + seconds)};
 }
 
-class AlertBookTest : public LoginAlerts {
+class AlertRegistryTest : public LoginAlerts {
  protected:
   static AlertSettings alert(const char* name, std::uint64_t above = 3, const char* target = "/hook") {
     auto settings = alert_on_login(name, {.count = above, .period = std::chrono::seconds(1)}, 100);
@@ -58,7 +58,7 @@ class AlertBookTest : public LoginAlerts {
   AlertRegistry* speaker_ = &book_;
 };
 
-TEST_F(AlertBookTest, AnUnchangedAlertKeepsItsState) {
+TEST_F(AlertRegistryTest, UnchangedAlertKeepsItsStateOverAReload) {
   book_.change({alert("a"), alert("b")}, at(0));
   fire();
   EXPECT_THAT(posted(1), ElementsAre("firing a to /hook", "firing b to /hook"));
@@ -69,7 +69,7 @@ TEST_F(AlertBookTest, AnUnchangedAlertKeepsItsState) {
   EXPECT_EQ(book_.figures()[0].fired, 1);
 }
 
-TEST_F(AlertBookTest, ARemovedFiringAlertPostsItsEnd) {
+TEST_F(AlertRegistryTest, RemovedFiringAlertPostsThatItEnded) {
   book_.change({alert("a")}, at(0));
   fire();
   EXPECT_THAT(posted(1), ElementsAre("firing a to /hook"));
@@ -81,7 +81,7 @@ TEST_F(AlertBookTest, ARemovedFiringAlertPostsItsEnd) {
   EXPECT_EQ(log_.back(), "alert a has ended: 6 within the last period, the threshold is 3/s");
 }
 
-TEST_F(AlertBookTest, ARemovedAlertKeepsItsBoundOfAttempts) {
+TEST_F(AlertRegistryTest, RemovedAlertMakesAtMostTheConfiguredNumberOfAttempts) {
   book_.change({alert("a")}, at(0));
   fire();
   book_.change({}, at(2));
@@ -91,7 +91,7 @@ TEST_F(AlertBookTest, ARemovedAlertKeepsItsBoundOfAttempts) {
   EXPECT_THAT(book_.speakers(), IsEmpty());
 }
 
-TEST_F(AlertBookTest, ARenamedAlertEndsAndStartsUnderTheNewName) {
+TEST_F(AlertRegistryTest, RenamedAlertEndsAndFiresAgainUnderTheNewName) {
   book_.change({alert("a")}, at(0));
   fire();
   (void)posted(1);
@@ -103,7 +103,7 @@ TEST_F(AlertBookTest, ARenamedAlertEndsAndStartsUnderTheNewName) {
   EXPECT_THAT(posted(4), ElementsAre("firing b to /hook"));
 }
 
-TEST_F(AlertBookTest, TheEndIsPostedToTheWebhookOfTheBeginning) {
+TEST_F(AlertRegistryTest, EndIsPostedToTheWebhookThatGotTheFiringMessage) {
   book_.change({alert("a")}, at(0));
   fire();
   (void)posted(1);
@@ -113,7 +113,7 @@ TEST_F(AlertBookTest, TheEndIsPostedToTheWebhookOfTheBeginning) {
   EXPECT_EQ(book_.figures()[0].ended, 1);
 }
 
-TEST_F(AlertBookTest, ANewerMessageReplacesAnUndeliveredOne) {
+TEST_F(AlertRegistryTest, NewerMessageReplacesAnUndeliveredMessage) {
   book_.change({alert("a")}, at(0));
   fire();
   (void)posted(1);
@@ -127,7 +127,7 @@ TEST_F(AlertBookTest, ANewerMessageReplacesAnUndeliveredOne) {
   EXPECT_EQ(book_.speakers().size(), 1);
 }
 
-TEST_F(AlertBookTest, AnEndedAlertThatIsRemovedStillPostsItsEnd) {
+TEST_F(AlertRegistryTest, AlertRemovedAfterItEndedStillPostsItsEnd) {
   book_.change({alert("a")}, at(0));
   fire();
   (void)posted(1);
@@ -140,7 +140,7 @@ TEST_F(AlertBookTest, AnEndedAlertThatIsRemovedStillPostsItsEnd) {
   EXPECT_THAT(book_.speakers(), IsEmpty());  // there was no message to send
 }
 
-TEST_F(AlertBookTest, AnAlertThatAnotherProcessContinuesIsPostedOnce) {
+TEST_F(AlertRegistryTest, AlertThatAnotherProcessTakesOverIsPostedOnce) {
   book_.change({alert("a"), alert("b")}, at(0));
   fire();
   EXPECT_THAT(posted(1), ElementsAre("firing a to /hook", "firing b to /hook"));
@@ -159,7 +159,7 @@ TEST_F(AlertBookTest, AnAlertThatAnotherProcessContinuesIsPostedOnce) {
   EXPECT_THAT(posted(3), ElementsAre("ended b to /hook"));
 }
 
-TEST_F(AlertBookTest, TheNextProcessPostsUndeliveredMessages) {
+TEST_F(AlertRegistryTest, TheNextProcessPostsUndeliveredMessages) {
   for (auto* book : {&book_, &other_}) book->change({alert("a")}, at(0));
   fire();
   EXPECT_THAT(posted(1, false), ElementsAre("firing a to /hook"));
@@ -175,7 +175,7 @@ TEST_F(AlertBookTest, TheNextProcessPostsUndeliveredMessages) {
   EXPECT_THAT(posted(8), ElementsAre("ended a to /hook"));
 }
 
-TEST_F(AlertBookTest, AnUnreadableCertificateChangesNothing) {
+TEST_F(AlertRegistryTest, UnreadableCertificateLeavesTheAlertsUnchanged) {
   book_.change({alert("a")}, at(0));
   fire();
   auto faulty = alert("a", 1);

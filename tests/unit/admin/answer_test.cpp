@@ -71,13 +71,13 @@ TEST_F(AnswerTest, MetricsIncludeLoadByKind) {
   EXPECT_THAT(metrics(), HasSubstr("weir_load{kind=\"queue\"} 1\n"));
 }
 
-TEST_F(AnswerTest, HealthIsOk) {
+TEST_F(AnswerTest, HealthPageAnswersOk) {
   EXPECT_EQ(get("/healthz").status, 200U);
   EXPECT_EQ(get("/healthz").body, "ok\n");
   EXPECT_EQ(get("/healthz?verbose").status, 200U);
 }
 
-TEST_F(AnswerTest, ReadinessIsCurrentAndGivesTheReason) {
+TEST_F(AnswerTest, ReadinessPageShowsThePresentStateAndTheReason) {
   EXPECT_EQ(get("/readyz").body, R"({"ready":true})");
   Readiness now{false, "upstream backend: no server answers"};
   sources_.readiness = [&] { return now; };
@@ -101,7 +101,7 @@ TEST_F(AnswerTest, UnknownPagesGet404AndWrongMethods405) {
   }
 }
 
-TEST_F(AnswerTest, EveryPageButTheProbesNeedsTheToken) {
+TEST_F(AnswerTest, EveryPageExceptHealthAndReadinessNeedsTheToken) {
   token_ = Token("s3cret");
   for (const char* target : {"/metrics", "/api/rules", "/api/overview", "/nothing"}) {
     const auto refused = get(target);
@@ -115,14 +115,14 @@ TEST_F(AnswerTest, EveryPageButTheProbesNeedsTheToken) {
   EXPECT_EQ(get("/nothing", "bearer s3cret").status, 404U);
 }
 
-TEST_F(AnswerTest, OnlyTheTokenIsAccepted) {
+TEST_F(AnswerTest, RejectsEveryAuthorizationExceptTheBearerToken) {
   token_ = Token("s3cret");
   for (const char* offered : {"", "s3cret", "Bearer", "Bearer ", "Bearer s3cre", "Bearer s3cretX",
                               "Bearer  s3cret", "Basic s3cret", "BearerXs3cret", "Bearer S3CRET"})
     EXPECT_EQ(get("/metrics", offered).status, 401U) << offered;
 }
 
-TEST_F(AnswerTest, RulesIncludeTheCountersOfAllWorkers) {
+TEST_F(AnswerTest, RulesPageAddsUpTheCountersOfAllWorkers) {
   one_.decisions(1, observe::RuleOutcome::ShadowRefused).add(3);
   two_.decisions(1, observe::RuleOutcome::ShadowRefused).add(4);
   const auto rules = boost::json::parse(get("/api/rules").body).at("rules").as_array();
@@ -164,7 +164,7 @@ TEST_F(AnswerTest, MetricsAddUpAllWorkers) {
   EXPECT_THAT(text, HasSubstr("weir_build{version=\"1.2.3\"} 1\n"));
 }
 
-TEST_F(AnswerTest, HistogramsAreCumulativeAndInSeconds) {
+TEST_F(AnswerTest, HistogramMetricsAreCumulativeAndInSeconds) {
   one_.request_seconds.record(base::Duration{50});
   two_.request_seconds.record(base::Duration{700});
   two_.request_seconds.record(base::Duration{90'000'000});
@@ -177,7 +177,7 @@ TEST_F(AnswerTest, HistogramsAreCumulativeAndInSeconds) {
   EXPECT_THAT(text, HasSubstr("weir_request_seconds_bucket{le=\"+Inf\"} 3\n"));
 }
 
-TEST_F(AnswerTest, RoutesOfOneNameMakeOneSeries) {
+TEST_F(AnswerTest, RoutesWithTheSameNameShareOneMetricSeries) {
   sources_.routes = {"same", "same"};
   one_.requests(0, 200).add(1);
   one_.requests(1, 200).add(2);
@@ -187,13 +187,13 @@ TEST_F(AnswerTest, RoutesOfOneNameMakeOneSeries) {
   EXPECT_EQ(text.find(series), text.rfind(series));
 }
 
-TEST_F(AnswerTest, LabelsCannotBreakOut) {
+TEST_F(AnswerTest, MetricLabelsAreEscaped) {
   sources_.routes = {"~^/a\"\\b\n", "static"};
   one_.requests(0, 200).add();
   EXPECT_THAT(metrics(), HasSubstr(R"(weir_requests_total{code="200",route="~^/a\"\\b\n"} 1)"));
 }
 
-TEST_F(AnswerTest, MetricsOmitAbsentParts) {
+TEST_F(AnswerTest, MetricsOmitPartsThatAreNotConfigured) {
   EXPECT_THAT(metrics(), Not(HasSubstr("weir_redis")));
   EXPECT_THAT(metrics(), Not(HasSubstr("weir_keys")));
   sources_.key_table = [] {

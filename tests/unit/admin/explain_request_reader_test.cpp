@@ -10,7 +10,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Optional;
 
-TEST(ExplainRequestReader, GivesMissingMembersTheirDefaults) {
+TEST(ExplainRequestReader, MissingMembersGetTheirDefaults) {
   policy::ExplainRequest explain_request;
   ASSERT_EQ(read_explain_request("{}", explain_request), std::nullopt);
   EXPECT_EQ(explain_request.method, "GET");
@@ -19,19 +19,19 @@ TEST(ExplainRequestReader, GivesMissingMembersTheirDefaults) {
   EXPECT_EQ(explain_request.peer, base::IpAddress::parse("127.0.0.1"));
 }
 
-TEST(ExplainRequestReader, DistinguishesNoHostFromAnEmptyOne) {
+TEST(ExplainRequestReader, DistinguishesAMissingHostFromAnEmptyHost) {
   policy::ExplainRequest explain_request;
   ASSERT_EQ(read_explain_request(R"({"host":""})", explain_request), std::nullopt);
   EXPECT_EQ(explain_request.host, "");
 }
 
-TEST(ExplainRequestReader, RejectsAListOfOtherValuesThanTexts) {
+TEST(ExplainRequestReader, RejectsAHeaderListWithValuesThatAreNotStrings) {
   policy::ExplainRequest explain_request;
   EXPECT_THAT(read_explain_request(R"({"headers":{"Cookie":["a=1",2]}})", explain_request),
               Optional(HasSubstr("\"Cookie\" is not a string")));
 }
 
-TEST(ExplainRequestReader, RejectsTextBehindTheObjectAndEndlessNesting) {
+TEST(ExplainRequestReader, RejectsTextAfterTheJsonObjectAndDeepNesting) {
   policy::ExplainRequest explain_request;
   EXPECT_THAT(read_explain_request("{} x", explain_request), Optional(HasSubstr("is not a JSON object")));
   const std::string deep = R"({"headers":)" + std::string(10'000, '[');

@@ -60,7 +60,7 @@ class ExplainTest : public ::testing::Test {
   KeyResponse key_answer_;
 };
 
-TEST_F(ExplainTest, ReadsEveryMember) {
+TEST_F(ExplainTest, ReadsEveryMemberOfTheRequest) {
   EXPECT_EQ(explain(R"({"method":"POST","host":"a.example","path":"/x?y=1","ip":"2001:db8::1",
                         "headers":{"X-A":"1","Cookie":["a=1","b=2"]},"body":"{}","certificate":"CN=a"})")
                 .status,
@@ -76,7 +76,7 @@ TEST_F(ExplainTest, ReadsEveryMember) {
   EXPECT_EQ(explain_request_.certificate_subject, "CN=a");
 }
 
-TEST_F(ExplainTest, ExplainsAWrongRequest) {
+TEST_F(ExplainTest, AnswersAnInvalidRequestWithTheReason) {
   const std::pair<const char*, const char*> cases[] = {
       {"rubbish", "is not a JSON object of method, host, path"},
       {"[]", "is not a JSON object"},
@@ -93,7 +93,7 @@ TEST_F(ExplainTest, ExplainsAWrongRequest) {
 }
 
 // The three types that a form of another site can send are all rejected, whatever Origin the browser sends.
-TEST_F(ExplainTest, RejectsFormsOfOtherSites) {
+TEST_F(ExplainTest, RejectsRequestsThatAFormOfAnotherSiteCanSend) {
   for (const char* type :
        {"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"})
     EXPECT_EQ(explain("{}", type).status, 415U) << type;
@@ -106,7 +106,7 @@ TEST_F(ExplainTest, RejectsFormsOfOtherSites) {
   EXPECT_EQ(ask(question).status, 403U);
 }
 
-TEST_F(ExplainTest, GetChangesNothing) {
+TEST_F(ExplainTest, GetNeverResetsAKey) {
   const auto said = ask({.method = "GET", .target = "/api/explain"});
   EXPECT_EQ(said.status, 405U);
   EXPECT_EQ(said.allow, "POST");
@@ -118,7 +118,7 @@ TEST_F(ExplainTest, GetChangesNothing) {
   EXPECT_EQ(question_.peer, "127.0.0.1:5");
 }
 
-TEST_F(ExplainTest, KeysAreDecodedAndInOrder) {
+TEST_F(ExplainTest, KeyPartsAreDecodedAndKeepTheirOrder) {
   EXPECT_EQ(keys("/api/keys?rule=per%2Dkey&key=ip%3A203.0.113.7&key=a+b").status, 200U);
   EXPECT_EQ(question_.rule, "per-key");
   EXPECT_EQ(question_.key, (std::vector<std::string>{"ip:203.0.113.7", "a b"}));
@@ -134,7 +134,7 @@ TEST_F(ExplainTest, ReportsUnknownRules) {
   EXPECT_THAT(said.body, HasSubstr("there are login"));
 }
 
-TEST_F(ExplainTest, LimitsAreInSecondsAndForeverIsNull) {
+TEST_F(ExplainTest, LimitsAreInSecondsAndAnEndlessWaitIsNull) {
   policy::LimitState state{
       .choice = "tier pro", .limiter = "gcra 1/s, burst 0", .store = "redis", .note = {}, .digest = "ab"};
   state.known = true;

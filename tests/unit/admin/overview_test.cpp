@@ -47,7 +47,7 @@ class OverviewTest : public ::testing::Test {
   Sources sources_;
 };
 
-TEST_F(OverviewTest, HasTotalsOfAllWorkers) {
+TEST_F(OverviewTest, HasTheTotalsOfAllWorkers) {
   one_.verdicts(Verdict::Admitted).add(5);
   two_.verdicts(Verdict::Admitted).add(6);
   two_.verdicts(Verdict::Refused).add(2);
@@ -74,7 +74,7 @@ TEST_F(OverviewTest, HasTotalsOfAllWorkers) {
   EXPECT_EQ(latency.at("counts").at(1).to_number<int>(), 1);
 }
 
-TEST_F(OverviewTest, OmitsAbsentParts) {
+TEST_F(OverviewTest, OmitsPartsThatAreNotConfigured) {
   for (const char* name : {"redis", "keys", "certificates", "process"})
     EXPECT_FALSE(overview().contains(name)) << name;
   sources_.redis = [] {
@@ -89,7 +89,7 @@ TEST_F(OverviewTest, OmitsAbsentParts) {
   EXPECT_EQ(told.at("process").at("resident_bytes").to_number<int>(), 7);
 }
 
-TEST_F(OverviewTest, ListsServersWithTheirUpstream) {
+TEST_F(OverviewTest, ListsEachServerUnderItsUpstream) {
   sources_.upstreams = {"backend"};
   sources_.servers = [] {
     return std::vector<ServerFigures>{{"backend", "10.0.0.1:80", true, 0}, {"other", "10.0.0.2:80", true, 0}};
@@ -100,7 +100,7 @@ TEST_F(OverviewTest, ListsServersWithTheirUpstream) {
   EXPECT_EQ(servers[0], json::parse(R"({"server":"10.0.0.1:80","healthy":true,"ejections":0})"));
 }
 
-TEST_F(OverviewTest, HasTheTimeSinceWhichARuleRefuses) {
+TEST_F(OverviewTest, ShowsSinceWhenARuleRefusesRequests) {
   recorder_.look(sources_, at(1000));
   EXPECT_TRUE(overview().at("rules").at(0).at("refusing_since").is_null());
   two_.decisions(0, RuleOutcome::Refused).add();
@@ -115,7 +115,7 @@ TEST_F(OverviewTest, HasTheTimeSinceWhichARuleRefuses) {
   EXPECT_EQ(told.at("rules").at(1).at("counters").at("shadow_refused").to_number<int>(), 1);
 }
 
-TEST_F(OverviewTest, HistoryHasTheLastStepsInTotalAndOfEachRule) {
+TEST_F(OverviewTest, HistoryHasTheLatestStepsInTotalAndForEachRule) {
   recorder_.look(sources_, at(1000));
   one_.verdicts(Verdict::Admitted).add(4);
   one_.decisions(0, RuleOutcome::Admitted).add(3);
@@ -130,7 +130,7 @@ TEST_F(OverviewTest, HistoryHasTheLastStepsInTotalAndOfEachRule) {
                {"name":"login","admitted":[0,0],"refused":[0,2]}]})"));
 }
 
-TEST_F(OverviewTest, ARuleKeepsItsHistoryWhenOthersAreAdded) {
+TEST_F(OverviewTest, RuleKeepsItsHistoryWhenARuleIsAddedBeforeIt) {
   recorder_.look(sources_, at(1000));
   one_.decisions(0, RuleOutcome::Refused).add(2);
   recorder_.look(sources_, at(1005));

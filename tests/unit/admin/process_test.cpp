@@ -14,7 +14,7 @@ File any_file() {
   return {std::fopen("/dev/null", "r"), std::fclose};
 }
 
-TEST(ProcessReader, ReadsThisProcess) {
+TEST(ProcessReader, ReadsMemoryAndDescriptorsOfThisProcess) {
   const auto before = ProcessReader().read();
   ASSERT_TRUE(before);
   EXPECT_GT(before->resident_bytes, 1U << 20);

@@ -30,7 +30,7 @@ class BodyTest : public ServerTest {
   policy::ExplainRequest taken_;  // written on the loop's thread; read after an answer
 };
 
-TEST_F(BodyTest, IsReadInPiecesAndChunked) {
+TEST_F(BodyTest, ReadsABodyThatArrivesInPiecesOrChunked) {
   begin();
   auto one = client();
   one.say(post("Content-Length: 13\r\n", "{\"path\":"));
@@ -42,7 +42,7 @@ TEST_F(BodyTest, IsReadInPiecesAndChunked) {
   EXPECT_EQ(taken_.target, "/b");
 }
 
-TEST_F(BodyTest, IsRequestedBy100Continue) {
+TEST_F(BodyTest, SendsContinueIfTheClientExpectsIt) {
   begin();
   auto one = client();
   one.say(post("Content-Length: 2\r\nExpect: 100-continue\r\nConnection: close\r\n", ""));
@@ -51,7 +51,7 @@ TEST_F(BodyTest, IsRequestedBy100Continue) {
   EXPECT_THAT(one.hear_all(), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
-TEST_F(BodyTest, HasABound) {
+TEST_F(BodyTest, BodyAboveTheMaximumSizeGets413) {
   begin();
   EXPECT_THAT(ask(post("Content-Length: 65537\r\n", "")), StartsWith("HTTP/1.1 413 "));
   const std::string large(70'000, ' ');
@@ -60,7 +60,7 @@ TEST_F(BodyTest, HasABound) {
   EXPECT_THAT(ask(kHealth), EndsWith("ok\n"));
 }
 
-TEST_F(BodyTest, HasADeadline) {
+TEST_F(BodyTest, BodyThatMissesTheDeadlineGets408) {
   ServerOptions options;
   options.head_deadline = std::chrono::hours(1);
   options.deadline = base::Duration{100'000};
@@ -68,7 +68,7 @@ TEST_F(BodyTest, HasADeadline) {
   EXPECT_THAT(ask(post("Content-Length: 10\r\n", "{")), StartsWith("HTTP/1.1 408 "));
 }
 
-TEST_F(BodyTest, IsRejectedIfMalformed) {
+TEST_F(BodyTest, MalformedBodyIsRejected) {
   begin();
   EXPECT_THAT(ask(post("Transfer-Encoding: chunked\r\n", "x\r\n")), StartsWith("HTTP/1.1 400 "));
 }

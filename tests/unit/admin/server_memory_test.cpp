@@ -51,7 +51,7 @@ std::string ask(std::uint16_t port) {
   return said;
 }
 
-TEST(ServerMemory, ClosesAClientWithoutMemoryAndServesTheNext) {
+TEST(ServerMemory, LackOfMemoryClosesOneConnectionAndTheNextIsServed) {
   net::asio::io_context io{1};
   ServerOptions options;
   options.address = {.host = "127.0.0.1", .port = 0, .unix_path = {}};

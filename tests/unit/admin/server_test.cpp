@@ -21,7 +21,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TEST_F(ServerTest, AnswersOnThePortItReports) {
+TEST_F(ServerTest, AnswersOnTheReportedPortWithSecurityHeaders) {
   begin();
   EXPECT_NE(server_->bound().port, 0);
   const auto said = ask(kHealth);
@@ -32,7 +32,7 @@ TEST_F(ServerTest, AnswersOnThePortItReports) {
   EXPECT_THAT(said, EndsWith("\r\n\r\nok\n"));
 }
 
-TEST_F(ServerTest, KeepsAConnectionAndAnswersPipelinedRequestsInOrder) {
+TEST_F(ServerTest, KeepsConnectionsAliveAndAnswersPipelinedRequestsInOrder) {
   begin();
   auto one = client();
   one.say("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -42,14 +42,14 @@ TEST_F(ServerTest, KeepsAConnectionAndAnswersPipelinedRequestsInOrder) {
   EXPECT_THAT(one.hear_all(), EndsWith("ok\n"));
 }
 
-TEST_F(ServerTest, HeadIsGetWithoutTheBody) {
+TEST_F(ServerTest, HeadGetsTheSameResponseAsGetWithoutTheBody) {
   begin();
   const auto said = ask("HEAD /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
   EXPECT_THAT(said, HasSubstr("Content-Length: 3\r\n"));
   EXPECT_THAT(said, EndsWith("\r\n\r\n"));
 }
 
-TEST_F(ServerTest, ChallengesRequestsWithoutAToken) {
+TEST_F(ServerTest, RequestWithoutATokenGetsAnAuthenticationChallenge) {
   ServerOptions options;
   options.token = "s3cret";
   begin(options);
@@ -63,7 +63,7 @@ TEST_F(ServerTest, ChallengesRequestsWithoutAToken) {
 }
 
 // DNS rebinding: a browser loads a stranger's page by a name that now leads to this listener.
-TEST_F(ServerTest, RejectsAnotherSitesNameWithoutAToken) {
+TEST_F(ServerTest, WithoutATokenRejectsAHostThatIsNotItsOwn) {
   begin();
   EXPECT_THAT(ask("GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"),
               StartsWith("HTTP/1.1 403 "));
@@ -71,14 +71,14 @@ TEST_F(ServerTest, RejectsAnotherSitesNameWithoutAToken) {
               StartsWith("HTTP/1.1 200 "));
 }
 
-TEST_F(ServerTest, NamesTheAllowedMethods) {
+TEST_F(ServerTest, WrongMethodGets405WithTheAllowedMethods) {
   begin();
   const auto said = ask("DELETE /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   EXPECT_THAT(said, StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"));
   EXPECT_THAT(said, HasSubstr("Allow: GET, HEAD\r\n"));
 }
 
-TEST_F(ServerTest, RejectsLargeHeadsAndOtherBytes) {
+TEST_F(ServerTest, RejectsLargeHeadsAndBytesThatAreNotHttp) {
   begin();
   const std::string large = "GET /healthz HTTP/1.1\r\nHost: a\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n";
   // The server does not read half of it, and still its response must not be lost to a reset.
@@ -94,7 +94,7 @@ TEST_F(ServerTest, RejectsLargeHeadsAndOtherBytes) {
 }
 
 // A request without Host passed the check. If it had two, only the first was checked.
-TEST_F(ServerTest, RequiresExactlyOneHost) {
+TEST_F(ServerTest, RequiresExactlyOneHostField) {
   begin();
   const auto status_of = [&](std::string_view version, std::string_view hosts) {
     const auto said = ask("GET /metrics HTTP/" + std::string(version) + "\r\n" + std::string(hosts) +
@@ -110,7 +110,7 @@ TEST_F(ServerTest, RequiresExactlyOneHost) {
   EXPECT_THAT(ask("GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 400"));
 }
 
-TEST_F(ServerTest, AnswersAnImmediateResultAtOnce) {
+TEST_F(ServerTest, ReloadAndUpgradeThatFailAtOnceAreAnsweredAtOnce) {
   std::string peers;
   sources_.reload = [&](const std::string& peer, const ReloadDone& done) {
     peers += peer + " ";
@@ -132,7 +132,7 @@ TEST_F(ServerTest, AnswersAnImmediateResultAtOnce) {
   EXPECT_THAT(peers, ::testing::MatchesRegex("127\\.0\\.0\\.1:[0-9]+ 127\\.0\\.0\\.1:[0-9]+ "));
 }
 
-TEST_F(ServerTest, ClosesAConnectionWithoutAHeadInTime) {
+TEST_F(ServerTest, ClosesAConnectionThatSendsNoCompleteHeadInTime) {
   ServerOptions options;
   options.head_deadline = base::Duration{100'000};
   begin(options);
@@ -154,7 +154,7 @@ TEST_F(ServerTest, ClosesAnIdleConnection) {
 }
 
 // Silent connections filled the listener, and health checks failed until the deadline.
-TEST_F(ServerTest, ANewConnectionReplacesTheOneWithoutProgressForLongest) {
+TEST_F(ServerTest, AtTheBoundANewConnectionReplacesTheLongestStalledConnection) {
   begin(crowded(3));
   auto silent = client();
   auto slow = client();
@@ -170,7 +170,7 @@ TEST_F(ServerTest, ANewConnectionReplacesTheOneWithoutProgressForLongest) {
   EXPECT_THAT(answered.hear_all(), EndsWith("ok\n"));
 }
 
-TEST_F(ServerTest, ALingeringConnectionDoesNotKeepOthersOut) {
+TEST_F(ServerTest, NewConnectionReplacesAConnectionThatIsBeingClosed) {
   begin(crowded(1));
   auto stayer = client();
   stayer.say("rubbish\r\n\r\n");
@@ -178,7 +178,7 @@ TEST_F(ServerTest, ALingeringConnectionDoesNotKeepOthersOut) {
   EXPECT_THAT(ask(kHealth), EndsWith("ok\n"));
 }
 
-TEST_F(ServerTest, RecordingContinuesAfterAnException) {
+TEST_F(ServerTest, HistoryRecordingContinuesAfterAnException) {
   int looks = 0;
   sources_.now = [&looks] {
     if (looks++ == 0) throw std::bad_alloc();
@@ -199,7 +199,7 @@ TEST_F(ServerTest, RecordingContinuesAfterAnException) {
   EXPECT_EQ(fault_, "admin: recording failed; weir continues: std::bad_alloc");
 }
 
-TEST_F(ServerTest, ASourceThatThrowsEndsItsConnectionAndIsReported) {
+TEST_F(ServerTest, ExceptionOfADataSourceClosesTheConnectionAndIsLogged) {
   sources_.readiness = []() -> Readiness { throw std::runtime_error("no state to read"); };
   begin();
   EXPECT_EQ(ask("GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"), "");
@@ -208,7 +208,7 @@ TEST_F(ServerTest, ASourceThatThrowsEndsItsConnectionAndIsReported) {
   EXPECT_EQ(fault_, "admin: answering failed; weir continues: no state to read");
 }
 
-TEST_F(ServerTest, StoppingClosesConnectionsAndTheLoopEnds) {
+TEST_F(ServerTest, StoppingClosesConnectionsAndEndsTheEventLoop) {
   begin();
   auto idle = client();
   idle.say("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -217,7 +217,7 @@ TEST_F(ServerTest, StoppingClosesConnectionsAndTheLoopEnds) {
   EXPECT_EQ(idle.hear_all(), "");
 }
 
-TEST_F(ServerTest, NamesAPortInUse) {
+TEST_F(ServerTest, ErrorNamesAPortThatIsInUse) {
   begin();
   ServerOptions options;
   options.address = server_->bound();
@@ -242,7 +242,7 @@ TEST_F(ServerTest, ReplacesALeftoverUnixSocket) {
   std::filesystem::remove_all(folder);
 }
 
-TEST_F(ServerTest, AUnixSocketServesAndIsRemoved) {
+TEST_F(ServerTest, ServesOnAUnixSocketAndRemovesItsFileAtTheEnd) {
   std::string folder = (std::filesystem::temp_directory_path() / "weir-admin-XXXXXX").string();
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   ServerOptions options;

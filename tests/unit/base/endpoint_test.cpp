@@ -5,7 +5,7 @@
 namespace weir::base {
 namespace {
 
-TEST(Endpoint, ParsesAndFormatsEveryForm) {
+TEST(Endpoint, ParsesAndFormatsEveryFormOfAddress) {
   for (const std::string text : {"127.0.0.1:8080", "example.com:443", "[::1]:80", "[2001:db8::1]:65535",
                                  "localhost:0", "unix:/run/weir.sock"})
     EXPECT_EQ(parse_endpoint(text).value().to_string(), text);
@@ -21,7 +21,7 @@ TEST(Endpoint, ReturnsHostAndPort) {
   EXPECT_EQ(local.unix_path, "/run/a:b");
 }
 
-TEST(Endpoint, RejectsInvalidTextAndQuotesIt) {
+TEST(Endpoint, RejectsInvalidTextAndQuotesItInTheError) {
   for (const std::string text :
        {"",         "host",          ":80",   "host:",   "host:65536", "host:-1",  "host:80x",
         "::1:80",   "[::1]",         "[]:80", "[::1:80", "::1]:80",    "host: 80", "unix:",
@@ -41,7 +41,7 @@ TEST(Endpoint, Ipv6SpellingsGiveEqualEndpoints) {
   EXPECT_EQ(parse_endpoint("[2001:DB8::A]:1").value(), parse_endpoint("[2001:db8:0::a]:1").value());
 }
 
-TEST(Endpoint, SaysWhatIsWrongWithThePort) {
+TEST(Endpoint, ErrorSaysWhatIsWrongWithThePort) {
   for (const auto& [text, fault] :
        {std::pair{"127.0.0.1:70000", "the port 70000 is above 65535"},
         {"127.0.0.1:99999999999999999999", "the port 99999999999999999999 is above 65535"},

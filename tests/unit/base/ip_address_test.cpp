@@ -20,7 +20,7 @@ TEST(IpAddress, ParsesAndFormatsBothFamilies) {
   EXPECT_EQ(IpAddress::v4(0xcb007107), ip("203.0.113.7"));
 }
 
-TEST(IpAddress, MappedAddressEqualsItsIpv4Address) {
+TEST(IpAddress, Ipv4MappedIpv6AddressEqualsTheIpv4Address) {
   EXPECT_EQ(ip("::ffff:203.0.113.7"), ip("203.0.113.7"));
   EXPECT_EQ(ip("::ffff:cb00:7107"), ip("203.0.113.7"));
   EXPECT_TRUE(ip("::ffff:203.0.113.7").is_v4());
@@ -37,7 +37,7 @@ TEST(IpAddress, RejectsInvalidText) {
     EXPECT_FALSE(IpAddress::parse(text)) << text;
 }
 
-TEST(IpAddress, MasksToAnyLength) {
+TEST(IpAddress, MasksToAnyPrefixLength) {
   EXPECT_EQ(ip("2001:db8:1:2:3:4:5:6").masked(64), ip("2001:db8:1:2::"));
   EXPECT_EQ(ip("2001:db8:ffff::").masked(35), ip("2001:db8:e000::"));
   EXPECT_EQ(ip("2001:db8::1").masked(128), ip("2001:db8::1"));
@@ -45,7 +45,7 @@ TEST(IpAddress, MasksToAnyLength) {
   EXPECT_EQ(ip("203.0.113.7").masked(96 + 24), ip("203.0.113.0"));
 }
 
-TEST(Cidr, ContainsExactlyItsBlock) {
+TEST(Cidr, ContainsExactlyTheAddressesOfItsBlock) {
   EXPECT_TRUE(cidr("10.0.0.0/8").contains(ip("10.255.255.255")));
   EXPECT_FALSE(cidr("10.0.0.0/8").contains(ip("11.0.0.0")));
   EXPECT_TRUE(cidr("10.0.0.0/8").contains(ip("::ffff:10.1.2.3")));
@@ -69,7 +69,7 @@ TEST(Cidr, ParsesAndFormats) {
     EXPECT_FALSE(Cidr::parse(text)) << text;
 }
 
-TEST(Cidr, BlockOfMappedAddressesEqualsTheIpv4Block) {
+TEST(Cidr, BlockOfIpv4MappedAddressesEqualsTheIpv4Block) {
   EXPECT_EQ(cidr("::ffff:0:0/96").to_string(), "0.0.0.0/0");
   EXPECT_EQ(cidr("::ffff:10.0.0.0/104").to_string(), "10.0.0.0/8");
   EXPECT_EQ(cidr("::ffff:203.0.113.7").to_string(), "203.0.113.7/32");

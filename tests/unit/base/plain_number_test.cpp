@@ -12,7 +12,7 @@
 namespace weir::base {
 namespace {
 
-TEST(PlainNumber, HasNoExponent) {
+TEST(PlainNumber, IsWrittenWithoutAnExponent) {
   EXPECT_EQ(plain_number(28800), "28800");
   EXPECT_EQ(plain_number(86400.5), "86400.5");
   EXPECT_EQ(plain_number(0.1), "0.1");
@@ -22,7 +22,7 @@ TEST(PlainNumber, HasNoExponent) {
   EXPECT_EQ(plain_number(1e21), "1000000000000000000000");
 }
 
-TEST(PlainNumber, ReturnsNullForInfinityAndNan) {
+TEST(PlainNumber, InfinityAndNanAreWrittenAsNull) {
   EXPECT_EQ(plain_number(std::numeric_limits<double>::infinity()), "null");
   EXPECT_EQ(plain_number(std::numeric_limits<double>::quiet_NaN()), "null");
 }

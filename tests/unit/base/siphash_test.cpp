@@ -29,7 +29,7 @@ Digest128 by_openssl(SipKey key, const std::string& bytes) {
   return out;
 }
 
-TEST(SipHash, AgreesWithOpenSslAtEveryLength) {
+TEST(SipHash, AgreesWithOpenSslForEveryInputLength) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -41,7 +41,7 @@ TEST(SipHash, AgreesWithOpenSslAtEveryLength) {
   }
 }
 
-TEST(SipHash, DistinguishesWherePartsEnd) {
+TEST(SipHash, HashDependsOnTheBoundariesBetweenParts) {
   const SipKey key{1, 2};
   const auto of = [&](std::initializer_list<std::string_view> parts) {
     SipHash128 hash(key);

@@ -62,7 +62,7 @@ TEST(TimeZone, FindsTheNextClockChange) {
   EXPECT_EQ(zone("Asia/Tokyo").change_after(utc(2026, 1, 1)), std::nullopt);
 }
 
-TEST(TimeZone, ClockChangesLengthenAndShortenDays) {
+TEST(TimeZone, DaysWithAClockChangeAreLongerOrShorter) {
   const auto hours = [](const char* name, TimePoint in) {
     const auto day = zone(name).day_of(in);
     return std::chrono::duration_cast<std::chrono::hours>(day.end - day.begin).count();
@@ -87,7 +87,7 @@ TEST(TimeZone, MonthsBeginOnTheirFirstDay) {
 
 // Until 2011 Newfoundland set its clocks back at one minute past midnight. The clocks then showed the
 // previous date again.
-TEST(TimeZone, SpansLeaveNoGapAndNeverOverlap) {
+TEST(TimeZone, DaysAndMonthsLeaveNoGapAndNeverOverlap) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -119,7 +119,7 @@ TEST(TimeZone, RejectsUnknownZones) {
   }
 }
 
-TEST(TimeZone, ReturnsItsName) {
+TEST(TimeZone, ReturnsItsNameAndComparesByZone) {
   EXPECT_EQ(TimeZone().name(), "UTC");
   EXPECT_EQ(zone("Europe/Zurich").name(), "Europe/Zurich");
   EXPECT_EQ(zone("Europe/Zurich"), zone("Europe/Zurich"));

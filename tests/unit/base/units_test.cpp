@@ -19,7 +19,7 @@ TEST(Units, ParseDurations) {
   EXPECT_EQ(parse_duration("36525day").value(), 36'525 * 24h);
 }
 
-TEST(Units, RejectInvalidDurationsAndQuoteThem) {
+TEST(Units, RejectInvalidDurationsAndQuoteThemInTheError) {
   for (const std::string text : {"", "s", "5", "-1s", "+1s", "1.5s", "1 s", " 1s", "1s ", "1S", "1week",
                                  "36526day", "99999999999999999999s", "9223372036854775807us", "1s1s"}) {
     const auto parsed = parse_duration(text);
@@ -40,7 +40,7 @@ TEST(Units, ParseSizes) {
     EXPECT_FALSE(parse_size(text)) << text;
 }
 
-TEST(Units, FormatTheShortestExactSpelling) {
+TEST(Units, DurationsAreFormattedInTheLargestExactUnit) {
   EXPECT_EQ(to_string(250ms), "250ms");
   EXPECT_EQ(to_string(2s), "2s");
   EXPECT_EQ(to_string(90s), "90s");
@@ -50,7 +50,7 @@ TEST(Units, FormatTheShortestExactSpelling) {
   EXPECT_EQ(to_string(0us), "0us");
 }
 
-TEST(Units, ReadableFormHasTwoUnitsAndRoundsUp) {
+TEST(Units, ReadableDurationsHaveAtMostTwoUnitsAndAreRoundedUp) {
   EXPECT_EQ(to_readable(0us), "0us");
   EXPECT_EQ(to_readable(1us), "1ms");
   EXPECT_EQ(to_readable(2500ms), "2500ms");

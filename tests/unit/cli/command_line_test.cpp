@@ -38,7 +38,7 @@ Said say(std::vector<std::string> words) {
   return {code, std::move(out), ::testing::internal::GetCapturedStderr()};
 }
 
-TEST(CommandLine, ShowsItsVersion) {
+TEST(CommandLine, PrintsVersionAndHelp) {
   for (const char* way : {"version", "--version"}) {
     SCOPED_TRACE(way);
     EXPECT_THAT(say({way}).out,
@@ -49,7 +49,7 @@ TEST(CommandLine, ShowsItsVersion) {
   EXPECT_THAT(say({"run", "--help"}).out, HasSubstr("--config"));
 }
 
-TEST(CommandLine, AWrongCommandLineExitsWithTwoAndSaysWhy) {
+TEST(CommandLine, InvalidArgumentsExitWithCode2AndAReason) {
   const std::pair<std::vector<std::string>, std::string> wrong[] = {
       {{},
        "weir: no command; expected one of \"run\", \"reload\", \"upgrade\", \"check\", \"redis-check\", "
@@ -79,7 +79,7 @@ TEST(CommandLine, AWrongCommandLineExitsWithTwoAndSaysWhy) {
   }
 }
 
-TEST(CommandLine, OptionsHavePriorityOverTheFileAndTheFileOverDefaults) {
+TEST(CommandLine, OptionsOverrideTheFileAndTheFileOverridesDefaults) {
   const auto access = [](const TypedAccess& typed, const config::Settings* file) {
     const auto found = find_access(typed, file).value();
     return found ? found->address.to_string() + " " + found->token : "nobody";
@@ -100,7 +100,7 @@ TEST(CommandLine, OptionsHavePriorityOverTheFileAndTheFileOverDefaults) {
   EXPECT_FALSE(find_access({"9900", ""}, nullptr));
 }
 
-TEST(CommandLine, CheckPrintsTheDescription) {
+TEST(CommandLine, CheckPrintsADescriptionOfTheConfiguration) {
   const config::test::Folder folder;
   const auto said = say({"check", "--config", folder.write(config::test::kFile, config::test::kLeast)});
   EXPECT_EQ(said.code, 0);
@@ -117,7 +117,7 @@ TEST(CommandLine, CheckPrintsTheDescription) {
   EXPECT_THAT(said.err, HasSubstr("warning: rule \"all\""));
 }
 
-TEST(CommandLine, CheckPrintsTheDescriptionAsJson) {
+TEST(CommandLine, CheckPrintsADescriptionOfTheConfigurationAsJson) {
   const config::test::Folder folder;
   const auto file =
       folder.write(config::test::kFile, config::test::with("[log]\naccess = \"none/access.log\"\n"));
@@ -134,7 +134,7 @@ TEST(CommandLine, CheckPrintsTheDescriptionAsJson) {
                 "\n"));
 }
 
-TEST(CommandLine, CheckPrintsEveryMistakeAsJson) {
+TEST(CommandLine, CheckPrintsEveryConfigurationMistakeAsJson) {
   const config::test::Folder folder;
   const auto file = folder.write(config::test::kFile, config::test::with("[server]\nworkers = -1\n"));
   const auto said = say({"check", "--json", "--config", file});
@@ -154,7 +154,7 @@ TEST(CommandLine, CheckWarnsOfAnAccessLogThatCannotBeOpened) {
                                   " cannot be opened: No such file or directory"));
 }
 
-TEST(CommandLine, StrictCheckExitsWithOneAfterAWarning) {
+TEST(CommandLine, StrictCheckExitsWithCode1AfterAWarning) {
   const config::test::Folder folder;
   const auto warned = folder.write(config::test::kFile, config::test::kLeast);
   EXPECT_EQ(say({"check", "--config", warned}).code, 0);
@@ -171,7 +171,7 @@ TEST(CommandLine, StrictCheckExitsWithOneAfterAWarning) {
   EXPECT_EQ(say({"check", "--strict", "--config", wrong}).code, 2);
 }
 
-TEST(CommandLine, CheckPrintsEveryMistakeAndExitsWithTwo) {
+TEST(CommandLine, CheckPrintsEveryConfigurationMistakeAndExitsWithCode2) {
   const config::test::Folder folder;
   const auto file =
       folder.write(config::test::kFile, config::test::with("[server]\nworkers = -1\ndrian = \"1s\"\n"));
@@ -246,7 +246,7 @@ TEST(Health, FailsOnAnyOtherResponse) {
   }
 }
 
-TEST(Health, FailsIfNobodyListens) {
+TEST(Health, FailsIfTheAdminListenerRefusesTheConnection) {
   std::uint16_t port = 0;
   { port = OneAnswer("").address().port; }
   const auto said = say({"health", "--admin", "127.0.0.1:" + std::to_string(port)});
@@ -255,7 +255,7 @@ TEST(Health, FailsIfNobodyListens) {
   EXPECT_EQ(say({"health", "--admin", "unix:/nowhere/weir.sock"}).code, 1);
 }
 
-TEST(Health, WaitsTwoSecondsForAResponse) {
+TEST(Health, WaitsAtMostTwoSecondsForAResponse) {
   const OneAnswer silent("");
   const auto start = std::chrono::steady_clock::now();
   const auto said = say({"health", "--admin", silent.address().to_string()});

@@ -32,7 +32,7 @@ class RedisCheck : public ::testing::Test {
   redis::Inspection found_;
 };
 
-TEST_F(RedisCheck, PrintsItsFindings) {
+TEST_F(RedisCheck, PrintsAllFindingsAboutARedisServer) {
   const auto said = report();
   EXPECT_EQ(said.text,
             "redis cache:6379\n"
@@ -50,7 +50,7 @@ TEST_F(RedisCheck, PrintsItsFindings) {
   EXPECT_THAT(said.warnings, IsEmpty());
 }
 
-TEST_F(RedisCheck, WarnsOfEveryPolicyThatMayEvictAKey) {
+TEST_F(RedisCheck, WarnsOfEveryEvictionPolicyThatMayDeleteAKey) {
   for (const char* policy : {"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu",
                              "volatile-random", "volatile-ttl"}) {
     found_.facts.eviction = policy;
@@ -68,19 +68,19 @@ TEST_F(RedisCheck, WarnsOfRoundTripsBeyondTheTimeout) {
   EXPECT_THAT(report().warnings, ElementsAre(HasSubstr("the median round trip")));
 }
 
-TEST_F(RedisCheck, WarnsOfClockDifferencesAboveTheError) {
+TEST_F(RedisCheck, WarnsOfAClockDifferenceLargerThanTheMeasurementError) {
   found_.clock = redis::ClockDifference{-1200ms, 200ms};
   EXPECT_THAT(report().warnings, IsEmpty());
   found_.clock->ahead -= 1us;
   EXPECT_THAT(report().warnings, ElementsAre(HasSubstr("more than a second apart")));
 }
 
-TEST_F(RedisCheck, WarnsOfDeniedCommands) {
+TEST_F(RedisCheck, WarnsOfCommandsThatRedisDenies) {
   found_.denied = {"PING: NOPERM"};
   EXPECT_THAT(report().warnings, ElementsAre(HasSubstr("PING: NOPERM")));
 }
 
-TEST_F(RedisCheck, NamesTheKeyOfTheSecretThatWeirsShareWithoutKeySecret) {
+TEST_F(RedisCheck, NamesTheRedisKeyOfTheSharedSecretIfKeySecretIsNotSet) {
   state_.key_secret.clear();
   state_.redis->prefix = "edge";
   EXPECT_THAT(report().text,
@@ -88,7 +88,7 @@ TEST_F(RedisCheck, NamesTheKeyOfTheSecretThatWeirsShareWithoutKeySecret) {
   EXPECT_THAT(report().warnings, IsEmpty());
 }
 
-TEST_F(RedisCheck, RejectsAForeignValueInPlaceOfTheSharedSecret) {
+TEST_F(RedisCheck, ReportsAFaultIfTheSharedSecretsKeyHoldsAnotherValue) {
   using State = redis::SecretLook::State;
   state_.key_secret.clear();
   found_.secret = redis::SecretLook{State::Foreign, "a list"};
@@ -105,7 +105,7 @@ TEST_F(RedisCheck, RejectsAForeignValueInPlaceOfTheSharedSecret) {
   EXPECT_THAT(report().warnings, ElementsAre("this check could not read weir:secret: NOPERM"));
 }
 
-TEST_F(RedisCheck, ReportsFaultsThatPreventUse) {
+TEST_F(RedisCheck, ReportsOldVersionsReplicasClustersAndMissingRightsAsFaults) {
   found_.facts.version = "6.0.16";
   EXPECT_THAT(report().faults, ElementsAre(HasSubstr("too old")));
   found_.facts.version = "6.2.0";
@@ -120,7 +120,7 @@ TEST_F(RedisCheck, ReportsFaultsThatPreventUse) {
   EXPECT_THAT(report().faults, ElementsAre("scripts: NOPERM"));
 }
 
-TEST_F(RedisCheck, PrintsOnlyThatANodeIsUnreachable) {
+TEST_F(RedisCheck, UnreachableNodeIsPrintedWithoutOtherFindings) {
   found_ = {};
   found_.address = state_.redis->address;
   found_.unreachable = "Connection refused";
@@ -130,7 +130,7 @@ TEST_F(RedisCheck, PrintsOnlyThatANodeIsUnreachable) {
               ElementsAre("Connection refused (expected a Redis where url of [state.redis] says)"));
 }
 
-TEST(ReadInfo, ReadsRedisAndValkey) {
+TEST(ReadInfo, ReadsTheInfoReplyOfRedisAndOfValkey) {
   const auto redis = redis::read_info(
       "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n\r\n# Memory\r\nused_memory:123\r\n"
       "used_memory_human:1K\r\nmaxmemory:456\r\nmaxmemory_policy:noeviction\r\n# "
@@ -150,7 +150,7 @@ TEST(ReadInfo, ReadsRedisAndValkey) {
   EXPECT_FALSE(valkey.max_memory);
 }
 
-TEST(IsRecent, ComparesNumbersNotText) {
+TEST(IsRecent, ComparesVersionsAsNumbersNotAsText) {
   const auto recent = [](const char* version) {
     return redis::is_recent(redis::read_info(std::string("redis_version:") + version));
   };

@@ -27,7 +27,7 @@ replay::Report report_of(const Told& told) {
   return report;
 }
 
-TEST(ReplayText, SeparatesFormerShadowRefusals) {
+TEST(ReplayText, LoggedShadowRefusalsAreCountedSeparatelyFromRefusals) {
   const auto report = report_of({.refused_then = 687, .refused_now = 738, .shadow_then = 687});
   EXPECT_THAT(to_text(report), HasSubstr("  matched 800 requests\n"
                                          "  refused             0 then         738 now\n"
@@ -37,7 +37,7 @@ TEST(ReplayText, SeparatesFormerShadowRefusals) {
               HasSubstr(R"("refused_then":687,"refused_now":738,"shadow_refused_then":687,)"));
 }
 
-TEST(ReplayText, SeparatesPresentShadowRefusals) {
+TEST(ReplayText, ReplayedShadowRefusalsAreCountedSeparatelyFromRefusals) {
   const auto both =
       to_text(report_of({.refused_then = 687, .refused_now = 738, .shadow_then = 687, .shadow = true}));
   EXPECT_THAT(both, HasSubstr("rule \"try\", in shadow\n"));

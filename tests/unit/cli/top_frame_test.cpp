@@ -31,7 +31,7 @@ weir_redis_up{worker="1"} 0
 nonsense
 )";
 
-TEST(Figures, ReadThePrometheusFormat) {
+TEST(Figures, ParseThePrometheusTextFormat) {
   const Figures figures{kMetrics};
   EXPECT_EQ(figures.all().front().labels.at("route"), "a \"b\\");
   EXPECT_EQ(figures.sum("weir_requests_total"), 15);
@@ -41,7 +41,7 @@ TEST(Figures, ReadThePrometheusFormat) {
   EXPECT_FALSE(figures.has("nonsense"));
 }
 
-TEST(TopFrame, ShowsPresentRatesAndClients) {
+TEST(TopFrame, ShowsTheCurrentRatesAndTheTopClients) {
   Sample before{.taken = {}, .figures = Figures{kMetrics}, .top = {}};
   std::string later(kMetrics);
   later.replace(later.find("} 40"), 4, "} 60");
@@ -60,7 +60,7 @@ TEST(TopFrame, ShowsPresentRatesAndClients) {
   EXPECT_THROW((void)read_top("{}"), std::runtime_error);
 }
 
-TEST(TopFrame, CutsNothingWithoutABoundOfWidth) {
+TEST(TopFrame, CutsNoTextIfTheWidthIsUnlimited) {
   const std::string name(200, 'n');
   Sample sample{.taken = {}, .figures = Figures{kMetrics}, .top = {}};
   sample.top = {{.rule = name,
@@ -73,7 +73,7 @@ TEST(TopFrame, CutsNothingWithoutABoundOfWidth) {
   EXPECT_THAT(frame, Not(HasSubstr("~")));
 }
 
-TEST(TopJson, HasRatesAndClientsInPlainNumbers) {
+TEST(TopJson, WritesRatesAndClientsAsPlainNumbers) {
   Sample before{.taken = {}, .figures = Figures{kMetrics}, .top = {}};
   std::string later(kMetrics);
   later.replace(later.find("} 40"), 4, "} 57640");
@@ -133,7 +133,7 @@ class Busy {
       page_{"weir_requests_total 3012\nweir_connections_open 17\nweir_queue_depth 10\nweir_keys 1234\n"};
 };
 
-TEST(TopFrame, ShowsRefusingRulesFirst) {
+TEST(TopFrame, ListsRulesThatRefuseRequestsFirst) {
   Busy busy;
   busy.rule("per-client", 900, 0).rule("login", 0, 0).rule("try", 20, 132, true).rule("queue", 5, 3000);
   const auto lines = busy.draw({.width = 80, .height = 23});
@@ -144,7 +144,7 @@ TEST(TopFrame, ShowsRefusingRulesFirst) {
   EXPECT_EQ(lines.back(), "login   admitted 0/s   delayed 0/s   refused 0/s");  // an idle rule has one line
 }
 
-TEST(TopFrame, KeepsTheFilesOrderOfEqualRules) {
+TEST(TopFrame, RulesWithEqualRatesKeepTheOrderOfTheConfiguration) {
   Busy busy;
   busy.rule("b", 1, 0, false, 0)
       .rule("trial", 1, 9, true, 0)
@@ -158,7 +158,7 @@ TEST(TopFrame, KeepsTheFilesOrderOfEqualRules) {
   EXPECT_EQ(order, "c, b, a, trial (shadow), ");
 }
 
-TEST(TopFrame, CountsTheRulesThatAreNotShown) {
+TEST(TopFrame, ShowsHowManyRulesDoNotFitOnTheScreen) {
   Busy busy;
   for (int i = 0; i < 9; ++i) busy.rule(("idle" + std::to_string(i)).c_str(), 0, 0);
   for (int i = 0; i < 9; ++i) busy.rule(("busy" + std::to_string(i)).c_str(), 1, 10 + i);
@@ -177,7 +177,7 @@ TEST(TopFrame, CountsTheRulesThatAreNotShown) {
   for (const std::size_t height : {1, 2, 3, 4}) busy.draw({.width = 80, .height = height});
 }
 
-TEST(TopFrame, ShowsShadowRefusalsAsHypothetical) {
+TEST(TopFrame, ShowsShadowRefusalsAsRequestsThatWouldBeRefused) {
   Busy busy;
   busy.rule("try", 20, 132, true);
   const auto sees = [](const std::vector<std::string>& lines, const char* text) {
@@ -192,7 +192,7 @@ TEST(TopFrame, ShowsShadowRefusalsAsHypothetical) {
   EXPECT_EQ(sees(Busy().rule("r", 1, 1).draw({.width = 80, .height = 0}), "would"), 0);
 }
 
-TEST(TopFrame, KeepsNamesAndOmitsNumbersOnNarrowScreens) {
+TEST(TopFrame, NarrowScreenKeepsClientNamesAndOmitsNumbers) {
   Busy busy;
   busy.rule("queue", 5, 3000).rule("a-rule-of-a-long-name", 1, 2000, true);
   for (const std::size_t width : {80, 60, 50, 40, 30, 24, 20}) {
@@ -209,7 +209,7 @@ TEST(TopFrame, KeepsNamesAndOmitsNumbersOnNarrowScreens) {
   EXPECT_THAT(busy.draw({.width = 80, .height = 0})[0], HasSubstr("keys 1234"));
 }
 
-TEST(TopFrame, ListsAllRulesIfClientsAreNotCounted) {
+TEST(TopFrame, ListsAllRulesIfTopClientsAreDisabled) {
   Sample sample{.taken = {}, .figures = Figures{kMetrics}, .top = {}, .top_is_on = false};
   sample.top = read_rules(R"({"rules":[{"name":"login","mode":"enforce"},{"name":"try","mode":"shadow"}]})");
   const auto lines = lines_of(draw(sample, sample, "here", {.width = 80, .height = 0}));
@@ -219,7 +219,7 @@ TEST(TopFrame, ListsAllRulesIfClientsAreNotCounted) {
   EXPECT_THROW((void)read_rules("{}"), std::runtime_error);
 }
 
-TEST(TopFrame, FitsTheScreen) {
+TEST(TopFrame, NoLineExceedsTheWidthAndNoFrameTheHeight) {
   Sample sample{.taken = {}, .figures = Figures{kMetrics}, .top = {}};
   for (int i = 0; i < 30; ++i)
     sample.top.push_back({.rule = std::string(100, 'r'),

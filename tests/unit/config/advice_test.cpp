@@ -45,7 +45,7 @@ std::string limited_rule() {
   return rule("limit = \"10/s\"\n");
 }
 
-TEST(Advice, WeirAcceptsAdviceForUnquotedValues) {
+TEST(Advice, AdviceForUnquotedValuesIsValidConfiguration) {
   expect_taken({{server(), "max_head = 16k\n", "max_head = \"16KiB\""},
                 {server(), "max_head = 16K\n", "max_head = \"16KiB\""},
                 {server(), "max_body = 1 MB\n", "max_body = \"1MB\""},
@@ -74,7 +74,7 @@ TEST(Advice, WeirAcceptsAdviceForUnquotedValues) {
                 {limited_rule(), "algorithm = Token_Bucket\n", "algorithm = \"token_bucket\""}});
 }
 
-TEST(Advice, WeirAcceptsAdviceForUnquotedValuesInInlineTables) {
+TEST(Advice, AdviceForUnquotedValuesInInlineTablesIsValidConfiguration) {
   for (const auto& [lines, advice] :
        {std::pair{"tiers = { pro = { limit = 10 / s } }\n", "limit = \"10/s\""},
         {"overrides = [{ match = { path = \"/a\" }, limit = 10 / s }]\n", "limit = \"10/s\""}}) {
@@ -87,7 +87,7 @@ TEST(Advice, WeirAcceptsAdviceForUnquotedValuesInInlineTables) {
   }
 }
 
-TEST(Advice, WeirAcceptsAdviceForValuesOfAWrongType) {
+TEST(Advice, AdviceForValuesOfAWrongTypeIsValidConfiguration) {
   expect_taken({{server(), "max_head = \"16k\"\n", "max_head = \"16KiB\""},
                 {server(), "max_body = \"10 mb\"\n", "max_body = \"10MB\""},
                 {server(), "max_body = \"1G\"\n", "max_body = \"1GiB\""},
@@ -111,7 +111,7 @@ TEST(Advice, WeirAcceptsAdviceForValuesOfAWrongType) {
                 {rule(), "limit = \"10 / s\"\n", "limit = \"10/s\""}});
 }
 
-TEST(Advice, CombinesACountAndAPeriodInOneLine) {
+TEST(Advice, CombinesACountAndAPeriodOnTwoLinesIntoOneLimit) {
   for (const auto& [lines, advice] : {std::pair{"limit = 10\nwindow = \"1m\"\n", "limit = \"10/1m\""},
                                       {"window = \"1m\"\nlimit = 10\n", "limit = \"10/1m\""},
                                       {"limit = 10\nperiod = 60\n", "limit = \"10/60s\""},
@@ -122,7 +122,7 @@ TEST(Advice, CombinesACountAndAPeriodInOneLine) {
     expect_taken({{rule(), lines, advice}});
 }
 
-TEST(Advice, WeirAcceptsAdviceForKeysOfOtherProxies) {
+TEST(Advice, AdviceForKeysOfOtherProxiesIsValidConfiguration) {
   const auto upstream = with("[[upstream]]\nname = \"b\"\n");
   const auto served = upstream + "servers = [\"a:1\"]\n";
   const auto route = with("[[route]]\n");
@@ -153,7 +153,7 @@ TEST(Advice, WeirAcceptsAdviceForKeysOfOtherProxies) {
        {with("[client]\n"), "api_key = \"X-Key\"\n", "api_key = { header = \"X-Key\" }"}});
 }
 
-TEST(Advice, NamesTheHeaderToWriteForAPlural) {
+TEST(Advice, SuggestsTheSingularTableHeaderForAPlural) {
   for (const auto& [text, advice] :
        {std::pair{"[rules]\nname = \"x\"\nlimit = \"1/s\"\n", "write [[rule]] instead of [rules]"},
         {"[[rules]]\nname = \"x\"\nlimit = \"1/s\"\n", "write [[rule]] instead of [[rules]]"},

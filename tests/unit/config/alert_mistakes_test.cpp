@@ -38,7 +38,7 @@ TEST(Alerts, ReadsSettingsAndDefaults) {
   EXPECT_EQ(read.timeout, std::chrono::seconds(5));
 }
 
-TEST(Alerts, RequiresExactlyOneSubject) {
+TEST(Alerts, RequiresExactlyOneOfRuleUpstreamAndStore) {
   EXPECT_THAT(mistakes(std::string("refused_above = \"1/s\"\n") + kHook),
               ElementsAre("alert[#1]: found 0 of rule, upstream and store; expected exactly one"));
   EXPECT_THAT(
@@ -53,7 +53,7 @@ TEST(Alerts, RequiresExactlyOneSubject) {
                           "[[rule]] with store = \"redis\""));
 }
 
-TEST(Alerts, RequiresTheThresholdOfTheSubject) {
+TEST(Alerts, RequiresTheThresholdThatFitsTheAlert) {
   EXPECT_THAT(mistakes(std::string("rule = \"login\"\n") + kHook),
               ElementsAre("alert[#1].refused_above: missing; expected a rate such as \"100/min\""));
   EXPECT_THAT(mistakes(std::string("rule = \"login\"\nfailures_above = \"1/s\"\n") + kHook),
@@ -62,7 +62,7 @@ TEST(Alerts, RequiresTheThresholdOfTheSubject) {
               ElementsAre("alert[#1].refused_above: found a period below one second; expected at least 1s"));
 }
 
-TEST(Alerts, RejectsAWebhookThatIsNoAddressOrHasAUser) {
+TEST(Alerts, RejectsAWebhookWithAnInvalidUrlOrAUserName) {
   for (const char* wrong : {"hooks.example.com", "ftp://a/b", "https://", "https://user@a/b", "https://a:0/",
                             "https://a/ b", "https://unix:/run/x"})
     EXPECT_THAT(
@@ -79,13 +79,13 @@ TEST(Alerts, RejectsAWebhookThatIsNoAddressOrHasAUser) {
           "alert[#1].authorization: found characters that a header cannot contain; expected visible ASCII"));
 }
 
-TEST(Alerts, RejectsTwoAlertsOfOneName) {
+TEST(Alerts, RejectsTwoAlertsWithTheSameName) {
   const std::string one = std::string("rule = \"login\"\nrefused_above = \"1/s\"\n") + kHook;
   EXPECT_THAT(mistakes(one + "[[alert]]\n" + one),
               ElementsAre("alert[#2].name: found \"login\" a second time; expected a unique name"));
 }
 
-TEST(AlertMistakes, ExplainAWrongPortAndNeverShowAPassword) {
+TEST(AlertMistakes, ExplainAWrongWebhookPortAndNeverShowAPassword) {
   const auto of = [](const std::string& webhook) {
     const auto mistakes = mistakes_in(
         with("[[alert]]\nstore = \"redis\"\nfailures_above = \"1/s\"\nwebhook = \"" + webhook + "\"\n"));

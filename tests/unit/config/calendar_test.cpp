@@ -85,17 +85,17 @@ TEST(Calendars, GiveADay23Or25HoursWhenClocksChange) {
   EXPECT_EQ(berlin->day(utc(2100, 7, 1, 12)).start, utc(2100, 6, 30, 22)) << "by the rule beyond the table";
 }
 
-TEST(Calendars, StartADayLaterWhereMidnightIsSkipped) {
+TEST(Calendars, StartADayAtOneOClockIfAClockChangeSkipsMidnight) {
   const auto day = calendar("America/Sao_Paulo")->day(utc(2018, 11, 4, 12));  // 00:00 became 01:00
   EXPECT_EQ(day, (limit::Interval{utc(2018, 11, 4, 3), utc(2018, 11, 5, 2)}));
 }
 
-TEST(Calendars, StartADayAtTheFirstOfTwoMidnights) {
+TEST(Calendars, StartADayAtTheFirstMidnightIfAClockChangeRepeatsIt) {
   const auto day = calendar("America/Havana")->day(utc(2024, 11, 3, 12));  // 01:00 became 00:00
   EXPECT_EQ(day, (limit::Interval{utc(2024, 11, 3, 4), utc(2024, 11, 4, 5)}));
 }
 
-TEST(Calendars, NeverReturnASkippedDay) {
+TEST(Calendars, NeverReturnADayThatTheTimeZoneSkipped) {
   const auto samoa = calendar("Pacific/Apia");  // skipped from 29 to 31 December 2011 at the date line
   const auto jump = utc(2011, 12, 30, 10);
   EXPECT_EQ(samoa->day(jump - 1us), (limit::Interval{jump - 24h, jump}));

@@ -48,7 +48,7 @@ TEST(Capacity, AcceptsACostThatOneLimitOfTheRuleAdmits) {
 }
 
 // A queue counts requests, whatever they cost.
-TEST(Capacity, AQueueAdmitsAnyCost) {
+TEST(Capacity, LeakyBucketWithAQueueAcceptsAnyCost) {
   for (unsigned queue = 0; queue < 4; ++queue)
     for (unsigned cost = 1; cost < 6; ++cost) {
       const auto bucket = limit::LeakyBucket::make({10, std::chrono::seconds(1)}, queue, base::kForever);

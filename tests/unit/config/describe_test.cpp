@@ -20,7 +20,7 @@ std::string rules_below(const std::string& route, const std::string& rule) {
   return text.substr(text.find("route "));
 }
 
-TEST(Describe, OmitsRulesThatCertainlyNeverApply) {
+TEST(Describe, OmitsRulesThatCannotApplyToARoute) {
   const auto none = HasSubstr("no rule applies");
   EXPECT_THAT(rules_below(R"({ path = "/a" })", R"({ path = "/b" })"), none);
   EXPECT_THAT(rules_below(R"({ path = "/a" })", R"({ path = "/b/*" })"), none);
@@ -30,7 +30,7 @@ TEST(Describe, OmitsRulesThatCertainlyNeverApply) {
   EXPECT_THAT(rules_below(R"({ host = "a" })", R"({ host = "b" })"), none);
 }
 
-TEST(Describe, ListsRulesThatMayApplyWithTheirConditions) {
+TEST(Describe, ListsRulesThatMayApplyToARouteWithTheirConditions) {
   const auto listed = HasSubstr("rule \"x\": token_bucket 1/s, burst 1");
   EXPECT_THAT(rules_below(R"({ path = "/a" })", R"({ path = "/a" })"), listed);
   EXPECT_THAT(rules_below(R"({ path = "/a/*" })", R"({ path = "/a/b" })"), listed);
@@ -98,7 +98,7 @@ TEST(Describe, ShowsTheCostOfARequest) {
               HasSubstr(", cost from header X-Cost x 100, else 3\n"));
 }
 
-TEST(Describe, ShowsHowMuchOfBodiesIsRead) {
+TEST(Describe, ShowsHowManyBytesOfARequestBodyAreRead) {
   const auto text = describe(parse_settings(
       with_rule(
           "cost = { json = \"/amount\", scale = 100 }\n"
@@ -120,7 +120,7 @@ TEST(Describe, ShowsSoftAndElasticLimits) {
               HasSubstr("burst 10, elastic token_bucket 20/s, burst 20 while load is below 0.7, per"));
 }
 
-TEST(Describe, ShowsWhatResponsesSettle) {
+TEST(Describe, ShowsHowResponsesSettleACharge) {
   const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
   EXPECT_THAT(of("charge = { status = [\"401\", \"5xx\", \"300-303\"] }\n"),
               HasSubstr(", in memory, charged on 401, 5xx, 300-303\n"));
@@ -131,7 +131,7 @@ TEST(Describe, ShowsWhatResponsesSettle) {
               HasSubstr(", charged on 2xx, cost from json /usage/total of the answer x 100, reserve 5\n"));
 }
 
-TEST(Describe, ShowsTimeoutsRetriesAndEjection) {
+TEST(Describe, ShowsUpstreamTimeoutsRetriesAndEjection) {
   EXPECT_THAT(
       describe(parse_settings(kLeast, kFile)),
       HasSubstr(
@@ -154,7 +154,7 @@ TEST(Describe, ShowsTimeoutsRetriesAndEjection) {
                 "    checked every 2s, timeout 1s: down after 3 failures, up after 2 of 200-299, 404\n"));
 }
 
-TEST(Describe, ShowsHowOftenNamesAreLookedUp) {
+TEST(Describe, ShowsHowOftenServerNamesAreResolved) {
   const auto of = [](const char* more) {
     return describe(parse_settings(with(std::string("[[upstream]]\nname = \"b\"\n") + more), kFile));
   };
@@ -165,7 +165,7 @@ TEST(Describe, ShowsHowOftenNamesAreLookedUp) {
   EXPECT_THAT(of("servers = [\"[::1]:1\", \"unix:/a\"]\n"), Not(HasSubstr("looked up")));
 }
 
-TEST(Describe, ShowsMessageLimitsAndUpgrades) {
+TEST(Describe, ShowsWebSocketMessageLimitsAndAllowedUpgrades) {
   const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
   EXPECT_THAT(of("messages = \"20/s\"\n"), HasSubstr(", in memory, messages 20/s, burst 20, else delayed\n"));
   EXPECT_THAT(of("messages = \"2/s\"\nmessages_burst = 9\nmessages_over = \"close\"\n"),
@@ -195,7 +195,7 @@ TEST(Describe, ShowsTrustedProxiesAndBounds) {
   EXPECT_THAT(text, HasSubstr("idle 75s\ntrusted proxies 10.0.0.0/8 unix:, client address from Forwarded\n"));
 }
 
-TEST(Describe, ShowsTheBoundsOfRoutes) {
+TEST(Describe, ShowsTheSizeBoundsOfRoutes) {
   EXPECT_THAT(
       describe(parse_settings(with("[[route]]\nname = \"a\"\nupstream = \"api\"\nmax_head = "
                                    "\"4KiB\"\nmax_body = 1000\nhonor_upstream_retry_after = true\n"),
@@ -220,7 +220,7 @@ TEST(Describe, ShowsAlertsWithoutSecrets) {
   EXPECT_THAT(text, Not(HasSubstr("HUSH")));
 }
 
-TEST(Describe, ShowsPrioritiesOtherThanTheDefault) {
+TEST(Describe, ShowsPrioritiesThatDifferFromTheDefault) {
   const auto text =
       describe(parse_settings(with_rule("algorithm = \"leaky_bucket\"\nqueue_per_client = 3\n"
                                         "tiers = { pro = { limit = \"20/s\", priority = 1 } }\n"
@@ -243,7 +243,7 @@ TEST(Describe, ShowsTheLeaseTimeOfPermitsInRedis) {
   EXPECT_THAT(of("limit = \"5/s\"\n"), HasSubstr("redis a:6379\n"));
 }
 
-TEST(Describe, ShowsHowMuchIsTakenInAdvance) {
+TEST(Describe, ShowsHowManyUnitsALeasePrefetches) {
   const std::string state = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\n";
   const auto of = [&](const std::string& rule) {
     return describe(parse_settings(std::string(kLeast) + "[[rule]]\nname = \"y\"\n" + rule + state, kFile));

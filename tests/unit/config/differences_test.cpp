@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(Differences, AreLinesThatOnlyOneTextHas) {
+TEST(Differences, AreTheLinesThatOnlyOneOfTwoTextsHas) {
   EXPECT_THAT(differences("a\nb\nc\n", "a\nd\nc\n"), ElementsAre("no longer: b", "now: d"));
   EXPECT_THAT(differences("", "a"), ElementsAre("now: a"));
   EXPECT_THAT(differences("a", ""), ElementsAre("no longer: a"));
@@ -30,13 +30,13 @@ TEST(Differences, IgnoreOrderRepetitionAndBlankLines) {
               IsEmpty());
 }
 
-TEST(Differences, IncludeTheLabelOfTheParent) {
+TEST(Differences, IncludeTheLabelOfTheLineAboveAnIndentedLine) {
   EXPECT_THAT(differences("upstream \"a\": x\n    connect 1s\n", "upstream \"a\": x\n    connect 2s\n"),
               ElementsAre("no longer: upstream \"a\": connect 1s", "now: upstream \"a\": connect 2s"));
 }
 
 // Both texts have the same lines, but under different rules.
-TEST(Differences, IncludeTheRuleOfALine) {
+TEST(Differences, IncludeTheNameOfTheRuleThatContainsALine) {
   const auto text = [](const std::string& login, const std::string& api) {
     return "route \"all\": everything\n    rule \"login\": 5/day\n      where path " + login +
            "\n    rule \"api\": 9/s\n      where path " + api + "\n";
@@ -47,7 +47,7 @@ TEST(Differences, IncludeTheRuleOfALine) {
                           "now: rule \"login\": where path /items", "now: rule \"api\": where path /login"));
 }
 
-TEST(Differences, IncludeTheRoutesThatARuleAppliesTo) {
+TEST(Differences, IncludeChangesOfTheRoutesThatARuleAppliesTo) {
   const std::string before = "route \"1\": x\n    rule \"a\": 5/s\nroute \"2\": y\n    no rule applies\n";
   EXPECT_THAT(
       differences(before, "route \"1\": x\n    no rule applies\nroute \"2\": y\n    rule \"a\": 5/s\n"),
@@ -59,7 +59,7 @@ TEST(Differences, IncludeTheRoutesThatARuleAppliesTo) {
       << "told of the rule, not of each route";
 }
 
-TEST(Differences, IncludeTheOrderIfTheFirstMatchDecides) {
+TEST(Differences, IncludeAChangedOrderOfRoutesAndOverrides) {
   EXPECT_THAT(differences("route \"1\": x\nroute \"2\": y\nroute \"3\": z\n",
                           "route \"4\": w\nroute \"2\": y\nroute \"1\": x\n"),
               ElementsAre("no longer: route \"3\": z", "now: route \"4\": w",
@@ -71,7 +71,7 @@ TEST(Differences, IncludeTheOrderIfTheFirstMatchDecides) {
 }
 
 // All lines differ and many are equal, as with thousands of routes that have the same rules.
-TEST(Differences, AreFoundInVeryManyLines) {
+TEST(Differences, AreFoundInTextsOfVeryManyLines) {
   constexpr int kRoutes = 4'000, kRules = 30;
   const auto text = [](const std::string& word) {
     std::string lines;
@@ -111,7 +111,7 @@ TEST_F(UnshownDifferences, AreEmptyForEqualConfigurations) {
   EXPECT_THAT(unshown_differences(read(by_keys_ + alert("/a")), read(by_keys_ + alert("/a"))), IsEmpty());
 }
 
-TEST_F(UnshownDifferences, IncludeOtherKeysAndHolders) {
+TEST_F(UnshownDifferences, IncludeChangedApiKeysAndTheirHolders) {
   const auto before = read(by_keys_);
   const auto told = ElementsAre("now: the keys file has other keys, or says other things of them");
   EXPECT_THAT(unshown_differences(before, read(by_keys_, "[[key]]\nkey = \"b\"\n")), told);
@@ -119,12 +119,12 @@ TEST_F(UnshownDifferences, IncludeOtherKeysAndHolders) {
   EXPECT_THAT(unshown_differences(before, read(by_keys_, "")), IsEmpty()) << "describe() shows the number";
 }
 
-TEST_F(UnshownDifferences, IncludeTheKeyOfTokens) {
+TEST_F(UnshownDifferences, IncludeAChangedTokenKey) {
   EXPECT_THAT(unshown_differences(read(tokens('a')), read(tokens('b'))),
               ElementsAre("now: tokens are verified with another key"));
 }
 
-TEST_F(UnshownDifferences, IncludeThePathOfAWebhook) {
+TEST_F(UnshownDifferences, IncludeAChangedWebhookPath) {
   EXPECT_THAT(unshown_differences(read(tokens('a') + alert("/a")), read(tokens('a') + alert("/b"))),
               ElementsAre("now: alert \"many\" has another path, authorization or ca"));
 }

@@ -15,7 +15,7 @@ std::string beside_ip(const std::string& more, const std::string& of_ip = "") {
   return with_rule(more + "[[rule]]\nname = \"ip\"\nlimit = \"9/s\"\nkey = [\"ip\"]\n" + of_ip);
 }
 
-TEST(EscapeWarnings, AreSilentAboutInventedKeysIfEachAddressIsLimitedToo) {
+TEST(EscapeWarnings, AreOmittedForInventedKeysIfAnotherRuleLimitsEachAddress) {
   const auto warned = Contains(HasSubstr("rule \"x\" counts clients by API key"));
   const std::string by_key = "key = [\"api_key|ip\"]\nmatch = { path = \"/a/*\" }\n";
   EXPECT_THAT(warnings_of(beside_ip(by_key)), Not(warned));
@@ -26,7 +26,7 @@ TEST(EscapeWarnings, AreSilentAboutInventedKeysIfEachAddressIsLimitedToo) {
       << "one client could use up the limit of everybody";
 }
 
-TEST(EscapeWarnings, AreNotSilencedByARuleOfConcurrency) {
+TEST(EscapeWarnings, AreNotSilencedByAConcurrencyLimitPerAddress) {
   const std::string concurrency =
       "[[rule]]\nname = \"few\"\nkey = [\"ip\"]\nalgorithm = \"concurrency\"\nlimit = 5\n";
   for (const auto& [key, warning] :
@@ -43,7 +43,7 @@ TEST(EscapeWarnings, AreNotSilencedByARuleOfConcurrency) {
   }
 }
 
-TEST(EscapeWarnings, NameOverridesThatClientsChoose) {
+TEST(EscapeWarnings, NameOverridesThatAClientCanChoose) {
   const auto of = [](const std::string& match, const std::string& limit = "99/s") {
     return "key = [\"ip\"]\noverrides = [{ match = { " + match + " }, limit = \"" + limit + "\" }]\n";
   };
@@ -69,7 +69,7 @@ TEST(EscapeWarnings, NameOverridesThatClientsChoose) {
       << "a rule with such an override bounds no other";
 }
 
-TEST(EscapeWarnings, NameKeysThatAClientMayLeaveOut) {
+TEST(EscapeWarnings, NameKeysThatAClientCanOmit) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   const auto warned = Contains(HasSubstr("a client that leaves it out avoids the rule"));
   EXPECT_THAT(
@@ -94,7 +94,7 @@ TEST(EscapeWarnings, NameKeysThatAClientMayLeaveOut) {
     EXPECT_THAT(of("key = " + std::string(key) + "\n"), Not(warned)) << key;
 }
 
-TEST(EscapeWarnings, AreSilentIfTheMatchRequiresTheKey) {
+TEST(EscapeWarnings, AreOmittedIfTheMatchRequiresTheKey) {
   const auto of = [](const std::string& key, const std::string& match) {
     return warnings_of(with_rule("key = [\"" + key + "\"]\nmatch = { " + match + " }\n"));
   };
@@ -128,7 +128,7 @@ unsigned escapes_of(const std::string& key, const std::string& more = "") {
   return kinds;
 }
 
-TEST(EscapeWarnings, NameEachKeyThatAClientCanEscape) {
+TEST(EscapeWarnings, NameEachKeyThatAClientCanInventOrOmit) {
   const std::pair<const char*, unsigned> cases[] = {
       {R"([])", kNone},
       {R"(["ip"])", kNone},
@@ -166,7 +166,7 @@ TEST(EscapeWarnings, NameEachKeyThatAClientCanEscape) {
   for (const auto& [key, kinds] : cases) EXPECT_EQ(escapes_of(key), kinds) << key;
 }
 
-TEST(EscapeWarnings, AreSilentIfTheMatchBoundsTheValues) {
+TEST(EscapeWarnings, AreOmittedIfTheMatchAllowsOnlyCertainValues) {
   for (const auto& [key, match] : {std::pair{"method", "methods = [\"GET\", \"POST\"]"},
                                    {"host", "host = \"a.example\""},
                                    {"path", "path = \"/login\""},
@@ -188,7 +188,7 @@ TEST(EscapeWarnings, AreSilentIfTheMatchBoundsTheValues) {
 }
 
 // A configuration that follows the advice gets no warning of that kind.
-TEST(EscapeWarnings, AdviseForAHostWhatNoClientCanEscape) {
+TEST(EscapeWarnings, AdviceForAHostKeyIsALimitThatNoClientCanEscape) {
   const auto warned = located_warnings_of(with_rule("key = [\"ip\", \"host\"]\n"));
   EXPECT_THAT(warned,
               Contains("weir.toml:11: rule \"x\" is keyed by \"host\", but does not apply to requests "
@@ -212,7 +212,7 @@ std::vector<std::string> warnings_of_keys(const std::vector<std::string>& tiers,
   return texts;
 }
 
-TEST(EscapeWarnings, NameTiersOfTheKeysFileThatNoRuleNames) {
+TEST(EscapeWarnings, NameTiersOfTheKeysFileThatNoRuleUses) {
   const auto unnamed = HasSubstr("is not used by any rule or route");
   EXPECT_THAT(
       warnings_of_keys({"pro", "premuim", "premuim"},
@@ -233,7 +233,7 @@ TEST(EscapeWarnings, NameTiersOfTheKeysFileThatNoRuleNames) {
       << "each tier has a count of its own";
 }
 
-TEST(EscapeWarnings, IgnoreUnnamedTiersIfTheKeysFileHasHolders) {
+TEST(EscapeWarnings, IgnoreUnusedTiersIfTheKeysFileNamesKeyHolders) {
   const auto of = [](const std::string& more) {
     const Folder folder;
     folder.write("keys.toml", "[[key]]\nkey = \"k\"\ntier = \"gold\"\n" + more);

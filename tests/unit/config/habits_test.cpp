@@ -16,7 +16,7 @@ std::string rule(const std::string& more) {
   return with("[[rule]]\nname = \"x\"\n" + more);
 }
 
-TEST(Habits, OtherSpellingsOfRatesGetTheLimitToWrite) {
+TEST(MigrationAdvice, OtherSpellingsOfRatesGetTheLimitToWrite) {
   for (const auto& [text, line] : {std::pair{"rate = \"10r/s\"\n", "limit = \"10/s\""},
                                    {"rate = 10\n", "limit = \"10/s\""},
                                    {"rate = \"10/second\"\n", "limit = \"10/s\""},
@@ -29,7 +29,7 @@ TEST(Habits, OtherSpellingsOfRatesGetTheLimitToWrite) {
         << text;
 }
 
-TEST(Habits, KeysOfOtherProxiesGetTheKeyToWrite) {
+TEST(MigrationAdvice, KeysOfOtherProxiesGetTheKeyToWrite) {
   for (const auto& [text, line] :
        {std::pair{"zone = \"one:10m\"\n", "zone: unknown key; leave it out: each rule has its own counters"},
         {"nodelay = true\n",
@@ -60,7 +60,7 @@ TEST(Habits, KeysOfOtherProxiesGetTheKeyToWrite) {
     EXPECT_THAT(mistakes_in(rule(text)), Contains(HasSubstr(line))) << text;
 }
 
-TEST(Habits, OtherSectionsGetAdviceToo) {
+TEST(MigrationAdvice, CommonMistakesOutsideRulesGetTheLineToWrite) {
   for (const auto& [text, line] :
        {std::pair{"[log]\nlevel = \"warning\"\n", "log.level: found \"warning\"; write level = \"warn\""},
         {"[[listener]]\naddress = \"a:1\"\ntls = { cert = \"a\", key = \"b\" }\n",
@@ -82,7 +82,7 @@ TEST(Habits, OtherSectionsGetAdviceToo) {
     EXPECT_THAT(mistakes_in(with(text)), Contains(HasSubstr(line))) << text;
 }
 
-TEST(Habits, WrongBracketsGetTheHeaderToWrite) {
+TEST(MigrationAdvice, TableHeadersWithWrongBracketsGetTheHeaderToWrite) {
   for (const char* name : {"rule", "route", "listener", "upstream", "alert"}) {
     const std::string word(name);
     EXPECT_THAT(mistakes_in("[" + word + "]\nname = \"x\"\n"),
@@ -99,7 +99,7 @@ TEST(Habits, WrongBracketsGetTheHeaderToWrite) {
 }
 
 // The reader accepts the suggested texts.
-TEST(Habits, SuggestedRatesAndDurationsAreValid) {
+TEST(MigrationAdvice, SuggestedRatesAndDurationsAreValid) {
   for (const char* text :
        {"10r/s", "10 requests per second", "5/minute", "1/hours", "3/2weeks", "20 / 10 secs"}) {
     const auto near = nearest_rate(text);

@@ -17,7 +17,7 @@ class KeysFileTest : public ::testing::Test {
   KeysFile keys_;
 };
 
-TEST_F(KeysFileTest, FindsHoldersByKeyAndByDigest) {
+TEST_F(KeysFileTest, FindsTheHolderOfAKeyByKeyAndByDigest) {
   const auto& ring = read(
                          "[[key]]\nkey = \"a\"\nuser = \"paula\"\ntier = \"gold\"\n"
                          "[[key]]\norg = \"acme\"\n"
@@ -32,7 +32,7 @@ TEST_F(KeysFileTest, FindsHoldersByKeyAndByDigest) {
   EXPECT_EQ(ring.find("c"), nullptr);
 }
 
-TEST_F(KeysFileTest, ReportsTheFirstKeyOfATierAndWhetherItHasHolders) {
+TEST_F(KeysFileTest, ReportsTheFirstKeyOfEachTierAndWhetherTheTierHasNamedHolders) {
   read(
       "[[key]]\nkey = \"a\"\ntier = \"gold\"\n[[key]]\nkey = \"b\"\ntier = \"gold\"\nuser = \"u\"\n"
       "[[key]]\nkey = \"c\"\ntier = \"free\"\n");
@@ -42,7 +42,7 @@ TEST_F(KeysFileTest, ReportsTheFirstKeyOfATierAndWhetherItHasHolders) {
   EXPECT_TRUE(keys_.tiers["free"].alone);
 }
 
-TEST_F(KeysFileTest, ReportsMistakesWithoutShowingAKey) {
+TEST_F(KeysFileTest, ReportsMistakesWithoutShowingAnApiKey) {
   read(
       "[[key]]\nkey = \"secret\"\nsha256 = \"secret\"\n[[key]]\nsha256 = \"secret\"\n[[key]]\n"
       "[[key]]\nkey = \"secret\"\n[[key]]\nkey = \"secret\"\n");
@@ -54,7 +54,7 @@ TEST_F(KeysFileTest, ReportsMistakesWithoutShowingAKey) {
   EXPECT_EQ(keys_.ring.size(), 1);
 }
 
-TEST_F(KeysFileTest, NeverQuotesALineThatIsNotToml) {
+TEST_F(KeysFileTest, NeverQuotesALineThatIsInvalidToml) {
   for (const char* line :
        {"kye = \"secret", "keys \"secret\"", "key = \"sec\\qret\"", "secret", "key = secret", "[secret"}) {
     ConfigErrors mistakes;

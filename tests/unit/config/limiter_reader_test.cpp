@@ -48,7 +48,7 @@ std::string with_margin(const std::string& more) {
   return limit::describe(settings.rules[1].soft.value());
 }
 
-TEST(LimiterReader, ASoftMarginWidensEachQuota) {
+TEST(LimiterReader, SoftMarginRaisesTheLimitOfEachAlgorithm) {
   EXPECT_EQ(with_margin("limit = \"10/s\"\nrefill = \"stepwise\"\n"), "token_bucket 10/s stepwise, burst 11");
   EXPECT_EQ(with_margin("limit = \"10/s\"\nalgorithm = \"leaky_bucket\"\n"), "leaky_bucket 10/s, queue 11");
   EXPECT_EQ(with_margin("limit = \"20/day\"\nalgorithm = \"fixed_window\"\n"), "fixed_window 22/day");
@@ -81,7 +81,7 @@ TEST(LimiterReader, ReadsCalendars) {
               ElementsAre(HasSubstr("rule[x].timezone: found without a calendar")));
 }
 
-TEST(LimiterReader, ATierHasTheRulesAlgorithmAndItsOwnNumbers) {
+TEST(LimiterReader, TierHasTheRulesAlgorithmAndItsOwnNumbers) {
   const auto rules =
       parse_settings(rule("limit = \"5/month\"\nalgorithm = \"fixed_window\"\nalign = \"month\"\n"
                           "tiers = { pro = { limit = \"50/month\" } }\n"
@@ -95,7 +95,7 @@ TEST(LimiterReader, ATierHasTheRulesAlgorithmAndItsOwnNumbers) {
       ElementsAre(HasSubstr("rule[x].tiers.pro.limit: found a string; expected a whole number from 1")));
 }
 
-TEST(LimiterReader, NamesKeysThatAnAlgorithmLacks) {
+TEST(LimiterReader, NamesKeysThatTheAlgorithmDoesNotUse) {
   EXPECT_THAT(
       mistakes("limit = \"10001/h\"\nalgorithm = \"sliding_log\"\n"),
       ElementsAre("weir.toml:13: rule[x].limit: a sliding log of 10001 stores each of them; write at most "
@@ -137,7 +137,7 @@ TEST(LimiterReader, RequiresWholeNumbersForConcurrency) {
 const std::string kRedis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\nreplicas = 2\n";
 
 // At low load, the elastic limit refused requests that the rule itself would have admitted.
-TEST(LimiterReader, RejectsAnElasticLimitBelowTheRulesOwn) {
+TEST(LimiterReader, RejectsAnElasticLimitBelowTheRulesLimit) {
   const auto of = [](const std::string& own, const std::string& elastic) {
     return mistakes(own + "elastic = { " + elastic + ", while_load_below = 0.7 }\n");
   };
@@ -185,7 +185,7 @@ TEST(LimiterReader, AcceptsRedisForEveryAlgorithmThatCountsAdmissions) {
               IsEmpty());
 }
 
-TEST(LimiterReader, GivesEachAlgorithmItsLocalShare) {
+TEST(LimiterReader, ComputesTheLocalShareOfEachAlgorithm) {
   const auto share = [](const std::string& more) {
     const auto settings = parse_settings(rule(more + kRedis), kFile);
     return limit::describe(settings.rules[1].local_share.value());

@@ -135,7 +135,7 @@ const WrongConfiguration kWrong[] = {
 
 class MatchMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(MatchMistakes, NameFileLineKeyAndExpectedValue) {
+TEST_P(MatchMistakes, NameTheFileTheLineTheKeyAndTheExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 

@@ -370,12 +370,12 @@ const WrongConfiguration kWrong[] = {
 
 class RuleMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(RuleMistakes, NameFileLineKeyAndExpectedValue) {
+TEST_P(RuleMistakes, NameTheFileTheLineTheKeyAndTheExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
 // A variant's number has 16 bits. One variant more shared the counts of the first one.
-TEST(Variants, AreRejectedIfTheyExceedTheirNumbers) {
+TEST(Variants, MoreThan65534TiersAndOverridesInARuleAreRejected) {
   const auto with_overrides = [](std::size_t count) {
     std::string text = "overrides = [";
     for (std::size_t i = 0; i < count; ++i) text += "{match={path=\"/\"},limit=\"1/s\"},";

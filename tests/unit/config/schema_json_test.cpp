@@ -105,7 +105,7 @@ TEST(SchemaPatterns, MatchEveryTextThatTheLoaderAccepts) {
   }
 }
 
-TEST(SchemaPatterns, MatchTextsWithEnvironmentVariables) {
+TEST(SchemaPatterns, MatchTextsThatContainEnvironmentVariables) {
   for (const auto& read : reads())
     EXPECT_TRUE(std::regex_search("a${B:-c}", std::regex(whole_text(read.pattern)))) << read.pattern;
 }
@@ -132,7 +132,7 @@ TEST(SchemaJson, DefinesTheKeysOfEveryTable) {
     EXPECT_TRUE(seen.contains(spec));
 }
 
-TEST(SchemaJson, OmitsKeysThatARuleDoesNotHave) {
+TEST(SchemaJson, OmitsKeysThatRulesDoNotHave) {
   const auto text = schema_as_json();
   const auto rule = text.substr(text.find("\"rule\": {\n      \"type\": \"object\""));
   const auto keys = rule.substr(0, rule.find("\n    },"));

@@ -129,7 +129,7 @@ TEST(Schema, RejectsADateForEveryKey) {
     }
 }
 
-TEST(Schema, NamesTheTableOfAMisplacedKey) {
+TEST(Schema, NamesTheTableThatAMisplacedKeyBelongsTo) {
   int refused = 0;
   for (const auto& door : doors())
     for (const auto& key : door.spec->keys) {
@@ -158,7 +158,7 @@ TEST(Schema, DescribesEveryKey) {
       EXPECT_TRUE(!key.about.empty() || !key.instead.empty()) << key.name;
 }
 
-TEST(Schema, RejectsUnknownKeysAtTheTopAndInTheKeysFile) {
+TEST(Schema, RejectsUnknownKeysAtTheTopLevelAndInTheKeysFile) {
   EXPECT_THAT(mistakes_in("rules = 1\n" + kLeast),
               Contains("weir.toml:1: rules: unknown key; did you mean \"rule\"?"));
   const Folder folder;
@@ -168,7 +168,7 @@ TEST(Schema, RejectsUnknownKeysAtTheTopAndInTheKeysFile) {
 }
 
 // People copy from config/weir.toml, so it must show every key with its default.
-TEST(Schema, IsCompleteInTheReferenceConfiguration) {
+TEST(Schema, EveryKeyAppearsInTheReferenceConfiguration) {
   const auto text = contents(shipped("weir.toml"));
   ASSERT_THAT(text, Not(IsEmpty()));
   for (const auto& door : doors())

@@ -18,7 +18,7 @@ Settings parse(const std::string& text) {
   return parse_settings(text, kFile);
 }
 
-TEST(Settings, ReadsBodiesUpToTheLargestBoundOfARule) {
+TEST(Settings, BodyBoundOfARuleIsTheLargestOfItsConditions) {
   const auto of = [](const std::string& more) { return parse_settings(with_rule(more), kFile).rules[1]; };
   EXPECT_EQ(of("").max_body, 0u);
   const auto words = of("match = { body_contains = [\"Free\", \"Wire Transfer\"] }\n");
@@ -39,7 +39,7 @@ TEST(Settings, ReadsBodiesUpToTheLargestBoundOfARule) {
 }
 
 // Facts that no rule needs are not looked up, because every request would pay for them.
-TEST(Settings, NeedsClaimsAndCountriesOnlyIfARuleUsesThem) {
+TEST(Settings, ReadsTokensAndCountriesOnlyIfARuleUsesThem) {
   const Folder folder;
   policy::CountryFile countries;
   countries.add("203.0.113.0", 24, "CH");
@@ -62,7 +62,7 @@ TEST(Settings, NeedsClaimsAndCountriesOnlyIfARuleUsesThem) {
     EXPECT_TRUE(of(asking + client).countries) << asking;
 }
 
-TEST(Settings, ProtectsUsualIdentityAndConfiguredFields) {
+TEST(Settings, UsualAndConfiguredIdentityFieldsRequireATrustedPeer) {
   const auto of = [](const std::string& client) {
     return parse(with_rule("[client]\n" + client)).client.trusted_fields;
   };
@@ -114,7 +114,7 @@ TEST(Settings, ReadsAnElasticLimit) {
 }
 
 // A request that matches all rules has one bill entry for each rule, and two for an elastic rule.
-TEST(Settings, AnElasticRuleTakesTwoBillEntries) {
+TEST(Settings, ElasticRuleCountsTwiceAgainstTheBoundOfRules) {
   std::string text = kLeast;
   for (int i = 0; i < 15; ++i)
     text += "[[rule]]\nname = \"" + std::to_string(i) +
@@ -126,7 +126,7 @@ TEST(Settings, AnElasticRuleTakesTwoBillEntries) {
                           "with an elastic limit count twice"));
 }
 
-TEST(Settings, ReadsWhatResponsesSettle) {
+TEST(Settings, ReadsHowResponsesSettleACharge) {
   const auto rule = parse(with_rule("burst = 50\ncharge = { status = [\"401\", \"5xx\", \"300-303\"] }\n"
                                     "cost = { response_json = \"/usage/total\", reserve = 50, scale = 10, "
                                     "max_body = \"4KiB\" }\n"))

@@ -24,7 +24,7 @@ std::string limiter_of(const std::string& more) {
   return limit::describe(parse(with_rule(more)).rules[1].limiter);
 }
 
-TEST(Settings, TheSmallestConfigurationHasEveryDefault) {
+TEST(Settings, SmallestConfigurationHasEveryDefault) {
   const auto settings = parse(kLeast);
   ASSERT_EQ(settings.rules.size(), 1u);
   const auto& rule = settings.rules[0];
@@ -43,7 +43,7 @@ TEST(Settings, TheSmallestConfigurationHasEveryDefault) {
 }
 
 // The schema's defaults are the same as the types' defaults, which other tests use.
-TEST(Settings, DefaultsAgreeWithThoseOfTheTypes) {
+TEST(Settings, SchemaDefaultsEqualTheDefaultsOfTheTypes) {
   const auto settings = parse(kLeast);
   const proxy::ServerSettings server;
   EXPECT_EQ(settings.server.workers, server.workers);
@@ -83,7 +83,7 @@ TEST(Settings, DefaultsAgreeWithThoseOfTheTypes) {
   EXPECT_EQ(redis.prefix, redis::RedisSettings{}.prefix);
 }
 
-TEST(Settings, TheWaitFor100DefaultsToAtMostHalfTheTimeout) {
+TEST(Settings, WaitFor100ContinueDefaultsToAtMostHalfTheTimeout) {
   const auto of = [](const std::string& timeouts) {
     const auto text = "[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { " + timeouts + " }\n";
     return parse(with(text)).upstreams.back().timeouts.expect_continue;
@@ -131,7 +131,7 @@ TEST(Settings, ReadsPrioritiesOfRoutesAndTiers) {
   EXPECT_EQ(settings.server.max_in_flight, 50U);
 }
 
-TEST(Settings, TheShareOfOneReplicaKeepsTheRateExact) {
+TEST(Settings, LocalShareOfOneReplicaKeepsTheRateExact) {
   const std::string redis = "[state]\nreplicas = 3\nredis = { url = \"redis://a\" }\n";
   const auto share = [&](const std::string& more) {
     return parse(with_rule("store = \"redis\"\n" + more + redis)).rules[1].local_share;
@@ -150,7 +150,7 @@ TEST(Settings, TheShareOfOneReplicaKeepsTheRateExact) {
   EXPECT_EQ(limit::describe(*tiers.at(0).local_share), "token_bucket 9/3s, burst 3");
 }
 
-TEST(Settings, TheStateStoreIsTheDefaultOfRules) {
+TEST(Settings, RulesUseTheStoreOfStateUnlessTheyNameAnother) {
   const auto rules = parse(with("[state]\nstore = \"redis\"\nredis = { url = \"redis://a\" }\n"
                                 "[[rule]]\nname = \"here\"\nlimit = \"1/s\"\nstore = \"memory\"\n"))
                          .rules;
@@ -174,12 +174,12 @@ TEST(Settings, ExpandsEnvironmentVariables) {
   EXPECT_EQ(body("$5 and } {"), "$5 and } {");
 }
 
-TEST(Settings, ValuesOfVariablesAreNotExpandedAgain) {
+TEST(Settings, ValuesOfEnvironmentVariablesAreNotExpandedAgain) {
   const Variable name("WEIR_TEST_NAME", "${HOME}");
   EXPECT_EQ(*parse(with_rule("body = \"${WEIR_TEST_NAME}\"\n")).rules[1].refusal_body, "${HOME}");
 }
 
-TEST(Settings, RejectsMoreRulesThanARequestMayMeet) {
+TEST(Settings, RejectsMoreThan32Rules) {
   std::string text = kLeast;
   for (int i = 0; i < 31; ++i) text += "[[rule]]\nname = \"r" + std::to_string(i) + "\"\nlimit = \"1/s\"\n";
   EXPECT_THAT(mistakes_in(text), IsEmpty());
@@ -189,7 +189,7 @@ TEST(Settings, RejectsMoreRulesThanARequestMayMeet) {
 }
 
 // A request keeps the servers that it has tried in a word of 64 bits. The 65th server had no bit.
-TEST(Settings, RejectsMoreServersThanAnUpstreamMayHave) {
+TEST(Settings, RejectsMoreServersThanTheMaximumOfAnUpstream) {
   const auto of = [](std::size_t count) {
     std::string servers;
     for (std::size_t i = 0; i < count; ++i) servers += "\"10.0.0.1:" + std::to_string(9000 + i) + "\", ";
@@ -207,13 +207,13 @@ TEST(Settings, ReportsEveryMistakeInTheOrderOfTheFile) {
                                     HasSubstr("weir.toml:17: ")));
 }
 
-TEST(Settings, SuggestsTheNearestAttribute) {
+TEST(Settings, SuggestsTheMostSimilarKeyAttribute) {
   EXPECT_THAT(mistakes_in(with_rule("key = [\"api_kee\"]\n")),
               ElementsAre(AllOf(HasSubstr("weir.toml:14: rule[x].key: "), HasSubstr("api_kee"),
                                 HasSubstr("\"api_key\""))));
 }
 
-TEST(Settings, GivesRoutesDifferentLabels) {
+TEST(Settings, RoutesWithTheSamePathGetDifferentLabels) {
   const auto routes =
       parse(with("[[route]]\nmatch = { path = \"/a\", host = \"B.example.\" }\nupstream = \"api\"\n"
                  "[[route]]\nmatch = { path = \"/a\" }\nrespond = { status = 204 }\n"
@@ -225,7 +225,7 @@ TEST(Settings, GivesRoutesDifferentLabels) {
   EXPECT_EQ(routes[3].name, "/a#2");
 }
 
-TEST(Settings, ReadsHoldersFromTheKeysFileAndKeepsNoKey) {
+TEST(Settings, ReadsKeyHoldersFromTheKeysFileAndStoresNoPlainKey) {
   const Folder folder;
   folder.write("keys.toml",
                "[[key]]\nkey = \"secret-1\"\nuser = \"ann\"\ntier = \"free\"\n"
@@ -241,7 +241,7 @@ TEST(Settings, ReadsHoldersFromTheKeysFileAndKeepsNoKey) {
   EXPECT_EQ(settings.client.unknown_keys, policy::UnknownKeys::Reject);
 }
 
-TEST(Settings, MistakesInAKeysFileNeverShowAKey) {
+TEST(Settings, ErrorsAboutAKeysFileNeverShowAKey) {
   const Folder folder;
   const auto keys = folder.write("keys.toml",
                                  "[[key]]\nkey = \"secret-1\"\n[[key]]\nkey = \"secret-1\"\n"
@@ -273,7 +273,7 @@ TEST(Settings, RejectsAnEmptyIssuerAudienceOrPublicKey) {
               ElementsAre(HasSubstr("empty.pem\" is empty; expected a public key in PEM")));
 }
 
-TEST(Settings, AWrongRedisUrlDoesNotShowItsPassword) {
+TEST(Settings, ErrorAboutARedisUrlDoesNotShowItsPassword) {
   const auto mistakes = mistakes_in(with("[state]\nredis = { url = \"redis://user:hunter2@:x/y\" }\n"));
   EXPECT_THAT(mistakes, ElementsAre(HasSubstr("weir.toml:12: state.redis.url: ")));
   EXPECT_THAT(mistakes, Not(Contains(HasSubstr("hunter2"))));
@@ -287,7 +287,7 @@ TEST(Settings, ReadsEveryLogLevel) {
     EXPECT_EQ(parse(with("[log]\nlevel = \"" + std::string(word) + "\"\n")).log.level, level) << word;
 }
 
-TEST(Settings, RelativePathsStartAtTheFolderOfTheConfiguration) {
+TEST(Settings, RelativePathsAreResolvedFromTheFolderOfTheConfiguration) {
   const Folder folder;
   const net::Certificates made;
   const auto certificate = folder.write("edge.crt", contents(made.cert()));
@@ -303,7 +303,7 @@ TEST(Settings, RelativePathsStartAtTheFolderOfTheConfiguration) {
   EXPECT_EQ(settings.log.access, folder.file("access.log"));
 }
 
-TEST(Settings, NamesAFileThatCannotBeRead) {
+TEST(Settings, ErrorNamesAFileThatCannotBeRead) {
   const Folder folder;
   const std::pair<std::string, std::string> unreadable[] = {
       {folder.file("absent.toml"), "No such file or directory"}, {folder.file(""), "Is a directory"}};
@@ -318,7 +318,7 @@ TEST(Settings, NamesAFileThatCannotBeRead) {
   }
 }
 
-TEST(Settings, AnAdminListenerOffLoopbackNeedsAToken) {
+TEST(Settings, AdminListenerBeyondLoopbackNeedsAToken) {
   for (const auto* address : {"127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1", "unix:/run/weir.sock"})
     EXPECT_THAT(mistakes_in(with("[admin]\naddress = \"" + std::string(address) + "\"\n")), IsEmpty())
         << address;
@@ -326,7 +326,7 @@ TEST(Settings, AnAdminListenerOffLoopbackNeedsAToken) {
               IsEmpty());
 }
 
-TEST(Settings, AnAdminListenerOffLoopbackRejectsAShortTokenWithoutShowingIt) {
+TEST(Settings, AdminListenerBeyondLoopbackRejectsAShortTokenWithoutShowingIt) {
   const auto of = [](const std::string& address) {
     return mistakes_in(with("[admin]\naddress = \"" + address + "\"\ntoken = \"0123456789abcde\"\n"));
   };
@@ -342,7 +342,7 @@ TEST(Settings, AnAdminListenerOffLoopbackRejectsAShortTokenWithoutShowingIt) {
 }
 
 // `weir check` accepted addresses that cannot both be bound, unless they were equal.
-TEST(Settings, RejectsAddressesThatCollide) {
+TEST(Settings, RejectsListenerAddressesThatCannotBothBeBound) {
   const auto beside = [](const std::string& one, const std::string& other) {
     return mistakes_in(with("[[listener]]\naddress = \"" + one +
                             "\"\n[admin]\ntoken = \"0123456789abcdef\"\naddress = \"" + other + "\"\n"));
@@ -371,7 +371,7 @@ TEST(Settings, RejectsAddressesThatCollide) {
   for (const auto& [one, other] : apart) EXPECT_THAT(beside(one, other), IsEmpty()) << one << " " << other;
 }
 
-TEST(Settings, NamesACertificateAndAKeyThatDoNotMatch) {
+TEST(Settings, ErrorNamesACertificateAndAKeyThatDoNotMatch) {
   const net::Certificates made;
   EXPECT_THAT(
       mistakes_in(with("[[listener]]\naddress = \"127.0.0.1:0\"\ntls = { certificates = [{ cert = \"" +
@@ -380,7 +380,7 @@ TEST(Settings, NamesACertificateAndAKeyThatDoNotMatch) {
                         HasSubstr("does not belong to the certificate"))));
 }
 
-TEST(Settings, RequestsClientCertificatesIfAnAuthorityIsGiven) {
+TEST(Settings, RequestsClientCertificatesIfAClientCaIsConfigured) {
   const net::Certificates made;
   const auto tls = [&](const std::string& more) {
     return with_rule(

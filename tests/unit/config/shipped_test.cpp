@@ -25,7 +25,7 @@ void write_what_is_named(const Folder& folder) {
   folder.write("GeoLite2-Country.mmdb", countries.bytes());
 }
 
-TEST(Shipped, ConfigurationsAreValid) {
+TEST(Shipped, ShippedConfigurationsAreValid) {
   const Folder folder;
   write_what_is_named(folder);
   const Variable demo("WEIR_DEMO_DIR", folder.file("").c_str());
@@ -72,7 +72,7 @@ struct Parts {
   }
 };
 
-TEST(Shipped, EachCommentedPartIsValid) {
+TEST(Shipped, EachCommentedOutPartOfTheShippedConfigurationIsValid) {
   const Folder folder;
   write_what_is_named(folder);
   const Variable demo("WEIR_DEMO_DIR", folder.file("").c_str());

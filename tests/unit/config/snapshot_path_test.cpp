@@ -15,13 +15,13 @@ TEST(SnapshotPath, AcceptsAFileInAFolderThatExists) {
   EXPECT_FALSE(obstacle_to_snapshot(folder.file("weir.state")));
 }
 
-TEST(SnapshotPath, RejectsAMissingFolderAndAFolderAsTheFile) {
+TEST(SnapshotPath, RejectsAMissingFolderAndAPathThatIsAFolder) {
   const Folder folder;
   EXPECT_TRUE(obstacle_to_snapshot(folder.file("none/weir.state")));
   EXPECT_TRUE(obstacle_to_snapshot(folder.file("")));
 }
 
-TEST(SnapshotPath, RejectsAFolderThatWeirMayNotWrite) {
+TEST(SnapshotPath, RejectsAFolderWithoutWritePermission) {
   const Folder folder;
   std::filesystem::permissions(folder.file(""), std::filesystem::perms(0555));
   const auto whoever = ::geteuid();

@@ -26,7 +26,7 @@ void expect(const std::vector<Case>& cases) {
   for (const auto& [text, fault] : cases) EXPECT_EQ(fault_in(text), "weir.toml:1: " + fault) << text;
 }
 
-TEST(TomlFault, NamesAnUnclosedQuoteAndTheLineToWrite) {
+TEST(TomlFault, UnclosedQuoteGetsTheLineToWrite) {
   expect(
       {{"limit = \"10/s\nkey = 3\n", "found a quote that is not closed on its line; write limit = \"10/s\""},
        {"limit = '10/s\n", "found a quote that is not closed on its line; write limit = '10/s'"},
@@ -37,7 +37,7 @@ TEST(TomlFault, NamesAnUnclosedQuoteAndTheLineToWrite) {
         "found a quote that is not closed on its line; write match = { path = \"/a\" }"}});
 }
 
-TEST(TomlFault, AdvisesQuotesAroundABareValue) {
+TEST(TomlFault, UnquotedStringGetsTheQuotedStringToWrite) {
   expect({{"limit = 10/s\n", "found 10/s without quotes; write limit = \"10/s\""},
           {"limit = 10/second # so many\n", "found 10/second without quotes; write limit = \"10/second\""},
           {"limit = 10/s;\n", "found 10/s without quotes; write limit = \"10/s\""},
@@ -55,7 +55,7 @@ TEST(TomlFault, AdvisesQuotesAroundABareValue) {
             "weir.toml:3: found 10.0.0.1:80 without quotes; write \"10.0.0.1:80\"");
 }
 
-TEST(TomlFault, RecognisesOtherFormats) {
+TEST(TomlFault, SyntaxOfYamlNginxAndOtherFormatsGetsTheTomlToWrite) {
   expect(
       {{"limit: \"10/s\"\n", "found no = after limit; write limit = \"10/s\""},
        {"limit 10/s;\n", "found no = after limit; write limit = \"10/s\""},
@@ -82,7 +82,7 @@ TEST(TomlFault, RecognisesOtherFormats) {
        {"servers = [\"a:1\" \"b:2\"]\n", "found no comma between two values; write one before \"b:2\"]"}});
 }
 
-TEST(TomlFault, NamesBrokenAndRepeatedHeaders) {
+TEST(TomlFault, BrokenAndRepeatedTableHeadersGetAdvice) {
   expect({{"[[rule]\n", "found a header whose brackets do not match; write [[rule]]"},
           {"[rule]]\n", "found a header whose brackets do not match; write [[rule]]"},
           {"[server\n", "found a header whose brackets do not match; write [server]"}});
@@ -99,7 +99,7 @@ TEST(TomlFault, NamesBrokenAndRepeatedHeaders) {
 }
 
 // Cuts a good line at every position. The message must be weir's own, and must never show a secret.
-TEST(TomlFault, NeverUsesTheParsersWordsForACutLine) {
+TEST(TomlFault, TruncatedLineNeverGetsTheParsersOwnErrorText) {
   const std::string line = "limit = \"10/s\" # ten\n";
   for (std::size_t cut = 0; cut + 1 < line.size(); ++cut)
     for (const auto& mistake : mistakes_in(line.substr(0, cut) + "\n"))
@@ -111,7 +111,7 @@ TEST(TomlFault, NeverUsesTheParsersWordsForACutLine) {
   EXPECT_THAT(fault_in("algorithm = token_bucket\n"), HasSubstr("write algorithm = \"token_bucket\""));
 }
 
-TEST(TomlFault, ReportsAKeyWithEndlessParts) {
+TEST(TomlFault, ReportsADottedKeyOfMoreThanAThousandParts) {
   std::string key = "a";
   for (int i = 0; i < 20'000; ++i) key += ".a";
   for (const auto& line : {key + " = 1", "[" + key + "]", "x = { " + key + " = 1 }"})

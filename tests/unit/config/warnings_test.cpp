@@ -57,7 +57,7 @@ TEST(Warnings, WarnOfKeysThatClientsCanChoose) {
     EXPECT_THAT(of(by_header + beside + other), warned) << other;
 }
 
-TEST(Warnings, WarnOfATableWithFewSlotsForEachRule) {
+TEST(Warnings, WarnIfTheKeyTableHasFewSlotsForEachRule) {
   const auto of = [](const std::string& max_keys) {
     return warnings_of(with_rule("key = [\"ip\"]\n[state.memory]\nmax_keys = " + max_keys + "\n"));
   };
@@ -69,7 +69,7 @@ TEST(Warnings, WarnOfATableWithFewSlotsForEachRule) {
       << "a single rule has all of it";
 }
 
-TEST(Warnings, WarnOfLogsAboveTheirRulesShare) {
+TEST(Warnings, WarnIfASlidingLogNeedsMoreMemoryThanItsRulesShare) {
   const std::string log = "algorithm = \"sliding_log\"\nlimit = \"10000/day\"\n";
   std::string rules = "[state.memory]\nmax_keys = 2000\n";
   for (const char* name : {"a", "b", "c"}) rules += "[[rule]]\nname = \"" + std::string(name) + "\"\n" + log;
@@ -78,7 +78,7 @@ TEST(Warnings, WarnOfLogsAboveTheirRulesShare) {
                        "memory for 9555 for each such rule; raise max_keys, or use sliding_window"));
 }
 
-TEST(Warnings, WarnOfRoutesBehindACatchAll) {
+TEST(Warnings, WarnOfRoutesAfterARouteThatMatchesEverything) {
   EXPECT_THAT(located_warnings_of(
                   with("[[route]]\nname = \"late\"\nmatch = { path = \"/a\" }\nupstream = \"api\"\n")),
               Contains("weir.toml:11: route \"late\" is never reached: route \"*\" before it (weir.toml:6) "
@@ -92,7 +92,7 @@ std::vector<std::string> warnings_of_routes(const std::string& first, const std:
       "\nrespond = {}\n[[route]]\nname = \"second\"\nmatch = " + second + "\nrespond = {}\n");
 }
 
-TEST(Warnings, WarnOfRoutesBehindAWiderRoute) {
+TEST(Warnings, WarnOfRoutesAfterARouteThatMatchesMore) {
   const auto hidden = Contains(
       "weir.toml:7: route \"second\" is never reached: route \"first\" before it (weir.toml:3) "
       "matches every request that it matches; move the narrower one up");
@@ -114,7 +114,7 @@ TEST(Warnings, WarnOfRoutesBehindAWiderRoute) {
     EXPECT_THAT(warnings_of_routes(first, second), hidden) << first << " " << second;
 }
 
-TEST(Warnings, AreSilentAboutReachableRoutes) {
+TEST(Warnings, DoNotWarnOfReachableRoutes) {
   const std::pair<const char*, const char*> reached[] = {
       {R"({ path = "/api/v1/*" })", R"({ path = "/api/*" })"},
       {R"({ path = "/api/*" })", R"({ path = "/api" })"},
@@ -134,7 +134,7 @@ TEST(Warnings, AreSilentAboutReachableRoutes) {
         << first << " " << second;
 }
 
-TEST(Warnings, WarnOfAlternativesThatAreNeverUsed) {
+TEST(Warnings, WarnOfKeyAlternativesThatAreNeverUsed) {
   const auto of = [](const std::string& key) {
     return located_warnings_of(with_rule("key = [\"" + key + "\"]\n"));
   };
@@ -154,7 +154,7 @@ TEST(Warnings, WarnOfAlternativesThatAreNeverUsed) {
     EXPECT_THAT(of(key), Not(Contains(HasSubstr("never used")))) << key;
 }
 
-TEST(Warnings, WarnOfARuleThatMeetsNoRoute) {
+TEST(Warnings, WarnOfARuleThatAppliesToNoRoute) {
   const auto warned = Contains("rule \"x\" applies to no route: no route has its host, methods or path");
   const std::string routes =
       "[[listener]]\naddress = \"127.0.0.1:0\"\n[[route]]\nmatch = { path = \"/api/*\" }\n"
@@ -163,7 +163,7 @@ TEST(Warnings, WarnOfARuleThatMeetsNoRoute) {
   EXPECT_THAT(warnings_of(routes + "match = { path = \"/api/a\" }\n"), Not(warned));
 }
 
-TEST(Warnings, WarnOfOverridesBehindAWiderOverride) {
+TEST(Warnings, WarnOfOverridesAfterAnOverrideThatMatchesMore) {
   const auto of = [](const std::string& first, const std::string& second) {
     return warnings_of(with_rule("overrides = [{ match = { path = \"" + first +
                                  "\" }, limit = \"1/s\" }, { match = { path = \"" + second +
@@ -175,7 +175,7 @@ TEST(Warnings, WarnOfOverridesBehindAWiderOverride) {
   EXPECT_THAT(of("/a/b", "/a/*"), Not(Contains(HasSubstr("never applies"))));
 }
 
-TEST(Warnings, WarnOfTrustInEveryAddress) {
+TEST(Warnings, WarnIfTrustedProxiesContainsEveryAddress) {
   const auto warned = Contains(HasSubstr("trusted_proxies contains every address"));
   EXPECT_THAT(warnings_of(with("[client]\ntrusted_proxies = [\"0.0.0.0/0\"]\n")), warned);
   EXPECT_THAT(warnings_of(with("[client]\ntrusted_proxies = [\"::/0\"]\n")), warned);
@@ -183,7 +183,7 @@ TEST(Warnings, WarnOfTrustInEveryAddress) {
               Not(warned));
 }
 
-TEST(Warnings, WarnOfTiersThatNoKeyHas) {
+TEST(Warnings, WarnOfRuleTiersThatNoApiKeyHas) {
   EXPECT_THAT(warnings_of(with_rule("tiers = { gold = { limit = \"1/s\" } }\n")),
               Contains(HasSubstr("rule \"x\" names the tier \"gold\"")));
   const Folder folder;
@@ -196,7 +196,7 @@ TEST(Warnings, WarnOfTiersThatNoKeyHas) {
                             "rule \"x\" names the tier \"gold\", which no key of the keys file has"));
 }
 
-TEST(Warnings, DoNotAskForKeySecret) {
+TEST(Warnings, DoNotAppearIfKeySecretIsNotSet) {
   const std::string redis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\n";
   EXPECT_THAT(warnings_of(with_rule(redis)), Not(Contains(HasSubstr("key_secret"))));
 }
@@ -212,7 +212,7 @@ TEST(Warnings, WarnOfALongTimeoutForRedis) {
   EXPECT_THAT(of("1s"), Not(Contains(HasSubstr("may wait for"))));
 }
 
-TEST(Warnings, WarnOfLeasesThatExpireBeforeASilentConnectionIsClosed) {
+TEST(Warnings, WarnIfPermitLeasesExpireBeforeASilentConnectionIsClosed) {
   const auto of = [](const std::string& store, const std::string& lease) {
     return warnings_of(
         with("[[rule]]\nname = \"x\"\nlimit = 10\nalgorithm = \"concurrency\"\nstore = \"" + store +
@@ -225,7 +225,7 @@ TEST(Warnings, WarnOfLeasesThatExpireBeforeASilentConnectionIsClosed) {
   EXPECT_THAT(of("memory", "2s"), Not(warned));
 }
 
-TEST(Warnings, WarnOfASharedQueueThatOneClientMayFill) {
+TEST(Warnings, WarnIfOneClientCanFillASharedQueue) {
   const auto warned =
       Contains(HasSubstr("rule \"x\" is a queue that clients share, without queue_per_client"));
   const std::string queue = "algorithm = \"leaky_bucket\"\n";
@@ -241,7 +241,7 @@ TEST(Warnings, WarnOfASharedQueueThatOneClientMayFill) {
   EXPECT_THAT(warnings_of(with_rule("key = []\n" + asks_redis)), Not(warned)) << "no queue";
 }
 
-TEST(Warnings, WarnOfSettingsThatNeverApply) {
+TEST(Warnings, WarnOfUnusedUpstreamsAndOfKeysThatNoRequestHas) {
   const auto every_body = HasSubstr("rule \"x\" reads the body of every request into memory");
   EXPECT_THAT(warnings_of(with_rule("cost = { json = \"/a\" }\n")), Contains(every_body));
   EXPECT_THAT(warnings_of(with_rule("match = { not = { body_contains = \"a\" } }\n")), Contains(every_body));
@@ -254,7 +254,7 @@ TEST(Warnings, WarnOfSettingsThatNeverApply) {
               Contains("upstream \"spare\" is used by no route"));
 }
 
-TEST(Warnings, WarnOfPeersThatAreNotTrusted) {
+TEST(Warnings, WarnOfUnixAndProxyProtocolListenersWithoutTrustedPeers) {
   const auto of = [](const std::string& listener, const std::string& more = "") {
     return warnings_of(with("[[listener]]\n" + listener + more));
   };
@@ -271,7 +271,7 @@ TEST(Warnings, WarnOfPeersThatAreNotTrusted) {
   EXPECT_THAT(of("address = \"127.0.0.1:81\"\n"), Not(unbelieved));
 }
 
-TEST(Warnings, WarnOfBoundsWithoutEffect) {
+TEST(Warnings, WarnIfMaxHeadOfARouteExceedsMaxHeadOfTheServer) {
   const auto of = [](const std::string& size) {
     return warnings_of(with("[[route]]\nname = \"a\"\nupstream = \"api\"\nmax_head = \"" + size + "\"\n"));
   };
@@ -279,7 +279,7 @@ TEST(Warnings, WarnOfBoundsWithoutEffect) {
   EXPECT_THAT(of("16KiB"), Not(Contains(HasSubstr("max_head"))));
 }
 
-TEST(Warnings, WarnOfQueuesWithoutServerBounds) {
+TEST(Warnings, WarnOfAServerQueueIfNoServerHasABound) {
   const auto of = [](const std::string& servers, const std::string& more) {
     return warnings_of(with("[[upstream]]\nname = \"b\"\nservers = [" + servers + "]\n" + more + "\n" +
                             "[[route]]\nmatch = { path = \"/b\" }\nupstream = \"b\"\n"));
@@ -328,7 +328,7 @@ TEST(Warnings, WarnOfALocalShareTooSmallForOneRequest) {
   EXPECT_THAT(of("6", "1"), Not(Contains(HasSubstr("refuses everything"))));
 }
 
-TEST(Warnings, WarnOfErrorsThatUseUpABudget) {
+TEST(Warnings, WarnIfServerErrorsAreChargedTheReserve) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   const auto warned = Contains(HasSubstr("rule \"x\" charges its reserve of 5 for server errors, too"));
   for (const char* source_file :

@@ -22,7 +22,7 @@ std::string written(const Answer& answer) {
 
 constexpr std::string_view kDate = "Sun, 06 Nov 1994 08:49:37 GMT";
 
-TEST(WriteAnswer, WritesExactlyTheseBytes) {
+TEST(WriteAnswer, WritesStatusLineFieldsAndBody) {
   EXPECT_EQ(written({.status = 429, .body = "{}\n", .fields = "Retry-After: 3\r\n", .date = kDate}),
             "HTTP/1.1 429 Too Many Requests\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
             "Content-Type: application/json\r\nContent-Length: 3\r\nCache-Control: no-store\r\n"
@@ -37,13 +37,13 @@ TEST(WriteAnswer, WritesExactlyTheseBytes) {
             "Content-Length: 5\r\nConnection: close\r\n\r\nhello");
 }
 
-TEST(WriteAnswer, WritesTheRequestId) {
+TEST(WriteAnswer, WritesTheRequestIdField) {
   const auto out = written({.status = 429, .date = kDate, .request_id = "7f-1"});
   EXPECT_NE(out.find("\r\nX-Request-ID: 7f-1\r\n"), std::string::npos) << out;
   EXPECT_EQ(written({.status = 429, .date = kDate}).find("X-Request-ID"), std::string::npos);
 }
 
-TEST(WriteAnswer, AnswersHeadWithTheSameHeadAndNoBody) {
+TEST(WriteAnswer, ResponseToHeadHasTheSameHeadAndNoBody) {
   const auto whole = written({.status = 404, .body = "{}", .date = kDate});
   EXPECT_EQ(written({.status = 404, .body = "{}", .date = kDate, .omit_body = true}) + "{}", whole);
 }
@@ -110,7 +110,7 @@ TEST(AppendRateLimitHeaders, WritesOneHeaderFamilyOrNone) {
   EXPECT_EQ(rate_limit(kStanding, {.x = false, .ietf = false}), "");
 }
 
-TEST(AppendRateLimitHeaders, OmitsInfiniteTimesAndRoundsWindowsUpToASecond) {
+TEST(AppendRateLimitHeaders, OmitsInfiniteTimesAndRoundsShortWindowsUpToASecond) {
   auto at = kStanding;
   at.more_after = base::kForever;
   at.window = microseconds(1);
@@ -129,7 +129,7 @@ TEST(AppendRateLimitHeaders, WritesNoTimesForConcurrencyLimits) {
       "RateLimit-Policy: \"per-key\";q=100;qu=\"concurrent-requests\"\r\nRateLimit: \"per-key\";r=42\r\n");
 }
 
-TEST(RetryAfterSeconds, RoundsUpToAtLeastOne) {
+TEST(RetryAfterSeconds, RoundsUpToAtLeastOneSecond) {
   const std::pair<Duration, std::uint64_t> cases[] = {
       {Duration(0), 1},
       {microseconds(1), 1},
@@ -161,7 +161,7 @@ std::string json(const Refusal& refusal) {
   return out;
 }
 
-TEST(AppendRefusalJson, WritesExactlyTheseBytes) {
+TEST(AppendRefusalJson, WritesErrorMessageRuleAndRetryTime) {
   EXPECT_EQ(json({.rule = "per-key", .retry_after_seconds = 3}),
             R"({"error":"rate_limit_exceeded","message":"Too many requests. Please retry after 3 seconds.",)"
             R"("rule":"per-key","retry_after_seconds":3})"
@@ -172,7 +172,7 @@ TEST(AppendRefusalJson, WritesExactlyTheseBytes) {
             "\n");
 }
 
-TEST(AppendRefusalJson, SaysIfTheRequestCanNeverFit) {
+TEST(AppendRefusalJson, SaysIfTheRequestCostsMoreThanTheLimitEverAdmits) {
   EXPECT_EQ(
       json({.rule = "r", .retry_after_seconds = {}}),
       R"({"error":"rate_limit_exceeded","message":"This request costs more than the limit can ever admit.",)"
@@ -180,7 +180,7 @@ TEST(AppendRefusalJson, SaysIfTheRequestCanNeverFit) {
       "\n");
 }
 
-TEST(AppendRefusalProblem, WritesExactlyTheseBytes) {
+TEST(AppendRefusalProblem, WritesTypeDetailPolicyAndRetryTime) {
   std::string out;
   append_refusal_problem(out, {.rule = "per-key", .retry_after_seconds = 3});
   EXPECT_EQ(out, R"({"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",)"
@@ -191,7 +191,7 @@ TEST(AppendRefusalProblem, WritesExactlyTheseBytes) {
 }
 
 // The configuration allows only printable ASCII without '"' and '\' in rule names, so they need no escaping.
-TEST(AppendRefusal, NeedsNoEscapingForAllowedRuleNames) {
+TEST(AppendRefusal, WritesRuleNamesUnescaped) {
   std::string name;
   for (char c = 0x20; c < 0x7f; ++c)
     if (c != '"' && c != '\\') name += c;
@@ -201,7 +201,7 @@ TEST(AppendRefusal, NeedsNoEscapingForAllowedRuleNames) {
   EXPECT_NE(fields.find("RateLimit: \"" + name + "\";"), std::string::npos);
 }
 
-TEST(AppendErrorJson, WritesExactlyTheseBytes) {
+TEST(AppendErrorJson, WritesErrorCodeAndMessage) {
   std::string out;
   append_error_json(out, 404, "no route matches this request");
   append_error_json(out, 499, "odd");
@@ -216,7 +216,7 @@ TEST(ReasonPhrase, ReturnsUnknownForUnregisteredStatuses) {
   EXPECT_EQ(reason_phrase(0), "Unknown");
 }
 
-TEST(WantsProblemJson, FindsTheTypeInAccept) {
+TEST(WantsProblemJson, IsTrueIfAcceptAllowsProblemJson) {
   for (const char* accept :
        {"application/problem+json", "text/html, application/problem+json;q=0.5", "Application/Problem+JSON"})
     EXPECT_TRUE(wants_problem_json(accept)) << accept;

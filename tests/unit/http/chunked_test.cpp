@@ -102,7 +102,7 @@ TEST(ChunkDecoder, RejectsInvalidBodies) {
   }
 }
 
-TEST(ChunkDecoder, AcceptsPaddedSizesFromServersOnly) {
+TEST(ChunkDecoder, AcceptsSpacesAfterAChunkSizeFromServersOnly) {
   for (const std::string_view coded : {"5 \r\nhello\r\n0\r\n\r\n", "5\r\nhello\r\n0 \t \r\n\r\n"}) {
     for (const auto& result :
          {decode(coded, ChunkDecoder::Sender::Server), trickle(coded, ChunkDecoder::Sender::Server)}) {
@@ -136,7 +136,7 @@ TEST(ChunkDecoder, StaysUnfinishedAfterAnInvalidLastByte) {
   EXPECT_EQ(decoder.next("x").status, Status::Bad) << "it went on";
 }
 
-TEST(ChunkDecoder, LeavesTheBytesAfterTheBody) {
+TEST(ChunkDecoder, ConsumesNoBytesAfterTheBody) {
   const std::string_view coded = "1\r\nx\r\n0\r\n\r\nGET / HTTP/1.1\r\n";
   ChunkDecoder decoder;
   Result result;
@@ -149,7 +149,7 @@ TEST(ChunkDecoder, LeavesTheBytesAfterTheBody) {
   EXPECT_EQ(again.used, 0U);
 }
 
-TEST(ChunkDecoder, SizesDoNotOverflow) {
+TEST(ChunkDecoder, ChunkSizesDoNotOverflow) {
   EXPECT_EQ(decode("fffffffffffffff\r\nx").last, Status::NeedMore);
   EXPECT_EQ(decode("fffffffffffffff\r\nx").body, "x");
   EXPECT_EQ(decode("1000000000000000\r\n").last, Status::Bad);
@@ -157,7 +157,7 @@ TEST(ChunkDecoder, SizesDoNotOverflow) {
   EXPECT_EQ(decode("ffffffffffffffff1\r\n").last, Status::Bad);
 }
 
-TEST(ChunkDecoder, ExtensionsAndTrailersAreBounded) {
+TEST(ChunkDecoder, BoundsTheSizeOfExtensionsAndTrailers) {
   const std::string most(16 << 10, 'x');
   EXPECT_EQ(decode("1;" + most.substr(1) + "\r\ny\r\n0\r\n\r\n").last, Status::Done);
   EXPECT_EQ(decode("1;" + most).last, Status::Bad);
@@ -193,12 +193,12 @@ TEST(ChunkDecoder, ChecksTheGrammarOfClientTrailers) {
   }
 }
 
-TEST(ChunkDecoder, LeadingZerosAreBounded) {
+TEST(ChunkDecoder, BoundsTheLeadingZerosOfAChunkSize) {
   EXPECT_EQ(decode(std::string(100, '0') + "1\r\nx\r\n0\r\n\r\n").body, "x");
   EXPECT_EQ(decode(std::string(20 << 10, '0')).last, Status::Bad);
 }
 
-TEST(ChunkDecoder, ALongBodyMayCarryAnExtensionInEachChunk) {
+TEST(ChunkDecoder, AcceptsALongBodyWithAnExtensionInEachLargeChunk) {
   ChunkDecoder decoder;
   Result result;
   const auto chunk = "100;signature=0123456789\r\n" + std::string(0x100, 'x') + "\r\n";
@@ -208,7 +208,7 @@ TEST(ChunkDecoder, ALongBodyMayCarryAnExtensionInEachChunk) {
   EXPECT_EQ(result.body.size(), 5000U * 0x100);
 }
 
-TEST(ChunkDecoder, TinyChunksWithExtensionsAreBounded) {
+TEST(ChunkDecoder, BoundsTheNumberOfTinyChunksWithExtensions) {
   ChunkDecoder decoder;
   Result result;
   for (int i = 0; i < 5000 && result.last != Status::Bad; ++i) feed(decoder, "1;a=bcdefg\r\nx\r\n", result);
@@ -222,7 +222,7 @@ std::string random_text(std::mt19937& random, std::size_t size) {
 }
 
 // A body decodes to the same data, however it is split into chunks and pieces of input.
-TEST(ChunkDecoder, AnySplitDecodesTheSame) {
+TEST(ChunkDecoder, DecodesTheSameBodyForEverySplit) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -253,7 +253,7 @@ TEST(ChunkDecoder, AnySplitDecodesTheSame) {
   }
 }
 
-TEST(AppendChunkSize, IsHexadecimalAndEndsItsLine) {
+TEST(AppendChunkSize, WritesAHexadecimalNumberAndALineEnd) {
   std::string out = "x";
   append_chunk_size(out, 0x1aF);
   EXPECT_EQ(out, "x1af\r\n");

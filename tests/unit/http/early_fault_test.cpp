@@ -26,7 +26,7 @@ TEST(FindEarlyFault, FindsFaultsBeforeTheHeadIsComplete) {
   }
 }
 
-TEST(FindEarlyFault, AcceptsEveryBeginningOfAValidHead) {
+TEST(FindEarlyFault, AcceptsEveryPrefixOfAValidHead) {
   const std::string head = "POST /x?y HTTP/1.1\r\nHost: a\r\nX:\ty \r\nContent-Length: 3\r\n\r\n";
   for (std::size_t size = 0; size <= head.size(); ++size)
     for (std::size_t from = 0; from <= size; ++from)
@@ -47,7 +47,7 @@ TEST(FindEarlyAnswerFault, FindsFaultsBeforeTheHeadIsComplete) {
   }
 }
 
-TEST(FindEarlyAnswerFault, AcceptsEveryBeginningOfAValidHead) {
+TEST(FindEarlyAnswerFault, AcceptsEveryPrefixOfAValidHead) {
   for (const std::string head :
        {"HTTP/1.1 200\r\nContent-Length: 3\r\nX:\ty \r\n\r\n", "HTTP/1.1 200\nContent-Length: 3\nX:\ty \n\n"})
     for (std::size_t size = 0; size <= head.size(); ++size)

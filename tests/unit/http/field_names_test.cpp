@@ -26,7 +26,7 @@ TEST(FieldNames, FindsEveryNameThatBeginsWithAPrefix) {
     EXPECT_FALSE(names.contains(other)) << other;
 }
 
-TEST(FieldNames, FindsNamesWithAShortPrefix) {
+TEST(FieldNames, FindsNamesByAShortPrefix) {
   const FieldNames names{"X-*"};
   for (const char* below : {"X-", "X-A", "x_real_ip"}) EXPECT_TRUE(names.contains(below)) << below;
   for (const char* other : {"X", "XA-B", "A-X-"}) EXPECT_FALSE(names.contains(other)) << other;
@@ -40,7 +40,7 @@ TEST(FieldNames, FindsEachOfManyNames) {
   for (int i = 500; i < 1000; ++i) EXPECT_FALSE(names.contains(name_of(i))) << name_of(i);
 }
 
-TEST(FieldNames, FindsFieldsThatWeirKnowsByNameOrPrefix) {
+TEST(FieldNames, FindsWellKnownFieldsByNameOrPrefix) {
   const FieldNames names{"X-Forwarded-*", "Via", "Rate*"};
   for (std::size_t i = 1; i < kKnownFieldNames.size(); ++i) {
     const auto name = kKnownFieldNames[i];

@@ -54,7 +54,7 @@ std::string without_ours(std::string head) {
   return head;
 }
 
-TEST(WriteRequestHead, WritesExactlyTheseBytes) {
+TEST(WriteRequestHead, KeepsTargetAndFieldsAndAddsForwardingFields) {
   EXPECT_EQ(forwarded("GET /a%2Fb/c/../?d HTTP/1.1\r\nhost: a\r\nAccept:  x \r\nX-Two: 1\r\nX-Two: 2"),
             "GET /a%2Fb/c/../?d HTTP/1.1\r\n"
             "Host: a\r\n"
@@ -126,13 +126,13 @@ constexpr const char* kClaims =
     "X-Forwarded-For:\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\nForwarded: for=4.4.4.4\r\n"
     "X-Request-ID: theirs\r\nVia: 1.0 p\r\nVia: 1.1 q";
 
-TEST(WriteRequestHead, ReplacesForwardingFieldsOfUntrustedPeers) {
+TEST(WriteRequestHead, ReplacesForwardingFieldsFromUntrustedPeers) {
   EXPECT_EQ(forwarded(kClaims),
             "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 203.0.113.7\r\nX-Forwarded-Proto: https\r\n"
             "X-Forwarded-Host: a\r\nX-Request-ID: id-1\r\nVia: 1.0 p, 1.1 q, 1.1 weir\r\n\r\n");
 }
 
-TEST(WriteRequestHead, ContinuesForwardingFieldsOfTrustedPeers) {
+TEST(WriteRequestHead, AppendsToForwardingFieldsFromTrustedPeers) {
   EXPECT_EQ(forwarded(kClaims, kTrusted),
             "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\n"
             "Forwarded: for=4.4.4.4\r\nX-Request-ID: theirs\r\n"
@@ -140,7 +140,7 @@ TEST(WriteRequestHead, ContinuesForwardingFieldsOfTrustedPeers) {
 }
 
 // A trusted proxy may forward the client's Connection field, which must not remove these fields.
-TEST(WriteRequestHead, RewritesForwardingFieldsThatConnectionNames) {
+TEST(WriteRequestHead, RewritesForwardingFieldsThatAreListedInConnection) {
   EXPECT_EQ(forwarded("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\n"
                       "X-Request-ID: theirs\r\nX-Forwarded-For: 1.1.1.1\r\n"
                       "Connection: X-Forwarded-Proto, X-Forwarded-Host, X-Request-ID, X-Forwarded-For",
@@ -188,13 +188,13 @@ TEST(WriteRequestHead, DropsNamesWithUnderscoresUnlessConfigured) {
             "GET / HTTP/1.1\r\nHost: a\r\n" + twins + "X-Also: a_b\r\n\r\n");
 }
 
-TEST(WriteRequestHead, WritesTheReceivedVersionInVia) {
+TEST(WriteRequestHead, WritesTheReceivedHttpVersionInVia) {
   EXPECT_NE(forwarded("GET / HTTP/1.0\r\nHost: a").find("GET / HTTP/1.1\r\n"), std::string::npos);
   EXPECT_NE(forwarded("GET / HTTP/1.0\r\nHost: a").find("\r\nVia: 1.0 weir\r\n"), std::string::npos);
 }
 
 // weir forwards HTTP/1.0 as HTTP/1.1, and servers refuse HTTP/1.1 with an empty Host.
-TEST(WriteRequestHead, UsesTheServerAsHostIfTheRequestHasNone) {
+TEST(WriteRequestHead, UsesTheServersAddressAsHostIfTheRequestHasNoHost) {
   auto by = kStranger;
   by.host = "10.0.0.9:80";
   for (const char* head : {"GET / HTTP/1.0", "GET / HTTP/1.1\r\nHost:"}) {
@@ -224,7 +224,7 @@ TEST(WriteRequestHead, ConvertsAbsoluteFormToOriginForm) {
   }
 }
 
-TEST(WriteResponseHead, WritesExactlyTheseBytes) {
+TEST(WriteResponseHead, KeepsStatusAndFieldsAndDropsHopByHopFields) {
   EXPECT_EQ(
       without_date(answered("HTTP/1.0 404 Not There\r\nContent-Length: 3\r\nServer: s\r\nKeep-Alive: 1\r\n"
                             "Connection: x-secret\r\nX-Secret: 1\r\nUpgrade: h2c\r\nTrailer: x")),
@@ -232,7 +232,7 @@ TEST(WriteResponseHead, WritesExactlyTheseBytes) {
 }
 
 // RFC 9110 §6.6.1: a recipient may add Date to a response without it.
-TEST(WriteResponseHead, AddsTheTimeOfReceiptIfDateIsMissing) {
+TEST(WriteResponseHead, AddsDateWithTheTimeOfReceiptIfItIsMissing) {
   EXPECT_EQ(answered("HTTP/1.1 304 Same\r\ndate: then"), "HTTP/1.1 304 Same\r\ndate: then\r\n\r\n");
   EXPECT_EQ(answered("HTTP/1.1 304 Same\r\nETag: 1"), "HTTP/1.1 304 Same\r\nETag: 1\r\nDate: now\r\n\r\n");
   EXPECT_EQ(answered("HTTP/1.1 304 Same\r\nDate: then\r\nConnection: date"),
@@ -247,7 +247,7 @@ TEST(WriteResponseHead, WritesExtraFieldsBeforeTheFraming) {
   EXPECT_EQ(out, "before HTTP/1.1 200 OK\r\nDate: now\r\nX: y\r\nContent-Length: 3\r\n\r\n");
 }
 
-TEST(WriteResponseHead, ChunksUnmeasuredBodiesOrClosesForHttp10) {
+TEST(WriteResponseHead, BodyOfUnknownLengthIsChunkedOrEndsAnHttp10Connection) {
   for (const char* framing : {"", "\r\nTransfer-Encoding: chunked"}) {
     const auto answer = std::string("HTTP/1.1 200 OK") + framing;
     EXPECT_EQ(without_date(answered(answer)), "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -284,7 +284,7 @@ TEST(WriteResponseHead, WritesNoContentLengthWith204) {
 }
 
 // RFC 9112 §6.3: Transfer-Encoding overrides Content-Length, so Content-Length must not be forwarded.
-TEST(WriteResponseHead, OmitsAmbiguousLengthsOfBodilessResponses) {
+TEST(WriteResponseHead, OmitsAnAmbiguousContentLengthOfAResponseWithoutABody) {
   const std::string to_head = "HEAD / HTTP/1.1\r\nHost: a";
   for (const char* fields : {"Content-Length: 3\r\nTransfer-Encoding: chunked", "Content-Length: 3x",
                              "Content-Length: 3\r\nContent-Length: 4", "Transfer-Encoding: gzip"}) {
@@ -298,7 +298,7 @@ TEST(WriteResponseHead, OmitsAmbiguousLengthsOfBodilessResponses) {
 }
 
 // RFC 9110 §15.5.22: the client must learn which protocols the server requires.
-TEST(WriteResponseHead, ForwardsUpgradeWith426) {
+TEST(WriteResponseHead, ForwardsTheUpgradeFieldOfStatus426) {
   const std::string answer = "HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\nConnection: Upgrade\r\n";
   EXPECT_EQ(without_date(answered(answer + "Upgrade: websocket")),
             "HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\nUpgrade: websocket\r\n"
@@ -314,7 +314,7 @@ TEST(WriteResponseHead, ForwardsUpgradeWith426) {
             "HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\n\r\n");
 }
 
-TEST(WriteResponseHead, DropsUpgradeWithOtherStatuses) {
+TEST(WriteResponseHead, DropsTheUpgradeFieldOfOtherStatuses) {
   for (const char* status : {"200 OK", "403 No", "503 Busy", "505 Old"})
     EXPECT_EQ(without_date(answered(std::string("HTTP/1.1 ") + status +
                                     "\r\nContent-Length: 0\r\nConnection: upgrade\r\nUpgrade: h2c")),
@@ -322,7 +322,7 @@ TEST(WriteResponseHead, DropsUpgradeWithOtherStatuses) {
 }
 
 // Lines are copied in runs, so this checks line ends: white space may follow a value.
-TEST(WriteResponseHead, WritesNoBareLineFeed) {
+TEST(WriteResponseHead, EndsEveryLineWithCrLfEvenIfTheServerDoesNot) {
   for (const std::string fields :
        {"A: 1\nB: 2\nC: 3", "A: 1\r\nB: 2\nC: 3", "A: 1 \nB: 2 \nC: 3", "A:1\nB:\t2\t\nC:  3",
         "A: 1\r\nB: 2 \nC: 3", "A: 1\nContent-Length: 9\nB: 2\nC: 3"})
@@ -331,7 +331,7 @@ TEST(WriteResponseHead, WritesNoBareLineFeed) {
         << fields;
 }
 
-TEST(WriteInterimHead, DropsHopByHopFields) {
+TEST(WriteInterimHead, DropsHopByHopFieldsOfInterimResponses) {
   ResponseHead response;
   const std::string bytes =
       "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\nConnection: x\r\nX: y\r\nContent-Length: 3\r\n\r\n";
@@ -378,7 +378,7 @@ TEST(WriteRequestHead, WritesAHeadThatTheParserAccepts) {
   }
 }
 
-TEST(WriteRequestHead, RequestsAWholeUnencodedResponse) {
+TEST(WriteRequestHead, CanRequestACompleteResponseWithoutContentCoding) {
   const std::string head =
       "GET / HTTP/1.1\r\nHost: a\r\naccept-encoding: gzip\r\nAccept: b\r\nRange: bytes=0-1\r\nIf-Range: c\r\n"
       "Accept-Encoding: br\r\nX-Range: d";

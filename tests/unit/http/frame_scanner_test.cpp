@@ -86,7 +86,7 @@ TEST(FrameScanner, CountsAFragmentedMessageOnce) {
 }
 
 // Splits the input at every place, and into single octets.
-TEST(FrameScanner, FindsTheSameFramesForEverySplit) {
+TEST(FrameScanner, FindsTheSameFramesForEverySplitOfTheBytes) {
   const auto bytes = frame(kFinal | 1, 3) + frame(1, 130) + frame(kFinal | 9, 2) + frame(kFinal, 65'540) +
                      frame(kFinal | 8, 0);
   for (std::size_t split = 1; split < bytes.size();
@@ -98,7 +98,7 @@ TEST(FrameScanner, FindsTheSameFramesForEverySplit) {
   EXPECT_EQ(told(bytes, [] { return 1; }), "mmicx");
 }
 
-TEST(FrameScanner, FindsRandomFramesForRandomSplits) {
+TEST(FrameScanner, FindsRandomFramesInRandomSplits) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -125,7 +125,7 @@ TEST(FrameScanner, FindsRandomFramesForRandomSplits) {
   }
 }
 
-TEST(FrameScanner, ReportsInvalidFramesAndStaysFaulty) {
+TEST(FrameScanner, RejectsInvalidFramesAndEverythingAfterThem) {
   const auto good = frame(kFinal | 1, 1);
   const std::pair<const char*, std::string> faults[] = {
       {"not masked", frame(kFinal | 1, 1, Sender::Server)},
@@ -169,7 +169,7 @@ TEST(FrameScanner, RejectsFramesAfterClose) {
   EXPECT_EQ(scanner.next(close).kind, Kind::Faulty);
 }
 
-TEST(FrameScanner, LengthsDoNotOverflow) {
+TEST(FrameScanner, FrameLengthsDoNotOverflow) {
   FrameScanner scanner(Sender::Client);
   const std::string header(
       "\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xff"
@@ -180,7 +180,7 @@ TEST(FrameScanner, LengthsDoNotOverflow) {
   EXPECT_FALSE(scanner.between_frames());
 }
 
-TEST(CloseFrame, HasExactlyTheseBytes) {
+TEST(CloseFrame, ContainsTheStatusCodeAndIsMaskedForServers) {
   std::string out;
   append_close_frame(out, kPolicyViolation, "slow");
   EXPECT_EQ(out, std::string("\x88\x06\x03\xf0slow"));

@@ -142,20 +142,20 @@ void compare(const Seeds& seeds) {
   EXPECT_GT(taken, 10'000);
 }
 
-TEST(HeadLines, AgreesWithBeastOnRequests) {
+TEST(HeadLines, ParsesRequestHeadsAsBeastDoes) {
   compare<true>(kRequests);
 }
-TEST(HeadLines, AgreesWithBeastOnResponses) {
+TEST(HeadLines, ParsesResponseHeadsAsBeastDoes) {
   compare<false>(kAnswers);
 }
 
-TEST(HeadLines, AcceptsWholeHeads) {
+TEST(HeadLines, AcceptsCompleteValidHeads) {
   for (const auto head : kRequests) EXPECT_TRUE(ours<true>(head).taken) << head;
   for (const auto head : kAnswers) EXPECT_TRUE(ours<false>(head).taken) << head;
   EXPECT_TRUE(ours<false>("HTTP/1.1 200\r\n\r\n").taken) << "an empty reason without its space";
 }
 
-TEST(HeadLines, NeverReadsBeyondTheEnd) {
+TEST(HeadLines, RejectsTruncatedHeadsWithoutReadingBeyondTheirEnd) {
   for (const auto head : kRequests)
     for (std::size_t size = 0; size < head.size(); ++size)
       EXPECT_FALSE(ours<true>(std::string(head.substr(0, size))).taken) << head.substr(0, size);

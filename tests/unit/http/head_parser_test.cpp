@@ -194,20 +194,20 @@ void check(const Case (&cases)[kCount]) {
   }
 }
 
-TEST(RequestHead, Targets) {
+TEST(RequestHead, AcceptsValidTargetsAndRejectsInvalidTargets) {
   check(kTargets);
 }
-TEST(RequestHead, Hosts) {
+TEST(RequestHead, AcceptsValidHostsAndRejectsInvalidHosts) {
   check(kHosts);
 }
-TEST(RequestHead, Framings) {
+TEST(RequestHead, FindsTheBodyFramingOrRejectsAmbiguousFraming) {
   check(kFramings);
 }
-TEST(RequestHead, FieldsAndConnection) {
+TEST(RequestHead, RejectsInvalidFieldsAndReadsConnectionOptions) {
   check(kFields);
 }
 
-TEST(RequestHead, RejectsMoreOrLessThanOneHead) {
+TEST(RequestHead, RejectsATruncatedHeadAndBytesAfterTheHead) {
   const std::string_view head = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   EXPECT_EQ(verdict(head), "GET / @a none keep");
   for (std::size_t size = 0; size < head.size(); ++size)
@@ -215,7 +215,7 @@ TEST(RequestHead, RejectsMoreOrLessThanOneHead) {
   EXPECT_EQ(verdict(std::string(head) + "x"), "400");
 }
 
-TEST(Fields, AreBoundedInNumber) {
+TEST(Fields, TooManyFieldsAreRejected) {
   const auto with_fields = [](std::string bytes, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) bytes += "X: y\r\n";
     return bytes;
@@ -235,7 +235,7 @@ TEST(RequestHead, AcceptsATargetOf60000Octets) {
   EXPECT_EQ(verdict("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"), "GET " + path + " @a none keep");
 }
 
-TEST(RequestHead, MarksFieldsThatConnectionNamesAsHopByHop) {
+TEST(RequestHead, MarksFieldsThatAreListedInConnectionAsHopByHop) {
   const std::string bytes =
       "GET / HTTP/1.1\r\nHost: a\r\nX-One: 1\r\nConnection: x-ONE, , te\r\nX-Two: 2\r\nTE: trailers\r\n"
       "Keep-Alive: 5\r\nX-Forwarded-For: 1.2.3.4\r\nUpgrade: h2c\r\nTrailer: X\r\nProxy-Connection: "
@@ -252,7 +252,7 @@ TEST(RequestHead, MarksFieldsThatConnectionNamesAsHopByHop) {
 }
 
 // The parser compares each with every field name, so both counts bound its work.
-TEST(Connection, OptionsOfAllLinesAreBounded) {
+TEST(Connection, TooManyOptionsInAllConnectionFieldsAreRejected) {
   const auto lines = [](std::size_t a, std::size_t b) {
     std::string text = "\r\nConnection: close, , ";
     for (std::size_t i = 1; i < a; ++i) text += "x,";
@@ -271,7 +271,7 @@ TEST(Connection, OptionsOfAllLinesAreBounded) {
                "the Connection header has too many options");
 }
 
-TEST(RequestHead, IgnoresExpectIfConnectionNamesIt) {
+TEST(RequestHead, IgnoresExpectIfConnectionListsIt) {
   RequestHead head;
   const std::string bytes =
       "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nConnection: expect\r\nExpect: 100-continue\r\n\r\n";
@@ -293,7 +293,7 @@ TEST(RequestHead, ParsingClearsThePreviousHead) {
   EXPECT_EQ(head.fields.size(), 1U);
 }
 
-TEST(FindHeadEnd, ContinuesFromThePreviousSearch) {
+TEST(FindHeadEnd, ContinuesWhereThePreviousSearchEnded) {
   const std::string_view bytes = "GET / HTTP/1.1\r\nHost: a\r\n\r\nbody\r\n\r\n";
   const std::size_t end = bytes.find("body");
   EXPECT_EQ(find_head_end(bytes), end);

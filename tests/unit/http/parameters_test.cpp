@@ -24,7 +24,7 @@ std::vector<std::string> values(const Parameters& parameters, std::string_view n
   return values;
 }
 
-TEST(Parameters, ReturnsAllValuesOfANameInOrder) {
+TEST(Parameters, ReturnsAllValuesOfAParameterInOrder) {
   Parameters parameters;
   parameters.read_query("b=2&a=1&b=1&c&=x&&b", kMany);
   EXPECT_THAT(values(parameters, "b"), ElementsAre("2", "1", ""));
@@ -44,14 +44,14 @@ TEST(Parameters, DecodesNamesAndValues) {
   EXPECT_EQ(found.spaced, "x y z");
 }
 
-TEST(Parameters, StoresNamesWithPlusInBothReadings) {
+TEST(Parameters, FindsANameWithPlusAsPlusAndAsASpace) {
   Parameters parameters;
   parameters.read_query("a+b=1&a%2Bb=2&a%20b=3", kMany);
   EXPECT_THAT(values(parameters, "a+b"), ElementsAre("1", "2"));
   EXPECT_THAT(values(parameters, "a b"), ElementsAre("1", "3"));
 }
 
-TEST(Parameters, StoresNothingIfThereAreTooMany) {
+TEST(Parameters, StoresNoParameterIfThereAreTooMany) {
   Parameters parameters;
   parameters.read_query("a&a&a", 3);
   EXPECT_FALSE(parameters.too_many());
@@ -62,7 +62,7 @@ TEST(Parameters, StoresNothingIfThereAreTooMany) {
   EXPECT_FALSE(parameters.too_many());
 }
 
-TEST(Parameters, ParsesCookiesOfAllFields) {
+TEST(Parameters, ParsesTheCookiesOfAllCookieFields) {
   Parameters cookies;
   cookies.begin_cookies();
   cookies.add_cookies("sid=1; theme = dark ", kMany);
@@ -73,7 +73,7 @@ TEST(Parameters, ParsesCookiesOfAllFields) {
   EXPECT_THAT(values(cookies, "flag"), ElementsAre(""));
 }
 
-TEST(Parameters, CountsCookiesOverAllFields) {
+TEST(Parameters, CountsTheCookiesOfAllCookieFieldsTogether) {
   Parameters cookies;
   cookies.begin_cookies();
   cookies.add_cookies("a; a", 3);
@@ -83,7 +83,7 @@ TEST(Parameters, CountsCookiesOverAllFields) {
   EXPECT_THAT(values(cookies, "a"), IsEmpty());
 }
 
-TEST(Parameters, CopyIsEmptyAndParsesAgain) {
+TEST(Parameters, CopyContainsNoParsedParameters) {
   Parameters parameters;
   parameters.read_query("%61=1", kMany);
   const Parameters copy(parameters);
@@ -92,7 +92,7 @@ TEST(Parameters, CopyIsEmptyAndParsesAgain) {
 }
 
 // Compares with a simple implementation: every parameter against every name.
-TEST(Parameters, AgreesWithASimpleSearch) {
+TEST(Parameters, AgreesWithALinearSearch) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::minstd_rand random(seed);
@@ -124,7 +124,7 @@ RequestHead head_of(std::string_view query) {
   return head;
 }
 
-TEST(RequestHead, ReportsTheExceededBound) {
+TEST(RequestHead, ReportsWhichBoundOfParametersIsExceeded) {
   auto many = head_of("a&a&a&a");
   many.bounds = {.parameters = 3, .repeats = 3};
   EXPECT_FALSE(many.query_values("a").complete);
@@ -141,7 +141,7 @@ TEST(RequestHead, ReportsTheExceededBound) {
   EXPECT_EQ(repeated.excess().name, "a");
 }
 
-TEST(RequestHead, ClearRemovesParameters) {
+TEST(RequestHead, ClearRemovesTheParsedParameters) {
   auto head = head_of("a=1");
   EXPECT_EQ(head.query_values("a").values.size(), 1U);
   head.clear();

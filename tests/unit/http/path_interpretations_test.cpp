@@ -22,21 +22,21 @@ PathInterpretations interpretations_of(std::string_view raw) {
   return interpretations;
 }
 
-TEST(PathInterpretations, AreNoneIfAllServersAgree) {
+TEST(PathInterpretations, AreEmptyIfAllServersReadThePathAlike) {
   for (const char* raw : {"/", "/a/b", "/.well-known/x", "/a%20b", "/caf%C3%A9", "/caf\xc3\xa9", "/a//b",
                           "/a//b/../c", "/a/./b/../c", "/a;v=1/b", "/a%3Bv", "/;x/a", "/%61", "*",
                           "/%E0%A4%85", "/a/../b", "/sale;off=50%25"})
     EXPECT_THAT(interpretations_of(raw).others, IsEmpty()) << raw;
 }
 
-TEST(PathInterpretations, SplitParametersAtEncodedSlashesOrNot) {
+TEST(PathInterpretations, IncludePathParametersSplitAtEncodedSlashes) {
   const auto interpretations = interpretations_of("/signin;returnPath=%2Ftrack");
   EXPECT_TRUE(interpretations.equal);
   EXPECT_THAT(interpretations.others, ::testing::ElementsAre("/signin/track"));
 }
 
 // Finds what some server reads, whichever server is right.
-TEST(PathInterpretations, ContainTheReadingOfEveryServer) {
+TEST(PathInterpretations, ContainThePathThatEachServerReads) {
   const std::pair<const char*, const char*> cases[] = {
       {"/%2fadmin", "/admin"},
       {"/x%2f..%2fadmin", "/admin"},
@@ -84,7 +84,7 @@ TEST(PathInterpretations, ContainTheReadingOfEveryServer) {
   }
 }
 
-TEST(PathInterpretations, ReadingsOfFewServersAreNotEqual) {
+TEST(PathInterpretations, AreMarkedUnequalIfFewServersReadThePathSo) {
   for (const char* raw : {"/a%2Fb", "/a%5Cb", "/%2561", "/%C0%AF", "/group%2Fproject/issues"}) {
     const auto interpretations = interpretations_of(raw);
     EXPECT_FALSE(interpretations.equal) << raw;

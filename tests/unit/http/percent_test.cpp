@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-TEST(Percent, DecodesOnceAndKeepsInvalidEscapes) {
+TEST(Percent, DecodesOnlyOnceAndKeepsInvalidEscapes) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"", ""},          {"plain", "plain"}, {"%61", "a"},          {"a%2Fb%2fc", "a/b/c"}, {"%2561", "%61"},
       {"100%", "100%"},  {"%4", "%4"},       {"%zz%41", "%zzA"},    {"%%41", "%A"},         {"a+b", "a+b"},
@@ -23,7 +23,7 @@ TEST(Percent, DecodesOnceAndKeepsInvalidEscapes) {
   }
 }
 
-TEST(Percent, DecodesPlusAsBlankInForms) {
+TEST(Percent, DecodesPlusAsASpaceInForms) {
   std::string scratch;
   EXPECT_EQ(percent_decoded("a+b%2B%20", scratch, Plus::Blank), "a b+ ");
   EXPECT_TRUE(decodes_to("a+b%2B", "a b+", Plus::Blank));

@@ -46,7 +46,7 @@ std::vector<Good> good() {
 }
 
 // A header that is cut anywhere needs more octets and is no fault. Octets after a whole header are ignored.
-TEST(ProxyHeader, IsParsedForEverySplit) {
+TEST(ProxyHeader, NeedsMoreBytesAtEverySplitUntilTheHeaderIsComplete) {
   for (const auto& [bytes, ends] : good()) {
     for (std::size_t cut = 0; cut < bytes.size(); ++cut)
       EXPECT_EQ(read_proxy_header(bytes.substr(0, cut)).status, Status::NeedMore) << cut << " of " << bytes;
@@ -59,7 +59,7 @@ TEST(ProxyHeader, IsParsedForEverySplit) {
   }
 }
 
-TEST(ProxyHeader, RejectsOtherBytes) {
+TEST(ProxyHeader, RejectsBytesThatAreNotAProxyHeader) {
   for (const auto& bytes : {"GET / HTTP/1.1\r\n\r\n"s,
                             "PROXx"s,
                             "proxy TCP4"s,
@@ -92,7 +92,7 @@ TEST(ProxyHeader, RejectsOtherBytes) {
     EXPECT_EQ(read_proxy_header(bytes).status, Status::Bad) << bytes;
 }
 
-TEST(ProxyHeader, WritesMixedFamiliesAsIpv6) {
+TEST(ProxyHeader, WritesAddressesOfMixedFamiliesAsIpv6) {
   const ConnectionEnds mixed{ip("203.0.113.7"), ip("2001:db8::1"), 1, 2};
   EXPECT_EQ(read_proxy_header(second(mixed)).ends, mixed);
   EXPECT_EQ(second(mixed).size(), 16U + 36U);

@@ -64,7 +64,7 @@ const Case kResponses[] = {
     {"HTTP/1.1 200 OK\nX: a\n b", "502"},
 };
 
-TEST(ResponseHead, FramingAndFaults) {
+TEST(ResponseHead, FindsTheBodyFramingOrRejectsTheHead) {
   for (const auto& [head, expected] : kResponses) {
     const auto bytes = std::string(head) + "\r\n\r\n";
     EXPECT_EQ(response_verdict(bytes), expected) << head;
@@ -94,7 +94,7 @@ TEST(ResponseHead, AcceptsAmbiguousFramingIfNoBodyFollows) {
   }
 }
 
-TEST(ResponseHead, LengthIsKnownOnlyIfContentLengthApplies) {
+TEST(ResponseHead, BodyLengthIsKnownOnlyIfContentLengthApplies) {
   const auto known = [](std::string fields) {
     ResponseHead head;
     const auto bytes = "HTTP/1.1 304 Same\r\n" + fields + "\r\n";

@@ -20,7 +20,7 @@ TEST(ParseRetryAfter, AcceptsSecondsAndDates) {
 }
 
 // RFC 9110 §5.6.7: a recipient must accept the two obsolete forms as well.
-TEST(ParseRetryAfter, AcceptsAllThreeDateForms) {
+TEST(ParseRetryAfter, AcceptsAllThreeHttpDateForms) {
   for (const auto* text :
        {"Sun, 06 Nov 1994 08:50:07 GMT", "Sunday, 06-Nov-94 08:50:07 GMT", "Sun Nov  6 08:50:07 1994"})
     EXPECT_EQ(parse_retry_after(text, kNow), 30s) << text;
@@ -49,7 +49,7 @@ TEST(ParseRetryAfter, BoundsVeryLongDelays) {
   EXPECT_EQ(parse_retry_after("99999999999999999999", kNow), std::chrono::seconds{std::int64_t{1} << 31});
 }
 
-TEST(ParseRetryAfter, RejectsOtherText) {
+TEST(ParseRetryAfter, RejectsTextThatIsNeitherSecondsNorADate) {
   for (const auto* text : {"",
                            "-1",
                            "+1",

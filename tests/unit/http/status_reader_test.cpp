@@ -58,7 +58,7 @@ TEST(StatusReader, RejectsInvalidHeadsBeforeTheyEnd) {
   EXPECT_EQ(reader.feed("HTTP/1.1 2OO OK\n"), State::Faulty);
 }
 
-TEST(StatusReader, BoundsTheSizeOfAllHeads) {
+TEST(StatusReader, BoundsTheTotalSizeOfInterimAndFinalHeads) {
   for (const std::string_view piece :
        {kHints, std::string_view("HTTP/1.1 200 OK a header without an end ")}) {
     StatusReader reader;

@@ -19,7 +19,7 @@ std::string host(std::string_view authority) {
   return std::string(normalise_host(authority, scratch));
 }
 
-TEST(NormalisePath, GivesOneNameToOneResource) {
+TEST(NormalisePath, EverySpellingOfAPathGivesTheSamePath) {
   for (const char* way :
        {"/a", "//a", "///a", "/./a", "/%61", "/a/../a", "/x/../a", "/x/%2e%2e/a", "/x/%2E./a", "/a;v=1",
         "/a;", "/a%3Bv", "/;x/a", "/%3bx/a", "/../a", "/../../a", "/x/..;y/a", "/a#fragment", "/x/y/../../a"})
@@ -37,7 +37,7 @@ TEST(NormalisePath, DecodesCharactersThatAPathMayContain) {
   }
 }
 
-TEST(NormalisePath, EncodesAllOtherOctetsInOneWay) {
+TEST(NormalisePath, EncodesAllOtherOctetsInUpperCaseHexadecimal) {
   for (unsigned c = 0; c < 256; ++c) {
     const char octet = static_cast<char>(c);
     if (std::isalnum(static_cast<int>(c)) != 0 && c < 0x80) continue;
@@ -52,7 +52,7 @@ TEST(NormalisePath, EncodesAllOtherOctetsInOneWay) {
   }
 }
 
-TEST(NormalisePath, KeepsSignificantDifferences) {
+TEST(NormalisePath, DoesNotMergePathsThatNameDifferentResources) {
   const std::pair<const char*, const char*> cases[] = {
       {"/a/", "/a/"},
       {"/A", "/A"},
@@ -78,7 +78,7 @@ TEST(NormalisePath, KeepsSignificantDifferences) {
   for (const auto& [raw, normal] : cases) EXPECT_EQ(path(raw), normal) << raw;
 }
 
-TEST(PathDoubt, FindsPathsThatServersReadDifferently) {
+TEST(PathWarning, WarnsOfPathsThatServersReadDifferently) {
   for (const char* raw : {"/a\\b", "/a%00", "/login%00.js", "/a/..;x/b", "/a/%2e.%3bx/b", "/a/.;/b", "/..;/a",
                           "/a//../b", "/a/;x/../b", "/a/%3B/../b", "/a//b/../../c", "/a//./../b"})
     EXPECT_NE(path_warning(raw), nullptr) << raw;
@@ -89,7 +89,7 @@ TEST(PathDoubt, FindsPathsThatServersReadDifferently) {
 
 // A server that decodes them before it removes dot segments (as nginx does) reads another path. The normal
 // form does not show that path.
-TEST(PathDoubt, FindsEncodedSlashesThatRulesDoNotSee) {
+TEST(PathWarning, WarnsOfEncodedSlashesThatTheNormalisedPathHides) {
   for (const std::string slash : {"%2f", "%2F", "%5c", "%5C", "%25"}) {
     for (const std::string& raw :
          {"/pub;" + slash + "..;x/admin", "/a;v=" + slash, "/a%3bv=" + slash, "/;" + slash + "/a",
@@ -115,7 +115,7 @@ TEST(NormalisePath, KeepsTheSlashBeforeFinalDotSegments) {
   for (const auto& [raw, normal] : cases) EXPECT_EQ(path(raw), normal) << raw;
 }
 
-TEST(NormalisePath, DoesNotCopyNormalPaths) {
+TEST(NormalisePath, DoesNotCopyAPathThatIsAlreadyNormal) {
   std::string scratch = "untouched";
   const std::string_view raw = "/api/v1/things";
   EXPECT_EQ(normalise_path(raw, scratch).data(), raw.data());
@@ -170,7 +170,7 @@ TEST(NormaliseHost, ReturnsLowerCaseWithoutPortAndTrailingDot) {
   for (const auto& [raw, normal] : cases) EXPECT_EQ(host(raw), normal) << raw;
 }
 
-TEST(NormaliseHost, Ipv6SpellingsGiveOneHost) {
+TEST(NormaliseHost, AllSpellingsOfAnIpv6AddressGiveTheSameHost) {
   for (const char* spelt :
        {"[::1]", "[::1]:8080", "[0:0:0:0:0:0:0:1]", "[0000:0000:0000:0000:0000:0000:0000:0001]:1", "[0::1]",
         "[::0:1]", "[0:0::0:0:1]", "[::0.0.0.1]"})
@@ -183,7 +183,7 @@ TEST(NormaliseHost, Ipv6SpellingsGiveOneHost) {
   EXPECT_EQ(host("[v1.x]"), "[v1.x]");
 }
 
-TEST(NormaliseHost, DoesNotCopyNormalHosts) {
+TEST(NormaliseHost, DoesNotCopyAHostThatIsAlreadyNormal) {
   std::string scratch = "untouched";
   const std::string_view raw = "api.example.com:8443";
   EXPECT_EQ(normalise_host(raw, scratch).data(), raw.data());

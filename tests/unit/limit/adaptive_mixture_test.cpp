@@ -101,7 +101,7 @@ class AdaptiveMixture : public testing::TestWithParam<double> {
 INSTANTIATE_TEST_SUITE_P(Fast, AdaptiveMixture, testing::Values(0.0, 0.0005, 0.01, 0.1, 0.5));
 
 // The limit stays between a quarter and three times the ideal, and the server uses most of its capacity.
-TEST_P(AdaptiveMixture, KeepsAnOverloadedServerBusyWithoutQueueing) {
+TEST_P(AdaptiveMixture, KeepsAnOverloadedServerBusyWithoutQueueingRequests) {
   auto server = this->server(3);
   server.run(20);
   server.run(40);
@@ -110,7 +110,7 @@ TEST_P(AdaptiveMixture, KeepsAnOverloadedServerBusyWithoutQueueing) {
   EXPECT_GE(server.used(40), 0.65);
 }
 
-TEST_P(AdaptiveMixture, RejectsFewRequestsIfTheServerHasRoom) {
+TEST_P(AdaptiveMixture, RejectsFewRequestsIfTheServerHasCapacity) {
   auto server = this->server(0.5);
   server.run(40);
   server.run(40);
@@ -118,7 +118,7 @@ TEST_P(AdaptiveMixture, RejectsFewRequestsIfTheServerHasRoom) {
   EXPECT_LE(server.refused(), 0.03);
 }
 
-TEST_P(AdaptiveMixture, AdaptsToAServerThatBecameSlower) {
+TEST_P(AdaptiveMixture, LowersTheLimitIfTheServerBecomesSlower) {
   auto server = this->server(0.5);
   server.run(20);
   const auto before = server.limit();

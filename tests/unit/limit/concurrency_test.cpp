@@ -36,7 +36,7 @@ TEST(Concurrency, AdmitsWhileFewerThanTheLimitAreInFlight) {
 }
 
 // Compares random arrivals and endings with a list of the requests in flight.
-TEST(Concurrency, CountsRandomRequestsInFlight) {
+TEST(Concurrency, CountsTheRequestsInFlightOfRandomTraffic) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
   for (int round = 0; round < 10'000; ++round) {
@@ -65,7 +65,7 @@ TEST(Concurrency, CountsRandomRequestsInFlight) {
   }
 }
 
-TEST(Permit, ReleasesExactlyOnceAfterMoves) {
+TEST(Permit, IsReleasedExactlyOnceAfterMoves) {
   KeyTable table(64);
   const auto limiter = in_flight(1);
   const Charge charge{key_of(1), &limiter};
@@ -81,7 +81,7 @@ TEST(Permit, ReleasesExactlyOnceAfterMoves) {
   EXPECT_FALSE(table.peek(charge, kStart).allowed) << "it gave back what another holds";
 }
 
-TEST(Permit, ReleasesToTheOverflowCellThatAdmitted) {
+TEST(Permit, IsReleasedInTheOverflowCellThatCountedIt) {
   KeyTable table(16);
   const auto limiter = in_flight(1);
   Outcome out;
@@ -152,14 +152,14 @@ class Server {
   std::uint64_t lowest_ = ~std::uint64_t{0};
 };
 
-TEST(AdaptiveConcurrency, FindsTheParallelismOfAServer) {
+TEST(AdaptiveConcurrency, LimitConvergesToTheParallelismOfTheServer) {
   Server server(adaptive(1, 1'000), 40, 20ms, 5'000);
   server.run(60s);
   EXPECT_GE(server.limit(), 40) << "the server idles";
   EXPECT_LE(server.limit(), 90) << "the queue is longer than the latency that is tolerated";
 }
 
-TEST(AdaptiveConcurrency, FollowsAServerThatBecameSlowerAndBack) {
+TEST(AdaptiveConcurrency, LimitFollowsAServerThatSlowsDownAndRecovers) {
   Server server(adaptive(2, 1'000), 40, 20ms, 5'000);
   server.run(60s);
   server.slow_down(100ms);
@@ -172,7 +172,7 @@ TEST(AdaptiveConcurrency, FollowsAServerThatBecameSlowerAndBack) {
   EXPECT_LE(server.limit(), 200) << "the queue that it had is kept, at most";
 }
 
-TEST(AdaptiveConcurrency, NeverFallsBelowMinNorRisesAboveMax) {
+TEST(AdaptiveConcurrency, LimitStaysBetweenMinAndMax) {
   Server failing(adaptive(7, 50), 100, 5ms, 1'000);
   failing.fail(true);
   failing.run(20s);
@@ -184,7 +184,7 @@ TEST(AdaptiveConcurrency, NeverFallsBelowMinNorRisesAboveMax) {
 }
 
 // A failure counts as a gradient of ½, like the slowest answer: the limit falls by an eighth of a unit.
-TEST(AdaptiveConcurrency, FailureLowersTheLimitLikeTheSlowestAnswer) {
+TEST(AdaptiveConcurrency, FailedRequestLowersTheLimitLikeTheSlowestResponse) {
   const auto limiter = adaptive(1, 10'000);
   auto cell = limiter.step({}, kStart, 20).next;
   for (int i = 0; i < 8; ++i) {
@@ -197,7 +197,7 @@ TEST(AdaptiveConcurrency, FailureLowersTheLimitLikeTheSlowestAnswer) {
 }
 
 // A server that fails one request in four still has capacity for the others.
-TEST(AdaptiveConcurrency, KeepsServingIfSomeRequestsFail) {
+TEST(AdaptiveConcurrency, LimitStaysHighIfOnlySomeRequestsFail) {
   Server server(adaptive(2, 1'000), 40, 20ms, 5'000);
   server.run(20s);
   server.fail_every(4);
@@ -205,7 +205,7 @@ TEST(AdaptiveConcurrency, KeepsServingIfSomeRequestsFail) {
   EXPECT_GE(server.limit(), 40) << "failures alone brought it down";
 }
 
-TEST(AdaptiveConcurrency, RejectsNothingInOrderToProbe) {
+TEST(AdaptiveConcurrency, RejectsNoRequestsToMeasureAHealthyServer) {
   Server server(adaptive(1, 200), 100, 10ms, 60);
   server.run(10s);
   const auto before = server.limit();
@@ -215,13 +215,13 @@ TEST(AdaptiveConcurrency, RejectsNothingInOrderToProbe) {
   EXPECT_GE(server.limit(), before) << "a server that is well was measured by shedding";
 }
 
-TEST(AdaptiveConcurrency, GrowsOnlyIfTheLimitIsUsed) {
+TEST(AdaptiveConcurrency, LimitGrowsOnlyIfRequestsReachIt) {
   Server server(adaptive(4, 400), 1'000, 10ms, 10);
   server.run(30s);
   EXPECT_LE(server.limit(), 40) << "ten in flight prove nothing about forty";
 }
 
-TEST(AdaptiveConcurrency, ForgetsAfterTenMinutesWithoutTraffic) {
+TEST(AdaptiveConcurrency, ForgetsTheLimitAfterTenMinutesWithoutTraffic) {
   const auto limiter = adaptive(1, 100);
   auto cell = limiter.step({}, kStart, 1).next;
   EXPECT_EQ(limiter.drained_at(cell), kNever);
@@ -234,14 +234,14 @@ TEST(AdaptiveConcurrency, ForgetsAfterTenMinutesWithoutTraffic) {
   EXPECT_NE(limiter.step(cell, forgotten - 1us, 1).next, limiter.step({}, forgotten - 1us, 1).next);
 }
 
-TEST(AdaptiveConcurrency, ExchangeWithoutLatencyLeavesAFreshCell) {
+TEST(AdaptiveConcurrency, RequestWithoutAMeasuredLatencyLeavesTheStateUnused) {
   const auto limiter = adaptive(1, 100);
   const auto cell = limiter.step({}, kStart, 3).next;
   EXPECT_EQ(limiter.release(cell, kStart, 3, {}), Cell{});
 }
 
 // For all latencies in any order, the limit stays within its bounds and the number in flight stays exact.
-TEST(AdaptiveConcurrency, CountsRequestsInFlightExactly) {
+TEST(AdaptiveConcurrency, CountsRequestsInFlightExactlyForAnyLatencies) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
   for (int round = 0; round < 10'000; ++round) {

@@ -80,7 +80,7 @@ TEST(LimiterLaws, RejectsUntilRetryAfterAndThenAdmits) {
   EXPECT_GT(refusals, kCases);
 }
 
-TEST(LimiterLaws, FreshKeyRejectsCostsBeyondTheCapacity) {
+TEST(LimiterLaws, UnusedKeyRejectsOnlyCostsAboveTheCapacity) {
   for_each_moment([](const Moment& m, Dice&) {
     EXPECT_EQ(step(m.rule.limiter, Cell{}, m.now, m.cost).outcome.allowed, m.cost <= largest_cost(m.rule));
   });
@@ -96,7 +96,7 @@ TEST(LimiterLaws, RejectedRequestChangesNothing) {
 }
 
 // Workers read their clocks before they lock, and a wall clock may be set back.
-TEST(LimiterLaws, EarlierClockGrantsNothing) {
+TEST(LimiterLaws, RequestWithAnEarlierClockReadingIsGrantedNothingMore) {
   int admitted = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
     const Cell& cell = m.step.next;
@@ -113,7 +113,7 @@ TEST(LimiterLaws, EarlierClockGrantsNothing) {
   EXPECT_GT(admitted, kCases / 10);
 }
 
-TEST(LimiterLaws, ExactlyTheRemainingUnitsCanBeSpentNow) {
+TEST(LimiterLaws, ExactlyTheRemainingUnitsCanBeSpentAtOnce) {
   for_each_moment([](const Moment& m, Dice&) {
     Cell cell = m.step.next;
     Cost left = m.step.outcome.remaining;
@@ -132,7 +132,7 @@ TEST(LimiterLaws, ExactlyTheRemainingUnitsCanBeSpentNow) {
   });
 }
 
-TEST(LimiterLaws, RemainingGrowsExactlyAtMoreAfter) {
+TEST(LimiterLaws, RemainingUnitsIncreaseExactlyAtMoreAfter) {
   for_each_moment([](const Moment& m, Dice&) {
     const auto& outcome = m.step.outcome;
     const auto remaining = outcome.remaining;
@@ -149,7 +149,7 @@ TEST(LimiterLaws, RemainingGrowsExactlyAtMoreAfter) {
   });
 }
 
-TEST(LimiterLaws, StateIsFreshExactlyAtResetAfter) {
+TEST(LimiterLaws, StateIsUnusedAgainExactlyAtResetAfter) {
   for_each_moment([](const Moment& m, Dice&) {
     const auto reset = m.step.outcome.reset_after;
     EXPECT_EQ(m.step.drained_at, m.now + reset);
@@ -171,7 +171,7 @@ TEST(LimiterLaws, StateIsFreshExactlyAtResetAfter) {
   });
 }
 
-TEST(LimiterLaws, RefundRestoresTheState) {
+TEST(LimiterLaws, RefundRestoresTheStateBeforeTheCharge) {
   for_each_moment([](const Moment& m, Dice& dice) {
     if (!m.step.outcome.allowed || (m.rule.merges() && m.cell != Cell{})) return;
     const Cell back = refund(m.rule.limiter, m.step.next, m.now + m.step.outcome.delay, m.cost);
@@ -183,7 +183,7 @@ TEST(LimiterLaws, RefundRestoresTheState) {
   });
 }
 
-TEST(LimiterLaws, CarriedCellDrainsAtTheSameInstant) {
+TEST(LimiterLaws, StateConvertedToAnotherRateRefillsCompletelyAtTheSameTime) {
   for_each_moment([](const Moment& m, Dice& dice) {
     const Case other = dice.limiter();
     if (!m.rule.is_paced() || !other.is_paced()) return;
@@ -194,7 +194,7 @@ TEST(LimiterLaws, CarriedCellDrainsAtTheSameInstant) {
 
 // Windows of two lengths cannot always drain together. A converted cell may drain later, never earlier, and
 // keeps its whole count.
-TEST(LimiterLaws, CarriedCountDrainsNoEarlier) {
+TEST(LimiterLaws, CountConvertedToAnotherWindowExpiresNoEarlier) {
   int carried_over = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
     const Case other = dice.limiter();

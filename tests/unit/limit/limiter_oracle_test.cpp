@@ -146,7 +146,7 @@ Duration patience(const Case& c, const Outcome& said, Dice& dice) {
   return said.retry_after - (dice.one_in(2) ? 1us : 0us);
 }
 
-TEST(LimiterOracle, TokenBucketAgreesWithABucketOfTokens) {
+TEST(LimiterOracle, TokenBucketAgreesWithAModelThatCountsTokens) {
   for_each_case(Algorithm::TokenBucket, [](const Case& c, Dice& dice) {
     Level oracle(c);
     Cell cell;
@@ -165,7 +165,7 @@ TEST(LimiterOracle, TokenBucketAgreesWithABucketOfTokens) {
   });
 }
 
-TEST(LimiterOracle, GcraAgreesWithVirtualScheduling) {
+TEST(LimiterOracle, GcraAgreesWithTheVirtualSchedulingAlgorithm) {
   for_each_case(Algorithm::Gcra, [](const Case& c, Dice& dice) {
     VirtualScheduling oracle(c);
     Cell cell;
@@ -183,7 +183,7 @@ TEST(LimiterOracle, GcraAgreesWithVirtualScheduling) {
   });
 }
 
-TEST(LimiterOracle, LeakyBucketAgreesWithAQueueOfDepartures) {
+TEST(LimiterOracle, LeakyBucketAgreesWithAModelThatQueuesDepartures) {
   for_each_case(Algorithm::LeakyBucket, [](const Case& c, Dice& dice) {
     HandoffSender oracle(c);
     Cell cell;

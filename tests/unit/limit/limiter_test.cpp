@@ -27,7 +27,7 @@ class Client {
   Cell cell_;
 };
 
-TEST(TokenBucket, AdmitsABurstThenTheRate) {
+TEST(TokenBucket, AdmitsABurstAndThenRequestsAtTheRate) {
   Client client(token_bucket("10/s", 3));
   EXPECT_EQ(client.ask(0ms),
             (Outcome{.allowed = true, .remaining = 2, .reset_after = 100ms, .more_after = 100ms}));
@@ -43,7 +43,7 @@ TEST(TokenBucket, AdmitsABurstThenTheRate) {
             (Outcome{.allowed = true, .remaining = 2, .reset_after = 100ms, .more_after = 100ms}));
 }
 
-TEST(TokenBucket, RoundsWaitsUpButNeverItsState) {
+TEST(TokenBucket, RoundsRetryAfterUpWithoutRoundingItsState) {
   Client client(token_bucket("3/7s", 1));  // the interval is 2 333 333⅓ µs
   EXPECT_TRUE(client.ask(0us).allowed);
   EXPECT_EQ(client.ask(0us).retry_after, 2'333'334us);
@@ -53,13 +53,13 @@ TEST(TokenBucket, RoundsWaitsUpButNeverItsState) {
   EXPECT_TRUE(client.ask(4'666'668us).allowed);
 }
 
-TEST(TokenBucket, RetryAfterIsForeverIfTheCostNeverFits) {
+TEST(TokenBucket, RetryAfterIsInfiniteIfTheCostExceedsTheBurst) {
   Client client(token_bucket("10/s", 3));
   EXPECT_EQ(client.ask(0us, 4),
             (Outcome{.remaining = 3, .retry_after = base::kForever, .more_after = base::kForever}));
 }
 
-TEST(Gcra, SpacesRequestsAndToleratesABurst) {
+TEST(Gcra, AdmitsABurstAndThenEvenlySpacedRequests) {
   Client spaced(gcra("10/s", 0));
   EXPECT_TRUE(spaced.ask(0ms).allowed);
   EXPECT_EQ(spaced.ask(99ms).retry_after, 1ms);
@@ -82,7 +82,7 @@ TEST(LeakyBucket, SchedulesDeparturesAtAConstantRate) {
   EXPECT_EQ(client.ask(10ms).delay, 500ms);
 }
 
-TEST(LeakyBucket, QueueCountsRequestsNotCosts) {
+TEST(LeakyBucket, QueueBoundCountsRequestsNotCosts) {
   for (const Cost cost : {1, 2, 5, 7}) {
     Client client(leaky_bucket("10/s", 3));
     for (int i = 0; i <= 3; ++i) {
@@ -96,7 +96,7 @@ TEST(LeakyBucket, QueueCountsRequestsNotCosts) {
   }
 }
 
-TEST(LeakyBucket, RequestThatDepartsAtOnceTakesNoPlace) {
+TEST(LeakyBucket, RequestThatDepartsAtOnceTakesNoPlaceInTheQueue) {
   Client client(leaky_bucket("10/s", 0));
   EXPECT_EQ(client.ask(0ms, 5).delay, 0ms);
   EXPECT_EQ(client.ask(0ms, 5).retry_after, 500ms);
@@ -118,20 +118,20 @@ TEST(LeakyBucket, AdmitsACostUpToTheLengthOfALongQueue) {
 }
 
 // If costs differ, each request assumes that all requests ahead have its own cost.
-TEST(LeakyBucket, ExpensiveRequestAheadCountsAsSeveralCheapOnes) {
+TEST(LeakyBucket, WaitingExpensiveRequestCountsAsSeveralCheapRequests) {
   Client client(leaky_bucket("10/s", 3));
   EXPECT_TRUE(client.ask(0ms, 5).allowed);
   EXPECT_EQ(client.ask(0ms, 1).retry_after, 200ms);
   EXPECT_EQ(client.ask(0ms, 2).delay, 500ms);
 }
 
-TEST(LeakyBucket, FractionalIntervalsNeverDrift) {
+TEST(LeakyBucket, DeparturesAtFractionalIntervalsNeverDrift) {
   Client client(leaky_bucket("3/7s", 3'000'000));
   for (std::int64_t i = 0; i < 3'000'000; ++i)
     ASSERT_EQ(client.ask(0us).delay.count(), (i * 7'000'000 + 2) / 3) << "departure " << i;
 }
 
-TEST(LeakyBucket, NobodyWaitsLongerThanMaxWait) {
+TEST(LeakyBucket, RejectsRequestsThatWouldWaitLongerThanMaxWait) {
   Client client(leaky_bucket("10/s", 100, 250ms));
   for (const auto delay : {0ms, 100ms, 200ms}) EXPECT_EQ(client.ask(0ms).delay, delay);
   EXPECT_EQ(client.ask(0ms), (Outcome{.retry_after = 50ms, .reset_after = 300ms, .more_after = 50ms}));
@@ -139,7 +139,7 @@ TEST(LeakyBucket, NobodyWaitsLongerThanMaxWait) {
 }
 
 // The load measurement once took such a queue for nearly empty.
-TEST(LeakyBucket, QueueIsFullIfMaxWaitBoundsIt) {
+TEST(LeakyBucket, QueueLengthIsAlsoBoundedByMaxWait) {
   struct Case {
     std::uint64_t queue;
     Duration max_wait;
@@ -159,14 +159,14 @@ TEST(LeakyBucket, QueueIsFullIfMaxWaitBoundsIt) {
   EXPECT_EQ(most_waiting(LeakyBucket::make({1, std::chrono::seconds(1)}, 9, Duration(1)).value()), 1);
 }
 
-TEST(LeakyBucket, QueueOfZeroAdmitsImmediateDepartures) {
+TEST(LeakyBucket, WithoutAQueueAdmitsRequestsThatDepartAtOnce) {
   Client client(leaky_bucket("10/s", 0));
   EXPECT_EQ(client.ask(0ms).delay, 0ms);
   EXPECT_EQ(client.ask(99ms).retry_after, 1ms);
   EXPECT_EQ(client.ask(100ms).delay, 0ms);
 }
 
-TEST(LeakyBucket, WithdrawsOnlyTheLastDeparture) {
+TEST(LeakyBucket, RefundsOnlyTheLastDeparture) {
   Client client(leaky_bucket("10/s", 5));
   for (const auto delay : {0ms, 100ms, 200ms}) EXPECT_EQ(client.ask(0ms).delay, delay);
   client.give_back(100ms);  // another request has departure 200 ms
@@ -188,7 +188,7 @@ std::uint64_t greedy(const Limiter& limiter, Duration how_long) {
   return admitted;
 }
 
-TEST(LongRun, CountsAreExact) {
+TEST(LongRun, AdmittedRequestsAreExactOverLongPeriods) {
   constexpr auto kYear = std::chrono::duration_cast<Duration>(365 * 24h);
   EXPECT_EQ(greedy(token_bucket("3/7s", 5), kYear), 5U + 31'536'000ULL * 3 / 7);
   EXPECT_EQ(greedy(gcra("10000/h", 0), 365 * 4h), 1U + 10'000ULL * 1'460);
@@ -196,7 +196,7 @@ TEST(LongRun, CountsAreExact) {
   EXPECT_EQ(greedy(token_bucket("1/36500day", 1), 24h * 36'500), 2);
 }
 
-TEST(Limiter, BoundsTheBurstAtTheFastestRate) {
+TEST(Limiter, MakeBoundsTheBurstAtTheFastestRate) {
   Client client(token_bucket("1000000000/us", 1'000'000'000));
   EXPECT_TRUE(client.ask(0us, 1'000'000'000).allowed);
   EXPECT_EQ(client.ask(0us).retry_after, 1us);
@@ -214,7 +214,7 @@ TEST(Limiter, MakeRejectsImpossibleParameters) {
   EXPECT_FALSE(LeakyBucket::make(rate("10/s"), ~std::uint64_t{0}, base::kForever));
 }
 
-TEST(Limiter, DescribesItself) {
+TEST(Limiter, DescriptionShowsAlgorithmRateAndBounds) {
   EXPECT_EQ(describe(token_bucket("10/s", 100)), "token_bucket 10/s, burst 100");
   EXPECT_EQ(describe(gcra("3/7s", 0)), "gcra 3/7s, burst 0");
   EXPECT_EQ(describe(leaky_bucket("100/s", 50)), "leaky_bucket 100/s, queue 50");
@@ -223,7 +223,7 @@ TEST(Limiter, DescribesItself) {
   EXPECT_EQ(quota(leaky_bucket("100/s", 50)), 50);
 }
 
-TEST(Limiter, ConvertsACellToOtherUnits) {
+TEST(Limiter, StateIsConvertedToTheUnitsOfAnotherRate) {
   const Limiter coarse = token_bucket("1/s", 10);
   const Limiter fine = token_bucket("1000/s", 10'000);
   const Cell cell = step(coarse, Cell{}, kStart, 4).next;
@@ -232,7 +232,7 @@ TEST(Limiter, ConvertsACellToOtherUnits) {
 
 // Several limiters of one period may share a cell (tiers, overrides, elastic limits). The cell must not move
 // when they charge it in turn.
-TEST(Limiter, CellStaysInPlaceIfCarriedBackAndForth) {
+TEST(Limiter, StateIsUnchangedAfterRepeatedConversionBetweenTwoLimits) {
   const auto minute = [](std::uint64_t count) { return Rate{count, std::chrono::minutes(1)}; };
   const auto whole = [](const auto& made) { return Limiter(*made); };
   const std::pair<Limiter, Limiter> pairs[] = {

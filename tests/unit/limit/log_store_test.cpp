@@ -19,7 +19,7 @@ std::set<LogStore::Ref> take_all(LogStore& store) {
   return taken;
 }
 
-TEST(LogStore, ReturnsNoMoreChunksThanItHas) {
+TEST(LogStore, HandsOutNoMoreChunksThanItHas) {
   LogStore store(kChunks);
   EXPECT_EQ(take_all(store).size(), kChunks);
   EXPECT_EQ(store.take(0), 0U);
@@ -34,7 +34,7 @@ TEST(LogStore, ReusesEveryReturnedChunk) {
   EXPECT_EQ(take_all(store).size(), kChunks);
 }
 
-TEST(LogStore, TakesBackAWholeRing) {
+TEST(LogStore, AcceptsTheReturnOfARingOfChunks) {
   LogStore store(kChunks);
   for (int round = 0; round < 3; ++round) {
     const auto all = take_all(store);
@@ -50,7 +50,7 @@ TEST(LogStore, TakesBackAWholeRing) {
   EXPECT_EQ(take_all(store).size(), kChunks);
 }
 
-TEST(LogStore, TakesBackARingOfOneChunk) {
+TEST(LogStore, AcceptsTheReturnOfARingOfOneChunk) {
   LogStore store(kChunks);
   for (const auto chunk : take_all(store)) store.give_back_ring(chunk);
   EXPECT_EQ(store.in_use(), 0U);

@@ -16,7 +16,7 @@ TEST(Rate, ParsesValidRates) {
   EXPECT_EQ(parse_rate("1/36500day").value(), (Rate{1, 24h * 36'500}));
 }
 
-TEST(Rate, RejectsInvalidTextAndQuotesIt) {
+TEST(Rate, RejectsInvalidTextAndQuotesItInTheError) {
   for (const std::string text : {"",
                                  "10",
                                  "/s",
@@ -47,7 +47,7 @@ TEST(Rate, RejectsInvalidTextAndQuotesIt) {
   }
 }
 
-TEST(Rate, FormatsWhatItParses) {
+TEST(Rate, FormatsRatesAsTheyWereParsed) {
   for (const std::string text :
        {"10/s", "200/min", "20/10s", "3/7s", "10000/h", "5/day", "1/250ms", "1/us", "7/11us"})
     EXPECT_EQ(to_string(parse_rate(text).value()), text);

@@ -216,7 +216,7 @@ class Traffic {
   bool was_full_ = false;
 };
 
-TEST(SettleOracle, SettledStateEqualsChargingTheActualCost) {
+TEST(SettleOracle, SettledStateEqualsTheStateAfterChargingTheActualCost) {
   const auto seed = new_seed();
   Dice dice(seed);
   auto table = std::make_unique<KeyTable>(1 << 16);

@@ -36,7 +36,7 @@ class Settling : public testing::Test {
   bool overflow_ = false;
 };
 
-TEST_F(Settling, RefundsTheSurplusOfAReserve) {
+TEST_F(Settling, RefundsTheReserveThatWasNotUsed) {
   const auto budget = token_bucket("200000/day", 200'000);
   ASSERT_TRUE(charge(budget, 1'000));
   EXPECT_EQ(current_outcome(budget, kStart).remaining, 199'000U);
@@ -57,7 +57,7 @@ TEST_F(Settling, DebtDelaysRetryAfter) {
   EXPECT_TRUE(charge(budget, 1, kStart + now.retry_after));
 }
 
-TEST_F(Settling, FixedWindowIsInDebtUntilItEnds) {
+TEST_F(Settling, DebtOfAFixedWindowEndsWithTheWindow) {
   const Limiter daily = FixedWindow::make(rate("100/day")).value();
   const TimePoint noon{Duration{1'700'000'000'000'000 / 86'400'000'000 * 86'400'000'000} + 12h};
   ASSERT_TRUE(charge(daily, 10, noon));
@@ -67,7 +67,7 @@ TEST_F(Settling, FixedWindowIsInDebtUntilItEnds) {
 }
 
 // The first window counted 300 of 100. A third of that fits only after two thirds of the next window.
-TEST_F(Settling, SlidingWindowCarriesItsDebtIntoTheNext) {
+TEST_F(Settling, DebtOfASlidingWindowContinuesInTheNextWindow) {
   const Limiter hourly = SlidingWindow::make(rate("100/h")).value();
   const TimePoint hour{Duration{1'700'000'000'000'000 / 3'600'000'000 * 3'600'000'000}};
   ASSERT_TRUE(charge(hourly, 1, hour));
@@ -77,7 +77,7 @@ TEST_F(Settling, SlidingWindowCarriesItsDebtIntoTheNext) {
   EXPECT_EQ(current_outcome(hourly, hour + 1h + 48min).remaining, 40U);
 }
 
-TEST_F(Settling, ChargesADebtToAnEvictedKey) {
+TEST_F(Settling, ChargesADebtToAKeyThatWasEvicted) {
   const auto budget = token_bucket("10/s", 10);
   ASSERT_TRUE(charge(budget, 10));
   const auto later = kStart + 5s;
@@ -91,7 +91,7 @@ TEST_F(Settling, ChargesADebtToAnEvictedKey) {
 }
 
 // A key drains and is evicted. Before its answer arrives, newcomers find the table full.
-class SettlingAnew : public Settling {
+class SettlingOverflow : public Settling {
  protected:
   static constexpr std::uint64_t kFillers = 1'000'000;
 
@@ -118,7 +118,7 @@ class SettlingAnew : public Settling {
   const Limiter daily_ = FixedWindow::make(rate("1000000/day")).value();
 };
 
-TEST_F(SettlingAnew, NewSlotStartsWithTheDebtOfTheOverflowCell) {
+TEST_F(SettlingOverflow, NewSlotStartsWithTheDebtOfTheOverflowCell) {
   ASSERT_TRUE(charge(budget_, 10));
   fill();
   (void)charge_what_newcomers_share();
@@ -130,7 +130,7 @@ TEST_F(SettlingAnew, NewSlotStartsWithTheDebtOfTheOverflowCell) {
       << "a second of theirs, and nine of its own";
 }
 
-TEST_F(SettlingAnew, EvictedKeyGetsNoRefundFromTheOverflowCell) {
+TEST_F(SettlingOverflow, EvictedKeyGetsNoRefundFromTheOverflowCell) {
   ASSERT_TRUE(charge(budget_, 10));
   fill();
   (void)charge_what_newcomers_share();
@@ -139,7 +139,7 @@ TEST_F(SettlingAnew, EvictedKeyGetsNoRefundFromTheOverflowCell) {
   EXPECT_FALSE(table_.knows(key_of(1)));
 }
 
-TEST_F(SettlingAnew, KeyWithoutASlotOwesInTheOverflowCell) {
+TEST_F(SettlingOverflow, DebtOfAKeyWithoutASlotIsChargedToTheOverflowCell) {
   fill();
   const auto key = charge_what_newcomers_share();
   settle(budget_, 10, 100, kStart + 4s, 1s, key);
@@ -148,7 +148,7 @@ TEST_F(SettlingAnew, KeyWithoutASlotOwesInTheOverflowCell) {
   EXPECT_EQ(current_outcome(budget_, kStart + 5s).reset_after, 10s);
 }
 
-TEST_F(Settling, EvictedLogOwesInAnEntryOfItsOwn) {
+TEST_F(Settling, DebtOfAnEvictedSlidingLogIsANewEntry) {
   const auto daily = sliding_log("5/10s");
   settle(daily, 1, 9, kStart, 4s);
   EXPECT_EQ(current_outcome(daily, kStart + 4s).remaining, 0U);
@@ -158,7 +158,7 @@ TEST_F(Settling, EvictedLogOwesInAnEntryOfItsOwn) {
 
 // The worker whose clock is ahead locks first. So the other worker's charge is entered later than its own
 // clock says, and settling must find it.
-TEST_F(Settling, FindsAnEntryAtALaterMark) {
+TEST_F(Settling, FindsALogEntryWithALaterTimeThanTheRequests) {
   const auto daily = sliding_log("5/day");
   ASSERT_TRUE(charge(daily, 1, kStart));
   ASSERT_TRUE(charge(daily, 1, kStart + 2us));
@@ -167,7 +167,7 @@ TEST_F(Settling, FindsAnEntryAtALaterMark) {
   EXPECT_EQ(current_outcome(daily, kStart + 1s), full(daily));
 }
 
-TEST_F(Settling, ExpiredEntryChangesNoOtherEntry) {
+TEST_F(Settling, SettlingAnExpiredLogEntryChangesNoOtherEntry) {
   const auto brief = sliding_log("5/10s");
   ASSERT_TRUE(charge(brief, 2, kStart));
   ASSERT_TRUE(charge(brief, 3, kStart + 9s));
@@ -178,7 +178,7 @@ TEST_F(Settling, ExpiredEntryChangesNoOtherEntry) {
 }
 
 // A log without memory and a shared log have a single entry.
-TEST(SettleLaws, SettlesALogOfOneEntry) {
+TEST(SettleLaws, SettlesASlidingLogWithASingleEntry) {
   const Limiter log = sliding_log("10/10s");
   const auto cell = [](TimePoint newest, Cost total) {
     return Cell{{static_cast<std::uint64_t>(newest.time_since_epoch().count()), total}};
@@ -200,7 +200,7 @@ TEST(SettleLaws, SettlesALogOfOneEntry) {
 }
 
 // A debt never exceeds the bits of an entry or of the log's total.
-TEST_F(Settling, BoundsTheDebtOfALog) {
+TEST_F(Settling, BoundsTheDebtOfASlidingLog) {
   const Limiter buckets = SlidingLog::make(rate("5/10s"), 10).value();
   ASSERT_TRUE(charge(buckets, 1, kStart));
   ASSERT_TRUE(charge(buckets, 1, kStart + 3s));
@@ -212,7 +212,7 @@ TEST_F(Settling, BoundsTheDebtOfALog) {
   EXPECT_EQ(current_outcome(buckets, kStart + 13s), full(buckets));
 }
 
-TEST_F(Settling, BoundsTheDebtOfAnEntry) {
+TEST_F(Settling, BoundsTheDebtOfALogEntry) {
   const auto exact = sliding_log("5/10s");
   ASSERT_TRUE(charge(exact, 1, kStart));
   ASSERT_TRUE(charge(exact, 1, kStart + 3s));
@@ -221,7 +221,7 @@ TEST_F(Settling, BoundsTheDebtOfAnEntry) {
   EXPECT_EQ(current_outcome(exact, kStart + 10s).remaining, 4U) << "all of the debt was its entry's";
 }
 
-TEST(SettleLaws, QueuesAndPermitsAreNotSettled) {
+TEST(SettleLaws, LeakyBucketsAndConcurrencyLimitsAreNotSettled) {
   for (const Limiter& limiter : {leaky_bucket("1/s", 5), Limiter(Concurrency::make(3).value()),
                                  Limiter(AdaptiveConcurrency::make(1, 9).value())}) {
     EXPECT_FALSE(settles(limiter));
@@ -247,7 +247,7 @@ TEST_F(Settling, SettlesTheOverflowCell) {
 
 // Many threads reserve and settle the same key at once. In the end the key is charged exactly the settled
 // costs.
-TEST_F(Settling, ThreadsLoseNoSettlement) {
+TEST_F(Settling, ConcurrentThreadsLoseNoSettlement) {
   const Limiter limiters[] = {token_bucket("10000/day", 1'000'000), Limiter(sliding_log("10000/day")),
                               Limiter(FixedWindow::make(rate("1000000/day")).value())};
   for (const auto& limiter : limiters) {
@@ -299,7 +299,7 @@ TEST(SettleLaws, LargestCostsDoNotOverflow) {
 
 // A bucket that was full in between no longer knows how much it was charged. A refund is then at most the
 // surplus too large, and a debt at most the excess too large. It never errs by more.
-TEST(SettleLaws, BucketThatWasFullErrsByTheDifferenceAtMost) {
+TEST(SettleLaws, BucketThatRefilledMeanwhileErrsByAtMostTheSettledDifference) {
   const auto seed = new_seed();
   Dice dice(seed);
   for (int i = 0; i < 20'000; ++i) {

@@ -132,16 +132,16 @@ void compare(Algorithm algorithm) {
   });
 }
 
-TEST(WindowOracle, SteppedBucketAgreesWithRefillsByPeriod) {
+TEST(WindowOracle, SteppedBucketAgreesWithAModelThatRefillsEachPeriod) {
   compare<Steps>(Algorithm::SteppedBucket);
 }
-TEST(WindowOracle, FixedWindowAgreesWithACountByWindow) {
+TEST(WindowOracle, FixedWindowAgreesWithAModelThatCountsPerWindow) {
   compare<Windows>(Algorithm::FixedWindow);
 }
-TEST(WindowOracle, CalendarWindowAgreesWithACountByDayOrMonth) {
+TEST(WindowOracle, CalendarWindowAgreesWithAModelThatCountsPerDayOrMonth) {
   compare<Windows>(Algorithm::Calendar);
 }
-TEST(WindowOracle, SlidingWindowAgreesWithAWeightedCount) {
+TEST(WindowOracle, SlidingWindowAgreesWithAModelThatWeightsThePreviousWindow) {
   compare<Weights>(Algorithm::SlidingWindow);
 }
 
@@ -243,10 +243,10 @@ void compare_logs(Algorithm algorithm) {
   });
 }
 
-TEST(WindowOracle, SlidingLogAgreesWithAListOfAdmissions) {
+TEST(WindowOracle, SlidingLogAgreesWithAModelThatListsAdmissions) {
   compare_logs(Algorithm::LoneLog);
 }
-TEST(WindowOracle, BucketsAgreeWithALogOfSubWindows) {
+TEST(WindowOracle, BucketedWindowAgreesWithAModelThatListsSubWindows) {
   compare_logs(Algorithm::BucketedWindow);
 }
 

@@ -49,7 +49,7 @@ class Client {
   KeyTable table_{64};
 };
 
-TEST(SteppedBucket, RefillsWholeAmountsCountedFromWhenItStoppedBeingFull) {
+TEST(SteppedBucket, RefillsAtWholePeriodsAfterItStoppedBeingFull) {
   Client client(stepwise("50/day", 200));
   EXPECT_EQ(client.ask(10h, 120),
             (Outcome{.allowed = true, .remaining = 80, .reset_after = 72h, .more_after = 24h}));
@@ -63,7 +63,7 @@ TEST(SteppedBucket, RefillsWholeAmountsCountedFromWhenItStoppedBeingFull) {
   EXPECT_EQ(client.ask(34h + 96h + 5h, 1).more_after, 24h);
 }
 
-TEST(FixedWindow, IsAlignedToTheEpoch) {
+TEST(FixedWindow, WindowsAreAlignedToTheUnixEpoch) {
   Client client(fixed("3/min"));
   EXPECT_EQ(client.ask(50s, 2),
             (Outcome{.allowed = true, .remaining = 1, .reset_after = 10s, .more_after = 10s}));
@@ -87,7 +87,7 @@ TEST(FixedWindow, DayOf25HoursIsOneWindow) {
   EXPECT_EQ(limiter.window_at(midnight - 1us).end, midnight);
 }
 
-TEST(SlidingWindow, WeighsThePreviousWindow) {
+TEST(SlidingWindow, WeightsThePreviousWindowByItsOverlap) {
   Client client(weighted("100/h"));
   ASSERT_TRUE(client.ask(30min, 84).allowed);
   ASSERT_TRUE(client.ask(60min, 1).allowed);
@@ -104,7 +104,7 @@ TEST(SlidingWindow, WeighsThePreviousWindow) {
   EXPECT_TRUE(client.ask(75min + 42'857'143us).allowed);
 }
 
-TEST(SlidingWindow, RefundsInTheWindowOfTheCharge) {
+TEST(SlidingWindow, RefundsAChargeOfThePresentOrPreviousWindow) {
   Client client(weighted("100/h"));
   client.ask(30min, 80);
   client.ask(61min, 1);
@@ -116,7 +116,7 @@ TEST(SlidingWindow, RefundsInTheWindowOfTheCharge) {
 }
 
 // The cell knows two windows. A charge outside both is not refunded.
-TEST(SlidingWindow, DoesNotRefundOtherWindows) {
+TEST(SlidingWindow, DoesNotRefundAChargeOfAnyOtherWindow) {
   const auto limiter = SlidingWindow::make(rate("100/h")).value();
   Cell cell = limiter.step({}, kHour, 30).next;
   EXPECT_EQ(limiter.refund(cell, kHour + 1h, 10), cell) << "of the next one, which has not begun";
@@ -132,7 +132,7 @@ TEST(SlidingWindow, DoesNotRefundOtherWindows) {
   EXPECT_EQ(limiter.refund(cell, kHour + 2h, 10), cell);
 }
 
-TEST(SlidingLog, CountsExactlyTheLastPeriod) {
+TEST(SlidingLog, CountsExactlyTheAdmissionsOfTheLastPeriod) {
   Client client(sliding_log("3/h"));
   EXPECT_EQ(client.ask(10min),
             (Outcome{.allowed = true, .remaining = 2, .reset_after = 1h, .more_after = 1h}));
@@ -145,7 +145,7 @@ TEST(SlidingLog, CountsExactlyTheLastPeriod) {
   EXPECT_TRUE(client.ask(70min).allowed);
 }
 
-TEST(BucketedWindow, CountsTheCurrentBucket) {
+TEST(BucketedWindow, CountsTheCurrentBucketAsAWhole) {
   Client client(buckets("10/h", 6));
   ASSERT_TRUE(client.ask(9min, 10).allowed);
   EXPECT_EQ(client.ask(10min).retry_after, 50min) << "counts from the start of its ten minutes";
@@ -190,7 +190,7 @@ std::uint64_t greedy_log(const Limiter& limiter, Duration how_long) {
   return greedy([&](Duration at) { return client.ask(at); }, how_long);
 }
 
-TEST(LongRun, CountsOfWindowsAndStepsAreExact) {
+TEST(LongRun, WindowsAndStepwiseBucketsAreExactOverLongPeriods) {
   constexpr auto kYear = std::chrono::duration_cast<Duration>(365 * 24h);
   constexpr std::uint64_t kPeriods = 31'536'000 / 7;  // plus six seconds
   EXPECT_EQ(greedy_cell(stepwise("3/7s", 3), kYear), 3 * (kPeriods + 1));
@@ -203,7 +203,7 @@ TEST(LongRun, CountsOfWindowsAndStepsAreExact) {
   EXPECT_EQ(greedy_log(buckets("3/7s", 7), 30 * 24h), 3 * (kPeriodsIn30Days + 1));
 }
 
-TEST(Extremes, NothingOverflows) {
+TEST(Extremes, LargestCostsAndPeriodsDoNotOverflow) {
   const auto century = Duration(std::chrono::hours(24 * 36'500));
   const std::array limiters = {stepwise("1000000000/us", 1),
                                Limiter(SteppedBucket::make({1, century}, 1).value()),

@@ -81,7 +81,7 @@ TEST_F(AccessLogTest, WritesEveryLineInOrder) {
   EXPECT_EQ(counters_.access_log_dropped.value(), 0U);
 }
 
-TEST_F(AccessLogTest, AppendsToAnExistingFile) {
+TEST_F(AccessLogTest, AppendsLinesToAnExistingFile) {
   std::ofstream(file()) << "before\n";
   {
     AccessLog log(file(), say());
@@ -94,7 +94,7 @@ TEST_F(AccessLogTest, AppendsToAnExistingFile) {
   EXPECT_THAT(written[1], ::testing::HasSubstr("/after"));
 }
 
-TEST_F(AccessLogTest, WritesALoneLineAfterTheTimer) {
+TEST_F(AccessLogTest, WritesASingleBufferedLineWhenTheFlushTimerFires) {
   AccessLog log(file(), say());
   AccessLogLines lines(log, io_.get_executor(), counters_);
   lines.record(record_of("/first"));
@@ -107,7 +107,7 @@ TEST_F(AccessLogTest, WritesALoneLineAfterTheTimer) {
   EXPECT_EQ(lines_of_file().size(), 2U);
 }
 
-TEST_F(AccessLogTest, DropsAndCountsLinesWithoutBlockingIfTheReaderStops) {
+TEST_F(AccessLogTest, DropsAndCountsLinesWithoutBlockingIfThePipeIsFull) {
   ASSERT_EQ(::mkfifo(file().c_str(), 0600), 0);
   const int reader = ::open(file().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   ASSERT_GE(reader, 0);
@@ -132,7 +132,7 @@ TEST_F(AccessLogTest, DropsAndCountsLinesWithoutBlockingIfTheReaderStops) {
   EXPECT_GT(written, 0U);
 }
 
-TEST_F(AccessLogTest, CountsLinesThatAFullDiskRejectsAndReportsThemOnce) {
+TEST_F(AccessLogTest, CountsLinesLostToAFullDiskAndReportsTheErrorOnce) {
   constexpr int kLines = 2000;  // several batches
   auto log = std::make_unique<AccessLog>("/dev/full", say());
   {
@@ -147,7 +147,7 @@ TEST_F(AccessLogTest, CountsLinesThatAFullDiskRejectsAndReportsThemOnce) {
                          "access log: cannot write /dev/full: No space left on device")));
 }
 
-TEST_F(AccessLogTest, CreatesNoFileIfOff) {
+TEST_F(AccessLogTest, CreatesNoFileIfTheLogIsOff) {
   AccessLog log("off", say());
   EXPECT_FALSE(log.is_on());
   AccessLogLines lines(log, io_.get_executor(), counters_);
@@ -171,7 +171,7 @@ TEST_F(AccessLogTest, ChecksWhetherAFileCanBeOpenedWithoutChangingIt) {
   EXPECT_EQ(AccessLog::fault_of(folder_ / "pipe"), "");
 }
 
-TEST_F(AccessLogTest, NamesAFileThatCannotBeOpened) {
+TEST_F(AccessLogTest, ErrorNamesAFileThatCannotBeOpened) {
   try {
     const AccessLog log("/proc/no/such/access.log", say());
     FAIL() << "opened it";

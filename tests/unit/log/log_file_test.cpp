@@ -46,7 +46,7 @@ class LogFileTest : public ::testing::Test {
   rlimit before_{};
 };
 
-TEST_F(LogFileTest, IsReadableOnlyForItsOwnerAndGroup) {
+TEST_F(LogFileTest, IsReadableOnlyByItsOwnerAndGroup) {
   const auto mask = ::umask(0);
   const LogFile file(name());
   ::umask(mask);
@@ -54,7 +54,7 @@ TEST_F(LogFileTest, IsReadableOnlyForItsOwnerAndGroup) {
             fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read);
 }
 
-TEST_F(LogFileTest, CountsLinesThatDoNotFitAndEndsATornLineFirst) {
+TEST_F(LogFileTest, CountsLostLinesAndEndsAPartlyWrittenLineBeforeTheNext) {
   LogFile file(name());
   bound_size(8);
   const auto full = file.append("one\ntwo\nthree\nfour\n");
@@ -73,7 +73,7 @@ TEST_F(LogFileTest, CountsLinesThatDoNotFitAndEndsATornLineFirst) {
   EXPECT_EQ(text(), "one\ntwo\nth\nsix\n");
 }
 
-TEST_F(LogFileTest, DoesNotCountALineThatOnlyLacksItsEnd) {
+TEST_F(LogFileTest, DoesNotCountALineAsLostIfOnlyItsLineFeedIsMissing) {
   LogFile file(name());
   bound_size(7);
   const auto full = file.append("one\ntwo\nthree\n");
@@ -83,14 +83,14 @@ TEST_F(LogFileTest, DoesNotCountALineThatOnlyLacksItsEnd) {
   EXPECT_EQ(text(), "one\ntwo\nfour\n");
 }
 
-TEST_F(LogFileTest, EndsAFormerTornLineFirst) {
+TEST_F(LogFileTest, EndsAnIncompleteLineOfAnEarlierProcessBeforeTheFirst) {
   std::ofstream(name()) << "one\ntw";
   LogFile file(name());
   EXPECT_EQ(file.append("three\n").lost, 0U);
   EXPECT_EQ(text(), "one\ntw\nthree\n");
 }
 
-TEST_F(LogFileTest, StartsAReopenedFileWithALine) {
+TEST_F(LogFileTest, ReopenedFileDoesNotBeginWithTheEndOfAPartlyWrittenLine) {
   LogFile file(name());
   bound_size(2);
   EXPECT_EQ(file.append("one\n").lost, 1U);

@@ -42,23 +42,23 @@ TEST(Log, OmitsLinesBelowTheLevel) {
   EXPECT_THAT(text, HasSubstr("error four\n"));
 }
 
-TEST(Log, WritesNothingIfOff) {
+TEST(Log, WritesNothingIfTheLevelIsOff) {
   EXPECT_EQ(logged(LogLevel::Off, [](Log& log) { log.error("anything"); }), "");
 }
 
-TEST(Log, WritesAuditLinesAtAnyLevel) {
+TEST(Log, WritesAuditLinesAtEveryLevel) {
   for (const auto level : {LogLevel::Error, LogLevel::Off})
     EXPECT_THAT(logged(level, [](Log& log) { log.audit("admin: somebody did\nsomething"); }),
                 HasSubstr("Z warning admin: somebody did\\x0asomething\n"));
 }
 
-TEST(Log, KeepsAMessageOnOneLine) {
+TEST(Log, EscapesControlCharactersSoThatAMessageStaysOnOneLine) {
   const auto text =
       logged(LogLevel::Info, [](Log& log) { log.info("bad \r\n\x1b[31m{} %v \x7f caf\xc3\xa9"); });
   EXPECT_THAT(text, HasSubstr("bad \\x0d\\x0a\\x1b[31m{} %v \\x7f caf\xc3\xa9\n"));
 }
 
-TEST(Log, DropsAndCountsLinesAboveTheRate) {
+TEST(Log, DropsAndCountsLinesAboveTheMaximumRate) {
   const auto text = logged(LogLevel::Info, [](Log& log) {
     for (unsigned i = 0; i < Log::kMaxPerSecond + 50; ++i) log.info("again");
   });

@@ -25,7 +25,7 @@ Cost left_after(const Limiter& from, Cost used, const Limiter& to) {
   return left(to, rescaled(from, spent(from, used), to, kStart));
 }
 
-TEST(Rescale, BucketKeepsItsUsedShare) {
+TEST(Rescale, ChangedBucketKeepsTheShareThatIsUsed) {
   const Limiter small = TokenBucket::make({10, 1s}, 100).value();
   const Limiter large = TokenBucket::make({3, 7s}, 200).value();
   EXPECT_EQ(left_after(small, 60, large), 80);
@@ -33,7 +33,7 @@ TEST(Rescale, BucketKeepsItsUsedShare) {
   EXPECT_EQ(left_after(small, 100, large), 0);
 }
 
-TEST(Rescale, RoundsFractionsAgainstTheClient) {
+TEST(Rescale, FractionsOfUsedUnitsAreRoundedUp) {
   const Limiter ten = FixedWindow::make({10, 1h}).value();
   const Limiter three = FixedWindow::make({3, 1h}).value();
   EXPECT_EQ(left_after(ten, 1, three), 2);
@@ -41,7 +41,7 @@ TEST(Rescale, RoundsFractionsAgainstTheClient) {
   EXPECT_EQ(left_after(Gcra::make({1, 1s}, 9).value(), 1, Gcra::make({1, 1s}, 2).value()), 2);
 }
 
-TEST(Rescale, WindowsOfAnotherLengthCountInThePresentWindow) {
+TEST(Rescale, ChangedWindowLengthKeepsTheUsedShareInThePresentWindow) {
   const Limiter day = FixedWindow::make({100, 24h}).value();
   const Limiter hour = FixedWindow::make({50, 1h}).value();
   const auto cell = rescaled(day, spent(day, 60), hour, kStart);
@@ -52,7 +52,7 @@ TEST(Rescale, WindowsOfAnotherLengthCountInThePresentWindow) {
   EXPECT_EQ(left_after(slow, 60, quick), 20);
 }
 
-TEST(Rescale, StepwiseBucketKeepsItsPhase) {
+TEST(Rescale, ChangedStepwiseBucketKeepsTheElapsedShareOfItsStep) {
   const Limiter slow = SteppedBucket::make({50, 6h}, 200).value();
   const Limiter quick = SteppedBucket::make({50, 1h}, 100).value();
   const auto cell = rescaled(slow, spent(slow, 160), quick, kStart + 3h);
@@ -61,28 +61,28 @@ TEST(Rescale, StepwiseBucketKeepsItsPhase) {
   EXPECT_EQ(left(quick, cell, kStart + 3h + 30min), 70);
 }
 
-TEST(Rescale, QueueKeepsPromisedDepartures) {
+TEST(Rescale, ChangedLeakyBucketKeepsTheDeparturesAlreadyPromised) {
   const Limiter slow = LeakyBucket::make({1, 1s}, 10, base::kForever).value();
   const Limiter quick = LeakyBucket::make({10, 1s}, 100, base::kForever).value();
   const auto cell = rescaled(slow, spent(slow, 5), quick, kStart);
   EXPECT_EQ(step(quick, cell, kStart, 1).outcome.delay, 5s);
 }
 
-TEST(Rescale, ConcurrencyKeepsTheNumberInFlight) {
+TEST(Rescale, ChangedConcurrencyLimitKeepsTheNumberInFlight) {
   const Limiter few = Concurrency::make(3).value();
   const Limiter many = Concurrency::make(10).value();
   EXPECT_EQ(left_after(few, 3, many), 7);
   EXPECT_EQ(left_after(many, 8, few), 0);
 }
 
-TEST(Rescale, AnotherAlgorithmStartsAnew) {
+TEST(Rescale, AnotherAlgorithmStartsWithUnusedState) {
   const Limiter bucket = TokenBucket::make({10, 1s}, 100).value();
   const Limiter window = FixedWindow::make({10, 1h}).value();
   EXPECT_EQ(rescaled(bucket, spent(bucket, 60), window, kStart), Cell{});
   EXPECT_EQ(rescaled_refund(bucket, 1, window), 0);
 }
 
-TEST(Rescale, LogKeepsTheAgesOfItsEntries) {
+TEST(Rescale, ChangedSlidingLogKeepsTheAgesOfItsEntries) {
   const auto old_log = SlidingLog::make({10, 100s}).value();
   const auto new_log = SlidingLog::make({20, 10s}).value();
   const auto at = [&](Duration d) { return old_log.mark_of(kStart + d); };
@@ -103,7 +103,7 @@ TEST(Rescale, RefundsAreRoundedDownAndDebtsUp) {
 }
 
 // Uses random numbers and any state that traffic can produce.
-TEST(RescaleLaws, UsedShareNeverFallsAndDrainedCellsStayDrained) {
+TEST(RescaleLaws, UsedShareNeverDecreasesAndUnusedStateStaysUnused) {
   const auto seed = new_seed();
   Dice dice(seed);
   int changed = 0;

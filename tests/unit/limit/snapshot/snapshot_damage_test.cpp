@@ -116,7 +116,7 @@ TEST_F(SnapshotDamage, RejectsAWrongNumberOfKeys) {
 }
 
 // An age has only the bits that the cost of an entry leaves. A larger value would be read as another age.
-TEST_F(SnapshotDamage, RejectsLogsThatNoTableCanHave) {
+TEST_F(SnapshotDamage, RejectsSlidingLogsThatATableCannotContain) {
   const auto wrong = "is damaged: a log is out of order";
   EXPECT_EQ(told(of_log({}), exact_), "is damaged: a log is empty");
   EXPECT_EQ(told(of_log({{kMark, 1}, {kMark + 1, 1}}), exact_), "");

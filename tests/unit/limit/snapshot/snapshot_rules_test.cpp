@@ -45,7 +45,7 @@ TEST_F(SnapshotOfOneRule, ReorderedRulesKeepTheirKeys) {
   EXPECT_FALSE(charge(again, {key_of(2), &hourly_, 1, 1}, kStart));
 }
 
-TEST_F(SnapshotOfOneRule, ChangedRuleStartsAnewIfNotAdopted) {
+TEST_F(SnapshotOfOneRule, ChangedRuleStartsWithUnusedStateUnlessKeysAreConverted) {
   KeyTable table(100);
   EXPECT_TRUE(charge(table, {key_of(1), &daily_, 5, 0}, kStart));
   const auto bytes = written(table, {rule_of("day", daily_)}, kStart);
@@ -88,7 +88,7 @@ class SnapshotOfChangedRule : public SnapshotOfOneRule {
   FormerRule former_;  // outlives the table
 };
 
-TEST_F(SnapshotOfChangedRule, ConvertsKeysWithTheirUsedShare) {
+TEST_F(SnapshotOfChangedRule, ConvertedKeysKeepTheShareThatIsUsed) {
   KeyTable table(100), again(100);
   EXPECT_TRUE(charge(table, {key_of(1), &daily_, 3, 0}, kStart));
   EXPECT_EQ(go_on(table, rule({{0, 0, 0, &daily_}}), again, rule({{0, 0, 0, &twice_}})).keys, 1);
@@ -96,7 +96,7 @@ TEST_F(SnapshotOfChangedRule, ConvertsKeysWithTheirUsedShare) {
   EXPECT_TRUE(charge(again, {key_of(1), &twice_, 4, 0}, kStart));
 }
 
-TEST_F(SnapshotOfChangedRule, ConvertsEachTierByItself) {
+TEST_F(SnapshotOfChangedRule, ConvertsTheKeysOfEachTierSeparately) {
   const Limiter log = SlidingLog::make({6, 24h}).value(), shorter = SlidingLog::make({3, 24h}).value();
   KeyTable table(100), again(100);
   EXPECT_TRUE(charge(table, {key_of(1), &daily_, 3, 0}, kStart));
@@ -113,7 +113,7 @@ TEST_F(SnapshotOfChangedRule, ConvertsEachTierByItself) {
   EXPECT_EQ(left(3, hourly_, 2), 1);
 }
 
-TEST_F(SnapshotOfChangedRule, AnotherAlgorithmStartsAnew) {
+TEST_F(SnapshotOfChangedRule, AnotherAlgorithmStartsWithUnusedState) {
   KeyTable table(100), again(100);
   EXPECT_TRUE(charge(table, {key_of(1), &daily_, 3, 0}, kStart));
   const auto restored = go_on(table, rule({{0, 0, 0, &daily_}}), again, rule({{0, 0, 0, &hourly_}}));
@@ -131,7 +131,7 @@ TEST_F(SnapshotOfChangedRule, ConvertsOverflowCells) {
   EXPECT_EQ(outcome.remaining, 5);
 }
 
-TEST_F(SnapshotOfOneRule, SkipsTheLogsOfAChangedRule) {
+TEST_F(SnapshotOfOneRule, DoesNotRestoreTheSlidingLogsOfAChangedRule) {
   const Limiter log = SlidingLog::make({5, 24h}).value();
   KeyTable table(100);
   for (const auto at : {0us, 1us, 2us}) EXPECT_TRUE(charge(table, {key_of(1), &log, 1, 0}, kStart + at));
@@ -141,14 +141,14 @@ TEST_F(SnapshotOfOneRule, SkipsTheLogsOfAChangedRule) {
   EXPECT_EQ(restored(bytes, {rule_of("other", log)}, kStart, again).changed, 1);
 }
 
-TEST_F(SnapshotOfOneRule, NewVariantLeavesOthersUnchanged) {
+TEST_F(SnapshotOfOneRule, AddedTierLeavesTheOtherTiersUnchanged) {
   const SavedRule was{.name = "r", .variants = {{1, 10}, {2, 20}}};
   EXPECT_TRUE((SavedRule{.name = "r", .variants = {{1, 10}, {2, 20}, {3, 30}}}.reads(was)));
   EXPECT_TRUE((SavedRule{.name = "r", .variants = {{2, 20}}}.reads(was)));
   EXPECT_FALSE((SavedRule{.name = "r", .variants = {{1, 10}, {2, 21}}}.reads(was)));
 }
 
-TEST_F(SnapshotOfOneRule, DoesNotRestorePermits) {
+TEST_F(SnapshotOfOneRule, DoesNotRestoreConcurrencyPermits) {
   const Limiter in_flight = Concurrency::make(2).value();
   KeyTable table(100);
   EXPECT_TRUE(charge(table, {key_of(1), &in_flight, 2, 0}, kStart));
@@ -158,7 +158,7 @@ TEST_F(SnapshotOfOneRule, DoesNotRestorePermits) {
   EXPECT_TRUE(charge(again, {key_of(1), &in_flight, 2, 0}, kStart));
 }
 
-TEST_F(SnapshotOfOneRule, SmallerTableRestoresWhatFitsAndSharesTheRest) {
+TEST_F(SnapshotOfOneRule, SmallerTableRestoresKeysThatFitAndCountsTheRestInTheOverflowCell) {
   constexpr std::uint64_t kKeys = 2'000;
   KeyTable table(2 * kKeys);
   for (std::uint64_t i = 0; i < kKeys; ++i) EXPECT_TRUE(charge(table, {key_of(i), &daily_, 5, 0}, kStart));
@@ -186,7 +186,7 @@ TEST_F(SnapshotOfOneRule, RestoresOverflowCells) {
 }
 
 // A rule with a log counts WebSocket messages in a bucket.
-TEST_F(SnapshotOfOneRule, RestoresMessageBucketsOfRulesWithLogs) {
+TEST_F(SnapshotOfOneRule, RestoresTheMessageBucketsOfSlidingLogRules) {
   for (const std::uint64_t buckets : {0, 20}) {
     const Limiter log =
         (buckets == 0 ? SlidingLog::make({5, 24h}) : SlidingLog::make({5, 24h}, buckets)).value();
@@ -240,7 +240,7 @@ TEST_F(SnapshotOfOneRule, RestoresOverflowCellsOfTiersByName) {
   EXPECT_EQ(left(small, 6), 0);
 }
 
-TEST_F(SnapshotOfOneRule, RestoredLogWithoutMemoryRejectsEarlier) {
+TEST_F(SnapshotOfOneRule, SlidingLogRestoredWithoutEnoughMemoryRejectsEarlier) {
   const Limiter log = SlidingLog::make({10'000, 1h}).value();
   KeyTable table(1'000'000);
   for (std::uint64_t client = 0; client < 30; ++client)

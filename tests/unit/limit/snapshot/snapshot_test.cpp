@@ -52,7 +52,7 @@ class SnapshotTest : public testing::Test {
 class RandomTables : public SnapshotTest, public testing::WithParamInterface<int> {};
 INSTANTIATE_TEST_SUITE_P(Many, RandomTables, testing::Range(0, 20));
 
-TEST_P(RandomTables, AnswerAsBeforeAfterARestore) {
+TEST_P(RandomTables, RestoredTableGivesTheSameOutcomes) {
   KeyTable table(5'000);
   charge_at_random(table, 5'000);
   const auto bytes = written(table, rules_, now_);
@@ -135,7 +135,7 @@ TEST_P(ReloadedLogs, SnapshotOfReloadedLogsIsValid) {
   }
 }
 
-TEST_F(SnapshotTest, TimePassesBetweenSaveAndRestore) {
+TEST_F(SnapshotTest, TimeBetweenSaveAndRestoreCounts) {
   KeyTable table(5'000);
   charge_at_random(table, 2'000);
   const auto all = keys_of(table, rules_, now_);
@@ -149,7 +149,7 @@ TEST_F(SnapshotTest, TimePassesBetweenSaveAndRestore) {
   EXPECT_EQ(keys_of(again, rules_, then), live);
 }
 
-TEST_F(SnapshotTest, ReportsEveryTruncation) {
+TEST_F(SnapshotTest, RejectsASnapshotTruncatedAtAnyByte) {
   KeyTable table(1'000);
   charge_at_random(table, 300);
   const auto bytes = written(table, rules_, now_);
@@ -162,7 +162,7 @@ TEST_F(SnapshotTest, ReportsEveryTruncation) {
   EXPECT_FALSE(check_snapshot(source_of(bytes + bytes), rules_));
 }
 
-TEST_F(SnapshotTest, ReportsEveryChangedByte) {
+TEST_F(SnapshotTest, RejectsASnapshotWithAnyChangedByte) {
   KeyTable table(1'000);
   charge_at_random(table, 300);
   const auto bytes = written(table, rules_, now_);
@@ -176,7 +176,7 @@ TEST_F(SnapshotTest, ReportsEveryChangedByte) {
   }
 }
 
-TEST_F(SnapshotTest, ReportsAnotherVersion) {
+TEST_F(SnapshotTest, RejectsASnapshotOfAnotherVersion) {
   auto bytes = written(KeyTable(10), rules_, now_);
   bytes[8] = 1;
   const auto checked = check_snapshot(source_of(bytes), rules_);

@@ -66,7 +66,7 @@ TEST(TimeShift, FixedWindowEndsWithTheNewClocksWindow) {
 }
 
 // The client was promised forty more minutes, although the day of the correct clock has ended.
-TEST(TimeShift, FixedWindowWithoutCounterpartKeepsItsShiftedEnd) {
+TEST(TimeShift, FixedWindowKeepsItsShiftedEndIfTheNewClocksWindowHasEnded) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto midnight = TimePoint(std::chrono::sys_days(std::chrono::days(20'000)));
   const auto then = midnight - 90min;  // the old clock was two hours slow
@@ -91,7 +91,7 @@ TEST(TimeShift, EndedFixedWindowStaysEnded) {
   EXPECT_EQ(step(minute, saved.cell, noon + 10min, 5).outcome.allowed, true);
 }
 
-TEST(TimeShift, FindsTheLimiterOfACell) {
+TEST(TimeShift, ShiftsEachKeyByTheLimiterThatItsStateBelongsTo) {
   const Limiter slow = token_bucket("1/h", 10);
   const Limiter fast = token_bucket("7/s", 1'000);
   const auto now = TimePoint(1'700'000'000s);
@@ -104,7 +104,7 @@ TEST(TimeShift, FindsTheLimiterOfACell) {
   }
 }
 
-TEST(TimeShift, LogEntriesKeepTheirDistances) {
+TEST(TimeShift, LogEntriesKeepTheirTimeDifferences) {
   const Limiter log = SlidingLog::make({50, 1h}, 20).value();
   const auto& buckets = std::get<SlidingLog>(log);
   const auto now = TimePoint(1'700'000'000s);
@@ -118,7 +118,7 @@ TEST(TimeShift, LogEntriesKeepTheirDistances) {
 }
 
 // A machine without a clock of its own starts in 1970.
-TEST(TimeShift, StopsEntriesOfALogAt1970) {
+TEST(TimeShift, LogEntriesAreNeverShiftedBefore1970) {
   const Limiter log = SlidingLog::make({50, 1h}, 20).value();
   const auto& buckets = std::get<SlidingLog>(log);
   const auto now = TimePoint(1'700'000'000s);
@@ -138,7 +138,7 @@ TEST(TimeShift, StopsEntriesOfALogAt1970) {
   }
 }
 
-TEST(TimeShift, EqualsTheDifferenceOfTheClocksAtSaving) {
+TEST(TimeShift, EqualsTheDifferenceOfTheClocksWhenTheSnapshotWasSaved) {
   const auto at = TimePoint(1'700'000'000s);
   const auto shift = [&](Duration fast, Duration passed) {
     return shift_of({.names = {}, .saved_at = at + fast, .machine_at = at}, at + passed);

@@ -22,7 +22,7 @@ const Limiter kThree = Concurrency::make(3).value();
 const Limiter kAdaptive = AdaptiveConcurrency::make(2, 8).value();
 constexpr RuleIndex kFixedRule = 0, kAdaptiveRule = 1, kBucketRule = 2;
 
-class HeldElsewhereTest : public KeyTableTest {
+class ForeignPermitsTest : public KeyTableTest {
  protected:
   const std::vector<SavedRule> rules_{
       {.name = "fixed", .variants = {}, .limiters = {&one_, &kThree}},
@@ -43,7 +43,7 @@ class HeldElsewhereTest : public KeyTableTest {
   ForeignPermits elsewhere_{there_};
 };
 
-TEST_F(HeldElsewhereTest, BothProcessesTogetherStayWithinTheLimit) {
+TEST_F(ForeignPermitsTest, BothProcessesTogetherStayWithinTheLimit) {
   ASSERT_TRUE(charge(here_, {fixed(1, 2)}, kStart));
   follow();
   EXPECT_EQ(elsewhere_.units(), 2u);
@@ -57,7 +57,7 @@ TEST_F(HeldElsewhereTest, BothProcessesTogetherStayWithinTheLimit) {
   EXPECT_FALSE(charge(there_, {fixed(1)}, kStart));
 }
 
-TEST_F(HeldElsewhereTest, ReportsPermitsChargedAfterTheWatchBegan) {
+TEST_F(ForeignPermitsTest, ReportsPermitsTakenAfterTheWatchBegan) {
   follow();
   ASSERT_TRUE(charge(there_, {fixed(1, 2)}, kStart));
   ASSERT_TRUE(charge(here_, {fixed(1, 3)}, kStart)) << "which does not know of them";
@@ -66,7 +66,7 @@ TEST_F(HeldElsewhereTest, ReportsPermitsChargedAfterTheWatchBegan) {
   EXPECT_TRUE(charge(there_, {fixed(1)}, kStart));
 }
 
-TEST_F(HeldElsewhereTest, ReleasesAllPermitsOfAnEndedProcess) {
+TEST_F(ForeignPermitsTest, ReleasesAllPermitsOfAnEndedProcess) {
   ASSERT_TRUE(charge(here_, {fixed(1, 3), line(2, kAdaptive, kAdaptiveRule, 2)}, kStart));
   follow();
   EXPECT_EQ(elsewhere_.units(), 5u);
@@ -77,7 +77,7 @@ TEST_F(HeldElsewhereTest, ReleasesAllPermitsOfAnEndedProcess) {
   EXPECT_TRUE(charge(there_, {line(2, kAdaptive, kAdaptiveRule, 4)}, kStart));
 }
 
-TEST_F(HeldElsewhereTest, ReportsOnlyPermits) {
+TEST_F(ForeignPermitsTest, ReportsOnlyTheChargesOfConcurrencyLimits) {
   ASSERT_TRUE(charge(here_, {line(1, three_, kBucketRule), line(2, one_, kFixedRule)}, kStart));
   std::vector<PermitDelta> told;
   here_.watch_permits(rules_, [&](const PermitDelta& held) { told.push_back(held); });
@@ -91,7 +91,7 @@ TEST_F(HeldElsewhereTest, ReportsOnlyPermits) {
   EXPECT_EQ(told.size(), 1u);
 }
 
-TEST_F(HeldElsewhereTest, ReleasesNoMoreThanWasReported) {
+TEST_F(ForeignPermitsTest, ReleasesNoMorePermitsThanWereReported) {
   ASSERT_TRUE(charge(there_, {fixed(1, 2)}, kStart));
   elsewhere_.change(fixed(1), 1, kStart);
   elsewhere_.change(fixed(1), -3, kStart);
@@ -100,7 +100,7 @@ TEST_F(HeldElsewhereTest, ReleasesNoMoreThanWasReported) {
   EXPECT_FALSE(charge(there_, {fixed(1)}, kStart)) << "the two are there still";
 }
 
-TEST_F(HeldElsewhereTest, CountsInTheOverflowCellOfAFullTable) {
+TEST_F(ForeignPermitsTest, CountsPermitsInTheOverflowCellOfAFullTable) {
   KeyTable full(1);
   ASSERT_GT(fill(full, three_), 0u);
   ForeignPermits elsewhere(full);
@@ -112,7 +112,7 @@ TEST_F(HeldElsewhereTest, CountsInTheOverflowCellOfAFullTable) {
 }
 
 // Workers end and begin requests while the main thread begins to watch.
-TEST_F(HeldElsewhereTest, ReportsAddUpDuringConcurrentChanges) {
+TEST_F(ForeignPermitsTest, ReportedPermitsAddUpDuringConcurrentChanges) {
   const Limiter many = Concurrency::make(1'000'000).value();
   const std::vector<SavedRule> rules{{.name = "many", .variants = {}, .limiters = {&many}}};
   KeyTable table(1000);

@@ -169,7 +169,7 @@ std::vector<Deed> work_at_once(const Rules& rules, Dice& dice) {
   return deeds;
 }
 
-TEST(HybridTimestamp, ReplayInOrderOfTurnsGivesTheSameOutcomes) {
+TEST(HybridTimestamp, ReplayInTimestampOrderGivesTheSameOutcomes) {
   const auto seed = new_seed();
   Dice dice(seed);
   std::size_t done = 0, refused = 0;

@@ -33,7 +33,7 @@ class KeyTableLogs : public testing::Test {
   }
 };
 
-TEST_F(KeyTableLogs, KeyWithOneAdmissionTakesNoChunk) {
+TEST_F(KeyTableLogs, SlidingLogOfOneAdmissionTakesNoExtraMemory) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("5/day");
   Outcome out;
@@ -44,7 +44,7 @@ TEST_F(KeyTableLogs, KeyWithOneAdmissionTakesNoChunk) {
   EXPECT_EQ(table.stats().log_chunks_used, 1);
 }
 
-TEST_F(KeyTableLogs, LogOf10000IsExactAndReturnsItsMemory) {
+TEST_F(KeyTableLogs, SlidingLogOf10000IsExactAndReturnsItsMemory) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("10000/s");
   const Charge line{key_of(1), &limiter};
@@ -65,7 +65,7 @@ TEST_F(KeyTableLogs, LogOf10000IsExactAndReturnsItsMemory) {
   EXPECT_EQ(table.stats().log_chunks_used, 0);
 }
 
-TEST_F(KeyTableLogs, RejectedBillKeepsNoChunk) {
+TEST_F(KeyTableLogs, RejectedRequestLeavesNoEntryInASlidingLog) {
   KeyTable table(1'000);
   const auto log = sliding_log("5/h");
   const Limiter one = token_bucket("1/h", 1);
@@ -77,7 +77,7 @@ TEST_F(KeyTableLogs, RejectedBillKeepsNoChunk) {
   EXPECT_EQ(table.peek(bill[0], kStart + 1s).remaining, 3) << "a refused bill was entered in the log";
 }
 
-TEST_F(KeyTableLogs, WithoutMemoryTheNewestEntryMoves) {
+TEST_F(KeyTableLogs, WithoutMemoryAnAdmissionIsMergedIntoTheNewestLogEntry) {
   KeyTable table(1'000);
   const auto filler = sliding_log("10000/day");
   exhaust(table, filler);
@@ -100,7 +100,7 @@ TEST_F(KeyTableLogs, WithoutMemoryTheNewestEntryMoves) {
 }
 
 // Merged or not, a log never admits more than the limit of a key in any period.
-TEST_F(KeyTableLogs, WithoutMemoryTheLimitHoldsInEveryPeriod) {
+TEST_F(KeyTableLogs, SlidingLogWithoutMemoryNeverAdmitsMoreThanTheLimit) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
   KeyTable table(1'000);
@@ -125,7 +125,7 @@ TEST_F(KeyTableLogs, WithoutMemoryTheLimitHoldsInEveryPeriod) {
   EXPECT_GT(table.stats().log_merged, 100);
 }
 
-TEST_F(KeyTableLogs, NewcomersToAFullTableShareALogOfOneEntry) {
+TEST_F(KeyTableLogs, NewKeysInAFullTableShareASlidingLogOfOneEntry) {
   KeyTable table(64);
   const Limiter never = token_bucket("1/36500day", 1);
   Outcome out;
@@ -147,7 +147,7 @@ TEST_F(KeyTableLogs, NewcomersToAFullTableShareALogOfOneEntry) {
   EXPECT_EQ(table.stats().log_chunks_used, 0);
 }
 
-TEST_F(KeyTableLogs, RefundRemovesItsOwnEntry) {
+TEST_F(KeyTableLogs, RefundRemovesTheLogEntryOfItsCharge) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("20/h");
   const Charge line{key_of(1), &limiter};
@@ -169,7 +169,7 @@ TEST_F(KeyTableLogs, RefundRemovesItsOwnEntry) {
 
 // Two workers read their clocks in one order and lock in the other. The second charge is entered with the
 // first.
-TEST_F(KeyTableLogs, RefundFindsAnEntryWhenWorkersClocksCross) {
+TEST_F(KeyTableLogs, RefundFindsTheLogEntryIfWorkersReadTheirClocksInAnotherOrder) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("5/h");
   const Charge line{key_of(1), &limiter};
@@ -184,7 +184,7 @@ TEST_F(KeyTableLogs, RefundFindsAnEntryWhenWorkersClocksCross) {
   EXPECT_EQ(table.current_outcome(line, kStart + 2min).remaining, 3);
 }
 
-TEST_F(KeyTableLogs, RefundWorksInTheOverflowCellAfterAnotherAdmission) {
+TEST_F(KeyTableLogs, RefundInTheOverflowCellWorksAfterAnotherAdmission) {
   const auto limiter = sliding_log("5/h");
   Cell cell = step(limiter, {}, kStart, 1).next;
   cell = step(limiter, cell, kStart + 1min, 1).next;
@@ -194,7 +194,7 @@ TEST_F(KeyTableLogs, RefundWorksInTheOverflowCellAfterAnotherAdmission) {
 }
 
 // The entry of the charge has expired, and later entries belong to other charges.
-TEST_F(KeyTableLogs, RefundOfAnExpiredEntryChangesNoOtherEntry) {
+TEST_F(KeyTableLogs, RefundOfAnExpiredLogEntryChangesNoOtherEntry) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("5/h");
   const Charge line{key_of(1), &limiter};
@@ -205,7 +205,7 @@ TEST_F(KeyTableLogs, RefundOfAnExpiredEntryChangesNoOtherEntry) {
   EXPECT_EQ(table.current_outcome(line, kStart + 1h).remaining, 3);
 }
 
-TEST_F(KeyTableLogs, RuleWithAnotherAlgorithmCountsAnew) {
+TEST_F(KeyTableLogs, RuleWithAnotherAlgorithmStartsWithUnusedState) {
   KeyTable table(1'000);
   const auto log = sliding_log("3/h");
   const Limiter bucket = token_bucket("3/h", 3);
@@ -245,7 +245,7 @@ class Mixed : public KeyTableLogs {
                                           AdaptiveConcurrency::make(3, 80).value()};
 };
 
-TEST_F(Mixed, ChargesAWholeBillOrNothing) {
+TEST_F(Mixed, RequestIsChargedByAllRulesOrByNone) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
   KeyTable table(10'000);
@@ -310,7 +310,7 @@ TEST_F(Mixed, ThreadsAdmitExactlyWhatOneThreadWould) {
   }
 }
 
-TEST_F(Mixed, EarlierClockChangesNothing) {
+TEST_F(Mixed, RequestWithAnEarlierClockReadingIsGrantedNothingMore) {
   KeyTable table(10'000);
   std::vector<Outcome> outcomes(limiters_.size());
   const auto lines = bill(1);

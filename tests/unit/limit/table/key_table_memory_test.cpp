@@ -71,7 +71,7 @@ TEST(KeyTableMemory, MillionKeysTakeLessThan64MiB) {
 
 // Ten million clients with one request each meet a table whose million keys are all live. An attacker can
 // achieve no more than the table then admits.
-TEST(KeyTableMemory, TenMillionNewcomersTakeNoMemoryAndEvictNoLiveKey) {
+TEST(KeyTableMemory, TenMillionNewKeysTakeNoMemoryAndEvictNoKeyInUse) {
   constexpr std::uint64_t kKeys = 1'000'000 / kHaste;
   constexpr std::uint64_t kAttackers = 10 * kKeys;
   const Limiter limiter = token_bucket("1/day", 1);

@@ -11,7 +11,7 @@
 namespace weir::limit {
 namespace {
 
-TEST_F(KeyTableTest, NewcomersToAFullTableShareTheirRulesOverflowCell) {
+TEST_F(KeyTableTest, NewKeysInAFullTableShareTheOverflowCellOfTheirRule) {
   KeyTable table(64);
   const auto taken = fill(table, three_);
   EXPECT_GE(taken, 64);
@@ -28,7 +28,7 @@ TEST_F(KeyTableTest, NewcomersToAFullTableShareTheirRulesOverflowCell) {
     EXPECT_EQ(table.peek(line(i, three_), kStart).remaining, 1) << "a live key was forgotten";
 }
 
-TEST_F(KeyTableTest, NewcomerTakesTheSlotOfADrainedKey) {
+TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyThatIsUnusedAgain) {
   KeyTable table(64);
   const auto taken = fill(table, three_);
   for (std::uint64_t i = 0; i < 16; ++i) {  // no sweep has run yet
@@ -46,7 +46,7 @@ TEST_F(KeyTableTest, NewcomerTakesTheSlotOfADrainedKey) {
 
 // Each newcomer that later finds a slot may be one that was charged in the overflow cell. None gets more than
 // that cell has left. So filling the table does not buy a fresh limit when it drains.
-TEST_F(KeyTableTest, FillingTheTableBuysNoFreshLimit) {
+TEST_F(KeyTableTest, FillingTheTableGivesNoClientAnUnusedLimit) {
   const Rate five{.count = 5, .period = 24h};
   const std::vector<Limiter> limiters = {token_bucket("5/day", 5),
                                          Gcra::make(five, 5).value(),
@@ -80,7 +80,7 @@ TEST_F(KeyTableTest, FillingTheTableBuysNoFreshLimit) {
   }
 }
 
-TEST_F(KeyTableTest, LimitersOfOneLedgerShareAnOverflowCellInTheirOwnUnits) {
+TEST_F(KeyTableTest, TiersOfOneRuleShareAnOverflowCellEachInItsUnits) {
   KeyTable table(64);
   const Limiter slow = token_bucket("2/h", 4);  // takes two hours to refill
   const Limiter fast = token_bucket("50/s", 50);
@@ -94,7 +94,7 @@ TEST_F(KeyTableTest, LimitersOfOneLedgerShareAnOverflowCellInTheirOwnUnits) {
   EXPECT_EQ(outcomes_[0].remaining, 49);
 }
 
-TEST_F(KeyTableTest, BillChargesAndRefundsOverflowCells) {
+TEST_F(KeyTableTest, RequestIsChargedAndRefundedInOverflowCells) {
   KeyTable table(64);
   fill(table, one_);
   const std::vector<Charge> bill = {line(500'000, three_, 5), line(500'000, three_, 6, 3)};
@@ -106,7 +106,7 @@ TEST_F(KeyTableTest, BillChargesAndRefundsOverflowCells) {
   EXPECT_TRUE(charge(table, bill, kStart));
 }
 
-TEST_F(KeyTableTest, TwoChargesOfOneRuleHaveSeparateOverflowCells) {
+TEST_F(KeyTableTest, TwoLimitersOfARuleInOneRequestHaveSeparateOverflowCells) {
   KeyTable table(64);
   fill(table, one_);
   std::vector<Charge> bill = {line(500'000, three_, 5, 3), line(500'001, three_, 5, 1)};
@@ -117,7 +117,7 @@ TEST_F(KeyTableTest, TwoChargesOfOneRuleHaveSeparateOverflowCells) {
   EXPECT_EQ(table.peek(bill[1], kStart).remaining, 1);
 }
 
-TEST_F(KeyTableTest, ChargesOfOneBillNeverTakeEachOthersSlots) {
+TEST_F(KeyTableTest, ChargesOfOneRequestNeverTakeEachOthersSlots) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
   KeyTable table(8);  // so small that bills evict drained keys and move others

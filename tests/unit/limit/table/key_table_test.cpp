@@ -8,7 +8,7 @@
 namespace weir::limit {
 namespace {
 
-TEST_F(KeyTableTest, ResetKeyIsFresh) {
+TEST_F(KeyTableTest, ResetMakesAKeyUnused) {
   KeyTable table(100);
   EXPECT_FALSE(table.forget(key_of(1, 0), kStart));
   ASSERT_TRUE(charge(table, {line(1, one_)}, kStart));
@@ -19,7 +19,7 @@ TEST_F(KeyTableTest, ResetKeyIsFresh) {
   EXPECT_FALSE(charge(table, {line(2, one_)}, kStart)) << "another one stays as it is";
 }
 
-TEST_F(KeyTableTest, ResetTakesATurn) {
+TEST_F(KeyTableTest, ResetGetsATimestampBetweenEarlierAndLaterCharges) {
   KeyTable table(100);
   HybridTimestamp charged = 0, forgotten = 0, charged_anew = 0;
   const Charge bill[] = {line(1, one_)};
@@ -32,7 +32,7 @@ TEST_F(KeyTableTest, ResetTakesATurn) {
 }
 
 // A charge is refunded after its key was reset. Nobody gains by it.
-TEST_F(KeyTableTest, ResetKeyIsNotRefundedBeyondItsState) {
+TEST_F(KeyTableTest, RefundAfterAResetDoesNotExceedTheLimit) {
   KeyTable table(100);
   ASSERT_TRUE(charge(table, {line(1, three_)}, kStart));
   EXPECT_TRUE(table.forget(key_of(1, 0), kStart));
@@ -77,7 +77,7 @@ TEST_F(KeyTableTest, ResetAffectsOneKeyOnly) {
 }
 
 // That many resets while one request is under way count as a reset of all keys.
-TEST_F(KeyTableTest, TooManyResetsStopAllRefundsOfOlderCharges) {
+TEST_F(KeyTableTest, AfterVeryManyResetsNoOlderChargeIsRefunded) {
   KeyTable table(10'000);
   const Limiter daily = FixedWindow::make({5, 24h}).value();
   for (std::uint64_t client = 0; client < 3'000; ++client)
@@ -93,7 +93,7 @@ TEST_F(KeyTableTest, TooManyResetsStopAllRefundsOfOlderCharges) {
 
 // A worker's clock was read before that of another worker, which has evicted the key since. The day is over,
 // so the late charge belongs to the next day.
-TEST_F(KeyTableTest, EarlierClockChargesTheDayAfterAnEviction) {
+TEST_F(KeyTableTest, ChargeWithAnEarlierClockReadingCountsForTheDayAfterAnEviction) {
   const Limiter daily = FixedWindow::make({5, 24h}).value();
   const Limiter log = SlidingLog::make({5, 24h}).value();
   for (const auto* limiter : {&daily, &log})
@@ -114,7 +114,7 @@ TEST_F(KeyTableTest, EarlierClockChargesTheDayAfterAnEviction) {
 }
 
 // The departures of a queue count from the instant of the request.
-TEST_F(KeyTableTest, EarlierClockCanWithdrawItsDeparture) {
+TEST_F(KeyTableTest, DepartureWithAnEarlierClockReadingCanBeRefunded) {
   KeyTable table(64);
   const Limiter queue = leaky_bucket("1/s", 4);
   ASSERT_TRUE(charge(table, {line(1, queue)}, kStart));
@@ -124,7 +124,7 @@ TEST_F(KeyTableTest, EarlierClockCanWithdrawItsDeparture) {
   EXPECT_TRUE(table.refund(line(1, queue), kStart + 1s - 1us, kStart + 1s));
 }
 
-TEST_F(KeyTableTest, AbsentKeyIsFresh) {
+TEST_F(KeyTableTest, KeyThatIsNotInTheTableCountsAsUnused) {
   KeyTable table(100);
   EXPECT_EQ(table.peek(line(1, three_), kStart), step(three_, Cell{}, kStart, 1).outcome);
   EXPECT_TRUE(charge(table, {line(1, three_)}, kStart));
@@ -149,7 +149,7 @@ TEST_F(KeyTableTest, PeekChargesNothing) {
   EXPECT_EQ(table.stats().keys, 1);
 }
 
-TEST_F(KeyTableTest, OneRejectionChargesNothing) {
+TEST_F(KeyTableTest, RejectionByOneRuleChargesNoRule) {
   KeyTable table(100);
   const Limiter queue = leaky_bucket("1/s", 4);
   EXPECT_TRUE(charge(table, {line(1, one_, 0)}, kStart));
@@ -170,14 +170,14 @@ TEST_F(KeyTableTest, OneRejectionChargesNothing) {
   EXPECT_EQ(table.stats().keys, 4);
 }
 
-TEST_F(KeyTableTest, RejectedNewcomerTakesNoSlot) {
+TEST_F(KeyTableTest, RejectedNewKeyTakesNoSlot) {
   KeyTable table(100);
   EXPECT_FALSE(charge(table, {line(1, three_, 0, 4)}, kStart));
   EXPECT_EQ(outcomes_[0].retry_after, base::kForever);
   EXPECT_EQ(table.stats().keys, 0);
 }
 
-TEST_F(KeyTableTest, ShadowChargeNeitherRejectsNorIsChargedIfItWouldReject) {
+TEST_F(KeyTableTest, ShadowRuleThatWouldRejectNeitherRejectsNorIsCharged) {
   KeyTable table(100);
   const std::vector<Charge> bill = {shadow(line(1, one_, 0)), line(1, three_, 1)};
   EXPECT_TRUE(charge(table, bill, kStart));
@@ -192,7 +192,7 @@ TEST_F(KeyTableTest, ShadowChargeNeitherRejectsNorIsChargedIfItWouldReject) {
   EXPECT_EQ(table.stats().keys, 3) << "a shadow that refuses took a slot";
 }
 
-TEST_F(KeyTableTest, RefundRestoresEveryCharge) {
+TEST_F(KeyTableTest, RefundRestoresTheStateOfEveryRule) {
   KeyTable table(100);
   const Limiter queue = leaky_bucket("1/s", 4);
   const std::vector<Charge> bill = {line(1, one_, 0), line(1, queue, 1)};
@@ -210,7 +210,7 @@ TEST_F(KeyTableTest, RefundOfAnEvictedKeyChangesNothing) {
   EXPECT_EQ(table.stats().keys, 0);
 }
 
-TEST_F(KeyTableTest, SweepEvictsOnlyDrainedKeys) {
+TEST_F(KeyTableTest, SweepEvictsOnlyKeysThatAreUnusedAgain) {
   KeyTable table(10'000);
   for (std::uint64_t i = 0; i < 5'000; ++i) {
     charge(table, {line(i, three_, 3)}, kStart);
@@ -228,7 +228,7 @@ TEST_F(KeyTableTest, SweepEvictsOnlyDrainedKeys) {
   EXPECT_EQ(table.peek(line(7, three_, 4), kStart + 1h).remaining, 0) << "a live key was forgotten";
 }
 
-TEST_F(KeyTableTest, HoldsMaxKeysLiveKeys) {
+TEST_F(KeyTableTest, StoresAsManyKeysInUseAsMaxKeys) {
   for (const std::uint64_t keys : {1, 2, 8, 9, 16, 100, 1'000, 5'000, 100'000}) {
     KeyTable table(keys);
     for (std::uint64_t i = 0; i < keys; ++i) charge(table, {line(i, one_)}, kStart);

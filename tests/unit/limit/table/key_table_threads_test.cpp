@@ -92,7 +92,7 @@ TEST(KeyTableThreads, AdmitExactlyWhatOneThreadWould) {
   }
 }
 
-TEST(KeyTableThreads, ChargeBothRulesEqually) {
+TEST(KeyTableThreads, ChargeBothRulesOfARequestEqually) {
   const auto seed = new_seed();
   KeyTable table(1'000);
   const Limiter own = token_bucket("1/day", kBurst);
@@ -116,7 +116,7 @@ TEST(KeyTableThreads, ChargeBothRulesEqually) {
   EXPECT_EQ(left, kClients * kBurst - admitted) << "the two rules were charged differently";
 }
 
-TEST(KeyTableThreads, NeverDeadlock) {
+TEST(KeyTableThreads, NeverDeadlockIfRequestsChargeManySharedKeys) {
   const auto seed = new_seed();
   KeyTable table(300'000);  // uses all 256 shards
   const Limiter limiter = token_bucket("1000/s", 1'000'000);
@@ -142,7 +142,7 @@ TEST(KeyTableThreads, NeverDeadlock) {
   EXPECT_EQ(table.stats().keys, 64);
 }
 
-TEST(KeyTableThreads, FullTableKeepsItsBoundUnderChurn) {
+TEST(KeyTableThreads, FullTableKeepsItsBoundWhileThreadsAddKeys) {
   KeyTable table(500);
   const Limiter limiter = token_bucket("1/day", 1);
   std::atomic<std::uint64_t> admitted{0};

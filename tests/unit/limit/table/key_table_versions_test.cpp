@@ -40,7 +40,7 @@ class KeyTableVersions : public testing::Test {
   KeyTable table_{1000};
 };
 
-TEST_F(KeyTableVersions, ConvertsAKeyWithItsUsedShare) {
+TEST_F(KeyTableVersions, ConvertedKeyKeepsTheShareThatIsUsed) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_EQ(ask(charge(1, kTen, 0, 6)).remaining, 4);
   table_.define_rule(1, reading("r", kTwenty), kNow);
@@ -48,7 +48,7 @@ TEST_F(KeyTableVersions, ConvertsAKeyWithItsUsedShare) {
   EXPECT_EQ(table_.stats().keys_by_rule[0], 0);
 }
 
-TEST_F(KeyTableVersions, RejectionConvertsAKeyOnce) {
+TEST_F(KeyTableVersions, RejectedRequestsConvertAKeyOnlyOnce) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_EQ(ask(charge(1, kTen, 0, 10)).remaining, 0);
   table_.define_rule(1, reading("r", kTwenty), kNow);
@@ -57,7 +57,7 @@ TEST_F(KeyTableVersions, RejectionConvertsAKeyOnce) {
   EXPECT_EQ(table_.peek(charge(1, kTwenty, 1), kNow).remaining, 0);
 }
 
-TEST_F(KeyTableVersions, OldRequestIsChargedUnderTheNewestNumbersOfItsKey) {
+TEST_F(KeyTableVersions, RequestFromBeforeAReloadIsChargedUnderTheNewLimit) {
   table_.define_rule(0, reading("r", kTen), kNow);
   ask(charge(1, kTen, 0, 5));
   table_.define_rule(1, reading("r", kTwenty), kNow);
@@ -67,7 +67,7 @@ TEST_F(KeyTableVersions, OldRequestIsChargedUnderTheNewestNumbersOfItsKey) {
   EXPECT_EQ(ask(charge(1, kTwenty, 1)).remaining, 17);
 }
 
-TEST_F(KeyTableVersions, PutInOrderConvertsUnusedKeysAndEvictsRemovedRules) {
+TEST_F(KeyTableVersions, MigrationConvertsIdleKeysAndEvictsKeysOfRemovedRules) {
   table_.define_rule(0, reading("r", kTen), kNow);
   table_.define_rule(2, reading("gone", kTen), kNow);
   for (std::uint64_t key = 1; key <= 100; ++key) {
@@ -84,7 +84,7 @@ TEST_F(KeyTableVersions, PutInOrderConvertsUnusedKeysAndEvictsRemovedRules) {
   EXPECT_EQ(ask(charge(7, kTwenty, 1)).remaining, 9);
 }
 
-TEST_F(KeyTableVersions, LeavesUnchangedCellsAlone) {
+TEST_F(KeyTableVersions, DoesNotChangeKeysOfUnchangedLimits) {
   table_.define_rule(0, reading("r", kTen), kNow);
   ask(charge(1, kTen, 0, 3));
   table_.define_rule(0, reading("r", kTen), kNow);
@@ -92,7 +92,7 @@ TEST_F(KeyTableVersions, LeavesUnchangedCellsAlone) {
   EXPECT_EQ(ask(charge(1, kTen, 0)).remaining, 6);
 }
 
-TEST_F(KeyTableVersions, ConvertsALogOfManyEntries) {
+TEST_F(KeyTableVersions, ConvertsASlidingLogOfManyEntries) {
   const Limiter small = SlidingLog::make({100, 1h}).value();
   const Limiter large = SlidingLog::make({200, 1h}).value();
   table_.define_rule(0, reading("r", small), kNow - 1min);
@@ -126,7 +126,7 @@ TEST_F(KeyTableVersions, ConvertsTheOverflowCell) {
 }
 
 // A permit in the shared cell is released there. If new slots copied it, nobody would release the copy.
-TEST_F(KeyTableVersions, PermitInTheOverflowCellStaysThere) {
+TEST_F(KeyTableVersions, PermitInTheOverflowCellIsReleasedThereAfterAReload) {
   const Limiter two = Concurrency::make(2).value(), three = Concurrency::make(3).value();
   KeyTable small(1);
   small.define_rule(0, reading("r", two), kNow);
@@ -148,7 +148,7 @@ TEST_F(KeyTableVersions, PermitInTheOverflowCellStaysThere) {
 
 // Five of a thousand were reserved and four used: less than one of ten. Rounding the refund down and the debt
 // up would charge the client instead of refunding it.
-TEST_F(KeyTableVersions, SurplusOfLessThanAUnitIsNoDebt) {
+TEST_F(KeyTableVersions, RefundOfLessThanAUnitOfTheNewLimitIsNoDebt) {
   const auto remaining = [&](const Limiter& many, const Limiter& few) {
     KeyTable table(1000);
     table.define_rule(0, reading("r", many), kNow);
@@ -188,7 +188,7 @@ class KeyTableGenerations : public KeyTableVersions {
   const Limiter adaptive_ = AdaptiveConcurrency::make(2, 2).value();
 };
 
-TEST_F(KeyTableGenerations, RefundsNothingToAKeyThatStartedAnew) {
+TEST_F(KeyTableGenerations, ChargeOfAFormerAlgorithmIsNotRefunded) {
   table_.define_rule(0, reading("r", kTen), kNow);
   const auto first = charge(1, kTen, 0, 4);
   EXPECT_TRUE(admits(first));
@@ -208,7 +208,7 @@ TEST_F(KeyTableGenerations, RefundsNothingToAKeyThatStartedAnew) {
 }
 
 // A cell that no request has used since is still of the generation in which it was charged.
-TEST_F(KeyTableGenerations, RefundsToACellOfTheSameGeneration) {
+TEST_F(KeyTableGenerations, ChargeOfThePresentAlgorithmIsRefunded) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
   table_.define_rule(1, reading("r", log_), kNow);
@@ -216,7 +216,7 @@ TEST_F(KeyTableGenerations, RefundsToACellOfTheSameGeneration) {
   EXPECT_EQ(room(charge(1, kTen, 0)), 10);
 }
 
-TEST_F(KeyTableGenerations, OtherNumbersOfOneAlgorithmAreOneGeneration) {
+TEST_F(KeyTableGenerations, ChangedLimitOfTheSameAlgorithmKeepsItsChargesRefundable) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
   table_.define_rule(1, reading("r", kTwenty), kNow);
@@ -227,7 +227,7 @@ TEST_F(KeyTableGenerations, OtherNumbersOfOneAlgorithmAreOneGeneration) {
   EXPECT_EQ(room(charge(1, kTen, 0)), 9);
 }
 
-TEST_F(KeyTableGenerations, PutInOrderEvictsKeysThatStartAnew) {
+TEST_F(KeyTableGenerations, MigrationEvictsKeysWhoseAlgorithmChanged) {
   auto rule = reading("r", kTen);
   rule.variants.push_back({.name = 2, .numbers = 0, .limiter_id = 2, .limiter = &two_});
   table_.define_rule(0, rule, kNow);
@@ -247,7 +247,7 @@ TEST_F(KeyTableGenerations, PutInOrderEvictsKeysThatStartAnew) {
   EXPECT_EQ(table_.stats().keys, 0);
 }
 
-TEST_F(KeyTableGenerations, RemovedRuleThatReturnsStartsAnew) {
+TEST_F(KeyTableGenerations, RemovedRuleThatReturnsStartsWithUnusedState) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
   table_.forget(0);
@@ -258,7 +258,7 @@ TEST_F(KeyTableGenerations, RemovedRuleThatReturnsStartsAnew) {
 }
 
 // Two permits are out when the rule changes and changes back. They then occupy no unit, and free none.
-TEST_F(KeyTableGenerations, PermitOfAnotherGenerationOccupiesAndFreesNothing) {
+TEST_F(KeyTableGenerations, PermitOfAFormerAlgorithmNeitherCountsNorReleases) {
   table_.define_rule(0, reading("r", two_), kNow);
   const auto old = charge(1, two_, 0);
   std::vector<Permit> held;
@@ -278,7 +278,7 @@ TEST_F(KeyTableGenerations, PermitOfAnotherGenerationOccupiesAndFreesNothing) {
   EXPECT_EQ(room(now), 2);
 }
 
-TEST_F(KeyTableGenerations, UnusedCellStartsAnewAfterTwoReloads) {
+TEST_F(KeyTableGenerations, IdleKeyStartsWithUnusedStateAfterTheAlgorithmChangedAndReturned) {
   table_.define_rule(0, reading("r", two_), kNow);
   std::vector<Permit> held;
   held.push_back(hold(charge(1, two_, 0)));
@@ -294,7 +294,7 @@ TEST_F(KeyTableGenerations, UnusedCellStartsAnewAfterTwoReloads) {
   EXPECT_EQ(table_.peek(now, kNow).remaining, 1) << "nothing is left of the old one, after one more";
 }
 
-TEST_F(KeyTableGenerations, AdaptiveLimitCountsItsOwnAdmissions) {
+TEST_F(KeyTableGenerations, AdaptiveLimitCountsOnlyItsOwnPermitsAfterAChangeOfAlgorithm) {
   table_.define_rule(0, reading("r", two_), kNow);
   std::vector<Permit> held;
   held.push_back(hold(charge(1, two_, 0)));
@@ -312,7 +312,7 @@ TEST_F(KeyTableGenerations, AdaptiveLimitCountsItsOwnAdmissions) {
 
 // A request of the old configuration asks late, for example after a slow body. Its permit is counted in the
 // shared cell. So it neither occupies a unit for ever nor frees one that it never took.
-TEST_F(KeyTableGenerations, LateRequestIsCountedInTheOverflowCell) {
+TEST_F(KeyTableGenerations, RequestFromBeforeAChangeOfAlgorithmIsCountedInTheOverflowCell) {
   const auto late = [this](const Limiter& was, const Limiter& is) {
     SCOPED_TRACE(describe(was) + ", then " + describe(is));
     KeyTable table(1000);

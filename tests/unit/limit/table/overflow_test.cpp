@@ -161,7 +161,7 @@ TEST(Overflow, BothLimitsOfAnElasticRuleCountEveryAdmission) {
   }
 }
 
-TEST(Overflow, NewcomersStayWithinTheDecidingLimit) {
+TEST(Overflow, NewKeysTogetherStayWithinTheEnforcedLimit) {
   const Limiter one = Concurrency::make(1).value();
   KeyTable table(16);
   fill(table, one);
@@ -181,7 +181,7 @@ TEST(Overflow, NewcomersStayWithinTheDecidingLimit) {
   EXPECT_EQ(admitted, 20);
 }
 
-TEST(Overflow, WindowsOfDifferentPeriodsDrainInTime) {
+TEST(Overflow, SharedOverflowCountOfTwoPeriodsExpiresInTime) {
   const Limiter one = Concurrency::make(1).value();
   KeyTable table(16);
   fill(table, one);
@@ -199,7 +199,7 @@ TEST(Overflow, WindowsOfDifferentPeriodsDrainInTime) {
 }
 
 // Limiter IDs beyond the bound share two cells, whose limiters count in different units.
-TEST(Overflow, LedgersBeyondTheBoundShareTwoCellsOfTheirRule) {
+TEST(Overflow, LimitersBeyondTheBoundShareTwoOverflowCellsOfTheirRule) {
   const Limiter bucket = token_bucket("1/h", 3), slow = token_bucket("1/h", 5);
   const auto taken = [](const Limiter& limiter, const Cell& cell) {
     return step(limiter, cell, kStart, 1).outcome.remaining;

@@ -10,7 +10,7 @@ namespace {
 
 // That many resets count as a reset of all keys. Permits must survive them, because nobody else would release
 // them.
-TEST(Resets, PermitsAreReleasedAfterManyResets) {
+TEST(Resets, PermitIsStillReleasedAfterVeryManyResets) {
   KeyTable table(1'000);
   const Limiter one = Concurrency::make(1).value();
   const Charge place{key_of(1), &one};

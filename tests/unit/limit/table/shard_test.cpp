@@ -10,7 +10,7 @@ namespace {
 
 // Full tables, and bills of known keys and one newcomer. The newcomer needs a neighbour to move, and some
 // neighbours are in the same bill.
-TEST(Shard, NeverMovesAKeyOfABillInProgress) {
+TEST(Shard, NeverMovesAKeyOfARequestThatIsBeingCharged) {
   constexpr std::uint64_t kTables = 100, kKnown = 60, kNewcomers = 20, kTogether = 24;
   const Limiter limiter = FixedWindow::make({1'000, 24h}).value();
   const auto line = [&](std::uint64_t client) { return Charge{key_of(client), &limiter}; };

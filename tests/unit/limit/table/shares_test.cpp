@@ -49,14 +49,14 @@ class Shares : public KeyTableTest {
   KeyTable table_{kKeys};
 };
 
-TEST_F(Shares, FloodOfOneRuleLeavesNewcomersOfAnotherTheirOwnCells) {
+TEST_F(Shares, FloodOfOneRuleLeavesSlotsForNewKeysOfAnotherRule) {
   define_rule(0, three_);
   define_rule(1, one_);
   own_cells(2 * kKeys, 0, three_);
   EXPECT_EQ(own_cells(20, 1, one_), 20);
 }
 
-TEST_F(Shares, EveryRuleFillsItsWholePartDuringAFlood) {
+TEST_F(Shares, EveryRuleCanFillItsReservedShareDuringAFlood) {
   for (RuleIndex rule = 0; rule < 10; ++rule) define_rule(rule, three_);
   own_cells(3 * kKeys, 0, three_);
   const auto part = share_of_each(kKeys, 10, 0).keys;
@@ -64,18 +64,18 @@ TEST_F(Shares, EveryRuleFillsItsWholePartDuringAFlood) {
   for (RuleIndex rule = 1; rule < 10; ++rule) EXPECT_EQ(own_cells(part, rule, three_), part) << rule;
 }
 
-TEST_F(Shares, SingleRuleHasTheWholeTable) {
+TEST_F(Shares, SingleRuleCanUseTheWholeTable) {
   define_rule(0, three_);
   EXPECT_GE(own_cells(2 * kKeys, 0, three_), kKeys);
 }
 
-TEST_F(Shares, FloodedRuleHasFourFifthsOfMaxKeysAndMore) {
+TEST_F(Shares, FloodedRuleStoresAtLeastFourFifthsOfMaxKeys) {
   for (RuleIndex rule = 0; rule < 4; ++rule) define_rule(rule, three_);
   own_cells(2 * kKeys, 0, three_);
   EXPECT_GE(keys_of(0), kKeys * 4 / 5);
 }
 
-TEST_F(Shares, RuleWithFullShareEvictsDrainedKeysForNewcomers) {
+TEST_F(Shares, RuleWithAFullShareEvictsUnusedKeysForNewKeys) {
   define_rule(0, one_);
   define_rule(1, one_);
   own_cells(2 * kKeys, 0, one_);
@@ -87,7 +87,7 @@ TEST_F(Shares, RuleWithFullShareEvictsDrainedKeysForNewcomers) {
   EXPECT_LE(keys_of(0), full);
 }
 
-TEST_F(Shares, PeekReturnsWhatAChargeWouldGet) {
+TEST_F(Shares, PeekTellsIfAChargeWouldUseTheOverflowCell) {
   define_rule(0, three_);
   define_rule(1, three_);
   own_cells(2 * kKeys, 0, three_);
@@ -95,7 +95,7 @@ TEST_F(Shares, PeekReturnsWhatAChargeWouldGet) {
   EXPECT_FALSE(table_.peek(line(600'000, three_, 1), kStart).overflow);
 }
 
-TEST_F(Shares, RuleThatAReloadAddsGetsAPartAsPlacesBecomeFree) {
+TEST_F(Shares, RuleAddedByAReloadGetsItsShareOfTheTable) {
   define_rule(0, three_);
   define_rule(1, three_);
   own_cells(2 * kKeys, 0, three_);
@@ -104,7 +104,7 @@ TEST_F(Shares, RuleThatAReloadAddsGetsAPartAsPlacesBecomeFree) {
   EXPECT_EQ(own_cells(20, 1, three_), 20);
 }
 
-TEST_F(Shares, PartOfARemovedRuleGoesToTheOthers) {
+TEST_F(Shares, OtherRulesGetTheShareOfARemovedRule) {
   for (RuleIndex rule = 0; rule < 2; ++rule) define_rule(rule, three_);
   own_cells(2 * kKeys, 0, three_);
   const auto newcomer = line(500'000, three_, 0);
@@ -115,7 +115,7 @@ TEST_F(Shares, PartOfARemovedRuleGoesToTheOthers) {
   EXPECT_FALSE(table_.peek(newcomer, kStart).overflow);
 }
 
-TEST_F(Shares, KeysUnderOldNumbersCountInTheirRulesPart) {
+TEST_F(Shares, KeysOfAChangedLimitStillCountInTheShareOfTheirRule) {
   define_rule(0, three_);
   define_rule(1, three_, "reloaded");
   define_rule(2, one_, "reloaded");
@@ -126,7 +126,7 @@ TEST_F(Shares, KeysUnderOldNumbersCountInTheirRulesPart) {
   EXPECT_EQ(own_cells(20, 0, three_), 20);
 }
 
-TEST_F(Shares, RestoresKeysBeyondASmallerShare) {
+TEST_F(Shares, SnapshotRestoresKeysBeyondASmallerShare) {
   define_rule(0, three_);
   own_cells(kKeys, 0, three_);
   std::vector<SavedKey> saved;
@@ -139,7 +139,7 @@ TEST_F(Shares, RestoresKeysBeyondASmallerShare) {
   for (const auto& key : saved) ASSERT_TRUE(next.restore(key, 0, kStart));
 }
 
-TEST_F(Shares, LogsOfOneRuleLeaveAnotherItsChunks) {
+TEST_F(Shares, SlidingLogsOfOneRuleLeaveAnotherRuleItsLogMemory) {
   define_rule(0, log_);
   define_rule(1, log_);
   define_rule(2, three_);
@@ -153,7 +153,7 @@ TEST_F(Shares, LogsOfOneRuleLeaveAnotherItsChunks) {
   EXPECT_EQ(table_.stats().log_merged, merged);
 }
 
-TEST_F(Shares, OneRuleThatKeepsLogsHasAllChunks) {
+TEST_F(Shares, OnlyRuleWithSlidingLogsCanUseAllLogMemory) {
   define_rule(0, log_);
   define_rule(1, three_);
   for (std::uint64_t client = 0; client < 14; ++client) fill_log(client, 0, log_, 10'000);
@@ -161,7 +161,7 @@ TEST_F(Shares, OneRuleThatKeepsLogsHasAllChunks) {
 }
 
 // Random charges, refunds, resets, sweeps and reloads. A rule with less than its part always gets a place.
-TEST_F(Shares, RandomOperationsRespectShares) {
+TEST_F(Shares, RandomOperationsNeverExceedTheShares) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -210,7 +210,7 @@ TEST_F(Shares, RandomOperationsRespectShares) {
 }
 
 // Compares with counts that are made anew each time.
-TEST(Quota, AgreesWithItsModel) {
+TEST(Quota, CountsAgreeWithASimpleModel) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -255,7 +255,7 @@ TEST(Quota, AgreesWithItsModel) {
   }
 }
 
-TEST(QuotaSplit, NeverExceedsTheNumberOfPlaces) {
+TEST(QuotaSplit, SharesNeverExceedTheNumberOfSlots) {
   for (std::size_t places = 4; places < 3'000; places += 7)
     for (std::size_t rules = 2; rules <= kMaxRules; rules += 3) {
       const auto parts = split(places, places - places / 12, rules);
