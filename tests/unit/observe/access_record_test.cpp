@@ -53,7 +53,7 @@ TEST(AccessRecord, WritesAllFieldsInOneLine) {
       "\n");
 }
 
-TEST(AccessRecord, WritesOnlyTheWantedFields) {
+TEST(AccessRecord, WritesOnlyTheConfiguredFields) {
   auto record = full();
   record.api_key = base::Digest128{1, 2};
   record.user = "alice";
@@ -73,7 +73,7 @@ TEST(AccessRecord, WritesOnlyTheWantedFields) {
   EXPECT_THAT(line_of(record), Not(HasSubstr("alice")));  // not among the usual fields
 }
 
-TEST(AccessRecord, FieldNamesMatchTheLine) {
+TEST(AccessRecord, FieldNamesEqualTheNamesInTheLine) {
   auto record = full();
   record.api_key = base::Digest128{1, 2};
   record.user = record.org = record.service = record.device = record.tier = record.country = "x";
@@ -88,7 +88,7 @@ TEST(AccessRecord, FieldNamesMatchTheLine) {
   }
 }
 
-TEST(TraceId, IsReadFromAValidTraceparentOnly) {
+TEST(TraceId, IsReadOnlyFromAValidTraceparentField) {
   const std::string trace = "4bf92f3577b34da6a3ce929d0e0e4736", parent = "00f067aa0ba902b7";
   const auto good = "00-" + trace + "-" + parent + "-01";
   EXPECT_EQ(trace_id_of(good), trace);
@@ -101,14 +101,14 @@ TEST(TraceId, IsReadFromAValidTraceparentOnly) {
     EXPECT_EQ(trace_id_of(bad), "") << bad;
 }
 
-TEST(AccessRecord, LeavesOutAbsentFields) {
+TEST(AccessRecord, OmitsFieldsWithoutAValue) {
   EXPECT_EQ(line_of({}),
             R"({"time":"1970-01-01T00:00:00.000000Z","client":"::","status":0,"bytes_in":0,"bytes_out":0,)"
             R"("total_us":0})"
             "\n");
 }
 
-TEST(AccessRecord, ATargetCannotForgeALine) {
+TEST(AccessRecord, RequestTargetCannotForgeALogLine) {
   AccessRecord record = full();
   record.target = "/\",\"status\":500}\r\n{\"forged\":\"";
   const auto line = line_of(record);
@@ -119,7 +119,7 @@ TEST(AccessRecord, ATargetCannotForgeALine) {
   EXPECT_FALSE(parsed.as_object().contains("forged"));
 }
 
-TEST(AccessRecord, EveryTextIsEscaped) {
+TEST(AccessRecord, EscapesEveryText) {
   const std::string_view bad = "\"\n\x1b";
   AccessRecord record;
   record.method = record.target = record.host = record.route = record.verdict = record.rule = bad;
@@ -134,7 +134,7 @@ TEST(AccessRecord, EveryTextIsEscaped) {
   EXPECT_THAT(line, Not(HasSubstr("\x1b")));
 }
 
-TEST(AccessRecord, WritesAddressesInTheUsualForm) {
+TEST(AccessRecord, WritesAddressesInCanonicalForm) {
   for (const char* text : {"0.0.0.0", "255.255.255.255", "10.0.0.1", "2001:db8::1", "::1"}) {
     AccessRecord record;
     record.client = *base::IpAddress::parse(text);
@@ -142,14 +142,14 @@ TEST(AccessRecord, WritesAddressesInTheUsualForm) {
   }
 }
 
-TEST(AccessRecord, WritesALeapDayAndTheLastMicrosecond) {
+TEST(AccessRecord, WritesTheTimeOfTheLastMicrosecondOfALeapDay) {
   using namespace std::chrono;
   AccessRecord record;
   record.start = base::TimePoint{sys_days{2028y / February / 29}} + 24h - 1us;
   EXPECT_THAT(line_of(record), HasSubstr("2028-02-29T23:59:59.999999Z"));
 }
 
-TEST(AccessRecord, DoesNotReallocateAWarmBuffer) {
+TEST(AccessRecord, DoesNotReallocateABufferThatIsLargeEnough) {
   std::string out;
   append_json(out, full());
   const char* const at = out.data();

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Counters::Shape kShape{.routes = 3, .rules = 2, .upstreams = 2};
 
-TEST(Counters, EachRouteAndStatusHasItsOwnCell) {
+TEST(Counters, EachRouteAndStatusHasItsOwnCounter) {
   Counters counters(kShape);
   std::set<const Tally*> cells;
   for (const std::optional<std::size_t> route : {std::optional<std::size_t>{}, {0}, {1}, {2}}) {
@@ -22,7 +22,7 @@ TEST(Counters, EachRouteAndStatusHasItsOwnCell) {
   EXPECT_EQ(cells.size(), 4U * 502U);
 }
 
-TEST(Counters, StatusesOutsideTheRegisteredRangeShareOne) {
+TEST(Counters, StatusesOutside100To599ShareOneCounter) {
   Counters counters(kShape);
   for (const unsigned status : {1U, 99U, 600U, 999U, 4'000'000'000U}) counters.requests(1, status).add();
   EXPECT_EQ(counters.requests(1, Counters::kOtherStatus).value(), 5U);
@@ -41,7 +41,7 @@ TEST(Counters, RulesAndOutcomesAreCountedSeparately) {
   EXPECT_EQ(counters.decisions(1, RuleOutcome::Refused).value(), 103U);
 }
 
-TEST(Counters, GaugesDecrease) {
+TEST(Counters, GaugesCanDecrease) {
   Counters counters({});
   counters.queue_depth.add(3);
   counters.queue_depth.remove();
@@ -50,7 +50,7 @@ TEST(Counters, GaugesDecrease) {
   EXPECT_EQ(counters.queue_depth.value(), -3);
 }
 
-TEST(Counters, AnotherThreadMayReadWhileTheirOwnerWrites) {
+TEST(Counters, CanBeReadByAnotherThreadWhileTheOwnerWrites) {
   constexpr std::uint64_t kTimes = 200'000;
   Counters counters(kShape);
   std::jthread writer([&] {

@@ -16,7 +16,7 @@ Delivery delivery(std::uint64_t per_minute = 1000, unsigned most = 3) {
 }
 constexpr std::uint64_t kLongest = ~std::uint64_t{0};
 
-TEST(DeliveryTest, AMessageIsDueAtOnceAndRemovedOnceSent) {
+TEST(DeliveryTest, MessageIsDueAtOnceAndRemovedAfterItWasSent) {
   auto post = delivery();
   EXPECT_EQ(post.begin(at(0)), nullptr);
   EXPECT_FALSE(post.put("one", at(0)));
@@ -27,7 +27,7 @@ TEST(DeliveryTest, AMessageIsDueAtOnceAndRemovedOnceSent) {
   EXPECT_EQ(post.begin(at(5)), nullptr);
 }
 
-TEST(DeliveryTest, PausesDoubleAndNoneIsLongerThanItsBound) {
+TEST(DeliveryTest, PausesBetweenAttemptsDoubleUpToABound) {
   auto post = delivery(1000, 20);
   post.put("one", at(0));
   auto now = at(0);
@@ -43,7 +43,7 @@ TEST(DeliveryTest, PausesDoubleAndNoneIsLongerThanItsBound) {
   EXPECT_EQ(bound, Delivery::kLongestPause);
 }
 
-TEST(DeliveryTest, TheShortestPauseIsZero) {
+TEST(DeliveryTest, ShortestPauseBetweenAttemptsIsZero) {
   auto post = delivery();
   post.put("one", at(0));
   ASSERT_NE(post.begin(at(0)), nullptr);
@@ -51,7 +51,7 @@ TEST(DeliveryTest, TheShortestPauseIsZero) {
   EXPECT_NE(post.begin(at(10)), nullptr);
 }
 
-TEST(DeliveryTest, IsOverdueAfterTheMostAttemptsAndStillTried) {
+TEST(DeliveryTest, MessageIsOverdueAfterTheMaximumOfAttemptsAndIsStillRetried) {
   auto post = delivery(1000, 3);
   post.put("one", at(0));
   for (const bool overdue : {false, false, true, true, true}) {
@@ -66,7 +66,7 @@ TEST(DeliveryTest, IsOverdueAfterTheMostAttemptsAndStillTried) {
   EXPECT_TRUE(post.empty());
 }
 
-TEST(DeliveryTest, IsGivenUpAfterTheMostAttemptsIfAsked) {
+TEST(DeliveryTest, OverdueMessageIsDroppedAfterTheMaximumOfAttemptsIfConfigured) {
   auto post = delivery(1000, 3);
   post.put("one", at(0));
   post.give_up_what_is_overdue();
@@ -77,7 +77,7 @@ TEST(DeliveryTest, IsGivenUpAfterTheMostAttemptsIfAsked) {
   EXPECT_TRUE(post.empty());
 }
 
-TEST(DeliveryTest, IsGivenUpWhenAnotherAttemptIsUseless) {
+TEST(DeliveryTest, MessageIsDroppedAfterAPermanentFailure) {
   auto post = delivery();
   post.put("two", at(0));
   ASSERT_NE(post.begin(at(0)), nullptr);
@@ -85,7 +85,7 @@ TEST(DeliveryTest, IsGivenUpWhenAnotherAttemptIsUseless) {
   EXPECT_TRUE(post.empty());
 }
 
-TEST(DeliveryTest, ANewerMessageReplacesAWaitingOne) {
+TEST(DeliveryTest, NewerMessageReplacesAWaitingMessage) {
   auto post = delivery();
   post.put("began", at(0));
   ASSERT_NE(post.begin(at(0)), nullptr);
@@ -96,7 +96,7 @@ TEST(DeliveryTest, ANewerMessageReplacesAWaitingOne) {
   EXPECT_EQ(*due, "ended");
 }
 
-TEST(DeliveryTest, AMessageThatComesDuringAnAttemptIsSentAfterIt) {
+TEST(DeliveryTest, MessageQueuedDuringAnAttemptIsSentAfterTheAttempt) {
   for (const bool through : {true, false}) {
     auto post = delivery();
     post.put("began", at(0));

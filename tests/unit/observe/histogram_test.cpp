@@ -18,7 +18,7 @@ std::size_t bucket_that_took(Duration duration) {
   return Histogram::kBuckets;
 }
 
-TEST(Histogram, ABoundBelongsToItsBucket) {
+TEST(Histogram, ValueEqualToABoundIsCountedInItsBucket) {
   for (std::size_t i = 0; i < Histogram::kBounds.size(); ++i) {
     const std::int64_t bound = Histogram::kBounds[i];
     EXPECT_EQ(bucket_that_took(Duration{bound}), i) << bound;
@@ -32,7 +32,7 @@ TEST(Histogram, RecordsExtremeDurations) {
   EXPECT_EQ(bucket_that_took(base::kForever), Histogram::kBounds.size());
 }
 
-TEST(Histogram, AgreesWithASearchOfTheBounds) {
+TEST(Histogram, ChoosesTheSameBucketAsALinearSearch) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -44,7 +44,7 @@ TEST(Histogram, AgreesWithASearchOfTheBounds) {
   }
 }
 
-TEST(Histogram, ReadingsAddUp) {
+TEST(Histogram, ReadingsOfTwoHistogramsCanBeAdded) {
   Histogram one, two;
   one.record(Duration{40});
   one.record(Duration{300});

@@ -16,7 +16,7 @@ std::vector<std::uint32_t> series(const History& history, std::size_t at) {
   return out;
 }
 
-TEST(HistoryTest, TheFirstTotalsSetTheStartingPoint) {
+TEST(HistoryTest, FirstTotalsAreTheStartingPointAndNoStep) {
   History history(2, 4);
   history.note(Totals{100, 7});
   EXPECT_EQ(history.steps(), 0U);
@@ -25,26 +25,26 @@ TEST(HistoryTest, TheFirstTotalsSetTheStartingPoint) {
   EXPECT_THAT(series(history, 1), ElementsAre(0U));
 }
 
-TEST(HistoryTest, DropsTheOldestStep) {
+TEST(HistoryTest, DropsTheOldestStepWhenFull) {
   History history(1, 3);
   for (const std::uint64_t total : {0, 1, 3, 6, 10, 15}) history.note(Totals{total});
   EXPECT_THAT(series(history, 0), ElementsAre(3U, 4U, 5U));
 }
 
-TEST(HistoryTest, ATotalThatFellHasRestarted) {
+TEST(HistoryTest, TotalThatDecreasedCountsFromZero) {
   History history(1, 3);
   for (const std::uint64_t total : {50, 60, 4}) history.note(Totals{total});
   EXPECT_THAT(series(history, 0), ElementsAre(10U, 4U));
 }
 
-TEST(HistoryTest, ClampsLargeIncreases) {
+TEST(HistoryTest, ClampsLargeIncreasesTo32Bits) {
   History history(1, 3);
   history.note(Totals{0});
   history.note(Totals{std::uint64_t{1} << 40});
   EXPECT_THAT(series(history, 0), ElementsAre(0xFFFF'FFFFU));
 }
 
-TEST(HistoryTest, RemainingSeriesKeepTheirStepsAfterARemap) {
+TEST(HistoryTest, RemainingSeriesKeepTheirStepsIfTheSeriesChange) {
   History history(3, 3);
   history.note(Totals{0, 0, 0});
   history.note(Totals{1, 2, 3});
@@ -60,7 +60,7 @@ TEST(HistoryTest, RemainingSeriesKeepTheirStepsAfterARemap) {
   EXPECT_THAT(series(history, 1), ElementsAre(0U, 0U, 5U));
 }
 
-TEST(HistoryTest, CanRemapToFewerSeriesAndNone) {
+TEST(HistoryTest, NumberOfSeriesCanDecreaseToZero) {
   History history(2, 2);
   history.note(Totals{0, 0});
   history.note(Totals{1, 2});

@@ -46,13 +46,13 @@ TEST(JsonText, ReplacesInvalidUtf8) {
   EXPECT_EQ(json_of("\xe2\x82\""), R"("\ufffd\ufffd\"")");                  // the quote is kept
 }
 
-TEST(JsonText, CutsLongText) {
+TEST(JsonText, TruncatesLongText) {
   const std::string whole(kMaxJsonText, 'x');
   EXPECT_EQ(json_of(whole), '"' + whole + '"');
   EXPECT_EQ(json_of(whole + 'y'), '"' + whole + "\\u2026\"");
 }
 
-TEST(JsonText, AnyBytesMakeValidJsonOnOnePrintableLine) {
+TEST(JsonText, AnyBytesBecomeValidJsonOnOnePrintableLine) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);

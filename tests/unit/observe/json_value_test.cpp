@@ -8,7 +8,7 @@ namespace {
 
 namespace json = boost::json;
 
-TEST(JsonValue, WritesNumbersPlainly) {
+TEST(JsonValue, WritesNumbersWithoutAnExponent) {
   EXPECT_EQ(json_text(json::value(28800.0)), "28800");
   EXPECT_EQ(json_text(json::value(0.25)), "0.25");
   EXPECT_EQ(json_text(json::value(std::uint64_t{18'446'744'073'709'551'615u})), "18446744073709551615");

@@ -59,7 +59,7 @@ void expect_laws(const SpaceSaving& summary, const Truth& truth) {
   }
 }
 
-TEST(SpaceSaving, KeepsItsInvariantsForAnyStream) {
+TEST(SpaceSaving, KeepsItsErrorBoundsForRandomStreams) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 chance(seed);
@@ -76,7 +76,7 @@ TEST(SpaceSaving, KeepsItsInvariantsForAnyStream) {
   }
 }
 
-TEST(SpaceSaving, IsExactWhileCountersAreFree) {
+TEST(SpaceSaving, CountsExactlyWhileCountersAreFree) {
   SpaceSaving summary(8);
   Truth truth;
   for (std::uint64_t who = 1; who <= 8; ++who) truth.feed(summary, who, who);
@@ -87,7 +87,7 @@ TEST(SpaceSaving, IsExactWhileCountersAreFree) {
   EXPECT_EQ(summary.floor(), 1U);
 }
 
-TEST(SpaceSaving, MergedSummariesKeepTheInvariants) {
+TEST(SpaceSaving, MergedSummariesKeepTheErrorBounds) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 chance(seed);
@@ -104,7 +104,7 @@ TEST(SpaceSaving, MergedSummariesKeepTheInvariants) {
   }
 }
 
-TEST(SpaceSaving, DescribesOnlyClientsThatGetACounter) {
+TEST(SpaceSaving, FormatsTheTextOnlyOfClientsThatGetACounter) {
   SpaceSaving summary(2);
   const auto add = [&](std::uint64_t who, std::string_view text) {
     int described = 0;
@@ -129,7 +129,7 @@ TEST(SpaceSaving, DescribesOnlyClientsThatGetACounter) {
   EXPECT_EQ(of(3)->error, 1U);
 }
 
-TEST(SpaceSaving, IsEmptyAgainWhenCleared) {
+TEST(SpaceSaving, IsEmptyAfterClear) {
   SpaceSaving summary(2);
   Truth truth;
   for (std::uint64_t who = 1; who <= 9; ++who) truth.feed(summary, who, 1);

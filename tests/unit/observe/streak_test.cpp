@@ -9,7 +9,7 @@ constexpr base::TimePoint at(std::int64_t seconds) {
   return base::TimePoint{std::chrono::seconds(seconds)};
 }
 
-TEST(StreakTest, HasNoSpellAtFirst) {
+TEST(StreakTest, HasNoStartBeforeTheFirstEvent) {
   Streak streak(std::chrono::seconds(60));
   streak.note(500, at(10));
   streak.note(500, at(15));
@@ -17,7 +17,7 @@ TEST(StreakTest, HasNoSpellAtFirst) {
   EXPECT_FALSE(streak.last());
 }
 
-TEST(StreakTest, BeginsWithTheFirstEventAndSurvivesPauses) {
+TEST(StreakTest, BeginsWithTheFirstEventAndContinuesOverShortPauses) {
   Streak streak(std::chrono::seconds(60));
   streak.note(0, at(10));
   streak.note(3, at(15));
@@ -29,7 +29,7 @@ TEST(StreakTest, BeginsWithTheFirstEventAndSurvivesPauses) {
   EXPECT_EQ(streak.last(), at(76));
 }
 
-TEST(StreakTest, ALongerPauseEndsItAndTheNextEventBeginsANewOne) {
+TEST(StreakTest, LongPauseEndsAStreakAndTheNextEventBeginsANewStreak) {
   Streak streak(std::chrono::seconds(60));
   streak.note(0, at(10));
   streak.note(1, at(15));
@@ -40,7 +40,7 @@ TEST(StreakTest, ALongerPauseEndsItAndTheNextEventBeginsANewOne) {
   EXPECT_EQ(streak.since(), at(80));
 }
 
-TEST(StreakTest, ATotalThatFellHasRestarted) {
+TEST(StreakTest, TotalThatDecreasedCountsAsNewEvents) {
   Streak streak(std::chrono::seconds(60));
   streak.note(100, at(10));
   streak.note(2, at(15));

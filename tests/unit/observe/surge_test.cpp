@@ -32,20 +32,20 @@ struct Watch {
   }
 };
 
-TEST(SurgeTest, EarlierCountsAreNoSurge) {
+TEST(RateThresholdTest, CountsBeforeTheStartDoNotFire) {
   Watch watch({.above = per_minute(100)});
   watch.total = 5'000;
   EXPECT_EQ(watch.run(300, 0), Change::None);
   EXPECT_EQ(watch.surge.seen(), 0U);
 }
 
-TEST(SurgeTest, ExactlyTheLimitIsNotAbove) {
+TEST(RateThresholdTest, ExactlyTheLimitDoesNotFire) {
   Watch watch({.above = per_minute(60)});
   EXPECT_EQ(watch.run(600, 1), Change::None);
   EXPECT_EQ(watch.surge.seen(), 60U);
 }
 
-TEST(SurgeTest, OneMoreThanTheLimitBeginsASurgeAtOnce) {
+TEST(RateThresholdTest, OneMoreThanTheLimitFiresAtOnce) {
   Watch watch({.above = per_minute(100)});
   EXPECT_EQ(watch.run(20, 0), Change::None);
   watch.total += 101;
@@ -55,7 +55,7 @@ TEST(SurgeTest, OneMoreThanTheLimitBeginsASurgeAtOnce) {
   EXPECT_EQ(watch.surge.seen(), 101U);
 }
 
-TEST(SurgeTest, EndsOnceThePeriodIsOverAndItHasBeenCalm) {
+TEST(RateThresholdTest, EndsAMinuteAfterTheCountFellBelowTheLimit) {
   Watch watch({.above = per_minute(100)});
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 101), Change::Began);
@@ -64,7 +64,7 @@ TEST(SurgeTest, EndsOnceThePeriodIsOverAndItHasBeenCalm) {
   EXPECT_FALSE(watch.surge.firing());
 }
 
-TEST(SurgeTest, ABurstDuringTheCalmKeepsItFiring) {
+TEST(RateThresholdTest, BurstBeforeTheEndKeepsTheAlertFiring) {
   Watch watch({.above = per_minute(100)});
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 101), Change::Began);
@@ -74,7 +74,7 @@ TEST(SurgeTest, ABurstDuringTheCalmKeepsItFiring) {
   EXPECT_TRUE(watch.surge.firing());
 }
 
-TEST(SurgeTest, DoesNotReportAShortBurst) {
+TEST(RateThresholdTest, DoesNotFireForABurstShorterThanTheConfiguredTime) {
   Watch watch(
       {.above = {.count = 5, .period = std::chrono::seconds(10)}, .lasting = std::chrono::seconds(30)});
   EXPECT_EQ(watch.run(1, 0), Change::None);
@@ -85,7 +85,7 @@ TEST(SurgeTest, DoesNotReportAShortBurst) {
   EXPECT_EQ(watch.now, 1 + 1 + 200 + 1 + 30);
 }
 
-TEST(SurgeTest, IsReportedAgainEachRepeatWhileItLasts) {
+TEST(RateThresholdTest, FiringIsReportedAgainAtEachRepeatInterval) {
   Watch watch({.above = per_minute(10), .repeat = std::chrono::minutes(5)});
   EXPECT_EQ(watch.run(60, 1), Change::Began);
   const auto began = watch.now;
@@ -96,7 +96,7 @@ TEST(SurgeTest, IsReportedAgainEachRepeatWhileItLasts) {
   EXPECT_EQ(watch.surge.since(), at(began));
 }
 
-TEST(SurgeTest, ATotalThatFellHasRestarted) {
+TEST(RateThresholdTest, TotalThatDecreasedCountsFromZero) {
   Watch watch({.above = per_minute(10)});
   watch.total = 1'000'000;
   EXPECT_EQ(watch.run(2, 0), Change::None);
@@ -106,7 +106,7 @@ TEST(SurgeTest, ATotalThatFellHasRestarted) {
   EXPECT_EQ(watch.run(2, 6), Change::Began);
 }
 
-TEST(SurgeTest, CountsALongPeriodToASixtieth) {
+TEST(RateThresholdTest, LongPeriodIsCountedWithAPrecisionOfOneSixtieth) {
   Watch watch({.above = {.count = 1000, .period = std::chrono::hours(24)}});
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 1001), Change::Began);

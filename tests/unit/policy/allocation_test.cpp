@@ -28,7 +28,7 @@ void operator delete(void* p, std::size_t) noexcept {
 namespace weir::policy {
 namespace {
 
-TEST(HotPath, AllocatesNothing) {
+TEST(HotPath, DecisionAllocatesNoMemory) {
   ClientSettings settings;
   settings.trusted_proxies = {cidr("10.0.0.0/8")};
   settings.keys.emplace();

@@ -27,7 +27,7 @@ TEST(BodyContains, FindsAnyWordIgnoringCase) {
   EXPECT_TRUE(contains("", {""}));
 }
 
-TEST(BodyContains, FindsWordsOfOneOctetAndAtTheEnd) {
+TEST(BodyContains, FindsWordsOfOneOctetAndWordsAtTheEndOfTheBody) {
   EXPECT_TRUE(contains("x", {"X"}));
   EXPECT_TRUE(contains("abX", {"zz", "x"}));
   EXPECT_TRUE(contains("Xab", {"x"}));
@@ -39,7 +39,7 @@ TEST(BodyContains, FindsWordsOfOneOctetAndAtTheEnd) {
 }
 
 // Compares with a search for each word separately.
-TEST(BodyContains, AgreesWithASearchForEachWord) {
+TEST(BodyContains, AgreesWithASeparateSearchForEachWord) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

@@ -27,7 +27,7 @@ struct Asked {
   Asked(const Asked&) = delete;
   Asked& operator=(const Asked&) = delete;
 
-  Objection collect(const Rule& rule) {
+  RejectionReason collect(const Rule& rule) {
     Evaluation evaluation;
     return evaluation.collect({&rule, 1}, request, kKeys);
   }
@@ -45,7 +45,7 @@ Rule insisting_on(std::initializer_list<std::string_view> parts) {
   return rule;
 }
 
-TEST(NeedsClaims, IfAPartOfTheKeyIsAClaimAndNothingBeforeItIsPresent) {
+TEST(NeedsClaims, IsTrueIfTheKeyFallsBackToAClaim) {
   Asked asked(signed_token(R"({"sub":"ann"})", kSecret));
   const std::pair<Rule, bool> cases[] = {{rule_of("r", {"ip"}), false},
                                          {rule_of("r", {"claim:sub"}), true},
@@ -63,7 +63,7 @@ TEST(NeedsClaims, IfAPartOfTheKeyIsAClaimAndNothingBeforeItIsPresent) {
   }
 }
 
-TEST(NeedsClaims, IgnoresRulesThatCannotApply) {
+TEST(NeedsClaims, IsFalseForRulesThatCannotApply) {
   Asked asked(signed_token(R"({"sub":"ann"})", kSecret));
   auto rule = rule_of("r", {"user"});
   rule.match.path = PathMatch::parse("/elsewhere").value();
@@ -72,7 +72,7 @@ TEST(NeedsClaims, IgnoresRulesThatCannotApply) {
   EXPECT_TRUE(needs_claims(rule, asked.request));
 }
 
-TEST(NeedsClaims, IncludesRulesWhoseQueueNamesClientsByAClaim) {
+TEST(NeedsClaims, IsTrueIfTheQueueDistinguishesClientsByAClaim) {
   Asked asked(signed_token(R"({"sub":"ann"})", kSecret));
   auto rule = rule_of("r", {"ip"});
   rule.limiter = limit::LeakyBucket::make({10, base::Duration(1'000'000)}, 5, base::kForever).value();
@@ -81,7 +81,7 @@ TEST(NeedsClaims, IncludesRulesWhoseQueueNamesClientsByAClaim) {
   EXPECT_FALSE(needs_claims(rule, asked.request));
 }
 
-TEST(NeedsClaims, IsFalseWithoutATokenOrAfterVerification) {
+TEST(NeedsClaims, IsFalseWithoutATokenAndAfterVerification) {
   const auto rule = rule_of("r", {"user"});
   Asked asked(signed_token(R"({"sub":"ann"})", kSecret));
   EXPECT_EQ(verify_token(asked.request.client, asked.credentials), std::nullopt);
@@ -93,7 +93,7 @@ TEST(NeedsClaims, IsFalseWithoutATokenOrAfterVerification) {
   EXPECT_FALSE(needs_claims(rule, without.request));
 }
 
-TEST(CollectUnverified, LeavesOutRulesThatNeedClaims) {
+TEST(CollectUnverified, OmitsRulesThatNeedClaims) {
   Asked asked(signed_token(R"({"sub":"ann"})", kSecret));
   const Rule rules[] = {insisting_on({"claim:sub"}), rule_of("by-ip", {"ip"})};
   Evaluation evaluation;
@@ -105,7 +105,7 @@ TEST(CollectUnverified, LeavesOutRulesThatNeedClaims) {
   EXPECT_EQ(evaluation.local.charges().size(), 2U);
 }
 
-TEST(Objection, SaysWhyTheTokenIsRejected) {
+TEST(RejectionReason, SaysWhyTheTokenIsRejected) {
   Asked expired(signed_token(R"({"sub":"ann","exp":-1})", kSecret));
   (void)verify_token(expired.request.client, expired.credentials);
   const auto rule = insisting_on({"user"});
@@ -115,7 +115,7 @@ TEST(Objection, SaysWhyTheTokenIsRejected) {
   EXPECT_EQ(describe(objection), "the bearer token is invalid: the token has expired");
 }
 
-TEST(Objection, DistinguishesAMissingTokenFromAMissingClaim) {
+TEST(RejectionReason, DistinguishesAMissingTokenFromAMissingClaim) {
   Asked without("");
   EXPECT_EQ(without.collect(insisting_on({"claim:sub"})).token, TokenFault::Missing);
   Asked other(signed_token(R"({"sub":"ann"})", kSecret));

@@ -21,7 +21,7 @@ std::string text_of(const std::vector<const char*>& parts, const Request& reques
   return std::string(write_client(space, pattern(parts), request));
 }
 
-TEST(ClientText, ShowsValuesThatAreNotSecret) {
+TEST(ClientText, ShowsKeyValuesThatAreNotSecret) {
   http::RequestHead head;
   head.method = "GET";
   Request request{.head = &head, .path = "/a", .host = "example.com", .route = "api", .client = {}};

@@ -96,7 +96,7 @@ TEST(ParseCost, RoundsUpDecimalsWithMoreThan18Places) {
 }
 
 // Property: an amount of money with two decimals is converted to cents exactly.
-TEST(ParseCost, MoneyIsExact) {
+TEST(ParseCost, ConvertsDecimalAmountsOfMoneyToCentsExactly) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -113,7 +113,7 @@ TEST(ParseCost, MoneyIsExact) {
   }
 }
 
-TEST(CostInHead, ReadsAHeader) {
+TEST(CostInHead, ReadsTheCostFromAHeader) {
   const CostSource source{Kind::Header, "X-Cost", 0};
   const auto of = [&](Lines lines) { return cost_in_head(source, head_with(lines), 3); };
   EXPECT_EQ(of({}), 3U);
@@ -125,7 +125,7 @@ TEST(CostInHead, ReadsAHeader) {
   EXPECT_EQ(of({{"X_Cost", "7"}}), 3U);
 }
 
-TEST(CostInHead, ReadsTheQuery) {
+TEST(CostInHead, ReadsTheCostFromAQueryParameter) {
   const CostSource source{Kind::Query, "n", 0};
   const auto of = [&](std::string_view query) { return cost_in_head(source, head_with({}, query), 3); };
   EXPECT_EQ(of(""), 3U);
@@ -138,7 +138,7 @@ TEST(CostInHead, ReadsTheQuery) {
   EXPECT_EQ(of("N=12"), 3U);
 }
 
-TEST(CostInBody, FollowsAJsonPointer) {
+TEST(CostInBody, ReadsTheCostAtAJsonPointer) {
   const auto of = [](const char* pointer, std::string_view body, std::uint32_t scale = 0) {
     return cost_in_body({Kind::Json, pointer, scale}, body, 3);
   };
@@ -174,7 +174,7 @@ TEST(CostInBody, AcceptsDeeplyNestedBodies) {
 }
 
 // JSON parsers differ about which of two members with the same name they use.
-TEST(CostInBody, RejectsDuplicateMembers) {
+TEST(CostInBody, RejectsDuplicateJsonMembers) {
   const auto of = [](const char* pointer, std::string_view body) {
     return cost_in_body({Kind::Json, pointer, 0}, body, 3);
   };

@@ -41,7 +41,7 @@ TEST_F(CountriesTest, LooksUpAddressesOfBothFamilies) {
   for (const auto& [address, country] : cases) EXPECT_EQ(countries->of(ip(address)), country) << address;
 }
 
-TEST_F(CountriesTest, UsesTheClientNotTheProxy) {
+TEST_F(CountriesTest, LooksUpTheClientsAddressNotTheProxys) {
   CountryFile file;
   file.add("10.0.0.0", 8, "US");
   file.add("203.0.113.0", 24, "CH");
@@ -54,7 +54,7 @@ TEST_F(CountriesTest, UsesTheClientNotTheProxy) {
   EXPECT_EQ(identify(settings, ip("192.0.2.1"), head).country, "");
 }
 
-TEST_F(CountriesTest, OutlivesItsFileAndItsFirstOwner) {
+TEST_F(CountriesTest, CopyWorksAfterTheFileAndTheOriginalAreGone) {
   CountryFile file;
   file.add("203.0.113.0", 24, "CH");
   Countries copy = [&] { return open(file.bytes()).value(); }();

@@ -44,7 +44,7 @@ TEST_F(Decide, ForwardsIfNoRuleApplies) {
   EXPECT_EQ(d.limiter, nullptr);
 }
 
-TEST_F(Decide, ReportsTheSmallestShareNotTheSmallestNumber) {
+TEST_F(Decide, ReportsTheRuleWithTheSmallestRemainingShare) {
   add(local_, ten_, admitted(5));         // 50 %
   add(remote_, thousand_, admitted(60));  // 6 %
   const auto d = decision();
@@ -54,7 +54,7 @@ TEST_F(Decide, ReportsTheSmallestShareNotTheSmallestNumber) {
   EXPECT_EQ(d.outcome.remaining, 60U);
 }
 
-TEST_F(Decide, ComparesSharesExactly) {
+TEST_F(Decide, ComparesRemainingSharesExactly) {
   add(local_, thousand_, admitted(334));  // slightly more than a third
   add(local_, third_, admitted(1));
   EXPECT_EQ(decision().rule, &third_);
@@ -68,7 +68,7 @@ TEST_F(Decide, ComparesSharesExactly) {
   EXPECT_EQ(decision().rule, &almost);
 }
 
-TEST_F(Decide, RefusalWinsAndTheLongestIsReported) {
+TEST_F(Decide, RefusalOverridesAdmissionAndTheLongestWaitIsReported) {
   add(local_, ten_, admitted(0, seconds(9)));
   add(local_, thousand_, refused(seconds(3)));
   add(remote_, third_, refused(seconds(2)));
@@ -84,7 +84,7 @@ TEST_F(Decide, RefusalWinsAndTheLongestIsReported) {
 }
 
 // The time is 22:13:20. A rule whose hours have ended rejects nobody.
-TEST_F(Decide, RefusalEndsWithTheHoursOfItsRule) {
+TEST_F(Decide, RetryAfterEndsAtTheLatestWithTheHoursOfTheRule) {
   thousand_.match.hours = parse_hours("20:00-22:15").value();
   add(local_, thousand_, refused(seconds(3600)));
   local_.outcomes()[0].more_after = seconds(3600);
@@ -102,7 +102,7 @@ TEST_F(Decide, RefusalEndsWithTheHoursOfItsRule) {
   EXPECT_EQ(decision().outcome.retry_after, seconds(10));
 }
 
-TEST_F(Decide, LongestDelayWinsAndTheTightestRuleIsReported) {
+TEST_F(Decide, LongestDelayAppliesAndTheRuleWithTheLeastRemainingIsReported) {
   add(local_, thousand_, admitted(900, seconds(1)));
   add(local_, ten_, admitted(1));
   add(remote_, third_, admitted(3, seconds(2)));
@@ -113,7 +113,7 @@ TEST_F(Decide, LongestDelayWinsAndTheTightestRuleIsReported) {
   EXPECT_EQ(d.rule, &ten_);
 }
 
-TEST_F(Decide, ShadowChargeChangesNothing) {
+TEST_F(Decide, ShadowRuleNeverChangesTheDecision) {
   add(local_, thousand_, admitted(900));
   add(local_, ten_, refused(seconds(5)), false);
   add(remote_, third_, admitted(0, seconds(5)), false);
@@ -124,7 +124,7 @@ TEST_F(Decide, ShadowChargeChangesNothing) {
   EXPECT_EQ(decision().rule, nullptr);
 }
 
-TEST_F(Decide, QueueWithoutPlacesHasNothingLeft) {
+TEST_F(Decide, QueueWithoutFreePlacesReportsNothingRemaining) {
   Rule line{.name = "line", .limiter = limit::LeakyBucket::make({1, seconds(1)}, 0, base::kForever).value()};
   add(local_, ten_, admitted(1));
   add(local_, line, admitted(0));

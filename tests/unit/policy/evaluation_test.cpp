@@ -14,7 +14,7 @@ constexpr base::TimePoint kNow{seconds(1'700'000'000)};
 
 class Collect : public testing::Test {
  protected:
-  Objection collect() { return evaluation_.collect(rules_, request_, kKeys); }
+  RejectionReason collect() { return evaluation_.collect(rules_, request_, kKeys); }
 
   http::RequestHead head_ = head_with({});
   Request request_ = request_of(head_);
@@ -22,7 +22,7 @@ class Collect : public testing::Test {
   Evaluation evaluation_;
 };
 
-TEST_F(Collect, PutsMatchingRulesIntoTheBillOfTheirStore) {
+TEST_F(Collect, ChargesEachMatchingRuleInItsStore) {
   rules_[2].store = Store::Redis;
   rules_[2].index = rules_[2].cells = 2;
   rules_[2].cost = 5;
@@ -42,7 +42,7 @@ TEST_F(Collect, PutsMatchingRulesIntoTheBillOfTheirStore) {
 }
 
 // Checks names in a Redis Cluster (limit/slot_hash.hpp). The test above checks names without a cluster.
-TEST_F(Collect, NamesOfOneClientShareASlotHashInACluster) {
+TEST_F(Collect, KeysOfOneClientHaveTheSameClusterSlot) {
   rules_ = {rule_of("a", {"user"}), rule_of("b", {"path", "user"}),
             rule_of("c", {"ip"}),   rule_of("d", {"api_key|ip"}),
             rule_of("e", {}),       rule_of("f", {}),
@@ -67,7 +67,7 @@ TEST_F(Collect, NamesOfOneClientShareASlotHashInACluster) {
   EXPECT_EQ(evaluation_.local.charges()[0].key, name_key(rules_[6], 0, request_, kKeys.table));
 }
 
-TEST_F(Collect, TierHasItsOwnLimiterAndName) {
+TEST_F(Collect, TierHasItsOwnLimiterAndKey) {
   rules_.erase(rules_.begin() + 1, rules_.end());
   rules_[0].tiers.push_back({.tier = "pro", .limiter = bucket(50, 200)});
   request_.client.tier = "pro";
@@ -76,7 +76,7 @@ TEST_F(Collect, TierHasItsOwnLimiterAndName) {
   EXPECT_EQ(evaluation_.local.charges()[0].key, name_key(rules_[0], 1, request_, kKeys.table));
 }
 
-TEST_F(Collect, RejectsAMissingKeyIfConfiguredAndChargesNothing) {
+TEST_F(Collect, RejectsAMissingKeyIfConfiguredWithoutCharging) {
   rules_[0].store = Store::Redis;
   rules_[1].on_missing = OnMissing::Reject;
   EXPECT_EQ(collect().rule, &rules_[1]);
@@ -90,7 +90,7 @@ TEST_F(Collect, RejectsAMissingKeyIfConfiguredAndChargesNothing) {
   EXPECT_EQ(evaluation_.local.charges().size(), 2U);  // a second collect() starts anew
 }
 
-TEST_F(Collect, MissingPartDeterminesTheStatus) {
+TEST_F(Collect, MissingKeyPartGives401ForIdentityAnd400Otherwise) {
   const std::pair<std::vector<std::string>, unsigned> cases[] = {
       {{"api_key"}, 401},     {{"user"}, 401},         {{"org"}, 401},
       {{"service"}, 401},     {{"claim:sub"}, 401},    {{"cert:subject"}, 401},
@@ -109,7 +109,7 @@ TEST_F(Collect, MissingPartDeterminesTheStatus) {
   }
 }
 
-TEST_F(Collect, UsesTheCostInTheRequest) {
+TEST_F(Collect, UsesTheCostThatTheRequestStates) {
   rules_ = {rule_of("a", {"ip"}), rule_of("b", {"ip"})};
   rules_[0].cost_from = {CostSource::Kind::Header, "X-Cost", 100};
   rules_[0].cost = 4;
@@ -122,7 +122,7 @@ TEST_F(Collect, UsesTheCostInTheRequest) {
   EXPECT_EQ(evaluation_.local.charges()[0].cost, 4U);
 }
 
-TEST_F(Collect, RejectsAnInvalidCostAndChargesNothing) {
+TEST_F(Collect, RejectsAnInvalidCostWithoutCharging) {
   rules_ = {rule_of("a", {"ip"}), rule_of("b", {"ip"})};
   rules_[1].cost_from = {CostSource::Kind::Query, "n", 0};
   head_.query = "n=-1";
@@ -140,7 +140,7 @@ TEST_F(Collect, RejectsAnInvalidCostAndChargesNothing) {
   EXPECT_FALSE(collect());
 }
 
-TEST_F(Collect, RejectsDifferingCosts) {
+TEST_F(Collect, RejectsARequestThatStatesDifferentCosts) {
   rules_ = {rule_of("a", {"ip"})};
   const auto told = [&](CostSource::Kind kind, Lines lines, std::string_view query) {
     rules_[0].cost_from = {kind, "n", 0};
@@ -156,14 +156,14 @@ TEST_F(Collect, RejectsDifferingCosts) {
 }
 
 // The sentence goes into JSON without escaping.
-TEST_F(Collect, ReplacesUnprintableCharactersOfNames) {
-  Objection objection{.rule = rules_.data()};
+TEST_F(Collect, ReplacesUnprintableCharactersOfNamesInErrors) {
+  RejectionReason objection{.rule = rules_.data()};
   objection.ambiguity = {"header", "a\x01\x1f \"b\"\\~\x7f\xc3\xa9"};
   EXPECT_EQ(describe(objection), "the request has several different values for the header a?? ?b??~???");
 }
 
 // weir also rejects a request with differing values of a header that an override reads.
-TEST_F(Collect, RejectsDifferingValuesThatAnOverrideReads) {
+TEST_F(Collect, RejectsDifferentValuesOfAHeaderThatAnOverrideReads) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
   rules_[0].overrides[0].match.headers = {{"x-plan", *TextMatch::parse("pro")}};
@@ -190,7 +190,7 @@ TEST_F(Collect, ReportsJsonThatIsNestedTooDeep) {
             "the cost in the json /n is not a whole number that amounts to 1 to 2147483648");
 }
 
-TEST_F(Collect, AddReturnsFalseIfTheBillIsFull) {
+TEST_F(Collect, AddReturnsFalseAtTheMaximumNumberOfCharges) {
   Bill bill;
   for (std::size_t i = 0; i < limit::kMaxCharges; ++i) EXPECT_TRUE(bill.add({rules_.data(), {}}, {}));
   EXPECT_FALSE(bill.add({rules_.data(), {}}, {}));
@@ -237,7 +237,7 @@ class FallBack : public Collect {
   Bill fallback_;
 };
 
-TEST_F(FallBack, LocalChargesItsShareAndOpenChargesNothing) {
+TEST_F(FallBack, LocalRuleChargesItsLocalShareAndOpenRuleChargesNothing) {
   EXPECT_EQ(fall_back(), nullptr);
   ASSERT_EQ(fallback_.charges().size(), 1U);
   const auto& charge = fallback_.charges()[0];
@@ -248,13 +248,13 @@ TEST_F(FallBack, LocalChargesItsShareAndOpenChargesNothing) {
   EXPECT_EQ(evaluation_.remote.charges().size(), 2U);  // unchanged
 }
 
-TEST_F(FallBack, UsesTheWholeLimitWithoutAShare) {
+TEST_F(FallBack, UsesTheWholeLimitIfThereIsNoLocalShare) {
   rules_[0].local_share.reset();
   EXPECT_EQ(fall_back(), nullptr);
   EXPECT_EQ(fallback_.charges()[0].limiter, rules_[0].limiter.get());
 }
 
-TEST_F(FallBack, EnforcedClosedRuleRejectsAndChargesNothing) {
+TEST_F(FallBack, EnforcedClosedRuleRejectsWithoutCharging) {
   rules_[1].on_store_failure = OnStoreFailure::Closed;
   EXPECT_EQ(fall_back(), &rules_[1]);
   EXPECT_TRUE(fallback_.empty());
@@ -270,7 +270,7 @@ TEST_F(FallBack, ShadowRuleStaysAShadowRule) {
 }
 
 // One node of a cluster was away. The charges of the other nodes keep their outcomes.
-TEST_F(FallBack, AppliesOnlyToChargesThatCouldNotBeAsked) {
+TEST_F(FallBack, AppliesOnlyToRulesWhoseRedisNodeIsUnreachable) {
   constexpr limit::LineSet kFirst = 1, kSecond = 2;
   rules_[1].on_store_failure = OnStoreFailure::Closed;
   collect();

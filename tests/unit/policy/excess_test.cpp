@@ -34,12 +34,12 @@ Match on_query(std::string name, std::string_view text) {
   return match;
 }
 
-Objection object(const Rule& rule, const http::RequestHead& head) {
+RejectionReason object(const Rule& rule, const http::RequestHead& head) {
   Evaluation evaluation;
   return evaluation.collect(std::span(&rule, 1), request_of(head), kKeys);
 }
 
-TEST(Excess, RejectsTooManyParametersIfARuleReadsOne) {
+TEST(Excess, RejectsTooManyQueryParametersIfARuleReadsThem) {
   const auto query = repeated("a&", 7800);
   const auto head = head_with({}, query);
   const auto rule = rule_with(on_query("b", "1"));
@@ -50,13 +50,13 @@ TEST(Excess, RejectsTooManyParametersIfARuleReadsOne) {
   EXPECT_FALSE(object(rule_of("few", {"ip"}), head)) << "nobody asks";
 }
 
-TEST(Excess, RuleThatDoesNotApplyReadsNothing) {
+TEST(Excess, AcceptsTooManyParametersIfTheRuleDoesNotApply) {
   auto match = on_query("b", "1");
   match.methods = {"POST"};
   EXPECT_FALSE(object(rule_with(match), head_with({}, repeated("a&", 7800))));
 }
 
-TEST(Excess, RejectsANameThatIsRepeatedTooOften) {
+TEST(Excess, RejectsAParameterThatIsRepeatedTooOften) {
   const auto query = repeated("a=1&", 17);
   const auto rule = rule_with(on_query("a", "1"));
   const auto objection = object(rule, head_with({}, query));
@@ -66,7 +66,7 @@ TEST(Excess, RejectsANameThatIsRepeatedTooOften) {
   EXPECT_FALSE(object(rule_with(on_query("b", "1")), head_with({}, query))) << "nobody asks for that one";
 }
 
-TEST(Excess, BoundsKeysAndCostsToo) {
+TEST(Excess, BoundsParametersThatKeysAndCostsRead) {
   const auto many = repeated("a&", 1001);
   const auto often = repeated("k=1&", 17);
   auto costly = rule_of("few", {"ip"});
@@ -75,7 +75,7 @@ TEST(Excess, BoundsKeysAndCostsToo) {
     for (const auto& query : {many, often}) EXPECT_TRUE(object(rule, head_with({}, query)).excess) << query;
 }
 
-TEST(Excess, BoundsHeaderLinesOfKeysAndCosts) {
+TEST(Excess, BoundsTheHeaderLinesThatKeysAndCostsRead) {
   auto costly = rule_of("few", {"ip"});
   costly.cost_from = {.kind = CostSource::Kind::Header, .name = "X-Tenant"};
   auto head = head_with({});
@@ -90,7 +90,7 @@ TEST(Excess, BoundsHeaderLinesOfKeysAndCosts) {
   }
 }
 
-TEST(Excess, BoundsCookies) {
+TEST(Excess, BoundsTheNumberOfCookies) {
   const auto rule = rule_of("few", {"cookie:sid"});
   const auto many = "sid=1; " + repeated("a;", 1000);
   const auto objection = object(rule, head_with({{"Cookie", many}}));
@@ -101,7 +101,7 @@ TEST(Excess, BoundsCookies) {
   EXPECT_THAT(describe(object(rule, head_with({{"Cookie", often}}))), HasSubstr("repeats the cookie sid"));
 }
 
-TEST(Excess, BoundsLinesOfAHeader) {
+TEST(Excess, BoundsTheLinesOfAHeaderInACondition) {
   Match match;
   match.headers = {{"X-Tag", TextMatch::present()}};
   auto head = head_with({});
@@ -111,7 +111,7 @@ TEST(Excess, BoundsLinesOfAHeader) {
   EXPECT_THAT(describe(object(rule_with(match), head)), HasSubstr("repeats the header X-Tag too often"));
 }
 
-TEST(Excess, BoundsTheWalkOverProxies) {
+TEST(Excess, BoundsTheNumberOfTrustedProxiesBeforeTheClientAddress) {
   const std::vector trusted{cidr("10.0.0.0/8")};
   const auto asked = [&](std::size_t proxies, AddressField field, std::string_view proxy) {
     const bool forwarded = field == AddressField::Forwarded;

@@ -45,7 +45,7 @@ TEST_F(ExplainRequestTest, IsParsedLikeARealRequest) {
   EXPECT_EQ(request.load, 0.5);
 }
 
-TEST_F(ExplainRequestTest, InvalidRequestGetsTheFaultOfARealOne) {
+TEST_F(ExplainRequestTest, InvalidRequestGetsTheSameErrorAsARealRequest) {
   const auto status = [&](auto change) {
     const auto fault = read(change);
     return fault ? fault->status : 0;
@@ -67,7 +67,7 @@ TEST_F(ExplainRequestTest, InvalidRequestGetsTheFaultOfARealOne) {
             400U);
 }
 
-TEST_F(ExplainRequestTest, WithoutAHostUsesTheFirstThatLeadsToARoute) {
+TEST_F(ExplainRequestTest, WithoutAHostUsesTheFirstHostThatHasAMatchingRoute) {
   std::vector<Route> routes(4);
   routes[0].match.methods = {"POST"};
   routes[1].match.host = "shop.example.com";
@@ -92,7 +92,7 @@ TEST_F(ExplainRequestTest, WithoutAHostUsesTheFirstThatLeadsToARoute) {
   EXPECT_EQ(host("/api"), std::nullopt);  // the description says that there is none
 }
 
-TEST_F(ExplainRequestTest, ShowsTheBodyAsFarAsRulesRead) {
+TEST_F(ExplainRequestTest, UsesOnlyThePartOfTheBodyThatRulesRead) {
   Rule rule = rule_of("words", {"ip"});
   rule.match.body_words = {"drop"};
   rule.match.max_body = rule.max_body = 4;

@@ -35,9 +35,9 @@ std::string hex(const base::Digest128& digest) {
 using Names = std::vector<std::pair<std::string, std::string>>;
 
 // Computes names for a client that has a value for every attribute.
-class GoldenNames : public testing::Test {
+class StableKeyNames : public testing::Test {
  protected:
-  GoldenNames() {
+  StableKeyNames() {
     claims_.add("sub", "ann");
     auto& client = request_.client;
     client.api_key = "k-1";
@@ -64,7 +64,7 @@ class GoldenNames : public testing::Test {
   Request request_ = request_of(head_);
 };
 
-TEST_F(GoldenNames, OfEveryAttributeAreStable) {
+TEST_F(StableKeyNames, EveryAttributeHasAnUnchangedName) {
   const Names expected = {
       {"ip", "14ab3c0c94ecd15a6f0385e983ed4dc5"},
       {"api_key", "50b4d175e80b971dc02c2bfb3b7274ca"},
@@ -89,7 +89,7 @@ TEST_F(GoldenNames, OfEveryAttributeAreStable) {
   EXPECT_EQ(found, expected) << kWhatToDo;
 }
 
-TEST_F(GoldenNames, OfSeveralPartsNoPartAndMissingPartsAreStable) {
+TEST_F(StableKeyNames, KeysOfSeveralNoneAndMissingPartsHaveUnchangedNames) {
   EXPECT_EQ(name(rule_of("r", {"api_key", "path"})), "87732d1f59b6a4a2b4752fb7c53d8c59") << kWhatToDo;
   EXPECT_EQ(name(rule_of("r", {})), "3657286b54c2220e022684334aeb7b06") << kWhatToDo;
   request_.client.user = {};
@@ -100,7 +100,7 @@ TEST_F(GoldenNames, OfSeveralPartsNoPartAndMissingPartsAreStable) {
   EXPECT_EQ(name(rule_of("r", {"ip"})), "3db3d62fd9cf4254871e05b09eb8714e") << kWhatToDo;
 }
 
-TEST_F(GoldenNames, OfOverridesTiersAndElasticLimitsAreStable) {
+TEST_F(StableKeyNames, OverridesTiersAndElasticLimitsHaveUnchangedNames) {
   auto rule = rule_of("r", {"ip"});
   rule.overrides = {{.tier = {}, .limiter = bucket(1, 1)}, {.tier = {}, .limiter = bucket(2, 2)}};
   rule.tiers = {{.tier = "free", .limiter = bucket(3, 3)}, {.tier = "pro", .limiter = bucket(4, 4)}};
@@ -122,7 +122,7 @@ TEST_F(GoldenNames, OfOverridesTiersAndElasticLimitsAreStable) {
 
 // The first four digits of each name in a Redis Cluster. The remaining digits equal those of the names
 // without a cluster.
-TEST_F(GoldenNames, InAClusterBeginWithTheirSlotHash) {
+TEST_F(StableKeyNames, NamesInAClusterBeginWithAnUnchangedSlotHash) {
   const Names expected = {
       {"ip", "aca8"},
       {"user", "4f06"},
@@ -136,14 +136,14 @@ TEST_F(GoldenNames, InAClusterBeginWithTheirSlotHash) {
             name(rule_of("r", {"user"}), 0, false, true).substr(0, 4));
 }
 
-TEST_F(GoldenNames, OfMessagesAndLoggedApiKeysAreStable) {
+TEST_F(StableKeyNames, MessageLimitsAndLoggedApiKeysHaveUnchangedNames) {
   const auto key = name_key(rule_of("r", {"ip"}), 0, request_, kKeys.shared);
   EXPECT_EQ(hex(message_key(*key)), "14ab3c0c94ecd15a0266f69ae28a28b6") << kWhatToDo;
   EXPECT_EQ(hex(*name_api_key(request_.client, kKeys)), "8f1247d184b2ff568d8aefeb187f95a7") << kWhatToDo;
 }
 
 // A snapshot uses these numbers to find a rule's variants, and to check whether their limits are unchanged.
-TEST_F(GoldenNames, OfVariantsInSnapshotsAreStable) {
+TEST_F(StableKeyNames, TiersAndOverridesInSnapshotsHaveUnchangedNames) {
   auto rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.5};
   rule.overrides = {{.tier = {}, .limiter = bucket(1, 1)}};

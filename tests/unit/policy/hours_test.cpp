@@ -30,7 +30,7 @@ TEST(Hours, IncludeTheirStartButNotTheirEnd) {
   EXPECT_FALSE(night.hold(at(1, 2, 6h)));
 }
 
-TEST(Hours, SpanMidnightAndBelongToTheirFirstDay) {
+TEST(Hours, HoursOverMidnightBelongToTheDayOnWhichTheyBegin) {
   const auto night = hours_of("22:00-06:00", {"fri"});
   EXPECT_FALSE(night.hold(at(1, 2, 1h)));  // Thursday's hours
   EXPECT_TRUE(night.hold(at(1, 2, 22h)));
@@ -40,7 +40,7 @@ TEST(Hours, SpanMidnightAndBelongToTheirFirstDay) {
   EXPECT_FALSE(night.hold(at(1, 3, 22h)));
 }
 
-TEST(Hours, WholeDaysAndEndsAtMidnight) {
+TEST(Hours, CanCoverWholeDaysAndEndAtMidnight) {
   const auto weekend = hours_of("00:00-24:00", {"sat", "sun"});
   EXPECT_FALSE(weekend.hold(at(1, 3, -1us)));
   EXPECT_TRUE(weekend.hold(at(1, 3, 0h)));
@@ -53,7 +53,7 @@ TEST(Hours, WholeDaysAndEndsAtMidnight) {
   }
 }
 
-TEST(Hours, FollowTheLocalClock) {
+TEST(Hours, FollowTheClockOfTheTimeZone) {
   const auto evening = hours_of("18:00-19:00", {}, "Europe/Zurich");
   EXPECT_TRUE(evening.hold(at(1, 2, 17h)));  // winter
   EXPECT_TRUE(evening.hold(at(7, 2, 16h)));  // summer
@@ -68,7 +68,7 @@ TEST(Hours, FollowTheLocalClock) {
 }
 
 // Property: each minute of the week is either in the hours "a-b" or in "b-a", never in both.
-TEST(Hours, AndTheirComplementCoverTheWeek) {
+TEST(Hours, HoursAndTheirComplementCoverEveryMinuteOfTheWeek) {
   const std::pair<const char*, const char*> pairs[] = {
       {"01:00-06:00", "06:00-01:00"}, {"00:00-12:00", "12:00-00:00"}, {"23:59-00:01", "00:01-23:59"}};
   for (const auto& [a, b] : pairs)
@@ -76,7 +76,7 @@ TEST(Hours, AndTheirComplementCoverTheWeek) {
       ASSERT_NE(hours_of(a).hold(at(1, 2, minute)), hours_of(b).hold(at(1, 2, minute))) << a;
 }
 
-TEST(Hours, EndWhenTheClockShowsTheirEnd) {
+TEST(Hours, EndWhenTheLocalClockShowsTheirEnd) {
   EXPECT_EQ(hours_of("01:00-06:00").end_from(at(1, 2, 2h + 1us)), at(1, 2, 6h));
   EXPECT_EQ(hours_of("01:00-06:00").end_from(at(1, 2, 6h)), at(1, 2, 6h)) << "they do not hold";
   const auto night = hours_of("22:00-06:00", {"fri"});
@@ -88,7 +88,7 @@ TEST(Hours, EndWhenTheClockShowsTheirEnd) {
   EXPECT_EQ(hours_of("00:00-24:00", {}, "Europe/Zurich").end_from(at(3, 29, 0h)), std::nullopt);
 }
 
-TEST(Hours, EndAtClockChangesThatLeaveThem) {
+TEST(Hours, EndAtAClockChangeThatSkipsTheirEnd) {
   const auto end = [](const char* text, base::TimePoint from) {
     return hours_of(text, {}, "Europe/Zurich").end_from(from);
   };
@@ -101,7 +101,7 @@ TEST(Hours, EndAtClockChangesThatLeaveThem) {
 }
 
 // Compares with a check of every minute.
-TEST(Hours, EndAtTheFirstMinuteOutsideThem) {
+TEST(Hours, EndAtTheFirstMinuteOutsideTheHours) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -126,7 +126,7 @@ TEST(Hours, EndAtTheFirstMinuteOutsideThem) {
   }
 }
 
-TEST(Hours, RejectInvalidText) {
+TEST(Hours, InvalidTextIsRejected) {
   for (const char* text :
        {"", "1:00-6:00", "01:00", "01:00-", "-06:00", "01:00-25:00", "01:60-02:00", "24:00-01:00",
         "01:00-01:00", "01:00–06:00", "01:00-06:00 ", "24:01-02:00", "00:00-24:01", "a1:00-06:00"}) {
@@ -137,7 +137,7 @@ TEST(Hours, RejectInvalidText) {
   EXPECT_FALSE(parse_days(std::vector<std::string>{"mon", "Tue"}));
 }
 
-TEST(Hours, DescribeThemselves) {
+TEST(Hours, DescriptionShowsTimesDaysAndTimeZone) {
   EXPECT_EQ(hours_of("22:00-06:05").describe(), "hours 22:00-06:05 in UTC");
   EXPECT_EQ(hours_of("18:00-00:00", {"sun", "mon"}, "Europe/Zurich").describe(),
             "hours 18:00-24:00 on mon sun in Europe/Zurich");

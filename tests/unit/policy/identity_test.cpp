@@ -130,7 +130,7 @@ TEST(ForwardedClient, ReadsForwardedIfConfigured) {
     EXPECT_EQ(told_by(test.lines), test.client) << (test.lines.size() != 0 ? *test.lines.begin() : "nothing");
 }
 
-TEST(Identify, GroupsIpv6ByPrefixAndLeavesIpv4Whole) {
+TEST(Identify, GroupsIpv6AddressesByPrefixAndKeepsIpv4Addresses) {
   ClientSettings settings;
   const auto network = [&](std::string_view peer) {
     return identify(settings, ip(peer), head_with({})).network.to_string();
@@ -160,7 +160,7 @@ TEST(Identify, CountsAnIpv4HostBehindATranslatorOrTunnelByItsIpv4Address) {
   }
 }
 
-TEST(Identify, CountsEachHostOfBlocksWithoutOneHolderByItself) {
+TEST(Identify, DoesNotGroupAddressesOfSharedAndLocalIpv6Blocks) {
   ClientSettings settings;
   const auto network = [&](std::string_view peer) { return network_of(settings, ip(peer)).to_string(); };
   for (const char* alone : {"64:ff9b:1::cb00:7107", "64:ff9b:1:cb00:71:700::", "fe80::1", "fe80::2",
@@ -177,7 +177,7 @@ TEST(Identify, CountsEachHostOfBlocksWithoutOneHolderByItself) {
     EXPECT_EQ(network(address), whole);
 }
 
-TEST(Identify, ReadsUserOrgServiceFromTrustedProxiesOnly) {
+TEST(Identify, ReadsUserOrgAndServiceOnlyFromTrustedProxies) {
   const auto settings = behind_proxies();
   const auto head =
       head_with({{"x-user-id", "ann"}, {"X-Device-ID", "phone"}, {"Cookie", "service=s"}}, "org=acme");
@@ -193,7 +193,7 @@ TEST(Identify, ReadsUserOrgServiceFromTrustedProxiesOnly) {
   EXPECT_EQ(stranger.device, "phone");
 }
 
-TEST(Identify, ReadsTheApiKeyFromItsSource) {
+TEST(Identify, ReadsTheApiKeyFromTheConfiguredSource) {
   ClientSettings settings;
   const auto key = [&](const http::RequestHead& head) {
     return identify(settings, ip("203.0.113.7"), head).api_key;
@@ -225,7 +225,7 @@ std::string key_or_ambiguity(const Source& source, Lines lines, std::string_view
 
 // If weir treated differing keys as "no key", the request would evade a limit that skips requests without a
 // key. The upstream would still use one of the keys.
-TEST(Identify, DifferingKeysAreAmbiguousAndEqualKeysAreOne) {
+TEST(Identify, DifferentApiKeysAreAmbiguousAndEqualApiKeysAreNot) {
   const std::string two = "the request carries more than one API key";
   const Source header{Source::Kind::Header, "X-API-Key"};
   EXPECT_EQ(key_or_ambiguity(header, {{"X-API-Key", "k"}, {"x-api-key", "k"}}), "k");
@@ -249,7 +249,7 @@ TEST(Identify, DifferingKeysAreAmbiguousAndEqualKeysAreOne) {
   EXPECT_EQ(key_or_ambiguity(cookie, {{"Cookie", "key=A; key=B"}}), two);
 }
 
-TEST(Identify, ReportsTheFirstAmbiguityOfAttributesItReads) {
+TEST(Identify, ReportsTheFirstAmbiguousAttributeThatItReads) {
   auto settings = behind_proxies();
   const auto of = [&](std::string_view peer, Lines lines, std::string_view query = {}) {
     return std::string(identify(settings, ip(peer), head_with(lines, query)).ambiguity);
@@ -265,7 +265,7 @@ TEST(Identify, ReportsTheFirstAmbiguityOfAttributesItReads) {
             "the request carries more than one bearer token");
 }
 
-TEST(Identify, LooksUpTheKeyRing) {
+TEST(Identify, LooksUpTheApiKeyInTheKeysFile) {
   auto settings = behind_proxies();
   settings.keys.emplace();
   ASSERT_TRUE(settings.keys->add(ApiKeys::digest("known"), {"bob", "", "pro", "billing"}));

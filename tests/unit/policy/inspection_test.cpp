@@ -41,7 +41,7 @@ Match negation(Match negated, Match match = {}) {
 class Inspection : public testing::Test {
  protected:
   void body(std::string_view text, State state = State::Whole) { request_.body = {state, text}; }
-  Objection collect() { return evaluation_.collect(rules_, request_, kKeys); }
+  RejectionReason collect() { return evaluation_.collect(rules_, request_, kKeys); }
   std::size_t lines() const { return evaluation_.local.charges().size(); }
   void only(Match match) {
     rules_ = {rule_of("words", {"ip"})};
@@ -59,7 +59,7 @@ class Inspection : public testing::Test {
   Evaluation evaluation_;
 };
 
-TEST_F(Inspection, MatchIsOpenIfTheBodyDecides) {
+TEST_F(Inspection, MatchIsUndecidedIfItDependsOnTheBody) {
   request_.path = "/messages";
   EXPECT_EQ(path("/messages").known(request_), Known::Yes);
   EXPECT_EQ(words({"free"}).known(request_), Known::Open);
@@ -73,7 +73,7 @@ TEST_F(Inspection, MatchIsOpenIfTheBodyDecides) {
 }
 
 // Property: if the head alone decides whether the conditions hold, no body changes the result.
-TEST_F(Inspection, ResultOfTheHeadHoldsForEveryBody) {
+TEST_F(Inspection, MatchDecidedByTheHeadIsTheSameForEveryBody) {
   request_.path = "/messages";
   const Match parts[] = {path("/messages"), path("/other"), words({"free"}),
                          both(path("/messages"), words({"free"})), both(path("/other"), words({"free"}))};
@@ -91,13 +91,13 @@ TEST_F(Inspection, ResultOfTheHeadHoldsForEveryBody) {
     }
 }
 
-TEST_F(Inspection, RulesWithoutWordsNeedNoBody) {
+TEST_F(Inspection, RulesWithoutBodyWordsNeedNoBody) {
   EXPECT_EQ(wanted_body(rules_, request_), 0U);
   EXPECT_FALSE(collect());  // decided without the body
   EXPECT_EQ(lines(), 1U);
 }
 
-TEST_F(Inspection, ReadsTheMostThatAnyRuleNeeds) {
+TEST_F(Inspection, ReadsAsManyBytesAsAnyApplicableRuleNeeds) {
   rules_ = {rule_of("a", {"ip"}), rule_of("b", {"ip"}), rule_of("c", {"ip"})};
   rules_[0].match = words({"free"}, 10);
   rules_[0].max_body = 10;
@@ -110,7 +110,7 @@ TEST_F(Inspection, ReadsTheMostThatAnyRuleNeeds) {
   EXPECT_EQ(wanted_body(rules_, request_), 1000U);
 }
 
-TEST_F(Inspection, RuleWithoutItsKeyNeedsNoBody) {
+TEST_F(Inspection, RuleThatSkipsTheRequestForAMissingKeyNeedsNoBody) {
   only(words({"free"}));
   rules_[0].key = {parse_key_part("user").value()};
   EXPECT_EQ(wanted_body(rules_, request_), 0U);
@@ -118,7 +118,7 @@ TEST_F(Inspection, RuleWithoutItsKeyNeedsNoBody) {
   EXPECT_EQ(wanted_body(rules_, request_), 100U);
 }
 
-TEST_F(Inspection, OverridesNeedTheBodyUpToTheFirstMatch) {
+TEST_F(Inspection, OverrideNeedsTheBodyUnlessAnEarlierOverrideMatches) {
   rules_[0].max_body = 100;
   rules_[0].overrides.push_back({.tier = {}, .match = path("/a"), .limiter = bucket(1, 1)});
   rules_[0].overrides.push_back({.tier = {}, .match = words({"free"}), .limiter = bucket(2, 2)});
@@ -130,7 +130,7 @@ TEST_F(Inspection, OverridesNeedTheBodyUpToTheFirstMatch) {
   EXPECT_EQ(wanted_body(rules_, request_), 0U);
 }
 
-TEST_F(Inspection, WordsDecideWhetherARuleApplies) {
+TEST_F(Inspection, BodyWordsDecideWhetherARuleApplies) {
   only(words({"free"}));
   body("a free one");
   EXPECT_FALSE(collect());
@@ -191,7 +191,7 @@ TEST_F(Inspection, RulesThatNeedNoBodyRejectNothing) {
   EXPECT_EQ(lines(), 0U);
 }
 
-TEST_F(Inspection, IsDescribed) {
+TEST_F(Inspection, DescriptionShowsTheWordsInTheBody) {
   EXPECT_EQ(both(path("/messages"), words({"free", "wire transfer"})).describe(),
             "path /messages, body with \"free\" \"wire transfer\"");
   EXPECT_EQ(negation(words({"free"})).describe(), "not (body with \"free\")");

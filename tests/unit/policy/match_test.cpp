@@ -16,7 +16,7 @@ bool path_holds(std::string_view pattern, std::string_view path) {
   return match->holds(path);
 }
 
-TEST(PathMatch, MatchesExactTextPrefixesAndExpressions) {
+TEST(PathMatch, MatchesExactPathsPrefixesAndRegularExpressions) {
   EXPECT_TRUE(path_holds("/login", "/login"));
   EXPECT_FALSE(path_holds("/login", "/login/"));
   EXPECT_FALSE(path_holds("/login", "/Login"));
@@ -42,7 +42,7 @@ TEST(PathMatch, RejectsPatternsThatNeverMatch) {
 }
 
 // A pattern may encode its octets in any way, as a request may.
-TEST(PathMatch, AcceptsEverySpellingOfAPattern) {
+TEST(PathMatch, AcceptsPatternsInEverySpellingOfAPath) {
   const std::pair<const char*, const char*> cases[] = {{"/caf\xc3\xa9", "/caf%C3%A9"},
                                                        {"/caf%c3%a9", "/caf%C3%A9"},
                                                        {"/%6Cogin", "/login"},
@@ -59,7 +59,7 @@ TEST(PathMatch, AcceptsEverySpellingOfAPattern) {
   }
 }
 
-TEST(TextMatch, MatchesExactTextExpressionsAndPresence) {
+TEST(TextMatch, MatchesExactTextRegularExpressionsAndPresence) {
   EXPECT_TRUE(TextMatch::parse("a")->holds("a"));
   EXPECT_FALSE(TextMatch::parse("a")->holds("ab"));
   EXPECT_TRUE(TextMatch::parse("~a")->holds("bab"));
@@ -91,7 +91,7 @@ TEST_F(MatchTest, MethodsAreCaseSensitive) {
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, HostPathTierAndAddress) {
+TEST_F(MatchTest, ComparesHostPathTierAndAddress) {
   match_.host = "example.com";
   match_.path = *PathMatch::parse("/*");
   match_.ip = {cidr("198.51.100.0/24"), cidr("203.0.113.0/24")};
@@ -108,21 +108,21 @@ TEST_F(MatchTest, HostPathTierAndAddress) {
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, AnyLineOfEachHeaderMustMatch) {
+TEST_F(MatchTest, OneLineOfEachHeaderMustMatch) {
   match_.headers = {{"x-env", *TextMatch::parse("blue")}};
   EXPECT_TRUE(holds());
   match_.headers.push_back({"X-Other", TextMatch::present()});
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, QueryNamesAreExact) {
+TEST_F(MatchTest, QueryParameterNamesAreCaseSensitive) {
   match_.query = {{"debug", TextMatch::present()}, {"mode", *TextMatch::parse("~^f")}};
   EXPECT_TRUE(holds());
   match_.query = {{"Debug", TextMatch::present()}};
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, QueryIsComparedAfterDecoding) {
+TEST_F(MatchTest, QueryParametersAreComparedAfterDecoding) {
   match_.query = {{"mode", *TextMatch::parse("a b")}, {"tag&", *TextMatch::parse("~^[0-9]+$")}};
   for (const auto* query : {"mode=a%20b&tag%26=12", "mode=a+b&tag%26=12", "m%6Fde=%61%20b&%74ag%26=%31%32",
                             "mode=x&mode=a b&tag%26=1"}) {
@@ -136,7 +136,7 @@ TEST_F(MatchTest, QueryIsComparedAfterDecoding) {
   }
 }
 
-TEST_F(MatchTest, PlusInTheQueryIsABlankOrItself) {
+TEST_F(MatchTest, PlusInAQueryMatchesBothASpaceAndAPlus) {
   match_.query = {{"a+b", *TextMatch::parse("c+d")}};
   for (const auto* query : {"a+b=c+d", "a%2Bb=c%2bd"}) {
     head_.query = query;
@@ -146,7 +146,7 @@ TEST_F(MatchTest, PlusInTheQueryIsABlankOrItself) {
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, FindsConditionsThatHoldForSomeValuesOnly) {
+TEST_F(MatchTest, ReportsConditionsThatHoldForOnlySomeOfRepeatedValues) {
   const auto found = [&] {
     const auto ambiguity = match_.ambiguity(request_);
     return ambiguity ? std::string(ambiguity->place) + " " + std::string(ambiguity->name) : std::string();
@@ -191,7 +191,7 @@ TEST_F(MatchTest, ChecksTheHoursOfTheRequest) {
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, NotNegatesTheWholeMatch) {
+TEST_F(MatchTest, NotNegatesAllItsConditionsTogether) {
   Match inner;
   inner.methods = {"GET"};
   inner.host = "other.example.com";
@@ -201,7 +201,7 @@ TEST_F(MatchTest, NotNegatesTheWholeMatch) {
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, DescribesItself) {
+TEST_F(MatchTest, DescriptionShowsAllConditions) {
   match_.path = *PathMatch::parse("/api/*");
   match_.methods = {"GET", "POST"};
   match_.headers = {{"X-Env", *TextMatch::parse("~t")}, {"X-Any", TextMatch::present()}};

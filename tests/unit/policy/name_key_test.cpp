@@ -27,7 +27,7 @@ class NameKey : public testing::Test {
   Request request_ = request_of(head_);
 };
 
-TEST_F(NameKey, NamesDoNotDependOnTheRulesPosition) {
+TEST_F(NameKey, NameDependsOnTheRulesNameNotOnItsPosition) {
   Rule rule = rule_of("r", {"ip"});
   const auto before = name(rule);
   rule.index = 7;
@@ -38,7 +38,7 @@ TEST_F(NameKey, NamesDoNotDependOnTheRulesPosition) {
   EXPECT_NE(name(rule), before);
 }
 
-TEST_F(NameKey, MappedAddressesAreIpv4AndIpv6CountsByNetwork) {
+TEST_F(NameKey, MappedAddressesAreNamedAsIpv4AndIpv6AddressesByPrefix) {
   const ClientSettings settings;
   const auto of = [&](std::string_view peer) {
     request_.client = identify(settings, ip(peer), head_);
@@ -49,7 +49,7 @@ TEST_F(NameKey, MappedAddressesAreIpv4AndIpv6CountsByNetwork) {
   EXPECT_NE(of("2001:db8::1"), of("2001:db8:0:1::1"));
 }
 
-TEST_F(NameKey, DistinguishesKindsOfAttributes) {
+TEST_F(NameKey, EqualValuesOfDifferentAttributesGetDifferentNames) {
   const std::string bytes(request_.client.network.view());
   request_.client.api_key = request_.client.user = request_.client.org = request_.client.tier = bytes;
   request_.client.service = request_.client.device = request_.route = request_.host = request_.path = bytes;
@@ -69,7 +69,7 @@ TEST_F(NameKey, ApiKeyNeverEqualsAnAddress) {
   EXPECT_EQ(name({"api_key|ip"}), name({"ip"}));
 }
 
-TEST_F(NameKey, DistinguishesWherePartsEnd) {
+TEST_F(NameKey, NameDependsOnTheBoundariesBetweenParts) {
   const auto of = [&](std::string_view user, std::string_view org) {
     request_.client.user = user;
     request_.client.org = org;
@@ -79,7 +79,7 @@ TEST_F(NameKey, DistinguishesWherePartsEnd) {
   EXPECT_NE(of("a", "b"), of("b", "a"));
 }
 
-TEST_F(NameKey, WithoutPartsThereIsOneKeyForEverybody) {
+TEST_F(NameKey, RuleWithoutKeyPartsHasOneKeyForAllClients) {
   const auto one = name(std::initializer_list<std::string_view>{});
   request_.client.network = ip("198.51.100.1");
   EXPECT_EQ(name(std::initializer_list<std::string_view>{}), one);
@@ -164,7 +164,7 @@ TEST_F(NameKey, DifferentValuesNeverCollide) {
   EXPECT_GT(names.size(), 2000U);
 }
 
-TEST_F(NameKey, HeaderNamesIgnoreCaseAndEqualLinesAreOne) {
+TEST_F(NameKey, HeaderNamesIgnoreCaseAndEqualHeaderLinesCountOnce) {
   const auto of = [&](Lines lines) {
     head_ = head_with(lines);
     return name({"header:X-Tenant"});
@@ -193,7 +193,7 @@ TEST_F(NameKey, EverySpellingOfAValueGivesOneName) {
   EXPECT_NE(cookies("s=%2561b"), cookies("s=ab"));
 }
 
-TEST_F(NameKey, ReportsDifferingValues) {
+TEST_F(NameKey, ReportsDifferentValuesOfAnAttribute) {
   const auto found = [&](std::initializer_list<std::string_view> parts, Lines lines, std::string_view query) {
     head_ = head_with(lines, query);
     const auto rule = rule_of("r", parts);  // must outlive the names in the result
@@ -210,7 +210,7 @@ TEST_F(NameKey, ReportsDifferingValues) {
   EXPECT_EQ(found({"ip"}, {{"X-T", "1"}, {"x-t", "2"}}, "q=1&q=2"), "");
 }
 
-TEST_F(NameKey, HashesLongValuesCompletely) {
+TEST_F(NameKey, LongValuesAreHashedCompletely) {
   std::string value(20'000, 'a');
   const auto of = [&] {
     head_ = head_with({{"X-Tenant", value}});
@@ -221,7 +221,7 @@ TEST_F(NameKey, HashesLongValuesCompletely) {
   EXPECT_NE(of(), before);
 }
 
-TEST_F(NameKey, FollowsOnMissing) {
+TEST_F(NameKey, OnMissingDecidesTheNameIfAPartIsMissing) {
   Rule rule = rule_of("r", {"user", "method"});
   EXPECT_EQ(name(rule), std::nullopt);
   rule.on_missing = OnMissing::Reject;
@@ -234,7 +234,7 @@ TEST_F(NameKey, FollowsOnMissing) {
 
 // If the address replaces a missing part, it also determines the slot hash. Otherwise all clients without
 // that part would be on one node of a Redis Cluster.
-TEST_F(NameKey, AddressThatReplacesAPartDeterminesTheSlotHash) {
+TEST_F(NameKey, AddressThatReplacesAMissingPartDeterminesTheClusterSlot) {
   Rule rule = rule_of("r", {"user", "path"});
   rule.on_missing = OnMissing::Ip;
   const auto place = slot_hash_of_client(rule, request_, kKey);
@@ -260,7 +260,7 @@ TEST_F(NameKey, TiersAndOverridesHaveSeparateStableNames) {
 
 // Consecutive rules with the same key share one digest of the client. A name must not depend on earlier
 // rules, or on whether marks were computed in advance.
-TEST_F(NameKey, NamerAgreesWithNamingEachRuleAlone) {
+TEST_F(NameKey, NamingAllRulesTogetherGivesTheSameNamesAsNamingEachRule) {
   request_.client.user = "ann";
   std::vector<Rule> rules;
   const auto add = [&](std::string name, std::initializer_list<std::string_view> parts) {
@@ -300,7 +300,7 @@ TEST_F(NameKey, NamerAgreesWithNamingEachRuleAlone) {
 }
 
 // Weirs with different forms would otherwise read each other's state as missing.
-TEST_F(NameKey, NamesInRedisDependOnTheFormOfTheState) {
+TEST_F(NameKey, NamesInRedisDependOnTheFormatOfTheState) {
   const limit::Rate rate{.count = 10, .period = base::Duration{1'000'000}};
   const limit::SharedLimiter limiters[] = {
       limit::TokenBucket::make(rate, 10).value(), limit::Gcra::make(rate, 10).value(),

@@ -55,7 +55,7 @@ Outcome outcome(const Rule& rule, const std::string& target) {
   return Outcome::Refused;
 }
 
-TEST(PathAmbiguity, AcceptsIfNoConditionDistinguishesReadings) {
+TEST(PathAmbiguity, AcceptsPathsThatNoConditionReadsDifferently) {
   for (const char* target : {"/signin;returnPath=%2Ftrack", "/sale;off=50%25", "/a//b/../c", "/x/..;/y",
                              "/x//../y", "/a%2Fb/../c", "/x/..%2Fy"}) {
     EXPECT_EQ(outcome(rule_on({}), target), Outcome::Met) << target;
@@ -68,7 +68,7 @@ TEST(PathAmbiguity, AcceptsIfNoConditionDistinguishesReadings) {
   EXPECT_EQ(outcome(rule_on(on_path("/a/*")), "/a//b/../c"), Outcome::Met);
 }
 
-TEST(PathAmbiguity, RejectsIfAConditionDistinguishesReadings) {
+TEST(PathAmbiguity, RejectsPathsForWhichAConditionDependsOnTheServer) {
   const std::pair<const char*, const char*> cases[] = {{"/signin", "/signin;returnPath=%2Ftrack"},
                                                        {"/signin/*", "/signin;returnPath=%2Ftrack"},
                                                        {"/b", "/a//../b"},
@@ -86,7 +86,7 @@ TEST(PathAmbiguity, RejectsIfAConditionDistinguishesReadings) {
   }
 }
 
-TEST(PathAmbiguity, NoReadingOfAnyServerEvadesARule) {
+TEST(PathAmbiguity, PathThatAnyServerReadsAsAProtectedPathIsRejected) {
   for (const char* target :
        {"/%2fadmin", "/x%2f..%2fadmin", "/x/..%2fadmin", "/x/..%5cadmin", "/%5cadmin", "/%2561dmin",
         "/%252fadmin", "/x/%252e%252e/admin", "/x/%252e%252e%252fadmin", "/x/..;/admin", "/x/%2e%2e;/admin",
@@ -98,14 +98,14 @@ TEST(PathAmbiguity, NoReadingOfAnyServerEvadesARule) {
 }
 
 // Most servers read "%2F" as part of a name. A request that matches the rule by its normal form matches it.
-TEST(PathAmbiguity, AcceptsEncodedSlashesIfTheRuleAppliesAnyway) {
+TEST(PathAmbiguity, AcceptsEncodedSlashesIfTheRuleAppliesToAllReadings) {
   const auto rule = rule_on(on_path("~^/projects/[^/]+/issues$"));
   EXPECT_EQ(outcome(rule, "/projects/group%2Fproject/issues"), Outcome::Met);
   EXPECT_EQ(outcome(rule_on(on_path("/%2561")), "/%2561"), Outcome::Met);
   EXPECT_EQ(outcome(rule_on({}, {"path"}), "/projects/group%2Fproject/issues"), Outcome::Met);
 }
 
-TEST(PathAmbiguity, RejectsAPathKeyIfReadingsDiffer) {
+TEST(PathAmbiguity, RejectsAnAmbiguousPathIfItIsPartOfTheKey) {
   for (const auto key : {"path", "user|path"}) {
     EXPECT_EQ(outcome(rule_on({}, {key}), "/signin;returnPath=%2Ftrack"), Outcome::Refused) << key;
     EXPECT_EQ(outcome(rule_on({}, {key}), "/a//b/../c"), Outcome::Met) << key;
@@ -116,7 +116,7 @@ TEST(PathAmbiguity, RejectsAPathKeyIfReadingsDiffer) {
   EXPECT_EQ(outcome(rule_on(on_path("/b"), {"path"}), "/signin;returnPath=%2Ftrack"), Outcome::NotMet);
 }
 
-TEST(PathAmbiguity, OtherUnmetConditionsExcludeTheRule) {
+TEST(PathAmbiguity, AcceptsAmbiguousPathsIfAnotherConditionExcludesTheRule) {
   auto match = on_path("/signin");
   match.methods = {"POST"};
   EXPECT_EQ(outcome(rule_on(match), "/signin;returnPath=%2Ftrack"), Outcome::NotMet);
@@ -126,14 +126,14 @@ TEST(PathAmbiguity, OtherUnmetConditionsExcludeTheRule) {
   EXPECT_EQ(outcome(rule, "/signin;returnPath=%2Ftrack"), Outcome::NotMet) << "a shadow refuses nobody";
 }
 
-TEST(PathAmbiguity, RejectsIfAnOverrideDistinguishesReadings) {
+TEST(PathAmbiguity, RejectsPathsForWhichAnOverrideDependsOnTheServer) {
   auto rule = rule_on({});
   rule.overrides.push_back({.tier = {}, .match = on_path("/signin"), .limiter = bucket(1, 1)});
   EXPECT_EQ(outcome(rule, "/signin;returnPath=%2Ftrack"), Outcome::Refused);
   EXPECT_EQ(outcome(rule, "/other;returnPath=%2Ftrack"), Outcome::Met);
 }
 
-TEST(PathAmbiguity, RejectsTooManyReadingsIfAConditionReadsThePath) {
+TEST(PathAmbiguity, RejectsPathsWithTooManyReadingsIfAConditionUsesThePath) {
   std::string target = "/x";
   while (target.size() < 8000) target += "/a%2F%255C..;%2F%3B";
   EXPECT_EQ(outcome(rule_on(on_path("/admin")), target), Outcome::Refused);
@@ -164,7 +164,7 @@ class RouteChoice : public testing::Test {
                              route("rest", {})};
 };
 
-TEST_F(RouteChoice, RejectsIfReadingsLeadToOtherRoutes) {
+TEST_F(RouteChoice, RejectsAmbiguousPathsThatLeadToDifferentRoutes) {
   EXPECT_EQ(choose("/x/..;/admin/a"), "admin differs");
   EXPECT_EQ(choose("/admin/..;/a"), "rest differs");
   EXPECT_EQ(choose("/x/..%2fadmin/a"), "rest differs");
@@ -172,7 +172,7 @@ TEST_F(RouteChoice, RejectsIfReadingsLeadToOtherRoutes) {
   EXPECT_EQ(choose("/shop/..;/x"), "rest differs");
 }
 
-TEST_F(RouteChoice, AcceptsIfAllReadingsLeadToOneRoute) {
+TEST_F(RouteChoice, AcceptsAmbiguousPathsThatLeadToTheSameRoute) {
   EXPECT_EQ(choose("/signin;returnPath=%2Ftrack"), "rest");
   EXPECT_EQ(choose("/shop/sale;off=50%25"), "shop");
   EXPECT_EQ(choose("/shop/a//b/../c"), "shop");
@@ -180,13 +180,13 @@ TEST_F(RouteChoice, AcceptsIfAllReadingsLeadToOneRoute) {
   EXPECT_EQ(choose("/admin/%2Fshop/x"), "admin") << "routes behind the first that matches are not looked at";
 }
 
-TEST_F(RouteChoice, RouteMayAcceptAmbiguousPaths) {
+TEST_F(RouteChoice, RouteCanBeConfiguredToAcceptAmbiguousPaths) {
   for (auto& route : routes_) route.ambiguous_paths = AmbiguousPaths::Pass;
   EXPECT_EQ(choose("/admin/..;/a"), "rest");
   EXPECT_EQ(described_.request().interpretations, nullptr) << "rules go by the normal form";
 }
 
-TEST_F(RouteChoice, RejectsIfOnlyAnotherReadingHasARoute) {
+TEST_F(RouteChoice, RejectsAmbiguousPathsOfWhichOnlySomeReadingsHaveARoute) {
   routes_.pop_back();
   EXPECT_EQ(choose("/x/..%2fadmin/a"), "none differs");
   EXPECT_EQ(choose("/signin;returnPath=%2Ftrack"), "none");

@@ -42,7 +42,7 @@ TEST(NameClient, UsesTheFirstAttributeThatIsPresent) {
 
 // In earlier versions, a client that invented keys counted as many clients, and displaced others from the
 // queue.
-TEST(NameClient, IgnoresKeysThatTheKeysFileLacks) {
+TEST(NameClient, IgnoresApiKeysThatAreNotInTheKeysFile) {
   const auto head = head_with({{"X-API-Key", "invented"}});
   const auto of = [&](const ClientSettings& settings) {
     auto request = request_of(head);

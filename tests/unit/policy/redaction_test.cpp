@@ -28,13 +28,13 @@ TEST(Redaction, HidesValuesInEverySpellingOfTheName) {
   EXPECT_EQ(logged("/x?%61pi_key=SECRET&z"), "/x?%61pi_key=***&z");
 }
 
-TEST(Redaction, LeavesEverythingElseUnchanged) {
+TEST(Redaction, LeavesAllOtherValuesUnchanged) {
   for (const auto* target :
        {"/", "*", "/x?", "/x?&&", "/x?api_key", "/x?API_KEY=a", "/x?x=1", "/api_key=1", "/x?q=api_key"})
     EXPECT_EQ(logged(target), target);
 }
 
-TEST(Redaction, HidesValuesInKeysOfRules) {
+TEST(Redaction, HidesQueryValuesThatAreKeysOfRules) {
   EXPECT_EQ(logged("/x?tenant=acme&y=1"), "/x?tenant=***&y=1");
   EXPECT_EQ(logged("/x?t+t=acme&t%20t=b"), "/x?t+t=***&t%20t=***");
 }
@@ -45,13 +45,13 @@ TEST(Redaction, AlwaysHidesAccessTokens) {
             "/x?access_token=***&a=1");
 }
 
-TEST(Redaction, HidesNothingElseIfTheQueryIsNotRead) {
+TEST(Redaction, HidesNothingIfNothingReadsTheQuery) {
   std::string scratch;
   EXPECT_EQ(Redaction(ClientSettings{}).redacted("/x?api_key=a", scratch), "/x?api_key=a");
   EXPECT_EQ(Redaction().redacted("/x?access_token=a", scratch), "/x?access_token=a");
 }
 
-TEST(Redaction, ALogShowsWhatItHides) {
+TEST(Redaction, TellsIfALoggedQueryHidesTheValueOfAName) {
   EXPECT_TRUE(hides_value("a=1&%61pi_key=***", "api_key"));
   EXPECT_FALSE(hides_value("a=***&api_key=1&b=api_key", "api_key"));
   EXPECT_FALSE(hides_value("api_key", "api_key"));

@@ -24,7 +24,7 @@ TEST(KeyPart, HeaderNamesIgnoreCase) {
   EXPECT_EQ(parse_key_part("header:X-Tenant")->front().name, "x-tenant");
 }
 
-TEST(KeyPart, ErrorsSayWhatIsWrong) {
+TEST(KeyPart, ErrorSaysWhatIsWrongWithAKeyPart) {
   const std::pair<const char*, const char*> cases[] = {
       {"apikey", "nearest is \"api_key\""},
       {"api_key|pi", "nearest is \"ip\""},
@@ -51,7 +51,7 @@ TEST(KeyPart, ErrorsSayWhatIsWrong) {
   }
 }
 
-TEST(KeyPart, KnowsIfAKeyDistinguishesClients) {
+TEST(KeyPart, TellsIfAKeyDistinguishesClients) {
   const auto pattern = [](std::initializer_list<const char*> parts) {
     KeyPattern made;
     for (const auto* part : parts) made.push_back(*parse_key_part(part));
@@ -67,7 +67,7 @@ TEST(KeyPart, KnowsIfAKeyDistinguishesClients) {
     EXPECT_FALSE(names_nobody(key)) << describe(key);
 }
 
-TEST(AppliedLimiter, IsOfAnOverrideThenTheTierThenTheRule) {
+TEST(AppliedLimiter, IsTheLimiterOfAnOverrideElseOfTheTierElseOfTheRule) {
   Rule rule = rule_of("r", {"ip"});
   Match put;
   put.methods = {"PUT"};
@@ -97,7 +97,7 @@ TEST(AppliedLimiter, IsOfAnOverrideThenTheTierThenTheRule) {
   EXPECT_EQ(expect(rule.overrides[0].limiter, 1), rule.overrides[0].local_share->get());
 }
 
-TEST(AppliedLimiter, EnforcesTheSoftLimitAndReportsTheOther) {
+TEST(AppliedLimiter, EnforcesTheSoftLimitAndReportsTheRulesLimit) {
   Rule rule = rule_of("r", {"ip"});
   rule.local_share = bucket(5, 5);
   rule.soft = bucket(10, 11);
@@ -111,7 +111,7 @@ TEST(AppliedLimiter, EnforcesTheSoftLimitAndReportsTheOther) {
   EXPECT_EQ(local_limiter(rule, applied).told, rule.local_share->get());
 }
 
-TEST(AppliedLimiter, ChoosesTheElasticLimitByLoad) {
+TEST(AppliedLimiter, ChoosesTheElasticLimitAtLowLoad) {
   Rule rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.7};
   rule.tiers.push_back({.tier = "free", .limiter = bucket(4, 4)});
@@ -161,7 +161,7 @@ TEST(AppliedLimiter, EnforcesAndReportsTheShareOfAnElasticLimit) {
 
 // A log line stores this digest. The digest shows whether the present rule reads the same parts of a request
 // as the logged rule.
-TEST(DigestOfAsks, DependsOnEverythingThatARuleReads) {
+TEST(DigestOfReads, DependsOnEveryRequestPartThatARuleReads) {
   Rule rule = rule_of("r", {"ip"});
   rule.cost_from = {CostSource::Kind::Header, "x-cost", 0};
   rule.overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});

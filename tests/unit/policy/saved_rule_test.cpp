@@ -22,23 +22,23 @@ class SavedRuleTest : public testing::Test {
   Rule is_ = was_;
 };
 
-TEST_F(SavedRuleTest, ReadsCellsOfTheSameRule) {
+TEST_F(SavedRuleTest, RestoresKeysOfTheSameRule) {
   EXPECT_TRUE(reads());
 }
 
-TEST_F(SavedRuleTest, ReadsCellsAfterChangesOutsideTheArithmetic) {
+TEST_F(SavedRuleTest, RestoresKeysAfterChangesThatDoNotAffectTheLimit) {
   is_.mode = Mode::Shadow;
   is_.cost = 3;
   is_.index = 7;
   EXPECT_TRUE(reads());
 }
 
-TEST_F(SavedRuleTest, DoesNotReadCellsOfOtherNumbers) {
+TEST_F(SavedRuleTest, DoesNotRestoreKeysOfAnotherLimit) {
   is_.limiter = bucket(6);
   EXPECT_FALSE(reads());
 }
 
-TEST_F(SavedRuleTest, DoesNotReadCellsOfAnotherEnforcedLimiter) {
+TEST_F(SavedRuleTest, DoesNotRestoreKeysIfTheEnforcedLimiterChanged) {
   was_.soft = bucket(6);
   is_.local_share = bucket(6);
   EXPECT_FALSE(reads());
@@ -47,7 +47,7 @@ TEST_F(SavedRuleTest, DoesNotReadCellsOfAnotherEnforcedLimiter) {
   EXPECT_FALSE(reads());
 }
 
-TEST_F(SavedRuleTest, ReadsCellsAfterTiersAreAddedOrRemoved) {
+TEST_F(SavedRuleTest, RestoresKeysAfterTiersAreAddedOrRemoved) {
   was_.tiers.push_back({.tier = "free", .limiter = bucket(1)});
   EXPECT_TRUE(reads());
   is_.tiers = {{.tier = "pro", .limiter = bucket(9)}, was_.tiers[0]};
@@ -62,7 +62,7 @@ Variant at(std::string_view path, std::uint64_t count) {
   return variant;
 }
 
-TEST_F(SavedRuleTest, IdentifiesOverridesByWhatTheyMatch) {
+TEST_F(SavedRuleTest, IdentifiesOverridesByTheirConditions) {
   was_.overrides = {at("/a", 1), at("/b", 2)};
   is_.overrides = {at("/b", 2)};
   EXPECT_TRUE(reads());
@@ -72,7 +72,7 @@ TEST_F(SavedRuleTest, IdentifiesOverridesByWhatTheyMatch) {
   EXPECT_FALSE(reads());
 }
 
-TEST_F(SavedRuleTest, DistinguishesOverridesThatMatchAlike) {
+TEST_F(SavedRuleTest, DistinguishesOverridesWithTheSameConditions) {
   was_.overrides = {at("/a", 1), at("/a", 2)};
   is_.overrides = {at("/a", 1), at("/b", 5), at("/a", 2)};
   EXPECT_TRUE(reads());
@@ -81,7 +81,7 @@ TEST_F(SavedRuleTest, DistinguishesOverridesThatMatchAlike) {
 }
 
 // Overflow cells and snapshots tell limiters apart by their limiter ID.
-TEST_F(SavedRuleTest, EveryLimiterThatCountsSeparatelyHasALedger) {
+TEST_F(SavedRuleTest, EveryLimiterThatCountsSeparatelyHasALimiterId) {
   is_.elastic = Elastic{.limiter = bucket(50), .while_load_below = 0.5};
   is_.overrides = {{.tier = {}, .limiter = bucket(1)}};
   is_.tiers = {{.tier = "pro", .limiter = bucket(9), .elastic = is_.elastic}};
@@ -92,14 +92,14 @@ TEST_F(SavedRuleTest, EveryLimiterThatCountsSeparatelyHasALedger) {
   EXPECT_EQ(ledgers, (std::vector<limit::LimiterId>{0, 1, 2, 4, 5}));
 }
 
-TEST_F(SavedRuleTest, ElasticLimitHasAVariantOfItsOwn) {
+TEST_F(SavedRuleTest, ElasticLimitIsSavedSeparately) {
   is_.elastic = Elastic{.limiter = bucket(50), .while_load_below = 0.5};
   EXPECT_TRUE(reads());
   was_.elastic = Elastic{.limiter = bucket(40), .while_load_below = 0.5};
   EXPECT_FALSE(reads());
 }
 
-TEST_F(SavedRuleTest, ReturnsTheCostBitsOfItsLogs) {
+TEST_F(SavedRuleTest, ReturnsTheNumberOfCostBitsOfSlidingLogs) {
   const std::vector<Rule> rules = {
       was_,
       {.name = "log", .limiter = limit::SlidingLog::make({5, std::chrono::hours(1)}).value()},

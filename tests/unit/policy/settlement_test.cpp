@@ -57,7 +57,7 @@ ReportedCost in_header(Lines lines, std::uint32_t scale = 0) {
                                head.fields);
 }
 
-TEST(Settlement, ReadsAWholeNumberFromAHeader) {
+TEST(Settlement, ReadsTheAmountFromAResponseHeader) {
   EXPECT_EQ(in_header({{"x-tokens", "250"}}), amount(250));
   EXPECT_EQ(in_header({{"X-Tokens", "0"}}), amount(0));
   EXPECT_EQ(in_header({{"X-Tokens", "000"}}), amount(0));
@@ -105,7 +105,7 @@ TEST(Settlement, ScalesDecimalsAndRoundsUp) {
     EXPECT_EQ(in_header({{"X-Tokens", text}}, 100), kUnreadable);
 }
 
-TEST(Settlement, ReadsABodyUnderItsPointer) {
+TEST(Settlement, ReadsTheAmountAtAJsonPointerOfTheBody) {
   const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/usage/total_tokens"};
   const auto in = [&](std::string_view body) { return reported_cost_in_body(settlement, body); };
   EXPECT_EQ(in(R"({"usage":{"prompt":3,"total_tokens":41}})"), amount(41));
@@ -130,7 +130,7 @@ TEST(Settlement, RejectsAStringThatIsNotANumber) {
     EXPECT_EQ(reported_cost_in_body(settlement, R"({"n":")" + text + "\"}"), kUnreadable) << text;
 }
 
-TEST(Settlement, IsDescribed) {
+TEST(Settlement, DescriptionShowsTheSourceOfTheCost) {
   EXPECT_EQ(describe_cost({.kind = Settlement::Kind::Header, .name = "X-Tokens"}),
             "header X-Tokens of the answer");
   EXPECT_EQ(describe_cost({.kind = Settlement::Kind::Json, .name = "/a"}), "json /a of the answer");

@@ -36,7 +36,7 @@ class Throttling : public testing::Test {
   Evaluation evaluation_;
 };
 
-TEST_F(Throttling, SoftLimitAdmitsItsMarginAndReportsIt) {
+TEST_F(Throttling, SoftLimitAdmitsItsMarginAndReportsThatTheLimitIsExceeded) {
   rules_[0].limiter = bucket(1, 4);
   rules_[0].soft = bucket(1, 6);
   for (const auto remaining : {3U, 2U, 1U, 0U}) {
@@ -61,7 +61,7 @@ TEST_F(Throttling, SoftLimitAdmitsItsMarginAndReportsIt) {
   EXPECT_TRUE(ask(1, kNow + std::chrono::seconds(1)).exceeded);
 }
 
-TEST_F(Throttling, ComparesSharesOfTheReportedLimits) {
+TEST_F(Throttling, ReportsTheRuleWithTheSmallestShareOfItsReportedLimit) {
   rules_[0].limiter = bucket(1, 4);
   rules_[0].soft = bucket(1, 8);
   rules_.push_back(rule_of("s", {"ip"}));
@@ -81,7 +81,7 @@ TEST_F(Throttling, ReportsAnExceededSoftLimitOfAnyRule) {
 }
 
 // Property: the reported remaining units do not grow before `more_after`, and have grown by then.
-TEST_F(Throttling, ReportedRemainingGrowsAtMoreAfter) {
+TEST_F(Throttling, ReportedRemainingUnitsIncreaseExactlyAtMoreAfter) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -131,19 +131,19 @@ class ElasticLimit : public Throttling {
   }
 };
 
-TEST_F(ElasticLimit, HigherLimitAppliesWhileThereIsRoom) {
+TEST_F(ElasticLimit, HigherLimitAppliesAtLowLoad) {
   EXPECT_EQ(admitted_of(9, 0.1), 5);
   EXPECT_EQ(limit::quota(*ask(0.1).limiter), 5U);
 }
 
-TEST_F(ElasticLimit, OwnLimitAppliesWithoutRoom) {
+TEST_F(ElasticLimit, RulesLimitAppliesAtHighLoad) {
   EXPECT_EQ(admitted_of(9, 0.5), 2);
   EXPECT_EQ(limit::quota(*ask(0.5).limiter), 2U);
   EXPECT_EQ(admitted_of(9, 0.1), 3);  // now counts what the elastic limit admitted
 }
 
 // A client must not get both limits when the load rises and falls.
-TEST_F(ElasticLimit, EarlierAdmissionsCountWhenRoomRunsOut) {
+TEST_F(ElasticLimit, AdmissionsAtLowLoadCountWhenTheLoadRises) {
   EXPECT_EQ(admitted_of(4, 0.1), 4);
   EXPECT_EQ(admitted_of(9, 0.9), 0);
   EXPECT_EQ(admitted_of(9, 0.1), 1);
@@ -156,7 +156,7 @@ TEST_F(ElasticLimit, EarlierAdmissionsCountWhenRoomRunsOut) {
   EXPECT_EQ(admitted, 5);
 }
 
-TEST_F(ElasticLimit, OtherLimitOnlyCounts) {
+TEST_F(ElasticLimit, LimitThatIsNotEnforcedStillCounts) {
   ask(0.1);
   ASSERT_EQ(evaluation_.local.charges().size(), 2U);
   EXPECT_EQ(evaluation_.local.charges()[0].limiter_id, 1U);
@@ -167,7 +167,7 @@ TEST_F(ElasticLimit, OtherLimitOnlyCounts) {
   EXPECT_NE(evaluation_.local.charges()[0].key, evaluation_.local.charges()[1].key);
 }
 
-TEST_F(ElasticLimit, FallsBackWithBoth) {
+TEST_F(ElasticLimit, FallsBackToTheLocalSharesOfBothLimits) {
   rules_[0].store = Store::Redis;
   rules_[0].elastic->local_share = bucket(1, 3);
   request_.load = 0.1;

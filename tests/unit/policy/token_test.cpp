@@ -34,7 +34,7 @@ bool accepted(const TokenVerifier& verifier, const std::string& token, base::Tim
 }
 
 // RFC 7515 appendix A.1: a token from another implementation.
-TEST(Token, AcceptsTheExampleOfTheStandard) {
+TEST(Token, AcceptsTheExampleOfRfc7515) {
   std::string key(66, '\0');
   const std::string_view text =
       "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ+EstJQLr/T+1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow==";
@@ -58,7 +58,7 @@ TEST(Token, AcceptsTheExampleOfTheStandard) {
   EXPECT_EQ(claims.find("sub"), "");
 }
 
-TEST(Token, ReturnsClaimsOfTextNumbersAndBooleans) {
+TEST(Token, ReturnsClaimsThatAreTextNumbersOrBooleans) {
   Claims claims;
   const auto token =
       signed_token(R"({"sub":"ann","n":-7,"t":true,"f":false,"l":["a"],"o":{"a":"b"},"z":null,"e":"",)"
@@ -89,7 +89,7 @@ TEST(Token, IsValidFromNotBeforeToExpiry) {
     EXPECT_FALSE(at(faulty, kNow)) << faulty;
 }
 
-TEST(Token, LeewayWidensBothBounds) {
+TEST(Token, LeewayExtendsTheValidityAtBothEnds) {
   const auto lenient = verifier({"HS256", kSecret, {}, {}, 30s});
   const auto at = [&](const char* claims, base::TimePoint now) {
     return accepted(lenient, signed_token(std::string(R"({"sub":"a",)") + claims + "}", kSecret), now);
@@ -166,7 +166,7 @@ TEST(Token, RejectsForgedTokensWithAReason) {
   for (const auto& [token, fault] : cases) EXPECT_EQ(fault_of(token), fault) << token;
 }
 
-TEST(Token, SaysWhichClaimIsWrong) {
+TEST(Token, ErrorNamesTheInvalidClaim) {
   const auto strict = verifier({"HS256", kSecret, "https://login", "api", 0s, true});
   const auto with = [&](const std::string& claims) {
     return fault_of(signed_token(claims, kSecret), strict);
@@ -196,7 +196,7 @@ TEST(Token, RejectsADateThatIsNotFinite) {
           << claims;
 }
 
-TEST(Token, UsesTheLastOfDuplicateMembers) {
+TEST(Token, UsesTheLastOfDuplicateJsonMembers) {
   EXPECT_EQ(fault_of(signed_token(R"({"sub":"a","exp":1900000000,"exp":1})", kSecret)), TokenFault::Expired);
   EXPECT_EQ(fault_of(signed_token(R"({"sub":"a"})", kSecret, R"({"alg":"HS256","alg":"none"})")),
             TokenFault::Algorithm);
@@ -287,7 +287,7 @@ TEST(Token, VerifiesSignaturesWithPublicKeys) {
   }
 }
 
-TEST(Token, RejectsOtherFormsOfCurveSignatures) {
+TEST(Token, RejectsEllipticCurveSignaturesInAnotherEncoding) {
   const Signer signer{"ES256", EVP_sha256(), 32, {EVP_EC_gen("P-256"), &EVP_PKEY_free}};
   const auto checks = verifier({"ES256", pem(signer.key.get(), false), {}, {}});
   const auto text = base64url(R"({"alg":"ES256"})") + "." + base64url(R"({"sub":"ann"})");
@@ -298,7 +298,7 @@ TEST(Token, RejectsOtherFormsOfCurveSignatures) {
     EXPECT_EQ(fault_of(text + "." + base64url(other), checks), TokenFault::Signature);
 }
 
-TEST(TokenVerifier, SaysWhatIsWrongWithItsKey) {
+TEST(TokenVerifier, ErrorSaysWhatIsWrongWithTheKey) {
   const Key small(EVP_RSA_gen(1024), &EVP_PKEY_free);
   const Key curve(EVP_EC_gen("P-384"), &EVP_PKEY_free);
   const Key bitcoin(EVP_EC_gen("secp256k1"), &EVP_PKEY_free);
@@ -321,7 +321,7 @@ TEST(TokenVerifier, SaysWhatIsWrongWithItsKey) {
   }
 }
 
-TEST(TokenIdentity, TrustsClaimsFromAnyPeerButNotHeaders) {
+TEST(TokenIdentity, AcceptsClaimsFromAnyPeerButIdentityHeadersOnlyFromTrustedPeers) {
   ClientSettings settings;
   settings.tokens = verifier();
   settings.user = {Source::Kind::Claim, "sub"};

@@ -20,7 +20,7 @@ class WhyNot : public testing::Test {
   Request request_ = request_of(head_);
 };
 
-TEST_F(WhyNot, IsEmptyIfAllConditionsHold) {
+TEST_F(WhyNot, ReturnsNoReasonIfAllConditionsHold) {
   Match match;
   EXPECT_EQ(why(match), "");
   match.methods = {"GET"};
@@ -75,7 +75,7 @@ TEST_F(WhyNot, DoesNotRepeatHeaderValues) {
 }
 
 // Property: why_not() returns a reason if and only if the conditions do not hold.
-TEST_F(WhyNot, HasAReasonExactlyIfTheMatchFails) {
+TEST_F(WhyNot, ReturnsAReasonExactlyIfTheMatchFails) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -108,7 +108,7 @@ class KeyValues : public testing::Test {
   ClientSettings settings_;
 };
 
-TEST_F(KeyValues, AreReadableAndSecretsAreDigests) {
+TEST_F(KeyValues, AreShownAsTextAndSecretsAsDigests) {
   request_.client.api_key = "test";
   EXPECT_EQ(texts(rule_of("r", {"api_key|ip", "header:x-tenant", "query:team"})),
             (std::vector<std::string>{"api_key:sha256:9f86d081884c7d65", "header:x-tenant:acme",
@@ -126,7 +126,7 @@ TEST_F(KeyValues, MissingPartFallsBackOnTheAddress) {
 }
 
 // A shown key can be entered again and names the same key: in the table, in Redis and in a cluster.
-TEST_F(KeyValues, EnteredValuesNameTheKeyOfRequests) {
+TEST_F(KeyValues, ShownValuesEnteredAgainNameTheSameKey) {
   constexpr base::SipKey kKey{3, 4};
   request_.client.user = "ada";
   request_.client.network = network_of(settings_, ip("2001:db8::1"));
@@ -159,7 +159,7 @@ TEST_F(KeyValues, EnteredValuesNameTheKeyOfRequests) {
   }
 }
 
-TEST_F(KeyValues, NameUnderOneLimiterConvertsToEveryOther) {
+TEST_F(KeyValues, KeyOfOneLimiterConvertsToTheKeyOfEveryOtherLimiterOfTheRule) {
   constexpr base::SipKey kKey{3, 4};
   Rule rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.7};
@@ -175,7 +175,7 @@ TEST_F(KeyValues, NameUnderOneLimiterConvertsToEveryOther) {
 }
 
 // A JSON text cannot contain arbitrary octets. The key found by the displayed text is still the same.
-TEST_F(KeyValues, OctetsThatAreNotTextSurviveDisplay) {
+TEST_F(KeyValues, OctetsThatAreNotTextAreUnchangedAfterDisplayAndEntry) {
   constexpr base::SipKey kKey{3, 4};
   const Rule rule = rule_of("r", {"query:team"});
   const AppliedLimiter own{rule.limiter.get(), rule.limiter.get()};
@@ -207,7 +207,7 @@ TEST_F(KeyValues, ErrorsListThePartsOfTheKey) {
   EXPECT_FALSE(read_key_values(rule_of("all", {}), settings_, std::vector<std::string>{"x"}));
 }
 
-TEST(Meetings, SayWhetherEachRuleAppliesOrWhyNot) {
+TEST(RuleApplications, SayForEachRuleIfItAppliesOrWhyNot) {
   auto head = head_with({});
   const auto request = request_of(head);
   std::vector<Rule> rules{rule_of("applies", {"ip"}), rule_of("path", {"ip"}), rule_of("user", {"user"}),
