@@ -13,7 +13,7 @@ using All = std::vector<CertificateNames>;
 
 constexpr int kRsa = EVP_PKEY_RSA, kEc = EVP_PKEY_EC, kEd = EVP_PKEY_ED25519;
 
-TEST(CertificateNames, AWildcardCoversOneLabelBelowIt) {
+TEST(CertificateNames, WildcardNameCoversExactlyOneLabel) {
   EXPECT_TRUE(covers("a.test", "a.test"));
   EXPECT_TRUE(covers("*.a.test", "b.a.test"));
   EXPECT_TRUE(covers("*.a.test", "*.a.test"));
@@ -25,7 +25,7 @@ TEST(CertificateNames, AWildcardCoversOneLabelBelowIt) {
   EXPECT_FALSE(covers("*.test", "a.test")) << "OpenSSL believes no such wildcard";
 }
 
-TEST(CertificateNames, TheDefaultIsTheFirstOfEachKeyTypeThatSharesANameWithTheFirst) {
+TEST(CertificateNames, DefaultOfEachKeyTypeSharesANameWithTheFirstCertificate) {
   EXPECT_THAT(stand_ins(All{{kRsa, {"a.test"}}}), IsEmpty());
   EXPECT_THAT(stand_ins(All{{kRsa, {"a.test"}},
                             {kEc, {"b.test"}},
@@ -37,7 +37,7 @@ TEST(CertificateNames, TheDefaultIsTheFirstOfEachKeyTypeThatSharesANameWithTheFi
   EXPECT_THAT(stand_ins(All{{kRsa, {}, {"1234"}}, {kEc, {"a.test"}}, {kEc, {}, {"1234"}}}), ElementsAre(2));
 }
 
-TEST(CertificateNames, EarlierOnesOfTheKeyTypeWithAllNamesHideACertificate) {
+TEST(CertificateNames, EarlierCertificatesOfTheKeyTypeWithAllItsNamesHideACertificate) {
   const auto behind = [](const All& all) { return find_hidden(all).back()->behind; };
   EXPECT_EQ(behind({{kRsa, {"a.test"}}, {kRsa, {"a.test"}}}), 0U);
   EXPECT_EQ(behind({{kRsa, {"x.test"}}, {kRsa, {"*.a.test"}}, {kRsa, {"b.a.test", "x.test"}}}), 1U);
@@ -45,7 +45,7 @@ TEST(CertificateNames, EarlierOnesOfTheKeyTypeWithAllNamesHideACertificate) {
   EXPECT_EQ(behind({{kEc, {"x.test"}}, {kEc, {}}}), std::nullopt) << "no client asks for it";
 }
 
-TEST(CertificateNames, AnotherKeyTypeOrARemainingNameKeepsACertificateVisible) {
+TEST(CertificateNames, CertificateOfAnotherKeyTypeOrWithAnotherNameIsNotHidden) {
   const auto can_be_shown = [](const All& all) { return !find_hidden(all).back(); };
   EXPECT_TRUE(can_be_shown({{kRsa, {}}})) << "the first is the default";
   EXPECT_TRUE(can_be_shown({{kRsa, {"a.test"}}, {kEc, {"a.test"}}}));

@@ -103,7 +103,7 @@ class ClientCertificate : public ::testing::Test {
   std::unique_ptr<SSL_SESSION, decltype(&SSL_SESSION_free)> kept{nullptr, SSL_SESSION_free};
 };
 
-TEST_F(ClientCertificate, ReturnsItsSubjectInTheOrderOfRfc4514) {
+TEST_F(ClientCertificate, SubjectIsWrittenInTheOrderOfRfc4514) {
   const std::pair<Subject, std::string> cases[] = {
       {{{"CN", "billing"}}, "CN=billing"},
       {{{"O", "Example"}, {"OU", "Ops"}, {"CN", "billing"}}, "CN=billing,OU=Ops,O=Example"},
@@ -120,7 +120,7 @@ TEST_F(ClientCertificate, ReturnsItsSubjectInTheOrderOfRfc4514) {
     }
 }
 
-TEST_F(ClientCertificate, AForeignOrExpiredOneIsRefusedWithTheReason) {
+TEST_F(ClientCertificate, ForeignOrExpiredCertificateIsRejectedWithTheReason) {
   const auto other = make_credential({{"CN", "Other CA"}}, nullptr);
   const std::pair<Credential, std::string> cases[] = {
       {make_credential({{"CN", "a"}}, &other), "unable to get local issuer certificate"},
@@ -139,7 +139,7 @@ TEST_F(ClientCertificate, AForeignOrExpiredOneIsRefusedWithTheReason) {
   }
 }
 
-TEST_F(ClientCertificate, ClientsWithoutOneAreRefusedOnlyIfOneIsRequired) {
+TEST_F(ClientCertificate, ClientWithoutACertificateIsRejectedOnlyIfItIsRequired) {
   ask(ClientAuth::Require);
   const auto ec = connect(nullptr);
   EXPECT_TRUE(ec);
@@ -149,14 +149,14 @@ TEST_F(ClientCertificate, ClientsWithoutOneAreRefusedOnlyIfOneIsRequired) {
   EXPECT_EQ(stream->peer_subject(), "");
 }
 
-TEST_F(ClientCertificate, AClientThatIsNotAskedHasNoSubject) {
+TEST_F(ClientCertificate, ClientHasNoSubjectIfTheServerRequestsNoCertificate) {
   tls = make_tls_context(folder.settings()).value();
   const auto shown = make_credential({{"CN", "a"}}, &authority);
   EXPECT_FALSE(connect(&shown));
   EXPECT_EQ(stream->peer_subject(), "");
 }
 
-TEST_F(ClientCertificate, AResumedSessionKeepsItsSubject) {
+TEST_F(ClientCertificate, ResumedSessionKeepsTheSubject) {
   const auto shown = make_credential({{"CN", "billing"}}, &authority);
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     ask(ClientAuth::Require);
@@ -170,7 +170,7 @@ TEST_F(ClientCertificate, AResumedSessionKeepsItsSubject) {
 }
 
 // A reload keeps the ticket keys, so old tickets can still be opened.
-TEST_F(ClientCertificate, ASessionWithoutOneIsNotResumedIfOneIsRequired) {
+TEST_F(ClientCertificate, SessionWithoutACertificateIsNotResumedAfterItBecomesRequired) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     ask(ClientAuth::Optional);
     ASSERT_FALSE(connect(nullptr, version));
@@ -185,7 +185,7 @@ TEST_F(ClientCertificate, ASessionWithoutOneIsNotResumedIfOneIsRequired) {
 }
 
 // The server must reject a resumed session without a client certificate even if the ticket is valid.
-TEST_F(ClientCertificate, RefusesAResumedSessionWithoutOneIfOneIsRequired) {
+TEST_F(ClientCertificate, ResumedSessionWithoutARequiredCertificateIsRejected) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     ask(ClientAuth::Optional);
     ASSERT_FALSE(connect(nullptr, version));
@@ -198,7 +198,7 @@ TEST_F(ClientCertificate, RefusesAResumedSessionWithoutOneIfOneIsRequired) {
 }
 
 // The first handshake runs with an earlier clock, at which the certificate was valid. It has expired since.
-TEST_F(ClientCertificate, ASessionDoesNotOutliveItsCertificate) {
+TEST_F(ClientCertificate, SessionIsNotResumedAfterItsCertificateExpired) {
   const auto shown = make_credential({{"CN", "billing"}}, &authority, -kHour, -60);
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     ask(ClientAuth::Require);
@@ -212,7 +212,7 @@ TEST_F(ClientCertificate, ASessionDoesNotOutliveItsCertificate) {
   }
 }
 
-TEST_F(ClientCertificate, OtherFaultsAreNotReportedAsDistrust) {
+TEST_F(ClientCertificate, OtherHandshakeErrorsAreNotReportedAsCertificateErrors) {
   ask(ClientAuth::Require);
   auto made = socket_pair();
   stream.emplace(context.get_executor(), made.ours, tls.get());
@@ -222,7 +222,7 @@ TEST_F(ClientCertificate, OtherFaultsAreNotReportedAsDistrust) {
   EXPECT_EQ(stream->distrust(ec), "");
 }
 
-TEST(ClientCa, FaultsNameTheFile) {
+TEST(ClientCa, ErrorNamesTheFaultyClientCaFile) {
   const Certificates folder;
   EXPECT_FALSE(fault_of_client_ca(folder.cert()));
   for (const auto& file : {folder.cert() + ".missing", folder.key()}) {

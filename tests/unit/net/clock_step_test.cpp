@@ -9,7 +9,7 @@ namespace {
 using namespace std::chrono_literals;
 using Change = ClockStep::Change;
 
-TEST(ClockStep, ReportsOnceThatClocksDifferAndOnceThatTheyAgree) {
+TEST(ClockStep, ReportsOnceThatTheClocksDifferAndOnceThatTheyAgree) {
   ClockStep step;
   EXPECT_EQ(step.look(0s), Change::None);
   EXPECT_EQ(step.look(2s), Change::None);
@@ -21,7 +21,7 @@ TEST(ClockStep, ReportsOnceThatClocksDifferAndOnceThatTheyAgree) {
   EXPECT_EQ(step.look(-8h), Change::Apart);
 }
 
-TEST(ClockStep, ReportsAgainIfTheSignChangesOrTheStepDoublesOrHalves) {
+TEST(ClockStep, ReportsAgainIfTheDifferenceChangesSignDoublesOrHalves) {
   ClockStep step;
   EXPECT_EQ(step.look(2s + 1us), Change::Apart);
   EXPECT_EQ(step.look(-2h), Change::Apart) << "the other way";
@@ -33,14 +33,14 @@ TEST(ClockStep, ReportsAgainIfTheSignChangesOrTheStepDoublesOrHalves) {
   EXPECT_EQ(step.look(0s), Change::Agree);
 }
 
-TEST(ClockStep, ReportsAFastClockFewTimes) {
+TEST(ClockStep, ReportsASteadilyGrowingDifferenceOnlyAFewTimes) {
   ClockStep step;
   int said = 0;
   for (auto ahead = base::Duration{0}; ahead < 24h; ahead += 500ms) said += step.look(ahead) != Change::None;
   EXPECT_EQ(said, 16) << "at 2 s, and at each doubling up to 18 h";
 }
 
-TEST(ClockStep, DoesNotFlickerAtTheTolerance) {
+TEST(ClockStep, DoesNotAlternateIfTheDifferenceIsNearTheTolerance) {
   ClockStep step;
   ASSERT_EQ(step.look(3s), Change::Apart);
   EXPECT_EQ(step.look(1500ms), Change::None);
@@ -48,7 +48,7 @@ TEST(ClockStep, DoesNotFlickerAtTheTolerance) {
   EXPECT_EQ(step.look(1s), Change::Agree);
 }
 
-TEST(ClockStep, IsAStableWholeNumberOfSeconds) {
+TEST(ClockStep, DifferenceIsAStableWholeNumberOfSeconds) {
   ClockStep step;
   EXPECT_EQ(step.seconds(), 0s);
   (void)step.look(-3'000'300'000us);

@@ -77,7 +77,7 @@ class Dialling : public ::testing::Test {
 };
 
 // The watchdog does not tick in this test, so no deadline passes.
-TEST_F(Dialling, BeginsWithTheGivenAddressAndWrapsAround) {
+TEST_F(Dialling, TriesAddressesFromTheGivenAddressAndWrapsAround) {
   const Address one;
   Address gone;
   const std::vector<RawEndpoint> addresses{one.endpoint(), gone.endpoint(), one.endpoint()};
@@ -93,7 +93,7 @@ TEST_F(Dialling, BeginsWithTheGivenAddressAndWrapsAround) {
   EXPECT_EQ(number, 2U);
 }
 
-TEST_F(Dialling, ReturnsTheLastErrorIfAllFail) {
+TEST_F(Dialling, ReturnsTheLastErrorIfAllAddressesFail) {
   Address gone;
   const auto endpoint = gone.endpoint();
   gone.close();
@@ -103,7 +103,7 @@ TEST_F(Dialling, ReturnsTheLastErrorIfAllFail) {
             asio::error::connection_refused);
 }
 
-TEST_F(Dialling, ASilentAddressDelaysTheNextOnlyBriefly) {
+TEST_F(Dialling, AddressThatDoesNotRespondDelaysTheNextOnlyBriefly) {
   watchdog.start();
   const auto silent = Address::silent();
   const Address good;
@@ -112,7 +112,7 @@ TEST_F(Dialling, ASilentAddressDelaysTheNextOnlyBriefly) {
   EXPECT_EQ(peer(), good.endpoint());
 }
 
-TEST_F(Dialling, ReplacesTheOldestOfTooManySilentAttempts) {
+TEST_F(Dialling, ReplacesTheOldestAttemptIfTooManyDoNotRespond) {
   watchdog.start();
   std::vector<Address> silent;
   std::vector<RawEndpoint> addresses;
@@ -127,7 +127,7 @@ TEST_F(Dialling, ReplacesTheOldestOfTooManySilentAttempts) {
 }
 
 // The kernel retries after a second, when there is room.
-TEST_F(Dialling, ASlowAttemptCanStillSucceed) {
+TEST_F(Dialling, SlowAttemptCanStillSucceedAfterTheNextWasStarted) {
   watchdog.start();
   const auto slow = Address::silent();
   const auto silent = Address::silent();
@@ -141,7 +141,7 @@ TEST_F(Dialling, ASlowAttemptCanStillSucceed) {
   EXPECT_EQ(dial.address(), 0U);
 }
 
-TEST_F(Dialling, AnAttemptSucceedsOnlyAfterTls) {
+TEST_F(Dialling, AttemptSucceedsOnlyAfterTheTlsHandshake) {
   watchdog.start();
   const Address mute;  // the kernel connects, but the server is silent
   const Address good;
@@ -161,7 +161,7 @@ TEST_F(Dialling, AnAttemptSucceedsOnlyAfterTls) {
   EXPECT_EQ(other.get(), 1);
 }
 
-TEST_F(Dialling, ASlowTlsHandshakeIsNotReplacedBySilentAttempts) {
+TEST_F(Dialling, AttemptInATlsHandshakeIsNotReplacedByNewerAttempts) {
   watchdog.start();
   const Address slow;
   std::vector<Address> silent;
@@ -208,7 +208,7 @@ TEST_F(Dialling, AfterATimeoutTheNextDialBeginsWithAnUntriedAddress) {
   EXPECT_EQ(dial.next(), 0U);
 }
 
-TEST_F(Dialling, AFailedHandshakeStartsTheNextAddressAndSaysWhy) {
+TEST_F(Dialling, FailedHandshakeStartsTheNextAddressAndGivesTheReason) {
   const Address foreign;
   auto other = std::async(std::launch::async, [&] {
     for (int i = 0; i < 2; ++i) {
@@ -225,7 +225,7 @@ TEST_F(Dialling, AFailedHandshakeStartsTheNextAddressAndSaysWhy) {
   other.get();
 }
 
-TEST_F(Dialling, CancelEndsItAtAnyStage) {
+TEST_F(Dialling, CancelEndsADialAtAnyStage) {
   const auto silent = Address::silent();
   const std::vector<RawEndpoint> addresses{silent.endpoint(), silent.endpoint()};
   for (const bool later : {false, true}) {

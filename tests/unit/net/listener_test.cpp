@@ -51,7 +51,7 @@ class UnixListener : public ::testing::Test {
   std::string directory_;
 };
 
-TEST(Listener, PortZeroYieldsAFreePort) {
+TEST(Listener, PortZeroOpensAFreePort) {
   const auto socket = ListeningSocket::open(local());
   ASSERT_TRUE(socket);
   EXPECT_NE(socket->address().port, 0);
@@ -59,7 +59,7 @@ TEST(Listener, PortZeroYieldsAFreePort) {
   EXPECT_GE(connect_to(socket->address()).number(), 0);
 }
 
-TEST(Listener, APortInUseIsAnErrorThatNamesTheAddress) {
+TEST(Listener, ErrorNamesAnAddressInUse) {
   const auto first = ListeningSocket::open(local());
   ASSERT_TRUE(first);
   const auto second = ListeningSocket::open(first->address());
@@ -68,19 +68,19 @@ TEST(Listener, APortInUseIsAnErrorThatNamesTheAddress) {
             "cannot listen on " + first->address().to_string() + ": Address already in use");
 }
 
-TEST(Listener, AForeignAddressIsAnErrorThatNamesIt) {
+TEST(Listener, ErrorNamesAnAddressOfAnotherHost) {
   const auto socket = ListeningSocket::open({.host = "192.0.2.1", .port = 1, .unix_path = {}});
   ASSERT_FALSE(socket);
   EXPECT_NE(socket.error().message.find("cannot listen on 192.0.2.1:1: "), std::string::npos);
 }
 
-TEST(Listener, ANameWithoutAddressesIsAnError) {
+TEST(Listener, NameWithoutAddressesIsAnError) {
   const auto socket = ListeningSocket::open({.host = "no such host", .port = 1, .unix_path = {}});
   ASSERT_FALSE(socket);
   EXPECT_NE(socket.error().message.find("cannot resolve \"no such host\": "), std::string::npos);
 }
 
-TEST(Listener, OpensAllAddressesOfAName) {
+TEST(Listener, OpensAllAddressesOfAHostName) {
   const auto sockets = ListeningSocket::open_all({.host = "localhost", .port = 0, .unix_path = {}});
   ASSERT_TRUE(sockets) << sockets.error().message;
   const auto found = resolve({.host = "localhost", .port = 0, .unix_path = {}});
@@ -97,7 +97,7 @@ TEST(Listener, OpensAllAddressesOfAName) {
   EXPECT_EQ(ports.size(), 1U) << "the port that the first was given";
 }
 
-TEST(Listener, OpensAnAddressOnce) {
+TEST(Listener, OpensARepeatedAddressOnce) {
   const auto sockets = ListeningSocket::open_all(local());
   ASSERT_TRUE(sockets);
   EXPECT_EQ(sockets->size(), 1U);
@@ -105,7 +105,7 @@ TEST(Listener, OpensAnAddressOnce) {
 
 // weir's own sockets share the port by SO_REUSEPORT. No other socket may share the port, whether it was bound
 // earlier or later, in this process or another.
-TEST(Listener, ASharedPortStaysClosedToASecondWeir) {
+TEST(Listener, PortSharedByWorkersCannotBeOpenedByAnotherProcess) {
   const auto first = ListeningSocket::open(local());
   ASSERT_TRUE(first);
   const auto second = first->again();
@@ -121,7 +121,7 @@ TEST(Listener, ASharedPortStaysClosedToASecondWeir) {
   EXPECT_EQ(status, 0) << "another process shares the port";
 }
 
-TEST(Listener, OneOfTwoSimultaneousOpensFails) {
+TEST(Listener, OnlyOneOfTwoSimultaneousOpensOfAPortSucceeds) {
   for (int round = 0; round < 300; ++round) {
     const auto address = ListeningSocket::open(local())->address();  // closed again
     std::barrier start(2);
@@ -140,7 +140,7 @@ TEST(Listener, OneOfTwoSimultaneousOpensFails) {
   }
 }
 
-TEST(Listener, ConnectionsReachAllThatShareAPort) {
+TEST(Listener, ConnectionsAreDistributedToAllSocketsThatShareAPort) {
   asio::io_context context;
   auto first = ListeningSocket::open(local());
   ASSERT_TRUE(first);
@@ -168,7 +168,7 @@ TEST(Listener, ConnectionsReachAllThatShareAPort) {
   EXPECT_GT(at_other, 0);
 }
 
-TEST(Listener, AcceptedSocketsSendWithoutDelay) {
+TEST(Listener, AcceptedSocketsHaveTcpNoDelay) {
   asio::io_context context;
   auto socket = ListeningSocket::open(local());
   ASSERT_TRUE(socket);
@@ -182,7 +182,7 @@ TEST(Listener, AcceptedSocketsSendWithoutDelay) {
   EXPECT_EQ(no_delay, 1);
 }
 
-TEST(Listener, ClosesWithTheLastHolder) {
+TEST(Listener, PortClosesWhenItsLastSocketIsDestroyed) {
   base::Endpoint address;
   {
     auto socket = ListeningSocket::open(local());
@@ -194,7 +194,7 @@ TEST(Listener, ClosesWithTheLastHolder) {
   EXPECT_LT(connect_to(address).number(), 0);
 }
 
-TEST_F(UnixListener, AgainSharesTheSocket) {
+TEST_F(UnixListener, SocketCanBeSharedByTwoWorkers) {
   const auto first = ListeningSocket::open(address);
   ASSERT_TRUE(first) << first.error().message;
   const auto second = first->again();
@@ -227,7 +227,7 @@ TEST_F(UnixListener, DoesNotReplaceABusySocket) {
   EXPECT_TRUE(std::filesystem::exists(address.unix_path));
 }
 
-TEST_F(UnixListener, ReplacesTheFileOfADeadSocket) {
+TEST_F(UnixListener, ReplacesTheFileOfASocketThatNobodyServes) {
   asio::io_context context;
   {
     auto dead = ListeningSocket::open(address);
@@ -240,7 +240,7 @@ TEST_F(UnixListener, ReplacesTheFileOfADeadSocket) {
   EXPECT_GE(connect_to(address).number(), 0);
 }
 
-TEST_F(UnixListener, ASocketThatNeverServedLeavesNoFile) {
+TEST_F(UnixListener, SocketThatWasNeverUsedRemovesItsFile) {
   {
     auto refused = ListeningSocket::open(address);
     ASSERT_TRUE(refused);
@@ -259,7 +259,7 @@ TEST_F(UnixListener, DoesNotReplaceAFileThatIsNoSocket) {
   EXPECT_EQ(content, "precious");
 }
 
-TEST(PeerAddress, OfTcpAndOfUnix) {
+TEST(PeerAddress, IsTheAddressOfATcpPeerAndEmptyForAUnixPeer) {
   const RawEndpoint v4(asio::ip::tcp::endpoint(asio::ip::make_address("203.0.113.7"), 1));
   EXPECT_EQ(peer_address(v4).to_string(), "203.0.113.7");
   const RawEndpoint v6(asio::ip::tcp::endpoint(asio::ip::make_address("2001:db8::1"), 1));

@@ -12,7 +12,7 @@ void await_end(NameLookup& lookup) {
   while (lookup.is_under_way()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-TEST(NameLookup, FindsAddresses) {
+TEST(NameLookup, FindsTheAddressesOfAName) {
   NameLookup lookup;
   EXPECT_FALSE(lookup.is_under_way());
   lookup.begin({"localhost", 80, {}});
@@ -32,7 +32,7 @@ TEST(NameLookup, KeepsKnownAddressesWhenALaterLookUpFails) {
   EXPECT_FALSE(lookup.known().empty());
 }
 
-TEST(NameLookup, CanBeDestroyedBeforeTheAnswerComes) {
+TEST(NameLookup, CanBeDestroyedDuringALookUp) {
   for (int round = 0; round < 20; ++round) {
     NameLookup lookup;
     lookup.begin({"localhost", 80, {}});

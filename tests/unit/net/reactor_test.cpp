@@ -32,7 +32,7 @@ class ReactorTest : public ::testing::Test {
   std::unique_ptr<Port> port;
 };
 
-TEST_F(ReactorTest, BytesWakeTheReaderOnce) {
+TEST_F(ReactorTest, ReceivedBytesWakeTheReaderOnce) {
   Running reading(context, until_readable());
   turn();
   EXPECT_FALSE(reading.done());
@@ -49,7 +49,7 @@ TEST_F(ReactorTest, BytesWakeTheReaderOnce) {
 }
 
 // After a short read, the next read must not wait if the end was reported together with the bytes.
-TEST_F(ReactorTest, AfterTheEndAReadNeverWaits) {
+TEST_F(ReactorTest, ReadNeverWaitsAfterThePeerClosed) {
   send_all(pair.theirs.number(), "last");
   pair.theirs.close();
   turn();
@@ -59,7 +59,7 @@ TEST_F(ReactorTest, AfterTheEndAReadNeverWaits) {
   EXPECT_FALSE(run(context, until_readable()));
 }
 
-TEST_F(ReactorTest, AWriterWaitsForRoom) {
+TEST_F(ReactorTest, WriterWaitsUntilTheSocketIsWritable) {
   const std::string much(4 << 20, 'x');
   ASSERT_LT(::send(ours.number(), much.data(), much.size(), MSG_DONTWAIT), ssize_t(much.size()));
   ASSERT_LT(::send(ours.number(), "x", 1, MSG_DONTWAIT), 0);
@@ -73,7 +73,7 @@ TEST_F(ReactorTest, AWriterWaitsForRoom) {
   EXPECT_FALSE(writing.result());
 }
 
-TEST_F(ReactorTest, CancelEndsBothWaitsButNotLaterOnes) {
+TEST_F(ReactorTest, CancelEndsTheCurrentReadAndWriteWaitsButNoLaterWaits) {
   port->filled();
   turn();
   port->filled();
@@ -90,14 +90,14 @@ TEST_F(ReactorTest, CancelEndsBothWaitsButNotLaterOnes) {
   EXPECT_EQ(again.result(), asio::error::operation_aborted);
 }
 
-TEST_F(ReactorTest, DestroyingAPortEndsItsWaits) {
+TEST_F(ReactorTest, DestroyingAPortEndsItsReadAndWriteWaits) {
   Running reading(context, until_readable());
   port.reset();
   EXPECT_EQ(reading.result(), asio::error::operation_aborted);
 }
 
 // Both sockets are ready in one turn. The first resumed coroutine destroys the other's port.
-TEST_F(ReactorTest, APortCanBeDestroyedDuringItsEvent) {
+TEST_F(ReactorTest, PortCanBeDestroyedWhileItsEventIsHandled) {
   auto other = socket_pair();
   const Descriptor other_end(other.ours);
   auto second = std::make_unique<Port>(Reactor::of(context.get_executor()), other_end.number());
@@ -116,19 +116,19 @@ TEST_F(ReactorTest, APortCanBeDestroyedDuringItsEvent) {
   EXPECT_NE(port == nullptr, second == nullptr);
 }
 
-TEST_F(ReactorTest, WaitsReturnAtOnceIfTheKernelCannotRegister) {
+TEST_F(ReactorTest, WaitFailsAtOnceIfTheSocketCannotBeRegistered) {
   Port none(Reactor::of(context.get_executor()), -1);
   EXPECT_EQ(run(context, [](Port& p) -> Task<ErrorCode> { co_return co_await p.readable(); }(none)),
             asio::error::bad_descriptor);
 }
 
-TEST_F(ReactorTest, ALoopWithoutPortsEnds) {
+TEST_F(ReactorTest, EventLoopEndsIfThereAreNoPorts) {
   port.reset();
   context.restart();
   context.run();  // must return
 }
 
-TEST(ReactorEnd, WaitingTasksAreDestroyedWithTheLoop) {
+TEST(ReactorEnd, WaitingTasksAreDestroyedWithTheEventLoop) {
   auto pair = socket_pair();
   const Descriptor ours(pair.ours);
   const auto kept = std::make_shared<int>(1);
@@ -145,7 +145,7 @@ TEST(ReactorEnd, WaitingTasksAreDestroyedWithTheLoop) {
   EXPECT_EQ(kept.use_count(), 1);
 }
 
-TEST(SignalTest, StaysRaisedAndResumesFromTheLoop) {
+TEST(SignalTest, RaisedSignalStaysRaisedAndResumesItsWaiterFromTheEventLoop) {
   asio::io_context context(1);
   Signal signal(context.get_executor());
   const auto wait = [](Signal& s) -> Task<bool> {
@@ -160,7 +160,7 @@ TEST(SignalTest, StaysRaisedAndResumesFromTheLoop) {
 }
 
 // A task that always has more work must use Pause, so that other tasks can run.
-TEST(PauseTest, LetsOthersRun) {
+TEST(PauseTest, PauseLetsOtherTasksRun) {
   asio::io_context context{1};
   std::string turns;
   const auto work = [](Executor executor, std::string& log, char name) -> Task<void> {
@@ -177,7 +177,7 @@ TEST(PauseTest, LetsOthersRun) {
   EXPECT_EQ(turns, "abab.ab");
 }
 
-TEST(PauseTest, CanBeDestroyedWithItsLoop) {
+TEST(PauseTest, PausedTaskCanBeDestroyedWithTheEventLoop) {
   auto held = std::make_shared<int>(1);
   const std::weak_ptr<int> watch = held;
   {
@@ -192,7 +192,7 @@ TEST(PauseTest, CanBeDestroyedWithItsLoop) {
   EXPECT_TRUE(watch.expired());
 }
 
-TEST(SpawnTest, ReportsTheEndAndTheException) {
+TEST(SpawnTest, CallbackGetsTheEndOfTheTaskAndItsException) {
   asio::io_context context(1);
   std::string told;
   const auto fail = [](Timer timer) -> Task<void> {

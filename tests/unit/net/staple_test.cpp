@@ -123,7 +123,7 @@ TEST_F(Stapling, SkipsAResponseForAnotherCertificateWithoutAnError) {
   EXPECT_FALSE(certificate_states(make_tls_context(settings).value().get())[0].stapled_until);
 }
 
-TEST_F(Stapling, FaultsNameTheFile) {
+TEST_F(Stapling, ErrorNamesTheFaultyFile) {
   EXPECT_THAT(fault(), HasSubstr(settings.certificates[0].ocsp + "\" cannot be read"));
   write("no response");
   EXPECT_THAT(fault(), HasSubstr("is not one; expected an OCSP response in DER"));

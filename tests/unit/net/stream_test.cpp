@@ -48,7 +48,7 @@ class PlainStream : public ::testing::Test {
   Stream stream;
 };
 
-TEST_F(PlainStream, ReadsBytesAndThenTheEnd) {
+TEST_F(PlainStream, ReadsBytesAndThenTheEndOfStream) {
   send_all(theirs(), "hello");
   std::string got;
   EXPECT_FALSE(run(context, read_once(stream, got)));
@@ -58,7 +58,7 @@ TEST_F(PlainStream, ReadsBytesAndThenTheEnd) {
   EXPECT_EQ(got, "hello");
 }
 
-TEST_F(PlainStream, TryWriteSendsWhatFitsAndAFullSocketIsNoError) {
+TEST_F(PlainStream, TryWriteSendsAsMuchAsFitsAndReportsNoErrorForAFullSocket) {
   const auto first = random_bytes(1 << 20);
   const auto second = random_bytes(1 << 20);
   ErrorCode ec = asio::error::eof;
@@ -71,7 +71,7 @@ TEST_F(PlainStream, TryWriteSendsWhatFitsAndAFullSocketIsNoError) {
   EXPECT_EQ(receive(theirs(), sent), first.substr(0, sent));
 }
 
-TEST_F(PlainStream, TryWriteSendsBothPartsInOrder) {
+TEST_F(PlainStream, TryWriteSendsBothBuffersInOrder) {
   ErrorCode ec;
   EXPECT_EQ(stream.try_write("head", "body", ec), 8U);
   EXPECT_EQ(stream.try_write({}, "more", ec), 4U);
@@ -80,7 +80,7 @@ TEST_F(PlainStream, TryWriteSendsBothPartsInOrder) {
   EXPECT_EQ(receive(theirs(), 12), "headbodymore");
 }
 
-TEST_F(PlainStream, WriteWaitsForRoomAndSendsAll) {
+TEST_F(PlainStream, WriteWaitsForAFullSocketAndSendsEverything) {
   for (const std::size_t split : {0UL, 1UL, 3UL << 20, 5UL << 20}) {
     const auto bytes = random_bytes(5 << 20);
     auto reader = std::async(std::launch::async, receive, theirs(), bytes.size());
@@ -90,7 +90,7 @@ TEST_F(PlainStream, WriteWaitsForRoomAndSendsAll) {
   }
 }
 
-TEST_F(PlainStream, RefusesAnotherTextUntilTheFirstIsWhole) {
+TEST_F(PlainStream, RejectsANewWriteUntilAPartialWriteIsCompleted) {
   const auto text = random_bytes(2 << 20);
   const auto view = std::string_view(text);
   ErrorCode ec;
@@ -110,7 +110,7 @@ TEST_F(PlainStream, RefusesAnotherTextUntilTheFirstIsWhole) {
   EXPECT_TRUE(reader.get() == text + "next");
 }
 
-TEST_F(PlainStream, OwesNothingIfAFullSocketAcceptedNothing) {
+TEST_F(PlainStream, WriteOfWhichNothingWasSentIsNotPartial) {
   std::string filler;
   while (::send(stream.native_handle(), "filler", 6, MSG_DONTWAIT | MSG_NOSIGNAL) == 6) filler += "filler";
   ErrorCode ec;
@@ -122,7 +122,7 @@ TEST_F(PlainStream, OwesNothingIfAFullSocketAcceptedNothing) {
   EXPECT_EQ(receive(theirs(), 7), "another");
 }
 
-TEST_F(PlainStream, OwesTheRestOfACancelledWrite) {
+TEST_F(PlainStream, CancelledWriteIsPartialUntilItsRestIsSent) {
   const auto text = random_bytes(5 << 20);
   Running writing(context, stream.write(text));
   context.poll();
@@ -132,7 +132,7 @@ TEST_F(PlainStream, OwesTheRestOfACancelledWrite) {
   EXPECT_EQ(run(context, stream.write("another")), StreamError::WriteOwed);
 }
 
-TEST_F(PlainStream, StillOwesTheRestAfterAMove) {
+TEST_F(PlainStream, PartialWriteStaysPartialAfterAMove) {
   const auto text = random_bytes(5 << 20);
   ErrorCode ec;
   ASSERT_GT(stream.try_write(text, {}, ec), 0U);
@@ -140,7 +140,7 @@ TEST_F(PlainStream, StillOwesTheRestAfterAMove) {
   EXPECT_TRUE(moved.owes_write());
 }
 
-TEST_F(PlainStream, WritingToAClosedPeerIsAnErrorAndNoSignal) {
+TEST_F(PlainStream, WritingToAClosedPeerGivesAnErrorInsteadOfSigpipe) {
   pair.theirs.close();
   ErrorCode ec;
   EXPECT_EQ(stream.try_write("x", {}, ec), 0U);
@@ -148,7 +148,7 @@ TEST_F(PlainStream, WritingToAClosedPeerIsAnErrorAndNoSignal) {
   EXPECT_EQ(run(context, stream.write("x")), asio::error::broken_pipe);
 }
 
-TEST_F(PlainStream, SeesWithoutReadingThatThePeerLeft) {
+TEST_F(PlainStream, DetectsThatThePeerLeftWithoutReading) {
   EXPECT_FALSE(stream.peer_left());
   send_all(theirs(), "unread");
   EXPECT_FALSE(stream.peer_left());
@@ -160,7 +160,7 @@ TEST_F(PlainStream, SeesWithoutReadingThatThePeerLeft) {
   EXPECT_EQ(got, "unread");
 }
 
-TEST_F(PlainStream, ShutdownSendEndsOneWayOnly) {
+TEST_F(PlainStream, ShutdownSendClosesOnlyTheSendingDirection) {
   stream.shutdown_send();
   EXPECT_EQ(receive(theirs()), "");
   send_all(theirs(), "late");
@@ -169,7 +169,7 @@ TEST_F(PlainStream, ShutdownSendEndsOneWayOnly) {
   EXPECT_EQ(got, "late");
 }
 
-TEST_F(PlainStream, CancelEndsWaits) {
+TEST_F(PlainStream, CancelEndsReadAndWriteWaits) {
   std::string got;
   Running reading(context, read_once(stream, got));
   context.poll();
@@ -186,7 +186,7 @@ TEST_F(PlainStream, CancelEndsWaits) {
   EXPECT_EQ(writing.result(), asio::error::operation_aborted);
 }
 
-TEST_F(PlainStream, WaitReadableNeedsNoBuffer) {
+TEST_F(PlainStream, WaitReadableWaitsForBytesWithoutReadingThem) {
   Running waiting(context, until_readable(stream));
   context.poll();
   EXPECT_FALSE(waiting.done());
@@ -197,7 +197,7 @@ TEST_F(PlainStream, WaitReadableNeedsNoBuffer) {
   EXPECT_EQ(got, "x");
 }
 
-TEST_F(PlainStream, WritesNothingOnceClosed) {
+TEST_F(PlainStream, WritesNothingAfterClose) {
   stream.close();
   EXPECT_FALSE(stream.is_open());
   stream.shutdown_send();

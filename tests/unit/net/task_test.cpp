@@ -28,14 +28,14 @@ Task<int> sum(int count) {
   co_return total;
 }
 
-TEST(Task, ATaskThatNeverWaitsIsACall) {
+TEST(Task, TaskThatNeverWaitsCompletesSynchronously) {
   auto task = sum(3);
   EXPECT_TRUE(task.await_ready());
   EXPECT_EQ(task.await_resume(), 3);
 }
 
 // If a task that completes at once resumed its caller by a nested call, each step would use more stack.
-TEST(Task, AMillionStepsNeedNoMoreStackThanOne) {
+TEST(Task, MillionAwaitsUseNoMoreStackThanOneAwait) {
   auto task = sum(1'000'000);
   EXPECT_TRUE(task.await_ready());
   EXPECT_EQ(task.await_resume(), 1'000'000);
@@ -51,7 +51,7 @@ Task<std::string> outer(Gate& gate) {
   co_return word;
 }
 
-TEST(Task, SuspendsItsCallersWhileItWaits) {
+TEST(Task, SuspendsAllItsCallersWhileItWaits) {
   Gate gate;
   auto task = outer(gate);
   EXPECT_FALSE(task.await_ready());
@@ -74,7 +74,7 @@ Task<std::string> caught(Gate* gate) {
   co_return "";
 }
 
-TEST(Task, AnExceptionReachesTheCallerBeforeAndAfterAWait) {
+TEST(Task, ExceptionBeforeOrAfterAWaitReachesTheCaller) {
   auto now = caught(nullptr);
   EXPECT_TRUE(now.await_ready());
   EXPECT_EQ(now.await_resume(), "no");
@@ -103,7 +103,7 @@ Task<void> outer_holding(Gate& gate, std::vector<std::string>& order) {
   co_await inner_holding(gate, order);
 }
 
-TEST(Task, DestroyingAWaitingTaskDestroysTheInnermostFirst) {
+TEST(Task, DestroyingAWaitingTaskDestroysTheInnermostTaskFirst) {
   std::vector<std::string> order;
   Gate gate;
   {
@@ -114,7 +114,7 @@ TEST(Task, DestroyingAWaitingTaskDestroysTheInnermostFirst) {
   EXPECT_EQ(order, (std::vector<std::string>{"inner", "outer"}));
 }
 
-TEST(Task, CanBeMadeEnded) {
+TEST(Task, CanBeCreatedAlreadyCompletedWithAValue) {
   auto task = Task<std::unique_ptr<int>>::ended(std::make_unique<int>(7));
   auto moved = std::move(task);
   EXPECT_TRUE(moved.await_ready());

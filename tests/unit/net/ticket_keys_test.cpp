@@ -19,13 +19,13 @@ class TicketKeysTest : public ::testing::Test {
   TicketKeys keys{hours(4)};
 };
 
-TEST_F(TicketKeysTest, OneKeyServesAPeriod) {
+TEST_F(TicketKeysTest, SameKeyIsUsedForOnePeriod) {
   const auto first = issued(100);
   EXPECT_EQ(issued(103).name, first.name);
   EXPECT_NE(issued(104).name, first.name);
 }
 
-TEST_F(TicketKeysTest, ATicketIsValidForOneMorePeriodAndShouldBeRenewed) {
+TEST_F(TicketKeysTest, TicketIsAcceptedForOneMorePeriodAndThenRenewed) {
   const auto first = issued(100);
   ASSERT_TRUE(found(first, 103));
   EXPECT_TRUE(found(first, 103)->current);
@@ -35,17 +35,17 @@ TEST_F(TicketKeysTest, ATicketIsValidForOneMorePeriodAndShouldBeRenewed) {
   EXPECT_FALSE(found(first, 108));
 }
 
-TEST_F(TicketKeysTest, AKeyExpiresWithoutARequestForTheNext) {
+TEST_F(TicketKeysTest, KeyExpiresEvenIfNoNextKeyIsRequested) {
   const auto first = issued(100);
   EXPECT_FALSE(found(first, 200));
 }
 
-TEST_F(TicketKeysTest, AnUnknownNameHasNoKey) {
+TEST_F(TicketKeysTest, UnknownKeyNameHasNoKey) {
   (void)issued(100);
   EXPECT_FALSE(found(TicketKey{}, 100));
 }
 
-TEST_F(TicketKeysTest, NoTwoListenersShareAKey) {
+TEST_F(TicketKeysTest, EachListenerHasItsOwnKeys) {
   TicketKeys other{hours(4)};
   const auto ours = issued(100);
   const auto theirs = other.current(at(100)).value();

@@ -44,14 +44,14 @@ TEST_F(TlsClientFiles, DetectsAChangeOfAnyFile) {
 }
 
 // An unreadable key is tried again after its owner or rights have changed.
-TEST_F(TlsClientFiles, DetectsAChangeOfRights) {
+TEST_F(TlsClientFiles, DetectsAChangeOfFilePermissions) {
   const auto key = all().key;
   const auto before = stamps_of(all());
   ASSERT_EQ(::chmod(key.c_str(), 0640), 0);
   EXPECT_NE(stamps_of(all()), before);
 }
 
-TEST_F(TlsClientFiles, WithoutCaDetectsAChangeOfTheSystemsFile) {
+TEST_F(TlsClientFiles, WithoutACaFileDetectsAChangeOfTheSystemsCaFile) {
   ::setenv("SSL_CERT_FILE", folder.cert().c_str(), 1);
   const auto before = stamps_of({});
   const auto unverified = stamps_of({.verify = false});
@@ -61,12 +61,12 @@ TEST_F(TlsClientFiles, WithoutCaDetectsAChangeOfTheSystemsFile) {
   ::unsetenv("SSL_CERT_FILE");
 }
 
-TEST_F(TlsClientFiles, ReturnsTheExpiryOfTheOwnCertificate) {
+TEST_F(TlsClientFiles, ReturnsTheExpiryOfTheClientCertificate) {
   EXPECT_TRUE(try_files(all()).value().not_after);
   EXPECT_FALSE(try_files({.ca = folder.cert()}).value().not_after);
 }
 
-TEST_F(TlsClientFiles, NamesAFaultyFile) {
+TEST_F(TlsClientFiles, ErrorNamesTheFaultyFile) {
   const auto name = "\"" + folder.key() + "\"";
   replace(folder.key(), other.key());
   EXPECT_THAT(fault_of(all()), HasSubstr("the key " + name + " does not belong to the certificate"));
@@ -76,7 +76,7 @@ TEST_F(TlsClientFiles, NamesAFaultyFile) {
   EXPECT_EQ(fault_of(all()), name + " is not a file");
 }
 
-TEST_F(TlsClientFiles, DoesNotWaitForAPipe) {
+TEST_F(TlsClientFiles, DoesNotBlockOnANamedPipe) {
   std::filesystem::remove(folder.cert());
   ASSERT_EQ(::mkfifo(folder.cert().c_str(), 0600), 0);
   EXPECT_THAT(fault_of({.ca = folder.cert()}), EndsWith("cert.pem\" is not a file"));

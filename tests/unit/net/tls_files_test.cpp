@@ -38,7 +38,7 @@ class TlsFiles : public ::testing::Test {
   Certificates folder_;
 };
 
-TEST_F(TlsFiles, UnreadableFilesGetTheSystemsReason) {
+TEST_F(TlsFiles, ErrorAboutAnUnreadableFileHasTheSystemsReason) {
   const auto missing = folder_.cert() + ".missing";
   EXPECT_EQ(of_cert(missing),
             "the certificate \"" + missing + "\" cannot be read: No such file or directory");
@@ -46,7 +46,7 @@ TEST_F(TlsFiles, UnreadableFilesGetTheSystemsReason) {
   EXPECT_EQ(of_key("/"), "the key \"/\" cannot be read: Is a directory");
 }
 
-TEST_F(TlsFiles, SwappedCertificateAndKeyAreNamed) {
+TEST_F(TlsFiles, ErrorSaysThatCertificateAndKeyAreSwapped) {
   EXPECT_EQ(of_cert(folder_.key()),
             "the certificate \"" + folder_.key() +
                 "\" contains a private key, not a certificate; are cert and key swapped?");
@@ -55,7 +55,7 @@ TEST_F(TlsFiles, SwappedCertificateAndKeyAreNamed) {
                 "\" contains a certificate, not a private key; are cert and key swapped?");
 }
 
-TEST_F(TlsFiles, FilesOfAnotherKindAreNamed) {
+TEST_F(TlsFiles, ErrorNamesAFileOfAnotherKind) {
   EXPECT_THAT(of_cert(write("empty", "")),
               EndsWith("\" is empty; expected a PEM file with -----BEGIN CERTIFICATE-----"));
   EXPECT_THAT(of_cert(write("text", "a")),
@@ -72,7 +72,7 @@ TEST_F(TlsFiles, FilesOfAnotherKindAreNamed) {
               HasSubstr("\" is rejected by OpenSSL: "));
 }
 
-TEST_F(TlsFiles, AKeyOfAnotherCertificateIsNamed) {
+TEST_F(TlsFiles, ErrorNamesAKeyThatBelongsToAnotherCertificate) {
   EXPECT_EQ(of_key(folder_.other_key()), "the key \"" + folder_.other_key() +
                                              "\" does not belong to the certificate \"" + folder_.cert() +
                                              "\"; expected the key of this certificate");
@@ -83,7 +83,7 @@ TEST_F(TlsFiles, AKeyOfAnotherCertificateIsNamed) {
                 "\", but to certificate 2 in that file; put the server's certificate first, then its chain");
 }
 
-TEST_F(TlsFiles, AnEncryptedKeyIsAnError) {
+TEST_F(TlsFiles, EncryptedKeyIsAnError) {
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
   const auto locked = folder_.cert() + ".locked";
   const std::unique_ptr<FILE, decltype(&std::fclose)> file(std::fopen(locked.c_str(), "w"), std::fclose);
@@ -95,7 +95,7 @@ TEST_F(TlsFiles, AnEncryptedKeyIsAnError) {
                     HasSubstr("openssl pkey -in " + locked)));
 }
 
-TEST_F(TlsFiles, FaultyAuthoritiesAreNamed) {
+TEST_F(TlsFiles, ErrorNamesAFaultyCaFile) {
   EXPECT_EQ(fault_of_client_ca(folder_.key()).value().message,
             "the file of client authorities \"" + folder_.key() +
                 "\" contains a private key, not a certificate; expected the authority's certificate");

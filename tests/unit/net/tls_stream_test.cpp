@@ -71,7 +71,7 @@ class TlsStream : public ::testing::Test {
 };
 
 // An SSL object takes 20 KiB or more.
-TEST_F(TlsStream, ASilentClientCostsLittleMemory) {
+TEST_F(TlsStream, ClientThatSendsNothingTakesLittleMemory) {
   constexpr std::size_t kClients = 32;
   std::deque<Pair> pairs;
   for (std::size_t i = 0; i < kClients; ++i) pairs.push_back(socket_pair());
@@ -86,12 +86,12 @@ TEST_F(TlsStream, ASilentClientCostsLittleMemory) {
   EXPECT_LT(::mallinfo2().uordblks - before, kClients * std::size_t{2'000});
 }
 
-TEST_F(TlsStream, AClientThatLeavesSilentlyIsNoticed) {
+TEST_F(TlsStream, DetectsAClientThatLeavesWithoutCloseNotify) {
   theirs_shutdown();
   EXPECT_EQ(run(context, stream->handshake()), asio::error::eof);
 }
 
-TEST_F(TlsStream, SupportsBothVersions) {
+TEST_F(TlsStream, SupportsTls12AndTls13) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     open(TlsVersion::Tls12);
     TlsClient client(theirs.number(), version);
@@ -108,7 +108,7 @@ TEST_F(TlsStream, SupportsBothVersions) {
 }
 
 // Sessions are resumed by ticket only. For a TLS 1.2 client without tickets, OpenSSL would keep a session.
-TEST_F(TlsStream, KeepsNoSessions) {
+TEST_F(TlsStream, StoresNoSessionsInMemory) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     open(TlsVersion::Tls12);
     TlsClient client(theirs.number(), version);
@@ -119,7 +119,7 @@ TEST_F(TlsStream, KeepsNoSessions) {
 }
 
 // The connection must fail if the name cannot be sent. Otherwise the server could answer for another host.
-TEST_F(TlsStream, RefusesAServerNameThatCannotBeSent) {
+TEST_F(TlsStream, RejectsAServerNameThatIsTooLongForSni) {
   const auto ours = make_tls_client_context({.verify = false}).value();
   const std::string longest(255, 'a'), longer(256, 'a');
   EXPECT_NO_THROW(Stream(context.get_executor(), socket_pair().ours, TlsTarget{ours.get(), longest}));
@@ -127,7 +127,7 @@ TEST_F(TlsStream, RefusesAServerNameThatCannotBeSent) {
                std::bad_alloc);
 }
 
-TEST_F(TlsStream, OldVersionsAreRefused) {
+TEST_F(TlsStream, RejectsTlsVersionsBefore12) {
   TlsClient client(theirs.number(), TLS1_1_VERSION);
   EXPECT_FALSE(shake_hands(client));
   open(TlsVersion::Tls13);
@@ -135,7 +135,7 @@ TEST_F(TlsStream, OldVersionsAreRefused) {
   EXPECT_FALSE(shake_hands(newer));
 }
 
-TEST_F(TlsStream, ChoosesHttp1AndRejectsClientsThatOfferOnlyOthers) {
+TEST_F(TlsStream, AlpnChoosesHttp1AndRejectsClientsWithoutIt) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"\x02h2\x08http/1.1", "http/1.1"}, {"\x08http/1.0", "http/1.0"}, {"\x02h2", "none"}, {"", ""}};
   for (const auto& [offered, chosen] : cases) {
@@ -153,7 +153,7 @@ TEST_F(TlsStream, ChoosesHttp1AndRejectsClientsThatOfferOnlyOthers) {
   }
 }
 
-TEST_F(TlsStream, TransfersManyBytesBothWays) {
+TEST_F(TlsStream, TransfersManyBytesInBothDirections) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   const auto bytes = random_bytes(5 << 20);
@@ -170,7 +170,7 @@ TEST_F(TlsStream, TransfersManyBytesBothWays) {
   EXPECT_TRUE(got == bytes);
 }
 
-TEST_F(TlsStream, AFullSocketIsNoErrorAndTheRestFollows) {
+TEST_F(TlsStream, FullSocketIsNoErrorAndTheRestCanBeSentLater) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   const auto bytes = random_bytes(2 << 20);
@@ -193,7 +193,7 @@ std::string fill(Stream& stream, std::string_view text) {
 }
 
 // OpenSSL sends the record that it holds first, and counts its octets as part of the new text.
-TEST_F(TlsStream, RefusesAnotherTextWhileOpenSslHoldsARecord) {
+TEST_F(TlsStream, RejectsANewWriteWhileOpenSslHoldsAPartialRecord) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     open(TlsVersion::Tls12);
     TlsClient client(theirs.number(), version);
@@ -214,7 +214,7 @@ TEST_F(TlsStream, RefusesAnotherTextWhileOpenSslHoldsARecord) {
   }
 }
 
-TEST_F(TlsStream, OwesTheRestOfACancelledWrite) {
+TEST_F(TlsStream, CancelledWriteIsPartialUntilItsRestIsSent) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   (void)fill(*stream, "text. ");
@@ -226,7 +226,7 @@ TEST_F(TlsStream, OwesTheRestOfACancelledWrite) {
   EXPECT_TRUE(stream->owes_write());
 }
 
-TEST_F(TlsStream, SendsNoCloseNotifyAfterATruncatedText) {
+TEST_F(TlsStream, SendsNoCloseNotifyAfterAPartialWrite) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   const auto taken = fill(*stream, "a text. ");
@@ -236,7 +236,7 @@ TEST_F(TlsStream, SendsNoCloseNotifyAfterATruncatedText) {
   EXPECT_NE(client.last_error(), SSL_ERROR_ZERO_RETURN);
 }
 
-TEST_F(TlsStream, EndsWithACloseNotify) {
+TEST_F(TlsStream, SendsCloseNotifyAtTheEnd) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   ErrorCode ec;
@@ -246,7 +246,7 @@ TEST_F(TlsStream, EndsWithACloseNotify) {
   EXPECT_EQ(client.last_error(), SSL_ERROR_ZERO_RETURN);
 }
 
-TEST_F(TlsStream, TheClientsEndIsReadWithOrWithoutCloseNotify) {
+TEST_F(TlsStream, ReadsTheClientsEndWithOrWithoutCloseNotify) {
   for (const bool polite : {true, false}) {
     open(TlsVersion::Tls12);
     TlsClient client(theirs.number());
@@ -261,7 +261,7 @@ TEST_F(TlsStream, TheClientsEndIsReadWithOrWithoutCloseNotify) {
   }
 }
 
-TEST_F(TlsStream, BytesInTlssBuffersArePending) {
+TEST_F(TlsStream, BytesBufferedByOpenSslCountAsPending) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   EXPECT_FALSE(stream->has_pending());
@@ -274,7 +274,7 @@ TEST_F(TlsStream, BytesInTlssBuffersArePending) {
   EXPECT_FALSE(stream->has_pending());
 }
 
-TEST_F(TlsStream, ContinuesAfterTrim) {
+TEST_F(TlsStream, StillReceivesAfterTrimReleasedItsBuffers) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   std::string got;
@@ -288,7 +288,7 @@ TEST_F(TlsStream, ContinuesAfterTrim) {
   EXPECT_EQ(got, "xxx");
 }
 
-TEST_F(TlsStream, PlainTextAndAnEarlyEndFailTheHandshake) {
+TEST_F(TlsStream, PlainTextOrAnEarlyEndFailsTheHandshake) {
   send_all(theirs.number(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_TRUE(run(context, stream->handshake()));
   open(TlsVersion::Tls12);
@@ -297,7 +297,7 @@ TEST_F(TlsStream, PlainTextAndAnEarlyEndFailTheHandshake) {
   EXPECT_TRUE(run(context, stream->handshake()));
 }
 
-TEST_F(TlsStream, CancelEndsAHandshake) {
+TEST_F(TlsStream, CancelEndsTheHandshake) {
   Running shaking(context, stream->handshake());
   context.poll();
   ASSERT_FALSE(shaking.done());
@@ -307,7 +307,7 @@ TEST_F(TlsStream, CancelEndsAHandshake) {
 
 // The system reuses a closed descriptor's number for the next connection. That connection would then receive
 // the bytes.
-TEST_F(TlsStream, WritesNothingOnceClosed) {
+TEST_F(TlsStream, WritesNothingAfterClose) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   const int number = stream->native_handle();
@@ -333,7 +333,7 @@ void send_idly(TlsClient& client, int times, std::string_view data) {
   client.send(data);
 }
 
-TEST_F(TlsStream, EndlessKeyUpdatesEndTheConnection) {
+TEST_F(TlsStream, TooManyKeyUpdatesCloseTheConnection) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   send_idly(client, 200, "data");
@@ -357,7 +357,7 @@ TEST_F(TlsStream, AcceptsAFewKeyUpdates) {
       << "a word makes up for one";
 }
 
-TEST_F(TlsStream, ADataRecordReadInPiecesDoesNotAllowMoreIdleRecords) {
+TEST_F(TlsStream, DataRecordReadInPiecesDoesNotRaiseTheBoundOfEmptyRecords) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   std::string got;
@@ -368,7 +368,7 @@ TEST_F(TlsStream, ADataRecordReadInPiecesDoesNotAllowMoreIdleRecords) {
 }
 
 // A ClientHello may come in records of one octet.
-TEST_F(TlsStream, AHandshakeInTinyRecordsLetsOthersRun) {
+TEST_F(TlsStream, HandshakeInTinyRecordsLetsOtherTasksRun) {
   constexpr std::string_view kHello("\x01\x00\xff\xff", 4);
   std::string crumbs;
   for (std::size_t i = 0; i < 14'000; ++i)

@@ -72,7 +72,7 @@ class WatchdogTest : public ::testing::Test {
 // How much later than promised a deadline may be on a busy machine. A defect would add whole ticks.
 constexpr auto kPatience = milliseconds(500);
 
-TEST_F(WatchdogTest, IsNeverEarlyAndSlightlyLateAtMost) {
+TEST_F(WatchdogTest, DeadlineIsNeverEarlyAndAtMostTwoTicksLate) {
   for (const auto wait : {0, 1, 49, 50, 51, 100, 120}) {
     Watcher watcher(watchdog);
     watcher.begin(milliseconds(wait));
@@ -82,7 +82,7 @@ TEST_F(WatchdogTest, IsNeverEarlyAndSlightlyLateAtMost) {
   }
 }
 
-TEST_F(WatchdogTest, TakesTwoTicksAtMost) {
+TEST_F(WatchdogTest, DeadlineOfTwoTicksFiresAtTheThirdTick) {
   Watcher watcher(watchdog);
   watcher.begin(2 * Watchdog::kTick);
   ASSERT_TRUE(wait_for(watcher));
@@ -90,7 +90,7 @@ TEST_F(WatchdogTest, TakesTwoTicksAtMost) {
 }
 
 // Missed ticks are not made up for. Otherwise deadlines armed meanwhile would come too early.
-TEST_F(WatchdogTest, IsNotEarlyAfterTheWorkerWasHeldUp) {
+TEST_F(WatchdogTest, DeadlineIsNotEarlyAfterTheEventLoopWasBlocked) {
   for (const auto held : {20, 60, 130, 210}) {
     Watcher watcher(watchdog);
     asio::post(context, [&] {
@@ -102,7 +102,7 @@ TEST_F(WatchdogTest, IsNotEarlyAfterTheWorkerWasHeldUp) {
   }
 }
 
-TEST_F(WatchdogTest, CallsOnLateOnceForEachArm) {
+TEST_F(WatchdogTest, ExpiredDeadlineCallsOnLateOnce) {
   Watcher watcher(watchdog);
   watcher.begin(milliseconds(1));
   ASSERT_TRUE(wait_for(watcher));
@@ -112,7 +112,7 @@ TEST_F(WatchdogTest, CallsOnLateOnceForEachArm) {
   ASSERT_TRUE(wait_for(watcher, 2));
 }
 
-TEST_F(WatchdogTest, ANewDeadlineReplacesTheOldAndDisarmRemovesIt) {
+TEST_F(WatchdogTest, NewDeadlineReplacesTheOldDeadlineAndDisarmRemovesIt) {
   Watcher put_off(watchdog);
   Watcher disarmed(watchdog);
   put_off.begin(milliseconds(1));
@@ -124,7 +124,7 @@ TEST_F(WatchdogTest, ANewDeadlineReplacesTheOldAndDisarmRemovesIt) {
   EXPECT_EQ(disarmed.times_late, 0);
 }
 
-TEST_F(WatchdogTest, WatchesManyAndForgetsDestroyedObjects) {
+TEST_F(WatchdogTest, WatchesManyObjectsAndForgetsDestroyedObjects) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (int i = 0; i < 100; ++i) watchers.push_back(std::make_unique<Watcher>(watchdog));
   for (auto& watcher : watchers) watcher->begin(milliseconds(60));
@@ -138,7 +138,7 @@ TEST_F(WatchdogTest, WatchesManyAndForgetsDestroyedObjects) {
 
 constexpr int kDoze = Watchdog::kDoze;
 
-TEST_F(WatchdogTest, ADozingObjectHasATickASecond) {
+TEST_F(WatchdogTest, DozingObjectGetsOneTickASecond) {
   Watcher awake(watchdog);
   Watcher dozing(watchdog);
   dozing.dozes = true;
@@ -148,7 +148,7 @@ TEST_F(WatchdogTest, ADozingObjectHasATickASecond) {
   EXPECT_EQ(dozing.ticks, 3);
 }
 
-TEST_F(WatchdogTest, ADozingObjectsDeadlineIsAsExactAsOthers) {
+TEST_F(WatchdogTest, DeadlineOfADozingObjectIsAsExactAsOtherDeadlines) {
   Watcher awake(watchdog);
   Watcher soon(watchdog), later(watchdog), armed(watchdog);
   soon.dozes = later.dozes = armed.dozes = true;
@@ -168,7 +168,7 @@ TEST_F(WatchdogTest, ADozingObjectsDeadlineIsAsExactAsOthers) {
   EXPECT_EQ(later.times_late, 1);
 }
 
-TEST_F(WatchdogTest, AWokenObjectHasTheNextTick) {
+TEST_F(WatchdogTest, WokenObjectGetsTheNextTick) {
   Watcher awake(watchdog);
   Watcher dozing(watchdog);
   dozing.dozes = true;
@@ -179,7 +179,7 @@ TEST_F(WatchdogTest, AWokenObjectHasTheNextTick) {
   EXPECT_GE(dozing.ticks, 1 + 2);
 }
 
-TEST_F(WatchdogTest, TheFirstObjectCanWakeTheOthersForTheSameTick) {
+TEST_F(WatchdogTest, FirstObjectCanWakeDozingObjectsForTheSameTick) {
   Watcher first(watchdog);
   Watcher dozing(watchdog), doze_on(watchdog);
   dozing.dozes = doze_on.dozes = true;
@@ -196,7 +196,7 @@ TEST_F(WatchdogTest, TheFirstObjectCanWakeTheOthersForTheSameTick) {
 }
 
 // In this test the watcher is the only object that does not doze.
-TEST_F(WatchdogTest, ASingleAwakeObjectCanWakeTheOthersForTheSameTick) {
+TEST_F(WatchdogTest, OnlyAwakeObjectCanWakeDozingObjectsForTheSameTick) {
   Watcher dozing(watchdog);
   dozing.dozes = true;
   Watcher alone(watchdog);
@@ -212,7 +212,7 @@ TEST_F(WatchdogTest, ASingleAwakeObjectCanWakeTheOthersForTheSameTick) {
 
 // A tick of many objects takes several loop turns. Between these turns other tasks run, which may create
 // objects, or destroy objects that the tick has not reached.
-TEST_F(WatchdogTest, OthersAreServedInTheMiddleOfATick) {
+TEST_F(WatchdogTest, OtherTasksRunDuringATickOfManyObjects) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 3 * Watchdog::kAtOnce; ++i)
     watchers.push_back(std::make_unique<Watcher>(watchdog));
@@ -240,7 +240,7 @@ TEST_F(WatchdogTest, OthersAreServedInTheMiddleOfATick) {
 
 // Loop turns of other tasks may be long. A tick must not be split into so many turns that the next tick is
 // delayed.
-TEST_F(WatchdogTest, IsOnTimeWithManyAwakeObjectsAndABusyLoop) {
+TEST_F(WatchdogTest, DeadlineIsOnTimeWithManyAwakeObjectsAndABusyEventLoop) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 20 * Watchdog::kAtOnce; ++i)
     watchers.push_back(std::make_unique<Watcher>(watchdog));
@@ -259,7 +259,7 @@ TEST_F(WatchdogTest, IsOnTimeWithManyAwakeObjectsAndABusyLoop) {
 }
 
 // A tick that was stopped midway continues with the rest.
-TEST_F(WatchdogTest, CanBeStoppedInTheMiddleAndStartedAgain) {
+TEST_F(WatchdogTest, CanBeStoppedDuringATickAndStartedAgain) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 2 * Watchdog::kAtOnce; ++i)
     watchers.push_back(std::make_unique<Watcher>(watchdog));
@@ -274,7 +274,7 @@ TEST_F(WatchdogTest, CanBeStoppedInTheMiddleAndStartedAgain) {
   EXPECT_EQ(watchers.back()->ticks, 1);
 }
 
-TEST_F(WatchdogTest, StopEndsTheTicking) {
+TEST_F(WatchdogTest, EventLoopCanEndAfterStop) {
   Watcher watcher(watchdog);
   ASSERT_TRUE(turn_until(context, [&] { return watcher.ticks >= 1; }));
   watchdog.stop();
@@ -283,7 +283,7 @@ TEST_F(WatchdogTest, StopEndsTheTicking) {
   EXPECT_TRUE(context.stopped()) << "the loop still has work";
 }
 
-TEST_F(WatchdogTest, CanBeStoppedFromWithinATick) {
+TEST_F(WatchdogTest, ObjectCanStopTheWatchdogDuringItsTick) {
   Watcher watcher(watchdog);
   watcher.at_tick = [&] { watchdog.stop(); };
   context.run_for(milliseconds(300));

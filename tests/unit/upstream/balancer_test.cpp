@@ -57,7 +57,7 @@ class BalancerLaws : public ::testing::Test {
   std::mt19937_64 random;
 };
 
-TEST(Balancer, RoundRobinSpreadsAHeavyServerEvenly) {
+TEST(Balancer, RoundRobinSpreadsTheTurnsOfAHeavyServerEvenly) {
   Servers servers(Balance::RoundRobin, {5, 1, 1});
   std::vector<std::size_t> order;
   for (int i = 0; i < 14; ++i) order.push_back(servers.choose(0b111));
@@ -65,7 +65,7 @@ TEST(Balancer, RoundRobinSpreadsAHeavyServerEvenly) {
 }
 
 // For any weights whose sum is n: in n consecutive requests, each server gets exactly its share.
-TEST_F(BalancerLaws, RoundRobinGivesExactShares) {
+TEST_F(BalancerLaws, RoundRobinGivesEachServerExactlyItsWeightedShare) {
   for (int trial = 0; trial < 50; ++trial) {
     const auto weights = random_weights(1 + below(12), 9);
     Servers servers(Balance::RoundRobin, weights);
@@ -100,7 +100,7 @@ TEST_F(BalancerLaws, LeastInFlightNeverChoosesABusierServer) {
 }
 
 // The requests never end, so the places fill in proportion.
-TEST_F(BalancerLaws, LeastInFlightFillsByWeight) {
+TEST_F(BalancerLaws, LeastInFlightLoadsServersInProportionToTheirWeights) {
   Servers servers(Balance::LeastInFlight, {1, 2, 5});
   for (int i = 0; i < 80; ++i) ++servers.loads[servers.choose(0b111)].in_flight;
   EXPECT_EQ(servers.loads[0].in_flight, 10U);
@@ -108,7 +108,7 @@ TEST_F(BalancerLaws, LeastInFlightFillsByWeight) {
   EXPECT_EQ(servers.loads[2].in_flight, 50U);
 }
 
-TEST_F(BalancerLaws, IdleServersAreTakenByWeight) {
+TEST_F(BalancerLaws, IdleServersAreChosenInProportionToTheirWeights) {
   for (const auto balance : {Balance::LeastInFlight, Balance::RandomTwo}) {
     Servers servers(balance, {1, 3});
     servers.choose_often(4'000, random);
@@ -118,7 +118,7 @@ TEST_F(BalancerLaws, IdleServersAreTakenByWeight) {
 
 // Pairs are drawn from weights 1, 1, 2 without replacement. The heavy server is busy, so it is never taken.
 // The others get equal shares.
-TEST_F(BalancerLaws, RandomTwoComparesByWeight) {
+TEST_F(BalancerLaws, RandomTwoComparesLoadsRelativeToWeights) {
   Servers servers(Balance::RandomTwo, {1, 1, 2});
   servers.loads[2].in_flight = 1;
   servers.choose_often(20'000, random);
@@ -130,7 +130,7 @@ TEST_F(BalancerLaws, RandomTwoComparesByWeight) {
   EXPECT_NEAR(servers.taken[2], 16'667, 500);  // it is missing only from pairs of the light ones: 1/6
 }
 
-TEST_F(BalancerLaws, AWordStaysOnItsServer) {
+TEST_F(BalancerLaws, SameHashIsAlwaysSentToTheSameServer) {
   Servers servers(Balance::Hash, random_weights(9, 5));
   for (int i = 0; i < 500; ++i) {
     const auto word = random();
@@ -139,7 +139,7 @@ TEST_F(BalancerLaws, AWordStaysOnItsServer) {
   }
 }
 
-TEST_F(BalancerLaws, WordsAreSharedByWeight) {
+TEST_F(BalancerLaws, HashesAreDistributedInProportionToWeights) {
   Servers servers(Balance::Hash, {1, 2, 1, 4});
   servers.choose_often(80'000, random);
   const std::array<int, 4> expected{10'000, 20'000, 10'000, 40'000};
@@ -147,7 +147,7 @@ TEST_F(BalancerLaws, WordsAreSharedByWeight) {
 }
 
 // If a server leaves, only its words move. If a server joins, words move only to it.
-TEST_F(BalancerLaws, OnlyWordsOfAServerThatComesOrGoesMove) {
+TEST_F(BalancerLaws, AddedOrRemovedServerMovesOnlyItsOwnHashes) {
   Servers servers(Balance::Hash, random_weights(8, 4));
   for (int i = 0; i < 5'000; ++i) {
     const auto word = random();
@@ -162,7 +162,7 @@ TEST_F(BalancerLaws, OnlyWordsOfAServerThatComesOrGoesMove) {
 }
 
 // A server whose weight grows (slow start) gains words and loses none.
-TEST_F(BalancerLaws, WordsMoveOnlyTowardsAServerThatGrows) {
+TEST_F(BalancerLaws, ServerWhoseWeightGrowsGainsHashesAndLosesNone) {
   Servers servers(Balance::Hash, {40, 40, 4});
   for (int i = 0; i < 2'000; ++i) {
     const auto word = random();
@@ -176,7 +176,7 @@ TEST_F(BalancerLaws, WordsMoveOnlyTowardsAServerThatGrows) {
 
 // One client sends all requests. No server exceeds its bound, and the overflow always goes to the same
 // servers.
-TEST_F(BalancerLaws, HashBoundsTheLoadOfAServer) {
+TEST_F(BalancerLaws, HashBalanceBoundsTheLoadOfEachServer) {
   for (int trial = 0; trial < 50; ++trial) {
     Servers servers(Balance::Hash, random_weights(2 + below(10), 4));
     const auto count = servers.loads.size();
@@ -195,7 +195,7 @@ TEST_F(BalancerLaws, HashBoundsTheLoadOfAServer) {
   }
 }
 
-TEST(Balancer, AFewRequestsOfOneClientStayTogether) {
+TEST(Balancer, FewConcurrentRequestsOfAClientStayOnOneServer) {
   Servers servers(Balance::Hash, {1, 1, 1, 1, 1, 1, 1, 1});
   const auto home = servers.choose(all(8), 42);
   for (std::uint32_t i = 0; i < Balancer::kUnbounded; ++i) {
@@ -205,14 +205,14 @@ TEST(Balancer, AFewRequestsOfOneClientStayTogether) {
   EXPECT_NE(servers.choose(all(8), 42), home);
 }
 
-TEST(Balancer, IdentityDependsOnAddressAndOccurrence) {
+TEST(Balancer, ServerIdentityDependsOnAddressAndOccurrence) {
   EXPECT_EQ(Balancer::identity("a:1", 0), Balancer::identity("a:1", 0));
   EXPECT_NE(Balancer::identity("a:1", 0), Balancer::identity("a:2", 0));
   EXPECT_NE(Balancer::identity("a:1", 0), Balancer::identity("a:1", 1));
 }
 
 // Under every balance and any loads, the result is a candidate, also among 64.
-TEST_F(BalancerLaws, TheChoiceIsACandidate) {
+TEST_F(BalancerLaws, ChosenServerIsAlwaysACandidate) {
   for (const auto balance :
        {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo, Balance::Hash}) {
     Servers servers(balance, random_weights(kMaxServers, 25'600));

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 constexpr base::TimePoint kStart{base::Duration{1'771'581'600'000'000}};
 
-TEST(OutageLog, LogsAnOutageOnceAMinuteWhileItLasts) {
+TEST(OutageLog, LogsALastingOutageOnceAMinute) {
   OutageLog log;
   EXPECT_TRUE(log.begins(kStart));
   int lines = 0;
@@ -26,7 +26,7 @@ TEST(OutageLog, LogsTheEndOfAnOutageThatItLogged) {
   EXPECT_FALSE(log.ends());
 }
 
-TEST(OutageLog, LogsAFewOutagesAMinuteOfAnUnstableServer) {
+TEST(OutageLog, LogsOnlyAFewOutagesAMinuteOfAnUnstableServer) {
   OutageLog log;
   unsigned begun = 0, ended = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -39,7 +39,7 @@ TEST(OutageLog, LogsAFewOutagesAMinuteOfAnUnstableServer) {
   EXPECT_TRUE(log.begins(kStart + 61s));
 }
 
-TEST(OutageLog, LogsAnOmittedOutageOnceAMinuteHasPassed) {
+TEST(OutageLog, LogsAnOmittedOutageThatLastsAfterAMinute) {
   OutageLog log;
   for (int i = 0; i < 5; ++i) {
     EXPECT_TRUE(log.begins(kStart));

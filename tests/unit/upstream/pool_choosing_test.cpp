@@ -8,7 +8,7 @@
 namespace weir::upstream {
 namespace {
 
-TEST_F(PoolTest, RoundRobinTakesEachInTurn) {
+TEST_F(PoolTest, RoundRobinChoosesServersInTurn) {
   auto& p = open(3, Balance::RoundRobin);
   std::vector<std::size_t> order;
   for (int i = 0; i < 7; ++i) order.push_back(p.lease({}).server());
@@ -22,7 +22,7 @@ TEST_F(PoolTest, RoundRobinSharesEvenlyAmongRemainingServers) {
   EXPECT_EQ(taken, (std::array<int, 4>{10, 0, 10, 10}));
 }
 
-TEST_F(PoolTest, LeastInFlightTakesTheLeastBusy) {
+TEST_F(PoolTest, LeastInFlightChoosesTheLeastBusyServer) {
   auto& p = open(3);
   std::vector<Lease> held;
   for (int i = 0; i < 6; ++i) held.push_back(p.lease({}));
@@ -34,7 +34,7 @@ TEST_F(PoolTest, LeastInFlightTakesTheLeastBusy) {
   EXPECT_EQ(p.lease({}).server(), freed);
 }
 
-TEST_F(PoolTest, LeastInFlightTakesEqualsInTurn) {
+TEST_F(PoolTest, LeastInFlightChoosesEquallyBusyServersInTurn) {
   auto& p = open(3);
   std::array<int, 3> taken{};
   for (int i = 0; i < 30; ++i) ++taken[p.lease({}).server()];
@@ -44,7 +44,7 @@ TEST_F(PoolTest, LeastInFlightTakesEqualsInTurn) {
 // One of four servers is free, and three are busy. Three of the six pairs contain the free one, so it gets
 // half of the requests. A defective pool that draws only neighbouring servers would pass this test, but not
 // the next one.
-TEST_F(PoolTest, RandomTwoTakesTheLessBusyOfTwo) {
+TEST_F(PoolTest, RandomTwoChoosesTheLessBusyOfTwoServers) {
   auto& p = open(4, Balance::RandomTwo);
   std::vector<Lease> held;
   for (std::size_t server = 0; server < 3; ++server)
@@ -57,7 +57,7 @@ TEST_F(PoolTest, RandomTwoTakesTheLessBusyOfTwo) {
 
 // The loads are 0, 1, 2, 3, and a pair yields the less busy. With independent draws the shares are 3/6, 2/6,
 // 1/6 and none. With neighbours on a ring (pairs 01, 12, 23, 30) they would be 2/4, 1/4, 1/4 and none.
-TEST_F(PoolTest, RandomTwoDrawsTheTwoIndependently) {
+TEST_F(PoolTest, RandomTwoDrawsBothServersIndependently) {
   auto& p = open(4, Balance::RandomTwo);
   std::vector<Lease> held;
   for (std::size_t server = 0; server < 4; ++server)
@@ -71,7 +71,7 @@ TEST_F(PoolTest, RandomTwoDrawsTheTwoIndependently) {
   EXPECT_EQ(taken[3], 0);
 }
 
-TEST_F(PoolTest, RandomTwoSharesEvenlyAmongEqualsWhateverWasTried) {
+TEST_F(PoolTest, RandomTwoSharesEvenlyAmongServersThatWereNotTried) {
   auto& p = open(5, Balance::RandomTwo);
   std::array<int, 5> taken{};
   for (int i = 0; i < 40'000; ++i) ++taken[p.lease({.tried = 0b00010}).server()];
@@ -79,7 +79,7 @@ TEST_F(PoolTest, RandomTwoSharesEvenlyAmongEqualsWhateverWasTried) {
   for (const std::size_t server : {0U, 2U, 3U, 4U}) EXPECT_NEAR(taken[server], 10'000, 600) << server;
 }
 
-TEST_F(PoolTest, SkipsTriedServersUntilNoneIsLeft) {
+TEST_F(PoolTest, SkipsTriedServersUntilAllWereTried) {
   for (const auto balance : {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo}) {
     auto& p = open(3, balance);
     std::uint64_t tried = 0;
@@ -95,7 +95,7 @@ TEST_F(PoolTest, SkipsTriedServersUntilNoneIsLeft) {
   EXPECT_TRUE(open(1).lease({.tried = 0}));
 }
 
-TEST_F(PoolTest, ReachesAllOfSixtyFourServers) {
+TEST_F(PoolTest, ChoosesEachOfSixtyFourServers) {
   for (const auto balance : {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo}) {
     auto& p = open(kMaxServers, balance);
     std::uint64_t tried = 0;
@@ -105,7 +105,7 @@ TEST_F(PoolTest, ReachesAllOfSixtyFourServers) {
   }
 }
 
-TEST_F(PoolTest, AClientStaysOnItsServerOnEveryWorker) {
+TEST_F(PoolTest, HashBalanceSendsAClientToTheSameServerOnEveryWorker) {
   auto& p = open(5, Balance::Hash);
   Pool others(context.get_executor(), watchdog, *server_group);
   for (std::uint64_t word = 1; word < 200; ++word) {

@@ -10,7 +10,7 @@
 namespace weir::upstream {
 namespace {
 
-TEST_F(PoolTest, AConnectionIsReusedOnlyAfterKeep) {
+TEST_F(PoolTest, ConnectionIsReusedOnlyAfterKeep) {
   auto& p = open(1);
   {
     auto lease = p.lease({});
@@ -29,7 +29,7 @@ TEST_F(PoolTest, AConnectionIsReusedOnlyAfterKeep) {
   EXPECT_FALSE(p.lease({}).connected()) << "what was not kept came back";
 }
 
-TEST_F(PoolTest, AFreshLeaseUsesNoIdleConnection) {
+TEST_F(PoolTest, LeaseOfANewConnectionUsesNoIdleConnection) {
   auto& p = open(1);
   {
     auto lease = p.lease({});
@@ -60,7 +60,7 @@ TEST_F(PoolTest, KeepsAtMostMaxIdleConnections) {
   EXPECT_EQ(reused, 2);
 }
 
-TEST_F(PoolTest, AMovedLeaseFreesItsPlaceOnce) {
+TEST_F(PoolTest, MovedLeaseReleasesItsServerOnce) {
   auto& p = open(2);
   {
     auto one = p.lease({});
@@ -80,7 +80,7 @@ TEST_F(PoolTest, AMovedLeaseFreesItsPlaceOnce) {
 }
 
 // The pool must notice a closed connection even if the loop has not reported the close yet.
-TEST_F(PoolTest, DoesNotLendAConnectionThatTheServerClosedOrWroteTo) {
+TEST_F(PoolTest, DoesNotReuseAConnectionThatTheServerClosedOrWroteTo) {
   for (const bool speaks : {false, true}) {
     auto& p = open(1);
     net::ErrorCode ec;
@@ -126,7 +126,7 @@ TEST_F(PoolTest, TriesAllAddressesOfAServer) {
   EXPECT_TRUE(lease.connected());
 }
 
-TEST_F(PoolTest, BeginsWithTheAddressThatConnectedLast) {
+TEST_F(PoolTest, TriesTheAddressThatConnectedLastFirst) {
   open(2);
   const auto dead = servers[0].addresses.front();
   const auto good = servers[1].addresses.front();

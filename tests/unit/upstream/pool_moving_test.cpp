@@ -38,7 +38,7 @@ TEST_F(PoolTest, ClosesConnectionsToOldAddressesOfAServer) {
   EXPECT_TRUE(p.lease({.tried = 0b10}).reused());
 }
 
-TEST_F(PoolTest, SoonClosesIdleConnectionsToOldAddresses) {
+TEST_F(PoolTest, IdleConnectionsToOldAddressesAreClosedAtTheNextTick) {
   auto& p = open(1);
   {
     auto lease = p.lease({});
@@ -51,7 +51,7 @@ TEST_F(PoolTest, SoonClosesIdleConnectionsToOldAddresses) {
   EXPECT_EQ(net::receive(theirs.native_handle()), "") << "it is still open";
 }
 
-TEST_F(PoolTest, AllFleetsOfAServerSeeItsNewAddresses) {
+TEST_F(PoolTest, NewAndOldConfigurationsShareTheNewAddressesOfAServer) {
   open(1);
   const auto before = server_group->servers();
   ServerGroup newer(settings, servers, {}, &*server_group);
@@ -60,7 +60,7 @@ TEST_F(PoolTest, AllFleetsOfAServerSeeItsNewAddresses) {
   EXPECT_NE(newer.servers(), before);
 }
 
-TEST(ResolveServers, AnErrorNamesUpstreamAndServer) {
+TEST(ResolveServers, ErrorNamesTheUpstreamAndTheServer) {
   UpstreamSettings settings;
   settings.name = "api";
   settings.servers = {{.address = {.host = "no such host", .port = 1, .unix_path = {}}}};

@@ -8,7 +8,7 @@
 namespace weir::upstream {
 namespace {
 
-TEST_F(PoolTest, SkipsAFailedServerUntilItsTimeIsOver) {
+TEST_F(PoolTest, SkipsAnEjectedServerUntilItsEjectionTimeIsOver) {
   auto& p = open(2, Balance::RoundRobin);
   fail(0);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease({.now = now}).server(), 1U);
@@ -23,7 +23,7 @@ TEST_F(PoolTest, SkipsAFailedServerUntilItsTimeIsOver) {
   EXPECT_EQ(taken, (std::array<int, 2>{2, 2}));
 }
 
-TEST_F(PoolTest, AReadmittedServerStartsWithATenth) {
+TEST_F(PoolTest, ReadmittedServerStartsWithATenthOfItsWeight) {
   auto& p = open(2, Balance::RoundRobin);
   fail(0);
   server_group->member(0).answered(now, now);
@@ -46,7 +46,7 @@ TEST_F(PoolTest, TriesAllServersInTurnIfAllHaveFailed) {
   }
 }
 
-TEST_F(PoolTest, ReportsAChangeOnce) {
+TEST_F(PoolTest, ReportsEachEjectionAndReadmissionOnce) {
   auto& p = open(2);
   for (int i = 0; i < 3; ++i) fail(0);
   server_group->member(0).failed(now, now);
@@ -63,7 +63,7 @@ TEST_F(PoolTest, ReportsAChangeOnce) {
   EXPECT_EQ(p.size(), 2U);
 }
 
-TEST_F(PoolTest, SkipsAFullServerUntilAllAreFull) {
+TEST_F(PoolTest, ReturnsNoServerOnlyIfAllServersAreFull) {
   auto& p = open(2, Balance::RoundRobin);
   settings.servers[0].max_in_flight = 1;
   settings.servers[1].max_in_flight = 3;
@@ -99,7 +99,7 @@ TEST_F(PoolTest, MaxInFlightCountsAllWorkersTogether) {
 }
 
 // A server's bucket is full at first. Requests that it refuses go to other servers, and the wait is exact.
-TEST_F(PoolTest, SkipsAServerAtItsLimitUntilAllAre) {
+TEST_F(PoolTest, ReturnsNoServerOnlyIfAllServersAreAtTheirRateLimits) {
   open(2, Balance::RoundRobin);
   settings.servers[0].limit =
       limit::TokenBucket::make({.count = 2, .period = base::Duration{1'000'000}}, 2).value();
@@ -122,14 +122,14 @@ TEST_F(PoolTest, SkipsAServerAtItsLimitUntilAllAre) {
   EXPECT_FALSE(p.lease({.now = now}));
 }
 
-TEST_F(PoolTest, APauseOfAnUpstreamLastsUntilItsLatestInstant) {
+TEST_F(PoolTest, RetryAfterPauseOfAnUpstreamIsNeverShortened) {
   open(1);
   server_group->pause_until(now + base::Duration{5});
   server_group->pause_until(now + base::Duration{3});
   EXPECT_EQ(server_group->paused_until(), now + base::Duration{5});
 }
 
-TEST_F(PoolTest, UsesNoFailedRequestForATrial) {
+TEST_F(PoolTest, RetriedRequestIsNotUsedToTryAnEjectedServer) {
   auto& p = open(3, Balance::RoundRobin);
   fail(0);
   now += settings.ejection.least;
@@ -138,7 +138,7 @@ TEST_F(PoolTest, UsesNoFailedRequestForATrial) {
 }
 
 // A POST to a silent server is lost, although other servers could have answered it.
-TEST_F(PoolTest, KeepsUnrepeatableRequestsFromASilentServer) {
+TEST_F(PoolTest, NonRetryableRequestsAreNotUsedToTryAnUnresponsiveServer) {
   auto& p = open(2, Balance::RoundRobin);
   for (unsigned i = 0; i < settings.ejection.failures; ++i) server_group->member(0).failed(now, now);
   now += settings.ejection.least;
@@ -150,14 +150,14 @@ TEST_F(PoolTest, KeepsUnrepeatableRequestsFromASilentServer) {
   EXPECT_EQ(p.lease({.now = now, .once = true}).server(), 1U);
 }
 
-TEST_F(PoolTest, UnrepeatableRequestsMayTryAnUnreachableServer) {
+TEST_F(PoolTest, NonRetryableRequestsMayTryAnUnreachableServer) {
   auto& p = open(2, Balance::RoundRobin);
   fail(0);
   now += settings.ejection.least;
   EXPECT_EQ(p.lease({.now = now, .once = true}).server(), 0U);
 }
 
-TEST_F(PoolTest, UsesNoRequestForATrialIfThereAreProbes) {
+TEST_F(PoolTest, RequestsAreNotUsedToTryAnEjectedServerIfThereAreHealthChecks) {
   open(2, Balance::RoundRobin);
   settings.health = HealthCheck{.path = "/"};
   auto& p = reopen();
@@ -171,7 +171,7 @@ TEST_F(PoolTest, UsesNoRequestForATrialIfThereAreProbes) {
 }
 
 // Hanging requests hold the server's places. A trial must not cost another request its answer.
-TEST_F(PoolTest, UsesNoFullServerForATrial) {
+TEST_F(PoolTest, EjectedServerThatIsFullIsNotTried) {
   open(2, Balance::RoundRobin);
   settings.servers[0].max_in_flight = 1;
   auto& p = reopen();

@@ -79,7 +79,7 @@ class ProberTest : public ::testing::Test {
   std::optional<Prober> prober;
 };
 
-TEST_F(ProberTest, RequestsThePathOnASeparateConnection) {
+TEST_F(ProberTest, RequestsTheHealthCheckPathOnASeparateConnection) {
   ask();
   for (int i = 0; i < 2; ++i)
     EXPECT_EQ(answer("HTTP/1.1 200 OK\r\n\r\n"),
@@ -88,7 +88,7 @@ TEST_F(ProberTest, RequestsThePathOnASeparateConnection) {
   EXPECT_TRUE(server_group->member(0).serves()) << "it is taken to be well";
 }
 
-TEST_F(ProberTest, FaultsInARowPutAServerDownAndGoodAnswersReadmitIt) {
+TEST_F(ProberTest, ConsecutiveFailuresMarkAServerDownAndSuccessesReadmitIt) {
   ask();
   const std::string_view good = "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 No\r\n\r\n";
   const std::string_view bad = "HTTP/1.1 500 No\r\n\r\n";
@@ -100,7 +100,7 @@ TEST_F(ProberTest, FaultsInARowPutAServerDownAndGoodAnswersReadmitIt) {
   EXPECT_TRUE(server_group->member(0).serves());
 }
 
-TEST_F(ProberTest, AnInvalidAnswerIsAFault) {
+TEST_F(ProberTest, InvalidResponseCountsAsAFailure) {
   settings.health->unhealthy_after = 1;
   for (const std::string_view none : {"hello, who is there?\r\n", "HTTP/1.1 2", ""}) {
     ask();
@@ -109,7 +109,7 @@ TEST_F(ProberTest, AnInvalidAnswerIsAFault) {
   }
 }
 
-TEST_F(ProberTest, ASilentServerIsReportedAsLate) {
+TEST_F(ProberTest, ServerThatDoesNotRespondIsReportedAsTooLate) {
   settings.health->unhealthy_after = 1;
   settings.health->timeout = std::chrono::milliseconds(100);
   ask();
@@ -117,14 +117,14 @@ TEST_F(ProberTest, ASilentServerIsReportedAsLate) {
   EXPECT_EQ(next_word(), " is down: no response in time");
 }
 
-TEST_F(ProberTest, AnAbsentServerIsReportedAsUnreachable) {
+TEST_F(ProberTest, ServerThatRefusesConnectionsIsReportedAsUnreachable) {
   settings.health->unhealthy_after = 1;
   acceptor.reset();
   ask();
   EXPECT_EQ(next_word(), " is down: no connection");
 }
 
-TEST_F(ProberTest, StopsProbesOfServersThatAreNoLongerWatched) {
+TEST_F(ProberTest, StopsProbesOfRemovedServers) {
   ask();
   answer("HTTP/1.1 200 OK\r\n\r\n");
   prober->watch({});

@@ -33,7 +33,7 @@ TEST(Resolution, IgnoresTheOrderOfAddresses) {
   EXPECT_EQ(take(at({1, 2}), at({2, 1, 1, 2})).outcome, Outcome::Same) << "nor is one that is told twice";
 }
 
-TEST(Resolution, KnownAddressesKeepTheirOrderAndNewOnesFollow) {
+TEST(Resolution, KnownAddressesKeepTheirOrderAndNewAddressesFollow) {
   const auto step = take(at({3, 1, 2}), at({4, 1, 3}));
   EXPECT_EQ(step.outcome, Outcome::Changed);
   EXPECT_EQ(step.addresses, at({3, 1, 4}));
@@ -42,7 +42,7 @@ TEST(Resolution, KnownAddressesKeepTheirOrderAndNewOnesFollow) {
   EXPECT_EQ(take(at({}), at({2, 2, 1})).addresses, at({2, 1}));
 }
 
-TEST(Resolution, AFailedLookUpKeepsTheAddresses) {
+TEST(Resolution, FailedLookUpKeepsTheAddresses) {
   Resolution resolution(30s, kStart, kMiddle);
   auto step = resolution.take(at({1}), kNothing, kStart, kMiddle);
   EXPECT_EQ(step.outcome, Outcome::Failed);
@@ -56,7 +56,7 @@ TEST(Resolution, AFailedLookUpKeepsTheAddresses) {
   EXPECT_FALSE(resolution.take(at({1}), at({2}), kStart, kMiddle).turned);
 }
 
-TEST(Resolution, LooksUpSoonWhileNoAddressIsKnown) {
+TEST(Resolution, RetriesSoonWhileNoAddressIsKnown) {
   constexpr std::uint64_t kMiddleOfTwo = 200'000;
   Resolution resolution(30s, kStart, kMiddleOfTwo, true);
   EXPECT_EQ(resolution.due(), kStart + 2s);
@@ -66,11 +66,11 @@ TEST(Resolution, LooksUpSoonWhileNoAddressIsKnown) {
   EXPECT_EQ(resolution.due(), kStart + 30s);
 }
 
-TEST(Resolution, AShortPeriodIsKeptWhileNoAddressIsKnown) {
+TEST(Resolution, RetriesAtAShortConfiguredPeriodWhileNoAddressIsKnown) {
   EXPECT_EQ(Resolution(1s, kStart, 100'000, true).due(), kStart + 1s);
 }
 
-TEST(Resolution, IsDueAPeriodAfterEachAnswerATenthMoreOrLess) {
+TEST(Resolution, NextLookUpIsOnePeriodAfterTheAnswerWithinATenth) {
   Resolution resolution(30s, kStart, kMiddle);
   EXPECT_EQ(resolution.due(), kStart + 30s);
   (void)resolution.take(at({1}), kNothing, kStart + 45s, kMiddle);
@@ -91,7 +91,7 @@ TEST(Resolution, IsDueAPeriodAfterEachAnswerATenthMoreOrLess) {
   EXPECT_GT(most, kStart + 32'900ms);
 }
 
-TEST(Resolution, UsesTheBeginningOfAVeryLongAnswer) {
+TEST(Resolution, UsesOnlyTheFirstAddressesOfAVeryLongAnswer) {
   Addresses many;
   for (unsigned i = 0; i < 1'000; ++i) many.push_back(at({i}).front());
   const auto step = take(at({999}), many);

@@ -90,7 +90,7 @@ class ResolverTest : public ::testing::Test {
   std::optional<Resolver> resolver;
 };
 
-TEST_F(ResolverTest, AServerGetsTheAddressesOfItsName) {
+TEST_F(ResolverTest, ServerGetsTheAddressesOfItsName) {
   const auto server_group = server_group_of("api", {"api.test"});
   resolver->watch({server_group});
   until([&] { return figures().same >= 2; });
@@ -120,7 +120,7 @@ TEST_F(ResolverTest, ReportsAFailureOnceAndKeepsTheAddresses) {
   EXPECT_THAT(lines.back(), HasSubstr("server api.test:80 resolves again"));
 }
 
-TEST_F(ResolverTest, AServerWithoutAddressesIsDownUntilALookUpSucceeds) {
+TEST_F(ResolverTest, ServerWithoutAddressesIsDownUntilALookUpSucceeds) {
   known.clear();
   const auto server_group = server_group_of("api", {"api.test", "other.test"});
   EXPECT_FALSE(server_group->member(0).serves());
@@ -135,7 +135,7 @@ TEST_F(ResolverTest, AServerWithoutAddressesIsDownUntilALookUpSucceeds) {
   EXPECT_THAT(lines, Contains(HasSubstr("server api.test:80 resolves now, to 10.0.0.2")));
 }
 
-TEST_F(ResolverTest, ANameForTheStartOnlyIsLookedUpUntilItIsKnown) {
+TEST_F(ResolverTest, WithoutAPeriodANameIsLookedUpUntilItIsKnown) {
   known.clear();
   const auto server_group = server_group_of("api", {"api.test"}, 0s);
   system->say(at("10.0.0.2"));
@@ -147,7 +147,7 @@ TEST_F(ResolverTest, ANameForTheStartOnlyIsLookedUpUntilItIsKnown) {
   EXPECT_EQ(server_group->member(0).server().addresses, at("10.0.0.2"));
 }
 
-TEST_F(ResolverTest, LooksUpOnlyNamesAndOnlyIfConfigured) {
+TEST_F(ResolverTest, LooksUpOnlyHostNamesAndOnlyIfConfigured) {
   const auto some = server_group_of("some", {"10.0.0.1", "a.test", "::1", "b.test"});
   const auto never = server_group_of("never", {"c.test"}, 0s);
   const auto none = server_group_of("none", {"10.0.0.1"});
@@ -160,7 +160,7 @@ TEST_F(ResolverTest, LooksUpOnlyNamesAndOnlyIfConfigured) {
   EXPECT_EQ(resolver->figures().size(), 1U);
 }
 
-TEST_F(ResolverTest, AServerMayBeRemovedDuringItsLookUp) {
+TEST_F(ResolverTest, ServerCanBeRemovedDuringItsLookUp) {
   const auto older = server_group_of("old", {"old.test"});
   const auto newer = server_group_of("new", {"new.test"});
   system->be_silent(true);
@@ -175,7 +175,7 @@ TEST_F(ResolverTest, AServerMayBeRemovedDuringItsLookUp) {
   EXPECT_EQ(figures().upstream, "new");
 }
 
-TEST_F(ResolverTest, CountersOutliveAReload) {
+TEST_F(ResolverTest, CountersAreKeptOverAReload) {
   resolver->watch({server_group_of("api", {"api.test"})});
   until([&] { return figures().same >= 1; });
   const auto same = figures().same;
@@ -185,7 +185,7 @@ TEST_F(ResolverTest, CountersOutliveAReload) {
   EXPECT_THAT(resolver->figures(), IsEmpty());
 }
 
-TEST_F(ResolverTest, DestructionWaitsForNoNameServer) {
+TEST_F(ResolverTest, DestructionDoesNotWaitForANameServer) {
   system->be_silent(true);
   resolver->watch({server_group_of("api", {"api.test"})});
   until([&] { return !system->asked().empty(); });

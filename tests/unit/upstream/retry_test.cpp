@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(RetryBudget, AllowsItsShareAndTheInitialReserve) {
+TEST(RetryBudget, AllowsTheConfiguredShareOfRetriesAndAnInitialReserve) {
   RetryBudget budget(20);
   int repeated = 0;
   for (int i = 0; i < 1'000; ++i) {
@@ -20,7 +20,7 @@ TEST(RetryBudget, AllowsItsShareAndTheInitialReserve) {
             209);  // the initial ten, and 20 % of all but the first, which found the budget full
 }
 
-TEST(RetryBudget, HoldsAtMostItsReserve) {
+TEST(RetryBudget, SavesUpNoMoreThanTheReserve) {
   RetryBudget budget(50);
   for (int i = 0; i < 10'000; ++i) budget.pay_in();
   std::uint64_t taken = 0;
@@ -32,13 +32,13 @@ TEST(RetryBudget, HoldsAtMostItsReserve) {
   EXPECT_TRUE(budget.take());
 }
 
-TEST(RetryBudget, OfZeroPercentAllowsNothing) {
+TEST(RetryBudget, AllowsNoRetriesAtZeroPercent) {
   RetryBudget budget(0);
   budget.pay_in();
   EXPECT_FALSE(budget.take());
 }
 
-TEST(Backoff, IsAnythingUpToABoundThatDoubles) {
+TEST(Backoff, PauseIsRandomUpToABoundThatDoubles) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);

@@ -57,7 +57,7 @@ TEST(ServerGroupThreads, MaxInFlightIsNeverExceeded) {
   EXPECT_TRUE(member.enter(kStart));
 }
 
-TEST(ServerGroupThreads, ALimitHoldsForAllThreadsTogether) {
+TEST(ServerGroupThreads, RateLimitOfAServerHoldsForAllThreadsTogether) {
   const auto bucket = limit::TokenBucket::make({.count = 1'000, .period = std::chrono::hours{1}}, 1'000);
   const auto settings = settings_of({.limit = bucket.value()});
   ServerGroup server_group(settings, {server("a:1")});
@@ -70,7 +70,7 @@ TEST(ServerGroupThreads, ALimitHoldsForAllThreadsTogether) {
 }
 
 // The lines alternate: out, back, out, back. Each trial is given to one request.
-TEST(ServerGroupThreads, ChangesAreReportedOnceAndInOrder) {
+TEST(ServerGroupThreads, HealthChangesAreReportedOnceAndInOrder) {
   const auto settings = settings_of({});
   std::vector<bool> told;  // whether it went out; under the member's lock
   ServerGroup server_group(settings, {server("a:1")}, [&](const std::string& line) {
@@ -94,7 +94,7 @@ TEST(ServerGroupThreads, ChangesAreReportedOnceAndInOrder) {
   EXPECT_GE(member.ejections(), (told.size() + 1) / 2);
 }
 
-TEST(ServerGroupThreads, AConnectDuringAMoveGetsOldOrNewAddresses) {
+TEST(ServerGroupThreads, ConnectDuringAChangeOfAddressesGetsOldOrNewAddresses) {
   const auto settings = settings_of({});
   const auto at = [](const char* address) {
     return net::resolve({.host = address, .port = 1, .unix_path = {}}).value();
@@ -116,7 +116,7 @@ TEST(ServerGroupThreads, AConnectDuringAMoveGetsOldOrNewAddresses) {
 
 // Each request that finds a server due takes a unit of its limit first. All but one are too late for the
 // trial.
-TEST(ServerGroupThreads, ARequestTooLateForATrialSpendsNoUnit) {
+TEST(ServerGroupThreads, RequestThatIsNotChosenToTryAServerSpendsNoUnitOfItsLimit) {
   constexpr int kTrials = 5'000;
   constexpr std::uint64_t kUnits = 10'000;
   const auto bucket =
@@ -147,7 +147,7 @@ TEST(ServerGroupThreads, ARequestTooLateForATrialSpendsNoUnit) {
   EXPECT_EQ(left, kUnits - kTrials);
 }
 
-TEST(ServerGroupThreads, ATrialIsGivenToOneRequest) {
+TEST(ServerGroupThreads, OnlyOneRequestTriesAnEjectedServer) {
   const auto settings = settings_of({});
   for (int round = 0; round < 200; ++round) {
     ServerGroup server_group(settings, {server("a:1")});

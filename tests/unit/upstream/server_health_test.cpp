@@ -19,7 +19,7 @@ base::Duration out_for(const ServerHealth& server_health, base::TimePoint now) {
   return server_health.out_until() - now;
 }
 
-TEST(ServerHealth, OneFailedConnectEjects) {
+TEST(ServerHealth, OneFailedConnectEjectsTheServer) {
   ServerHealth server_health;
   EXPECT_EQ(server_health.out_until(), base::TimePoint{});
   EXPECT_EQ(server_health.unreachable(kSettings, kStart, kWhole), Change::Out);
@@ -27,7 +27,7 @@ TEST(ServerHealth, OneFailedConnectEjects) {
   EXPECT_EQ(server_health.ejections(), 1U);
 }
 
-TEST(ServerHealth, FailuresInARowEject) {
+TEST(ServerHealth, ConsecutiveFailuresEjectTheServer) {
   ServerHealth server_health;
   for (int round = 0; round < 3; ++round) {
     EXPECT_EQ(server_health.failed(kSettings, kStart, kStart, kWhole), Change::None);
@@ -42,7 +42,7 @@ TEST(ServerHealth, FailuresInARowEject) {
 }
 
 // A hundred requests that fail together are one failure of the server.
-TEST(ServerHealth, FailuresOfEarlierRequestsChangeNothing) {
+TEST(ServerHealth, FailuresOfRequestsSentBeforeAnEjectionDoNotExtendIt) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
   const auto until = server_health.out_until();
@@ -54,7 +54,7 @@ TEST(ServerHealth, FailuresOfEarlierRequestsChangeNothing) {
 }
 
 // If no server serves, requests go to all of them without a trial.
-TEST(ServerHealth, AFailureAfterItsTimeEjectsAgainWithoutATrial) {
+TEST(ServerHealth, FailureAfterTheEjectionTimeEjectsTheServerAgain) {
   for (const bool reached : {false, true}) {
     ServerHealth server_health;
     const auto fail = [&](base::TimePoint now) {
@@ -74,7 +74,7 @@ TEST(ServerHealth, AFailureAfterItsTimeEjectsAgainWithoutATrial) {
   }
 }
 
-TEST(ServerHealth, ATrialWithAnIncompleteBodyBlocksNoOtherTrial) {
+TEST(ServerHealth, TrialByARequestWithAnIncompleteBodyBlocksNoOtherTrial) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
   const auto due = kStart + 1s;
@@ -90,7 +90,7 @@ TEST(ServerHealth, ATrialWithAnIncompleteBodyBlocksNoOtherTrial) {
   EXPECT_EQ(out_for(server_health, due + 1s), 2s);
 }
 
-TEST(ServerHealth, TheResultOfATrialWithAnIncompleteBodyCounts) {
+TEST(ServerHealth, ResultOfATrialByARequestWithAnIncompleteBodyCounts) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
   ASSERT_TRUE(server_health.begin_trial(kSettings, kStart + 1s, true));
@@ -100,7 +100,7 @@ TEST(ServerHealth, TheResultOfATrialWithAnIncompleteBodyCounts) {
   EXPECT_EQ(server_health.answered(kStart + 3500ms, kStart + 3600ms), Change::Back);
 }
 
-TEST(ServerHealth, OneRequestMayTryWhenTheTimeIsOver) {
+TEST(ServerHealth, OneRequestMayTryTheServerWhenTheEjectionTimeIsOver) {
   ServerHealth server_health;
   EXPECT_FALSE(server_health.begin_trial(kSettings, kStart)) << "it serves";
   server_health.unreachable(kSettings, kStart, kWhole);
@@ -115,7 +115,7 @@ TEST(ServerHealth, OneRequestMayTryWhenTheTimeIsOver) {
   EXPECT_EQ(server_health.out_until(), kStart + 8s);
 }
 
-TEST(ServerHealth, TheTimeDoublesUpToItsBound) {
+TEST(ServerHealth, EjectionTimeDoublesUpToItsBound) {
   ServerHealth server_health;
   auto now = kStart;
   server_health.unreachable(kSettings, now, kWhole);
@@ -128,7 +128,7 @@ TEST(ServerHealth, TheTimeDoublesUpToItsBound) {
   EXPECT_EQ(server_health.ejections(), 6U) << "the first, and each request that tried it in vain";
 }
 
-TEST(ServerHealth, AnAnswerReadmits) {
+TEST(ServerHealth, ResponseReadmitsAnEjectedServer) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
   ASSERT_TRUE(server_health.begin_trial(kSettings, kStart + 1s));
@@ -138,7 +138,7 @@ TEST(ServerHealth, AnAnswerReadmits) {
   EXPECT_FALSE(server_health.suspect());
 }
 
-TEST(ServerHealth, AServerThatFailsAgainSoonIsOutForLonger) {
+TEST(ServerHealth, ServerThatFailsAgainSoonIsEjectedForLonger) {
   for (const auto& [later, expected] :
        {std::pair<base::Duration, base::Duration>{7'999'999us, 2s}, {8s, 1s}}) {
     ServerHealth server_health;
@@ -150,7 +150,7 @@ TEST(ServerHealth, AServerThatFailsAgainSoonIsOutForLonger) {
   }
 }
 
-TEST(ServerHealth, RandomnessShortensTheTimeByHalfAtMost) {
+TEST(ServerHealth, RandomnessShortensTheEjectionTimeByAtMostHalf) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -170,7 +170,7 @@ TEST(ServerHealth, RandomnessShortensTheTimeByHalfAtMost) {
 
 const HealthCheck kCheck{.path = "/", .unhealthy_after = 3, .healthy_after = 2};
 
-TEST(ServerHealth, ProbesInARowDecide) {
+TEST(ServerHealth, ConsecutiveProbeResultsMarkAServerDownOrUp) {
   ServerHealth server_health;
   for (const bool good : {false, false, true, false, false})
     EXPECT_EQ(server_health.probed(kCheck, good, kStart), Change::None);
@@ -184,7 +184,7 @@ TEST(ServerHealth, ProbesInARowDecide) {
   EXPECT_EQ(server_health.back_since(), kStart + 1s);
 }
 
-TEST(ServerHealth, OnlyProbesReadmitAServerThatIsDown) {
+TEST(ServerHealth, OnlyProbesReadmitAServerThatProbesMarkedDown) {
   ServerHealth server_health;
   for (int i = 0; i < 3; ++i) server_health.probed(kCheck, false, kStart);
   EXPECT_FALSE(server_health.begin_trial(kSettings, kStart + 1h));
@@ -195,7 +195,7 @@ TEST(ServerHealth, OnlyProbesReadmitAServerThatIsDown) {
 }
 
 // Only answers since the ejection count for the server.
-TEST(ServerHealth, ProbesReadmitAServerThatFailedRequests) {
+TEST(ServerHealth, ProbesReadmitAServerThatFailedRequestsEjected) {
   ServerHealth server_health;
   for (int i = 0; i < 5; ++i) server_health.probed(kCheck, true, kStart);
   server_health.unreachable(kSettings, kStart, kWhole);
@@ -205,7 +205,7 @@ TEST(ServerHealth, ProbesReadmitAServerThatFailedRequests) {
 
 // After a failed connect, a request can be sent to another server. After a server has accepted the request
 // and is silent, the request has no answer.
-TEST(ServerHealth, UnrepeatableRequestsTryASilentServerLater) {
+TEST(ServerHealth, NonRetryableRequestsTryAnUnresponsiveServerLater) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
   EXPECT_EQ(server_health.open_to_all_from(kSettings), kStart + 1s);
@@ -228,7 +228,7 @@ TEST(ServerHealth, UnrepeatableRequestsTryASilentServerLater) {
 }
 
 // For any events in any order: the server is out for `most` at most, and then a request may try it.
-TEST(ServerHealth, IsNeverOutForGood) {
+TEST(ServerHealth, EjectionNeverLastsLongerThanItsBound) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -259,7 +259,7 @@ TEST(ServerHealth, IsNeverOutForGood) {
   }
 }
 
-TEST(WeightAt, GrowsFromATenthToAll) {
+TEST(WeightAt, WeightGrowsFromATenthToAllDuringSlowStart) {
   EXPECT_EQ(weight_at(10, 10s, {}, kStart), 2'560U) << "it was never out";
   EXPECT_EQ(weight_at(10, 10s, kStart, kStart), 256U);
   EXPECT_EQ(weight_at(10, 10s, kStart, kStart + 500ms), 256U);
@@ -269,7 +269,7 @@ TEST(WeightAt, GrowsFromATenthToAll) {
   EXPECT_EQ(weight_at(1, 10s, kStart, kStart - 1s), 25U) << "another worker's clock is behind";
 }
 
-TEST(ServerHealth, AnswersToEarlierRequestsNeitherEndATrialNorReadmit) {
+TEST(ServerHealth, ResponsesToRequestsSentBeforeAnEjectionDoNotReadmitTheServer) {
   ServerHealth server_health;
   const auto out = kStart + 10s;
   EXPECT_EQ(server_health.unreachable(kSettings, out, kWhole), Change::Out);
@@ -282,7 +282,7 @@ TEST(ServerHealth, AnswersToEarlierRequestsNeitherEndATrialNorReadmit) {
   EXPECT_EQ(server_health.answered(trial, trial + 2ms), Change::Back);
 }
 
-TEST(ServerHealth, AServerWithoutAnAddressIsDownUntilItHasOne) {
+TEST(ServerHealth, ServerWithoutAnAddressIsDownUntilAnAddressIsFound) {
   const base::TimePoint now{base::Duration{1'700'000'000'000'000}};
   ServerHealth server_health;
   EXPECT_EQ(server_health.absent(), ServerHealth::Change::Down);
@@ -295,7 +295,7 @@ TEST(ServerHealth, AServerWithoutAnAddressIsDownUntilItHasOne) {
   EXPECT_EQ(server_health.out_until(), base::TimePoint{});
 }
 
-TEST(ServerHealth, AnotherMachineServesAtOnceWithSlowStart) {
+TEST(ServerHealth, ServerWithOnlyNewAddressesIsReadmittedAtOnceWithSlowStart) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
   server_health.unreachable(kSettings, kStart + 500ms, kWhole);
@@ -308,7 +308,7 @@ TEST(ServerHealth, AnotherMachineServesAtOnceWithSlowStart) {
   EXPECT_EQ(ServerHealth{}.moved(true, kStart), Change::None) << "it was not out";
 }
 
-TEST(ServerHealth, ANewAddressAllowsATrialAtOnce) {
+TEST(ServerHealth, AddedAddressAllowsATrialAtOnce) {
   ServerHealth server_health;
   EXPECT_EQ(server_health.moved(false, kStart), Change::None);
   EXPECT_EQ(server_health.out_until(), base::TimePoint{}) << "it serves";
@@ -318,7 +318,7 @@ TEST(ServerHealth, ANewAddressAllowsATrialAtOnce) {
   EXPECT_EQ(server_health.answered(kStart + 100ms, kStart + 100ms), Change::Back);
 }
 
-TEST(ServerHealth, OnlyProbesReadmitAfterAPartialChangeOfAddresses) {
+TEST(ServerHealth, ServerThatProbesMarkedDownStaysDownIfOnlySomeAddressesChange) {
   const HealthCheck check{.path = "/", .unhealthy_after = 1, .healthy_after = 1};
   ServerHealth server_health;
   ASSERT_EQ(server_health.probed(check, false, kStart), Change::Down);

@@ -26,7 +26,7 @@ struct ServerQueueTest : testing::Test {
   ServerQueue queue;
 };
 
-TEST_F(ServerQueueTest, WakesTheFirstAndThenTheNext) {
+TEST_F(ServerQueueTest, WakesTheFirstWaitingRequestAndThenTheNext) {
   queue.freed();
   auto a = join("a");
   auto b = join("b");
@@ -43,7 +43,7 @@ TEST_F(ServerQueueTest, WakesTheFirstAndThenTheNext) {
   EXPECT_EQ(take_woken(), "");
 }
 
-TEST_F(ServerQueueTest, HigherPrioritiesComeFirstThenEarlierRequests) {
+TEST_F(ServerQueueTest, WakesByPriorityAndThenByArrival) {
   std::vector<std::pair<std::string, std::unique_ptr<ServerQueue::Waiter>>> waiters;
   for (const auto& [name, priority] : {std::pair("c", 5), {"e", 9}, {"d", 5}, {"a", 0}, {"b", 4}})
     waiters.emplace_back(name, join(name, static_cast<policy::Priority>(priority)));
@@ -58,7 +58,7 @@ TEST_F(ServerQueueTest, HigherPrioritiesComeFirstThenEarlierRequests) {
   EXPECT_EQ(order, "abcde");
 }
 
-TEST_F(ServerQueueTest, AChoosyRequestDelaysNoOtherAndPassesOn) {
+TEST_F(ServerQueueTest, RequestThatCannotUseTheFreeServerPassesItOnWithoutDelay) {
   const auto a = join("a", 5, true);
   EXPECT_FALSE(queue.is_awaited());
   const auto b = join("b");
@@ -74,13 +74,13 @@ TEST_F(ServerQueueTest, AChoosyRequestDelaysNoOtherAndPassesOn) {
   EXPECT_EQ(take_woken(), "");
 }
 
-TEST_F(ServerQueueTest, ChoosyRequestsWaitBehindOthers) {
+TEST_F(ServerQueueTest, RequestThatCannotUseEveryServerWaitsBehindOtherRequests) {
   const auto a = join("a");
   const auto b = join("b", 5, true);
   EXPECT_FALSE(b->is_next());
 }
 
-TEST_F(ServerQueueTest, HasABound) {
+TEST_F(ServerQueueTest, NumberOfWaitingRequestsIsBounded) {
   auto a = join("a", 5, false, 2);
   const auto b = join("b", 5, true, 2);
   EXPECT_EQ(queue.size(), 2u);
@@ -92,7 +92,7 @@ TEST_F(ServerQueueTest, HasABound) {
   EXPECT_NE(join("c", 0, false, 2), nullptr);
 }
 
-TEST_F(ServerQueueTest, ARequestThatLeavesPassesItsWakeUpOn) {
+TEST_F(ServerQueueTest, RequestThatLeavesPassesItsWakeUpToTheNext) {
   auto a = join("a");
   const auto b = join("b");
   queue.freed();  // a's deadline has passed, or its client has left
@@ -101,7 +101,7 @@ TEST_F(ServerQueueTest, ARequestThatLeavesPassesItsWakeUpOn) {
 }
 
 // Each request waits without a bound, so a single lost wake-up would make the test hang.
-TEST(ServerQueueThreads, EveryRequestIsWoken) {
+TEST(ServerQueueThreads, EveryWaitingRequestIsWokenEventually) {
   UpstreamSettings settings;
   settings.servers.emplace_back().max_in_flight = 2;
   ServerGroup server_group(settings, {{.name = "a", .addresses = Addresses(1)}});
