@@ -27,7 +27,7 @@ struct Asked {
   Asked(const Asked&) = delete;
   Asked& operator=(const Asked&) = delete;
 
-  RejectionReason collect(const Rule& rule) {
+  Objection collect(const Rule& rule) {
     Evaluation evaluation;
     return evaluation.collect({&rule, 1}, request, kKeys);
   }

@@ -14,7 +14,7 @@ constexpr base::TimePoint kNow{seconds(1'700'000'000)};
 
 class Collect : public testing::Test {
  protected:
-  RejectionReason collect() { return evaluation_.collect(rules_, request_, kKeys); }
+  Objection collect() { return evaluation_.collect(rules_, request_, kKeys); }
 
   http::RequestHead head_ = head_with({});
   Request request_ = request_of(head_);
@@ -157,7 +157,7 @@ TEST_F(Collect, RejectsARequestThatStatesDifferentCosts) {
 
 // The sentence goes into JSON without escaping.
 TEST_F(Collect, ReplacesUnprintableCharactersOfNamesInErrors) {
-  RejectionReason objection{.rule = rules_.data()};
+  Objection objection{.rule = rules_.data()};
   objection.ambiguity = {"header", "a\x01\x1f \"b\"\\~\x7f\xc3\xa9"};
   EXPECT_EQ(describe(objection), "the request has several different values for the header a?? ?b??~???");
 }

@@ -34,7 +34,7 @@ Match on_query(std::string name, std::string_view text) {
   return match;
 }
 
-RejectionReason object(const Rule& rule, const http::RequestHead& head) {
+Objection object(const Rule& rule, const http::RequestHead& head) {
   Evaluation evaluation;
   return evaluation.collect(std::span(&rule, 1), request_of(head), kKeys);
 }

@@ -41,7 +41,7 @@ Match negation(Match negated, Match match = {}) {
 class Inspection : public testing::Test {
  protected:
   void body(std::string_view text, State state = State::Whole) { request_.body = {state, text}; }
-  RejectionReason collect() { return evaluation_.collect(rules_, request_, kKeys); }
+  Objection collect() { return evaluation_.collect(rules_, request_, kKeys); }
   std::size_t lines() const { return evaluation_.local.charges().size(); }
   void only(Match match) {
     rules_ = {rule_of("words", {"ip"})};

@@ -17,7 +17,7 @@ struct Bodies {
   observe::Counters counters{{}};
 };
 
-TEST(BodyMemory, RefusesMoreThanTheBound) {
+TEST(BodyMemory, RefusesMoreMemoryThanTheBound) {
   BodyMemory memory(100);
   EXPECT_TRUE(memory.take(60));
   EXPECT_FALSE(memory.take(41));
@@ -26,7 +26,7 @@ TEST(BodyMemory, RefusesMoreThanTheBound) {
   EXPECT_TRUE(memory.take(1));
 }
 
-TEST(BodyMemory, LoweredBoundRefusesUntilEnoughIsReturned) {
+TEST(BodyMemory, LoweredBoundRefusesMemoryUntilEnoughIsReturned) {
   BodyMemory memory(100);
   ASSERT_TRUE(memory.take(90));
   memory.set_most(50);
@@ -35,7 +35,7 @@ TEST(BodyMemory, LoweredBoundRefusesUntilEnoughIsReturned) {
   EXPECT_TRUE(memory.take(1));
 }
 
-TEST(BodyMemory, ThreadsNeverExceedTheBound) {
+TEST(BodyMemory, ConcurrentThreadsNeverExceedTheBound) {
   BodyMemory memory(1000);
   std::atomic<std::uint64_t> taken{0};
   std::vector<std::thread> threads;
@@ -49,7 +49,7 @@ TEST(BodyMemory, ThreadsNeverExceedTheBound) {
   EXPECT_EQ(memory.taken(), 999U);
 }
 
-TEST(BodyBuffer, HoldsTheAppendedText) {
+TEST(BodyBuffer, ContainsTheAppendedText) {
   Bodies bodies;
   BodyBuffer buffer(bodies.memory, bodies.counters);
   std::string expected;
@@ -62,7 +62,7 @@ TEST(BodyBuffer, HoldsTheAppendedText) {
   EXPECT_EQ(static_cast<std::uint64_t>(bodies.counters.body_memory.value()), bodies.memory.taken());
 }
 
-TEST(BodyBuffer, KeepsItsTextIfMemoryIsRefused) {
+TEST(BodyBuffer, KeepsItsTextIfMoreMemoryIsRefused) {
   Bodies bodies;
   BodyBuffer first(bodies.memory, bodies.counters);
   BodyBuffer second(bodies.memory, bodies.counters);
@@ -73,7 +73,7 @@ TEST(BodyBuffer, KeepsItsTextIfMemoryIsRefused) {
   EXPECT_EQ(bodies.counters.body_memory_refused.value(), 1U);
 }
 
-TEST(BodyBuffer, HoldsABodyInPiecesThatFillsTheMemory) {
+TEST(BodyBuffer, BodyThatArrivesInPiecesCanFillAllMemory) {
   for (const auto most : {std::uint64_t{10 * kPiece}, kUnknown}) {
     Bodies bodies;
     BodyBuffer buffer(bodies.memory, bodies.counters);
@@ -95,7 +95,7 @@ TEST(BodyBuffer, ReservesAtMostTheSizeOfTheBody) {
 }
 
 // If memory for doubling is short, each new block is an eighth larger.
-TEST(BodyBuffer, CopiesSeldomIfMemoryIsShort) {
+TEST(BodyBuffer, CopiesItsTextSeldomIfMemoryIsShort) {
   BodyMemory memory(1 << 20);
   observe::Counters counters{{}};
   ASSERT_TRUE(memory.take(1 << 18));
@@ -120,7 +120,7 @@ TEST(BodyBuffer, KeepsASmallBlockForTheNextBody) {
   EXPECT_EQ(bodies.memory.taken(), kPiece);
 }
 
-TEST(BodyBuffer, ReturnsItsMemory) {
+TEST(BodyBuffer, ReturnsItsMemoryOnClearAndDestruction) {
   Bodies bodies;
   {
     BodyBuffer buffer(bodies.memory, bodies.counters);

@@ -52,14 +52,14 @@ struct Chat : LoneWorker {
   http::RequestHead head;
 };
 
-TEST(MessageLimits, AreSharedByConnectionsOfOneClient) {
+TEST(MessageLimits, ConnectionsOfOneClientShareTheMessageLimit) {
   Chat chat(two_messages_a_client(policy::Store::Memory, OnStoreFailure::Local));
   EXPECT_EQ(chat.passed("a"), 2);
   EXPECT_EQ(chat.passed("a"), 0);
   EXPECT_EQ(chat.passed("b"), 2);
 }
 
-TEST(MessageLimits, LimitConnectionsOpenedWhileRedisWasUnreachable) {
+TEST(MessageLimits, ApplyToConnectionsOpenedWhileRedisWasUnreachable) {
   const redis::RedisSettings settings;
   for (const auto on_failure : {OnStoreFailure::Local, OnStoreFailure::Open}) {
     Chat chat(two_messages_a_client(policy::Store::Redis, on_failure), &settings);

@@ -120,7 +120,7 @@ void send_in_pieces(int fd, const std::string& bytes, std::uint32_t seed, bool c
   if (close) ::shutdown(fd, SHUT_WR);
 }
 
-TEST_F(RelayTest, BodyArrivesCompleteInEveryFraming) {
+TEST_F(RelayTest, BodyArrivesCompletelyInEveryFraming) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -161,7 +161,7 @@ TEST_F(RelayTest, BodyArrivesCompleteInEveryFraming) {
   }
 }
 
-TEST_F(RelayTest, SendsTheHeadAloneWithoutABody) {
+TEST_F(RelayTest, SendsOnlyTheHeadIfThereIsNoBody) {
   open(Framing::None, Framing::None);
   came_with_the_head("GET /next");
   out = "HEAD";
@@ -170,7 +170,7 @@ TEST_F(RelayTest, SendsTheHeadAloneWithoutABody) {
   EXPECT_EQ(inbox->unread(), "GET /next");
 }
 
-TEST_F(RelayTest, SendsReceivedDataBeforeAnyWait) {
+TEST_F(RelayTest, SendsReceivedDataBeforeItWaits) {
   open(Framing::Chunked, Framing::Chunked);
   came_with_the_head("5\r\nhello\r\n");
   out = "HEAD";
@@ -211,7 +211,7 @@ TEST_F(RelayTest, StalledReceiverStopsTheSource) {
   EXPECT_TRUE(decoded(reading.get(), Framing::Chunked) == original);
 }
 
-TEST_F(RelayTest, CutBodyDoesNotLookComplete) {
+TEST_F(RelayTest, TruncatedBodyDoesNotLookComplete) {
   const std::string whole = "5;x\r\nhello\r\n3\r\nabc\r\n0\r\nA: b\r\n\r\n";
   for (std::size_t size = 0; size < whole.size(); ++size) {
     open(Framing::Chunked, Framing::Chunked);
@@ -235,7 +235,7 @@ TEST_F(RelayTest, CutBodyDoesNotLookComplete) {
 }
 
 // A reset may have lost bytes. So it must not end a body that the end of the connection delimits.
-TEST_F(RelayTest, ResetDoesNotCompleteABody) {
+TEST_F(RelayTest, ConnectionResetDoesNotCompleteABody) {
   open(Framing::UntilClose, Framing::Chunked);
   out.clear();
   net::ErrorCode ignored;
@@ -274,7 +274,7 @@ struct TlsPair {
 };
 
 // Otherwise weir would send an error answer, and the client would read it as the rest of the head.
-TEST_F(RelayTest, SinkIsTouchedWhileOpenSslHoldsPartOfTheHead) {
+TEST_F(RelayTest, HeadThatOpenSslHoldsPartlyCountsAsBegun) {
   const net::Certificates certificates;
   const auto tls = net::make_tls_context(certificates.settings()).value();
   const std::string text(100, 'x');
@@ -299,7 +299,7 @@ TEST_F(RelayTest, SinkIsTouchedWhileOpenSslHoldsPartOfTheHead) {
 }
 
 // A body that was inspected first is still forwarded, and is counted only once.
-TEST_F(RelayTest, RelaysDataPutBackAndThenTheRest) {
+TEST_F(RelayTest, RelaysABodyThatWasInspectedFirstCompletely) {
   for (const auto in : {Framing::Length, Framing::Chunked})
     for (const std::size_t looked_at : {0U, 1U, 5000U, 9000U}) {
       std::mt19937 random(7);
@@ -323,7 +323,7 @@ TEST_F(RelayTest, RelaysDataPutBackAndThenTheRest) {
     }
 }
 
-TEST_F(RelayTest, BadChunkEndsTheRelayAfterTheValidPart) {
+TEST_F(RelayTest, InvalidChunkEndsTheRelayAfterTheValidPart) {
   open(Framing::Chunked, Framing::Chunked);
   out.clear();
   net::send_all(sender.number(), "5\r\nhello\r\nX\r\n");
@@ -332,7 +332,7 @@ TEST_F(RelayTest, BadChunkEndsTheRelayAfterTheValidPart) {
   EXPECT_EQ(received(), "5\r\nhello\r\n");
 }
 
-TEST_F(RelayTest, DoesNotForwardMoreThanAllowed) {
+TEST_F(RelayTest, DoesNotForwardMoreThanTheMaximumBodySize) {
   for (const auto in : {Framing::Length, Framing::Chunked, Framing::UntilClose}) {
     std::mt19937 random(1);
     const auto bytes = coded(std::string(1001, 'x'), in, random);
@@ -352,7 +352,7 @@ TEST_F(RelayTest, DoesNotForwardMoreThanAllowed) {
   }
 }
 
-TEST_F(RelayTest, DisconnectedReceiverBreaksTheSink) {
+TEST_F(RelayTest, ReportsAReceiverThatDisconnected) {
   open(Framing::Length, Framing::Length, 5 << 20);
   receiver.close();
   out = "HEAD";
@@ -392,7 +392,7 @@ TEST_F(RelayTest, ObserverSeesTheWholeBodyInEveryFraming) {
     }
 }
 
-TEST_F(RelayTest, ObserverDoesNotSeeACutBodyAsComplete) {
+TEST_F(RelayTest, ObserverDoesNotSeeATruncatedBodyAsComplete) {
   open(Framing::Length, Framing::Length, 10);
   Witness witness;
   framed.emplace(*sink, Framing::Length, out);

@@ -72,7 +72,7 @@ struct Written {
   }
 };
 
-TEST(LogLineReader, LeavesOutAmendmentsUnknownToTheProcessThatTookOver) {
+TEST(LogLineReader, IgnoresSettlementsAndRefundsAfterTheStateWasHandedOver) {
   Written written;
   written.amendments[2].timestamp =
       limit::timestamp_at(written.amendments[2].at);  // the settlement and the refund are in the key table
@@ -91,7 +91,7 @@ TEST(LogLineReader, LeavesOutAmendmentsUnknownToTheProcessThatTookOver) {
   EXPECT_NE(reader.read(written.line(), why), nullptr);
 }
 
-TEST(LogLineReader, ReadsAResetOfAKey) {
+TEST(LogLineReader, ReadsALineAboutTheResetOfAKey) {
   const TimePoint at{Duration{1'771'581'600'123'456}};
   const std::vector<observe::ForgottenKey> keys{{{1, 2}, limit::timestamp_at(at) + 9}, {{3, 4}, 0}};
   std::string text;
@@ -118,7 +118,7 @@ TEST(LogLineReader, ReadsAResetOfAKey) {
   EXPECT_EQ(why, Unusable::Lacking);
 }
 
-TEST(LogLineReader, ReadsWhatTheLogWrote) {
+TEST(LogLineReader, ReadsAllFieldsThatTheAccessLogWrites) {
   const Written written;
   LogLineReader reader;
   Unusable why{};
@@ -222,7 +222,7 @@ TEST(LogLineReader, ReadsALineOfAnyLength) {
   EXPECT_EQ(line->user, user);
 }
 
-TEST(ParseTime, AcceptsOneFormOnly) {
+TEST(ParseTime, AcceptsOnlyUtcTimesWithMicroseconds) {
   EXPECT_EQ(parse_time("1970-01-01T00:00:00.000001Z"), TimePoint(Duration(1)));
   EXPECT_EQ(parse_time("2026-02-20T10:00:00.123456Z"), TimePoint(Duration{1'771'581'600'123'456}));
   for (const char* bad :

@@ -94,7 +94,7 @@ class ReplayTest : public testing::Test {
   std::vector<policy::Rule> recorded_;
 };
 
-TEST_F(ReplayTest, ATighterLimitNamesTheClientsItWouldRefuse) {
+TEST_F(ReplayTest, LowerLimitReportsTheClientsThatItWouldRefuse) {
   std::vector<Request> requests;
   for (int i = 0; i < 5; ++i) requests.push_back({.at = kStart + i * 1s});
   requests.push_back({.at = kStart, .ip = "198.51.100.1"});
@@ -113,7 +113,7 @@ TEST_F(ReplayTest, ATighterLimitNamesTheClientsItWouldRefuse) {
   EXPECT_EQ(rule.clients[0].newly.refused, 3U);
 }
 
-TEST_F(ReplayTest, NotesThatTheBeginningOfARunIsMissing) {
+TEST_F(ReplayTest, NotesThatTheLogDoesNotBeginWithTheStartOfTheProcess) {
   const auto notes = [&](const std::vector<Request>& requests) { return replay(requests, {}).notes; };
   EXPECT_TRUE(notes({{.first = true}, {.at = kStart + 1s}}).empty());
   EXPECT_TRUE(notes({{.at = kStart + 1s}, {.first = true}}).empty()) << "logs come in any order";
@@ -124,13 +124,13 @@ TEST_F(ReplayTest, NotesThatTheBeginningOfARunIsMissing) {
   }
 }
 
-TEST_F(ReplayTest, ARequestForTheWholeServerHasThePathStar) {
+TEST_F(ReplayTest, OptionsRequestForTheWholeServerHasThePathStar) {
   const std::vector<Request> requests{{.path = "*", .method = "OPTIONS"},
                                       {.path = "http://a", .method = "OPTIONS"}};
   EXPECT_EQ(replay(requests, {rule_of("per-path", bucket("1/day", 1), {"path"})}).newly.refused, 1U);
 }
 
-TEST_F(ReplayTest, RepeatsAResetOfAKey) {
+TEST_F(ReplayTest, RepeatsALoggedResetOfAKey) {
   recorded_ = {rule_of("login", bucket("1/day", 2), {"ip"})};
   const auto said = [&](limit::Key key) {
     return std::vector<observe::AppliedRule>{{.rule = &recorded_[0], .key = key, .says = "admitted"}};
@@ -151,7 +151,7 @@ TEST_F(ReplayTest, RepeatsAResetOfAKey) {
   EXPECT_EQ(replay(requests, recorded_).newly.refused, 2U);
 }
 
-TEST_F(ReplayTest, NotesAResetOfAnotherRule) {
+TEST_F(ReplayTest, NotesLoggedResetsThatDoNotApplyToTheNewRules) {
   const auto before = rule_of("login", bucket("1/day", 2), {"user"});
   const auto now = rule_of("login", bucket("1/day", 1), {"ip"});
   const auto holding = rule_of("login", *limit::Concurrency::make(3), {"user"});
@@ -167,7 +167,7 @@ TEST_F(ReplayTest, NotesAResetOfAnotherRule) {
   EXPECT_EQ(replay({{}}, {}, resets).resets, 0U);  // the rule no longer exists
 }
 
-TEST_F(ReplayTest, ReportsTheClientsThatARemovedRuleRefused) {
+TEST_F(ReplayTest, ReportsTheClientsThatARemovedRuleHadRefused) {
   recorded_ = {rule_of("old", bucket("1/h", 1), {"ip"})};
   const observe::AppliedRule refused{.rule = &recorded_[0], .key = {1, 2}, .cost = 1, .says = "refused"};
   const auto report = replay({{.verdict = "reject", .said = {refused}, .status = 429}}, {});
@@ -196,7 +196,7 @@ TEST_F(ReplayTest, CountsShadowRefusalsSeparately) {
   EXPECT_EQ(report.newly.refused, 1U);
 }
 
-TEST_F(ReplayTest, LinesMayComeInAnyOrder) {
+TEST_F(ReplayTest, ResultDoesNotDependOnTheOrderOfTheLines) {
   std::vector<Request> requests;
   for (int i = 0; i < 6; ++i) requests.push_back({.at = kStart + i * 20min});
   const std::vector rules{rule_of("per-ip", bucket("1/h", 1), {"ip"})};
@@ -206,7 +206,7 @@ TEST_F(ReplayTest, LinesMayComeInAnyOrder) {
   EXPECT_EQ(forward.newly.refused, 4U);  // the first and the fourth are admitted
 }
 
-TEST_F(ReplayTest, WithinAMicrosecondTheTurnDecidesTheOrder) {
+TEST_F(ReplayTest, LoggedCounterOrdersRequestsWithinAMicrosecond) {
   const std::vector rules{rule_of("per-ip", bucket("1/h", 1), {"ip"})};
   for (const bool first : {false, true}) {
     const auto report =
@@ -223,13 +223,13 @@ TEST_F(ReplayTest, WithinAMicrosecondTheTurnDecidesTheOrder) {
   EXPECT_EQ(report.first, kStart);
 }
 
-TEST_F(ReplayTest, StateInMemoryEndsWithItsProcess) {
+TEST_F(ReplayTest, NewProcessStartsWithUnusedLimits) {
   const std::vector rules{rule_of("per-ip", bucket("1/h", 1), {"ip"})};
   EXPECT_EQ(replay({{.run = 1}, {.at = kStart + 1s, .run = 1}}, rules).newly.refused, 1U);
   EXPECT_EQ(replay({{.run = 1}, {.at = kStart + 1s, .run = 2}}, rules).newly.refused, 0U);
 }
 
-TEST_F(ReplayTest, UsesTheLoggedDecisionIfTheLogLacksFactsOrLeavesTheRuleOut) {
+TEST_F(ReplayTest, UsesTheLoggedDecisionOrOmitsTheRuleIfTheLogLacksItsKey) {
   recorded_ = {rule_of("tenant", bucket("9/s", 9), {"header:x-tenant"})};
   const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .says = "admitted"};
@@ -252,7 +252,7 @@ TEST_F(ReplayTest, UsesTheLoggedDecisionIfTheLogLacksFactsOrLeavesTheRuleOut) {
   EXPECT_NE(unknown.rules[0].left_out.find("has no such rule"), std::string::npos);
 }
 
-TEST_F(ReplayTest, UsesTheLoggedDecisionForHiddenParametersOrLeavesTheRuleOut) {
+TEST_F(ReplayTest, UsesTheLoggedDecisionOrOmitsTheRuleIfItsParameterIsHidden) {
   recorded_ = {rule_of("tenant", bucket("9/s", 9), {"query:tenant"})};
   const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .says = "admitted"};
@@ -272,7 +272,7 @@ TEST_F(ReplayTest, UsesTheLoggedDecisionForHiddenParametersOrLeavesTheRuleOut) {
   EXPECT_EQ(shown.newly.refused, 1U);
 }
 
-TEST_F(ReplayTest, RepeatsSettlementsAndSettlesNewRulesByStatus) {
+TEST_F(ReplayTest, RepeatsLoggedSettlementsAndSettlesNewRulesByStatus) {
   auto rule = rule_of("failures", bucket("1/h", 1), {"ip"});
   rule.settlement = policy::Settlement{.charged = {{401, 401}}};
   rule.asks = policy::digest_of_asks(rule);
@@ -290,7 +290,7 @@ TEST_F(ReplayTest, RepeatsSettlementsAndSettlesNewRulesByStatus) {
   EXPECT_EQ(replay({{.said = {said}}, {.at = kStart + 1s, .said = {said}}}, {rule}).newly.refused, 1U);
 }
 
-TEST_F(ReplayTest, HoldsAPlaceAsLongAsTheRequestLasted) {
+TEST_F(ReplayTest, HoldsAConcurrencyPermitAsLongAsTheRequestLasted) {
   const std::vector rules{rule_of("at-once", *limit::Concurrency::make(1), {"ip"})};
   const auto overlapping = replay({{}, {.at = kStart + 400us}, {.at = kStart + 1000us}}, rules);
   EXPECT_EQ(overlapping.newly.refused, 1U);
@@ -303,7 +303,7 @@ TEST_F(ReplayTest, HoldsAPlaceAsLongAsTheRequestLasted) {
   }));
 }
 
-TEST_F(ReplayTest, CountsUnusableLines) {
+TEST_F(ReplayTest, CountsUnusableLinesByReason) {
   Replay replay({.rules = {}, .routes = {}, .client = client_});
   replay.add("nonsense");
   replay.add("{}");

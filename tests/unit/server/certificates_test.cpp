@@ -33,7 +33,7 @@ TEST(ListenerCertificates, AreReadAgainOnlyIfAFileChanged) {
   EXPECT_NE(read.context(), first);
 }
 
-TEST(ListenerCertificates, AreReadAgainIfALinkPointsElsewhere) {
+TEST(ListenerCertificates, AreReadAgainIfASymbolicLinkPointsToAnotherFile) {
   const net::Certificates folder;
   const auto link = folder.cert() + ".link";
   std::filesystem::create_symlink(folder.cert(), link);
@@ -48,7 +48,7 @@ TEST(ListenerCertificates, AreReadAgainIfALinkPointsElsewhere) {
   EXPECT_TRUE(read.look().value());
 }
 
-TEST(ListenerCertificates, DoNotWaitForAPipe) {
+TEST(ListenerCertificates, ReadingDoesNotBlockOnANamedPipe) {
   const net::Certificates folder;
   const auto settings = folder.settings();
   auto read = ListenerCertificates::read(settings).value();
@@ -76,7 +76,7 @@ TEST(ListenerCertificates, WarnBeforeACertificateExpires) {
   EXPECT_THAT(warnings(std::chrono::days(90), now + 1s), IsEmpty());
 }
 
-TEST(ListenerCertificates, WarnOfACertificateThatNoClientCanGet) {
+TEST(ListenerCertificates, WarnOfACertificateThatIsNeverPresented) {
   const net::TlsSettings settings{.certificates = {{"a.crt", "a.key"}, {"b.crt", "b.key"}}};
   const std::chrono::sys_seconds now{100h};
   const auto warnings = [&](std::optional<net::Hidden> hidden) {

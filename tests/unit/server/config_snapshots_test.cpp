@@ -30,7 +30,7 @@ const std::string kLog = "limit = \"5/day\"\nalgorithm = \"sliding_log\"";
 const std::string kTwoAtOnce = "limit = 2\nalgorithm = \"concurrency\"";
 const std::string kThreeAtOnce = "limit = 3\nalgorithm = \"concurrency\"";
 
-class EditionsTest : public testing::Test {
+class ConfigSnapshotsTest : public testing::Test {
  protected:
   Held reload(const std::string& rules, const std::string& servers = "\"127.0.0.1:9001\"") {
     const auto settings = config::parse_settings(
@@ -74,7 +74,7 @@ class EditionsTest : public testing::Test {
   std::vector<std::string> changes_;
 };
 
-TEST_F(EditionsTest, UnchangedPartsStayTheSame) {
+TEST_F(ConfigSnapshotsTest, UnchangedRulesAndUpstreamsAreReusedAfterAReload) {
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("b", kFive) + rule("a", kFive));
   const auto& is = second->config.rules[1];
@@ -86,14 +86,14 @@ TEST_F(EditionsTest, UnchangedPartsStayTheSame) {
   EXPECT_EQ(changes_, std::vector<std::string>{"rule \"b\" added"});
 }
 
-TEST_F(EditionsTest, ChangedServersMakeANewFleet) {
+TEST_F(ConfigSnapshotsTest, ChangedServersCreateANewServerGroup) {
   const auto first = reload("");
   const auto second = reload("", "\"127.0.0.1:9002\"");
   EXPECT_NE(second->server_groups, first->server_groups);
   EXPECT_EQ(changes_, std::vector<std::string>{"upstream \"api\" changed"});
 }
 
-TEST_F(EditionsTest, AFormerLimitGetsItsFormerNumber) {
+TEST_F(ConfigSnapshotsTest, RestoredLimitGetsItsFormerNumber) {
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("a", kNine));
   EXPECT_THAT(changes_, Contains(HasSubstr("keep the share")));
@@ -103,7 +103,7 @@ TEST_F(EditionsTest, AFormerLimitGetsItsFormerNumber) {
 }
 
 // The keys of the rule have started afresh meanwhile, so refunds for the first rule must not reach them.
-TEST_F(EditionsTest, AFormerAlgorithmStartsAfresh) {
+TEST_F(ConfigSnapshotsTest, RestoredAlgorithmStartsWithAnEmptyCounter) {
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("a", kLog));
   EXPECT_THAT(changes_, Contains(HasSubstr("start with an empty counter")));
@@ -116,7 +116,7 @@ TEST_F(EditionsTest, AFormerAlgorithmStartsAfresh) {
   EXPECT_EQ(only(reload(rule("a", kLog))).cells, only(fourth).cells);
 }
 
-TEST_F(EditionsTest, PermitsKeepTheirNumberWhileTheAlgorithmStays) {
+TEST_F(ConfigSnapshotsTest, ChangedConcurrencyLimitKeepsItsNumber) {
   const auto first = reload(rule("a", kTwoAtOnce));
   EXPECT_EQ(only(reload(rule("a", kThreeAtOnce))).cells, only(first).cells);
   EXPECT_EQ(only(reload(rule("a", kTwoAtOnce))).cells, only(first).cells);
@@ -124,7 +124,7 @@ TEST_F(EditionsTest, PermitsKeepTheirNumberWhileTheAlgorithmStays) {
   EXPECT_NE(only(reload(rule("a", kTwoAtOnce))).cells, only(first).cells);
 }
 
-TEST_F(EditionsTest, ARemovedRuleIsForgottenWithItsLastRequest) {
+TEST_F(ConfigSnapshotsTest, RemovedRuleIsForgottenWhenItsLastRequestEnds) {
   auto first = reload(rule("a", kFive));
   ASSERT_TRUE(charge(first));
   const auto second = reload("");
@@ -139,7 +139,7 @@ TEST_F(EditionsTest, ARemovedRuleIsForgottenWithItsLastRequest) {
   EXPECT_EQ(only(third).index, 0);
 }
 
-TEST_F(EditionsTest, ARuleThatReturnsDuringARequestContinues) {
+TEST_F(ConfigSnapshotsTest, RuleThatIsAddedAgainDuringARequestKeepsItsCounter) {
   const auto first = reload(rule("a", kFive));
   ASSERT_TRUE(charge(first));
   reload("");
@@ -149,7 +149,7 @@ TEST_F(EditionsTest, ARuleThatReturnsDuringARequestContinues) {
 }
 
 // The previous process may still release permits. They must not reach a rule that came later.
-TEST_F(EditionsTest, ARuleIsKeptWhileAnotherProcessHoldsItsPermits) {
+TEST_F(ConfigSnapshotsTest, RemovedRuleIsKeptWhileAnotherProcessHoldsItsPermits) {
   auto first = reload(rule("a", kTwoAtOnce));
   elsewhere_.change({.key = {1, 1}, .limiter = only(first).limiter.get(), .rule = only(first).cells}, 2,
                     clock_.now());
@@ -163,7 +163,7 @@ TEST_F(EditionsTest, ARuleIsKeptWhileAnotherProcessHoldsItsPermits) {
   EXPECT_TRUE(charge(third));
 }
 
-TEST_F(EditionsTest, KeysMoveToTheNewNumberAndFreeTheOldOne) {
+TEST_F(ConfigSnapshotsTest, KeysMoveToTheNumberOfTheNewLimitAndFreeTheOldNumber) {
   auto first = reload(rule("a", kFive));
   ASSERT_TRUE(charge(first));
   const auto second = reload(rule("a", kNine));
@@ -174,7 +174,7 @@ TEST_F(EditionsTest, KeysMoveToTheNewNumberAndFreeTheOldOne) {
   EXPECT_EQ(third->config.rules[1].cells, 0);
 }
 
-TEST_F(EditionsTest, KeysThatStartAfreshAreForgottenAtOnce) {
+TEST_F(ConfigSnapshotsTest, KeysOfAFormerAlgorithmAreForgottenAtOnce) {
   const auto first = reload(rule("a", kTwoAtOnce));
   ASSERT_TRUE(charge(first));
   reload(rule("a", kLog));
@@ -182,7 +182,7 @@ TEST_F(EditionsTest, KeysThatStartAfreshAreForgottenAtOnce) {
 }
 
 // A long request keeps its configuration snapshot, and each change of the algorithm takes a number.
-TEST_F(EditionsTest, ReportsThatAllNumbersAreTaken) {
+TEST_F(ConfigSnapshotsTest, ErrorSaysThatAllRuleNumbersAreInUse) {
   std::vector<Held> under_way;
   const auto settings = [](const std::string& numbers) {
     return config::parse_settings(config::test::with(rule("a", numbers)), config::test::kFile);

@@ -8,7 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // A control loop and two workers' loops, which the test runs by hand in any order.
-class HeartbeatOf : public ::testing::Test {
+class HeartbeatTest : public ::testing::Test {
  protected:
   void start() { heart_.start({one_.get_executor(), other_.get_executor()}, kNever); }
   static void turn(net::asio::io_context& loop) {
@@ -22,7 +22,7 @@ class HeartbeatOf : public ::testing::Test {
   Heartbeat heart_{control_.get_executor(), [this] { ++beats_; }};
 };
 
-TEST_F(HeartbeatOf, TwoLoopsBeatsWhenBothHaveAnswered) {
+TEST_F(HeartbeatTest, IsSentAfterBothEventLoopsHaveAnswered) {
   start();
   turn(one_);
   turn(control_);
@@ -33,7 +33,7 @@ TEST_F(HeartbeatOf, TwoLoopsBeatsWhenBothHaveAnswered) {
   EXPECT_EQ(beats_, 1);
 }
 
-TEST_F(HeartbeatOf, AHangingLoopIsSilent) {
+TEST_F(HeartbeatTest, IsNotSentWhileAnEventLoopHangs) {
   heart_.start({one_.get_executor(), other_.get_executor()}, 1ms);
   const auto until = std::chrono::steady_clock::now() + 30ms;
   while (std::chrono::steady_clock::now() < until) {
@@ -47,7 +47,7 @@ TEST_F(HeartbeatOf, AHangingLoopIsSilent) {
   EXPECT_EQ(beats_, 1);
 }
 
-TEST_F(HeartbeatOf, RunningLoopsBeatsRepeatedly) {
+TEST_F(HeartbeatTest, IsRepeatedWhileTheEventLoopsRun) {
   heart_.start({one_.get_executor(), other_.get_executor()}, 1ms);
   const auto until = std::chrono::steady_clock::now() + 10s;
   while (beats_ < 5 && std::chrono::steady_clock::now() < until) {
@@ -58,7 +58,7 @@ TEST_F(HeartbeatOf, RunningLoopsBeatsRepeatedly) {
   EXPECT_EQ(beats_, 5);
 }
 
-TEST_F(HeartbeatOf, EndingLoopsBeatsAlone) {
+TEST_F(HeartbeatTest, IsSentWithoutAnswersWhileTheEventLoopsEnd) {
   start();
   heart_.answer_for_loops();
   turn(one_);

@@ -61,7 +61,7 @@ TEST_F(KeySearch, FindsAClientByItsShownLabelOrDigest) {
     EXPECT_THAT(find(texts), ElementsAre(kPaula)) << texts.front();
 }
 
-TEST_F(KeySearch, FindsEveryClientThatALabelOrDigitsMayMean) {
+TEST_F(KeySearch, FindsEveryClientThatMatchesAnAmbiguousLabelOrDigest) {
   EXPECT_THAT(find({"user:ada"}), ElementsAre(kAda, kAdasOther));
   EXPECT_THAT(find({"27de914d"}), ElementsAre(kPaula, kAda));
 }
@@ -80,13 +80,13 @@ TEST_F(KeySearch, ReturnsTheLimiterThatCountsTheClient) {
   EXPECT_EQ(found[0].label, "api_key of paula 27de914d");
 }
 
-TEST_F(KeySearch, MatchesALabelThatWasCut) {
+TEST_F(KeySearch, MatchesATruncatedLabel) {
   const std::string name(60, 'x');
   add(top_.refused, kNobody, "api_key of " + name, 0);
   EXPECT_THAT(find({"user:" + name}), ElementsAre(kNobody));
 }
 
-TEST_F(KeySearch, ReadsAWholeDigestOfAnyClient) {
+TEST_F(KeySearch, ReadsACompleteDigestOfAnyClient) {
   const auto read = read_digest(std::vector{base::in_hex(kNobody)});
   ASSERT_TRUE(read);
   EXPECT_EQ(read->name, kNobody);
@@ -95,7 +95,7 @@ TEST_F(KeySearch, ReadsAWholeDigestOfAnyClient) {
   EXPECT_FALSE(read_digest(std::vector<std::string>{"user:paula"}));
 }
 
-TEST_F(KeySearch, FindsAClientInTheLists) {
+TEST_F(KeySearch, TellsIfAClientIsInTheListsOfTopClients) {
   EXPECT_TRUE(lists(top_, kAda));
   EXPECT_FALSE(lists(top_, kNobody));
 }

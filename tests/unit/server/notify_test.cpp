@@ -58,7 +58,7 @@ std::string abstract_name() {
   return "@weir-test-" + std::to_string(::getpid());
 }
 
-TEST(Notify, SendsToAPathAndToAnAbstractName) {
+TEST(Notify, SendsToASocketPathAndToAnAbstractSocket) {
   const config::test::Folder folder;
   for (const auto& name : {folder.file("notify"), abstract_name()}) {
     Manager manager(name);
@@ -79,7 +79,7 @@ TEST(Notify, SendsToAPathAndToAnAbstractName) {
   }
 }
 
-TEST(Notify, SendsNothingWithoutASocket) {
+TEST(Notify, SendsNothingWithoutANotifySocket) {
   for (const char* socket : {static_cast<const char*>(nullptr), ""}) {
     Faults faults;
     Notify notify({.socket = socket, .watchdog_usec = "1000000"}, faults.take());
@@ -90,7 +90,7 @@ TEST(Notify, SendsNothingWithoutASocket) {
   }
 }
 
-TEST(Notify, RejectsInvalidSocketNames) {
+TEST(Notify, InvalidSocketNamesAreReported) {
   for (const auto& socket :
        {std::string("vsock:2:1"), std::string("relative"), std::string("/"), std::string(200, '/')}) {
     Faults faults;
@@ -100,7 +100,7 @@ TEST(Notify, RejectsInvalidSocketNames) {
   }
 }
 
-TEST(Notify, ReportsOnceThatNobodyListens) {
+TEST(Notify, ReportsOnceThatTheServiceManagerDoesNotListen) {
   const config::test::Folder folder;
   const auto nowhere = folder.file("nobody");
   Faults faults;
@@ -109,7 +109,7 @@ TEST(Notify, ReportsOnceThatNobodyListens) {
   EXPECT_THAT(faults.said, ElementsAre(HasSubstr("cannot send a message to the service manager: ")));
 }
 
-TEST(Notify, UsesOnlyAWatchdogForThisProcess) {
+TEST(Notify, UsesOnlyAWatchdogThatIsMeantForThisProcess) {
   Manager manager(abstract_name());
   const auto own = std::to_string(::getpid());
   const auto watchdog = [&](const char* micros, const char* pid) {
@@ -122,7 +122,7 @@ TEST(Notify, UsesOnlyAWatchdogForThisProcess) {
   EXPECT_EQ(watchdog(nullptr, nullptr), 0);
 }
 
-TEST(Notify, IgnoresAWatchdogThatIsNoNumber) {
+TEST(Notify, IgnoresAWatchdogIntervalThatIsNotANumber) {
   Manager manager(abstract_name());
   for (const char* micros : {"", "0", "-1", "30s"}) {
     Faults faults;

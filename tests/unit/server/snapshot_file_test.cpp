@@ -32,7 +32,7 @@ class SnapshotFileTest : public testing::Test {
   limit::KeyTable table_{10};
 };
 
-TEST_F(SnapshotFileTest, BelongsToItsOwnerAndLeavesNoDraft) {
+TEST_F(SnapshotFileTest, IsReadableOnlyByItsOwnerAndLeavesNoTemporaryFile) {
   folder_.write("weir.state.new", "of a weir that was killed");
   save();
   EXPECT_TRUE(is_found());
@@ -43,13 +43,13 @@ TEST_F(SnapshotFileTest, BelongsToItsOwnerAndLeavesNoDraft) {
   EXPECT_EQ(SnapshotFile(path_, {}, log_).found()->names.k1, 2);
 }
 
-TEST_F(SnapshotFileTest, IsReadAfterAWeirThatCrashed) {
+TEST_F(SnapshotFileTest, CanBeReadAgainAfterACrash) {
   save();
   EXPECT_TRUE(is_found());
   EXPECT_TRUE(is_found());
 }
 
-TEST_F(SnapshotFileTest, SetsADamagedFileAsideAndWritesANewOne) {
+TEST_F(SnapshotFileTest, RenamesADamagedFileAndWritesANewFile) {
   for (const auto& damage :
        {std::string(), std::string("weirkeys"), std::string("nothing of ours"), std::string(4096, '\0')}) {
     folder_.write("weir.state", damage);
@@ -60,19 +60,19 @@ TEST_F(SnapshotFileTest, SetsADamagedFileAsideAndWritesANewOne) {
   }
 }
 
-TEST_F(SnapshotFileTest, SetsAsideWhatIsNotAFile) {
+TEST_F(SnapshotFileTest, RenamesAFolderInPlaceOfTheFile) {
   std::filesystem::create_directory(path_);
   EXPECT_FALSE(is_found());
   EXPECT_TRUE(is_set_aside());
 }
 
 // The times in the snapshot are moved to this machine's clock, however far that was set since.
-TEST_F(SnapshotFileTest, ReadsASnapshotOfAnotherTime) {
+TEST_F(SnapshotFileTest, ReadsASnapshotWithATimeInTheFuture) {
   save(kSaved + 10'000h);
   EXPECT_TRUE(is_found());
 }
 
-TEST_F(SnapshotFileTest, IgnoresAMissingFolder) {
+TEST_F(SnapshotFileTest, WritesNothingIfTheFolderIsMissing) {
   const auto nowhere = folder_.file("none/weir.state");
   SnapshotFile(nowhere, {}, log_).save(table_, {{}, kSaved}, {});
   EXPECT_FALSE(std::filesystem::exists(nowhere));

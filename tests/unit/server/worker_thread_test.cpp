@@ -41,7 +41,7 @@ struct Callbacks {
 };
 
 // Otherwise the client would wait until the process ends, which other requests may delay by `drain`.
-TEST(WorkerThread, ClosesAClientThatConnectsAsTheDrainBegins) {
+TEST(WorkerThread, ClosesAConnectionThatArrivesWhenTheDrainBegins) {
   Callbacks callbacks;
   auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));
   ASSERT_TRUE(listening.has_value());

@@ -14,20 +14,20 @@ namespace {
 using limit::Charge;
 using limit::Limiter;
 
-TEST(HeldLines, SurviveWritingAndReading) {
+TEST(PermitChangeLines, AreReadAsTheyWereWritten) {
   const PermitChange line{{.lo = 1, .hi = std::numeric_limits<std::uint64_t>::max()}, -3, "a rule of words"};
   const std::string text = text_of(line);
   EXPECT_EQ(text, "18446744073709551615 1 -3 a rule of words");
   EXPECT_EQ(permit_change_of(text), line);
 }
 
-TEST(HeldLines, RejectOtherTexts) {
+TEST(PermitChangeLines, InvalidLinesAreRejected) {
   for (const char* text : {"", "1", "1 2", "1 2 3", "1 2 x rule", "1 2 3x rule", "-1 2 3 rule", "1  3 rule",
                            "1 2 9223372036854775808 rule"})
     EXPECT_FALSE(permit_change_of(text)) << text;
 }
 
-TEST(HeldLines, AreDividedIntoMessages) {
+TEST(PermitChangeLines, AreDividedIntoMessagesOfBoundedSize) {
   EXPECT_TRUE(in_messages({}).empty());
   const std::string line(1000, 'x');
   const auto messages = in_messages(std::vector(100, line));
@@ -64,7 +64,7 @@ class PermitChangesTest : public testing::Test {
   std::vector<std::string> told_;
 };
 
-TEST_F(PermitChangesTest, KeepsChangesUntilTheyCanBeSent) {
+TEST_F(PermitChangesTest, StoresChangesUntilTheyCanBeSent) {
   charge(1);
   EXPECT_EQ(changes_.begin(rules_), std::vector<std::string>{"1 1 1 some"});
   std::thread([&] { release(1); }).join();

@@ -22,7 +22,7 @@ using enum UpgradeStage;
 using Event = UpgradeEvent;
 using Act = UpgradeAct;
 
-TEST(UpgradeSteps, EndWithTheNewProcessServing) {
+TEST(UpgradeSteps, LeadToTheNewProcessServing) {
   EXPECT_EQ(step(Idle, Event::Begun), (UpgradeStep{Starting, Act::Start}));
   EXPECT_EQ(step(Starting, Event::Ready), (UpgradeStep{Pausing, Act::Pause}));
   EXPECT_EQ(step(Pausing, Event::Paused), (UpgradeStep{Restoring, Act::SendState}));
@@ -30,13 +30,13 @@ TEST(UpgradeSteps, EndWithTheNewProcessServing) {
   EXPECT_EQ(step(Opening, Event::Serving), (UpgradeStep{Idle, Act::HandOver}));
 }
 
-TEST(UpgradeSteps, ResumeIfAStepFailsAfterThePause) {
+TEST(UpgradeSteps, FailureAfterThePauseResumesTheOldProcess) {
   EXPECT_EQ(step(Starting, Event::Failed), (UpgradeStep{Idle, Act::GiveUp}));
   for (const auto stage : {Pausing, Restoring, Opening})
     EXPECT_EQ(step(stage, Event::Failed), (UpgradeStep{Idle, Act::GiveUpAndResume}));
 }
 
-TEST(UpgradeSteps, FailOnAnUnexpectedMessage) {
+TEST(UpgradeSteps, UnexpectedMessageFailsTheUpgrade) {
   for (const auto event : {Event::Restored, Event::Serving})
     EXPECT_EQ(step(Starting, event), (UpgradeStep{Idle, Act::GiveUp}));
   EXPECT_EQ(step(Pausing, Event::Restored), (UpgradeStep{Idle, Act::GiveUpAndResume}));
@@ -44,7 +44,7 @@ TEST(UpgradeSteps, FailOnAnUnexpectedMessage) {
   EXPECT_EQ(step(Opening, Event::Ready), (UpgradeStep{Idle, Act::GiveUpAndResume}));
 }
 
-TEST(UpgradeSteps, IgnoreEarlierAttemptsAndASecondRequest) {
+TEST(UpgradeSteps, EventsOfEarlierAttemptsAndASecondRequestAreIgnored) {
   for (const auto stage : {Idle, Starting, Restoring, Opening})
     EXPECT_EQ(step(stage, Event::Paused), (UpgradeStep{stage, Act::None}));
   for (const auto stage : {Starting, Pausing, Restoring, Opening})
@@ -53,7 +53,7 @@ TEST(UpgradeSteps, IgnoreEarlierAttemptsAndASecondRequest) {
     EXPECT_EQ(step(Idle, event), (UpgradeStep{Idle, Act::None}));
 }
 
-TEST(CarriedState, SurvivesWritingAndReading) {
+TEST(CarriedState, IsReadAsItWasWritten) {
   const CarriedState left{.clock = base::Duration(-7),
                           .table = {1, ~std::uint64_t{0}},
                           .shared = {3, 4},
@@ -68,7 +68,7 @@ TEST(CarriedState, SurvivesWritingAndReading) {
   EXPECT_EQ(come->failed, 6u);
 }
 
-TEST(CarriedState, IsRejectedWithAnotherProtocol) {
+TEST(CarriedState, IsRejectedIfTheProtocolDiffers) {
   auto lines = lines_of(CarriedState{});
   lines[0] += "0";
   EXPECT_FALSE(carried_state_of(lines));
@@ -81,7 +81,7 @@ TEST(CarriedState, IsRejectedWithAnotherProtocol) {
   EXPECT_FALSE(carried_state_of({}));
 }
 
-TEST(HandedAlerts, SurviveWritingAndReading) {
+TEST(CarriedAlerts, AreReadAsTheyWereWritten) {
   const std::vector<admin::AlertState> left{{.alert_id = "1.2",
                                              .firing = true,
                                              .unsaid = false,
@@ -115,7 +115,7 @@ TEST(UpgradeChannel, CarriesLinesAndDescriptors) {
   EXPECT_FALSE(send_message(ends->first.get(), "over"));
 }
 
-TEST(UpgradeChannel, ReportsTheEndOfTheOtherSide) {
+TEST(UpgradeChannel, ReportsThatTheOtherProcessClosedIt) {
   auto ends = upgrade_channel();
   ASSERT_TRUE(ends);
   ::close(ends->first.release());
@@ -147,7 +147,7 @@ std::vector<ReceivedConnection> passed(const proxy::ConnectionInfo& connection_i
   return arrived;
 }
 
-TEST(ConnectionHandoff, PassesAConnectionWithAllItsData) {
+TEST(ConnectionHandoff, PassesAConnectionWithAddressesSubjectAndUnreadBytes) {
   const http::ConnectionEnds ends{*base::IpAddress::parse("203.0.113.7"),
                                   *base::IpAddress::parse("2001:db8::1"), 51234, 443};
   const auto arrived =
@@ -163,7 +163,7 @@ TEST(ConnectionHandoff, PassesAConnectionWithAllItsData) {
   EXPECT_EQ(unread, "GET / HTTP/1.1\r\n\nHost: x\n");
 }
 
-TEST(ConnectionHandoff, PassesAConnectionWithoutFurtherData) {
+TEST(ConnectionHandoff, PassesAConnectionWithoutAdditionalData) {
   const auto arrived = passed({}, "");
   ASSERT_EQ(arrived.size(), 1u);
   EXPECT_FALSE(arrived.front().connection_info.ends);
@@ -179,7 +179,7 @@ TEST(ConnectionHandoff, ReportsARelayedPlainConnection) {
   EXPECT_FALSE(arrived.front().connection_info.secure);
 }
 
-TEST(ConnectionHandoff, TakesConnectionsOnTheirWayAndNoMoreAfterTheEnd) {
+TEST(ConnectionHandoff, ReceivesConnectionsAlreadySentAndNoneAfterTheEnd) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::size_t arrived = 0;
@@ -217,7 +217,7 @@ class NoDescriptorLeft {
   rlimit before_{};
 };
 
-TEST(ConnectionHandoff, ReportsAConnectionLostWithoutADescriptor) {
+TEST(ConnectionHandoff, ReportsAConnectionThatArrivesWithoutItsDescriptor) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::vector<std::string> told;
@@ -237,7 +237,7 @@ TEST(ConnectionHandoff, ReportsAConnectionLostWithoutADescriptor) {
   EXPECT_EQ(told, (std::vector<std::string>{"lost", "taken"}));
 }
 
-TEST(ConnectionHandoff, PassesPermitChangesToo) {
+TEST(ConnectionHandoff, PassesPermitChanges) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::vector<std::string> told;
@@ -258,7 +258,7 @@ TEST(ConnectionHandoff, PassesPermitChangesToo) {
   EXPECT_EQ(told, (std::vector<std::string>{"1 2 3 a", "1 2 -3 a", "a connection", "ended"}));
 }
 
-TEST(ConnectionHandoff, RejectsAConnectionThatDoesNotFitIntoAMessage) {
+TEST(ConnectionHandoff, RejectsAConnectionWithTooMuchDataForAMessage) {
   auto ends = upgrade_channel();
   HandoffSender handoff_sender(std::move(ends->first));
   const std::string half(32 << 10, 'x');
@@ -268,7 +268,7 @@ TEST(ConnectionHandoff, RejectsAConnectionThatDoesNotFitIntoAMessage) {
   EXPECT_EQ(receive_message(ends->second.get(), false, message), Arrival::Nothing);
 }
 
-TEST(HandedState, IsRejectedIfIncomplete) {
+TEST(CarriedTable, IsRejectedIfTruncated) {
   limit::KeyTable table(100);
   auto state = write_state(table, {.names = {}, .saved_at = base::TimePoint(base::Duration(1))}, {});
   ASSERT_TRUE(state);

@@ -112,7 +112,7 @@ class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
   std::vector<std::unique_ptr<Asker>> askers;
 };
 
-TEST_F(AdmissionControllerTest, RefundsChargesThatAreNotKept) {
+TEST_F(AdmissionControllerTest, RefundsTheChargesOfAnAbandonedRequest) {
   auto& first = ask("a");
   EXPECT_EQ(first.ruling.decision.verdict, Verdict::Forward);
   EXPECT_EQ(left("a"), 1U);
@@ -125,7 +125,7 @@ TEST_F(AdmissionControllerTest, RefundsChargesThatAreNotKept) {
   EXPECT_EQ(left("a"), 1U);
 }
 
-TEST_F(AdmissionControllerTest, CountsOnlyTheRefusalsOfARefusedRequest) {
+TEST_F(AdmissionControllerTest, RefusedRequestCountsOnlyForTheRulesThatRefuse) {
   using observe::RuleOutcome;
   (void)ask("a");
   (void)ask("a");
@@ -139,7 +139,7 @@ TEST_F(AdmissionControllerTest, CountsOnlyTheRefusalsOfARefusedRequest) {
   EXPECT_EQ(counted(0, RuleOutcome::Delayed), 1U) << "the third had a place in the queue, and paid nothing";
 }
 
-TEST_F(AdmissionControllerTest, ReturnsADepartureOnceIfTheShaperHadIt) {
+TEST_F(AdmissionControllerTest, DepartureThatTheShaperReturnedIsNotReturnedAgain) {
   (void)ask("a");
   auto& waiting = join("a");
   leave(waiting);  // the shaper returned the departure
@@ -150,7 +150,7 @@ TEST_F(AdmissionControllerTest, ReturnsADepartureOnceIfTheShaperHadIt) {
 }
 
 // The requests are refused in the order in which they asked, as when Redis refuses several at once.
-TEST_F(AdmissionControllerTest, ReturnsAllDeparturesInAnyOrder) {
+TEST_F(AdmissionControllerTest, AbandonedRequestsReturnTheirDeparturesInAnyOrder) {
   (void)ask("x");
   auto& first = ask("a");
   const auto soonest = first.admission.delayed().departure.at;
@@ -162,7 +162,7 @@ TEST_F(AdmissionControllerTest, ReturnsAllDeparturesInAnyOrder) {
   EXPECT_EQ(ask("c").admission.delayed().departure.at, soonest);
 }
 
-TEST_F(AdmissionControllerTest, UnreturnableDepartureGoesToAWaitingRequest) {
+TEST_F(AdmissionControllerTest, DepartureThatTheLimiterCannotTakeBackGoesToAWaitingRequest) {
   (void)ask("x");
   auto& refused = ask("a");
   const auto soonest = refused.admission.delayed().departure.at;
@@ -174,7 +174,7 @@ TEST_F(AdmissionControllerTest, UnreturnableDepartureGoesToAWaitingRequest) {
 }
 
 // Past departures are dropped. If they were passed on, several requests would leave at once.
-TEST_F(AdmissionControllerTest, DropsAPastDeparture) {
+TEST_F(AdmissionControllerTest, DepartureInThePastIsNotPassedOn) {
   began -= hours(2);
   (void)ask("x");
   auto& late = ask("a");
@@ -186,7 +186,7 @@ TEST_F(AdmissionControllerTest, DropsAPastDeparture) {
   EXPECT_FALSE(waiting.done);
 }
 
-TEST_F(AdmissionControllerTest, KeepsTheChargeOfADisplacingRequestThatLeaves) {
+TEST_F(AdmissionControllerTest, RequestThatDisplacedAnotherRequestAndLeavesStaysCharged) {
   (void)ask("x");
   auto& greedy = join("a");
   auto& last = join("a");
@@ -206,7 +206,7 @@ TEST_F(AdmissionControllerTest, KeepsTheChargeOfADisplacingRequestThatLeaves) {
 
 // The request won a place in one queue but waits longer in another. Meanwhile the first queue promised a
 // later departure, so the limiter cannot take the won departure back. A request that waits there takes it.
-TEST_F(AdmissionControllerTest, ReturnsAWonDepartureToItsLane) {
+TEST_F(AdmissionControllerTest, DepartureTakenFromADisplacedRequestIsReturnedToItsQueue) {
   (void)ask("x", {}, "slow");
   (void)join("a");
   auto& last = join("a");

@@ -97,7 +97,7 @@ void lease(policy::Rule& rule) {
   rule.lease = policy::Lease{.units = 100};
 }
 
-TEST(AdmissionMemory, PutsBackAPrefetchedUnitThatWasNotUsed) {
+TEST(AdmissionMemory, LackOfMemoryReturnsAnUnusedPrefetchedUnit) {
   auto config = two_places(policy::Store::Redis, policy::OnStoreFailure::Local);
   lease(config.rules.front());
   PrefetchingStore asking(config);
@@ -114,7 +114,7 @@ TEST(AdmissionMemory, PutsBackAPrefetchedUnitThatWasNotUsed) {
 }
 
 // The first of two units is put back, and memory runs out for the second.
-TEST(AdmissionMemory, RefundsEachUnitOnceIfMemoryRunsOut) {
+TEST(AdmissionMemory, LackOfMemoryRefundsEachPrefetchedUnitOnce) {
   auto config = two_places(policy::Store::Redis);
   for (auto& rule : config.rules) lease(rule);
   PrefetchingStore asking(config);
@@ -138,7 +138,7 @@ TEST(AdmissionMemory, RefundsEachUnitOnceIfMemoryRunsOut) {
   EXPECT_EQ(asking.units.stats().put_back, before + 2);
 }
 
-TEST(AdmissionMemory, ReleasesASlotWithoutMemoryForItsPermit) {
+TEST(AdmissionMemory, LackOfMemoryForAPermitReleasesItsConcurrencySlot) {
   const auto config = two_places(policy::Store::Memory);
   Asking asking(config);
   const int made = tests::fail_each_allocation([&] { EXPECT_TRUE(asking.decide()); }, [&] { asking.end(); });
@@ -146,7 +146,7 @@ TEST(AdmissionMemory, ReleasesASlotWithoutMemoryForItsPermit) {
   expect_nobody_else_holds(asking);
 }
 
-TEST(AdmissionMemory, ReleasesAFallbackSlotWithoutMemoryForItsPermit) {
+TEST(AdmissionMemory, LackOfMemoryForAFallbackPermitReleasesItsConcurrencySlot) {
   const auto config = two_places(policy::Store::Redis, policy::OnStoreFailure::Local);
   Asking asking(config);
   const int made = tests::fail_each_allocation([&] { asking.ask(); },
@@ -158,7 +158,7 @@ TEST(AdmissionMemory, ReleasesAFallbackSlotWithoutMemoryForItsPermit) {
   expect_nobody_else_holds(asking);
 }
 
-TEST(AdmissionMemory, HoldsNoPermitInRedisWithoutMemoryForIt) {
+TEST(AdmissionMemory, LackOfMemoryForARedisPermitLeavesNoPermitInRedis) {
   const auto config = two_places(policy::Store::Redis);
   auto asking = std::make_unique<Asking>(config);
   const auto holds_nothing_once_it_has_ended = [&] {

@@ -99,7 +99,7 @@ struct Asked {
 };
 
 // Releases the permits held here and those in Redis at once, before the client has read its answer.
-TEST(AdmissionRedis, RefusalReleasesAllPermitsAtOnce) {
+TEST(AdmissionRedis, RefusedRequestReleasesAllItsPermitsAtOnce) {
   const redis::RedisSettings nowhere;
   for (const auto on_failure : {OnStoreFailure::Local, OnStoreFailure::Closed}) {
     Site site({rule_of("", limit::Concurrency::make(1).value()), in_redis("", a_day(1), on_failure),
@@ -131,7 +131,7 @@ class AdmissionDenials : public ::testing::Test {
   redis::Server server_;
 };
 
-TEST_F(AdmissionDenials, RefusesAgainWithoutAskingRedis) {
+TEST_F(AdmissionDenials, CachedRefusalRefusesTheNextRequestWithoutRedis) {
   Site site({in_redis("user", a_day(1))}, settings());
   site.reach_redis();
   Asked(site).admission.keep();
@@ -144,7 +144,7 @@ TEST_F(AdmissionDenials, RefusesAgainWithoutAskingRedis) {
 }
 
 // An answer may refund a charge at any time, so an earlier refusal says nothing about the next request.
-TEST_F(AdmissionDenials, AsksRedisEachTimeIfAnswersSettle) {
+TEST_F(AdmissionDenials, RefusalsAreNotCachedForRulesThatResponsesSettle) {
   auto rule = in_redis("user", a_day(1));
   rule.settlement = policy::Settlement{.charged = {{200, 299}}};
   Site site({rule}, settings());
@@ -176,7 +176,7 @@ class AdmissionStall : public AdmissionDenials {
 };
 
 // Counted from the question, the departures would lie in the past, and all requests would leave at once.
-TEST_F(AdmissionStall, DeparturesCountFromTheReplyOfRedis) {
+TEST_F(AdmissionStall, DeparturesCountFromTheTimeOfTheRedisReply) {
   Site site({queue_}, settings(std::chrono::seconds(20)));
   site.reach_redis();
   Asked(site).admission.keep();
@@ -194,7 +194,7 @@ TEST_F(AdmissionStall, DeparturesCountFromTheReplyOfRedis) {
   EXPECT_EQ(second.ruling.decision.start_at, second.admission.decided_at() + delay);
 }
 
-TEST_F(AdmissionStall, FallbackChargesAtTheTimeout) {
+TEST_F(AdmissionStall, LocalFallbackChargesAtTheTimeOfTheTimeout) {
   const auto timeout = std::chrono::milliseconds(50);
   Site site({queue_}, settings(timeout));
   Asked first(site);  // learns at once that there is no connection
@@ -237,7 +237,7 @@ class AdmissionCluster : public ::testing::Test {
   std::string user;
 };
 
-TEST_F(AdmissionCluster, OnlyRulesOfAnUnreachableNodeFallBack) {
+TEST_F(AdmissionCluster, OnlyTheRulesOfAnUnreachableNodeFallBack) {
   const auto away = node_of(config.rules[2], user);
   cluster[away].kill();
   Asked first(site, user);
@@ -251,7 +251,7 @@ TEST_F(AdmissionCluster, OnlyRulesOfAnUnreachableNodeFallBack) {
 }
 
 // A shadow rule refuses no request, on either node. The other rules are charged, and refunded unless kept.
-TEST_F(AdmissionCluster, ShadowRefusalLeavesOtherRulesCharged) {
+TEST_F(AdmissionCluster, RefusalByAShadowRuleLeavesOtherRulesCharged) {
   config.rules[0].mode = policy::Mode::Shadow;
   Asked(site, user).admission.keep();
   cluster[node_of(config.rules[2], user)].kill();

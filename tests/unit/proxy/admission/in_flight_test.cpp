@@ -9,7 +9,7 @@
 namespace weir::proxy {
 namespace {
 
-TEST(InFlight, EachLowerPriorityHasABoundOneTwentiethSmaller) {
+TEST(InFlight, EachLowerPriorityHasABoundSmallerByOneTwentieth) {
   const InFlight in_flight(200);
   std::vector<std::uint64_t> bounds;
   for (policy::Priority priority = 0; priority < policy::kPriorities; ++priority)
@@ -17,7 +17,7 @@ TEST(InFlight, EachLowerPriorityHasABoundOneTwentiethSmaller) {
   EXPECT_EQ(bounds, (std::vector<std::uint64_t>{200, 190, 180, 170, 160, 150, 140, 130, 120, 110}));
 }
 
-TEST(InFlight, ShedsTheLowestPriorityFirst) {
+TEST(InFlight, RejectsTheLowestPriorityFirst) {
   InFlight in_flight(20);
   int entered = 0;
   while (in_flight.enter(9)) ++entered;
@@ -33,7 +33,7 @@ TEST(InFlight, ShedsTheLowestPriorityFirst) {
   EXPECT_FALSE(in_flight.enter(9));
 }
 
-TEST(InFlight, ShedRequestNeverTakesAPlaceFromABetterPriority) {
+TEST(InFlight, RejectedLowPriorityRequestsNeverTakePlacesOfHigherPriorities) {
   InFlight in_flight(20);
   for (int i = 0; i < 19; ++i) ASSERT_TRUE(in_flight.enter(0));
   std::atomic<bool> over = false;
@@ -59,7 +59,7 @@ TEST(InFlight, SmallBoundStillAdmitsTheLowestPriority) {
   EXPECT_FALSE(in_flight.enter(0));
 }
 
-TEST(InFlight, AdmitsARequestAgainAfterItsQueueWait) {
+TEST(InFlight, RequestReturningFromAQueueIsAdmittedBeyondTheBound) {
   InFlight in_flight(1);
   EXPECT_TRUE(in_flight.enter(0));
   in_flight.enter_again();
@@ -67,7 +67,7 @@ TEST(InFlight, AdmitsARequestAgainAfterItsQueueWait) {
   EXPECT_FALSE(in_flight.enter(0));
 }
 
-TEST(InFlight, ShedsNoRequestWithoutABound) {
+TEST(InFlight, RejectsNoRequestWithoutABound) {
   InFlight in_flight(0);
   EXPECT_FALSE(in_flight.bounded());
   for (int i = 0; i < 1000; ++i) ASSERT_TRUE(in_flight.enter(9));

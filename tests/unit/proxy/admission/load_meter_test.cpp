@@ -48,7 +48,7 @@ TEST_F(LoadMeterTest, CpuShareHalvesAfterItsHalfLife) {
 }
 
 // Half-lives count time, not readings: one long span weighs as much as many short ones.
-TEST_F(LoadMeterTest, UnevenReadingsWeighByTheirSpan) {
+TEST_F(LoadMeterTest, CpuReadingsAreWeightedByTheirDuration) {
   pass(kTick, milliseconds(0));
   pass(kTick, kTick);
   pass(milliseconds(500), milliseconds(0));
@@ -57,7 +57,7 @@ TEST_F(LoadMeterTest, UnevenReadingsWeighByTheirSpan) {
   EXPECT_NEAR(cpu(), 1 - 0.5 / 4, 1e-9);
 }
 
-TEST_F(LoadMeterTest, LagIsTheDelayOfTheTick) {
+TEST_F(LoadMeterTest, LagIsTheDelayOfTheEventLoopTick) {
   pass(kTick, milliseconds(0));
   pass(kTick + LoadMeter::kFullLag / 2, milliseconds(0));
   EXPECT_EQ(lag(), 0.5);
@@ -68,7 +68,7 @@ TEST_F(LoadMeterTest, LagIsTheDelayOfTheTick) {
   EXPECT_NEAR(lag(), 1, 1e-9) << "and no more than that";
 }
 
-TEST_F(LoadMeterTest, QueueAndInFlightAreNotAveraged) {
+TEST_F(LoadMeterTest, QueueAndInFlightLoadAreNotAveraged) {
   pass(kTick, milliseconds(0));
   pass(kTick, milliseconds(0), 0.75, 0.5);
   EXPECT_EQ(meter.load(), 0.75);
@@ -88,7 +88,7 @@ TEST_F(LoadMeterTest, MoreCpuThanElapsedTimeCountsAsFull) {
   EXPECT_EQ(cpu(), 1) << "no time passed: nothing is measured";
 }
 
-TEST(ThreadTime, MeasuresTheThread) {
+TEST(ThreadTime, MeasuresTheCpuTimeOfTheThread) {
   const auto before = thread_time();
   EXPECT_GE(before.count(), 0);
   while (thread_time() == before) {

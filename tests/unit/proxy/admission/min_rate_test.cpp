@@ -9,14 +9,14 @@ using namespace std::chrono_literals;
 
 constexpr MinRate kLeast{100, 10s};
 
-TEST(MinRateCheck, RejectsAnOctetNowAndThen) {
+TEST(MinRateCheck, RejectsASenderThatSendsOneOctetASecond) {
   MinRateCheck pace(kLeast);
   std::uint64_t moved = 0;
   for (int i = 0; i < 9; ++i) EXPECT_TRUE(pace.note(1s, ++moved)) << "within the grace";
   EXPECT_FALSE(pace.note(1s, ++moved));
 }
 
-TEST(MinRateCheck, AcceptsTheMinimumRateForever) {
+TEST(MinRateCheck, AcceptsASenderAtExactlyTheMinimumRate) {
   MinRateCheck pace(kLeast);
   std::uint64_t moved = 0;
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(pace.note(1s, moved += 100)) << i;
@@ -31,7 +31,7 @@ TEST(MinRateCheck, EarlySpeedDoesNotExcuseLaterSlowness) {
   EXPECT_FALSE(fast);
 }
 
-TEST(MinRateCheck, ChecksNothingWithoutARate) {
+TEST(MinRateCheck, AcceptsAnySpeedWithoutAMinimumRate) {
   EXPECT_FALSE(MinRateCheck({0, 10s}).counts());
   EXPECT_TRUE(MinRateCheck(kLeast).counts());
 }

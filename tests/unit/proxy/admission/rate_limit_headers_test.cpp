@@ -26,7 +26,7 @@ Told told(const Lines& lines, std::string ours = kOurs) {
   return told;
 }
 
-TEST(RateLimitHeaders, KeepsTheFieldsWithTheSmallerRemainingCount) {
+TEST(RateLimitHeaders, SendsTheUpstreamsOrWeirsFieldsWhicheverHaveLessRemaining) {
   const auto theirs = told({{"A", "1"}, {"x-ratelimit-limit", "50"}, {"X-RateLimit-Remaining", "3"}});
   EXPECT_EQ(theirs.ours, kOursWithoutX);
   EXPECT_EQ(theirs.theirs, "A=1 x-ratelimit-limit=50 X-RateLimit-Remaining=3 ");
@@ -46,7 +46,7 @@ TEST(RateLimitHeaders, DropsUpstreamFieldsWithoutAValidRemainingCount) {
   EXPECT_EQ(told({{"X-RateLimit-Remaining", "9"}, {"X-RateLimit-Remaining", "2"}}).ours, kOursWithoutX);
 }
 
-TEST(RateLimitHeaders, ForwardsListsAndFieldsThatWeirDoesNotSend) {
+TEST(RateLimitHeaders, ForwardsUpstreamFieldsThatWeirDoesNotSend) {
   const Lines lists{{"RateLimit", "\"b\";r=1"}, {"RateLimit-Policy", "\"b\";q=5"}, {"X-RateLimits", "1"}};
   EXPECT_EQ(told(lists).ours, kOurs);
   EXPECT_EQ(told(lists).theirs, "RateLimit=\"b\";r=1 RateLimit-Policy=\"b\";q=5 X-RateLimits=1 ");

@@ -111,14 +111,14 @@ TEST(Settlements, RefundsAllIfTheStatusIsNotCharged) {
   EXPECT_TRUE(one.settled(Settled::Refunded));
 }
 
-TEST(Settlements, ChargedStatusKeepsTheCharge) {
+TEST(Settlements, KeepsTheChargeIfTheStatusIsCharged) {
   Reserved one({by_status()});
   EXPECT_FALSE(one.answered(200));
   EXPECT_EQ(one.spent(), kReserved);
   EXPECT_TRUE(one.settled(Settled::Charged));
 }
 
-TEST(Settlements, SettlesByTheCostHeader) {
+TEST(Settlements, SettlesTheCostInAResponseHeader) {
   const std::pair<const char*, std::pair<limit::Cost, Settled>> cases[] = {
       {"4", {4, Settled::Surplus}},  {"10", {10, Settled::Charged}},      {"25", {25, Settled::Debt}},
       {"0", {0, Settled::Refunded}}, {"many", {10, Settled::Unreadable}},
@@ -132,7 +132,7 @@ TEST(Settlements, SettlesByTheCostHeader) {
   }
 }
 
-TEST(Settlements, KeepsTheReservedChargeIfNoAnswerTellsTheCost) {
+TEST(Settlements, KeepsTheReservedChargeIfTheResponseStatesNoCost) {
   Reserved silent({by_header()});
   EXPECT_FALSE(silent.answered());
   EXPECT_TRUE(silent.settled(Settled::Untold));
@@ -159,7 +159,7 @@ TEST(Settlements, DoesNotSettleACanceledCharge) {
 }
 
 // `reset_after` counts from the charge, however late the answer arrives. `remaining` is as of now.
-TEST(Settlements, ReportsTheRemainingCountAsOfTheAnswer) {
+TEST(Settlements, ReportsTheRemainingCountAtTheTimeOfTheResponse) {
   Reserved one({by_header()});
   one.head.fields.push_back({"X-Cost", "4"});
   ASSERT_TRUE(one.answered(200, hours(2)));
@@ -184,7 +184,7 @@ TEST(Settlements, ReportsADebtForAnAdmittedRequest) {
   EXPECT_TRUE(told.allowed) << "it had been let in";
 }
 
-TEST(Settlements, SettlesByTheBodyOnceItIsComplete) {
+TEST(Settlements, SettlesTheCostInTheBodyWhenTheBodyIsComplete) {
   Reserved one({by_body()});
   EXPECT_TRUE(one.settlements.want_body());
   ASSERT_TRUE(one.begins(Framing::Chunked, 6)) << "a length that does not count";
@@ -212,7 +212,7 @@ TEST(Settlements, SettlesABodyOfKnownLengthAtItsLastByte) {
   EXPECT_TRUE(one.settled(Settled::Surplus));
 }
 
-TEST(Settlements, KeepsTheChargeIfTheBodyIsCutOff) {
+TEST(Settlements, KeepsTheChargeIfTheBodyIsTruncated) {
   for (const auto framing : {Framing::Length, Framing::Chunked, Framing::UntilClose}) {
     Reserved one({by_body()});
     ASSERT_TRUE(one.begins(framing, framing == Framing::Length ? 30 : 0));
@@ -260,7 +260,7 @@ TEST(Settlements, KeepsTheChargeIfTheBodyIsTooLong) {
 }
 
 // Each rule reads up to its own bound, and is settled once: by the head or by the body.
-TEST(Settlements, EachRuleReadsUpToItsOwnBound) {
+TEST(Settlements, EachRuleReadsTheBodyUpToItsOwnBound) {
   const std::string body = R"({"n":4})" + std::string(20, ' ');
   for (const auto framing : {Framing::Length, Framing::Chunked}) {
     Reserved both({by_body(64), by_body(20), by_header()});
@@ -278,7 +278,7 @@ TEST(Settlements, EachRuleReadsUpToItsOwnBound) {
   }
 }
 
-TEST(Settlements, BodyDoesNotChargeWhatTheStatusRefunded) {
+TEST(Settlements, CostInTheBodyDoesNotChargeARuleThatTheStatusRefunded) {
   auto of_good_answers = by_body();
   of_good_answers.charged = {{200, 299}};
   Reserved both({of_good_answers, by_body()});
@@ -292,7 +292,7 @@ TEST(Settlements, BodyDoesNotChargeWhatTheStatusRefunded) {
   EXPECT_TRUE(both.settled(Settled::Surplus, 1));
 }
 
-TEST(Settlements, DoesNotSettleWhatWasNotCharged) {
+TEST(Settlements, DoesNotSettleARuleThatChargedNothing) {
   Reserved one({by_header()});
   one.bill.outcomes()[0].allowed = false;  // a shadow rule refused
   EXPECT_FALSE(one.says("4"));
@@ -301,7 +301,7 @@ TEST(Settlements, DoesNotSettleWhatWasNotCharged) {
 }
 
 // The second limiter of an elastic rule is settled too, but not counted.
-TEST(Settlements, CountsARequestOnce) {
+TEST(Settlements, CountsTheSettlementOfAnElasticRuleOnce) {
   Reserved one({by_header()});
   auto other = Reserved::charge_of(one.rules[0]);
   other.key.lo += 100;

@@ -16,7 +16,7 @@ struct ScarceServer : ServingFixture {
   ScarceServer& operator=(const ScarceServer&) = delete;
 };
 
-TEST(AcceptorMemory, ClosesOnlyTheClientWithoutMemory) {
+TEST(AcceptorMemory, LackOfMemoryClosesOnlyOneConnection) {
   int failed = 0;
   for (int left = 0; left < 40; ++left) {
     ScarceServer fixture;
@@ -37,7 +37,7 @@ TEST(AcceptorMemory, ClosesOnlyTheClientWithoutMemory) {
 }
 
 // A session without memory for its frame has not started, so a drain does not wait for it.
-TEST(AcceptorMemory, DrainIgnoresASessionThatNeverStarted) {
+TEST(AcceptorMemory, DrainDoesNotWaitForASessionThatNeverStarted) {
   for (int left = 0; left < 24; ++left) {
     ScarceServer fixture;
     {

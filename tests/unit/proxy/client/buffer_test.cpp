@@ -26,7 +26,7 @@ TEST(BlockPool, ReusesReturnedBlocks) {
   EXPECT_EQ(pool.block_size(), 64U);
 }
 
-TEST(Inbox, TakesABlockToReadAndReleasesIt) {
+TEST(Inbox, TakesABlockToReadAndReleasesItWhenEmpty) {
   BlockPool pool(64);
   Inbox inbox(pool);
   EXPECT_TRUE(inbox.empty());
@@ -53,7 +53,7 @@ TEST(Inbox, ReturnsItsBlockOnDestruction) {
   EXPECT_EQ(pool.take().get(), where);
 }
 
-TEST(Inbox, KeepsAPinnedHeadInPlaceWhileTheBodyPasses) {
+TEST(Inbox, PinnedHeadStaysInPlaceWhileTheBodyPasses) {
   BlockPool pool(16);
   Inbox inbox(pool);
   receive(inbox, "head0123456789ab");
@@ -75,7 +75,7 @@ TEST(Inbox, KeepsAPinnedHeadInPlaceWhileTheBodyPasses) {
   EXPECT_EQ(inbox.unread(), "BCDEFGHIJKL0123");
 }
 
-TEST(Inbox, LeavesRoomForABodyBehindALaterHead) {
+TEST(Inbox, MakesRoomForABodyBehindALaterHead) {
   BlockPool pool(32);
   Inbox inbox(pool);
   receive(inbox, "one.two.three...four............");
@@ -91,7 +91,7 @@ TEST(Inbox, LeavesRoomForABodyBehindALaterHead) {
 }
 
 // If many heads arrive at once, at most twice the received octets are moved.
-TEST(Inbox, DoesNotMoveTheDataForEachHead) {
+TEST(Inbox, PipelinedHeadsMoveLittleData) {
   constexpr std::size_t kBlock = 4096;
   BlockPool pool(kBlock);
   Inbox inbox(pool);
@@ -190,7 +190,7 @@ class Model {
   unsigned next_ = 0;
 };
 
-TEST(Inbox, BehavesLikeAString) {
+TEST(Inbox, RandomOperationsGiveTheSameContentsAsAString) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   for (std::uint32_t round = 0; round < 200; ++round) {

@@ -11,7 +11,7 @@ namespace {
 const auto kOne = base::IpAddress::v4(1);
 const auto kOther = base::IpAddress::v4(2);
 
-TEST(ConnectionsPerIp, LimitsTheConnectionsOfEachAddress) {
+TEST(ConnectionsPerIp, LimitsTheNumberOfConnectionsOfEachAddress) {
   ConnectionsPerIp connections_per_ip(2);
   auto first = connections_per_ip.enter(kOne);
   const auto second = connections_per_ip.enter(kOne);
@@ -32,7 +32,7 @@ TEST(ConnectionsPerIp, MovedSlotIsReleasedOnce) {
   EXPECT_TRUE(connections_per_ip.enter(kOne));
 }
 
-TEST(ConnectionsPerIp, ThreadsShareTheLimit) {
+TEST(ConnectionsPerIp, ConcurrentThreadsShareTheLimit) {
   ConnectionsPerIp connections_per_ip(3);
   std::atomic<int> inside{0};
   std::atomic<bool> passed{false};

@@ -23,7 +23,7 @@ struct Scan {
   }
 };
 
-TEST(HeadScanner, FindsAHeadThatComesInPieces) {
+TEST(HeadScanner, FindsAHeadThatArrivesInPieces) {
   Scan scan;
   EXPECT_EQ(scan.after("GET / HTTP/1.1\r\nHo").size, 0U);
   EXPECT_EQ(scan.after("st: a\r\n\r").size, 0U);
@@ -32,14 +32,14 @@ TEST(HeadScanner, FindsAHeadThatComesInPieces) {
   EXPECT_FALSE(found.fault);
 }
 
-TEST(HeadScanner, SkipsEmptyLinesAheadOfAHead) {
+TEST(HeadScanner, SkipsEmptyLinesBeforeAHead) {
   Scan scan;
   EXPECT_FALSE(scan.after("\r\n\r").fault);
   EXPECT_EQ(scan.after("\nGET / HTTP/1.1\r\n\r\n").size, 18U);
   EXPECT_EQ(scan.inbox.unread().substr(0, 3), "GET");
 }
 
-TEST(HeadScanner, SkipsEightEmptyLinesAtMost) {
+TEST(HeadScanner, SkipsAtMostEightEmptyLines) {
   Scan scan;
   const auto found = scan.after("\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\nGET / HTTP/1.1\r\n\r\n");
   http::RequestHead head;

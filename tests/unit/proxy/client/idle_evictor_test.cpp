@@ -55,13 +55,13 @@ class IdleEvictorTest : public ::testing::Test {
   Room room;
 };
 
-TEST_F(IdleEvictorTest, EvictsNothingUnlessWanted) {
+TEST_F(IdleEvictorTest, EvictsNoConnectionUnlessRequested) {
   room.quiet = room.idle = room.begun = 1;
   tick(4);
   EXPECT_EQ(room.went, 0);
 }
 
-TEST_F(IdleEvictorTest, EvictsQuietThenIdleThenBegunConnections) {
+TEST_F(IdleEvictorTest, EvictsIdleConnectionsBeforeConnectionsWithAnIncompleteHead) {
   room.quiet = room.idle = room.begun = 1;
   room.wanted = true;
   tick(2);
@@ -75,7 +75,7 @@ TEST_F(IdleEvictorTest, EvictsQuietThenIdleThenBegunConnections) {
   EXPECT_EQ(room.went, 3);
 }
 
-TEST_F(IdleEvictorTest, EvictsNothingBeyondTheWantedRank) {
+TEST_F(IdleEvictorTest, EvictsNoConnectionBeyondTheRequestedRank) {
   room.idle = room.begun = 1;
   room.wanted = true;
   room.most = Rank::Idle;
@@ -84,7 +84,7 @@ TEST_F(IdleEvictorTest, EvictsNothingBeyondTheWantedRank) {
   EXPECT_EQ(room.begun, 1);
 }
 
-TEST_F(IdleEvictorTest, KeepsBegunConnectionsWhileIdleOnesRemain) {
+TEST_F(IdleEvictorTest, KeepsConnectionsWithAnIncompleteHeadWhileIdleConnectionsRemain) {
   room.idle = 100;
   room.begun = 1;
   room.wanted = true;

@@ -45,14 +45,14 @@ class IdleTest : public ::testing::Test {
   std::vector<Tcp::socket> clients_;
 };
 
-TEST_F(IdleTest, CloseAtOnceWithTheirAcceptor) {
+TEST_F(IdleTest, IdleConnectionsCloseAtOnceWithTheirAcceptor) {
   fixture_.acceptor->close();
   pass(2);
   EXPECT_EQ(fixture_.worker.sessions, 0U);
 }
 
 // After an upgrade, idle connections of the old process remain until its end.
-TEST_F(IdleTest, CloseAtOnceWhenARetiringWorkerStops) {
+TEST_F(IdleTest, IdleConnectionsCloseAtOnceWhenARetiringWorkerStops) {
   fixture_.worker.retiring = fixture_.worker.draining = true;
   fixture_.worker.watchdog.wake_all();
   pass(3);
@@ -62,7 +62,7 @@ TEST_F(IdleTest, CloseAtOnceWhenARetiringWorkerStops) {
   EXPECT_EQ(fixture_.worker.sessions, 0U);
 }
 
-TEST_F(IdleTest, CloseAtOnceWhenEvicted) {
+TEST_F(IdleTest, EvictedIdleConnectionsCloseAtOnce) {
   fixture_.worker.idle_evictor.want(2, IdleEvictor::Rank::Quiet);
   pass(2);
   EXPECT_EQ(fixture_.worker.sessions, 2U);
@@ -70,14 +70,14 @@ TEST_F(IdleTest, CloseAtOnceWhenEvicted) {
   EXPECT_EQ(fixture_.worker.sessions, 2U) << "no more were wanted";
 }
 
-TEST_F(IdleTest, RemainUntilTheIdleTimeout) {
+TEST_F(IdleTest, IdleConnectionsRemainUntilTheIdleTimeout) {
   pass(60 - kDozing - 1);
   EXPECT_EQ(fixture_.worker.sessions, 4U);
   pass(4);
   EXPECT_EQ(fixture_.worker.sessions, 0U);
 }
 
-TEST_F(IdleTest, ServesADozingConnectionAtOnce) {
+TEST_F(IdleTest, RequestOnALongIdleConnectionIsServedAtOnce) {
   const auto before = ticks_.seen;
   EXPECT_NE(fixture_.ask(clients_.front()).find("here"), std::string::npos);
   EXPECT_LE(ticks_.seen, before + 1);
@@ -85,7 +85,7 @@ TEST_F(IdleTest, ServesADozingConnectionAtOnce) {
   EXPECT_EQ(fixture_.worker.sessions, 1U) << "its time began anew";
 }
 
-TEST_F(IdleTest, KeepTheUsualHeadTimeout) {
+TEST_F(IdleTest, IncompleteHeadOnAnIdleConnectionGetsTheHeadTimeout) {
   std::string half = "GET / HTTP/1.1\r\n";
   net::asio::write(clients_.front(), net::asio::buffer(half));
   pass(5);

@@ -76,7 +76,7 @@ SessionScript random_script(Random& random) {
   return script;
 }
 
-TEST(SessionLaws, HoldWhateverClientsAndServersSay) {
+TEST(SessionLaws, SendsOnlyValidHttpAndAtMostOneResponsePerRequest) {
   const auto seed = std::random_device{}();
   Random random(seed);
   const auto path = ::testing::TempDir() + "weir-session-laws-" + std::to_string(::getpid());

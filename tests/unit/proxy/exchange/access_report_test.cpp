@@ -16,25 +16,25 @@ RequestReport answered_with(unsigned status) {
   return report;
 }
 
-TEST(AccessReport, TellsLimitersHowLongTheServerTook) {
+TEST(AccessReport, LimitersGetTheLatencyOfTheServer) {
   const auto ending = ending_of(answered_with(200));
   EXPECT_EQ(ending.latency, milliseconds(40));
   EXPECT_FALSE(ending.failed);
 }
 
-TEST(AccessReport, TellsLimitersNothingOfAServerError) {
+TEST(AccessReport, LimitersGetNoResultForAServerError) {
   const auto ending = ending_of(answered_with(500));
   EXPECT_FALSE(ending.latency);
   EXPECT_FALSE(ending.failed);
 }
 
-TEST(AccessReport, TellsLimitersThatNoServerAnswered) {
+TEST(AccessReport, LimitersGetAFailureIfNoServerResponded) {
   RequestReport report;
   report.failure = "upstream_failed";
   EXPECT_TRUE(ending_of(report).failed);
 }
 
-TEST(AccessReport, TellsLimitersNothingOfAClientThatLeft) {
+TEST(AccessReport, LimitersGetNoResultIfTheClientLeft) {
   RequestReport report;
   report.failure = "client_left";
   const auto ending = ending_of(report);

@@ -190,7 +190,7 @@ class Traffic {
   Queue queue_{kWorkers};
 };
 
-TEST(DisplacementLaws, HoldForAnyTraffic) {
+TEST(DisplacementLaws, DisplacementIsFairByPriorityAndClientForRandomTraffic) {
   const std::uint64_t seed = std::random_device{}();
   std::cout << "seed " << seed << "\n";
   std::size_t displaced = 0, levelled = 0, refused = 0, departed = 0;

@@ -67,7 +67,7 @@ class Displacement : public ::testing::Test {
   Queue queue{kWorkers};
 };
 
-TEST_F(Displacement, DisplacesTheLastOfTheLowestPriority) {
+TEST_F(Displacement, DisplacesTheLastRequestOfTheLowestPriority) {
   join("a1", departure(1), 3);
   join("a2", departure(2), 7);
   join("b1", departure(3), 7);
@@ -88,7 +88,7 @@ TEST_F(Displacement, DisplacesTheLastOfTheLowestPriority) {
   EXPECT_EQ(tickets["c1"]->departure().at, at(3)) << "before the one of priority 7";
 }
 
-TEST_F(Displacement, DisplacesATicketOfTheClientWithMostPlaces) {
+TEST_F(Displacement, DisplacesARequestOfTheClientWithMostPlaces) {
   join("b1", departure(1), 9);
   join("a1", departure(2), 9);
   join("a2", departure(3), 9);
@@ -99,7 +99,7 @@ TEST_F(Displacement, DisplacesATicketOfTheClientWithMostPlaces) {
   EXPECT_EQ(evicted(1), "c1") << "of equals the one whose turn comes last";
 }
 
-TEST_F(Displacement, NewcomerTakesASurplusDepartureFirst) {
+TEST_F(Displacement, NewRequestTakesAnUnusedDepartureBeforeDisplacingAnotherRequest) {
   join("a1", departure(1), 0);
   queue.offer(departure(2), 0);
   ASSERT_TRUE(queue.has_place_for(newcomer(9)));
@@ -110,7 +110,7 @@ TEST_F(Displacement, NewcomerTakesASurplusDepartureFirst) {
   EXPECT_FALSE(queue.has_place_for(newcomer(9)));
 }
 
-TEST_F(Displacement, NewcomerCannotCostMoreThanTheDisplaced) {
+TEST_F(Displacement, NewRequestCannotCostMoreThanTheDisplacedRequest) {
   join("a1", departure(1, 2), 9);
   EXPECT_TRUE(queue.has_place_for(newcomer(0, 'z', 2)));
   EXPECT_FALSE(queue.has_place_for(newcomer(0, 'z', 3)));
@@ -119,7 +119,7 @@ TEST_F(Displacement, NewcomerCannotCostMoreThanTheDisplaced) {
   EXPECT_FALSE(queue.has_place_for(elsewhere));
 }
 
-TEST_F(Displacement, ForgetsAnEvictedTicketThatLeaves) {
+TEST_F(Displacement, ForgetsADisplacedRequestThatLeaves) {
   auto& ticket = join("a1", departure(1), 9);
   (void)queue.displace(newcomer(0));
   EXPECT_FALSE(ticket.waits());
@@ -129,7 +129,7 @@ TEST_F(Displacement, ForgetsAnEvictedTicketThatLeaves) {
   EXPECT_EQ(evicted(0), "");
 }
 
-TEST_F(Displacement, MayYieldToTellsIfATicketMayBeDisplaced) {
+TEST_F(Displacement, MayYieldToTellsIfARequestCanBeDisplaced) {
   EXPECT_FALSE(queue.may_yield_to(0));
   auto& ticket = join("a1", departure(1), 4);
   EXPECT_TRUE(queue.may_yield_to(3));
@@ -146,7 +146,7 @@ TEST_F(Displacement, MayYieldToTellsIfATicketMayBeDisplaced) {
   EXPECT_FALSE(queue.may_yield_to(0));
 }
 
-TEST_F(Displacement, TakesPlacesFromAClientWithMore) {
+TEST_F(Displacement, TakesPlacesFromAClientWithMorePlaces) {
   for (int i = 1; i <= 4; ++i) join("a" + std::to_string(i), departure(i));
   EXPECT_FALSE(queue.has_place_for(newcomer(5, 'a'))) << "its own are as many";
   EXPECT_FALSE(queue.has_place_for(newcomer(6, 'b'))) << "a worse priority";
@@ -163,7 +163,7 @@ TEST_F(Displacement, TakesPlacesFromAClientWithMore) {
   EXPECT_TRUE(queue.has_place_for(newcomer(5, 'c')));
 }
 
-TEST_F(Displacement, DisplacesAWorsePriorityBeforeAClientWithManyPlaces) {
+TEST_F(Displacement, DisplacesALowerPriorityBeforeAClientWithManyPlaces) {
   for (int i = 1; i <= 3; ++i) join("a" + std::to_string(i), departure(i));
   join("b1", departure(4), 6);
   (void)queue.displace(newcomer(5, 'c'));
@@ -172,7 +172,7 @@ TEST_F(Displacement, DisplacesAWorsePriorityBeforeAClientWithManyPlaces) {
 }
 
 // The held ticket has the last departure, because another rule's promise excludes every earlier one.
-TEST_F(Displacement, LeavesAHeldTicketItsDeparture) {
+TEST_F(Displacement, RequestThatAnotherRuleDelaysKeepsItsDeparture) {
   join("a1", departure(1), 5);
   join("b1", departure(2), 7);
   join("a2", departure(3), 5, base::TimePoint::max(), at(3));
@@ -186,7 +186,7 @@ TEST_F(Displacement, LeavesAHeldTicketItsDeparture) {
   EXPECT_EQ(queue.take_due(0, at(3)), tickets["a2"].get());
 }
 
-TEST_F(Displacement, EvictsATicketOvertakenPastItsDeadline) {
+TEST_F(Displacement, EvictsARequestThatWasOvertakenPastItsDeadline) {
   join("a1", departure(1), 5, at(3));
   join("a2", departure(2), 5, at(3));
   queue.evict_overtaken(kLane);
@@ -203,7 +203,7 @@ TEST_F(Displacement, EvictsATicketOvertakenPastItsDeadline) {
   EXPECT_EQ(tickets["a2"]->too_late_at(), at(4)) << "and that is the one for whoever comes in its place";
 }
 
-TEST_F(Displacement, TurnBehindFollowsEqualAndBetterPriorities) {
+TEST_F(Displacement, TurnBehindFollowsRequestsOfEqualAndHigherPriorities) {
   auto& last = join("a1", departure(1), 6);
   auto& middle = join("b1", departure(2), 5);
   EXPECT_EQ(queue.turn_behind(middle), at(1)) << "its own, which it would leave";

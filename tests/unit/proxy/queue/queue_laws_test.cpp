@@ -218,7 +218,7 @@ class Simulation {
   Queue queue_{kWorkers};
 };
 
-TEST(QueueLaws, HoldForAnyTraffic) {
+TEST(QueueLaws, DeparturesAreSpacedOrderedAndUsedOnceForRandomTraffic) {
   const std::uint64_t seed = std::random_device{}();
   std::cout << "seed " << seed << "\n";
   std::size_t departed = 0, surplus = 0, passed_on = 0, unused = 0;

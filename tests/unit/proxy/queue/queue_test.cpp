@@ -62,7 +62,7 @@ class QueueTest : public ::testing::Test {
   Queue queue{2};
 };
 
-TEST_F(QueueTest, FullnessIsThatOfTheFullestSharedLane) {
+TEST_F(QueueTest, FullnessIsThatOfTheFullestSharedQueue) {
   EXPECT_EQ(queue.fullness(), 0);
   join('a', 1);
   join('a', 2);
@@ -101,7 +101,7 @@ TEST_F(QueueTest, FullnessCountsCostsInsteadOfRequests) {
   EXPECT_EQ(queue.fullness(), 0);
 }
 
-TEST_F(QueueTest, DepartsExactlyWhenDue) {
+TEST_F(QueueTest, RequestDepartsExactlyWhenDue) {
   join('a', 3);
   EXPECT_EQ(queue.next_due(0), at(3));
   EXPECT_EQ(queue.take_due(0, at(3) - base::Duration(1)), nullptr);
@@ -121,7 +121,7 @@ TEST_F(QueueTest, HigherPriorityDepartsFirst) {
   EXPECT_EQ(depart_all(), "ammz");
 }
 
-TEST_F(QueueTest, ThousandTicketsOfOneClientDoNotDelayAnother) {
+TEST_F(QueueTest, ThousandRequestsOfOneClientDoNotDelayAnotherClient) {
   for (int i = 0; i < 1000; ++i) join('x', i);
   join('y', 1000);
   EXPECT_EQ(depart(1), "xy");
@@ -135,21 +135,21 @@ TEST_F(QueueTest, ClientsOfOnePriorityTakeTurns) {
   EXPECT_EQ(depart_all(), "abcaba");
 }
 
-TEST_F(QueueTest, ReturningClientQueuesBehindTheOthers) {
+TEST_F(QueueTest, ClientThatReturnsQueuesBehindTheOtherClients) {
   join('a', 0), join('b', 1), join('c', 2);
   EXPECT_EQ(depart(0), "a");
   join('a', 3);
   EXPECT_EQ(depart_all(), "bca");
 }
 
-TEST_F(QueueTest, TicketsOfAClientDepartInOrder) {
+TEST_F(QueueTest, RequestsOfAClientDepartInOrder) {
   auto& first = join('a', 4);
   auto& second = join('a', 2);
   EXPECT_EQ(queue.take_due(0, at(2)), &first) << "the departure that the other brought";
   EXPECT_EQ(queue.take_due(0, at(4)), &second);
 }
 
-TEST_F(QueueTest, LeavingTicketFreesTheLastDeparture) {
+TEST_F(QueueTest, RequestThatLeavesFreesTheLastDeparture) {
   join('a', 1);
   auto& second = join('a', 2);
   join('a', 3);
@@ -162,7 +162,7 @@ TEST_F(QueueTest, LeavingTicketFreesTheLastDeparture) {
   EXPECT_EQ(depart(2), "aa");
 }
 
-TEST_F(QueueTest, LeavingTicketKeepsTheTurnOfItsClient) {
+TEST_F(QueueTest, RequestThatLeavesKeepsTheTurnOfItsClient) {
   auto& first = join('a', 1);
   join('b', 2), join('a', 3);
   queue.leave(first);
@@ -170,7 +170,7 @@ TEST_F(QueueTest, LeavingTicketKeepsTheTurnOfItsClient) {
 }
 
 // The limiter could not take the departure back, because it had already promised a later one.
-TEST_F(QueueTest, NextTicketToJoinTakesASurplusDeparture) {
+TEST_F(QueueTest, NextRequestToJoinTakesAnUnusedDeparture) {
   queue.leave(join('a', 1));
   ASSERT_NE(queue.surplus(kLane), nullptr);
   join('b', 2);
@@ -179,7 +179,7 @@ TEST_F(QueueTest, NextTicketToJoinTakesASurplusDeparture) {
   EXPECT_EQ(depart(1), "b");
 }
 
-TEST_F(QueueTest, DropsAnUnusedSurplusDepartureWhenItIsDue) {
+TEST_F(QueueTest, DropsAnUnusedDepartureWhenItIsDue) {
   queue.leave(join('a', 1, 5, 1));
   EXPECT_EQ(queue.next_due(1), at(1)) << "its keeper looks after it";
   EXPECT_EQ(queue.take_due(1, at(1)), nullptr);
@@ -187,14 +187,14 @@ TEST_F(QueueTest, DropsAnUnusedSurplusDepartureWhenItIsDue) {
   EXPECT_EQ(queue.surplus(kLane), nullptr);
 }
 
-TEST_F(QueueTest, OfferedDepartureGoesToTheNextTicket) {
+TEST_F(QueueTest, OfferedDepartureGoesToTheNextRequest) {
   join('a', 5), join('b', 6);
   queue.offer(departure(1), 1);
   EXPECT_EQ(depart(1), "a");
   EXPECT_EQ(queue.surplus(kLane)->at, at(6));
 }
 
-TEST_F(QueueTest, WorkerOfTheNextTicketKeepsTheLane) {
+TEST_F(QueueTest, OnlyTheWorkerOfTheNextRequestTakesItFromTheQueue) {
   join('a', 1, 5, 0);
   auto& b = join('b', 2, 5, 1);
   EXPECT_EQ(queue.next_due(0), at(1));
@@ -211,7 +211,7 @@ TEST_F(QueueTest, WorkerOfTheNextTicketKeepsTheLane) {
 }
 
 // Another rule of the same request has promised a later departure.
-TEST_F(QueueTest, HeldTicketLetsOthersDepartFirst) {
+TEST_F(QueueTest, RequestThatAnotherRuleDelaysLetsOtherRequestsDepartFirst) {
   join('a', 6, 0, 0, kLane, at(5));
   join('b', 1), join('c', 2);
   EXPECT_EQ(depart(1), "b");
@@ -221,7 +221,7 @@ TEST_F(QueueTest, HeldTicketLetsOthersDepartFirst) {
 
 // The last departures returned to the limiter, although held tickets could not take earlier ones. Then
 // several tickets left at once.
-TEST_F(QueueTest, HeldTicketsKeepTheirDistanceWhenOthersLeave) {
+TEST_F(QueueTest, DelayedRequestsKeepTheirIntervalWhenOtherRequestsLeave) {
   auto& first = join('a', 1);
   auto& second = join('b', 2);
   join('c', 3, 5, 0, kLane, at(3)), join('d', 4, 5, 1, kLane, at(3));
@@ -232,7 +232,7 @@ TEST_F(QueueTest, HeldTicketsKeepTheirDistanceWhenOthersLeave) {
   EXPECT_EQ(depart(4), "d");
 }
 
-TEST_F(QueueTest, NewcomerTakesADepartureThatHeldTicketsCannot) {
+TEST_F(QueueTest, NewRequestTakesADepartureTooEarlyForDelayedRequests) {
   auto& first = join('a', 1);
   join('b', 2, 5, 0, kLane, at(2));
   queue.leave(first);
@@ -245,7 +245,7 @@ TEST_F(QueueTest, NewcomerTakesADepartureThatHeldTicketsCannot) {
   EXPECT_EQ(depart(2), "b");
 }
 
-TEST_F(QueueTest, HeldTicketDoesNotDelayItsClient) {
+TEST_F(QueueTest, RequestThatAnotherRuleDelaysDoesNotDelayItsClient) {
   join('a', 2, 5, 0, kLane, at(2));
   join('a', 1);
   EXPECT_EQ(depart(1), "a") << "its second has the first departure, or both left at 2";
@@ -253,7 +253,7 @@ TEST_F(QueueTest, HeldTicketDoesNotDelayItsClient) {
 }
 
 // A promise of Redis may convert to a slightly different local time.
-TEST_F(QueueTest, LaneWaitsIfEveryTicketIsHeld) {
+TEST_F(QueueTest, NoRequestDepartsWhileAnotherRuleDelaysAllOfThem) {
   auto& early = join('a', 1, 5, 0, kLane, at(5));
   join('b', 2, 5, 1, kLane, at(4));
   EXPECT_EQ(queue.next_due(0), base::TimePoint::max());
@@ -264,7 +264,7 @@ TEST_F(QueueTest, LaneWaitsIfEveryTicketIsHeld) {
   EXPECT_EQ(queue.take_due(0, at(5)), &early);
 }
 
-TEST_F(QueueTest, LanesAreIndependent) {
+TEST_F(QueueTest, QueuesOfDifferentKeysAreIndependent) {
   auto& a = join('a', 1, 5, 0, kLane);
   join('b', 2, 5, 0, kOtherLane);
   queue.leave(a);
@@ -273,7 +273,7 @@ TEST_F(QueueTest, LanesAreIndependent) {
   EXPECT_EQ(depart(2), "b");
 }
 
-TEST_F(QueueTest, CountsPlacesAndPredictsTurns) {
+TEST_F(QueueTest, CountsThePlacesOfAClientAndPredictsItsTurn) {
   join('a', 1), join('a', 2), join('b', 3), join('a', 4, 9), join('u', 5, 0);
   const auto client = [](char name) { return limit::Key{static_cast<std::uint64_t>(name), 0}; };
   EXPECT_EQ(queue.waiting(kLane, client('a')), 3U);

@@ -80,7 +80,7 @@ class ShaperTest : public ::testing::Test {
   std::vector<int> ended;
 };
 
-TEST_F(ShaperTest, DepartsInOrderAndNeverEarly) {
+TEST_F(ShaperTest, RequestsDepartInOrderAndNeverEarly) {
   open(kLane, quick);
   for (int i = 0; i < 10; ++i) join(kLane, quick);
   EXPECT_EQ(shaper.waiting(), 10U);
@@ -93,7 +93,7 @@ TEST_F(ShaperTest, DepartsInOrderAndNeverEarly) {
   EXPECT_EQ(shaper.waiting(), 0U);
 }
 
-TEST_F(ShaperTest, PastDepartureDepartsAtOnce) {
+TEST_F(ShaperTest, RequestWithADepartureInThePastDepartsAtOnce) {
   join(kLane, quick);
   EXPECT_TRUE(waiters[0]->done) << "what departs at once need not wait for the loop";
   EXPECT_EQ(waiters[0]->turn.end, Shaper::End::Departed);
@@ -110,7 +110,7 @@ TEST_F(ShaperTest, WakesForAnEarlierNewDeparture) {
   EXPECT_TRUE(all_end());
 }
 
-TEST_F(ShaperTest, LeavingFreesTheLastDepartureForTheNext) {
+TEST_F(ShaperTest, RequestThatLeavesFreesTheLastDepartureForTheNextRequest) {
   open(kLane, slow);
   for (int i = 0; i < 4; ++i) join(kLane, slow);
   const auto last = waiters[3]->departure.at;
@@ -124,7 +124,7 @@ TEST_F(ShaperTest, LeavingFreesTheLastDepartureForTheNext) {
 }
 
 // A retry before that time would be overtaken again.
-TEST_F(ShaperTest, OvertakenRequestLearnsWhenARetryWouldDepart) {
+TEST_F(ShaperTest, OvertakenRequestGetsTheTimeAtWhichARetryWouldDepart) {
   open(kLane, slow);
   const auto began = clock.now();
   auto& low = join(kLane, slow, kClient, 1000, 5, began + std::chrono::minutes(90));
@@ -146,7 +146,7 @@ TEST_F(ShaperTest, OvertakenRequestLearnsWhenARetryWouldDepart) {
 }
 
 // Uses `quick`, because the test waits until the second request departs.
-TEST_F(ShaperTest, SecondTakesTheDepartureOfTheFirstThatLeft) {
+TEST_F(ShaperTest, SecondRequestTakesTheDepartureOfTheFirstRequestThatLeft) {
   open(kLane, quick);
   join(kLane, quick);
   auto& second = join(kLane, quick);
@@ -207,7 +207,7 @@ TEST_F(ShaperTest, DisplacesAClientWithMorePlaces) {
   EXPECT_TRUE(all_end());
 }
 
-TEST_F(ShaperTest, PassesOnAnUnusedDeparture) {
+TEST_F(ShaperTest, PassesAnUnusedDepartureToTheNextRequest) {
   open(kLane, quick);
   auto& first = join(kLane, quick);
   auto& second = join(kLane, quick);
@@ -217,7 +217,7 @@ TEST_F(ShaperTest, PassesOnAnUnusedDeparture) {
   EXPECT_EQ(second.ticket.departure().at, first.ticket.departure().at);
 }
 
-TEST_F(ShaperTest, NoTimerRunsWithoutRequests) {
+TEST_F(ShaperTest, NoTimerRunsWithoutWaitingRequests) {
   open(kLane, slow);
   join(kLane, slow);
   waiters[0]->ticket.leave();
@@ -230,7 +230,7 @@ TEST_F(ShaperTest, NoTimerRunsWithoutRequests) {
 
 // The first request leaves in the turn of the loop in which its departure is due. Both requests end exactly
 // once.
-TEST_F(ShaperTest, LeavingAtTheDepartureEndsOnce) {
+TEST_F(ShaperTest, RequestThatLeavesWhenItsDepartureIsDueEndsOnce) {
   open(kLane, quick);
   join(kLane, quick), join(kLane, quick);
   net::asio::post(context, [this] {
@@ -243,7 +243,7 @@ TEST_F(ShaperTest, LeavingAtTheDepartureEndsOnce) {
 }
 
 // A worker's event loop is destroyed while its requests wait.
-TEST_F(ShaperTest, DestroyedFrameLeavesTheQueue) {
+TEST_F(ShaperTest, RequestOfADestroyedEventLoopLeavesTheQueue) {
   SharedQueue own{1};
   {
     net::asio::io_context loop{1};

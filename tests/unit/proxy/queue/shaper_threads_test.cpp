@@ -125,7 +125,7 @@ class TestWorker {
 
 class ShaperThreads : public ::testing::TestWithParam<std::uint64_t> {};  // places in the queue
 
-TEST_P(ShaperThreads, EachRequestEndsOnceAndDeparturesKeepTheirDistance) {
+TEST_P(ShaperThreads, EachRequestEndsOnceAndDeparturesKeepTheirInterval) {
   const std::uint64_t seed = std::random_device{}();
   std::cout << "seed " << seed << "\n";
   Common common(GetParam());
