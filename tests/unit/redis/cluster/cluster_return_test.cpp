@@ -16,7 +16,7 @@ namespace {
 
 constexpr limit::Cost kLimit = 10'000;
 
-class ClusterReturn : public ::testing::Test {
+class ClusterRefunds : public ::testing::Test {
  protected:
   static void TearDownTestSuite() { cluster_.reset(); }
   void SetUp() override {
@@ -73,11 +73,11 @@ class ClusterReturn : public ::testing::Test {
   const limit::Limiter window_ =
       limit::FixedWindow::make({kLimit, std::chrono::hours(24 * 365 * 30)}).value();
 };
-std::unique_ptr<TwoMasters> ClusterReturn::cluster_;
+std::unique_ptr<TwoMasters> ClusterRefunds::cluster_;
 
 // If a client closes its connection while Redis answers, Redis drops that client's other commands. So a
 // worker must not end before it has the replies.
-TEST_F(ClusterReturn, GivesBackUnitsOfManyKeys) {
+TEST_F(ClusterRefunds, PrefetchedUnitsOfManyKeysAreReturnedAtTheEnd) {
   const auto many = keys(1500, false);
   auto worker = weir();
   heat(*worker, many);
@@ -88,7 +88,7 @@ TEST_F(ClusterReturn, GivesBackUnitsOfManyKeys) {
   EXPECT_EQ(units_.stats().held(), 0U);
 }
 
-TEST_F(ClusterReturn, KeysOfOneSlotShareACall) {
+TEST_F(ClusterRefunds, UnitsOfKeysInOneSlotAreReturnedInOneCall) {
   const auto many = keys(300, true);
   auto worker = weir();
   heat(*worker, many);
@@ -100,7 +100,7 @@ TEST_F(ClusterReturn, KeysOfOneSlotShareACall) {
 }
 
 // There are so many slots that not all commands of one renewal may be sent together.
-TEST_F(ClusterReturn, RenewsAndReleasesPermitsOfManySlots) {
+TEST_F(ClusterRefunds, PermitsInManySlotsAreRenewedAndReleased) {
   const auto many = keys(300, false);
   const limit::Limiter one = limit::Concurrency::make(1).value();
   auto tuning = Worker::quick();
@@ -120,7 +120,7 @@ TEST_F(ClusterReturn, RenewsAndReleasesPermitsOfManySlots) {
   EXPECT_EQ(stats.refunds_lost, 0U);
 }
 
-TEST_F(ClusterReturn, GivesBackEachKeyOfAMovingSlotToItsNode) {
+TEST_F(ClusterRefunds, UnitsOfAMovingSlotAreReturnedToTheNodeOfEachKey) {
   const auto many = keys(20, true);
   auto worker = weir();
   heat(*worker, many);
@@ -132,7 +132,7 @@ TEST_F(ClusterReturn, GivesBackEachKeyOfAMovingSlotToItsNode) {
   cluster_->give_up_move(slot);
 }
 
-TEST_F(ClusterReturn, WaitsForASilentNodeUntilFinishTimeoutOnly) {
+TEST_F(ClusterRefunds, EndWaitsForAnUnresponsiveNodeOnlyUntilFinishTimeout) {
   auto tuning = Worker::quick();
   tuning.finish_timeout = 150ms;
   auto worker = weir(tuning);
@@ -146,7 +146,7 @@ TEST_F(ClusterReturn, WaitsForASilentNodeUntilFinishTimeoutOnly) {
   EXPECT_LT(took, 2s);
 }
 
-TEST_F(ClusterReturn, TheLastWorkerGivesBack) {
+TEST_F(ClusterRefunds, OnlyTheLastWorkerToEndReturnsPrefetchedUnits) {
   const auto few = keys(3, false);
   auto first = weir();
   auto last = weir();

@@ -16,7 +16,7 @@ std::vector<std::string> cluster_node() {
           std::to_string(free_port())};
 }
 
-TEST(SlotOf, FollowsTheSpecification) {
+TEST(SlotOf, AgreesWithTheRedisClusterSpecification) {
   EXPECT_EQ(slot_of("123456789"), 0x31C3 % kSlots);  // the check value of CRC-16/XMODEM
   EXPECT_EQ(slot_of("{user1000}.following"), slot_of("user1000"));
   EXPECT_EQ(slot_of("foo{}{bar}"), 8363);  // an empty tag counts as none
@@ -26,7 +26,7 @@ TEST(SlotOf, FollowsTheSpecification) {
   EXPECT_EQ(slot_of(""), 0);
 }
 
-TEST(SlotOf, EqualsRedissAnswer) {
+TEST(SlotOf, EqualsTheSlotThatRedisComputes) {
   const auto server = start_on_ports(cluster_node);
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -40,7 +40,7 @@ TEST(SlotOf, EqualsRedissAnswer) {
   }
 }
 
-TEST(SlotMap, ParsesClusterNodes) {
+TEST(SlotMap, ParsesTheReplyOfClusterNodes) {
   const auto map = SlotMap::read(
       "aa 10.0.0.1:7001@17001,one.example slave cc 0 1426238317239 4 connected\n"
       "bb 10.0.0.2:7002@17002 master - 0 1426238316232 2 connected 5461-10922\n"
@@ -61,7 +61,7 @@ TEST(SlotMap, ParsesClusterNodes) {
   EXPECT_EQ(map->served(), 101U + (16384 - 5461));
 }
 
-TEST(SlotMap, MovesOneSlot) {
+TEST(SlotMap, MoveChangesTheNodeOfOneSlot) {
   auto map = SlotMap::read("bb 10.0.0.2:7002@17002 master - 0 0 2 connected 5-6\n", kAsked);
   ASSERT_TRUE(map);
   map->move(6, kAsked);
@@ -72,7 +72,7 @@ TEST(SlotMap, MovesOneSlot) {
   EXPECT_EQ(map->masters().size(), 2U);
 }
 
-TEST(SlotMap, RejectsOtherTexts) {
+TEST(SlotMap, RejectsInvalidReplies) {
   for (const char* text :
        {"", "bb 10.0.0.2:7002@17002 master - 0 0 2\n", "bb 10.0.0.2 master - 0 0 2 connected 1\n",
         "bb 10.0.0.2:x@1 master - 0 0 2 connected 1\n", "bb 10.0.0.2:1@1 master - 0 0 2 connected 16384\n",
@@ -81,7 +81,7 @@ TEST(SlotMap, RejectsOtherTexts) {
     EXPECT_FALSE(SlotMap::read(text, kAsked)) << text;
 }
 
-TEST(SlotMap, ParsesARealNodesReply) {
+TEST(SlotMap, ParsesTheReplyOfARealNode) {
   const auto server = start_on_ports(cluster_node);
   ASSERT_EQ(server->ask({"CLUSTER", "ADDSLOTSRANGE", "0", "7000", "9000", "16383"}).text, "OK");
   const auto map = SlotMap::read(server->ask({"CLUSTER", "NODES"}).text, kAsked);
@@ -93,7 +93,7 @@ TEST(SlotMap, ParsesARealNodesReply) {
   EXPECT_EQ(map->owner(7001), nullptr);
 }
 
-TEST(Redirection, NamesKindSlotAndAddress) {
+TEST(Redirection, ParsesKindSlotAndAddress) {
   const auto moved = redirection_in("MOVED 3999 127.0.0.1:6381", kAsked);
   ASSERT_TRUE(moved);
   EXPECT_EQ(moved->kind, Redirection::Kind::Moved);

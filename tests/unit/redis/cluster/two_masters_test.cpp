@@ -10,7 +10,7 @@
 
 namespace weir::redis {
 
-TEST(TwoMasters, EachServesItsOwnKeysOnly) {
+TEST(TwoMasters, EachMasterServesOnlyTheKeysOfItsSlots) {
   TwoMasters cluster;
   for (std::size_t node = 0; node < 2; ++node) {
     const auto tag = tag_of(limit::slot_hash_of(TwoMasters::key_at(node, 7)));

@@ -10,7 +10,7 @@ namespace {
 using limit::Charge;
 using limit::Outcome;
 
-class Batches : public ::testing::Test {
+class BatchedCharges : public ::testing::Test {
  protected:
   Server server_;
   TimedScripts scripts_{server_};
@@ -58,7 +58,7 @@ class Batches : public ::testing::Test {
 
 // Tests this over random limiters with one of concurrency, a few shared keys, shadow lines and costs. Two
 // sets of keys get the same traffic, one of them bill by bill.
-TEST_F(Batches, AreDecidedAsIfEachBillHadComeAlone) {
+TEST_F(BatchedCharges, GiveTheSameOutcomesAsSeparateCalls) {
   limit::Dice dice(limit::new_seed());
   unsigned refused = 0, admitted = 0;
   for (int round = 0; round < 150; ++round) {
@@ -88,7 +88,7 @@ TEST_F(Batches, AreDecidedAsIfEachBillHadComeAlone) {
   EXPECT_GT(refused, 1000U);
 }
 
-TEST_F(Batches, SpendABucketInOrder) {
+TEST_F(BatchedCharges, SpendABucketInTheOrderOfTheRequests) {
   const auto three = token_bucket({1, 1h}, 3), one = token_bucket({1, 1h}, 1);
   const limit::Key shared{1, 1}, own{2, 2};
   const std::vector<std::vector<Charge>> bills{
@@ -110,7 +110,7 @@ TEST_F(Batches, SpendABucketInOrder) {
 }
 
 // The script asks once a call whether lists or sets exist. The bill before has made one since.
-TEST_F(Batches, FindListsAndSetsThatTheBillBeforeHasMade) {
+TEST_F(BatchedCharges, SeeListsAndSetsThatAnEarlierRequestOfTheCallCreated) {
   constexpr std::uint64_t kEntries = 64, kPermits = 32;  // the most that a string holds
   const limit::Limiter log = limit::SlidingLog::make({kEntries + 1, 1h}).value();
   const limit::Limiter places = limit::Concurrency::make(kPermits + 1).value();
@@ -136,7 +136,7 @@ class BatchingStore : public ::testing::Test {
   [[nodiscard]] std::string evals() const { return server_.info("commandstats", "cmdstat_evalsha"); }
 };
 
-TEST_F(BatchingStore, SendsTheBillsOfATurnInOneCall) {
+TEST_F(BatchingStore, SendsTheRequestsOfALoopTurnInOneCall) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   count_anew(server_);
@@ -150,7 +150,7 @@ TEST_F(BatchingStore, SendsTheBillsOfATurnInOneCall) {
   }
 }
 
-TEST_F(BatchingStore, BoundsTheLinesOfACall) {
+TEST_F(BatchingStore, BoundsTheNumberOfChargesInACall) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   count_anew(server_);
@@ -165,7 +165,7 @@ TEST_F(BatchingStore, BoundsTheLinesOfACall) {
 
 // While replies come soon, bills wait for others to share a call with. A bill that would fill the call does
 // not wait.
-TEST_F(BatchingStore, WaitsForCompanyWhileManyCallsAreUnanswered) {
+TEST_F(BatchingStore, DelaysRequestsToShareACallWhileManyCallsAreUnanswered) {
   Worker worker(Worker::settings_for(server_, 20s));
   ASSERT_TRUE(worker.turn_until_up());
   count_anew(server_);
@@ -190,7 +190,7 @@ TEST_F(BatchingStore, WaitsForCompanyWhileManyCallsAreUnanswered) {
   EXPECT_TRUE(evals().starts_with(calls)) << evals();
 }
 
-TEST_F(BatchingStore, SendsAllBillsAgainIfTheScriptWasFlushed) {
+TEST_F(BatchingStore, SendsAllRequestsOfACallAgainIfTheScriptWasFlushed) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   server_.ask({"SCRIPT", "FLUSH"});
@@ -204,7 +204,7 @@ TEST_F(BatchingStore, SendsAllBillsAgainIfTheScriptWasFlushed) {
 }
 
 // If a call's reply comes too late, each bill is refunded as far as it was charged.
-TEST_F(BatchingStore, RefundsEachBillOfALateReply) {
+TEST_F(BatchingStore, RefundsEachRequestOfACallWhoseReplyIsLate) {
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;
   Worker worker(Worker::settings_for(server_, 30ms), tuning);
@@ -220,7 +220,7 @@ TEST_F(BatchingStore, RefundsEachBillOfALateReply) {
   EXPECT_EQ(worker.charge(bill_).outcomes[0].remaining, 8U);
 }
 
-TEST_F(BatchingStore, ChargesNoBillThatWaitsWhenTheStoreStops) {
+TEST_F(BatchingStore, ChargesNoRequestThatStillWaitsWhenTheStoreStops) {
   Answer left;
   {
     Worker worker(Worker::settings_for(server_));

@@ -5,7 +5,7 @@
 namespace weir::redis {
 namespace {
 
-TEST(Classify, MapsErrorRepliesToErrors) {
+TEST(Classify, MapsRedisErrorRepliesToErrors) {
   EXPECT_EQ(classify("LOADING Redis is loading the dataset in memory"), StoreError::Loading);
   EXPECT_EQ(classify("BUSY Redis is busy running a script."), StoreError::Loading);
   EXPECT_EQ(classify("MISCONF Errors writing to the AOF file"), StoreError::Misconfigured);
@@ -23,7 +23,7 @@ TEST(Classify, MapsErrorRepliesToErrors) {
       StoreError::OutOfMemory);
 }
 
-TEST(Classify, CutsAndEscapesServerTexts) {
+TEST(Classify, TruncatesAndEscapesTheTextOfErrorReplies) {
   EXPECT_EQ(readable("ERR a\r\nb\x7f"), "ERR a\\x0d\\x0ab\\x7f");
   EXPECT_EQ(readable(std::string(200, 'x')), std::string(200, 'x'));
   EXPECT_EQ(readable(std::string(100'000, 'x')), std::string(200, 'x') + " ...");

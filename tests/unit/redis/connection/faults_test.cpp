@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class FaultsTest : public ::testing::Test {
+class ScriptFaultsTest : public ::testing::Test {
  protected:
   const limit::Limiter log_ = limit::SlidingLog::make({2, 1s}).value();
   const limit::Limiter places_ = limit::Concurrency::make(2).value();
@@ -20,7 +20,7 @@ class FaultsTest : public ::testing::Test {
   Faults faults_;
 };
 
-TEST_F(FaultsTest, AreReportedOnce) {
+TEST_F(ScriptFaultsTest, AreReportedOnce) {
   EXPECT_TRUE(faults_.none());
   EXPECT_TRUE(faults_.note(log_alone_, now_));
   EXPECT_FALSE(faults_.none());
@@ -30,13 +30,13 @@ TEST_F(FaultsTest, AreReportedOnce) {
   EXPECT_TRUE(faults_.note(Faults::kGivingBack, now_ + 2h));
 }
 
-TEST_F(FaultsTest, AreReportedAgainForASmallerSetOfKinds) {
+TEST_F(ScriptFaultsTest, AreReportedAgainForASmallerSetOfAlgorithms) {
   EXPECT_TRUE(faults_.note(Faults::kinds_of(both_), now_));
   EXPECT_TRUE(faults_.note(log_alone_, now_ + 1min));
   EXPECT_FALSE(faults_.note(Faults::kinds_of(both_), now_ + 2min));
 }
 
-TEST_F(FaultsTest, AreReportedAgainAfterASuccess) {
+TEST_F(ScriptFaultsTest, AreReportedAgainAfterASuccess) {
   EXPECT_TRUE(faults_.note(log_alone_, now_));
   faults_.went_well(places_alone_);
   EXPECT_FALSE(faults_.note(log_alone_, now_ + 1min));
@@ -45,14 +45,14 @@ TEST_F(FaultsTest, AreReportedAgainAfterASuccess) {
   EXPECT_TRUE(faults_.note(log_alone_, now_ + 2min));
 }
 
-TEST_F(FaultsTest, AreReportedAgainOnTheNextConnection) {
+TEST_F(ScriptFaultsTest, AreReportedAgainOnTheNextConnection) {
   EXPECT_TRUE(faults_.note(log_alone_, now_));
   faults_.forget();
   EXPECT_FALSE(faults_.note(log_alone_, now_ + 9s));
   EXPECT_TRUE(faults_.note(log_alone_, now_ + 10s));
 }
 
-TEST_F(FaultsTest, AreReportedEveryTenSecondsAtMost) {
+TEST_F(ScriptFaultsTest, AreReportedEveryTenSecondsAtMost) {
   EXPECT_TRUE(faults_.note(log_alone_, now_));
   for (int i = 0; i < 100; ++i) {
     faults_.went_well(log_alone_);
@@ -61,7 +61,7 @@ TEST_F(FaultsTest, AreReportedEveryTenSecondsAtMost) {
   EXPECT_TRUE(faults_.note(log_alone_, now_ + 10s));
 }
 
-TEST_F(FaultsTest, NameEachAlgorithmOnce) {
+TEST_F(ScriptFaultsTest, NameEachAlgorithmOnce) {
   EXPECT_EQ(Faults::names_of(both_), "sliding_log, concurrency");
   EXPECT_EQ(Faults::names_of(std::span(both_).first(1)), "sliding_log");
 }

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(LogThrottle, LogsAtOnceAndDoesNotRepeat) {
+TEST(LogThrottle, LogsAnOutageAtOnceAndDoesNotRepeatIt) {
   LogThrottle log_throttle;
   const LogThrottle::Time now{1h};
   EXPECT_TRUE(log_throttle.raise("refused", now));
@@ -16,7 +16,7 @@ TEST(LogThrottle, LogsAtOnceAndDoesNotRepeat) {
   EXPECT_TRUE(log_throttle.raise("refused", now + 1h));
 }
 
-TEST(LogThrottle, LogsANewReasonEveryTenSecondsAtMost) {
+TEST(LogThrottle, LogsANewReasonAtMostEveryTenSeconds) {
   LogThrottle log_throttle;
   LogThrottle::Time now{1h};
   EXPECT_TRUE(log_throttle.raise("refused", now));
@@ -29,7 +29,7 @@ TEST(LogThrottle, LogsANewReasonEveryTenSecondsAtMost) {
   EXPECT_TRUE(log_throttle.raise("another", now + 10s));
 }
 
-TEST(LogThrottle, LogsThreeOutagesInTenSecondsAndCountsTheOthers) {
+TEST(LogThrottle, LogsThreeOutagesInTenSecondsAndCountsTheRest) {
   LogThrottle log_throttle;
   LogThrottle::Time now{1h};
   EXPECT_TRUE(log_throttle.settle()) << "it came up first";

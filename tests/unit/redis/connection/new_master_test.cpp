@@ -12,7 +12,7 @@ namespace {
 
 constexpr limit::Cost kLimit = 10'000;
 
-TEST(NewMaster, KeepsSettlementsWhileItConnects) {
+TEST(NewMaster, SettlementsWaitWhileTheStoreConnectsToTheNewMaster) {
   TwoMasters cluster(kSlots);
   Worker worker(cluster.settings(1s));
   ASSERT_TRUE(worker.turn_until_up());

@@ -9,14 +9,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class Patience : public ::testing::Test {
+class ReplyTimeouts : public ::testing::Test {
  protected:
   limit::Limiter ten_an_hour_ = token_bucket({10, 1h}, 10);
   std::vector<limit::Charge> bill_ = {{{1, 1}, &ten_an_hour_}};
 };
 
 // No request waits for a refund, so no charge times out.
-TEST_F(Patience, ARefundAloneDetectsThatRedisIsSilent) {
+TEST_F(ReplyTimeouts, RefundWithoutOtherCallsDetectsThatRedisDoesNotRespond) {
   Server server;
   auto settings = Worker::settings_for(server, 200ms);
   settings.lease_time = 900ms;
@@ -33,7 +33,7 @@ TEST_F(Patience, ARefundAloneDetectsThatRedisIsSilent) {
 }
 
 // Redis may carry it out after the freeze; then nobody refunds it.
-TEST_F(Patience, AChargeWithoutAReplyIsCountedAsLost) {
+TEST_F(ReplyTimeouts, ChargeWithoutAReplyIsCountedAsLost) {
   Server server;
   auto settings = Worker::settings_for(server, 200ms);
   settings.lease_time = 900ms;
@@ -47,7 +47,7 @@ TEST_F(Patience, AChargeWithoutAReplyIsCountedAsLost) {
   ASSERT_TRUE(worker.turn_until_up());
 }
 
-TEST_F(Patience, AChargeBehindARefundWaitsNoLongerThanTheTimeout) {
+TEST_F(ReplyTimeouts, ChargeSentAfterARefundWaitsNoLongerThanTheTimeout) {
   Server server;
   auto settings = Worker::settings_for(server, 30ms);
   settings.lease_time = 60s;

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using Purpose = Pipeline::Purpose;
 
-class Pending : public ::testing::Test {
+class PendingCommands : public ::testing::Test {
  protected:
   void send(Purpose purpose, std::chrono::milliseconds at) {
     pipeline_.push({.purpose = purpose}, start_ + at);
@@ -23,12 +23,12 @@ class Pending : public ::testing::Test {
   Pipeline pipeline_{32, 300ms, 100ms};
 };
 
-TEST_F(Pending, WithoutCommandsIsNeverOverdue) {
+TEST_F(PendingCommands, PipelineWithoutCommandsIsNeverOverdue) {
   EXPECT_EQ(pipeline_.next_deadline(), std::nullopt);
   EXPECT_FALSE(pipeline_.is_overdue(Pipeline::Time::max()));
 }
 
-TEST_F(Pending, CountsFromTheOldestUnansweredCommand) {
+TEST_F(PendingCommands, DeadlineCountsFromTheOldestUnansweredCommand) {
   send(Purpose::Refund, 0ms);
   send(Purpose::LoadRefund, 100ms);
   EXPECT_EQ(pipeline_.next_deadline(), start_ + 300ms);
@@ -41,7 +41,7 @@ TEST_F(Pending, CountsFromTheOldestUnansweredCommand) {
   EXPECT_EQ(pipeline_.next_deadline(), std::nullopt);
 }
 
-TEST_F(Pending, ALaterCallHasItsOwnDeadline) {
+TEST_F(PendingCommands, LaterCallHasItsOwnDeadline) {
   Call sent, gathered;
   sent.deadline = start_ + 50ms;
   gathered.deadline = start_ + 70ms;
@@ -57,7 +57,7 @@ TEST_F(Pending, ALaterCallHasItsOwnDeadline) {
 }
 
 // The reply is still to come, and would show that the connection lives.
-TEST_F(Pending, AnAbandonedCallCountsToo) {
+TEST_F(PendingCommands, AbandonedCallStillDetectsAnUnresponsiveConnection) {
   Call call;
   call.deadline = start_ + 50ms;
   pipeline_.gather(call);
@@ -67,7 +67,7 @@ TEST_F(Pending, AnAbandonedCallCountsToo) {
   EXPECT_TRUE(pipeline_.is_overdue(start_ + 300ms));
 }
 
-TEST_F(Pending, EndsWithTheConnection) {
+TEST_F(PendingCommands, DeadlineEndsWithTheConnection) {
   send(Purpose::Refund, 0ms);
   EXPECT_EQ(pipeline_.take_all().size(), 1U);
   EXPECT_EQ(pipeline_.next_deadline(), std::nullopt);
@@ -75,7 +75,7 @@ TEST_F(Pending, EndsWithTheConnection) {
 }
 
 // A pipeline with as many unanswered calls as make bills wait.
-class Company : public Pending {
+class CallCoalescing : public PendingCommands {
  protected:
   void SetUp() override {
     for (std::size_t i = 0; i < Pipeline::kMostUnanswered; ++i) send(Purpose::Charge, 0ms);
@@ -95,14 +95,14 @@ class Company : public Pending {
   std::deque<Call> calls_;
 };
 
-TEST_F(Company, IsAwaitedBehindEightCalls) {
+TEST_F(CallCoalescing, RequestWaitsToShareACallIfEightCallsAreUnanswered) {
   gather();
   EXPECT_TRUE(awaited());
   EXPECT_TRUE(pipeline_.pop(start_ + 1ms));
   EXPECT_FALSE(awaited());
 }
 
-TEST_F(Company, IsNotAwaitedFromADistantRedis) {
+TEST_F(CallCoalescing, RequestDoesNotWaitIfRedisIsDistant) {
   gather();
   pipeline_.note_trip(24ms);
   EXPECT_TRUE(awaited());
@@ -114,20 +114,20 @@ TEST_F(Company, IsNotAwaitedFromADistantRedis) {
   EXPECT_FALSE(awaited(26ms));
 }
 
-TEST_F(Company, IsNotAwaitedOnceTheOldestCallIsSlow) {
+TEST_F(CallCoalescing, RequestDoesNotWaitAfterTheOldestCallBecomesSlow) {
   gather();
   EXPECT_TRUE(awaited(24ms));
   EXPECT_FALSE(awaited(25ms));
 }
 
-TEST_F(Company, IsNotAwaitedByAFullCall) {
+TEST_F(CallCoalescing, FullCallDoesNotWaitForMoreRequests) {
   for (std::size_t i = 1; i < kMostBills; ++i) gather();
   EXPECT_TRUE(awaited());
   gather();
   EXPECT_FALSE(awaited());
 }
 
-TEST_F(Company, IsNotAwaitedByAFullCallOfFewBills) {
+TEST_F(CallCoalescing, CallWithTheMaximumOfChargesDoesNotWaitForMoreRequests) {
   gather(limit::kMaxCharges);
   EXPECT_TRUE(awaited());
   gather(kMostLines - limit::kMaxCharges);
@@ -137,7 +137,7 @@ TEST_F(Company, IsNotAwaitedByAFullCallOfFewBills) {
   EXPECT_TRUE(awaited());
 }
 
-TEST_F(Company, IsNotAwaitedByABillThatSharesNoCall) {
+TEST_F(CallCoalescing, RequestThatNeedsItsOwnCallDoesNotWait) {
   gather().alone = true;
   EXPECT_FALSE(awaited());
 }

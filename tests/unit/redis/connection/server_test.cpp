@@ -9,7 +9,7 @@
 namespace weir::redis {
 
 // If the port is taken, the fixture tries another.
-TEST(RedisServer, StartsOnAnotherPortIfOneIsTaken) {
+TEST(RedisServer, TestServerStartsOnAnotherPortIfItsPortIsTaken) {
   const auto taken = free_port();
   const Server first({"--bind", "127.0.0.1", "--port", std::to_string(taken)});
   int asked = 0;
@@ -22,7 +22,7 @@ TEST(RedisServer, StartsOnAnotherPortIfOneIsTaken) {
 }
 
 // Tests the fixture: a server starts, answers, dies and comes back empty.
-TEST(RedisServer, StartsAnswersDiesAndComesBack) {
+TEST(RedisServer, TestServerCanBeKilledAndStartedAgain) {
   Server server;
   EXPECT_EQ(server.ask({"SET", "a", "1"}).text, "OK");
   EXPECT_EQ(server.info("keyspace", "db0").substr(0, 6), "keys=1");

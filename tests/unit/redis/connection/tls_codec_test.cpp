@@ -41,7 +41,7 @@ class Peer {
   std::unique_ptr<SSL, decltype(&SSL_free)> ssl_;
 };
 
-class Codec : public ::testing::Test {
+class TlsCodecTest : public ::testing::Test {
  protected:
   void SetUp() override {
     for (auto shake = codec.shake(); shake != TlsCodec::Shake::Done; shake = codec.shake()) {
@@ -65,7 +65,7 @@ class Codec : public ::testing::Test {
   bool ended = false;
 };
 
-TEST_F(Codec, ReadsDataBehindATicketAndAKeyUpdate) {
+TEST_F(TlsCodecTest, ReadsDataAfterASessionTicketAndAKeyUpdate) {
   peer.update_keys(3);
   peer.say("+PONG");
   EXPECT_EQ(open(), "+PONG");
@@ -74,7 +74,7 @@ TEST_F(Codec, ReadsDataBehindATicketAndAKeyUpdate) {
 }
 
 // Each such record costs as much as a request, and the worker does nothing else meanwhile.
-TEST_F(Codec, RecordsWithoutDataEndTheConnection) {
+TEST_F(TlsCodecTest, TooManyRecordsWithoutDataCloseTheConnection) {
   peer.update_keys(1'000);
   peer.say("+PONG");
   EXPECT_EQ(open(), "");
@@ -84,7 +84,7 @@ TEST_F(Codec, RecordsWithoutDataEndTheConnection) {
 
 // Found by tests/fuzz/redis_tls_fuzz.cpp: if the peer's answer was too short for OpenSSL to judge, the
 // failure had no reason.
-TEST(NewCodec, SaysWhyAOneOctetAnswerWithoutTlsFails) {
+TEST(NewCodec, OneOctetReplyWithoutTlsFailsWithAReason) {
   TlsClient client{{.ca = {}, .cert = {}, .key = {}, .server_name = {}, .verify = false}};
   TlsCodec codec{client.begin("localhost").value()};
   ASSERT_EQ(codec.shake(), TlsCodec::Shake::More);

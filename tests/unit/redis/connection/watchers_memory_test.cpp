@@ -29,7 +29,7 @@ bool fails_once(long n, net::asio::io_context& loop) {
   return std::exchange(tests::allocations_left, -1) < 0 && ours;
 }
 
-TEST(WatchersMemory, ReadsTheMapAgainAfterALackOfMemory) {
+TEST(WatchersMemory, SlotMapIsReadAgainAfterALackOfMemory) {
   TwoMasters cluster;
   long n = 0;
   for (bool failed = true; failed; ++n) {
@@ -42,7 +42,7 @@ TEST(WatchersMemory, ReadsTheMapAgainAfterALackOfMemory) {
   EXPECT_GE(n, 5) << "whom to ask, what to say";
 }
 
-TEST(WatchersMemory, ListensToTheNextSentinelAfterALackOfMemory) {
+TEST(WatchersMemory, WeirListensToTheNextSentinelAfterALackOfMemory) {
   SentinelSettings settings;
   settings.addresses = {{"127.0.0.1", free_port(), ""}};
   settings.master = "mine";

@@ -93,7 +93,7 @@ class Way {
   const std::shared_ptr<Trouble> trouble_ = std::make_shared<Trouble>();
 };
 
-class OnTheWay : public ::testing::Test {
+class FaultyNetwork : public ::testing::Test {
  protected:
   RedisSettings settings() {
     auto settings = Worker::settings_for(server_);
@@ -111,7 +111,7 @@ class OnTheWay : public ::testing::Test {
 
 // Eight calls are unanswered all the time. A bill that waited for the first of them before it was sent would
 // be late.
-TEST_F(OnTheWay, BillsToADistantRedisAreNotLate) {
+TEST_F(FaultyNetwork, RequestsToADistantRedisDoNotTimeOut) {
   way_.trouble().delay = 600ms;  // of the 1 s timeout
   ASSERT_TRUE(worker_.turn_until_up()) << worker_.store.last_error();
   std::array<Answer, 20> answers;
@@ -124,7 +124,7 @@ TEST_F(OnTheWay, BillsToADistantRedisAreNotLate) {
   for (const auto& answer : answers) EXPECT_FALSE(answer.error) << answer.error.message();
 }
 
-TEST_F(OnTheWay, AfterALostReplyLaterRepliesAnswerNoCall) {
+TEST_F(FaultyNetwork, AfterALostReplyNoCallGetsTheReplyToAnotherCall) {
   ASSERT_TRUE(worker_.turn_until_up());
   ASSERT_TRUE(worker_.charge(spent_).outcomes[0].allowed);
   std::array<Answer, 3> answers;
@@ -143,7 +143,7 @@ TEST_F(OnTheWay, AfterALostReplyLaterRepliesAnswerNoCall) {
   EXPECT_FALSE(worker_.charge(spent_).outcomes[0].allowed);
 }
 
-TEST_F(OnTheWay, ALostReplyToARefundIsNoticed) {
+TEST_F(FaultyNetwork, LostReplyToARefundIsDetected) {
   ASSERT_TRUE(worker_.turn_until_up());
   const auto charged = worker_.charge(spent_);
   way_.trouble().loses = true;

@@ -73,7 +73,7 @@ class ClusterPrefetch : public ::testing::Test {
 std::unique_ptr<TwoMasters> ClusterPrefetch::cluster_;
 
 // The grant is charged directly behind the bill, and its slots stay.
-TEST_F(ClusterPrefetch, RefundsAUnitThatAnotherNodeRefusesAlsoBeforeALaterGrant) {
+TEST_F(ClusterPrefetch, ChargeIsRefundedIfAnotherNodeRefusesEvenBeforeALaterGrant) {
   auto worker = weir();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].allowed);
   EXPECT_FALSE(worker->charge({bucket(0), refusing(1)}).outcomes[1].allowed) << "the fourth: the key is hot";
@@ -85,7 +85,7 @@ TEST_F(ClusterPrefetch, RefundsAUnitThatAnotherNodeRefusesAlsoBeforeALaterGrant)
   EXPECT_EQ(units_.stats().lost, 0U);
 }
 
-TEST_F(ClusterPrefetch, RefundsPartsOfRefusedBillsOfOneTurnAtOnce) {
+TEST_F(ClusterPrefetch, RefusedRequestsOfOneLoopTurnAreRefundedAtOnce) {
   auto worker = weir();
   const std::vector<limit::Charge> bill{bucket(0), refusing(1)};
   std::array<Answer, 3> answers;
@@ -99,7 +99,7 @@ TEST_F(ClusterPrefetch, RefundsPartsOfRefusedBillsOfOneTurnAtOnce) {
 }
 
 // A node that refuses a part charges nothing, even if it had room for some lines.
-TEST_F(ClusterPrefetch, DoesNotRefundLinesOfAPartThatANodeRefused) {
+TEST_F(ClusterPrefetch, NoRefundIsSentToANodeThatRefused) {
   auto worker = weir();
   auto refused = admitting(0);
   refused.cost = kBurst + 1;
@@ -111,7 +111,7 @@ TEST_F(ClusterPrefetch, DoesNotRefundLinesOfAPartThatANodeRefused) {
 }
 
 // The start of a slot is returned with the outcome of each line, whichever node it comes from.
-TEST_F(ClusterPrefetch, RefundsToTheNodeThatCharged) {
+TEST_F(ClusterPrefetch, RefundIsSentToTheNodeThatCharged) {
   auto worker = weir();
   const std::vector<limit::Charge> bill{admitting(1), bucket(0), bucket(1), admitting(0)};
   auto more = bucket(1);
@@ -128,7 +128,7 @@ TEST_F(ClusterPrefetch, RefundsToTheNodeThatCharged) {
   EXPECT_EQ(charged(admitting(1)), 0U);
 }
 
-TEST_F(ClusterPrefetch, UsesTheAnswerOfOneNodeIfTheOtherIsSilent) {
+TEST_F(ClusterPrefetch, ReplyOfOneNodeIsUsedIfTheOtherNodeTimesOut) {
   auto worker = weir(100ms);
   const std::vector<limit::Charge> bill{admitting(1), bucket(0)};
   (*cluster_)[1].freeze();
@@ -146,7 +146,7 @@ TEST_F(ClusterPrefetch, UsesTheAnswerOfOneNodeIfTheOtherIsSilent) {
   EXPECT_EQ(charged(admitting(1)), 0U);
 }
 
-TEST_F(ClusterPrefetch, RefusesIfOneNodeRefusesAndTheOtherIsSilent) {
+TEST_F(ClusterPrefetch, RequestIsRefusedIfOneNodeRefusesAndTheOtherTimesOut) {
   auto worker = weir(100ms);
   const std::vector<limit::Charge> bill{bucket(1), refusing(0), bucket(0), admitting(0)};
   (*cluster_)[1].freeze();

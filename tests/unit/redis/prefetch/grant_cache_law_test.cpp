@@ -267,7 +267,7 @@ std::vector<Case> cases() {
           {"buckets", SlidingLog::make(rate(500, 1s), 5).value(), 1200us}};
 }
 
-class GrantCacheLaw : public ::testing::Test {
+class GrantCacheLaws : public ::testing::Test {
  protected:
   Server server_;
   TimedScripts scripts_{server_};
@@ -278,7 +278,7 @@ class GrantCacheLaw : public ::testing::Test {
   }();
 };
 
-TEST_F(GrantCacheLaw, OneExactLimiterAdmitsAllAdmittedRequests) {
+TEST_F(GrantCacheLaws, AdmittedRequestsNeverExceedTheLimitForRandomTraffic) {
   for (const auto& [name, limiter, mean] : cases()) {
     SCOPED_TRACE(name);
     GrantStats all;
@@ -303,7 +303,7 @@ TEST_F(GrantCacheLaw, OneExactLimiterAdmitsAllAdmittedRequests) {
 // Almost nothing is lost of a bucket that hardly refills meanwhile. Many weirs hold units of it, are idle,
 // and give them back between slots of others. They also give units back one by one, into more gaps than are
 // kept.
-TEST_F(GrantCacheLaw, OtherWeirsCanUseUnitsGivenBack) {
+TEST_F(GrantCacheLaws, ReturnedUnitsCanBeUsedByOtherInstances) {
   constexpr Cost kBurst = 3000;
   const Limiter limiter = limit::TokenBucket::make({kBurst, 24h}, kBurst).value();
   for (std::uint64_t round = 0; round < 20; ++round) {

@@ -59,7 +59,7 @@ class GrantCacheTest : public ::testing::Test {
   std::vector<Refund> back_;
 };
 
-TEST_F(GrantCacheTest, AColdKeyGetsNothing) {
+TEST_F(GrantCacheTest, KeyWithFewRequestsGetsNoUnits) {
   for (int i = 0; i < 20; ++i) {
     go();
     EXPECT_EQ(take(), 0U);
@@ -67,7 +67,7 @@ TEST_F(GrantCacheTest, AColdKeyGetsNothing) {
   }
 }
 
-TEST_F(GrantCacheTest, AHotKeyGetsTwiceAsManyUnitsAfterEachGrantUsedUpSoon) {
+TEST_F(GrantCacheTest, GrantsOfABusyKeyDoubleUpToTheLease) {
   heat();
   for (const Cost expected : {8, 16, 32, 64, 128, 256, 512, 1000, 1000}) {
     EXPECT_EQ(take(), expected);
@@ -76,7 +76,7 @@ TEST_F(GrantCacheTest, AHotKeyGetsTwiceAsManyUnitsAfterEachGrantUsedUpSoon) {
   }
 }
 
-TEST_F(GrantCacheTest, AKeyWithFewerRequestsGetsFewerUnits) {
+TEST_F(GrantCacheTest, KeyWhoseRequestsDecreaseGetsSmallerGrants) {
   heat();
   for (int i = 0; i < 4; ++i) {
     take();
@@ -86,7 +86,7 @@ TEST_F(GrantCacheTest, AKeyWithFewerRequestsGetsFewerUnits) {
   EXPECT_EQ(take(), 32U);
 }
 
-TEST_F(GrantCacheTest, TakesMoreUnitsBeforeItRunsOut) {
+TEST_F(GrantCacheTest, PrefetchesMoreUnitsBeforeAGrantIsUsedUp) {
   heat();
   ASSERT_EQ(take(), 8U);
   limit::Outcome outcome;
@@ -98,7 +98,7 @@ TEST_F(GrantCacheTest, TakesMoreUnitsBeforeItRunsOut) {
   EXPECT_EQ(cache_.wanted(line(), now_), 0U) << "one at a time";
 }
 
-TEST_F(GrantCacheTest, TakesFewUnitsNearTheEndOfALimit) {
+TEST_F(GrantCacheTest, PrefetchesFewUnitsIfFewRemain) {
   heat(1, 40);
   EXPECT_EQ(take(1, 40), 8U);
   spend_all();
@@ -110,7 +110,7 @@ TEST_F(GrantCacheTest, TakesFewUnitsNearTheEndOfALimit) {
   EXPECT_TRUE(back_.empty());
 }
 
-TEST_F(GrantCacheTest, GivesBackUnitsOfIdleKeys) {
+TEST_F(GrantCacheTest, ReturnsTheUnitsOfIdleKeys) {
   heat();
   take();
   limit::Outcome outcome;
@@ -125,7 +125,7 @@ TEST_F(GrantCacheTest, GivesBackUnitsOfIdleKeys) {
   EXPECT_EQ(cache_.stats().held(), 0U);
 }
 
-TEST_F(GrantCacheTest, GivesBackOldUnitsOfAWindowAlsoIfTheKeyIsInUse) {
+TEST_F(GrantCacheTest, ReturnsOldUnitsOfAWindowEvenIfTheKeyIsInUse) {
   heat();
   take();
   limit::Outcome outcome;
@@ -138,7 +138,7 @@ TEST_F(GrantCacheTest, GivesBackOldUnitsOfAWindowAlsoIfTheKeyIsInUse) {
   EXPECT_EQ(back_[0].charge.cost, 4U);
 }
 
-TEST_F(GrantCacheTest, GivesBackUnitsOfABucketOnlyOnceTheKeyIsIdle) {
+TEST_F(GrantCacheTest, ReturnsUnitsOfABucketOnlyWhenTheKeyIsIdle) {
   const limit::Limiter bucket = limit::TokenBucket::make({1, std::chrono::hours(1)}, 10'000).value();
   auto request = line();
   request.limiter = &bucket;
@@ -172,7 +172,7 @@ TEST_F(GrantCacheTest, RefundedUnitsCanBeSpentAgain) {
   EXPECT_TRUE(back_.empty());
 }
 
-TEST_F(GrantCacheTest, UnitsRefundedAfterTheRestWentBackGoBackToo) {
+TEST_F(GrantCacheTest, UnitRefundedAfterTheGrantWasReturnedIsReturnedToo) {
   heat();
   take();
   limit::Outcome outcome;
@@ -189,7 +189,7 @@ TEST_F(GrantCacheTest, UnitsRefundedAfterTheRestWentBackGoBackToo) {
 }
 
 // The unit was debited before the reset, so Redis does not count it.
-TEST_F(GrantCacheTest, UnitsRefundedAfterAResetDoNotJoinLaterGrants) {
+TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToALaterGrant) {
   heat();
   take();
   limit::Outcome outcome;
@@ -207,7 +207,7 @@ TEST_F(GrantCacheTest, UnitsRefundedAfterAResetDoNotJoinLaterGrants) {
 }
 
 // Units too few for one request do not keep the stock from taking more.
-TEST_F(GrantCacheTest, TakesUnitsForWholeRequests) {
+TEST_F(GrantCacheTest, PrefetchesUnitsForWholeRequests) {
   for (const Cost cost : {3U, 5U, 7U, 10U}) {
     const std::uint64_t key = cost;
     auto request = line(key);
@@ -227,7 +227,7 @@ TEST_F(GrantCacheTest, TakesUnitsForWholeRequests) {
 }
 
 // The bound after an expensive request holds for cheap ones too.
-TEST_F(GrantCacheTest, HoldsAtMostALeaseAndAQuarterWhateverARequestCosts) {
+TEST_F(GrantCacheTest, HoldsAtMostALeaseAndAQuarterForAnyCost) {
   Cost held = 0;
   for (int round = 0; round < 20; ++round) {
     auto dear = line(1, 40), cheap = line(1, 40);
@@ -244,7 +244,7 @@ TEST_F(GrantCacheTest, HoldsAtMostALeaseAndAQuarterWhateverARequestCosts) {
   EXPECT_GE(held, 40U);
 }
 
-TEST_F(GrantCacheTest, LotsTooSmallForARequestMakeRoomForMore) {
+TEST_F(GrantCacheTest, GrantsTooSmallForARequestAreReplaced) {
   const limit::Limiter bucket = limit::TokenBucket::make({1, 1h}, 10'000).value();
   auto small = line(), large = line();
   small.limiter = large.limiter = &bucket;
@@ -262,7 +262,7 @@ TEST_F(GrantCacheTest, LotsTooSmallForARequestMakeRoomForMore) {
   EXPECT_GT(cache_.wanted(large, now_), 0U);
 }
 
-TEST_F(GrantCacheTest, WaitsAfterAFailedGrant) {
+TEST_F(GrantCacheTest, PausesAfterAFailedGrant) {
   heat();
   ASSERT_EQ(cache_.wanted(line(), now_), 8U);
   cache_.failed(line(), now_);
@@ -271,7 +271,7 @@ TEST_F(GrantCacheTest, WaitsAfterAFailedGrant) {
 }
 
 // The reset followed the debit, so Redis has forgotten the debit.
-TEST_F(GrantCacheTest, UnitsOnTheirWayDuringAResetAreNeverSpent) {
+TEST_F(GrantCacheTest, GrantThatArrivesAfterAResetIsNeverSpent) {
   heat();
   auto lease = line();
   lease.cost = cache_.wanted(lease, now_);
@@ -286,7 +286,7 @@ TEST_F(GrantCacheTest, UnitsOnTheirWayDuringAResetAreNeverSpent) {
   EXPECT_GT(spend_all(), 0U);
 }
 
-TEST_F(GrantCacheTest, CountsKeysThatFindNoPlace) {
+TEST_F(GrantCacheTest, CountsKeysForWhichTheCacheIsFull) {
   for (std::uint64_t key = 1; key <= 4; ++key) {
     heat(key);
     EXPECT_EQ(take(key), 8U);

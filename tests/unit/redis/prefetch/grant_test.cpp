@@ -48,7 +48,7 @@ TEST(Grant, UnitsOfAChargedBucketLastUntilTheirSlots) {
   EXPECT_EQ(grant.ready(kHere + 75ms), 14U);
 }
 
-TEST(Grant, SpendsTheFirstToExpireFirst) {
+TEST(Grant, SpendsTheUnitsThatExpireFirst) {
   auto grant = bucket_grant(20);
   limit::Outcome outcome;
   grant.spend(4, kHere + 9ms, outcome);
@@ -58,13 +58,13 @@ TEST(Grant, SpendsTheFirstToExpireFirst) {
   EXPECT_EQ(grant.ready(kHere + 14ms), 5U);
 }
 
-TEST(Grant, AllowsForASlowClock) {
+TEST(Grant, AllowsForAClockThatRunsSlow) {
   EXPECT_EQ(bucket_grant(20, 2048 + 5).ready(kHere + 2048ms), 20U);
   EXPECT_EQ(bucket_grant(20, 2048 + 1).ready(kHere + 2048ms), 18U) << "Redis may be 2 ms ahead by now";
 }
 
 // The slots of others do not move.
-TEST(Grant, TakesBackAdjoiningSlots) {
+TEST(Grant, AcceptsRefundsOfAdjacentSlots) {
   auto grant = bucket_grant(20, 70);
   limit::Outcome first, second;
   grant.spend(3, kHere, first);
@@ -93,7 +93,7 @@ TEST(Grant, TakesBackAdjoiningSlots) {
   EXPECT_TRUE(later->put_back(line_of(kBucket, 1), second)) << "though it goes by a reading of before";
 }
 
-TEST(Grant, TakesBackNoSlotsDebitedBeforeIt) {
+TEST(Grant, RejectsRefundsOfSlotsChargedBeforeTheGrant) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   auto before = window_grant(fixed, 20, 4s), after = window_grant(fixed, 20, 5s);
   limit::Outcome outcome;
@@ -118,7 +118,7 @@ TEST(Grant, UnitsOfAWindowLastUntilItEnds) {
   EXPECT_EQ(window_grant(buckets, 20, 5s).ready(kHere + 1s), 0U) << "a mark is 2 s";
 }
 
-TEST(Grant, LotsOfOneWindowMerge) {
+TEST(Grant, GrantsOfOneWindowCanBeMerged) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   auto grant = window_grant(fixed, 20, 4s);
   EXPECT_TRUE(grant.merge(window_grant(fixed, 5, 6s)));
@@ -126,7 +126,7 @@ TEST(Grant, LotsOfOneWindowMerge) {
   EXPECT_EQ(grant.left(), 25U);
 }
 
-TEST(Grant, ReturnsTheRefundOfItsUnits) {
+TEST(Grant, ReturnsTheRefundForItsUnusedUnits) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   const auto window = window_grant(fixed, 20, 4s).return_of(line_of(fixed, 1), kHere);
   ASSERT_TRUE(window);
@@ -145,7 +145,7 @@ TEST(Grant, ReturnsTheRefundOfItsUnits) {
   EXPECT_FALSE(grant.return_of(line_of(kBucket, 1), kHere + 91ms)) << "it has run out";
 }
 
-TEST(Grant, KnowsWhichLimitersCanBeLeased) {
+TEST(Grant, TellsWhichAlgorithmsCanBePrefetched) {
   EXPECT_TRUE(can_be_leased(kBucket));
   EXPECT_TRUE(can_be_leased(limit::Gcra::make({1, 1s}, 5).value()));
   EXPECT_FALSE(can_be_leased(limit::SlidingLog::make({5, 1s}).value()));

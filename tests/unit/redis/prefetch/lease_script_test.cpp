@@ -64,7 +64,7 @@ class LeaseScript : public ::testing::Test {
 };
 
 // 700 in 3 s: only every seventh slot begins on a whole microsecond.
-TEST_F(LeaseScript, ABucketTakesBackSlotsAnywhere) {
+TEST_F(LeaseScript, BucketAcceptsReturnedSlotsAtAnyPosition) {
   const Limiter limiter = limit::TokenBucket::make({700, 3s}, 500).value();
   scripts_.set_clock(kNow);
   charge(limiter, 101);
@@ -80,7 +80,7 @@ TEST_F(LeaseScript, ABucketTakesBackSlotsAnywhere) {
   EXPECT_EQ(charge(limiter, 1).remaining, 500U - 101 - 8 - 1 - 1) << "both have gone together";
 }
 
-TEST_F(LeaseScript, ChargesFillAGapUntilNothingFits) {
+TEST_F(LeaseScript, ChargesUseReturnedSlotsWhileTheyFit) {
   make_gap(10, 5, 85);
   const auto refused = charge(kFull, 6);
   EXPECT_FALSE(refused.allowed);
@@ -95,7 +95,7 @@ TEST_F(LeaseScript, ChargesFillAGapUntilNothingFits) {
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
-TEST_F(LeaseScript, TimeShortensAGap) {
+TEST_F(LeaseScript, ReturnedSlotsExpireWithTime) {
   scripts_.set_clock(kNow);
   const auto gap = take(kFull, 5);
   take(kFull, 95);
@@ -110,7 +110,7 @@ TEST_F(LeaseScript, TimeShortensAGap) {
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
-TEST_F(LeaseScript, AdjoiningGapsMerge) {
+TEST_F(LeaseScript, AdjacentReturnedSlotsAreMerged) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
   const std::array grants{take(kFull, 5), take(kFull, 5), take(kFull, 5)};
@@ -121,7 +121,7 @@ TEST_F(LeaseScript, AdjoiningGapsMerge) {
 }
 
 // Later charges have the slots that were lost.
-TEST_F(LeaseScript, ABucketTakesBackNoSlotsFromBeforeALossOfItsState) {
+TEST_F(LeaseScript, SlotsChargedBeforeALossOfTheStateAreNotAccepted) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
   const auto lost = take(kFull, 5);
@@ -133,7 +133,7 @@ TEST_F(LeaseScript, ABucketTakesBackNoSlotsFromBeforeALossOfItsState) {
 }
 
 // The state is that of a promoted replica that has missed the grant.
-TEST_F(LeaseScript, ABucketSetBackByAFailoverTakesBackNoUnknownSlots) {
+TEST_F(LeaseScript, SlotsThatAPromotedReplicaDoesNotKnowAreNotAccepted) {
   scripts_.set_clock(kNow);
   take(kFull, 10);
   const auto name = key_name("w", {1, 2});
@@ -145,13 +145,13 @@ TEST_F(LeaseScript, ABucketSetBackByAFailoverTakesBackNoUnknownSlots) {
   EXPECT_EQ(charge(kFull, 1).remaining, 85U);
 }
 
-TEST_F(LeaseScript, AForeignStateCountsAsLost) {
+TEST_F(LeaseScript, StateInAnUnknownFormatCountsAsLost) {
   scripts_.set_clock(kNow);
   scripts_.connection().ask({"SET", key_name("w", {1, 2}), "\t" + std::string(40, 'x')});
   EXPECT_EQ(charge(kFull, 1).remaining, 99U);
 }
 
-TEST_F(LeaseScript, LosesTheShortestOfTooManyGaps) {
+TEST_F(LeaseScript, DropsTheShortestRangeOfTooManyReturnedSlots) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
   std::vector<Grant> grants;
@@ -167,7 +167,7 @@ TEST_F(LeaseScript, LosesTheShortestOfTooManyGaps) {
 }
 
 // Otherwise the key would expire with all slots behind the gap.
-TEST_F(LeaseScript, FillingAGapKeepsTheKeysTimeToLive) {
+TEST_F(LeaseScript, ChargeInReturnedSlotsKeepsTheKeysTimeToLive) {
   make_gap(10, 5, 60);
   scripts_.set_clock(kNow + 1s);
   for (const Cost cost : {4U, 1U}) {
@@ -178,7 +178,7 @@ TEST_F(LeaseScript, FillingAGapKeepsTheKeysTimeToLive) {
 }
 
 // 700 in 3 s: slots begin between two microseconds.
-TEST_F(LeaseScript, ReturnsTheExactSlotOfAChargeInAGap) {
+TEST_F(LeaseScript, ReplyHasTheExactSlotOfAChargeInReturnedSlots) {
   const Limiter limiter = limit::TokenBucket::make({700, 3s}, 500).value();
   const auto& gcra_core = *limit::gcra_core(limiter);
   scripts_.set_clock(kNow);
@@ -196,7 +196,7 @@ TEST_F(LeaseScript, ReturnsTheExactSlotOfAChargeInAGap) {
       << "it has been filled to the last tick";
 }
 
-TEST_F(LeaseScript, AChangedRateMakesNoGapLonger) {
+TEST_F(LeaseScript, ChangedRateNeverLengthensReturnedSlots) {
   const Limiter before = limit::TokenBucket::make({700, 3s}, 500).value();
   const Limiter after = limit::TokenBucket::make({1, 1s}, 500).value();
   scripts_.set_clock(kNow);
@@ -214,7 +214,7 @@ TEST_F(LeaseScript, AChangedRateMakesNoGapLonger) {
 }
 
 // No slot is left beyond the reach of the bucket's present burst.
-TEST_F(LeaseScript, AReducedBurstUsesNoGapBeyondIt) {
+TEST_F(LeaseScript, ReturnedSlotsBeyondAReducedBurstAreNotUsed) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
   const auto near = take(kFull, 5);
@@ -230,7 +230,7 @@ TEST_F(LeaseScript, AReducedBurstUsesNoGapBeyondIt) {
 }
 
 // A reload may remove `lease` from a rule. Units held by weirs are then lost, and admit no request.
-TEST_F(LeaseScript, AChargeWithoutLeaseMakesThePlainState) {
+TEST_F(LeaseScript, ChargeWithoutALeaseRemovesReturnedSlots) {
   make_gap(10, 5, 75);
   const auto out = take(kFull, 6);
   auto plain = line(kFull, 4);
@@ -246,7 +246,7 @@ TEST_F(LeaseScript, AChargeWithoutLeaseMakesThePlainState) {
 }
 
 // A rule without `lease` settles or refunds only a state that it has made itself.
-TEST_F(LeaseScript, ARefundWithoutLeaseLeavesAStateWithGapsAlone) {
+TEST_F(LeaseScript, RefundWithoutALeaseKeepsReturnedSlots) {
   make_gap(10, 5, 80);
   auto plain = line(kFull, 4);
   plain.lease = 0;
@@ -255,7 +255,7 @@ TEST_F(LeaseScript, ARefundWithoutLeaseLeavesAStateWithGapsAlone) {
   EXPECT_EQ(charge(kFull, 1).remaining, 4U);
 }
 
-TEST_F(LeaseScript, AWindowTakesBackAllUnitsItCounts) {
+TEST_F(LeaseScript, WindowAcceptsTheReturnOfAllUnitsItCounts) {
   const std::array<Limiter, 3> limiters{limit::FixedWindow::make({500, 10s}).value(),
                                         limit::SlidingWindow::make({500, 10s}).value(),
                                         limit::SlidingLog::make({500, 10s}, 5).value()};

@@ -37,7 +37,7 @@ class PrefetchingStore : public ::testing::Test {
   }
 };
 
-TEST_F(PrefetchingStore, RarelyAsksRedisForAHotKeyAndGivesBackUnitsAtStop) {
+TEST_F(PrefetchingStore, RarelyCallsRedisForABusyKeyAndReturnsUnitsAtStop) {
   for (const auto* limiter : {&bucket_, &window_}) {
     server_.ask({"FLUSHALL"});
     {
@@ -57,7 +57,7 @@ TEST_F(PrefetchingStore, RarelyAsksRedisForAHotKeyAndGivesBackUnitsAtStop) {
   }
 }
 
-TEST_F(PrefetchingStore, AGrantSharesTheCallWithTheBillsOfItsTurn) {
+TEST_F(PrefetchingStore, GrantSharesTheCallOfTheRequestsOfItsLoopTurn) {
   const std::vector<limit::Charge> other{{.key = {1, 1}, .limiter = &window_}};
   for (const bool other_first : {false, true}) {
     server_.ask({"FLUSHALL"});
@@ -77,7 +77,7 @@ TEST_F(PrefetchingStore, AGrantSharesTheCallWithTheBillsOfItsTurn) {
 }
 
 // Other weirs have spent all but eight units since this weir's last reply, and it takes eight.
-TEST_F(PrefetchingStore, ARequestIsChargedBeforeTheGrant) {
+TEST_F(PrefetchingStore, RequestIsChargedBeforeTheGrant) {
   SharedGrants units(64, 10s);
   Worker worker(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
   ASSERT_TRUE(worker.turn_until_up());
@@ -94,7 +94,7 @@ TEST_F(PrefetchingStore, ARequestIsChargedBeforeTheGrant) {
   EXPECT_EQ(units.stats().taken, 0U);
 }
 
-TEST_F(PrefetchingStore, RefundsALateGrant) {
+TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefunded) {
   for (const auto* limiter : {&bucket_, &window_}) {
     server_.ask({"FLUSHALL"});
     SharedGrants units(64, 10s);
@@ -114,7 +114,7 @@ TEST_F(PrefetchingStore, RefundsALateGrant) {
 }
 
 // Others were charged behind the late grant.
-TEST_F(PrefetchingStore, RefundsExactlyTheSlotsOfALateGrant) {
+TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefundedInExactlyItsSlots) {
   SharedGrants units(64, 10s);
   Worker other(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
   Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units_);
@@ -139,7 +139,7 @@ TEST_F(PrefetchingStore, RefundsExactlyTheSlotsOfALateGrant) {
       << "beside it, on whichever side: a Redis that thaws may read them in any order";
 }
 
-TEST_F(PrefetchingStore, ALateRefusedBillChargesNothing) {
+TEST_F(PrefetchingStore, RefusalThatArrivesLateChargesNothing) {
   const limit::Limiter one = limit::FixedWindow::make({1, 1h}).value();
   SharedGrants units(64, 10s);
   Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units);
@@ -157,7 +157,7 @@ TEST_F(PrefetchingStore, ALateRefusedBillChargesNothing) {
   EXPECT_EQ(units.stats().taken, 0U);
 }
 
-TEST_F(PrefetchingStore, PutsBackUnitsOfARequestThatReachedNoServer) {
+TEST_F(PrefetchingStore, RefundOfARequestReturnsItsPrefetchedUnit) {
   for (const auto* limiter : {&bucket_, &window_}) {
     server_.ask({"FLUSHALL"});
     SharedGrants units(64, 10s);
@@ -179,7 +179,7 @@ TEST_F(PrefetchingStore, PutsBackUnitsOfARequestThatReachedNoServer) {
   }
 }
 
-TEST_F(PrefetchingStore, LinesPaidHereStandIfRedisDoesNotAnswerTheRest) {
+TEST_F(PrefetchingStore, ChargesPaidWithPrefetchedUnitsStandIfRedisTimesOut) {
   SharedGrants units(64, 10s);
   Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units);
   ASSERT_TRUE(worker.turn_until_up());
@@ -200,7 +200,7 @@ TEST_F(PrefetchingStore, LinesPaidHereStandIfRedisDoesNotAnswerTheRest) {
   server_.thaw();
 }
 
-TEST_F(PrefetchingStore, WithoutAStockTakesNothing) {
+TEST_F(PrefetchingStore, PrefetchesNothingWithoutAGrantCache) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(worker.charge(bill(window_)).outcomes[0].allowed);

@@ -12,7 +12,7 @@ namespace weir::redis {
 namespace {
 
 // The expected slots are those of `redis-cli CLUSTER KEYSLOT` for the same names.
-TEST(Tags, DetermineTheSlotOfAKey) {
+TEST(Tags, HashTagDeterminesTheClusterSlotOfAKey) {
   const auto text = [](limit::SlotHash place) {
     const auto tag = tag_of(place);
     return std::string(tag.data(), tag.size());
@@ -28,14 +28,14 @@ TEST(Tags, DetermineTheSlotOfAKey) {
   EXPECT_EQ(limit::with_slot_hash({1, 2}, 0), (limit::Key{1, 2})) << "the rest of the name stays";
 }
 
-TEST(Tags, CoverNearlyAllSlots) {
+TEST(Tags, HashTagsCoverNearlyAllClusterSlots) {
   std::vector<int> tags(kSlots);
   for (unsigned place = 0; place <= 0xffff; ++place) ++tags[slot_of(static_cast<limit::SlotHash>(place))];
   EXPECT_EQ(std::count(tags.begin(), tags.end(), 0), 6);
   EXPECT_EQ(*std::max_element(tags.begin(), tags.end()), 8) << "so that no node has much more than its share";
 }
 
-TEST(Tags, AppearOnlyInNamesOfACluster) {
+TEST(Tags, HashTagsAppearOnlyInTheKeysOfACluster) {
   const limit::Charge charge{limit::with_slot_hash({0, 0}, 0x1234), nullptr};
   std::string plain, tagged;
   const limit::Limiter bucket = limit::TokenBucket::make({1, std::chrono::seconds(1)}, 1).value();
@@ -67,7 +67,7 @@ class Outcomes : public ::testing::Test {
   }
 };
 
-TEST_F(Outcomes, ComeFromTheTatAndTheServersTime) {
+TEST_F(Outcomes, AreComputedFromTheReturnedStateAndTheTimeOfRedis) {
   ASSERT_TRUE(read({kNow, 1, 0, 0, 0, 2'333'333, 2, 0}));
   EXPECT_EQ(now_.time_since_epoch().count(), kNow);
   EXPECT_TRUE(outcomes_[0].allowed);
@@ -78,7 +78,7 @@ TEST_F(Outcomes, ComeFromTheTatAndTheServersTime) {
   EXPECT_TRUE(outcomes_[1].allowed);
 }
 
-TEST_F(Outcomes, RejectOtherReplies) {
+TEST_F(Outcomes, InvalidRepliesAreRejected) {
   EXPECT_FALSE(read({kNow, 1, 0, 0, 0, 0, 0, 0}, Reply::Kind::Other));
   EXPECT_FALSE(read({kNow, 1, 0, 0, 0}));
   EXPECT_FALSE(read({}));
@@ -89,14 +89,14 @@ TEST_F(Outcomes, RejectOtherReplies) {
   EXPECT_FALSE(read({kNow, 1, 0, -1, 0, 0, 0, 0}));
 }
 
-TEST_F(Outcomes, MustAgreeWithTheScript) {
+TEST_F(Outcomes, RepliesThatContradictTheDecisionOfTheScriptAreRejected) {
   EXPECT_FALSE(read({kNow, 0, 0, 0, 0, 0, 0, 0}));
   EXPECT_FALSE(read({kNow, 1, 5'000'000, 0, 0, 0, 0, 0}));
   EXPECT_TRUE(read({kNow, 0, 5'000'000, 0, 0, 0, 0, 0}));
 }
 
 // Found by tests/fuzz/redis_answer_fuzz.cpp: the times of such a bucket overflowed.
-TEST(SteppedOutcomes, RejectMoreSpentThanTimeCanRefill) {
+TEST(SteppedOutcomes, ReplyWithMoreSpentUnitsThanPossibleIsRejected) {
   const limit::Limiter stepped = limit::SteppedBucket::make({1, 24h * 30}, 5).value();
   const std::array bill{limit::Charge{{1, 1}, &stepped}};
   std::array<limit::Outcome, 1> outcomes;
@@ -109,7 +109,7 @@ TEST(SteppedOutcomes, RejectMoreSpentThanTimeCanRefill) {
   EXPECT_EQ(read(std::int64_t{1} << 50), ReplyReading::Nonsense);
 }
 
-TEST(Answers, ContainTheNumberOfTheirCall) {
+TEST(Answers, ReplyMustContainTheNumberOfItsCall) {
   EXPECT_TRUE(is_answer_to(9, {Reply::Kind::Numbers, "", {1, 9}}));
   EXPECT_FALSE(is_answer_to(9, {Reply::Kind::Numbers, "", {9, 8}}));
   EXPECT_FALSE(is_answer_to(9, {Reply::Kind::Numbers, "", {}}));
@@ -117,7 +117,7 @@ TEST(Answers, ContainTheNumberOfTheirCall) {
   EXPECT_FALSE(is_answer_to(9, {Reply::Kind::Error, "ERR", {}}));
 }
 
-TEST(KeyName, IsTheDigestWithoutCharactersThatNeedEscapes) {
+TEST(KeyName, IsTheDigestAsUrlSafeBase64) {
   EXPECT_EQ(key_name("weir", {0, 0}), "weir:AAAAAAAAAAAAAAAAAAAAAA");
   // The bytes are ff ee dd cc bb aa 99 88 77 66 55 44 33 22 11 00. The text is that of `basenc --base64url`.
   EXPECT_EQ(key_name("w", {0x8899AABBCCDDEEFF, 0x0011223344556677}), "w:_-7dzLuqmYh3ZlVEMyIRAA");

@@ -40,7 +40,7 @@ class CalendarScript : public ::testing::Test {
   }
 };
 
-TEST_F(CalendarScript, RedissClockChoosesTheWindow) {
+TEST_F(CalendarScript, ClockOfRedisChoosesTheWindow) {
   auto now = kNoon;
   for (const auto error : {0h, -24h, 24h, -12h, 12h}) {  // the day before, the day after, and its edges
     ASSERT_EQ(ask(now, error), ReplyReading::Answer) << error.count();
@@ -51,7 +51,7 @@ TEST_F(CalendarScript, RedissClockChoosesTheWindow) {
 }
 
 // The written state ends with the chosen window, whichever of the three it was.
-TEST_F(CalendarScript, TheChosenWindowEndsWithTheDay) {
+TEST_F(CalendarScript, ChosenWindowEndsWithTheDay) {
   auto now = kNoon;
   for (const auto error : {24h, 0h, -24h}) {  // the first, the second and the third window sent
     ASSERT_EQ(ask(now, error), ReplyReading::Answer) << error.count();
@@ -64,7 +64,7 @@ TEST_F(CalendarScript, TheChosenWindowEndsWithTheDay) {
   }
 }
 
-TEST_F(CalendarScript, ATimeOutsideTheSentWindowsChargesNothing) {
+TEST_F(CalendarScript, TimeOutsideTheSentWindowsChargesNothing) {
   bill_.push_back({limit::key_of(2), &bucket_});
   for (const auto error : {-49h, 49h}) {
     ASSERT_EQ(ask(kNoon, error), ReplyReading::OtherTime);
@@ -75,7 +75,7 @@ TEST_F(CalendarScript, ATimeOutsideTheSentWindowsChargesNothing) {
   EXPECT_TRUE(outcomes_[1].allowed);
 }
 
-TEST_F(CalendarScript, TheSentWindowsIncludeTheirBeginAndNotTheirEnd) {
+TEST_F(CalendarScript, SentWindowsIncludeTheirStartAndExcludeTheirEnd) {
   const auto midnight = kNoon + 12h;
   EXPECT_EQ(ask(midnight, 24h), ReplyReading::Answer);
   EXPECT_EQ(ask(midnight - 1us, 24h + 1us),
@@ -86,7 +86,7 @@ TEST_F(CalendarScript, TheSentWindowsIncludeTheirBeginAndNotTheirEnd) {
   EXPECT_EQ(ask(midnight - 1us, -24h), ReplyReading::Answer);
 }
 
-TEST_F(CalendarScript, ACurrentWindowNeedsNoBoundaries) {
+TEST_F(CalendarScript, StoredCurrentWindowIsUsedIfNoSentWindowMatches) {
   ASSERT_EQ(ask(kNoon, 0h), ReplyReading::Answer);
   ASSERT_EQ(ask(kNoon + 1h, 49h), ReplyReading::Answer);
   EXPECT_EQ(outcomes_[0].remaining, 0U);
@@ -155,7 +155,7 @@ class Canned {
 };
 
 // Redis's clock is in the year 2060. weir learns this from a reply.
-class OtherTime : public ::testing::Test {
+class DifferentRedisTime : public ::testing::Test {
  protected:
   const base::TimePoint there_{std::chrono::sys_days{std::chrono::year{2060} / 2 / 29} + 6h};
   const std::int64_t us_ = there_.time_since_epoch().count();
@@ -170,7 +170,7 @@ class OtherTime : public ::testing::Test {
   }
 };
 
-TEST_F(OtherTime, LearnsRedissTimeAndSendsTheBillAgain) {
+TEST_F(DifferentRedisTime, StoreLearnsTheTimeOfRedisAndSendsTheRequestAgain) {
   Worker worker(settings());
   Canned redis(worker.loop, settings().address.unix_path,
                {{us_, 2, 0, 0, 0}, {us_, 1, 0, 0, 0}, {us_, 1, 0, 0, 0}});
@@ -188,7 +188,7 @@ TEST_F(OtherTime, LearnsRedissTimeAndSendsTheBillAgain) {
   EXPECT_NE(redis.heard.find(bytes), std::string::npos);
 }
 
-TEST_F(OtherTime, TwoWrongTimesAreAnError) {
+TEST_F(DifferentRedisTime, TwoRepliesAboutAWrongTimeAreAnError) {
   Worker worker(settings());
   Canned redis(worker.loop, settings().address.unix_path, {{us_, 2, 0, 0, 0}, {us_, 2, 0, 0, 0}});
   ASSERT_TRUE(worker.turn_until_up());
@@ -196,7 +196,7 @@ TEST_F(OtherTime, TwoWrongTimesAreAnError) {
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U) << "nothing was charged";
 }
 
-TEST_F(OtherTime, AnUnreadableAnswerCountsItsChargesAsLost) {
+TEST_F(DifferentRedisTime, UnreadableReplyCountsTheChargesAsLost) {
   Worker worker(settings());
   Canned redis(worker.loop, settings().address.unix_path, {{us_, 7, 0, 0, 0}, {us_, 0}});
   ASSERT_TRUE(worker.turn_until_up());
@@ -206,7 +206,7 @@ TEST_F(OtherTime, AnUnreadableAnswerCountsItsChargesAsLost) {
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 2U);
 }
 
-TEST_F(OtherTime, AnUnreadableAnswerToARefundCountsItAsLost) {
+TEST_F(DifferentRedisTime, UnreadableReplyToARefundCountsTheRefundAsLost) {
   Worker worker(settings());
   Canned redis(worker.loop, settings().address.unix_path, {{us_, 7, 0, 0}});
   ASSERT_TRUE(worker.turn_until_up());

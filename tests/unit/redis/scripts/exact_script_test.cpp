@@ -79,7 +79,7 @@ constexpr Weighed kWeighed[] = {
     {335'522'844'772'920, 4'294'967'291, 30'794'608'159'560, 394'196'213, 0},
 };
 
-class WeighedExactly : public ExactScript, public ::testing::WithParamInterface<Weighed> {
+class ExactSlidingWindow : public ExactScript, public ::testing::WithParamInterface<Weighed> {
  protected:
   static constexpr Cost kLimit = 1'000'000'000;  // the largest configured limit
 
@@ -96,7 +96,7 @@ class WeighedExactly : public ExactScript, public ::testing::WithParamInterface<
   }
 };
 
-TEST_P(WeighedExactly, AdmitsExactlyToTheMicrosecond) {
+TEST_P(ExactSlidingWindow, AdmitsExactlyAtTheCorrectMicrosecond) {
   const auto& weighed = GetParam();
   ASSERT_TRUE(weighed.is_so());
   const base::Duration period(weighed.period), left(weighed.left);
@@ -117,9 +117,9 @@ TEST_P(WeighedExactly, AdmitsExactlyToTheMicrosecond) {
   ask(limiter, kLimit / 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Products, WeighedExactly, ::testing::ValuesIn(kWeighed));
+INSTANTIATE_TEST_SUITE_P(Products, ExactSlidingWindow, ::testing::ValuesIn(kWeighed));
 
-class SettledToTheMost : public ExactScript, public ::testing::WithParamInterface<std::uint64_t> {
+class LargestDebt : public ExactScript, public ::testing::WithParamInterface<std::uint64_t> {
  protected:
   static constexpr auto kPause = 10min;
 
@@ -140,13 +140,13 @@ class SettledToTheMost : public ExactScript, public ::testing::WithParamInterfac
   }
 };
 
-TEST_P(SettledToTheMost, ALogOwesAtMostWhatAnEntryCanHold) {
+TEST_P(LargestDebt, DebtOfALogStoredAsAStringIsBoundedByTheLargestEntry) {
   charge_and_settle();
   EXPECT_FALSE(ask(log_).allowed);
   expect_alike_until_drained();
 }
 
-TEST_P(SettledToTheMost, AListOwesAtMostWhatAnEntryCanHold) {
+TEST_P(LargestDebt, DebtOfALogStoredAsAListIsBoundedByTheLargestEntry) {
   scripts_.forget_all();  // strings are short from now on
   charge_and_settle();
   EXPECT_FALSE(ask(log_).allowed);
@@ -155,7 +155,7 @@ TEST_P(SettledToTheMost, AListOwesAtMostWhatAnEntryCanHold) {
 
 // The key was lost, and the first debt makes it again. At the largest debt, no entry with cost 0 is added,
 // because it would drain later.
-TEST_P(SettledToTheMost, ALostLogOwesAtMostWhatAnEntryCanHold) {
+TEST_P(LargestDebt, DebtOfALogThatRedisLostIsBoundedByTheLargestEntry) {
   const auto first = now_;
   now_ += 3 * kPause;
   for (int i = 0; i < 3; ++i) settle_to_the_most(first + i * kPause);
@@ -163,7 +163,7 @@ TEST_P(SettledToTheMost, ALostLogOwesAtMostWhatAnEntryCanHold) {
   expect_alike_until_drained();
 }
 
-INSTANTIATE_TEST_SUITE_P(Logs, SettledToTheMost, ::testing::Values(0, 6));
+INSTANTIATE_TEST_SUITE_P(Logs, LargestDebt, ::testing::Values(0, 6));
 
 }  // namespace
 }  // namespace weir::redis

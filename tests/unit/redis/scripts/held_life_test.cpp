@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class HeldLife : public ::testing::Test {
+class PermitExpiry : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kInString = 32;  // most permits of a string; more form a sorted set
 
@@ -61,7 +61,7 @@ class HeldLife : public ::testing::Test {
   std::uint64_t serials_ = 0;
 };
 
-TEST_F(HeldLife, AStringLivesAsLongAsItsLongestPermit) {
+TEST_F(PermitExpiry, StringKeyLivesAsLongAsItsLongestPermit) {
   take(60min);
   EXPECT_EQ(minutes_left(), 60);
   const auto brief = take(10min);
@@ -79,14 +79,14 @@ TEST_F(HeldLife, AStringLivesAsLongAsItsLongestPermit) {
   EXPECT_EQ(type(), "string");
 }
 
-TEST_F(HeldLife, AChargeThatMakesASetKeepsTheTimeToLive) {
+TEST_F(PermitExpiry, ChargeThatConvertsAStringToASetKeepsTheTimeToLive) {
   take(60min);
   for (std::uint64_t i = 1; i <= kInString; ++i) take(10min);
   ASSERT_EQ(type(), "zset");
   EXPECT_EQ(minutes_left(), 60);
 }
 
-TEST_F(HeldLife, ARenewalThatMakesASetKeepsTheTimeToLive) {
+TEST_F(PermitExpiry, RenewalThatConvertsAStringToASetKeepsTheTimeToLive) {
   take(60min);
   for (std::uint64_t i = 1; i < kInString; ++i) take(10min);
   ASSERT_EQ(type(), "string");
@@ -95,7 +95,7 @@ TEST_F(HeldLife, ARenewalThatMakesASetKeepsTheTimeToLive) {
   EXPECT_EQ(minutes_left(), 60);
 }
 
-TEST_F(HeldLife, ASetLivesAsLongAsItsLongestPermit) {
+TEST_F(PermitExpiry, SetKeyLivesAsLongAsItsLongestPermit) {
   for (std::uint64_t i = 0; i <= kInString; ++i) take(10min);
   ASSERT_EQ(type(), "zset");
   EXPECT_EQ(minutes_left(), 10);
@@ -114,7 +114,7 @@ TEST_F(HeldLife, ASetLivesAsLongAsItsLongestPermit) {
 }
 
 // The first permit expires, which does not shorten the life of the others.
-TEST_F(HeldLife, ExpiringPermitsDoNotShortenTheLife) {
+TEST_F(PermitExpiry, ExpiringPermitsDoNotShortenTheTimeToLive) {
   const auto expired = take(1us);
   take(60min);
   take(10min);

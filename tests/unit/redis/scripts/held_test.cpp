@@ -31,7 +31,7 @@ struct Places {
   }
 };
 
-class HeldScript : public ::testing::Test {
+class PermitScript : public ::testing::Test {
  protected:
   Server server_;
   TimedScripts scripts_{server_};
@@ -88,7 +88,7 @@ class HeldScript : public ::testing::Test {
 
 // Renewed permits count again, even if they had expired: their requests are in progress, whatever the limit
 // is. Permits that Redis has lost are entered again too.
-TEST_F(HeldScript, CountsPermitsLikeAList) {
+TEST_F(PermitScript, CountsPermitsAsASimpleModelDoes) {
   for (int i = 0; i < 6'000; ++i) {
     scripts_.set_clock(now_);
     if (dice_.one_in(200)) {
@@ -110,7 +110,7 @@ TEST_F(HeldScript, CountsPermitsLikeAList) {
   EXPECT_GT(in_sets_, 2);
 }
 
-TEST_F(HeldScript, DeletesTheKeyWithTheLastPermit) {
+TEST_F(PermitScript, DeletesTheKeyWithTheLastPermit) {
   const PermitId hold{1, 1, 10s};
   scripts_.set_clock(now_);
   scripts_.charge({&line_, 1}, hold);
@@ -118,7 +118,7 @@ TEST_F(HeldScript, DeletesTheKeyWithTheLastPermit) {
   EXPECT_EQ(server_.ask({"EXISTS", key_name("w", line_.key)}).numbers.at(0), 0);
 }
 
-class Held : public ::testing::Test {
+class RedisPermits : public ::testing::Test {
  protected:
   static constexpr auto kBrief = 300ms;  // so that renewals come soon
 
@@ -156,7 +156,7 @@ class Held : public ::testing::Test {
   }
 };
 
-TEST_F(Held, IsCountedOverWorkersUntilReleased) {
+TEST_F(RedisPermits, CountOverAllWorkersUntilReleased) {
   Worker one(settings(1h)), other(settings(1h));
   ASSERT_TRUE(one.turn_until_up() && other.turn_until_up());
   EXPECT_EQ(one.charge(bill_).outcomes[0].remaining, 1U);
@@ -169,7 +169,7 @@ TEST_F(Held, IsCountedOverWorkersUntilReleased) {
   EXPECT_TRUE(one.charge(bill_).outcomes[0].allowed);
 }
 
-TEST_F(Held, IsAllOrNothingWithTheOtherLines) {
+TEST_F(RedisPermits, AreTakenOnlyIfAllRulesOfTheRequestAdmit) {
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
   const auto one_an_hour = gcra({1, 1h}, 0);
@@ -179,7 +179,7 @@ TEST_F(Held, IsAllOrNothingWithTheOtherLines) {
   EXPECT_EQ(held(), 1);
 }
 
-TEST_F(Held, IsRenewedWhileItLasts) {
+TEST_F(RedisPermits, AreRenewedWhileTheRequestLasts) {
   Worker worker(settings(kBrief));
   ASSERT_TRUE(worker.turn_until_up());
   ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
@@ -188,7 +188,7 @@ TEST_F(Held, IsRenewedWhileItLasts) {
   EXPECT_EQ(held(), 1);
 }
 
-TEST_F(Held, IsEnteredAgainIfRedisHasLostIt) {
+TEST_F(RedisPermits, AreEnteredAgainIfRedisHasLostThem) {
   Worker worker(settings(kBrief));
   ASSERT_TRUE(worker.turn_until_up());
   worker.charge(bill_);
@@ -205,7 +205,7 @@ TEST_F(Held, IsEnteredAgainIfRedisHasLostIt) {
 
 // Redis does not know the script when it gets the renewal. It knows the script again when it gets the
 // release.
-TEST_F(Held, IsNotEnteredAgainAfterItsRelease) {
+TEST_F(RedisPermits, AreNotEnteredAgainAfterTheirRelease) {
   Worker worker(settings(1500ms));
   ASSERT_TRUE(worker.turn_until_up());
   ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
@@ -220,7 +220,7 @@ TEST_F(Held, IsNotEnteredAgainAfterItsRelease) {
   EXPECT_EQ(held(), 0);
 }
 
-TEST_F(Held, ExpiresWithoutRenewal) {
+TEST_F(RedisPermits, ExpireWithoutRenewal) {
   auto frozen = std::make_unique<Worker>(settings(kBrief));
   ASSERT_TRUE(frozen->turn_until_up());
   frozen->charge(bill_);
@@ -230,7 +230,7 @@ TEST_F(Held, ExpiresWithoutRenewal) {
   EXPECT_TRUE(other.turn_until([&] { return other.charge(bill_).outcomes[0].allowed; }));
 }
 
-TEST_F(Held, IsReleasedWhenTheStoreStops) {
+TEST_F(RedisPermits, AreReleasedWhenTheStoreStops) {
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
   worker.charge(bill_);
@@ -240,7 +240,7 @@ TEST_F(Held, IsReleasedWhenTheStoreStops) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 0; }));
 }
 
-TEST_F(Held, IsReleasedAfterALateReply) {
+TEST_F(RedisPermits, AreReleasedAfterALateReply) {
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;  // the connection stays
   Worker worker(settings(1h, 30ms), tuning);
@@ -254,7 +254,7 @@ TEST_F(Held, IsReleasedAfterALateReply) {
 
 // A call with several bills: each bill sees the permits of those before it, and has a permit that is released
 // alone.
-TEST_F(Held, IsCountedWithinACall) {
+TEST_F(RedisPermits, RequestsOfOneCallCountEachOthersPermits) {
   const limit::Limiter three = at_once(3);
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &three}};
   Worker worker(settings(1h));
@@ -277,7 +277,7 @@ TEST_F(Held, IsCountedWithinACall) {
 
 // A call that failed midway has entered its first bill's permit already. That bill is sent again with another
 // permit. The same permit would count twice and be released once.
-TEST_F(Held, CountsOnceIfACallFailedMidway) {
+TEST_F(RedisPermits, PermitCountsOnceIfItsCallFailedMidwayAndWasRepeated) {
   const auto many = at_once(100);
   const limit::Limiter log = limit::SlidingLog::make({1, 1h}).value();
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &many}}, fresh = {{limit::key_of(2), &log}};
@@ -294,7 +294,7 @@ TEST_F(Held, CountsOnceIfACallFailedMidway) {
   EXPECT_EQ(server_.ask({"ZCARD", name_}).numbers.at(0), 1 + 42);
 }
 
-TEST_F(Held, IsReleasedAfterALateReplyToSeveralBills) {
+TEST_F(RedisPermits, AreReleasedAfterALateReplyToSeveralRequests) {
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;
   Worker worker(settings(1h, 30ms), tuning);
@@ -310,7 +310,7 @@ TEST_F(Held, IsReleasedAfterALateReplyToSeveralBills) {
 }
 
 // One call renews all permits of a worker, however many, instead of one call for each.
-TEST_F(Held, RenewsAllPermitsInOneCall) {
+TEST_F(RedisPermits, AreAllRenewedInOneCall) {
   const auto many = at_once(1'000);
   Worker worker(settings(kBrief));
   ASSERT_TRUE(worker.turn_until_up());
@@ -324,7 +324,7 @@ TEST_F(Held, RenewsAllPermitsInOneCall) {
 }
 
 // Permits released in one loop turn leave in one call, ahead of the turn's charges.
-TEST_F(Held, ReleasesOfOneTurnShareACall) {
+TEST_F(RedisPermits, ReleasesOfOneLoopTurnShareACall) {
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
@@ -336,7 +336,7 @@ TEST_F(Held, ReleasesOfOneTurnShareACall) {
 }
 
 // There are more keys than commands may wait.
-TEST_F(Held, RenewsAndReleasesManyKeysWithFewPendingCommands) {
+TEST_F(RedisPermits, AreRenewedAndReleasedForManyKeysWithFewPendingCommands) {
   auto tuning = Worker::quick();
   tuning.max_pending = 4;
   constexpr std::uint64_t kKeys = 2'000;  // 256 in a call

@@ -104,7 +104,7 @@ class PairScript : public ::testing::Test {
   std::vector<Paid> paid_;
 };
 
-TEST_F(PairScript, CountsLikeTheTable) {
+TEST_F(PairScript, CountsTwoLimitersOfARuleAsTheKeyTableDoes) {
   for (int round = 0; round < 1'500; ++round) {
     const auto pair = random_pair_of_windows(dice_);
     SCOPED_TRACE(testing::Message() << "seed " << seed_ << " round " << round << ": "
@@ -123,7 +123,7 @@ TEST_F(PairScript, CountsLikeTheTable) {
 }
 
 // Buckets and queues are charged what fits. The two limiters of one algorithm may differ arbitrarily.
-TEST_F(PairScript, CountsLikeTheTableForAnyTwoLimitersOfOneAlgorithm) {
+TEST_F(PairScript, CountsAnyTwoLimitersOfOneAlgorithmAsTheKeyTableDoes) {
   for (int round = 0; round < 700; ++round) {
     const auto own = dice_.limiter();
     auto other = dice_.limiter();
@@ -143,7 +143,7 @@ TEST_F(PairScript, CountsLikeTheTableForAnyTwoLimitersOfOneAlgorithm) {
 
 // A window's count beyond its limit stops at the largest count of its state. It can go down from there, and
 // it weighs on the next window.
-TEST_F(PairScript, AWindowCountsUpToTheMostOfItsState) {
+TEST_F(PairScript, CountOfAWindowBeyondItsLimitStopsAtTheLargestCount) {
   constexpr limit::Cost kMost = 1'000'000'000;
   for (const auto& make :
        {+[](limit::Rate limit) { return Limiter(limit::FixedWindow::make(limit).value()); },
@@ -172,7 +172,7 @@ TEST_F(PairScript, AWindowCountsUpToTheMostOfItsState) {
   }
 }
 
-TEST_F(PairScript, PermitsCountWhicheverLimiterAdmitted) {
+TEST_F(PairScript, ConcurrencyLimitCountsThePermitsOfBothLimiters) {
   const auto at_once = [](std::uint64_t limit) -> Limiter { return limit::Concurrency::make(limit).value(); };
   begin({{at_once(2), at_once(6)}, true, {}});
   scripts_.set_clock(now_);

@@ -171,7 +171,7 @@ class ScriptOracle : public ::testing::Test {
   }
 };
 
-TEST_F(ScriptOracle, TheSameSequenceGivesTheSameOutcomes) {
+TEST_F(ScriptOracle, RandomRequestsGetTheSameOutcomesAsFromTheModel) {
   for (int round = 0; round < 1'500; ++round) {
     begin_case();
     for (int request = 0; request < 16; ++request) {
@@ -186,7 +186,7 @@ TEST_F(ScriptOracle, TheSameSequenceGivesTheSameOutcomes) {
 }
 
 // A failover may bring an older clock. Without refunds, because Redis drops a key that a refund drains.
-TEST_F(ScriptOracle, TheSameSequenceGivesTheSameOutcomesIfTheClockGoesBack) {
+TEST_F(ScriptOracle, RandomRequestsGetTheSameOutcomesAsFromTheModelIfTheClockGoesBack) {
   for (int round = 0; round < 500; ++round) {
     begin_case();
     for (int request = 0; request < 16; ++request) {
@@ -202,7 +202,7 @@ TEST_F(ScriptOracle, TheSameSequenceGivesTheSameOutcomesIfTheClockGoesBack) {
 }
 
 // Thousands of entries: lists of many nodes, long walks, and refunds far from the end.
-TEST_F(ScriptOracle, LongLogsGiveTheSameOutcomes) {
+TEST_F(ScriptOracle, LongSlidingLogsGiveTheSameOutcomesAsTheModel) {
   for (const bool exact : {true, false}) {
     begin_case();
     const auto limiter = exact ? SlidingLog::make({4'000, 7s}) : SlidingLog::make({20'000, 7s}, 999);

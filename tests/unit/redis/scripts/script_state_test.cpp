@@ -53,7 +53,7 @@ class ScriptState : public ::testing::Test {
   }
 };
 
-TEST_F(ScriptState, AStateOfAnotherAlgorithmCountsAsLost) {
+TEST_F(ScriptState, StateOfAnotherAlgorithmCountsAsLost) {
   for (const auto& before : every_) {
     for (const auto& after : every_) {
       if (limit::gcra_core(before) != nullptr && limit::gcra_core(after) != nullptr) continue;  // one state
@@ -86,7 +86,7 @@ bool is_length_of(char kind, std::size_t length) {
   }
 }
 
-TEST_F(ScriptState, AForeignStateCountsAsLost) {
+TEST_F(ScriptState, StateInAnUnknownFormatCountsAsLost) {
   const auto somebody = [&](std::vector<std::string> command, const limit::Limiter& limiter) {
     const auto told = ::testing::PrintToString(command);
     server_.ask({"FLUSHDB"});
@@ -111,7 +111,7 @@ TEST_F(ScriptState, AForeignStateCountsAsLost) {
 }
 
 // The state is useless then, but an error would fail the other bills of the call too.
-TEST_F(ScriptState, AListWhoseHeadHasLessThanItsEntriesIsNoError) {
+TEST_F(ScriptState, ListWithFewerUnitsInItsHeadThanInItsEntriesIsNoError) {
   const auto pair = [](char paid) { return std::string(7, '\0') + paid + std::string(7, '\0'); };
   for (const auto& limiter : each_) {
     if (!std::holds_alternative<SlidingLog>(limiter)) continue;
@@ -121,7 +121,7 @@ TEST_F(ScriptState, AListWhoseHeadHasLessThanItsEntriesIsNoError) {
   }
 }
 
-TEST_F(ScriptState, ARefundLeavesAStateOfAnotherAlgorithmAlone) {
+TEST_F(ScriptState, RefundDoesNotChangeTheStateOfAnotherAlgorithm) {
   for (const auto& before : every_) {
     for (const auto& after : every_) {
       if (limit::gcra_core(before) != nullptr && limit::gcra_core(after) != nullptr) continue;
@@ -137,7 +137,7 @@ TEST_F(ScriptState, ARefundLeavesAStateOfAnotherAlgorithmAlone) {
 }
 
 // Otherwise units that weirs held when Redis lost the state would be taken from later charges.
-TEST_F(ScriptState, DoesNotRefundLostChargesToAWindow) {
+TEST_F(ScriptState, ChargesThatRedisLostAreNotRefundedToAWindow) {
   for (const auto& limiter : each_) {
     if (limit::gcra_core(limiter) != nullptr || std::holds_alternative<SteppedBucket>(limiter)) continue;
     SCOPED_TRACE(limit::describe(limiter));
@@ -160,7 +160,7 @@ TEST_F(ScriptState, DoesNotRefundLostChargesToAWindow) {
   EXPECT_EQ(worker_.store.stats().refunds_lost.load(), 0U);
 }
 
-TEST_F(ScriptState, ARefundOfEverythingDeletesTheKey) {
+TEST_F(ScriptState, RefundOfAllUnitsDeletesTheKey) {
   for (const auto& limiter : each_) {
     const auto answer = worker_.charge({{key_, &limiter, 4}});
     const auto ttl = server_.ask({"PTTL", name_}).numbers.at(0);
@@ -185,14 +185,14 @@ TEST_F(ScriptState, UnitsBeyondAReducedBurstAreDebt) {
   EXPECT_LE(outcome.retry_after, 9h);
 }
 
-TEST_F(ScriptState, AWindowHasOneEntryForEachBucket) {
+TEST_F(ScriptState, BucketedWindowHasOneEntryForEachBucket) {
   const limit::Limiter years = SlidingLog::make({10, 1h * 24 * 3'000}, 6).value();
   for (int i = 0; i < 5; ++i) charge(years);
   EXPECT_EQ(server_.ask({"STRLEN", name_}).numbers.at(0), 1 + 2 * 11);
 }
 
 // 10,000 charges of one key, the most that a log may count.
-TEST_F(ScriptState, ALogTakesEighteenBytesAnEntryAndIsSearchedByHalving) {
+TEST_F(ScriptState, SlidingLogTakes18BytesPerEntryAndUsesBinarySearch) {
   const limit::Limiter log = SlidingLog::make({SlidingLog::kMostExact, 24h}).value();
   const std::vector<limit::Charge> bill = {{key_, &log}};
   for (std::uint64_t sent = 1; sent < SlidingLog::kMostExact; ++sent)

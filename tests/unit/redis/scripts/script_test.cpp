@@ -94,7 +94,7 @@ class Script : public ::testing::Test {
 };
 
 // Random parameters, states and bills, at Redis's own time.
-TEST_F(Script, ChargesAsTheLimitersDo) {
+TEST_F(Script, ChargesAsTheLocalLimitersDo) {
   SCOPED_TRACE("seed " + std::to_string(seed_));
   const auto any = token_bucket({1, 1s}, 1);
   auto now = worker_.charge({{key_number(0), &any}}).now;
@@ -138,7 +138,7 @@ TEST_F(Script, ChargesAsTheLimitersDo) {
   EXPECT_LT(charged, 1800);
 }
 
-TEST_F(Script, RefundsAsTheLimitersDo) {
+TEST_F(Script, RefundsAsTheLocalLimitersDo) {
   SCOPED_TRACE("seed " + std::to_string(seed_));
   const auto any = token_bucket({1, 1s}, 1);
   const auto now = worker_.charge({{key_number(0), &any}}).now;

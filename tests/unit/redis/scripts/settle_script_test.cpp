@@ -127,7 +127,7 @@ class SettleScript : public ::testing::Test {
   }
 };
 
-TEST_F(SettleScript, TheSameSequenceGivesTheSameOutcomes) {
+TEST_F(SettleScript, RandomSettlementsGiveTheSameOutcomesAsTheLocalLimiters) {
   for (int round = 0; round < 1'500; ++round) {
     begin_case();
     for (int request = 0; request < 20; ++request) {
@@ -189,7 +189,7 @@ TEST_F(ResetScript, IgnoresAResetTimeInTheFuture) {
 
 // After a change of the configured rate, the fraction of a microsecond has another unit. Spent units stay
 // spent, rounded up to the microsecond.
-class OtherRate : public ::testing::TestWithParam<std::uint64_t> {
+class ChangedRate : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   static limit::Limiter a_second(std::uint64_t count, std::uint64_t burst) {
     return limit::TokenBucket::make({count, 1s}, burst).value();
@@ -233,26 +233,26 @@ class OtherRate : public ::testing::TestWithParam<std::uint64_t> {
   }
 };
 
-TEST_P(OtherRate, RoundsUpTheChargedState) {
+TEST_P(ChangedRate, ChargedStateIsRoundedUp) {
   EXPECT_EQ(admits_after(line_), spent_but(1));
 }
 
-TEST_P(OtherRate, RoundsUpToAWholeMicrosecond) {
+TEST_P(ChangedRate, StateIsRoundedUpToAWholeMicrosecond) {
   const auto three = a_second(GetParam(), 3);  // at three a second, its room has two thirds of a microsecond
   EXPECT_EQ(admits_after({key_, &three}), spent_but(2));
 }
 
-TEST_P(OtherRate, RoundsUpTheStateAfterARefund) {
+TEST_P(ChangedRate, StateAfterARefundIsRoundedUp) {
   EXPECT_EQ(scripts_.refund({line_, begin_}).numbers.at(0), 1);
   EXPECT_EQ(admits_after(line_), spent_but(2));
 }
 
-TEST_P(OtherRate, RoundsUpTheStateAfterADebt) {
+TEST_P(ChangedRate, StateAfterADebtIsRoundedUp) {
   EXPECT_EQ(scripts_.refund({line_, begin_, 2}).numbers.at(0), 1);
   EXPECT_EQ(admits_after(line_), spent_but(0));
 }
 
-INSTANTIATE_TEST_SUITE_P(Counts, OtherRate, ::testing::Values(3, 4, 5));
+INSTANTIATE_TEST_SUITE_P(Counts, ChangedRate, ::testing::Values(3, 4, 5));
 
 }  // namespace
 }  // namespace weir::redis

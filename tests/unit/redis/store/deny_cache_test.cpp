@@ -18,7 +18,7 @@ constexpr base::TimePoint kEpoch{base::Duration(1'800'000'000'000'000)};
 
 // A cache in front of scripts on a Redis whose clock the test sets. This host's clock is the steady one at
 // `begin_`.
-class Denials : public ::testing::Test {
+class CachedRefusals : public ::testing::Test {
  protected:
   Server server_;
   TimedScripts scripts_{server_};
@@ -58,7 +58,7 @@ class Denials : public ::testing::Test {
 };
 
 // The law: for every refusal of the cache, Redis would return the same outcome.
-TEST_F(Denials, EqualRedissOutcomes) {
+TEST_F(CachedRefusals, EqualTheOutcomesOfRedis) {
   limit::Dice dice(limit::new_seed());
   std::array<unsigned, limit::kAlgorithms> denied{};
   for (int round = 0; round < 400; ++round) {
@@ -96,7 +96,7 @@ TEST_F(Denials, EqualRedissOutcomes) {
   }
 }
 
-TEST_F(Denials, EndWithTheRefusal) {
+TEST_F(CachedRefusals, EndWhenRedisWouldAdmitAgain) {
   const std::array bill{Charge{key_, &two_a_second_, 4}};
   ASSERT_TRUE(ask(bill));
   ASSERT_FALSE(ask({{{key_, &two_a_second_, 1}}}));
@@ -108,7 +108,7 @@ TEST_F(Denials, EndWithTheRefusal) {
 }
 
 // Redis read its clock at an unknown instant of the trip. So its clock may be ahead by the whole trip.
-TEST_F(Denials, EndEarlierByTheTripAndTheClockDrift) {
+TEST_F(CachedRefusals, EndEarlierByTheRoundTripAndTheClockDrift) {
   ASSERT_TRUE(ask({{{key_, &two_a_second_, 4}}}));
   trip_ = 300us;
   ASSERT_FALSE(ask({{{key_, &two_a_second_, 1}}}));
@@ -118,7 +118,7 @@ TEST_F(Denials, EndEarlierByTheTripAndTheClockDrift) {
   EXPECT_FALSE(refuses({{{key_, &two_a_second_, 1}}}));
 }
 
-TEST_F(Denials, NeedAllLinesOfTheBill) {
+TEST_F(CachedRefusals, ApplyOnlyToRequestsThatIncludeTheRefusingRule) {
   const std::array both{Charge{key_, &one_a_second_}, Charge{other_, &two_a_second_}};
   ASSERT_TRUE(ask(both));
   EXPECT_FALSE(refuses(both));  // nothing was refused yet
@@ -135,7 +135,7 @@ TEST_F(Denials, NeedAllLinesOfTheBill) {
 }
 
 // Nobody here knows how many permits are held, and permits are released with every request that ends.
-TEST_F(Denials, ExcludeBillsWithConcurrency) {
+TEST_F(CachedRefusals, AreNotUsedForConcurrencyLimits) {
   const limit::Limiter one = limit::Concurrency::make(1).value();
   const std::array held{Charge{other_, &one}};
   const std::array both{Charge{key_, &one_a_second_}, held[0]};
@@ -146,7 +146,7 @@ TEST_F(Denials, ExcludeBillsWithConcurrency) {
   EXPECT_TRUE(refuses({{both[0]}}));
 }
 
-TEST_F(Denials, ExcludeShadowRules) {
+TEST_F(CachedRefusals, AreNotUsedForShadowRules) {
   ASSERT_TRUE(ask({{{key_, &one_a_second_}}}));
   const Charge shadow{key_, &one_a_second_, 1, 0, false};
   const std::array bill{shadow, Charge{other_, &one_a_second_}};
@@ -156,7 +156,7 @@ TEST_F(Denials, ExcludeShadowRules) {
   EXPECT_FALSE(refuses({{shadow}}));
 }
 
-TEST_F(Denials, LastForASecondOnly) {
+TEST_F(CachedRefusals, LastAtMostASecond) {
   const auto day = token_bucket({1, 24h}, 1);
   const std::array bill{Charge{key_, &day}};
   ASSERT_TRUE(ask(bill));
@@ -178,7 +178,7 @@ TEST_F(Denials, LastForASecondOnly) {
   EXPECT_FALSE(refuses(bill));
 }
 
-TEST_F(Denials, EndWithARefund) {
+TEST_F(CachedRefusals, EndWhenTheKeyIsRefunded) {
   const std::array bill{Charge{key_, &one_a_second_}};
   ASSERT_TRUE(ask(bill));
   ASSERT_FALSE(ask(bill));
@@ -193,7 +193,7 @@ TEST_F(Denials, EndWithARefund) {
 }
 
 // This also holds for two rules whose names of every client differ by the same amount.
-TEST_F(Denials, OfTwoKeysRarelyShareAGroup) {
+TEST_F(CachedRefusals, KeysRarelyShareAGroupThatIsForgottenTogether) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -209,14 +209,14 @@ TEST_F(Denials, OfTwoKeysRarelyShareAGroup) {
   EXPECT_LT(together, 500) << "of 100,000; one in 4,096 would be 24";
 }
 
-TEST_F(Denials, HoldOnlyForTheSameLimiter) {
+TEST_F(CachedRefusals, ApplyOnlyToTheSameLimiter) {
   ASSERT_TRUE(ask({{{key_, &one_a_second_}}}));
   ASSERT_FALSE(ask({{{key_, &one_a_second_}}}));
   EXPECT_FALSE(refuses({{{key_, &two_a_second_}}}));  // a rule that got another limiter
 }
 
 // A lower cost may fit in a gap that had no room for the higher one.
-TEST_F(Denials, OfABucketWithALeaseDoNotHoldForALowerCost) {
+TEST_F(CachedRefusals, DoNotApplyToALowerCostIfTheRuleHasALease) {
   for (const limit::Cost lease : {0, 1}) {
     scripts_.forget_all();
     cache_.forget_all();
@@ -233,7 +233,7 @@ TEST_F(Denials, OfABucketWithALeaseDoNotHoldForALowerCost) {
 }
 
 // Nothing of that gap need be left when the next request is refused.
-TEST_F(Denials, DoNotHoldForAHigherCostAfterALineFoundAGap) {
+TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeInReturnedSlots) {
   const limit::Limiter wide = token_bucket({1, 1s}, 100);
   const auto hot = [&](limit::Cost cost) {
     return Charge{.key = key_, .limiter = &wide, .cost = cost, .lease = 1};
@@ -253,7 +253,7 @@ TEST_F(Denials, DoNotHoldForAHigherCostAfterALineFoundAGap) {
   EXPECT_FALSE(refuses(both));
 }
 
-TEST_F(Denials, EvictTheOldest) {
+TEST_F(CachedRefusals, OldestCachedRefusalIsEvictedFirst) {
   for (std::uint64_t i = 1; i <= 3; ++i) {  // of one set
     const std::array bill{Charge{{1, i}, &one_a_second_}};
     ASSERT_TRUE(ask(bill));
@@ -276,7 +276,7 @@ class DenyingStore : public ::testing::Test {
   std::array<Outcome, 1> outcome_;
 };
 
-TEST_F(DenyingStore, RefusesWithoutARoundTrip) {
+TEST_F(DenyingStore, RefusesAgainWithoutARoundTrip) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);
@@ -289,7 +289,7 @@ TEST_F(DenyingStore, RefusesWithoutARoundTrip) {
   EXPECT_GT(outcome_[0].retry_after, refused.outcomes[0].retry_after - 1s);
 }
 
-TEST_F(DenyingStore, ForgetsAKeyThatASiblingRefunds) {
+TEST_F(DenyingStore, ForgetsAKeyThatAnotherWorkerRefunds) {
   Worker one(Worker::settings_for(server_), Worker::quick(), &refunds_);
   Worker two(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(one.turn_until_up() && two.turn_until_up());
@@ -305,7 +305,7 @@ TEST_F(DenyingStore, ForgetsAKeyThatASiblingRefunds) {
   EXPECT_TRUE(two.charge(bill_).outcomes[0].allowed);
 }
 
-TEST_F(DenyingStore, ForgetsAKeyThatASiblingSettles) {
+TEST_F(DenyingStore, ForgetsAKeyThatAnotherWorkerSettles) {
   Worker one(Worker::settings_for(server_), Worker::quick(), &refunds_);
   Worker two(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(one.turn_until_up() && two.turn_until_up());
@@ -322,7 +322,7 @@ TEST_F(DenyingStore, ForgetsAKeyThatASiblingSettles) {
 }
 
 // Otherwise every request that ends would make the worker ask Redis again about one key in 4,096.
-TEST_F(DenyingStore, IgnoresReleasesOfPermits) {
+TEST_F(DenyingStore, KeepsCachedRefusalsWhenPermitsAreReleased) {
   const limit::Limiter many = limit::Concurrency::make(9).value();  // outlives the worker, which releases it
   Worker worker(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(worker.turn_until_up());
@@ -335,7 +335,7 @@ TEST_F(DenyingStore, IgnoresReleasesOfPermits) {
 }
 
 // A request asked before the refund was carried out may have seen the state before it.
-TEST_F(DenyingStore, IgnoresAnswersFromBeforeARefundWasCarriedOut) {
+TEST_F(DenyingStore, DoesNotCacheARefusalFromBeforeARefundWasDone) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   const auto charged = worker.charge(bill_);
@@ -347,7 +347,7 @@ TEST_F(DenyingStore, IgnoresAnswersFromBeforeARefundWasCarriedOut) {
   EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
 }
 
-TEST_F(DenyingStore, ForgetsAllWithTheConnection) {
+TEST_F(DenyingStore, ForgetsAllRefusalsWhenTheConnectionEnds) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   for (int i = 0; i < 3; ++i) worker.charge(bill_);

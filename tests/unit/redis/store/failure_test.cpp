@@ -20,7 +20,7 @@ limit::Key key(std::uint64_t n) {
   return {n, n};
 }
 
-class Failure : public ::testing::Test {
+class RedisFailure : public ::testing::Test {
  protected:
   limit::Limiter ten_an_hour_ = token_bucket({10, 1h}, 10);
   std::vector<limit::Charge> bill_ = {{key(1), &ten_an_hour_}};
@@ -34,7 +34,7 @@ class Failure : public ::testing::Test {
   }
 };
 
-TEST_F(Failure, AnAbsentRedisIsAwayAtOnce) {
+TEST_F(RedisFailure, UnreachableRedisFailsCallsAtOnce) {
   RedisSettings settings;
   settings.address = {"127.0.0.1", free_port(), ""};
   Worker worker(settings);
@@ -50,7 +50,7 @@ TEST_F(Failure, AnAbsentRedisIsAwayAtOnce) {
   EXPECT_EQ(worker.log.size(), 1U);
 }
 
-TEST_F(Failure, ReconnectsToAKilledRedis) {
+TEST_F(RedisFailure, ReconnectsToAKilledRedis) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
@@ -68,7 +68,7 @@ TEST_F(Failure, ReconnectsToAKilledRedis) {
               ::testing::ElementsAre(HasSubstr("is up"), HasSubstr("is down"), HasSubstr("is up")));
 }
 
-TEST_F(Failure, AFrozenRedisCostsTheTimeoutAndLateRepliesAnswerNoOtherCall) {
+TEST_F(RedisFailure, UnresponsiveRedisCostsTheTimeoutAndLateRepliesAreDiscarded) {
   Server server;
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;  // the connection stays, so late replies arrive
@@ -98,7 +98,7 @@ TEST_F(Failure, AFrozenRedisCostsTheTimeoutAndLateRepliesAnswerNoOtherCall) {
 }
 
 // The load leaves at once, not with the next command.
-TEST_F(Failure, LoadsAScriptAgainAlsoIfNoCallWaitsForIt) {
+TEST_F(RedisFailure, FlushedScriptIsLoadedAgainEvenIfNoCallWaitsForIt) {
   Server server;
   auto settings = Worker::settings_for(server, 30ms);
   settings.lease_time = 1h;  // the connection stays
@@ -112,7 +112,7 @@ TEST_F(Failure, LoadsAScriptAgainAlsoIfNoCallWaitsForIt) {
   EXPECT_TRUE(worker.turn_until([&] { return !server.info("commandstats", "cmdstat_script|load").empty(); }));
 }
 
-TEST_F(Failure, TheBreakerOpensAndTheStoreRetriesByItself) {
+TEST_F(RedisFailure, CircuitBreakerOpensAndTheStoreReconnectsByItself) {
   Server server;
   auto tuning = Worker::quick();
   tuning.open_timeout = 50ms;
@@ -136,7 +136,7 @@ TEST_F(Failure, TheBreakerOpensAndTheStoreRetriesByItself) {
             8);  // 5 late charges, 1 now, 2 trials
 }
 
-TEST_F(Failure, CallsThatStallTogetherCountAsOneFailure) {
+TEST_F(RedisFailure, CallsThatTimeOutTogetherCountAsOneFailure) {
   Server server;
   Worker worker(Worker::settings_for(server, 30ms));
   ASSERT_TRUE(worker.turn_until_up());
@@ -153,7 +153,7 @@ TEST_F(Failure, CallsThatStallTogetherCountAsOneFailure) {
   EXPECT_EQ(worker.store.stats().opened.load(), 1U);
 }
 
-TEST_F(Failure, ReportsAWrongOrMissingPassword) {
+TEST_F(RedisFailure, ReportsAWrongOrMissingPassword) {
   Server server({"--requirepass", "secret"});
   auto settings = Worker::settings_for(server);
   settings.password = "wrong";
@@ -174,7 +174,7 @@ TEST_F(Failure, ReportsAWrongOrMissingPassword) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-TEST_F(Failure, AUserWithTheDocumentedRightsSuffices) {
+TEST_F(RedisFailure, UserWithTheDocumentedRightsSuffices) {
   Server server;
   server.ask({"ACL",     "SETUSER",       "weir",     "on",       ">secret",
               "~weir:*", "resetchannels", "-@all",    "+evalsha", "+script|load",
@@ -202,7 +202,7 @@ TEST_F(Failure, AUserWithTheDocumentedRightsSuffices) {
 }
 
 // If the trial wrote with another command it would succeed, and five more requests would fail, and so on.
-TEST_F(Failure, StaysDownWhileBillsWouldFail) {
+TEST_F(RedisFailure, StoreStaysDownWhileCallsWouldFail) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
@@ -220,7 +220,7 @@ TEST_F(Failure, StaysDownWhileBillsWouldFail) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-TEST_F(Failure, AMissingRightFailsOnlyBillsThatNeedIt) {
+TEST_F(RedisFailure, MissingRightFailsOnlyTheRequestsThatNeedIt) {
   Server server;
   server.ask({"ACL", "SETUSER", "default", "-exists"});
   const limit::Limiter place = limit::Concurrency::make(1).value();  // outlives the worker, which renews it
@@ -250,7 +250,7 @@ TEST_F(Failure, AMissingRightFailsOnlyBillsThatNeedIt) {
 }
 
 // It is not taken for an empty key, or for a key of another kind.
-TEST_F(Failure, AStateThatMayNotBeReadIsNotTakenForMissing) {
+TEST_F(RedisFailure, StateThatWeirMayNotReadIsNotTreatedAsMissing) {
   Server server;
   server.ask({"ACL", "SETUSER", "default", "-exists", "-del"});
   Worker worker(Worker::settings_for(server));
@@ -270,7 +270,7 @@ TEST_F(Failure, AStateThatMayNotBeReadIsNotTakenForMissing) {
             0);  // within ten seconds of the first fault
 }
 
-TEST_F(Failure, AReplicaIsNotUsedUntilItIsAPrimaryAgain) {
+TEST_F(RedisFailure, ReplicaIsNotUsedUntilItIsAPrimaryAgain) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
@@ -284,7 +284,7 @@ TEST_F(Failure, AReplicaIsNotUsedUntilItIsAPrimaryAgain) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-TEST_F(Failure, AFullRedisChargesNothing) {
+TEST_F(RedisFailure, FullRedisChargesNothing) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
@@ -298,7 +298,7 @@ TEST_F(Failure, AFullRedisChargesNothing) {
   EXPECT_EQ(answer.outcomes[1].remaining, 9U);
 }
 
-TEST_F(Failure, RubbishUnderAKeyCountsAsLost) {
+TEST_F(RedisFailure, InvalidStateInAKeyCountsAsLost) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
@@ -313,7 +313,7 @@ TEST_F(Failure, RubbishUnderAKeyCountsAsLost) {
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
 }
 
-TEST_F(Failure, WaitsForALoadingRedis) {
+TEST_F(RedisFailure, WaitsForALoadingRedis) {
   Server server({"--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024"});
   const std::string pad(2000, 'x');
   for (int i = 0; i < 300; ++i) server.ask({"SET", "pad" + std::to_string(i), pad + std::to_string(i)});
@@ -358,7 +358,7 @@ class Impostor {
   std::vector<Peer> peers_;
 };
 
-TEST_F(Failure, RejectsAServerThatIsNoRedis) {
+TEST_F(RedisFailure, ServerThatIsNotRedisIsRejected) {
   Server folder;  // only its folder is used
   auto settings = Worker::settings_for(folder);
   settings.address.unix_path += "-of-another";
@@ -370,7 +370,7 @@ TEST_F(Failure, RejectsAServerThatIsNoRedis) {
 }
 
 // Each of these servers answers the first command so, then closes.
-TEST_F(Failure, ReportsWhyAServerRejectsAllConnections) {
+TEST_F(RedisFailure, ReportsWhyAServerRejectsAllConnections) {
   Server folder;
   auto settings = Worker::settings_for(folder);
   for (const std::string said : {"DENIED Redis is running in protected mode",
@@ -383,7 +383,7 @@ TEST_F(Failure, ReportsWhyAServerRejectsAllConnections) {
   }
 }
 
-TEST_F(Failure, AnUnexpectedReplyEndsTheConnection) {
+TEST_F(RedisFailure, UnexpectedReplyClosesTheConnection) {
   Server folder;
   auto settings = Worker::settings_for(folder);
   settings.address.unix_path += "-of-another";

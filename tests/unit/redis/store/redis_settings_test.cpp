@@ -6,7 +6,7 @@
 namespace weir::redis {
 namespace {
 
-TEST(RedisUrl, GivesAddressUserPasswordAndDatabase) {
+TEST(RedisUrl, ParsesAddressUserPasswordAndDatabase) {
   const auto plain = parse_redis_url("redis://cache").value();
   EXPECT_EQ(plain.address, (base::Endpoint{"cache", 6379, ""}));
   EXPECT_EQ(plain.password, "");
@@ -66,7 +66,7 @@ TEST(RedisUrl, AcceptsUnixSockets) {
   EXPECT_EQ(full.database, 4);
 }
 
-TEST(RedisUrl, RejectsOtherTextsWithoutRepeatingAPassword) {
+TEST(RedisUrl, RejectsInvalidUrlsWithoutRepeatingAPassword) {
   for (const char* url : {"",
                           "cache:6379",
                           "http://u:secret@cache",

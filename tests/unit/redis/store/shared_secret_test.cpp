@@ -64,7 +64,7 @@ TEST(SharedSecret, IsWrittenAsHexadecimalDigits) {
     EXPECT_EQ(secret_in(text), std::nullopt) << text;
 }
 
-TEST(SharedSecret, IsOfferedToARedisThatHasNone) {
+TEST(SharedSecret, IsWrittenToARedisThatHasNoSecret) {
   const Server server;
   Weir weir(server, kOffered);
   ASSERT_TRUE(weir.turn_until([&] { return weir.agreed.has_value(); }));
@@ -73,7 +73,7 @@ TEST(SharedSecret, IsOfferedToARedisThatHasNone) {
   EXPECT_EQ(server.ask({"TTL", "edge:secret"}).numbers.front(), -1);
 }
 
-TEST(SharedSecret, IsTheOneThatRedisHas) {
+TEST(SharedSecret, ExistingSecretInRedisIsAdopted) {
   const Server server;
   server.ask({"SET", "edge:secret", in_hex(kOther)});
   Weir weir(server, kOffered);
@@ -82,7 +82,7 @@ TEST(SharedSecret, IsTheOneThatRedisHas) {
   EXPECT_EQ(server.ask({"GET", "edge:secret"}).text, in_hex(kOther));
 }
 
-TEST(SharedSecret, IsPutBackAfterALossOfData) {
+TEST(SharedSecret, IsRestoredAfterRedisLosesItsData) {
   const Server server;
   Weir weir(server, kOffered);
   ASSERT_TRUE(weir.turn_until([&] { return weir.agreed.has_value(); }));
@@ -93,7 +93,7 @@ TEST(SharedSecret, IsPutBackAfterALossOfData) {
   EXPECT_EQ(weir.agreed, std::nullopt) << "nothing changed";
 }
 
-TEST(SharedSecret, IsAdoptedWhenAnotherWeirWasFirstAfterALossOfData) {
+TEST(SharedSecret, SecretThatAnotherInstanceRestoredFirstIsAdopted) {
   const Server server;
   Weir weir(server, kOffered);
   ASSERT_TRUE(weir.turn_until([&] { return weir.agreed.has_value(); }));
@@ -102,7 +102,7 @@ TEST(SharedSecret, IsAdoptedWhenAnotherWeirWasFirstAfterALossOfData) {
   EXPECT_THAT(weir.log.back(), ::testing::HasSubstr("contains another secret than before"));
 }
 
-TEST(SharedSecret, IsNotReadFromOtherTexts) {
+TEST(SharedSecret, InvalidTextInItsKeyIsReportedAndNotUsed) {
   const Server server;
   server.ask({"SET", "edge:secret", "hunter2"});
   Weir weir(server, kOffered);
@@ -126,7 +126,7 @@ TEST(SharedSecret, IsNotReadFromAReplica) {
   EXPECT_FALSE(weir.secret.is_agreed());
 }
 
-TEST(SharedSecret, IsReadOnceRedisIsThere) {
+TEST(SharedSecret, IsAgreedWhenRedisBecomesReachable) {
   Server server;
   server.kill();
   Weir weir(server, kOffered);

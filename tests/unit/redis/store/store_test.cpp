@@ -29,7 +29,7 @@ class StoreTest : public ::testing::Test {
   std::int64_t ttl(std::uint64_t n) { return server_.ask({"PTTL", key_name("weir", key(n))}).numbers.at(0); }
 };
 
-TEST_F(StoreTest, ARefusedBillChargesNothing) {
+TEST_F(StoreTest, RefusedRequestChargesNoRule) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   ASSERT_TRUE(worker.charge({{key(2), &one_an_hour_}}).outcomes[0].allowed);
@@ -42,7 +42,7 @@ TEST_F(StoreTest, ARefusedBillChargesNothing) {
   EXPECT_EQ(get(3).kind, Reply::Kind::Nil);
 }
 
-TEST_F(StoreTest, AShadowLineIsChargedOnlyWithTheEnforcedOnes) {
+TEST_F(StoreTest, ShadowRuleIsChargedOnlyIfTheEnforcedRulesAdmit) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   const limit::Charge enforced{key(1), &one_an_hour_};
@@ -61,7 +61,7 @@ TEST_F(StoreTest, AShadowLineIsChargedOnlyWithTheEnforcedOnes) {
   EXPECT_EQ(get(4).kind, Reply::Kind::Text);
 }
 
-TEST_F(StoreTest, ACostThatNeverFitsIsRefusedForever) {
+TEST_F(StoreTest, CostAboveTheBurstIsRefusedWithAnInfiniteWait) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   const auto century = token_bucket({1, base::Duration(36'525LL * 86'400 * 1'000'000)}, 1);
@@ -72,7 +72,7 @@ TEST_F(StoreTest, ACostThatNeverFitsIsRefusedForever) {
   EXPECT_TRUE(worker.charge({{key(1), &century, 1}}).outcomes[0].allowed);
 }
 
-TEST_F(StoreTest, AKeyExpiresOnceDrained) {
+TEST_F(StoreTest, KeyExpiresWhenItsLimitIsUnusedAgain) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   const auto answer = worker.charge({{key(1), &ten_an_hour_}});
@@ -85,7 +85,7 @@ TEST_F(StoreTest, AKeyExpiresOnceDrained) {
   EXPECT_TRUE(worker.turn_until([&] { return get(2).kind == Reply::Kind::Nil; }));
 }
 
-TEST_F(StoreTest, ARefundRestoresTheState) {
+TEST_F(StoreTest, RefundRestoresTheStateBeforeTheCharge) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   const std::vector<limit::Charge> bill = {{key(1), &one_an_hour_}, {key(2), &ten_an_hour_, 10}};
@@ -118,7 +118,7 @@ TEST_F(StoreTest, OnlyTheLastDepartureIsRefunded) {
   EXPECT_EQ(first.outcomes[0].delay.count(), 0);
 }
 
-TEST_F(StoreTest, CommandsOfOneTurnLeaveInOneWrite) {
+TEST_F(StoreTest, CommandsOfOneLoopTurnAreSentInOneWrite) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   count_anew(server_);
@@ -139,7 +139,7 @@ TEST_F(StoreTest, CommandsOfOneTurnLeaveInOneWrite) {
   EXPECT_THAT(server_.info("commandstats", "cmdstat_evalsha"), ::testing::StartsWith("calls=4,"));
 }
 
-TEST_F(StoreTest, AFlushedScriptIsLoadedAgainOnce) {
+TEST_F(StoreTest, FlushedScriptIsLoadedAgainOnce) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   server_.ask({"SCRIPT", "FLUSH"});
@@ -196,7 +196,7 @@ TEST_F(StoreTest, ConnectsByTcpAndSelectsItsDatabase) {
   EXPECT_EQ(server_.info("keyspace", "db0"), "");
 }
 
-TEST_F(StoreTest, BoundsWaitingCommands) {
+TEST_F(StoreTest, BoundsTheNumberOfPendingCommands) {
   auto tuning = Worker::quick();
   tuning.max_pending = 4;
   Worker worker(Worker::settings_for(server_), tuning);
@@ -211,7 +211,7 @@ TEST_F(StoreTest, BoundsWaitingCommands) {
   EXPECT_EQ(worker.store.stats().failures.load(), 2U);
 }
 
-TEST_F(StoreTest, StoppingAnswersWaitingCalls) {
+TEST_F(StoreTest, StoppingTheStoreFailsItsPendingCalls) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   Answer answer;
@@ -235,7 +235,7 @@ net::Task<void> ask_and_note(Store& store, std::vector<limit::Charge> bill, bool
 
 // A worker that ends without another turn of its loop: nothing leaks and nothing is resumed. For
 // AddressSanitizer.
-TEST_F(StoreTest, CanBeDestroyedWithoutAnotherTurnOfTheLoop) {
+TEST_F(StoreTest, CanBeDestroyedWithoutAnotherTurnOfTheEventLoop) {
   bool went_on = false;
   {
     net::asio::io_context loop(1);
