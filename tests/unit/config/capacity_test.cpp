@@ -36,7 +36,7 @@ TEST_P(CapacityMistakes, NameTheCostAndTheHighestCostThatFits) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
-INSTANTIATE_TEST_SUITE_P(App, CapacityMistakes, ::testing::ValuesIn(kWrong),
+INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, CapacityMistakes, ::testing::ValuesIn(kWrong),
                          [](const auto& wrong) { return wrong.param.name; });
 
 TEST(Capacity, AcceptsACostThatOneLimitOfTheRuleAdmits) {

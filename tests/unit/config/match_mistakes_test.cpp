@@ -139,7 +139,7 @@ TEST_P(MatchMistakes, NameTheFileTheLineTheKeyAndTheExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
-INSTANTIATE_TEST_SUITE_P(App, MatchMistakes, ::testing::ValuesIn(kWrong),
+INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, MatchMistakes, ::testing::ValuesIn(kWrong),
                          [](const auto& wrong) { return wrong.param.name; });
 
 }  // namespace

@@ -388,7 +388,7 @@ TEST(Variants, MoreThan65534TiersAndOverridesInARuleAreRejected) {
   EXPECT_THAT(mistakes_in(with_overrides(65'533)), ::testing::IsEmpty());
 }
 
-INSTANTIATE_TEST_SUITE_P(App, RuleMistakes, ::testing::ValuesIn(kWrong),
+INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, RuleMistakes, ::testing::ValuesIn(kWrong),
                          [](const auto& wrong) { return wrong.param.name; });
 
 }  // namespace

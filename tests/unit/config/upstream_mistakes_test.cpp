@@ -179,7 +179,7 @@ TEST_P(UpstreamMistakes, NameTheFileTheLineTheKeyAndTheExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
-INSTANTIATE_TEST_SUITE_P(App, UpstreamMistakes, ::testing::ValuesIn(kWrong),
+INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, UpstreamMistakes, ::testing::ValuesIn(kWrong),
                          [](const auto& wrong) { return wrong.param.name; });
 
 }  // namespace

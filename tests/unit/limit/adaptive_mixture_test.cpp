@@ -98,7 +98,7 @@ class AdaptiveMixture : public testing::TestWithParam<double> {
   // `min` briefly.
   static bool steady() { return GetParam() < 0.5; }
 };
-INSTANTIATE_TEST_SUITE_P(Fast, AdaptiveMixture, testing::Values(0.0, 0.0005, 0.01, 0.1, 0.5));
+INSTANTIATE_TEST_SUITE_P(ShareOfFastResponses, AdaptiveMixture, testing::Values(0.0, 0.0005, 0.01, 0.1, 0.5));
 
 // The limit stays between a quarter and three times the ideal, and the server uses most of its capacity.
 TEST_P(AdaptiveMixture, KeepsAnOverloadedServerBusyWithoutQueueingRequests) {

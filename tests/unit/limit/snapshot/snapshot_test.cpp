@@ -50,7 +50,7 @@ class SnapshotTest : public testing::Test {
 };
 
 class RandomTables : public SnapshotTest, public testing::WithParamInterface<int> {};
-INSTANTIATE_TEST_SUITE_P(Many, RandomTables, testing::Range(0, 20));
+INSTANTIATE_TEST_SUITE_P(RandomSeeds, RandomTables, testing::Range(0, 20));
 
 TEST_P(RandomTables, RestoredTableGivesTheSameOutcomes) {
   KeyTable table(5'000);
@@ -121,7 +121,7 @@ class ReloadedLogs : public SnapshotTest, public testing::WithParamInterface<int
   std::vector<std::unique_ptr<Limiter>> limiters_;
   std::vector<std::pair<Charge, TimePoint>> under_way_;
 };
-INSTANTIATE_TEST_SUITE_P(Many, ReloadedLogs, testing::Range(0, 100));
+INSTANTIATE_TEST_SUITE_P(RandomSeeds, ReloadedLogs, testing::Range(0, 100));
 
 TEST_P(ReloadedLogs, SnapshotOfReloadedLogsIsValid) {
   for (int i = 0; i < 2'000; ++i) {

@@ -153,7 +153,7 @@ TEST_P(ShaperThreads, EachRequestEndsOnceAndDeparturesKeepTheirInterval) {
     ASSERT_GE(departures[i] - departures[i - 1], kInterval) << "departure " << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(RoomForAllAndForFew, ShaperThreads, ::testing::Values(1'000'000, 20));
+INSTANTIATE_TEST_SUITE_P(LargeAndSmallQueues, ShaperThreads, ::testing::Values(1'000'000, 20));
 
 }  // namespace
 }  // namespace weir::proxy

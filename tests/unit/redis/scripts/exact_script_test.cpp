@@ -117,7 +117,7 @@ TEST_P(ExactSlidingWindow, AdmitsExactlyAtTheCorrectMicrosecond) {
   ask(limiter, kLimit / 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Products, ExactSlidingWindow, ::testing::ValuesIn(kWeighed));
+INSTANTIATE_TEST_SUITE_P(BoundaryCases, ExactSlidingWindow, ::testing::ValuesIn(kWeighed));
 
 class LargestDebt : public ExactScript, public ::testing::WithParamInterface<std::uint64_t> {
  protected:
@@ -163,7 +163,7 @@ TEST_P(LargestDebt, DebtOfALogThatRedisLostIsBoundedByTheLargestEntry) {
   expect_alike_until_drained();
 }
 
-INSTANTIATE_TEST_SUITE_P(Logs, LargestDebt, ::testing::Values(0, 6));
+INSTANTIATE_TEST_SUITE_P(ExactAndBucketedLogs, LargestDebt, ::testing::Values(0, 6));
 
 }  // namespace
 }  // namespace weir::redis

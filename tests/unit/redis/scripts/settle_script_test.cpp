@@ -252,7 +252,7 @@ TEST_P(ChangedRate, StateAfterADebtIsRoundedUp) {
   EXPECT_EQ(admits_after(line_), spent_but(0));
 }
 
-INSTANTIATE_TEST_SUITE_P(Counts, ChangedRate, ::testing::Values(3, 4, 5));
+INSTANTIATE_TEST_SUITE_P(RequestsPerSecond, ChangedRate, ::testing::Values(3, 4, 5));
 
 }  // namespace
 }  // namespace weir::redis
