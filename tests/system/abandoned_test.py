@@ -65,8 +65,8 @@ class Abandoned(TestCase):
         return int(self.weir.get("/")["x-ratelimit-remaining"])
 
 
-class Charges(Abandoned):
-    def test_a_client_that_leaves_before_the_last_bytes_is_charged_the_stated_cost(self):
+class ChargesOfAbandonedRequests(Abandoned):
+    def test_client_that_leaves_before_the_end_of_the_response_is_charged_the_stated_cost(self):
         for whole in (answer(said(3000)), answer(chunked(said(3000)), headers="Transfer-Encoding: chunked\r\n", length=False)):
             for leave in (Client.leave, lambda client: client.sock.close()):
                 with self.subTest(whole=whole, leave=leave):
@@ -76,7 +76,7 @@ class Charges(Abandoned):
                     self.settled("debt")
                     self.assertEqual(self.remaining(), 100_000 - 3000 - 1)
 
-    def test_a_client_that_leaves_before_the_head_is_charged_the_stated_cost(self):
+    def test_client_that_leaves_before_the_response_head_is_charged_the_stated_cost(self):
         for leave in (Client.leave, lambda client: client.sock.close()):
             self.start_weir(said(3000), tokens(), head=False)
             self.ask_and_leave(leave, head=False)
@@ -84,14 +84,14 @@ class Charges(Abandoned):
             self.settled("debt")
             self.assertEqual(self.remaining(), 100_000 - 3000 - 1)
 
-    def test_a_cost_stated_in_the_head_is_charged_too(self):
+    def test_client_that_leaves_is_charged_the_cost_in_a_response_header(self):
         self.start_weir(b"", rule(**TOKENS, cost='{ response_header = "X-Cost", reserve = 1 }'), head=False,
                         whole=answer(b"ok", headers="X-Cost: 700\r\n"))
         self.ask_and_leave(head=False)
         self.goes_on.set()
         self.settled("debt")
 
-    def test_a_client_that_stops_reading_is_charged_the_stated_cost(self):
+    def test_client_that_stops_reading_is_charged_the_stated_cost(self):
         """The response does not fit into all buffers, and weir reads its end after the client's time is over."""
         self.start_weir(said(3000, 12 << 20), tokens("16MiB"), server='write_timeout = "300ms"\n')
         self.goes_on.set()
@@ -100,13 +100,13 @@ class Charges(Abandoned):
             self.settled("debt")
         self.await_metric(self.weir, 1, "weir_abandoned_answers_total", read="whole")
 
-    def test_an_endless_response_is_read_for_a_bounded_time_and_costs_the_reserve(self):
+    def test_abandoned_endless_response_is_read_for_a_bounded_time_and_costs_the_reserve(self):
         self.start_weir(said(3000), tokens(), upstream='timeouts = { abandoned = "200ms" }')
         self.ask_and_leave()
         self.settled("unreadable")
         self.await_metric(self.weir, 1, "weir_abandoned_answers_total", read="part")
 
-    def test_a_response_above_max_body_is_not_read_further(self):
+    def test_abandoned_response_above_max_body_is_not_read_to_its_end(self):
         whole = answer(chunked(said(3000, 20_000)), headers="Transfer-Encoding: chunked\r\n", length=False)
         self.HALF = 18_000
         self.start_weir(b"", tokens("16KiB"), whole=whole)
@@ -117,13 +117,13 @@ class Charges(Abandoned):
         self.settled("unreadable")
         self.assertEqual(self.weir.metric("weir_abandoned_answers_total"), 0)
 
-    def test_nothing_is_read_further_if_that_is_turned_off(self):
+    def test_abandoned_response_is_not_read_if_timeouts_abandoned_is_zero(self):
         self.start_weir(said(3000), tokens(), upstream='timeouts = { abandoned = "0s" }')
         self.ask_and_leave()
         self.settled("unreadable")
         self.assertEqual(self.weir.metric("weir_abandoned_answers_total"), 0)
 
-    def test_without_a_settling_rule_the_response_is_not_read_further(self):
+    def test_abandoned_response_is_not_read_without_a_rule_that_settles(self):
         self.start_weir(said(3000), rule())
         self.ask_and_leave()
         self.await_metric(self.weir, 1, "weir_client_errors_total", kind="left")
@@ -131,13 +131,13 @@ class Charges(Abandoned):
         self.assertEqual(self.weir.metric("weir_abandoned_answers_total"), 0)
 
 
-class Places(Abandoned):
+class PermitsOfAbandonedRequests(Abandoned):
     @staticmethod
     def held(hold, **more):
         return rule("at-once", "2", algorithm='"concurrency"', key="[]", **({"hold": f'"{hold}"'} if hold else {}), **more).replace(
             'limit = "2"', "limit = 2")
 
-    def test_a_permit_is_held_until_the_server_has_responded(self):
+    def test_permit_is_held_until_the_server_has_responded(self):
         """Twelve clients that leave at once cause at most two requests at the server."""
         for head in (True, False):
             with self.subTest(head=head):
@@ -151,14 +151,14 @@ class Places(Abandoned):
                 eventually(lambda: self.weir.get("/").status == 200, "the places come back")
                 self.assertEqual(self.most, 2)
 
-    def test_a_permit_is_held_for_a_bounded_time(self):
+    def test_permit_is_held_for_a_bounded_time(self):
         self.start_weir(b"x" * 100, self.held("answer"), upstream='timeouts = { abandoned = "200ms" }')
         for _ in range(2):
             self.ask_and_leave()
         eventually(lambda: self.weir.metric("weir_abandoned_answers_total", read="part") == 2, "weir waits no longer")
         self.ask_and_leave()
 
-    def test_without_the_key_a_permit_is_released_when_the_client_leaves(self):
+    def test_without_the_hold_setting_a_permit_is_released_when_the_client_leaves(self):
         for hold in (None, "client"):
             self.start_weir(b"x" * 100, self.held(hold))
             for _ in range(6):
@@ -168,7 +168,7 @@ class Places(Abandoned):
             self.assertGreater(self.most, 2)
 
 
-class Failures(Abandoned):
+class FailuresOfAbandonedRequests(Abandoned):
     """Upstreams that get the request of a client that has left, and close the connection without a response."""
 
     def start_servers(self, early=b""):
@@ -188,7 +188,7 @@ class Failures(Abandoned):
                                            server='idle_timeout = "200ms"',
                                            upstream='retry = { on = ["broken"], backoff = "0ms" }')))
 
-    def test_a_failure_is_counted_but_not_retried_if_the_client_has_left(self):
+    def test_upstream_failure_is_counted_but_not_retried_if_the_client_has_left(self):
         for early in (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n" * 2):
             with self.subTest(early=early):
                 self.start_servers(early)
@@ -199,7 +199,7 @@ class Failures(Abandoned):
                 self.assertEqual(self.weir.metric("weir_upstream_failures_total"), 1)
                 self.assertEqual(sum(len(server.exchanges) for server in self.servers), 1)
 
-    def test_a_failure_is_retried_if_the_client_still_waits(self):
+    def test_upstream_failure_is_retried_if_the_client_still_waits(self):
         self.start_servers()
         self.goes_on.set()
         self.assertEqual(self.weir.get("/").status, 502)

@@ -23,7 +23,7 @@ class AccessLog(TestCase):
         eventually(lambda: path.exists() and path.read_text().count("\n") >= count, f"{count} lines in the log")
         return [json.loads(line) for line in path.read_text().splitlines()]
 
-    def test_a_line_has_the_decision_and_the_client(self):
+    def test_line_has_the_decision_and_the_client(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port, client='api_key = { header = "X-API-Key" }',
                                      rules=rule(key='["api_key|ip"]', burst=1))
@@ -71,14 +71,14 @@ class AccessLog(TestCase):
             self.assertIn(answer, logged)
         self.assertEqual(len({number for _, number in told[1:]}), len(asked) - 1)
 
-    def test_a_malformed_head_is_logged_with_the_size_of_its_response(self):
+    def test_malformed_head_is_logged_with_the_size_of_its_response(self):
         weir, path = self.start_weir(self.start(Upstream()).port)
         with weir.connect() as client:
             client.send(b"GET / HTTP/1.1\r\n\r\n")
             self.assertEqual(client.read().status, 400)
         self.assertGreater(self.lines(path, 1)[0]["bytes_out"], 0)
 
-    def test_an_api_key_in_the_query_is_not_logged(self):
+    def test_api_key_in_the_query_is_not_logged(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port, client='api_key = { query = "api_key" }')
         with weir.connect() as client:
@@ -109,7 +109,7 @@ class AccessLog(TestCase):
         self.assertEqual([head["traceparent"] for head in heads], [TRACE, "00-none", None])
         self.assertEqual(heads[0]["tracestate"], "a=1")
 
-    def test_a_line_has_the_configured_fields(self):
+    def test_line_has_the_configured_fields(self):
         upstream = self.start(Upstream())
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         path = pathlib.Path(folder) / "access.log"
@@ -145,7 +145,7 @@ class AccessLog(TestCase):
         self.assertEqual(len(ids), asked)
         self.assertEqual(weir.metric("weir_access_log_dropped_total"), 0)
 
-    def test_a_log_that_cannot_be_reopened_stays_open(self):
+    def test_log_that_cannot_be_reopened_stays_open(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port)
         weir.get("/")
@@ -157,7 +157,7 @@ class AccessLog(TestCase):
         eventually(lambda: (gone / path.name).read_text().count("\n") == 2, "the line is in the old file")
         gone.rename(path.parent)
 
-    def test_lines_lost_to_a_full_disk_are_counted_and_reported_and_logging_resumes(self):
+    def test_full_disk_is_reported_with_the_number_of_lost_lines_and_logging_resumes(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port)
         weir.get("/before")
@@ -176,14 +176,14 @@ class AccessLog(TestCase):
         self.assertEqual([json.loads(line)["target"] for line in (before, after)], ["/before", "/after"])
         self.assertEqual(len(torn), 100)
 
-    def test_a_request_without_a_decision_has_no_verdict(self):
+    def test_line_of_a_request_without_a_decision_has_no_verdict(self):
         weir, path = self.start_weir(closed_port(), rules=rule(key='["user"]', on_missing='"reject"'))
         self.assertEqual(weir.get("/").status, 401)
         line = self.lines(path, 1)[0]
         self.assertEqual(line["status"], 401)
         self.assertFalse({"verdict", "rule", "key"} & line.keys(), line)
 
-    def test_failures_name_the_server_and_malformed_heads_the_client(self):
+    def test_line_of_a_failure_names_the_server_and_line_of_a_malformed_head_the_client(self):
         port = closed_port()
         weir, path = self.start_weir(port)
         self.assertEqual(weir.get("/").status, 502)
@@ -195,7 +195,7 @@ class AccessLog(TestCase):
         self.assertEqual((failed["server"], failed["error"]), (f"127.0.0.1:{port}", "upstream_failed"))
         self.assertEqual((bad["client"], bad["status"], bad["error"]), ("127.0.0.1", 400, "bad_head"))
 
-    def test_every_400_is_logged_with_method_host_and_target(self):
+    def test_every_response_400_is_logged_with_method_host_and_target(self):
         weir, path = self.start_weir(self.start(Upstream()).port, client='api_key = { query = "api_key" }',
                                      rules=rule("a", "9/s", key='["query:q"]') + rule("b", match='{ path = "/login" }') +
                                      rule("c", match='{ query = { big = "x" } }'), server="max_parameters = 5")
@@ -218,7 +218,7 @@ class AccessLog(TestCase):
         self.assertEqual([line["error"] for line in lines if line["target"] == "/x/..;/login"], ["ambiguous_path"])
         self.assertNotIn("s1", path.read_text())
 
-    def test_a_400_shows_no_credentials_of_a_host(self):
+    def test_line_of_a_rejected_request_shows_no_credentials_of_its_host(self):
         weir, path = self.start_weir(self.start(Upstream()).port)
         for head in ("GET / HTTP/1.1\r\nHost: ann:s1@shop.example", "GET http://ann:s1@shop.example/ HTTP/1.1\r\nHost: shop.example",
                      "CONNECT ann:s1@shop.example:443 HTTP/1.1\r\nHost: shop.example:443"):

@@ -22,8 +22,8 @@ def lasting(text):
     return re.sub(r";t=[0-9]+", ";t=TIME", text)
 
 
-class Documented(TestCase):
-    def test_the_shown_outputs_are_the_real_ones(self):
+class AdminDocument(TestCase):
+    def test_shown_outputs_of_admin_commands_are_the_real_outputs(self):
         text = DOCUMENT.read_text()
         settings = re.search(r"```toml\n(.*?)```", text, re.S).group(1)
         upstream = self.start(Upstream())

@@ -11,11 +11,11 @@ class Admin(TestCase):
         self.upstream = self.start(Upstream())
         self.weir = self.start(Weir(config(self.upstream.port, rules=rule(limit="1/day", burst=3, key='["ip"]'))))
 
-    def test_health_and_readiness(self):
+    def test_health_and_readiness_pages_answer_200(self):
         self.assertEqual(get(self.weir.admin, "/healthz").status, 200)
         self.assertEqual(get(self.weir.admin, "/readyz").status, 200)
 
-    def test_metrics_count_what_happened(self):
+    def test_metrics_count_requests_decisions_and_keys(self):
         self.statuses(self.weir.port, 5, "/some/secret/path", x_api_key="secret-key")
         self.await_metric(self.weir, 3, "weir_requests_total", code="200")
         self.await_metric(self.weir, 2, "weir_requests_total", code="429")
@@ -25,13 +25,13 @@ class Admin(TestCase):
         self.await_metric(self.weir, 5, "weir_request_seconds_count")
         self.await_metric(self.weir, 1, "weir_keys")
 
-    def test_labels_never_come_from_clients(self):
+    def test_metric_labels_never_contain_data_of_clients(self):
         self.statuses(self.weir.port, 2, "/some/secret/path", x_api_key="secret-key")
         page = get(self.weir.admin, "/metrics")
         self.assertTrue(page["content-type"].startswith("text/plain"))
         self.assertNotIn(b"secret", page.body)
 
-    def test_rules(self):
+    def test_rules_page_lists_the_rules_as_json(self):
         rules = get(self.weir.admin, "/api/rules")
         self.assertEqual((rules.status, rules["content-type"]), (200, "application/json"))
         self.assertIn("per-ip", rules.body.decode())
@@ -42,12 +42,12 @@ class Admin(TestCase):
         with Client(self.weir.admin) as client:
             self.assertEqual(client.request("POST", "/metrics").status, 405)
 
-    def test_another_sites_name_is_rejected_without_a_token(self):
+    def test_without_a_token_a_host_field_of_another_site_is_rejected(self):
         self.assertEqual(get(self.weir.admin, "/metrics", host="evil.example").status, 403)
         self.assertEqual(get(self.weir.admin, "/metrics", host=f"localhost:{self.weir.admin}").status, 200)
         self.assertEqual(get(self.weir.admin, "/healthz", host="evil.example").status, 200)
 
-    def test_responses_forbid_caching_frames_and_type_guessing(self):
+    def test_responses_forbid_caching_frames_and_content_type_sniffing(self):
         answer = get(self.weir.admin, "/api/rules")
         self.assertEqual(answer["cache-control"], "no-store")
         self.assertEqual(answer["x-content-type-options"], "nosniff")
@@ -55,7 +55,7 @@ class Admin(TestCase):
         self.assertEqual(answer["referrer-policy"], "no-referrer")
         self.assertTrue(answer["content-security-policy"].startswith("default-src 'none'"))
 
-    def test_changes_are_logged_with_their_client_at_any_level(self):
+    def test_changes_by_the_admin_page_are_logged_with_their_client_at_any_level(self):
         file = self.weir.folder / "weir.toml"
         file.write_text(file.read_text().replace('access = "off"', 'access = "off"\nlevel = "off"'))
 
@@ -73,14 +73,14 @@ class Admin(TestCase):
         self.weir.wait_for(who + "reset a key of rule per-ip: ")
         self.weir.wait_for(who + "requests an upgrade")
 
-    def test_the_container_health_check(self):
+    def test_health_command_succeeds_only_if_the_admin_listener_answers(self):
         for port, status in ((self.weir.admin, 0), (closed_port(), 1)):
             done = subprocess.run([WEIR, "health", "--admin", f"127.0.0.1:{port}"], capture_output=True, check=False)
             self.assertEqual(done.returncode, status, done.stderr)
 
 
-class Token(TestCase):
-    def test_everything_but_health_needs_the_token(self):
+class AdminToken(TestCase):
+    def test_every_page_except_health_and_readiness_needs_the_token(self):
         upstream = self.start(Upstream())
         text = config(upstream.port).replace("[admin]", '[admin]\ntoken = "${TEST_TOKEN}"')
         weir = self.start(Weir(text, environment={"TEST_TOKEN": "right"}))

@@ -68,7 +68,7 @@ class Alerts(TestCase):
     def surge(self, weir, count=6):
         self.statuses(weir.port, count)
 
-    def test_a_surge_and_its_end_are_posted(self):
+    def test_beginning_and_end_of_an_alert_are_posted(self):
         receiver = self.start(Receiver())
         weir = self.weir_of(alert(receiver.port, name='"logins"', authorization='"Bearer hush"'))
         self.statuses(weir.port, 4)  # three refusals do not exceed three a second
@@ -90,7 +90,7 @@ class Alerts(TestCase):
         self.assertEqual([weir.metric("weir_alerts_total", state=state) for state in ("firing", "ended")], [1, 1])
         self.assertEqual(weir.metric("weir_alert_firing"), 0)
 
-    def test_a_replaced_message_is_not_reported_as_retried(self):
+    def test_message_replaced_by_a_newer_message_is_not_reported_as_retried(self):
         may_close = threading.Event()
         receiver = self.start(Upstream(lambda exchange: (exchange.read_body(), may_close.wait(4 * PATIENCE), exchange.close())))
         weir = self.weir_of(alert(receiver.port, name='"logins"', timeout='"1min"'))
@@ -100,7 +100,7 @@ class Alerts(TestCase):
         may_close.set()
         weir.wait_for("alert logins: .* may not have received the message: it closed the connection before a response; a newer message replaces it")
 
-    def test_a_lasting_surge_is_posted_again(self):
+    def test_lasting_alert_is_posted_again(self):
         receiver = self.start(Receiver())
         weir = self.weir_of(alert(receiver.port, repeat='"1s"', posts='"100/min"'))
         ending = threading.Event()
@@ -120,7 +120,7 @@ class Alerts(TestCase):
         weir.signal(signal.SIGHUP)
         eventually(lambda: receiver.states()[-1] == ("per-ip", "ended"), "what the configuration lacks has ended")
 
-    def test_a_webhook_that_missed_all_attempts_gets_the_present_state(self):
+    def test_webhook_that_missed_all_attempts_gets_the_present_state_later(self):
         receiver = self.start(Receiver(*[503] * 1000))
         weir = self.weir_of(alert(receiver.port, attempts=1, posts='"100/min"'))
         self.surge(weir)
@@ -130,7 +130,7 @@ class Alerts(TestCase):
         self.await_metric(weir, 1, "weir_alert_posts_total")
         self.assertEqual(receiver.states()[-1], ("per-ip", "ended"))
 
-    def test_failures_of_an_upstream_and_of_redis_are_posted(self):
+    def test_alerts_on_failures_of_an_upstream_and_of_redis_are_posted(self):
         receiver, redis = self.start(Receiver()), self.start(Redis())
         self.upstream.reply = answer(status="500 Internal Server Error")
         rules = rule("shared", limit="1000/s", store='"redis"', on_store_failure='"open"')
@@ -147,8 +147,8 @@ class Alerts(TestCase):
 
 
 @unittest.skipUnless(WAY, "unshare(1) may give no mount namespace here, so weir cannot have an /etc/hosts of its own")
-class Lookups(TestCase):
-    def test_a_name_that_was_found_too_late_is_looked_up_again(self):
+class WebhookNames(TestCase):
+    def test_webhook_name_found_after_the_timeout_is_looked_up_again(self):
         upstream, receiver = self.start(Upstream()), self.start(Upstream(lambda exchange: exchange.wait_for_close()))
         names, server = self.start(Names()), self.start(NameServer())
         names.ask(server)
@@ -163,7 +163,7 @@ class Lookups(TestCase):
         self.await_metric(weir, 1, "weir_alert_posts_total", alert="late")
 
 
-    def test_a_slow_look_up_does_not_delay_other_alerts(self):
+    def test_slow_look_up_of_a_webhook_name_does_not_delay_other_alerts(self):
         upstream, receiver = self.start(Upstream()), self.start(Receiver())
         names, server = self.start(Names(known="127.0.0.1")), self.start(NameServer())
         names.ask(server)
@@ -181,7 +181,7 @@ class Lookups(TestCase):
         eventually(lambda: ("slow", "ended") in receiver.states(), "it is told once its name is known")
 
 
-class Posts(TestCase):
+class WebhookFailures(TestCase):
     """Many alerts on the same surge, each with another kind of webhook."""
 
     @classmethod
@@ -218,27 +218,27 @@ class Posts(TestCase):
         eventually(lambda: self.weir.metric("weir_alert_posts_failed_total", alert=name) >= 1, f"{name} has failed")
         self.weir.wait_for(f"alert {name}: .*{why}.*; {and_then}")
 
-    def test_a_busy_webhook_is_tried_again(self):
+    def test_webhook_that_responds_503_is_tried_again(self):
         eventually(lambda: len(self.busy.posts) == 3, "the third attempt")
         self.assertEqual(len({json.dumps(post[3]) for post in self.busy.posts}), 1)
         self.await_metric(self.weir, 1, "weir_alert_posts_total", alert="busy")
         self.assertEqual([self.weir.metric(f"weir_alert_posts_{what}_total", alert="busy") for what in ("retried", "failed")], [2, 0])
 
-    def test_a_rejected_message_is_given_up(self):
+    def test_message_that_the_webhook_rejects_is_dropped(self):
         self.has_failed("wrong", "it returned 404", "giving up")
         self.assertEqual(len(self.wrong.posts), 1)
         self.assertNotIn("/hook", self.weir.log())
 
-    def test_an_absent_or_silent_webhook_is_given_up(self):
+    def test_message_is_dropped_if_the_webhook_is_unreachable_or_does_not_respond(self):
         self.has_failed("nobody", "no connection")
         self.has_failed("silent", "no response in time")
 
-    def test_a_webhook_that_does_not_respond_may_have_taken_the_message(self):
+    def test_webhook_without_a_valid_response_is_logged_as_possibly_having_the_message(self):
         self.has_failed("leaver", "may not have received the message: it closed the connection before a response")
         self.has_failed("cutter", "may not have received the message: it closed the connection during the response")
         self.has_failed("other", "may not have received the message: its response is not HTTP")
 
-    def test_https_is_verified(self):
+    def test_certificate_of_an_https_webhook_is_verified(self):
         self.await_metric(self.weir, 1, "weir_alert_posts_total", alert="good")
         self.has_failed("stranger", "its TLS handshake failed")
         self.has_failed("misnamed", "its TLS handshake failed")

@@ -23,7 +23,7 @@ class Algorithms(TestCase):
     def admitted(self, weir, count):
         return self.statuses(weir.port, count).count(200)
 
-    def test_counting_algorithms_admit_their_limit(self):
+    def test_each_counting_algorithm_admits_exactly_its_limit(self):
         for more in ({"algorithm": '"fixed_window"'}, {"algorithm": '"sliding_log"'}, {"algorithm": '"sliding_window"'},
                      {"algorithm": '"sliding_window"', "buckets": "10"}, {"refill": '"stepwise"'},
                      {"algorithm": '"fixed_window"', "align": '"day"', "timezone": '"America/New_York"'}):
@@ -36,7 +36,7 @@ class Algorithms(TestCase):
                 self.assertTrue(answers[0]["ratelimit-policy"].startswith('"per-ip";q=5;w='))
                 self.assertIn("retry-after", answers[-1])
 
-    def test_a_month_ends_by_the_calendar(self):
+    def test_monthly_limit_is_reset_at_the_end_of_the_calendar_month(self):
         weir = self.weir(rule(limit="1/month", key='["ip"]', algorithm='"fixed_window"', align='"month"'))
         weir.get("/")
         refused = weir.get("/")
@@ -45,7 +45,7 @@ class Algorithms(TestCase):
         self.assertEqual(refused.status, 429)
         self.assertEqual(int(refused["x-ratelimit-reset"]), int(first.timestamp()))
 
-    def test_a_queue_counts_requests_whatever_they_cost(self):
+    def test_queue_bound_counts_requests_whatever_their_cost(self):
         """The first request departs at once and takes no place. Three wait behind it, 5 hours each. The fifth finds the queue
         full."""
         queue = {"algorithm": '"leaky_bucket"', "queue": 3, "cost": 5}
@@ -57,7 +57,7 @@ class Algorithms(TestCase):
         refused = weir.get("/")
         self.assertEqual((refused.status, refused["x-ratelimit-limit"], refused["x-ratelimit-remaining"]), (429, "3", "0"))
 
-    def test_a_sliding_log_admits_again_after_retry_after(self):
+    def test_sliding_log_admits_again_after_retry_after(self):
         weir = self.weir(rule(limit="2/2s", key='["ip"]', algorithm='"sliding_log"'))
         with weir.connect() as client:
             self.assertEqual([client.get("/").status for _ in range(2)], [200, 200])
@@ -67,7 +67,7 @@ class Algorithms(TestCase):
             self.assertEqual(client.get("/").status, 200)
 
 
-class InFlight(TestCase):
+class ConcurrencyLimits(TestCase):
     """An upstream that responds when the test allows it."""
 
     def setUp(self):
@@ -99,7 +99,7 @@ class InFlight(TestCase):
 
     CONCURRENCY = plain("at-once", algorithm='"concurrency"', limit=2, key='["ip"]')
 
-    def test_concurrency_stays_below_the_limit_and_headers_give_no_time(self):
+    def test_concurrency_stays_within_the_limit_and_headers_give_no_reset_time(self):
         weir = self.weir(self.CONCURRENCY)
         clients = [self.waiting_client(weir) for _ in range(2)]
         refused = weir.get("/")
@@ -112,7 +112,7 @@ class InFlight(TestCase):
             self.assertEqual(client.read().status, 200)
         eventually(lambda: weir.get("/")["x-ratelimit-remaining"] == "1", "both came back")
 
-    def test_a_client_that_leaves_releases_its_permit(self):
+    def test_client_that_leaves_releases_its_permit(self):
         ping = '[[route]]\nmatch = { path = "/ping" }\nrespond = { status = 204 }\n[[route]]\nupstream = "api"\n'
         weir = self.start(Weir(config(self.upstream.port, rules=self.CONCURRENCY, routes=ping)))
         clients = [self.waiting_client(weir) for _ in range(2)]
@@ -122,11 +122,11 @@ class InFlight(TestCase):
         eventually(lambda: weir.get("/ping").status == 204, "the places of who left are free, though the upstream says nothing")
         self.assertFalse(self.go.is_set())
 
-    def test_an_unreachable_upstream_releases_the_permit(self):
+    def test_unreachable_upstream_releases_the_permit(self):
         weir = self.weir(self.CONCURRENCY, port=closed_port())
         self.assertEqual(self.statuses(weir.port, 10), [502] * 10)
 
-    def test_an_unreachable_upstream_lowers_the_adaptive_limit(self):
+    def test_unreachable_upstream_lowers_the_adaptive_limit(self):
         weir = self.weir(plain("fragile", algorithm='"adaptive_concurrency"', min=2, max=50, key="[]"), port=closed_port())
         with weir.connect() as client:
             answers = [client.get("/") for _ in range(150)]
@@ -134,14 +134,14 @@ class InFlight(TestCase):
         self.assertEqual((answers[0]["x-ratelimit-limit"], answers[-1]["x-ratelimit-limit"]), ("10", "2"))
         self.assertEqual((answers[0]["x-ratelimit-remaining"], answers[-1]["x-ratelimit-remaining"]), ("9", "1"))
 
-    def test_a_request_that_another_rule_refuses_holds_no_permit(self):
+    def test_request_that_another_rule_refuses_holds_no_permit(self):
         self.go.set()
         weir = self.weir(self.CONCURRENCY, rule("few", "1/day", key='["ip"]'))
         self.assertEqual(self.statuses(weir.port, 6), [200] + [429] * 5)
         with weir.connect() as client:
             self.assertEqual(client.get("/")["ratelimit-policy"], '"few";q=1;w=86400')
 
-    def test_many_clients_never_exceed_the_limit(self):
+    def test_many_concurrent_clients_never_exceed_the_concurrency_limit(self):
         most, lock, flying = [0], threading.Lock(), [0]
 
         def reply(exchange):
@@ -161,7 +161,7 @@ class InFlight(TestCase):
         with weir.connect() as client:
             eventually(lambda: client.get("/")["x-ratelimit-remaining"] == "2", "none is held")
 
-    def test_the_adaptive_limit_falls_with_failures_and_rises_with_responses(self):
+    def test_adaptive_limit_falls_with_failures_and_rises_with_responses(self):
         weir = self.weir(plain("fragile", algorithm='"adaptive_concurrency"', min=2, max=50, key="[]"),
                          upstream='timeouts = { response = "2s" }')
         first = [self.waiting_client(weir) for _ in range(10)]  # the first limit is √(2 × 50) = 10

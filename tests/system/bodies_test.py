@@ -32,7 +32,7 @@ class BodiesTestCase(TestCase):
         return [exchange.body for exchange in self.upstream.exchanges]
 
 
-class HeadsFirst(BodiesTestCase):
+class RefusalsByTheHead(BodiesTestCase):
     """A rule that needs no body refuses the request before the client sends the body."""
 
     def ask(self, weir, fields=""):
@@ -41,7 +41,7 @@ class HeadsFirst(BodiesTestCase):
             client.send(HEAD + fields.encode() + b"Content-Length: 50000\r\n\r\n")
             return client.read()
 
-    def test_a_refusal_does_not_wait_for_the_body(self):
+    def test_refusal_by_a_rule_without_body_conditions_does_not_wait_for_the_body(self):
         weir = self.weir(rule("few", "2/day", key='["ip"]'), rule("strict", key='["header:X-Who"]', on_missing='"reject"'), risky())
         with weir.connect() as client:
             left = client.request("POST", "/messages", {"X-Who": "me"}, b"x")["x-ratelimit-remaining"]
@@ -54,7 +54,7 @@ class HeadsFirst(BodiesTestCase):
         self.assertEqual(self.post(weir, b"x", X_Who="you").status, 200, "looking has taken nothing")
         self.assertEqual(self.post(weir, b"x", X_Who="they").json()["rule"], "few")
 
-    def test_a_cached_refusal_of_redis_does_not_wait_for_the_body(self):
+    def test_cached_refusal_of_redis_does_not_wait_for_the_body(self):
         redis = self.start(Redis())
         weir = self.weir(rule("shared", "1/day", key='["ip"]', store='"redis"'), risky(),
                          state=f'redis = {{ url = "{redis.url}" }}\nkey_secret = "0123456789abcdef"')
@@ -67,7 +67,7 @@ class HeadsFirst(BodiesTestCase):
             client.send(HEAD + b"Content-Length: 50000\r\n\r\n")
             self.assertEqual(client.read().status, 429)
 
-    def test_a_full_queue_decides_after_the_body(self):
+    def test_refusal_by_a_full_queue_waits_for_the_body(self):
         weir = self.weir(rule("queue", "1/h", algorithm='"leaky_bucket"', queue=1, key="[]"), risky())
         self.assertEqual(self.post(weir, b"x").status, 200)
         with weir.connect() as waiting, weir.connect() as late:
@@ -78,14 +78,14 @@ class HeadsFirst(BodiesTestCase):
             self.assertEqual(late.read().status, 429)
 
 
-class Costs(BodiesTestCase):
+class CostsInBodies(BodiesTestCase):
     def spending(self, cost='{ json = "/amount" }', **more):
         return self.weir(rule("spending", "15/day", key="[]", cost=cost, match='{ path = "/pay" }', **more))
 
     def pay(self, weir, body, **headers):
         return self.post(weir, body, "/pay", **headers)
 
-    def test_a_budget_is_charged_the_cost_in_the_body(self):
+    def test_cost_in_the_body_is_charged(self):
         weir = self.spending()
         with weir.connect() as client:
             answers = [client.request("POST", "/pay", body=b'{"amount": %d}' % amount) for amount in (10, 6, 5, 1)]
@@ -93,14 +93,14 @@ class Costs(BodiesTestCase):
         self.assertEqual([answer["x-ratelimit-remaining"] for answer in answers], ["5", "5", "0", "0"])
         self.assertEqual(self.sent(), [b'{"amount": 10}', b'{"amount": 5}'])
 
-    def test_decimal_amounts_are_scaled_to_cents(self):
+    def test_decimal_amounts_in_the_body_are_scaled_to_cents(self):
         weir = self.spending('{ json = "/order/total", scale = 100, default = 5 }', burst=2000)
         self.assertEqual(self.pay(weir, b'{"order": {"total": 12.345}}')["x-ratelimit-remaining"], "765")
         self.assertEqual(self.pay(weir, b'{"order": {"total": "7.00"}}')["x-ratelimit-remaining"], "65")
         self.assertEqual(self.pay(weir, b'{"order": {}}')["x-ratelimit-remaining"], "60", "the default where it does not say")
         self.assertEqual(self.pay(weir, b"")["x-ratelimit-remaining"], "55", "or has no body")
 
-    def test_a_whole_number_costs_the_same_however_it_is_written(self):
+    def test_whole_number_costs_the_same_in_every_json_notation(self):
         weir = self.spending(burst=2000)
         spent, left = [], 2000
         for amount in ("5", "5.0", "5e0", '"5"', '"5.0"', "50e-1", "0.5E1", '"1e3"'):
@@ -110,7 +110,7 @@ class Costs(BodiesTestCase):
         for amount in ("5.5", '"5.5"', "1e-3", '"1e"', '"0x5"', '" 5"'):
             self.assert_own_error(self.pay(weir, b'{"amount": %s}' % amount.encode()), 400)
 
-    def test_a_faulty_body_gets_400_and_is_not_charged(self):
+    def test_body_without_a_valid_cost_gets_400_and_is_not_charged(self):
         weir = self.spending()
         for faulty in (b"amount=1", b'{"amount": 0}', b'{"amount": -5}', b'{"amount": 1.5}', b'{"amount": 1, "amount": 9}',
                        b'{"amount": null}', b'{"amount": 1', b'\xef\xbb\xbf{"amount": 1}', b'{"amount": 1e999}'):
@@ -121,7 +121,7 @@ class Costs(BodiesTestCase):
         self.assertEqual(self.pay(weir, b'{"amount": 15}').status, 200)
         self.assertEqual(len(self.sent()), 1)
 
-    def test_padding_and_content_coding_do_not_evade_a_limit(self):
+    def test_padding_and_content_coding_do_not_evade_a_cost_in_the_body(self):
         weir = self.spending('{ json = "/amount", max_body = 100 }')
         head = b"POST /pay HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
         padded = b'{"amount": 1}' + b" " * 88
@@ -138,15 +138,15 @@ class Costs(BodiesTestCase):
         self.assertEqual(self.pay(weir, b'{"amount": 1}', content_encoding="identity").status, 200)
         self.assertEqual(len(self.sent()), 2)
 
-    def test_a_cost_in_the_body_works_in_redis_beside_another_rule(self):
+    def test_cost_in_the_body_works_in_redis_together_with_another_rule(self):
         redis = self.start(Redis())
         weir = self.weir(rule("spending", "15/day", key="[]", cost='{ json = "/amount" }', store='"redis"'),
                          rule("count", "2/day", key="[]"), state=f'redis = {{ url = "{redis.url}", timeout = "5s" }}')
         self.assertEqual([self.pay(weir, b'{"amount": %d}' % amount).status for amount in (14, 2, 1, 1)], [200, 429, 200, 429])
 
 
-class Words(BodiesTestCase):
-    def test_risky_words_are_limited_to_one_message_a_day(self):
+class WordsInBodies(BodiesTestCase):
+    def test_messages_with_listed_words_are_limited_to_one_a_day(self):
         weir = self.weir(risky())
         with weir.connect() as client:
             bodies = (b"hello", b"a WIRE Transfer please", b"hello again", b'{"text": "fr\\u0065e"}', b"t=wire+tr%61nsfer", b"fre e")
@@ -154,7 +154,7 @@ class Words(BodiesTestCase):
         self.assertEqual(statuses, [200, 200, 200, 429, 429, 200])
         self.assertEqual(self.sent(), [b"hello", b"a WIRE Transfer please", b"hello again", b"fre e"])
 
-    def test_a_word_that_arrives_in_pieces_is_found(self):
+    def test_word_that_arrives_in_pieces_is_found(self):
         weir = self.weir(risky())
         for expected in (200, 429):
             with weir.connect() as client:
@@ -164,7 +164,7 @@ class Words(BodiesTestCase):
                 self.assertEqual(client.read().status, expected)
         self.assertEqual(self.sent(), [b"wire transfer it"])
 
-    def test_words_work_in_not_and_in_overrides(self):
+    def test_body_contains_works_in_not_and_in_overrides(self):
         friendly = '{ path = "/messages", not = { body_contains = "please" } }'
         overrides = '[{ match = { body_contains = "urgent" }, limit = "1/day" }]'
         weir = self.weir(rule("impolite", "2/day", key="[]", match=friendly, overrides=overrides))
@@ -172,7 +172,7 @@ class Words(BodiesTestCase):
                          [200, 200, 429, 200, 200, 429])
         self.assert_own_error(self.post(weir, b"now please" + b"x" * 66_000), 413)
 
-    def test_long_bodies_do_not_evade_a_rule(self):
+    def test_body_longer_than_max_body_does_not_evade_a_rule(self):
         weir = self.weir(risky())
         body = b"x" * (64 << 10) + b"free"
         self.assert_own_error(self.post(weir, body), 413)
@@ -181,7 +181,7 @@ class Words(BodiesTestCase):
             self.assert_own_error(client.read(), 413)
         self.assertEqual(self.sent(), [])
 
-    def test_a_shadow_rule_refuses_nothing_and_changes_nothing(self):
+    def test_shadow_rule_on_bodies_refuses_nothing_and_changes_no_body(self):
         weir = self.weir(risky(mode='"shadow"'))
         bodies = [b"free", b"free again", b"x" * 300_000 + b"free"]
         self.assertEqual([self.post(weir, body).status for body in bodies], [200] * 3)
@@ -190,7 +190,7 @@ class Words(BodiesTestCase):
         self.assertEqual(self.sent(), [*bodies, bodies[2], b"free"])
         self.await_metric(weir, 1, "weir_decisions_total", rule="risky", outcome="shadow_refused")
 
-    def test_the_upstream_receives_the_body_unchanged(self):
+    def test_upstream_receives_the_inspected_body_unchanged(self):
         weir = self.weir(rule("words", "100/s", key="[]", match='{ body_contains = "never", max_body = "1MiB" }'))
         body = bytes(range(256)) * 3000
         with weir.connect() as client:
@@ -200,7 +200,7 @@ class Words(BodiesTestCase):
                 self.assertEqual(client.read().status, 200)
                 self.assertEqual(self.sent()[-2:], [body[:size]] * 2, size)
 
-    def test_bytes_behind_the_body_are_the_next_request(self):
+    def test_bytes_after_an_inspected_body_are_the_next_request(self):
         weir = self.weir(risky())
         with weir.connect() as client:
             client.send(CHUNKED + chunked(b"free") + request_bytes("POST", "/messages", body=b"free too")
@@ -209,7 +209,7 @@ class Words(BodiesTestCase):
         self.assertEqual(self.sent(), [b"free", b"dear", b""])
 
 
-    def test_a_refused_body_that_was_read_completely_keeps_the_connection(self):
+    def test_refusal_after_a_complete_body_keeps_the_connection(self):
         weir = self.weir(rule("words", "1/day", key="[]", match='{ body_contains = "free", max_body = "1MiB" }'))
         with weir.connect() as client:
             self.assertEqual([client.request("POST", "/", body=b"free" + b"x" * 300_000).status for _ in range(3)], [200, 429, 429])
@@ -222,7 +222,7 @@ def exchange_chunked(weir, body):
         return client.read()
 
 
-class Waiting(BodiesTestCase):
+class WaitingForBodies(BodiesTestCase):
     def test_weir_does_not_wait_for_a_body_that_no_rule_reads(self):
         reached = threading.Event()
 
@@ -243,7 +243,7 @@ class Waiting(BodiesTestCase):
             client.send(b"ee")
             self.assertEqual(client.read().status, 200)
 
-    def test_a_body_that_stops_gets_408(self):
+    def test_body_that_stops_arriving_gets_408(self):
         weir = self.weir(risky(), server='body_timeout = "300ms"')
         for start in (HEAD + b"Content-Length: 40\r\n\r\nfree", CHUNKED + b"4\r\nfree\r\n"):
             with weir.connect() as client:
@@ -254,7 +254,7 @@ class Waiting(BodiesTestCase):
         self.await_metric(weir, 2, "weir_client_errors_total", kind="body_timeout")
         self.assertEqual(self.post(weir, b"free").status, 200, "nothing was charged")
 
-    def test_limits_are_decided_when_the_body_is_complete(self):
+    def test_limits_are_charged_when_the_body_is_complete(self):
         weir = self.weir(rule("risky", "1/2s", key="[]", match='{ path = "/messages", body_contains = "free" }'))
         self.assertEqual(self.post(weir, b"free").status, 200)
         with weir.connect() as client:
@@ -264,7 +264,7 @@ class Waiting(BodiesTestCase):
             client.send(b"ee")
             self.assertEqual((refused.status, client.read().status), (429, 200))
 
-    def test_a_malformed_body_gets_400(self):
+    def test_malformed_chunked_body_gets_400(self):
         weir = self.weir(risky())
         with weir.connect() as client:
             client.send(CHUNKED + b"4\r\nfreeX")
@@ -272,12 +272,12 @@ class Waiting(BodiesTestCase):
             self.assertTrue(client.closed())
         self.assertEqual(self.upstream.exchanges, [])
 
-    def test_a_body_above_the_servers_bound_gets_413(self):
+    def test_body_above_max_body_of_the_server_gets_413(self):
         weir = self.weir(risky(), server='max_body = "1KiB"')
         self.assert_own_error(exchange_chunked(weir, b"x" * 1025), 413)
         self.assertEqual(exchange_chunked(weir, b"x" * 1024).status, 200)
 
-    def test_a_body_that_ends_early_is_not_charged(self):
+    def test_body_that_ends_early_is_not_charged(self):
         weir = self.weir(risky())
         begun, received = HEAD + b"Content-Length: 40\r\n\r\nfree", 0
         for leave in (Client.leave, lambda client: client.sock.shutdown(socket.SHUT_RDWR)):
@@ -291,7 +291,7 @@ class Waiting(BodiesTestCase):
         self.assertEqual(self.upstream.exchanges, [])
         self.assertEqual(self.post(weir, b"free").status, 200)
 
-    def test_weir_sends_100_if_it_needs_the_body(self):
+    def test_weir_sends_100_continue_if_a_rule_reads_the_body(self):
         weir = self.weir(risky())
         expecting = b"Content-Length: 4\r\nExpect: 100-continue\r\n\r\n"
         with weir.connect() as client:
@@ -305,7 +305,7 @@ class Waiting(BodiesTestCase):
         self.assertEqual(self.sent(), [b"free", b"dear"])
         self.assertNotIn("expect", self.upstream.exchanges[0].head)
 
-    def test_the_upstream_sends_100_if_weir_does_not_need_the_body(self):
+    def test_upstream_sends_100_continue_if_no_rule_reads_the_body(self):
         def reply(exchange):
             exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
             exchange.read_body()
@@ -318,13 +318,13 @@ class Waiting(BodiesTestCase):
             self.assertEqual(client.read().status, 200)
         self.assertIn("expect", self.upstream.exchanges[0].head)
 
-    def test_no_100_is_sent_for_a_body_that_is_too_long(self):
+    def test_no_100_continue_is_sent_for_a_body_that_is_too_long(self):
         with self.weir(risky()).connect() as client:
             client.send(HEAD + b"Content-Length: 65537\r\nExpect: 100-continue\r\n\r\n")
             self.assert_own_error(client.read(), 413)
 
 
-class Held(TestCase):
+class BodiesBeforeForwarding(TestCase):
     """A body that weir has completely, and that is larger than a server reads at once."""
 
     BODY = bytes(range(256)) * (32 << 10)  # 8 MiB
@@ -351,7 +351,7 @@ class Held(TestCase):
     def full(self, exchange):
         self.reads_no_more(exchange, answer(b"big", "413 Too Large"))
 
-    def test_an_early_response_is_kept_and_the_body_goes_to_no_other_server(self):
+    def test_early_response_reaches_the_client_and_the_body_is_not_sent_to_another_server(self):
         upstreams = self.upstreams(self.full, self.full)
         weir = self.weir(*upstreams, more='retry = { budget = "100%" }')
         for number, method in enumerate(("POST", "PUT"), 1):
@@ -361,7 +361,7 @@ class Held(TestCase):
                 self.assertEqual(sum(len(each.exchanges) for each in upstreams), number)
         self.await_metric(weir, 0, "weir_upstream_failures_total")
 
-    def test_a_client_that_leaves_meanwhile_is_noticed(self):
+    def test_client_that_leaves_while_its_body_is_sent_is_detected(self):
         upstream, = self.upstreams(self.reads_no_more)
         weir = self.weir(upstream)
         with weir.connect() as client:
@@ -371,7 +371,7 @@ class Held(TestCase):
         self.await_metric(weir, 0, "weir_connections_open")
         self.await_metric(weir, 1, "weir_client_errors_total", kind="left")
 
-    def test_a_server_that_reads_slowly_has_its_full_response_time_afterwards(self):
+    def test_response_timeout_starts_after_a_slow_server_has_read_the_body(self):
         def slowly(exchange):
             for _ in range(16):
                 time.sleep(0.1)
@@ -383,12 +383,12 @@ class Held(TestCase):
             self.assertEqual(client.request("POST", "/", body=self.BODY).body, b"taken")
         self.assertTrue(upstream.exchanges[0].body == self.BODY)
 
-    def test_a_server_that_stops_reading_times_out_by_total(self):
+    def test_server_that_stops_reading_the_body_times_out_with_504(self):
         for timeouts in ('response = "300ms"', 'response = "60s", total = "300ms"'):
             with self.weir(*self.upstreams(self.reads_no_more), timeouts=timeouts).connect() as client:
                 self.assert_own_error(client.request("PUT", "/", body=self.BODY), 504)
 
-    def test_after_a_failure_another_server_gets_the_body_from_its_beginning(self):
+    def test_after_a_failure_another_server_gets_the_whole_body(self):
         def dies(exchange):
             exchange.wire.read_exactly(100_000)
             exchange.close()
@@ -407,7 +407,7 @@ class Held(TestCase):
             self.assertGreaterEqual(len(faulty.exchanges), 1)
 
 
-class Memory(BodiesTestCase):
+class BodyMemory(BodiesTestCase):
     """Bodies that rules read share one bound over all connections."""
 
     def begin(self, weir, size, announced=100_000):
@@ -420,7 +420,7 @@ class Memory(BodiesTestCase):
         words = rule("risky", "1000/day", key="[]", match='{ path = "/messages", body_contains = ["wire transfer"], max_body = "1MiB" }')
         return super().weir(*(rules or [words]), server='max_body_memory = "256KiB"', **more)
 
-    def test_a_body_above_the_memory_bound_gets_503(self):
+    def test_body_gets_503_if_the_body_memory_is_in_use(self):
         weir = self.weir()
         first = self.begin(weir, 90_000)
         eventually(lambda: weir.metric("weir_body_memory_bytes") >= 90_000, "it is read")
@@ -431,7 +431,7 @@ class Memory(BodiesTestCase):
         first.send(b"x" * 10_000)
         self.assertEqual(first.read().status, 200, "what was being read is not touched")
 
-    def test_memory_is_released(self):
+    def test_memory_is_released_after_each_request(self):
         weir = self.weir()
         for _ in range(8):
             self.assertEqual(self.post(weir, b"x" * 100_000).status, 200)
@@ -439,7 +439,7 @@ class Memory(BodiesTestCase):
         self.begin(weir, 90_000).leave()
         eventually(lambda: weir.metric("weir_body_memory_bytes") == 0, "nor of a client that left")
 
-    def test_a_body_as_large_as_all_memory_is_read(self):
+    def test_body_as_large_as_the_whole_body_memory_is_read(self):
         weir = self.weir()
         for size in (200_000, 250_000, 256 << 10):
             client = self.begin(weir, size - 10_000, announced=size)
@@ -448,7 +448,7 @@ class Memory(BodiesTestCase):
             self.assertEqual(client.read().status, 200)
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 0)
 
-    def test_a_body_larger_than_all_memory_gets_413(self):
+    def test_body_larger_than_the_whole_body_memory_gets_413(self):
         """It would never find room, so 503 would be wrong."""
         weir = self.weir()
         whole = self.post(weir, b"x" * ((256 << 10) + 1))
@@ -460,7 +460,7 @@ class Memory(BodiesTestCase):
             self.assertIn(b"the request body is longer than max_body_memory", refused.body)
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 2)
 
-    def test_a_rule_in_shadow_mode_lets_a_body_pass_that_memory_does_not_hold(self):
+    def test_shadow_rule_forwards_a_body_for_which_there_is_no_memory(self):
         words = rule("risky", "1000/day", key="[]", mode='"shadow"',
                      match='{ path = "/messages", body_contains = ["wire transfer"], max_body = "1MiB" }')
         weir = self.weir(words)
@@ -482,7 +482,7 @@ class Memory(BodiesTestCase):
         first.send(b"x" * 10_000)
         self.assertEqual(first.read().status, 200)
 
-    def test_memory_is_released_when_the_body_was_forwarded(self):
+    def test_memory_is_released_when_the_body_was_forwarded_not_at_the_end_of_the_request(self):
         """A response, its transfer or a tunnel may take long, and must not hold the memory."""
         goes_on = threading.Event()
         self.addCleanup(goes_on.set)
@@ -504,13 +504,13 @@ class Memory(BodiesTestCase):
             self.assertTrue(got.acquire(timeout=PATIENCE))
             eventually(lambda: weir.metric("weir_body_memory_bytes") == 0, f"the server has it, and has answered {half}")
 
-    def test_a_request_without_such_a_rule_needs_no_memory(self):
+    def test_request_without_a_body_rule_needs_no_memory(self):
         weir = self.weir()
         with weir.connect() as client:
             self.assertEqual(client.request("POST", "/other", {}, b"x" * 500_000).status, 200)
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 0)
 
-    def test_a_response_without_free_memory_is_not_read(self):
+    def test_response_is_not_read_for_its_cost_without_free_memory(self):
         self.upstream.reply = lambda exchange: exchange.send(answer(b'{"n": 3, "text": "' + b"x" * 300_000 + b'"}'))
         tokens = rule("tokens", "100/day", key="[]", cost='{ response_json = "/n", reserve = 10, max_body = "1MiB" }')
         weir = self.weir(tokens)

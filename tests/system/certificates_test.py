@@ -16,7 +16,7 @@ from harness import (PATIENCE, WEIR, Client, TestCase, Upstream, Weir, client_tl
 QUICK = 'certificate_check = "20ms"'
 
 
-class Renewal(TestCase):
+class CertificateRenewal(TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
@@ -39,7 +39,7 @@ class Renewal(TestCase):
             (weir.folder / f"{name}.new").rename(weir.folder / name)
         return fresh["edge.crt"]
 
-    def test_new_connections_get_the_new_certificate_and_old_ones_continue(self):
+    def test_new_connections_get_the_new_certificate_and_open_connections_continue(self):
         weir = self.weir()
         self.assertEqual(self.shown(weir), self.files["edge.crt"])
         with Client(weir.port, client_tls(self.files["edge.crt"])) as old:
@@ -50,7 +50,7 @@ class Renewal(TestCase):
             self.assertEqual(old.get("/").status, 200)
         self.assertGreaterEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1)
 
-    def test_faulty_files_change_nothing_and_are_reported_once(self):
+    def test_faulty_new_certificate_files_are_reported_once_and_not_used(self):
         weir = self.weir()
         (weir.folder / "edge.crt").write_text("no certificate")
         weir.wait_for('warning TLS on 127.0.0.1:0: cannot load the changed files; weir keeps the previous certificates: '
@@ -60,14 +60,14 @@ class Renewal(TestCase):
         fresh = self.renew(weir)
         eventually(lambda: self.shown(weir) == fresh, "the renewed one is in force")
 
-    def test_sighup_checks_files_that_are_not_watched(self):
+    def test_sighup_reads_changed_certificates_if_files_are_not_watched(self):
         weir = self.weir(server='certificate_check = "0s"')
         fresh = self.renew(weir)
         self.assertEqual(self.shown(weir), self.files["edge.crt"])
         weir.process.send_signal(signal.SIGHUP)
         eventually(lambda: self.shown(weir) == fresh, "the renewed one is in force")
 
-    def test_expiry_is_a_metric_and_a_warning(self):
+    def test_expiry_of_a_certificate_is_a_metric_and_a_warning(self):
         weir = self.weir()
         text = subprocess.run(["openssl", "x509", "-noout", "-enddate"], input=self.files["edge.crt"], text=True,
                               capture_output=True, check=True).stdout
@@ -81,7 +81,7 @@ class Renewal(TestCase):
             with trust.wrap_socket(wire, server_hostname="localhost", session=session) as tls:
                 return tls.session_reused, tls.session
 
-    def test_sessions_are_resumed_after_a_renewal(self):
+    def test_tls_sessions_are_resumed_after_a_certificate_renewal(self):
         weir = self.weir()
         trust = client_tls(self.files["edge.crt"])
         trust.maximum_version = ssl.TLSVersion.TLSv1_2  # its session is known when the handshake ends
@@ -90,7 +90,7 @@ class Renewal(TestCase):
         eventually(lambda: self.shown(weir) == fresh, "the renewed one is in force")
         self.assertEqual(self.resumes(weir, trust, session)[0], True)
 
-    def test_a_session_of_other_authorities_is_not_resumed(self):
+    def test_session_from_before_a_change_of_the_client_ca_is_not_resumed(self):
         self.files |= make_authority(self.folder)
         make_client_certificate(self.folder, "alice", "/CN=alice")
         weir = self.weir(more=', client_ca = "ca.crt"')
@@ -103,7 +103,7 @@ class Renewal(TestCase):
         with self.assertRaises((OSError, EOFError)):
             self.resumes(weir, trust, session)
 
-    def test_a_session_without_a_certificate_is_not_resumed_if_one_is_now_required(self):
+    def test_session_without_a_client_certificate_is_not_resumed_after_it_became_required(self):
         self.files |= make_authority(self.folder)
         weir = self.weir(more=', client_ca = "ca.crt", client_auth = "optional"')
         trust = client_tls(self.files["edge.crt"])
@@ -153,7 +153,7 @@ class Stapling(TestCase):
         found = re.search(r"OCSP Response Status: (\w+)|OCSP response: (no response sent)", said)
         return found[1] or found[2]
 
-    def test_the_response_is_stapled_and_read_again(self):
+    def test_ocsp_response_is_stapled_and_read_again_when_it_changes(self):
         self.respond("edge", 3)
         weir = self.weir()
         self.assertEqual(self.stapled(weir), "successful")
@@ -163,7 +163,7 @@ class Stapling(TestCase):
         eventually(lambda: weir.metric("weir_tls_staple_not_after_seconds") >= until + 86_400, "the renewed one is in force")
         self.assertEqual(self.stapled(weir), "successful")
 
-    def test_a_response_for_another_certificate_is_not_stapled_and_causes_a_warning(self):
+    def test_ocsp_response_for_another_certificate_is_not_stapled_and_causes_a_warning(self):
         self.respond("other", 3)
         weir = self.weir()
         weir.wait_for('warning the OCSP response ".*edge.ocsp" is for another certificate and is not stapled')
@@ -172,7 +172,7 @@ class Stapling(TestCase):
         checked = subprocess.run([WEIR, "check", "--config", weir.folder / "weir.toml"], capture_output=True, text=True, check=True)
         self.assertIn("is for another certificate and is not stapled", checked.stderr)
 
-    def test_a_renewed_certificate_is_used_without_its_ocsp_response(self):
+    def test_renewed_certificate_is_used_even_if_its_ocsp_response_is_missing(self):
         self.respond("edge", 3)
         weir = self.weir()
         self.assertEqual(self.stapled(weir), "successful")

@@ -39,18 +39,18 @@ class CiTest(TestCase):
         self.last_line = ended.stdout.splitlines()[-1]
         return called.read_text().splitlines(), "".join(lines), ended.returncode
 
-    def test_a_fast_machine_runs_every_step(self):
+    def test_fast_machine_runs_every_step(self):
         ran, left_out, status = self.run_ci()
         self.assertEqual((ran, left_out, status), (ALWAYS + MAY_BE_LEFT_OUT, "", 0))
         self.assertRegex(self.last_line, r"^6 passed, 0 failed in \d+ s$")
 
-    def test_one_line_names_the_steps_that_a_slow_machine_skipped(self):
+    def test_skipped_steps_of_a_slow_machine_are_named_on_one_line(self):
         ran, left_out, status = self.run_ci(patience=650)  # time for a step of 600 s, but not for one of 700 s
         self.assertEqual(ran, ALWAYS + ["fuzz pure 4", "lint --quick"])
         self.assertEqual(status, 0)
         self.assertIn("./dev sanitize address, ./dev sanitize thread --quick", left_out)
 
-    def test_the_next_run_starts_with_the_skipped_steps(self):
+    def test_next_run_starts_with_the_skipped_steps(self):
         self.run_ci(patience=650)
         ran, left_out, _ = self.run_ci()
         self.assertEqual(ran, ALWAYS + MAY_BE_LEFT_OUT)
@@ -60,7 +60,7 @@ class CiTest(TestCase):
         ran, _, _ = self.run_ci()
         self.assertEqual(ran, ALWAYS + MAY_BE_LEFT_OUT, "the record of what was left out was used twice")
 
-    def test_a_failed_step_fails_the_run_without_stopping_other_steps(self):
+    def test_failed_step_fails_the_run_without_stopping_other_steps(self):
         ran, _, status = self.run_ci(failing="demo --smoke")
         self.assertEqual((ran, status), (ALWAYS + MAY_BE_LEFT_OUT, 1))
         self.assertRegex(self.last_line, r"^5 passed, 1 failed in \d+ s$")

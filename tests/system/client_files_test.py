@@ -23,7 +23,7 @@ def put(weir, name, text):
     (weir.folder / f"{name}.new").rename(weir.folder / name)
 
 
-class ClientFiles(TestCase):
+class UpstreamTlsFiles(TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-trust-")))
         self.trust = make_certificate(self.folder, "server", "api.test")["server.crt"]
@@ -57,7 +57,7 @@ class ClientFiles(TestCase):
         weir.process.send_signal(signal.SIGHUP)
         self.await_metric(weir, before + 1, "weir_reloads_total", result=result)
 
-    def test_a_reload_reads_new_authorities(self):
+    def test_reload_reads_a_changed_ca_file_of_an_upstream(self):
         weir = self.weir()
         self.assertEqual(weir.get("/").status, 200)
         put(weir, "trust.crt", self.renew_server())
@@ -68,14 +68,14 @@ class ClientFiles(TestCase):
         self.reload(weir)
         self.assertEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1, "nothing has changed since")
 
-    def test_new_authorities_are_read_without_a_reload(self):
+    def test_changed_ca_file_of_an_upstream_is_read_without_a_reload(self):
         weir = self.weir(QUICK)
         self.assertEqual(weir.get("/").status, 200)
         put(weir, "trust.crt", self.renew_server())
         weir.wait_for('info TLS to upstream "api": reloaded the files')
         eventually(lambda: weir.get("/").status == 200, "the renewed one is in force")
 
-    def test_idle_connections_are_not_reused_and_active_ones_continue(self):
+    def test_after_a_changed_ca_file_idle_connections_are_not_reused_and_active_connections_continue(self):
         weir = self.weir()
         self.assertEqual([weir.get("/").status for _ in range(3)], [200] * 3)
         kept = self.upstream.connections
@@ -90,7 +90,7 @@ class ClientFiles(TestCase):
             self.assert_own_error(client.get("/"), 502)
         self.assertLessEqual(kept, 2, "connections are kept between requests of one configuration")
 
-    def test_faulty_files_change_nothing_and_are_reported_once(self):
+    def test_faulty_new_tls_files_are_reported_once_and_not_used(self):
         weir = self.weir(QUICK)
         put(weir, "trust.crt", self.trust[:len(self.trust) // 2])
         self.await_metric(weir, 1, "weir_tls_renewals_total", result="faulty")
@@ -107,7 +107,7 @@ class ClientFiles(TestCase):
         weir.wait_for('weir keeps the previous ones: ".*trust.crt" is not a file')
         self.assertEqual(weir.get("/").status, 200)
 
-    def test_weirs_own_certificate_is_renewed_with_its_key(self):
+    def test_client_certificate_of_weir_is_renewed_together_with_its_key(self):
         make_authority(self.folder, "clients")
         make_client_certificate(self.folder, "edge", "/CN=first", authority="clients")
         first = {name: (self.folder / name).read_text() for name in ("edge.crt", "edge.key")}
@@ -133,7 +133,7 @@ class ClientFiles(TestCase):
         self.assertGreater(weir.metric("weir_tls_client_certificate_not_after_seconds"), until + 30 * 86_400)
         self.assertEqual(self.upstream.failures, [])
 
-    def test_health_checks_use_the_renewed_files(self):
+    def test_health_checks_use_the_renewed_tls_files(self):
         weir = self.weir(QUICK, more='health = { path = "/", interval = "50ms", unhealthy_after = 1, healthy_after = 1 }')
         self.await_metric(weir, 1, "weir_upstream_healthy")
         fresh = self.renew_server()
@@ -141,7 +141,7 @@ class ClientFiles(TestCase):
         put(weir, "trust.crt", fresh)
         self.await_metric(weir, 1, "weir_upstream_healthy")
 
-    def test_the_authorities_of_the_system_are_renewed(self):
+    def test_changed_ca_file_of_the_system_is_read(self):
         (self.folder / "system.crt").write_text(self.trust)
         self.tls.num_tickets = 0  # nobody verifies the certificate of a resumed session
         weir = self.weir(tls='server_name = "api.test"', more="max_idle = 0", environment={"SSL_CERT_FILE": str(self.folder / "system.crt")})
@@ -150,7 +150,7 @@ class ClientFiles(TestCase):
         self.reload(weir)
         self.assertEqual(weir.get("/").status, 200)
 
-    def test_an_upstream_with_unchanged_files_keeps_its_connections(self):
+    def test_upstream_with_unchanged_tls_files_keeps_its_connections(self):
         other = make_certificate(self.folder, "other", "other.test")["other.crt"]
         more = f'[[upstream]]\nname = "b"\nservers = ["https://{self.upstream.address}"]\ntls = {{ ca = "other.crt" }}\n'
         weir = self.weir(QUICK, more=more, files={"other.crt": other})
@@ -162,7 +162,7 @@ class ClientFiles(TestCase):
         eventually(lambda: weir.get("/").status == 200, "it is served")
         self.assertLessEqual(self.upstream.connections, before + 1, "each worker has one")
 
-    def test_webhooks_are_verified_by_the_renewed_authorities(self):
+    def test_certificates_of_webhooks_are_verified_with_the_renewed_ca_file(self):
         first = make_certificate(self.folder, "hook", address="127.0.0.1")["hook.crt"]
         second = make_certificate(self.folder, "moved", address="127.0.0.1")["moved.crt"]
         receiver = self.start(Receiver(certificate=(self.folder / "moved.crt", self.folder / "moved.key")))

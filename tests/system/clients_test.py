@@ -79,7 +79,7 @@ def echo(exchange):
     exchange.send(answer(f"{exchange.method} {exchange.target} ".encode() + exchange.body, headers="Content-Type: text/html\r\n"))
 
 
-class Clients(TestCase):
+class RealClients(TestCase):
     def setUp(self):
         self.upstream = self.start(Upstream(echo))
         self.folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-clients-")))
@@ -100,7 +100,7 @@ class Clients(TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
-    def test_curl(self):
+    def test_curl_reuses_its_connection_for_gets_and_an_upload_with_expect(self):
         (self.folder / "body").write_bytes(BODY)
         common = ["--cacert", self.certificate, "--resolve", f"localhost:{self.weir.port}:127.0.0.1", "-o", self.folder / "answer"]
         base = f"https://localhost:{self.weir.port}"
@@ -111,7 +111,7 @@ class Clients(TestCase):
         self.assertEqual(said.split(), ["200", "1", "200", "0", "200", "0"], "one connection")
         self.assertEqual((self.folder / "answer").read_bytes(), b"POST /3 " + BODY)
 
-    def test_python_http_client(self):
+    def test_python_http_client_reuses_its_connection_for_gets_and_uploads(self):
         client = http.client.HTTPSConnection("127.0.0.1", self.weir.port, timeout=PATIENCE, context=client_tls(self.trusted))
         self.addCleanup(client.close)
         for method, path, body in (("GET", "/1", None), ("POST", "/2", BODY), ("POST", "/3", iter([BODY[:7], BODY[7:]])), ("GET", "/4", None)):
@@ -122,7 +122,7 @@ class Clients(TestCase):
         self.assertEqual(self.connections(), 1)
 
     @unittest.skipUnless(shutil.which("node"), "needs Node.js: ./dev deps test")
-    def test_node_agent_and_fetch(self):
+    def test_node_http_agent_and_fetch_reuse_their_connections(self):
         self.run_to_its_end(["node", "-e", NODE, f"https://127.0.0.1:{self.weir.port}", str(len(BODY))],
                             NODE_EXTRA_CA_CERTS=str(self.certificate))
         self.assertEqual(len(self.upstream.exchanges), 10)
@@ -135,7 +135,7 @@ class Clients(TestCase):
         return base64.b64encode(hashlib.sha256(der).digest()).decode()
 
     @unittest.skipUnless(find_chromium(), "needs Chromium: ./dev deps test")
-    def test_browser_and_websocket(self):
+    def test_browser_loads_a_page_and_uses_a_websocket(self):
         peer = subprocess.Popen([DEBIANS_PYTHON, pathlib.Path(__file__).parent / "websocket_peer.py", "serve"], stdout=subprocess.PIPE,
                                 stderr=subprocess.DEVNULL, text=True)
         self.addCleanup(peer.stdout.close)

@@ -70,7 +70,7 @@ class ClockSet(TestCase):
     def judge(self, weir, **claims):
         return get(weir.port, authorization=f"Bearer {token(sub='ann', **claims)}").status
 
-    def test_a_token_is_valid_as_soon_as_the_clock_is_right(self):
+    def test_token_is_valid_as_soon_as_the_machines_clock_is_corrected(self):
         clock = MachineClock(3000)
         weir = self.weir(clock)
         expires = int(time.time()) + 1500
@@ -78,7 +78,7 @@ class ClockSet(TestCase):
         clock.set(0)
         self.assertEqual(self.judge(weir, exp=expires), 200)
 
-    def test_an_expired_token_is_rejected_after_the_machine_slept(self):
+    def test_expired_token_is_rejected_after_the_clock_jumped_forward(self):
         clock = MachineClock(0)
         weir = self.weir(clock)
         expires = int(time.time()) + 3600
@@ -87,14 +87,14 @@ class ClockSet(TestCase):
         self.assertEqual(self.judge(weir, exp=expires), 401)
         self.assertEqual(self.judge(weir, nbf=expires), 200)
 
-    def test_leeway_allows_small_clock_differences(self):
+    def test_leeway_allows_small_clock_differences_for_tokens(self):
         weir = self.weir(MachineClock(0), leeway="1h")
         now = int(time.time())
         judged = [self.judge(weir, **claims) for claims in
                   ({"exp": now - 1800}, {"nbf": now + 1800}, {"exp": now - 5400}, {"nbf": now + 5400})]
         self.assertEqual(judged, [200, 200, 401, 401])
 
-    def test_the_date_field_and_the_log_follow_the_clock(self):
+    def test_date_field_and_access_log_follow_a_changed_clock(self):
         clock = MachineClock(3000)
         weir = self.weir(clock, log=True)
         clock.set(0)
@@ -107,7 +107,7 @@ class ClockSet(TestCase):
         for line in self.log.read_text().splitlines():
             self.assertTrue(before <= rfc3339(json.loads(line)["time"]) <= time.time() + 1, line)
 
-    def test_clock_differences_and_their_end_are_logged_once(self):
+    def test_beginning_and_end_of_a_clock_difference_are_logged_once(self):
         clock = MachineClock(0)
         weir = self.weir(clock)
         clock.set(-3000)
@@ -135,7 +135,7 @@ class ClockSet(TestCase):
             self.assertLessEqual(int(refused["x-ratelimit-reset"]), time.time() + 86400 + 2, path)
         self.assertLess(abs(metric(admin, "weir_clock_step_seconds")), 2)
 
-    def test_a_snapshot_of_a_fast_clock_is_corrected(self):
+    def test_snapshot_saved_with_a_fast_clock_is_corrected_when_restored(self):
         for fast in (3000, 20_000, -7200):
             with self.subTest(fast=fast):
                 (self.folder / "weir.state").unlink(missing_ok=True)
@@ -147,7 +147,7 @@ class ClockSet(TestCase):
                     weir.wait_for(rf"restored 3 keys.*; times shifted by {-fast} s")
                     self.check_moved(weir.port, weir.admin, -fast)
 
-    def test_setting_the_clock_back_while_weir_is_down_loses_no_state(self):
+    def test_clock_set_back_while_weir_is_stopped_loses_no_state(self):
         clock = MachineClock(20_000)
         with Weir(self.text(self.RULES), environment=clock.environment) as weir:
             self.assertEqual(self.spend(weir, 4), [[200] * 4] * 3)
@@ -156,7 +156,7 @@ class ClockSet(TestCase):
             weir.wait_for(r"restored 3 keys")
             self.check_moved(weir.port, weir.admin, -20_000)
 
-    def test_an_upgrade_uses_the_corrected_clock(self):
+    def test_upgrade_shifts_the_state_to_the_corrected_clock(self):
         clock = MachineClock(3000)
         weir = self.start(Lineage(self.text(self.RULES), environment=clock.environment))
         self.assertEqual(self.spend(weir, 4), [[200] * 4] * 3)
@@ -166,8 +166,8 @@ class ClockSet(TestCase):
         self.check_moved(weir.port, weir.admin, -3000)
 
 
-class Unit(TestCase):
-    def test_the_systemd_unit_waits_for_the_clock(self):
+class SystemdUnit(TestCase):
+    def test_systemd_unit_starts_after_time_synchronisation(self):
         unit = pathlib.Path(os.environ.get("WEIR_SOURCE", "."), "packaging", "weir.service").read_text()
         self.assertRegex(unit, r"(?m)^After=.*\btime-sync\.target\b")
 

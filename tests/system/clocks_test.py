@@ -35,7 +35,7 @@ respond = { status = 200, body = "ok" }
 
 @unittest.skipIf(SANITIZED, "a sanitizer's library has to be the first")
 @unittest.skipIf(LIBRARY is None, "libfaketime is not installed")
-class SecondsApart(TestCase):
+class InstancesWithDifferentClocks(TestCase):
     def setUp(self):
         redis = self.start(Redis())
         self.go = threading.Event()
@@ -52,7 +52,7 @@ class SecondsApart(TestCase):
         for weir in self.weirs:
             eventually(weir.is_ready, "it is connected to Redis")
 
-    def test_every_answer_names_the_same_reset(self):
+    def test_responses_of_all_instances_state_the_same_reset_time(self):
         """Every response of every weir names the same time on Redis's clock at which a limit is reset or a window ends."""
         for name in HUNDRED:
             with self.subTest(name):
@@ -63,7 +63,7 @@ class SecondsApart(TestCase):
                 if name in ("fixed_window", "calendar"):
                     self.assertEqual({answer["x-ratelimit-reset"] for answer in answers}, {refused[0]})
 
-    def test_weirs_admit_exactly_the_limit_together(self):
+    def test_all_instances_together_admit_exactly_the_limit(self):
         ahead, behind = (email.utils.parsedate_to_datetime(get(weir.port, "/")["date"]) for weir in self.weirs[1:])
         self.assertGreaterEqual((ahead - behind).total_seconds(), 1, "the clocks do differ")
         for name in HUNDRED:
@@ -73,13 +73,13 @@ class SecondsApart(TestCase):
                     statuses += self.statuses(weir.port, 40, f"/{name}")
                 self.assertEqual((statuses.count(200), statuses.count(429)), (100, 380))
 
-    def test_weirs_share_one_queue_rate(self):
+    def test_all_instances_together_keep_the_rate_of_a_queue(self):
         began = time.monotonic()
         statuses = sum(together(30, lambda index: self.statuses(self.weirs[index % 3].port, 3, "/paced")), [])
         self.assertEqual(statuses, [200] * 90)
         self.assertGreaterEqual(time.monotonic() - began, 89 / 50)
 
-    def test_ten_of_thirty_concurrent_requests_are_admitted(self):
+    def test_all_instances_together_keep_a_concurrency_limit_of_ten(self):
         refused = threading.Semaphore(0)
 
         def ask(index):

@@ -42,7 +42,7 @@ class ClusterLeases(TestCase):
         """Runs two clients for each weir at the same time. Returns the number of admitted requests."""
         return sum(together(2 * len(weirs), lambda index: ask(weirs[index % len(weirs)].port, each)[0]))
 
-    def test_three_weirs_admit_exactly_the_limit(self):
+    def test_three_instances_together_admit_exactly_the_limit(self):
         for algorithm, limit in (("fixed_window", {"limit": f"{MANY}/3000day"}), ("token_bucket", {"limit": "1/day", "burst": MANY})):
             with self.subTest(algorithm):
                 self.setUp()
@@ -55,7 +55,7 @@ class ClusterLeases(TestCase):
                 self.assertEqual(admitted, MANY)
                 self.assertLess(trips, 0.05)
 
-    def test_a_refusal_in_another_slot_charges_nothing(self):
+    def test_refusal_in_another_slot_refunds_or_returns_prefetched_units(self):
         """One node charges the prefetched key and another refuses: the first one gets the charge back. Units already held are put
         back."""
         weirs = [self.weir(leased("fixed_window", f"{MANY}/3000day", key='["host"]'),
@@ -67,7 +67,7 @@ class ClusterLeases(TestCase):
         self.assertEqual(sum(weir.metric("weir_lease_units_total", event="lost") for weir in weirs), 0)
         eventually(lambda: self.counts() == [600, 600], "what was refused is given back")
 
-    def test_weirs_that_end_return_all_units(self):
+    def test_instances_that_stop_return_all_prefetched_units(self):
         rules = leased("fixed_window", f"{MANY}/3000day", key='["path"]')
         with self.weir(rules) as weir:
             for name in "abcd":
@@ -75,7 +75,7 @@ class ClusterLeases(TestCase):
             self.assertGreater(weir.metric("weir_lease_units"), 0)
         self.assertEqual(self.counts(), [200] * 4)
 
-    def test_a_weir_that_ends_returns_the_units_of_many_keys(self):
+    def test_instance_that_stops_returns_the_prefetched_units_of_many_keys(self):
         """The keys lie in different slots and need more than one write. A weir that closes too early loses some of the units."""
         many, each = 1200, 5
         with self.weir(leased("fixed_window", f"{MANY}/3000day", key='["path"]')) as weir:
@@ -85,7 +85,7 @@ class ClusterLeases(TestCase):
             self.assertGreater(weir.metric("weir_lease_units"), many)
         self.assertEqual(Counter(self.counts()), {each: many})
 
-    def test_a_slot_moves_while_units_of_its_key_are_prefetched(self):
+    def test_limit_is_exact_if_a_slot_moves_while_its_units_are_prefetched(self):
         weirs = [self.weir(leased("fixed_window", f"{MANY}/3000day")) for _ in range(2)]
         admitted = [ask(weirs[0].port, 100)[0]]
         (key,) = keys_of(*self.nodes)

@@ -15,7 +15,7 @@ ROUTES = '[[route]]\nmatch = { path = "/own" }\nrespond = { status = 200, body =
 MOST = 100
 
 
-class GivenBack(TestCase):
+class ClusterRefunds(TestCase):
     @classmethod
     def setUpClass(cls):
         cls.nodes = [cls.enterClassContext(Node(environment=environment)) for environment in ({}, AHEAD, {})]
@@ -49,7 +49,7 @@ class GivenBack(TestCase):
         self.assertEqual(weir.get("/own", **headers).status, 200)
         return next((key, node) for node in self.nodes for key in keys_of(node) if key not in before)
 
-    def test_charges_are_refunded_if_no_server_can_be_reached(self):
+    def test_charges_on_two_nodes_are_refunded_if_no_server_can_be_reached(self):
         """Charges on two nodes, one of which has a fast clock, in either order."""
         weir = self.weir(closed_port(), self.daily("A") + self.daily("B"))
         names = [f"unreached {number}" for number in range(9)]
@@ -58,7 +58,7 @@ class GivenBack(TestCase):
             self.await_charged(weir, 0, x_a=name, x_b=f"{name} b")
         self.assertTrue(all(keys_of(node) for node in self.nodes), "all nodes are concerned")
 
-    def test_charges_are_refunded_if_a_server_is_full(self):
+    def test_charges_on_two_nodes_are_refunded_if_the_server_is_full(self):
         """The first request takes the server's only place."""
         gate = threading.Event()
         upstream = self.start(Upstream(lambda exchange: (gate.wait(PATIENCE), exchange.send(answer()))))
@@ -71,7 +71,7 @@ class GivenBack(TestCase):
         self.assertEqual(first.read().status, 200)
         self.await_charged(weir, 1, x_c="crowd")
 
-    def test_a_refund_follows_a_slot_that_has_moved(self):
+    def test_refund_follows_a_slot_that_moved_to_another_node(self):
         """A client leaves the queue after its charge has moved to another node."""
         queue = rule("queue", "1/min", algorithm='"leaky_bucket"', key="[]", queue=5, match='{ path = "/queue" }')
         weir = self.weir(self.start(Upstream()).port, self.daily("D") + queue)
@@ -86,7 +86,7 @@ class GivenBack(TestCase):
         eventually(lambda: weir.metric("weir_queue_depth") == 0, "it has left")
         self.await_charged(weir, 1, x_d="leaving")
 
-    def test_z_charges_on_other_nodes_are_refunded_if_a_node_is_down(self):
+    def test_unreachable_node_causes_refunds_of_charges_on_other_nodes(self):
         """The rules on that node refuse, so the charges on other nodes are refunded."""
         weir = self.weir(self.start(Upstream()).port, self.daily("E") + self.daily("F", match='{ path = "/both" }'))
         there = {f"staying {number}": self.home_of(weir, x_e=f"staying {number}")[1] for number in range(12)}

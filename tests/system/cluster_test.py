@@ -58,7 +58,7 @@ class Cluster(TestCase):
         """Returns the keys of clients at these nodes, or at all masters."""
         return keys_of(*nodes or self.masters)
 
-    def test_a_weirs_share_one_limit(self):
+    def test_1_two_instances_share_one_limit(self):
         """Fifty connections to two weirs. The count is exact for a bill in one slot, and for a bill whose other rule has room."""
         weirs = [self.weir(("1/day", 200, '["header:X-A"]'), ("1/day", 1000, '["header:X-A", "path"]'),
                            ("1/day", 900, '["header:X-B"]'), ("1000000/s", 1000000, "[]")) for _ in range(2)]
@@ -74,7 +74,7 @@ class Cluster(TestCase):
         self.assertEqual(sum(weir.metric("weir_decisions_total", outcome="store_failed") for weir in weirs), 0)
         self.assertGreater(min(node.calls("evalsha") for node in self.masters), 0)
 
-    def test_b_names_of_one_client_share_a_slot(self):
+    def test_2_keys_of_one_client_are_in_the_same_slot(self):
         weir = self.weir(("1/day", 5, '["header:X-C"]'), ("1/day", 5, '["path", "header:X-C"]'), ("1/day", 5, '["header:X-D"]'))
         before = set(self.keys())
         weir.get("/", x_c="a", x_d="a")
@@ -82,7 +82,7 @@ class Cluster(TestCase):
         tags = [re.fullmatch(r"weir:\{([\w-]{3})\}[\w-]{22}", name).group(1) for name in names]
         self.assertEqual((len(tags), len(set(tags))), (3, 2))
 
-    def test_c_a_refused_flood_sends_few_commands(self):
+    def test_3_flood_of_refused_requests_sends_few_commands_to_redis(self):
         weir = self.weir(("1/day", 5, '["header:X-E"]'), ("1000000/s", 1000000, '["header:X-F"]'))
         self.statuses(weir.port, 10, x_e="a", x_f="a")
         before = sum(node.calls("evalsha") for node in self.masters)
@@ -91,7 +91,7 @@ class Cluster(TestCase):
         trips = sum(node.calls("evalsha") for node in self.masters) - before
         self.assertLess(trips, 100 * max(1, time.monotonic() - began))
 
-    def test_d_permits_are_held_and_released_on_any_node(self):
+    def test_4_permits_are_held_and_released_on_every_node(self):
         rules = [rule("held", "3", algorithm='"concurrency"', store='"redis"', key='["header:X-G"]', on_store_failure='"closed"')
                  .replace('"3"', "3"),
                  rule("count", "1/day", burst=1000, store='"redis"', key='["header:X-H"]', on_store_failure='"closed"')]
@@ -110,7 +110,7 @@ class Cluster(TestCase):
             self.upstream.reply = answer()
             eventually(lambda name=name: weirs[0].get("/", x_g=name, x_h=name).status == 200, "free again")
 
-    def test_e_a_slot_moves_under_load(self):
+    def test_6_requests_succeed_and_limits_are_exact_while_a_slot_moves(self):
         weirs = [self.weir(("1/day", 500, '["header:X-M"]'), ("1/day", 40, '["header:X-M", "path"]'),
                            ("1000000/s", 1000000, '["header:X-Load"]'), nodes=self.nodes[:1]) for _ in range(2)]
         before = set(self.keys())
@@ -139,7 +139,7 @@ class Cluster(TestCase):
         self.assertGreater(sum(node.calls("asking") for node in self.masters), 0)
         self.assertGreater(target.calls("evalsha"), 0)
 
-    def test_e_a_log_grows_long_while_its_slot_moves(self):
+    def test_5_sliding_log_stays_exact_and_grows_while_its_slot_moves(self):
         """A moving key must stay a string, because a list could not be created again in a slot that has left."""
         rules = rule("long", "150/day", algorithm='"sliding_log"', store='"redis"', key='["header:X-Long"]', on_store_failure='"closed"')
         weir = self.start(Weir(config(self.upstream.port, rules=rules, state=self.state())))
@@ -162,7 +162,7 @@ class Cluster(TestCase):
         statuses = [weir.get("/", x_n=name).status for weir in weirs for _ in range(15)]
         return (statuses.count(200), statuses.count(429)) == (20, 15 * len(weirs) - 20)
 
-    def test_f_a_killed_master_is_replaced(self):
+    def test_7_killed_master_is_replaced_and_clients_of_other_nodes_notice_nothing(self):
         """Clients of other nodes notice nothing. Clients of the killed node wait at most for the time-out. They share one limit
         again when the replica is promoted."""
         weirs = [self.weir(("1/day", 20, '["header:X-N"]'), ("1000000/s", 1000000, '["header:X-Load"]')) for _ in range(2)]
@@ -198,13 +198,13 @@ class Cluster(TestCase):
         self.assertEqual([weir.process.poll() for weir in weirs], [None, None])
         self.assertGreater(len(others), 1)
 
-    def test_redis_check(self):
+    def test_redis_check_reports_every_master_of_the_cluster(self):
         status, said, errors = run_weir("redis-check", config=config(9, state=self.state()))
         self.assertEqual((status, errors), (0, ""))
         self.assertRegex(said, r"(?m)^redis 127\.0\.0\.1:\d+ of a cluster$")
         self.assertRegex(said, r"(?m)^  scripts +load, charge and refund$")
 
-    def test_redis_check_continues_after_a_frozen_node(self):
+    def test_redis_check_continues_after_a_node_that_does_not_respond(self):
         """The frozen node's kernel accepts the connection, but nothing answers. redis-check then asks the next node."""
         alive = [node for node in self.nodes if node.process.poll() is None]
         frozen = next(node for node in alive if b"role:slave" in node.command("INFO", "replication"))

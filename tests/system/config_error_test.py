@@ -32,23 +32,23 @@ class ConfigErrors(TestCase):
     def line_of(self, text, part):
         return text[:text.index(part)].count("\n") + 1
 
-    def test_a_valid_configuration_is_described(self):
+    def test_check_describes_a_valid_configuration(self):
         done = self.weir("check", config(1, rules=rule("per-key", "10/s")))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("per-key", done.stdout)
 
-    def test_an_unknown_key_is_named_with_its_line_and_the_nearest_key(self):
+    def test_unknown_key_is_reported_with_its_line_and_the_most_similar_key(self):
         text = config(1, rules=rule(limt='"5/s"'))
         self.assert_refused(text, rf"weir\.toml:{self.line_of(text, 'limt')}: .*limt", "limit")
 
-    def test_all_mistakes_are_reported_at_once(self):
+    def test_all_mistakes_of_a_configuration_are_reported_at_once(self):
         self.assert_refused(config(1, rules=rule(limit="many"), server="wrokers = 3"), "wrokers", "many")
 
-    def test_broken_toml_has_a_line(self):
+    def test_toml_syntax_error_is_reported_with_its_line(self):
         text = config(1) + "\n[[rule]\n"
         self.assert_refused(text, r"weir\.toml:\d+")
 
-    def test_an_endless_file_is_a_mistake(self):
+    def test_file_larger_than_the_bound_is_rejected(self):
         endless = "/dev/zero\" cannot be read: it is larger than (16|256) MiB"
         for given in ({"client": 'jwt = { algorithm = "RS256", public_key = "/dev/zero" }'}, {"client": 'keys = "/dev/zero"'},
                       {"listener": 'tls = { certificates = [{ cert = "/dev/zero", key = "/dev/zero" }] }'},
@@ -66,11 +66,11 @@ class ConfigErrors(TestCase):
         done = self.weir("check", config(1, client='geo = "/dev/zero"', rules=rule(match='{ country = "CH" }')))
         self.assertEqual(done.returncode, 2, done.stderr)
 
-    def test_a_missing_certificate_is_named(self):
+    def test_missing_certificate_file_is_named_in_the_error(self):
         tls = 'tls = { certificates = [{ cert = "gone.crt", key = "gone.key" }] }'
         self.assert_refused(config(1, listener=tls), re.escape("gone.crt"))
 
-    def test_a_file_that_is_no_certificate_is_named(self):
+    def test_file_that_is_not_a_certificate_is_named_in_the_error(self):
         (self.folder / "bad.crt").write_text("not a certificate")
         (self.folder / "bad.key").write_text("not a key")
         done = self.weir("run", config(1, listener='tls = { certificates = [{ cert = "bad.crt", key = "bad.key" }] }'))
@@ -87,26 +87,26 @@ class ConfigErrors(TestCase):
             with self.subTest(cert=cert, key=key):
                 self.assert_refused(config(1, listener=f'tls = {{ certificates = [{{ cert = "{cert}", key = "{key}" }}] }}'), said)
 
-    def test_an_encrypted_key_is_rejected_without_asking_for_its_pass_phrase(self):
+    def test_encrypted_key_is_rejected_without_asking_for_its_pass_phrase(self):
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-keyout", self.folder / "locked.key", "-passout", "pass:x",
                         "-out", self.folder / "edge.crt", "-subj", "/CN=edge"], check=True, capture_output=True)
         tls = 'tls = { certificates = [{ cert = "edge.crt", key = "locked.key" }] }'
         self.assert_refused(config(1, listener=tls), r'the key ".*locked\.key" is encrypted; store it without a pass phrase')
 
-    def test_an_unset_variable_is_named(self):
+    def test_unset_environment_variable_is_named_in_the_error(self):
         os.environ.pop("WEIR_TEST_UNSET", None)
         self.assert_refused(config(1, state='key_secret = "${WEIR_TEST_UNSET}"'), "WEIR_TEST_UNSET")
 
-    def test_a_reference_to_a_missing_upstream_is_named(self):
+    def test_route_to_a_missing_upstream_is_named_in_the_error(self):
         self.assert_refused(config(1, routes='[[route]]\nupstream = "apj"'), "apj", "api")
 
-    def test_a_missing_file_is_named(self):
+    def test_missing_configuration_file_is_named_in_the_error(self):
         done = subprocess.run([WEIR, "run", "--config", self.folder / "none.toml"], capture_output=True, text=True,
                               timeout=PATIENCE, check=False)
         self.assertEqual(done.returncode, 2)
         self.assertIn("none.toml", done.stderr)
 
-    def test_a_port_in_use_prevents_the_start(self):
+    def test_port_in_use_prevents_the_start(self):
         with socket.create_server(("127.0.0.1", 0)) as lent:
             free = lent.getsockname()[1]
         with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -119,18 +119,18 @@ class ConfigErrors(TestCase):
         with self.assertRaises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", free)).close()
 
-    def test_a_short_admin_token_is_rejected_on_a_public_address(self):
+    def test_short_admin_token_is_rejected_on_a_public_address(self):
         public, short = config(1).replace('[admin]\naddress = "127.0.0.1:0"', '[admin]\naddress = "0.0.0.0:0"\ntoken = "TOKEN"'), "x" * 15
         self.assert_refused(public.replace("TOKEN", short), "admin.token: found 15 characters, .*; expected 16 characters or more")
         self.assertNotIn(short, self.weir("check", public.replace("TOKEN", short)).stderr)
         self.assertEqual(self.weir("check", public.replace("TOKEN", "x" * 16)).returncode, 0)
 
-    def test_an_address_of_another_machine_is_rejected_with_advice(self):
+    def test_listener_address_of_another_machine_is_rejected_with_advice(self):
         done = self.weir("run", config(1).replace("127.0.0.1:0", "203.0.113.7:8080", 1))
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("cannot listen on 203.0.113.7:8080: Cannot assign requested address; no interface of this machine", done.stderr)
 
-    def test_an_admin_port_in_use_is_reported_with_its_line(self):
+    def test_admin_port_in_use_is_reported_with_its_line(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             text = config(1).replace('[admin]\naddress = "127.0.0.1:0"', f'[admin]\naddress = "127.0.0.1:{port}"')
@@ -150,7 +150,7 @@ class ConfigErrors(TestCase):
         self.assertIn(f'weir.toml:{self.line_of(text, name)}: upstream "api": cannot resolve "{name}": ', done.stderr)
         self.assertEqual(done.stderr.count("cannot resolve"), 2, done.stderr)
 
-    def test_json_says_ok_only_if_the_command_succeeds(self):
+    def test_check_json_says_ok_only_if_the_command_succeeds(self):
         name = "a" * 64 + ".invalid"
         text = config(1, rules=rule("x", key='["method"]'))
         self.assertIn('servers = ["127.0.0.1:1"]', text)
@@ -165,7 +165,7 @@ class ConfigErrors(TestCase):
                 self.assertEqual(told["mistakes"], unknown)
                 self.assertEqual(len(unknown), int("--resolve" in arguments and given == away))
 
-    def test_a_server_with_an_unknown_name_does_not_stop_others(self):
+    def test_server_with_an_unknown_name_does_not_prevent_the_start(self):
         upstream, name = self.start(Upstream()), "a" * 64 + ".invalid"
         text = config(upstream.port).replace("servers = [", f'servers = ["{name}:80", ')
         weir = self.start(Weir(text))
@@ -179,7 +179,7 @@ class ConfigErrors(TestCase):
             self.assertEqual(done.returncode, 2, arguments)
             self.assertTrue(done.stderr + done.stdout)
 
-    def test_the_file_may_be_given_without_an_option(self):
+    def test_configuration_file_can_be_given_without_an_option(self):
         file = self.folder / "weir.toml"
         file.write_text(config(1, rules=rule(limt='"5/s"')))
         for command in ("check", "run", "redis-check", "reload", "upgrade", "top"):
@@ -189,7 +189,7 @@ class ConfigErrors(TestCase):
         file.write_text(config(1, rules=rule(key='["ip"]')))
         self.assertEqual(subprocess.run([WEIR, "check", file], capture_output=True, timeout=PATIENCE, check=False).returncode, 0)
 
-    def test_a_line_that_is_not_toml_gets_the_line_to_write(self):
+    def test_line_with_a_common_syntax_error_gets_the_line_to_write(self):
         for line, said in (('limit = "10/s', 'write limit = "10/s"'), ("limit = 10/s", 'write limit = "10/s"'),
                            ("key = [ip]", 'write "ip"'), ("[rule", r"write \[\[rule\]\]")):
             with self.subTest(line):
@@ -197,7 +197,7 @@ class ConfigErrors(TestCase):
                 self.assert_refused(text, rf"weir\.toml:{self.line_of(text, chr(10) + line + chr(10)) + 1}: found .*{said}")
                 self.assertNotIn("Error while", self.weir("check", text).stderr)
 
-    def test_version(self):
+    def test_version_command_prints_the_version(self):
         done = subprocess.run([WEIR, "version"], capture_output=True, text=True, timeout=PATIENCE, check=False)
         self.assertEqual(done.returncode, 0)
         self.assertRegex(done.stdout, r"\d+\.\d+\.\d+")

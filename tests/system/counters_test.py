@@ -34,7 +34,7 @@ class Counters(TestCase):
         self.await_metric(weir, 1, "weir_client_errors_total", kind="body_too_large")
         self.assertEqual(self.failures(weir), 0)
 
-    def test_a_client_that_leaves_is_not_an_upstream_failure(self):
+    def test_client_that_leaves_is_not_counted_as_an_upstream_failure(self):
         asked = threading.Event()
         upstream = self.start(Upstream(lambda exchange: (asked.set(), exchange.wait_for_close())))
         weir = self.start(Weir(config(upstream.port)))
@@ -45,7 +45,7 @@ class Counters(TestCase):
         self.await_metric(weir, 1, "weir_client_errors_total", kind="left")
         self.assertEqual(self.failures(weir), 0)
 
-    def test_a_truncated_response_is_an_upstream_failure(self):
+    def test_truncated_response_is_counted_as_an_upstream_failure(self):
         def cut(exchange):
             exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
             exchange.close()
@@ -56,12 +56,12 @@ class Counters(TestCase):
             self.assertRaises((EOFError, ConnectionError), client.read)
         eventually(lambda: self.failures(weir) == 1, "it is counted")
 
-    def test_an_absent_server_is_an_upstream_failure(self):
+    def test_unreachable_server_is_counted_as_an_upstream_failure(self):
         weir = self.start(Weir(config(closed_port())))
         self.assertEqual(weir.get("/").status, 502)
         self.assertEqual(self.failures(weir), 1)
 
-    def test_an_early_rejection_counts_for_its_route(self):
+    def test_request_rejected_for_its_size_is_counted_for_its_route(self):
         weir = self.start(Weir(config(closed_port(), server='max_body = "1KiB"',
                                       routes='[[route]]\nname = "all"\nupstream = "api"')))
         with weir.connect() as client:

@@ -97,7 +97,7 @@ class Dashboard(TestCase):
         own = f"http://127.0.0.1:{weir.admin}/"
         self.assertEqual([address for address in page.requests if not address.startswith(own)], [])
 
-    def test_it_shows_current_data(self):
+    def test_page_shows_current_data(self):
         weir = self.weir_of()
         with Traffic(weir.port):
             page = self.open(weir)
@@ -117,7 +117,7 @@ class Dashboard(TestCase):
             page.await_true(f"document.querySelector('#freshness').innerText !== {before!r}")
             self.assert_clean(weir, page)
 
-    def test_texts_are_readable_on_any_screen(self):
+    def test_texts_have_enough_contrast_and_size_on_every_screen(self):
         weir = self.weir_of()
         self.statuses(weir.port, 20)
         page = self.open(weir)
@@ -137,7 +137,7 @@ class Dashboard(TestCase):
         self.assertEqual(page.evaluate(UNLABELLED), [])
         self.assert_clean(weir, page)
 
-    def test_short_badges_are_not_broken_on_a_phone(self):
+    def test_short_badges_are_not_wrapped_on_a_phone(self):
         weir = self.weir_of(rules=RULES + rule("a-rule-whose-name-is-far-longer-than-phones-are-wide", "1/day", key='["ip"]', mode='"shadow"'))
         with Traffic(weir.port):
             page = self.open(weir)
@@ -150,7 +150,7 @@ class Dashboard(TestCase):
                     self.assertIn(["candidate", 1], badges)
                     self.assertEqual([badge for badge in badges if badge[1] != 1], [])
 
-    def test_a_shadow_rule_is_marked_everywhere(self):
+    def test_shadow_rule_is_marked_in_every_list(self):
         weir = self.weir_of()
         self.statuses(weir.port, 20)
         page = self.open(weir)
@@ -160,7 +160,7 @@ class Dashboard(TestCase):
         self.assertRegex(rules[-1], r"^candidate\s+shadow\s+Would be refused\s")
         self.assertNotRegex(rules[-1], r"\bRefused\b")
 
-    def test_a_short_list_of_clients_is_not_stretched(self):
+    def test_rows_of_a_short_list_of_clients_are_not_stretched(self):
         weir = self.weir_of(client='trusted_proxies = ["127.0.0.1"]', rules=rule("per-ip", "2/day", key='["ip"]'))
         for client in range(6):
             self.statuses(weir.port, 3 if client == 0 else 1, x_forwarded_for=f"203.0.113.{client}")
@@ -169,7 +169,7 @@ class Dashboard(TestCase):
         heights = page.evaluate("[...document.querySelectorAll('.heavy tbody tr')].map((row) => row.getBoundingClientRect().height)")
         self.assertLess(max(heights) - min(heights), 2, heights)  # one row has a border
 
-    def test_the_headline_names_what_needs_attention_but_not_limiting(self):
+    def test_headline_names_failures_but_not_rules_that_limit_clients(self):
         self.upstream_away = closed_port()
         text = config(self.upstream.port, self.upstream_away, rules=RULES, upstream='eject = { least = "1h", most = "1h" }')
         weir = self.start(Weir(text))
@@ -182,7 +182,7 @@ class Dashboard(TestCase):
         self.assertIn("ejected 1 time since the start", page.text("#upstreams"))
         self.assert_clean(weir, page)
 
-    def test_an_explanation_agrees_with_the_real_decision(self):
+    def test_explanation_on_the_page_agrees_with_the_real_decision(self):
         weir = self.weir_of(rules=rule("candidate", "1/day", key='["ip"]', mode='"shadow"') + rule("per-ip", "9/day", key='["ip"]'),
                             routes='[[route]]\nname = "api"\nmatch = { path = "/api/*" }\nupstream = "api"')
         self.statuses(weir.port, 2, "/api/x")
@@ -195,7 +195,7 @@ class Dashboard(TestCase):
         self.assertRegex(page.text("#explanation .headline"), r"answer 404\s+no route matches; every enforced rule admits it")
         self.assertRegex(page.text("#explanation tbody"), r"candidate\s+shadow[\s\S]*would refuse")
 
-    def test_a_request_is_explained(self):
+    def test_entered_request_is_explained_on_the_page(self):
         weir = self.weir_of()
         page = self.open(weir)
         self.await_figures(page, 1)
@@ -207,7 +207,7 @@ class Dashboard(TestCase):
         self.assertIn("per-ip", page.text("#explanation"))
         self.assert_clean(weir, page)
 
-    def test_the_page_asks_for_the_token(self):
+    def test_page_asks_for_the_token_if_it_is_required(self):
         weir = self.weir_of(token="right")
         page = self.open(weir)
         page.await_true("document.querySelector('#login').checkVisibility()")
@@ -226,7 +226,7 @@ class Dashboard(TestCase):
         self.assertFalse([address for address in page.requests if "right" in address])
         self.assert_clean(weir, page)
 
-    def test_a_weir_that_does_not_answer_is_reported(self):
+    def test_page_reports_that_weir_does_not_answer(self):
         weir = self.weir_of()
         page = self.open(weir)
         self.await_figures(page, 1)
@@ -234,7 +234,7 @@ class Dashboard(TestCase):
         page.await_true("document.documentElement.classList.contains('stale')")
         self.assertRegex(page.text("#trouble"), r"weir does not answer\. The data below is \d+ s old\.")
 
-    def test_the_page_needs_no_token_and_its_data_does(self):
+    def test_page_needs_no_token_but_its_data_does(self):
         weir = self.weir_of(token="right")
         page = get(weir.admin, "/")
         self.assertEqual((page.status, page["content-type"]), (200, "text/html; charset=utf-8"))
@@ -246,8 +246,8 @@ class Dashboard(TestCase):
             self.assertEqual(get(weir.admin, path).status, 401)
 
 
-class Tree(unittest.TestCase):
-    def test_no_file_of_the_page_is_a_third_partys(self):
+class DashboardFiles(unittest.TestCase):
+    def test_page_contains_no_third_party_files(self):
         self.assertEqual([each.name for each in WEB.iterdir() if each.is_dir()], [])
         for file in WEB.iterdir():
             self.assertLess(max(map(len, file.read_text().splitlines())), 1000, f"{file.name} is minified")

@@ -28,14 +28,14 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-class Crowds(TestCase):
+class ConnectionBounds(TestCase):
     def setUp(self):
         self.upstream = self.start(Upstream())
 
     def client(self, weir, source="127.0.0.1"):
         return self.enterContext(Client(weir.port, source=source))
 
-    def test_connections_of_an_address_are_bounded_over_all_workers(self):
+    def test_connections_of_one_address_are_bounded_over_all_workers(self):
         weir = self.start(Weir(config(self.upstream.port, server="max_connections_per_ip = 3")))
         mine = [self.client(weir, "127.0.0.2") for _ in range(3)]
         self.assertEqual([client.get("/").status for client in mine], [200] * 3)
@@ -51,12 +51,12 @@ class Crowds(TestCase):
 
         eventually(there_is_a_place, "the place of one that left is free")
 
-    def test_trusted_proxies_have_no_bound_of_connections(self):
+    def test_connections_of_trusted_proxies_are_not_bounded_per_address(self):
         weir = self.start(Weir(config(self.upstream.port, server="max_connections_per_ip = 1",
                                       client='trusted_proxies = ["127.0.0.1"]')))
         self.assertEqual([self.client(weir).get("/").status for _ in range(5)], [200] * 5)
 
-    def test_idle_connections_are_closed_first_at_the_bound(self):
+    def test_at_max_connections_idle_connections_are_closed_first(self):
         going = threading.Event()
 
         def answer_late(exchange):
@@ -81,7 +81,7 @@ class Crowds(TestCase):
         going.set()
         self.assertEqual((half.read().status, busy.read().status), (200, 200), "who is at work stays")
 
-    def test_incomplete_heads_are_closed_if_no_connection_is_idle(self):
+    def test_at_max_connections_connections_with_incomplete_heads_are_closed_if_none_is_idle(self):
         weir = self.start(Weir(one_worker(config(self.upstream.port, server='max_connections = 4\nhead_timeout = "60s"'))))
         halves = [self.client(weir) for _ in range(4)]
         for half in halves:
@@ -90,7 +90,7 @@ class Crowds(TestCase):
         self.assertGreaterEqual(weir.metric("weir_connections_evicted_total", was="begun"), 1)
         eventually(lambda: weir.metric("weir_client_errors_total", kind="head_timeout") >= 1, "it is told so")
 
-    def test_a_new_connection_waits_if_all_are_busy(self):
+    def test_at_max_connections_a_new_connection_waits_if_all_connections_are_busy(self):
         going = threading.Event()
         self.upstream.reply = lambda exchange: (going.wait(PATIENCE), exchange.send(answer()))
         weir = self.start(Weir(one_worker(config(self.upstream.port, server="max_connections = 2"))))
@@ -147,7 +147,7 @@ class Descriptors(TestCase):
             self.assertEqual(client.get("/").status, 200)
         self.assertGreater(weir.metric("weir_connections_evicted_total"), 0)
 
-    def test_the_descriptor_limit_bounds_connections(self):
+    def test_low_descriptor_limit_bounds_the_number_of_connections(self):
         upstream = self.start(Upstream())
         text = one_worker(config(upstream.port))
         with Weir(text, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (84, 84))) as weir:
@@ -158,7 +158,7 @@ class Descriptors(TestCase):
             self.assertEqual(weir.metric("weir_accept_failures_total"), 0)
 
 
-class LastAnswers(TestCase):
+class RefusedBodies(TestCase):
     """A client that sends its whole body before it reads still finds the refusal."""
 
     def setUp(self):
@@ -170,7 +170,7 @@ class LastAnswers(TestCase):
             connection.request("POST", "/", b"x" * size)
             return connection.getresponse().status
 
-    def test_a_refused_large_body_is_read_before_the_connection_closes(self):
+    def test_large_body_of_a_refused_request_is_read_before_the_connection_closes(self):
         for expected, more in ((429, {"rules": rule("once", "1/day", key="[]")}), (413, {"server": 'max_body = "1MB"'})):
             weir = self.start(Weir(config(self.upstream.port, **more)))
             self.assertEqual(weir.get("/").status, 200)
@@ -184,7 +184,7 @@ class LastAnswers(TestCase):
         client.send(b"POST /few HTTP/1.1\r\nHost: a\r\n" + fields + b"\r\n\r\n")
         return client
 
-    def test_the_next_request_follows_a_refusal_whose_body_is_skipped(self):
+    def test_request_after_a_refused_request_with_a_body_is_served(self):
         smuggled = request_bytes("GET", "/smuggled")
         for fields, parts in ((b"Content-Length: %d" % len(3 * smuggled), [smuggled] * 3),
                               (b"Transfer-Encoding: chunked", [b"%x\r\n" % len(smuggled), smuggled, b"\r\n0\r\n", b"\r\n"])):
@@ -200,7 +200,7 @@ class LastAnswers(TestCase):
                 self.assertEqual(self.upstream.exchanges[-1].target, "/next")
                 self.assertNotIn("/smuggled", [exchange.target for exchange in self.upstream.exchanges])
 
-    def test_a_refused_body_above_the_bound_closes_the_connection(self):
+    def test_refused_request_with_a_large_body_closes_the_connection(self):
         for fields, goes_on in ((b"Content-Length: 65536", True), (b"Content-Length: 65537", False),
                                 (b"Content-Length: 9\r\nExpect: 100-continue", False)):
             refusal = self.refused(fields).read()
@@ -211,13 +211,13 @@ class LastAnswers(TestCase):
         self.assertTrue(client.closed())
         self.assertNotIn("/smuggled", [exchange.target for exchange in self.upstream.exchanges])
 
-    def test_skipping_a_refused_body_has_a_deadline(self):
+    def test_skipping_the_body_of_a_refused_request_has_a_deadline(self):
         client = self.refused(b"Content-Length: 9", 'head_timeout = "300ms"')
         self.assertEqual(client.read().status, 429)
         client.send(b"slow")
         self.assertTrue(client.closed())
 
-    def test_connections_that_skip_a_body_are_closed_at_the_bound(self):
+    def test_at_max_connections_a_connection_that_skips_a_refused_body_is_closed(self):
         weir = self.start(Weir(one_worker(config(self.upstream.port, server='max_connections = 1\nmax_body = "1KiB"'))))
         refused = self.enterContext(weir.connect())
         refused.send(UPLOAD)
@@ -226,8 +226,8 @@ class LastAnswers(TestCase):
         self.assertEqual(weir.metric("weir_connections_evicted_total"), 1)
 
 
-class Sizes(TestCase):
-    def test_a_route_can_have_its_own_bounds(self):
+class RouteSizes(TestCase):
+    def test_route_can_have_its_own_head_and_body_bounds(self):
         upstream = self.start(Upstream())
         routes = "\n".join(f'[[route]]\nmatch = {{ path = "{path}" }}\nupstream = "api"\n{more}' for path, more in (
             ("/small", 'max_body = "1KiB"\nmax_head = "1KiB"'), ("/large", 'max_body = "1MiB"'), ("/*", "")))

@@ -31,7 +31,7 @@ def listening(port=0):
 
 
 class DemoTest(TestCase):
-    def test_a_chosen_port_in_use_is_rejected_before_the_build(self):
+    def test_chosen_port_in_use_is_rejected_before_the_build(self):
         with listening() as taken:
             port = taken.getsockname()[1]
             ended = demo("--check-arguments", "--port", str(port))
@@ -39,7 +39,7 @@ class DemoTest(TestCase):
         self.assertIn(f"--port {port}: 127.0.0.1:{port} cannot be used: Address already in use", ended.stderr)
         self.assertEqual(demo("--check-arguments").returncode, 0)
 
-    def test_a_value_that_is_no_port_is_named(self):
+    def test_invalid_port_value_is_named_in_the_error(self):
         ended = demo("--check-arguments", "--port", "http")
         self.assertEqual(ended.returncode, 2)
         self.assertIn("'http' is no port: write a number from 1 to 65535", ended.stderr)
@@ -53,7 +53,7 @@ class DemoTest(TestCase):
         self.assertIn("Address already in use", ended.stderr)
         self.assertNotIn("== building", ended.stderr)
 
-    def test_the_smoke_checks_pass_on_other_ports_when_the_usual_ones_are_taken(self):
+    def test_smoke_checks_pass_on_other_ports_if_the_usual_ports_are_in_use(self):
         listeners = [listening(port) for port in (8080, 8443, 9900, 9001)]  # None: another program holds the port already
         try:
             ended = demo("--smoke")

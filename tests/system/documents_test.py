@@ -49,7 +49,7 @@ class Documents(TestCase):
                                   timeout=2 * PATIENCE, env={**os.environ, **SECRETS})
         return done.returncode, done.stderr
 
-    def test_every_configuration_is_accepted(self):
+    def test_every_configuration_in_the_documents_is_accepted(self):
         seen = 0
         for page in PAGES:
             for block in blocks(page, "toml"):
@@ -67,11 +67,11 @@ class Documents(TestCase):
                 with self.subTest(place(block)):
                     self.assertEqual(self.check(block.text, keys_of(page), "--strict"), (0, ""))
 
-    def test_a_broken_configuration_fails(self):
+    def test_invalid_configuration_fails_the_check_of_the_documents(self):
         self.assertEqual(self.check(completed('[[rule]]\nname = "x"\nlimits = "1/s"\n'), "")[0], 2)
         self.assertEqual(self.check(completed('[[alert]]\nrule = "x"\n'), "")[0], 2)
 
-    def test_complete_configurations_serve_and_commands_print_the_shown_output(self):
+    def test_complete_configurations_start_and_their_commands_print_the_shown_output(self):
         seen = 0
         for page in PAGES:
             read = Page(page)

@@ -32,7 +32,7 @@ class Drain(TestCase):
     def setUp(self):
         self.upstream = self.start(Held())
 
-    def test_a_present_request_is_finished(self):
+    def test_request_in_progress_is_finished_after_sigterm(self):
         for which in (signal.SIGTERM, signal.SIGINT):
             with self.subTest(which):
                 self.upstream.reached.clear()
@@ -71,7 +71,7 @@ class Drain(TestCase):
             for which in (signal.SIGTERM, signal.SIGINT):
                 self.assertTrue(mask >> (which - 1) & 1, f"{masks}")
 
-    def test_idle_connections_are_closed_at_once(self):
+    def test_idle_connections_are_closed_at_once_by_a_drain(self):
         self.upstream.release.set()
         weir = self.start(Weir(config(self.upstream.port)))
         with weir.connect() as used, weir.connect() as silent:
@@ -82,7 +82,7 @@ class Drain(TestCase):
             self.assertEqual(weir.wait(), 0)
             self.assertLess(time.monotonic() - began, 4)
 
-    def test_the_drain_ends_at_its_deadline(self):
+    def test_drain_ends_at_its_deadline(self):
         weir = self.start(Weir(config(self.upstream.port).replace('drain = "5s"', 'drain = "500ms"')))
         with weir.connect() as client:
             client.send(request_bytes("GET", "/"))
@@ -93,7 +93,7 @@ class Drain(TestCase):
             self.assertLess(time.monotonic() - began, 10 if SANITIZED else 3)
         self.upstream.release.set()
 
-    def test_requests_ended_at_the_deadline_get_a_response_that_says_so(self):
+    def test_requests_ended_at_the_drain_deadline_get_a_response_that_says_so(self):
         """The client must not read that the upstream was late, because it was not."""
         weir = self.start(Weir(config(self.upstream.port).replace('drain = "5s"', 'drain = "200ms"')))
         for method, length in ("GET", ""), ("POST", "Content-Length: 5\r\n"):  # two of the five bytes arrive
@@ -114,7 +114,7 @@ class Drain(TestCase):
         self.assertEqual(weir.wait(), 0)
         self.upstream.release.set()
 
-    def test_queued_requests_are_answered(self):
+    def test_queued_requests_are_answered_during_the_drain(self):
         self.upstream.release.set()
         queue = rule("queue", "2/s", algorithm='"leaky_bucket"', key="[]", queue=10)
         weir = self.start(Weir(config(self.upstream.port, rules=queue)))
@@ -129,7 +129,7 @@ class Drain(TestCase):
         for client in clients:
             client.sock.close()
 
-    def test_requests_still_queued_at_the_deadline_get_a_response(self):
+    def test_requests_still_queued_at_the_drain_deadline_get_a_response(self):
         self.upstream.release.set()
         queue = rule("queue", "1/day", algorithm='"leaky_bucket"', key="[]", queue=10)
         text = config(self.upstream.port, rules=queue).replace('drain = "5s"', 'drain = "200ms"')
@@ -142,14 +142,14 @@ class Drain(TestCase):
             self.assert_own_error(client.read(), 503)
         self.assertEqual(weir.wait(), 0)
 
-    def test_sighup_ends_nothing(self):
+    def test_sighup_reloads_without_ending_the_process(self):
         weir = self.start(Weir(config(self.upstream.port)))
         weir.signal(signal.SIGHUP)
         weir.wait_for("info reload: the configuration was reloaded")
         self.upstream.release.set()
         self.assertEqual(weir.get("/").status, 200)
 
-    def test_signals_during_the_start_end_nothing(self):
+    def test_sighup_and_upgrade_signals_during_the_start_do_not_end_the_process(self):
         """Its configuration comes through a pipe, so weir is still starting until the test writes to the pipe."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         os.mkfifo(folder / "weir.toml")
@@ -163,7 +163,7 @@ class Drain(TestCase):
         weir.signal(signal.SIGTERM)
         self.assertEqual(weir.wait(), 0)
 
-    def test_a_log_without_a_reader_does_not_delay_the_end(self):
+    def test_full_log_pipe_does_not_delay_the_end_of_the_process(self):
         read_end, write_end = os.pipe()
         self.addCleanup(os.close, read_end)
         self.upstream.release.set()

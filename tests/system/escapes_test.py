@@ -24,7 +24,7 @@ COPIED = {
 }
 
 
-class Copied(TestCase):
+class CopiedConfigurations(TestCase):
     def setUp(self):
         self.number = itertools.count()
         self.upstream = self.start(Upstream(self.reply))
@@ -54,19 +54,19 @@ class Copied(TestCase):
                     return True
         return False
 
-    def test_configurations_to_copy_have_no_warnings(self):
+    def test_configurations_to_copy_pass_check_strict(self):
         for name, text in COPIED.items():
             with self.subTest(name):
                 status, _, errors = run_weir("check", "--strict", config=text())
                 self.assertEqual((status, errors), (0, ""))
 
-    def test_a_client_that_invents_keys_or_leaves_them_out_is_refused(self):
+    def test_client_that_invents_or_omits_keys_is_refused(self):
         for name, text in COPIED.items():
             for fields in (self.invent, dict):
                 with self.subTest(name, fields=fields.__name__):
                     self.assertTrue(self.is_refused(self.weir(text()), fields=fields))
 
-    def test_wrong_passwords_are_counted_for_every_spelling_of_the_path(self):
+    def test_wrong_passwords_are_counted_in_every_spelling_of_the_login_path(self):
         weir = self.weir(readme_sample())
         with Client(weir.port) as client:
             for path in ("/login", "/Login", "/login/", "/LOGIN", "/log%69n"):
@@ -74,13 +74,13 @@ class Copied(TestCase):
             self.assertEqual(client.request("POST", "/login", self.invent()).status, 429)
 
 
-class Keys(TestCase):
+class UnknownKeys(TestCase):
     """A rule keyed by API keys, and keys that are not in the keys file."""
 
     def weir(self, text, **more):
         return self.start(Weir(config(self.start(Upstream()).port, rules=text, **more), KEYS))
 
-    def test_an_unknown_key_is_counted_by_its_address(self):
+    def test_client_with_an_unknown_key_is_counted_by_its_address(self):
         weir = self.weir(rule(limit="2/day", key='["api_key|ip"]'), client='keys = "keys.toml"')
         with weir.connect() as client:
             statuses = [client.get("/", x_api_key=f"invented-{number}").status for number in range(4)]
@@ -88,7 +88,7 @@ class Keys(TestCase):
             self.assertEqual(client.get("/").status, 429, "no key is the same address")
             self.assertEqual(client.get("/", x_api_key="known").status, 200)
 
-    def test_without_a_limit_of_addresses_check_warns_and_strict_fails(self):
+    def test_without_a_limit_per_address_check_warns_and_check_strict_fails(self):
         for key, text in (('["api_key"]', "leaves it out avoids"), ('["api_key|ip"]', "invents keys gets a new limit"),
                           (None, "invents keys gets a new limit")):
             rules = rule(limit="2/day", **({"key": key} if key else {}))

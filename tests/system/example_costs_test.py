@@ -13,7 +13,7 @@ class Spending(Example):
     def pay(self, weir, dollars, key="ann-1"):
         return self.send(weir, 1, method="POST", path="/payments", body=b'{"amount": %s}' % dollars, X_API_Key=key)[0]
 
-    def test_the_purse_regains_a_quarter_every_six_hours(self):
+    def test_spending_limit_regains_a_quarter_every_six_hours(self):
         weir = self.weir()
         paid = self.pay(weir, b"19.99")  # 20000 - 1999 cents are left
         self.assertEqual((paid.status, paid["x-ratelimit-limit"], paid["x-ratelimit-remaining"]), (200, "20000", "18001"))
@@ -26,7 +26,7 @@ class Spending(Example):
         self.refuses(weir, "purse", 24 * HOUR, body=b'{"amount": 200}', **{**payment, "path": "/Payments/"})
         self.assertEqual(self.pay(weir, b"200", key="bob-1").status, 200)
 
-    def test_a_payment_above_the_purse_is_never_admitted(self):
+    def test_payment_above_the_spending_limit_is_never_admitted(self):
         weir = self.weir()
         never = self.pay(weir, b"200.01")
         self.assertEqual((never.status, "retry-after" in never), (429, False))
@@ -46,7 +46,7 @@ class Logins(Example):
         right = exchange.read_body() == b"right"
         exchange.send(answer() if right else answer(status="401 Unauthorized"))
 
-    def test_five_wrong_passwords_are_admitted_and_then_one_an_hour(self):
+    def test_five_wrong_passwords_are_admitted_and_then_one_each_hour(self):
         weir = self.weir()
         self.admits(weir, 20, body=b"right", **self.login)  # these cost nothing
         attempts = [self.send(weir, 1, body=b"wrong", **self.login)[0].status for _ in range(5)]
@@ -75,7 +75,7 @@ class CardPayments(Example):
     def pay(self, weir, count, body=b"declined", **request):
         return [self.send(weir, 1, method="POST", path="/payments", body=body, **request)[0].status for _ in range(count)]
 
-    def test_a_device_has_five_declined_payments_and_an_address_twenty(self):
+    def test_device_may_have_five_declined_payments_and_an_address_twenty(self):
         weir = self.weir()
         payment = {"method": "POST", "path": "/payments", "body": b"declined"}
         self.assertEqual(self.pay(weir, 30, b"good", Cookie="device=d-1"), [200] * 30)
@@ -88,7 +88,7 @@ class CardPayments(Example):
         self.refuses(weir, "declined-device", DAY, Cookie="device=d-4", source="127.0.0.3", **payment)
         self.refuses(weir, "declined-address", DAY, **{**payment, "path": "/Payments/"})  # some servers treat these paths alike
 
-    def test_an_address_without_a_device_has_five_declined_payments(self):
+    def test_address_without_a_device_id_may_have_five_declined_payments(self):
         weir = self.weir()
         self.assertEqual(self.pay(weir, 6), [402] * 5 + [429])
 
@@ -107,7 +107,7 @@ class LlmTokens(Example):
         else:
             exchange.send(answer(text, headers="Content-Type: application/json\r\n"))
 
-    def test_provider_errors_cost_nothing(self):
+    def test_provider_errors_cost_no_tokens(self):
         weir = self.weir()
         for status in (b"429", b"500", b"503", b"404"):
             for _ in range(101):  # a reserve of 2,000 for each would exceed the day's budget
@@ -121,20 +121,20 @@ class LlmTokens(Example):
         """Returns what is left. The request holds its own reserve of 2,000."""
         return int(self.ask(weir, 1, key)["x-ratelimit-remaining"])
 
-    def test_the_reported_tokens_are_charged(self):
+    def test_reported_tokens_are_charged(self):
         weir = self.weir()
         self.assertEqual(self.left(weir), 198_000)  # 200,000 minus this request's reserve; it costs 1
         self.assertEqual(int(self.ask(weir, 1200)["x-ratelimit-remaining"]), 197_999)
         self.assertEqual(self.left(weir), 200_000 - 1 - 1200 - 2000)  # the second request refunded 800 of its 2,000
 
-    def test_long_responses_are_read_and_streams_cost_the_reserve(self):
+    def test_tokens_in_long_responses_are_charged_and_streams_cost_the_reserve(self):
         weir = self.weir()
         self.assertEqual(self.ask(weir, 1200, how=b"long").status, 200)
         self.assertEqual(self.left(weir), 200_000 - 1200 - 2000)
         self.assertEqual(self.ask(weir, 1200, how=b"stream", path="/V1/completions").status, 200)
         self.assertEqual(self.left(weir), 200_000 - 1200 - 1 - 2000 - 2000)
 
-    def test_an_overdrawn_budget_is_used_up_for_the_day(self):
+    def test_overdrawn_token_budget_refuses_requests_until_midnight(self):
         weir = self.weir()
         self.assertEqual(self.ask(weir, 250_000).status, 200)
         refused = self.ask(weir, 1)

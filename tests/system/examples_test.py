@@ -17,7 +17,7 @@ from examples import BESIDE, DAY, FOLDER, HOUR, Example
 from harness import WEIR, Client, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule, together
 
 
-class Files(unittest.TestCase):
+class ExampleFiles(unittest.TestCase):
     def test_each_example_is_valid_without_warnings(self):
         for file in sorted(FOLDER.glob("*.toml")):
             if file.name in BESIDE:
@@ -39,7 +39,7 @@ class Files(unittest.TestCase):
 class SignUps(Example):
     name = "sign_ups"
 
-    def test_each_address_has_twenty_sign_ups_a_day(self):
+    def test_each_address_is_limited_to_twenty_sign_ups_a_day(self):
         weir = self.weir()
         self.admits(weir, 20, method="POST", path="/signup")
         self.refuses(weir, "sign-ups", DAY, method="POST", path="/signup")  # until the oldest of the 20 is a day old
@@ -52,7 +52,7 @@ class SignUps(Example):
 class FiveKeys(Example):
     name = "five_keys"
 
-    def test_the_limits_of_all_five_keys_apply(self):
+    def test_limits_of_all_five_keys_apply(self):
         weir = self.weir()
         self.admits(weir, 10, path="/reports/2026", X_API_Key="ann-1")
         self.refuses(weir, "reports", 60, path="/reports/2026", X_API_Key="ann-1")
@@ -68,7 +68,7 @@ class FiveKeys(Example):
         self.admits(weir, 10, X_API_Key="eve-1", source="127.0.0.2")
         self.assertEqual(len(self.upstream.exchanges), 210)
 
-    def test_an_unknown_api_key_is_rejected(self):
+    def test_unknown_api_key_is_rejected(self):
         self.assert_own_error(self.send(self.weir(), 1, X_API_Key="invented")[0], 401)
 
     def refused_by(self, weir, rule, **request):
@@ -79,7 +79,7 @@ class FiveKeys(Example):
 
     HOUR_IN_TEST = 4.0  # seconds
 
-    def test_a_sliding_window_counts_part_of_the_last_hour(self):
+    def test_sliding_window_counts_part_of_the_previous_hour(self):
         """After a quarter of the hour, 84 × 3/4 + 36 = 99 are counted, so one more of 100 is admitted. Later fewer are counted.
         The test computes the expected counts for the times before and after each request."""
         for _ in range(5):  # a slow machine may miss the window; then tries again with fresh counts
@@ -137,14 +137,14 @@ class Tiers(Example):
         self.assertTrue(least <= admitted <= min(most, least + 40), f"{admitted} of {least} to {most}")
         return answers[-1]
 
-    def test_each_plan_has_its_burst(self):
+    def test_each_tier_has_its_burst(self):
         weir = self.weir()
         self.assertEqual(self.burst(weir, 5, 6)["retry-after"], "10")
         self.assertEqual(self.burst(weir, 20, 12, X_API_Key="bob-1")["retry-after"], "5")  # 60 s ÷ 12
         self.assertEqual(self.burst(weir, 100, 120, X_API_Key="ann-1")["retry-after"], "1")
         self.burst(weir, 1000, 6000, X_API_Key="eve-1")
 
-    def test_exports_have_a_separate_limit(self):
+    def test_export_requests_have_a_separate_limit(self):
         weir = self.weir()
         self.admits(weir, 5, path="/exports", X_API_Key="ann-1")
         for spelt in ("/exports", "/exports/", "/Exports"):  # some servers treat these paths alike
@@ -168,7 +168,7 @@ class Night(Example):
         begin, end = (now + datetime.timedelta(hours=hours) for hours in (-3, 3))
         return self.weir(WEIR_NIGHT=f"{begin:%H:%M}-{end:%H:%M}")
 
-    def test_at_night_in_zurich_it_is_day_in_tokyo(self):
+    def test_night_limit_applies_only_to_switzerland_when_it_is_night_in_zurich(self):
         weir = self.weir_at_night_in("Europe/Zurich")
         self.admits(weir, 3, source="127.0.0.2", **self.order)
         self.refuses(weir, "night-in-switzerland", HOUR, source="127.0.0.2", **self.order)
@@ -176,13 +176,13 @@ class Night(Example):
         self.admits(weir, 60, source="127.0.0.3", **self.order)
         self.admits(weir, 60, source="127.0.0.2", path="/orders")  # looking at orders is free
 
-    def test_at_night_in_tokyo_it_is_day_in_zurich(self):
+    def test_night_limit_applies_only_to_japan_when_it_is_night_in_tokyo(self):
         weir = self.weir_at_night_in("Asia/Tokyo")
         self.admits(weir, 2, source="127.0.0.3", **self.order)
         self.refuses(weir, "night-in-japan", HOUR, source="127.0.0.3", **self.order)
         self.admits(weir, 60, source="127.0.0.2", **self.order)
 
-    def test_other_countries_have_one_count_and_unknown_addresses_one_each(self):
+    def test_each_other_country_shares_one_limit_and_each_unknown_address_has_its_own(self):
         weir = self.weir_at_night_in("UTC")
         self.admits(weir, 50, source="127.0.0.4", **self.order)
         self.refuses(weir, "night-elsewhere", HOUR, source="127.0.0.4", **self.order)
@@ -194,7 +194,7 @@ class Night(Example):
 class FragileUpstream(Example):
     name = "fragile_upstream"
 
-    def test_twenty_five_requests_leave_100_ms_apart(self):
+    def test_queued_requests_reach_the_upstream_100_ms_apart(self):
         weir = self.weir()
         began = time.monotonic()
         answers = together(25, lambda number: self.send(weir, 1, source=f"127.0.0.{2 + number}")[0])
@@ -232,7 +232,7 @@ class DatabaseCeiling(Example):
         self.addCleanup(self.go.set)
         super().setUp()
 
-    def test_at_most_eight_requests_are_concurrent(self):
+    def test_at_most_eight_requests_are_concurrent_at_the_upstream(self):
         weir = self.weir()
         clients = [self.start(Client(weir.port, source=f"127.0.0.{2 + number}")) for number in range(8)]
         for client in clients:
@@ -245,7 +245,7 @@ class DatabaseCeiling(Example):
         self.assertEqual([client.read().status for client in clients], [200] * 8)
         eventually(lambda: self.send(weir, 1)[0].status == 200, "their places are free")
 
-    def test_one_address_cannot_use_up_all_permits(self):
+    def test_one_address_cannot_use_up_all_concurrency_permits(self):
         weir = self.weir()
         greedy = [self.start(Client(weir.port)) for _ in range(8)]
         for client in greedy:  # an endless upload holds a connection as well
@@ -254,7 +254,7 @@ class DatabaseCeiling(Example):
         self.refuses(weir, "of-one-address", 1)
         self.admits(weir, 20, source="127.0.0.2")
 
-    def test_the_burst_is_fifty_and_the_rate_a_hundred_a_second(self):
+    def test_fifty_requests_at_once_and_then_a_hundred_a_second_are_admitted(self):
         weir = self.weir()
         began = time.monotonic()
         answers = self.send(weir, 400)
@@ -268,7 +268,7 @@ class RiskyWords(Example):
     name = "risky_words"
     message = {"method": "POST", "path": "/messages"}
 
-    def test_one_message_a_day_may_have_risky_words(self):
+    def test_each_client_is_limited_to_one_message_with_risky_words_a_day(self):
         weir = self.weir()
         self.admits(weir, 1, body=b"Please buy a Gift Card for me", **self.message)
         for spelt in (b"GIFT CARD", b"a wire transfer", b'{"text": "gift\\u0020card"}', b"text=gift%20card"):
@@ -279,7 +279,7 @@ class RiskyWords(Example):
         self.refuses(weir, "messages", HOUR, body=b"Good night", **self.message)
         self.admits(weir, 1, body=b"a gift card", source="127.0.0.2", **self.message)
 
-    def test_an_unreadable_body_counts_as_risky(self):
+    def test_message_whose_body_cannot_be_read_is_rejected(self):
         weir = self.weir()
         self.assert_own_error(self.send(weir, 1, body=b"a" * 17_000, **self.message)[0], 413)
         self.assert_own_error(self.send(weir, 1, body=b"x", Content_Encoding="gzip", **self.message)[0], 415)
@@ -289,7 +289,7 @@ class RiskyWords(Example):
 class Reference(TestCase):
     """The header fields that docs/limiters.md shows for a bucket of 10 at 6/min with 2 left."""
 
-    def test_the_shown_header_fields_are_sent(self):
+    def test_header_fields_shown_in_limiters_md_are_sent(self):
         text = (FOLDER / "../../docs/limiters.md").read_text()
         shown = dict(re.findall(r"^\| `(\S+)` \| `([^`]+)` \|", text[text.index("## What clients are told"):], re.MULTILINE))
         upstream = self.start(Upstream())
