@@ -44,14 +44,14 @@ class Expectations(TestCase):
     def assert_no_client_was_blamed(self, weir):
         self.assertEqual(weir.metric("weir_client_errors_total"), 0)
 
-    def test_a_silent_server_causes_the_timeout_and_not_the_client(self):
+    def test_timeout_of_an_unresponsive_server_is_not_counted_as_the_clients(self):
         weir = self.weir(self.silent)
         for _ in range(2):
             self.assert_own_error(self.ask(weir), 504)
         self.await_metric(weir, 2, "weir_upstream_failures_total")
         self.assert_no_client_was_blamed(weir)
 
-    def test_if_connection_removes_expect_no_100_is_awaited(self):
+    def test_expect_field_listed_in_connection_is_not_forwarded_and_no_100_is_awaited(self):
         """`Connection` removes the field, so no server sends 100. A client that withholds its body then causes the delay itself."""
         def polite(exchange):
             if exchange.head["expect"]:
@@ -65,13 +65,13 @@ class Expectations(TestCase):
         self.assertEqual([weir.metric(name) for name in ("weir_upstream_failures_total", "weir_upstream_ejections_total")], [0, 0])
         self.assertEqual(self.ask(weir).status, 200)
 
-    def test_all_attempts_share_one_deadline(self):
+    def test_all_attempts_of_a_request_share_one_deadline(self):
         self.TIMEOUTS = 'timeouts = { response = "60s", total = "300ms", expect_continue = "60s" }\n'
         weir = self.weir(self.silent)
         self.assert_own_error(self.ask(weir), 504)
         self.assert_no_client_was_blamed(weir)
 
-    def test_a_silent_server_is_ejected(self):
+    def test_server_that_sends_no_100_continue_and_no_response_is_ejected(self):
         weir = self.weir(self.silent, self.well, more=self.NEVER_AGAIN)
         answers = [self.ask(weir) for _ in range(6)]
         self.assertEqual(sorted(each.status for each in answers), [200] * 5 + [504])
@@ -82,7 +82,7 @@ class Expectations(TestCase):
     def knows_no_expectation(exchange):
         exchange.send(answer(exchange.read_body()))
 
-    def test_weir_sends_100_for_a_server_that_never_does(self):
+    def test_weir_sends_100_continue_for_a_server_that_never_sends_it(self):
         """A client that would wait forever gets its response, and no server is blamed."""
         weir = self.weir(self.knows_no_expectation, more=self.NEVER_AGAIN)
         for method in ("POST", "PUT"):
@@ -108,7 +108,7 @@ class Expectations(TestCase):
         self.assertEqual([weir.metric(name) for name in ("weir_upstream_failures_total", "weir_upstream_ejections_total")], [0, 0])
         self.assertEqual(self.ask(weir).body, b"abc")
 
-    def test_a_late_100_of_the_server_follows_weirs_own(self):
+    def test_late_100_continue_of_the_server_is_also_forwarded(self):
         asked = threading.Event()
 
         def slow(exchange):
@@ -126,7 +126,7 @@ class Expectations(TestCase):
             self.assertEqual(client.read().body, b"abc")
         self.assertEqual(weir.metric("weir_upstream_unanswered_expectations_total"), 1)
 
-    def test_body_100_or_response_may_arrive_just_as_the_wait_ends(self):
+    def test_body_100_continue_or_response_may_arrive_just_as_the_wait_ends(self):
         """Clients have such timers too: curl sends the body after a second. A stopped weir finds all events at once when it
         continues."""
         on = threading.Event()
@@ -163,7 +163,7 @@ class Expectations(TestCase):
         self.assertEqual(weir.metric("weir_upstream_failures_total"), 0)
         self.assert_no_client_was_blamed(weir)
 
-    def test_a_request_without_its_body_can_be_retried(self):
+    def test_request_whose_body_was_not_sent_yet_can_be_retried(self):
         self.TIMEOUTS = 'timeouts = { response = "300ms", expect_continue = "300ms" }\n'  # so weir never sends 100 itself
         for silent in (self.silent, lambda exchange: exchange.close()):
             weir = self.weir(silent, self.well, more='retry = { budget = "100%" }\neject = { failures = 1000 }')
@@ -172,7 +172,7 @@ class Expectations(TestCase):
             self.assertGreaterEqual(len(self.upstreams[0].exchanges), 1)
             self.assert_no_client_was_blamed(weir)
 
-    def test_a_body_requested_by_a_server_that_dies_can_be_retried(self):
+    def test_request_can_be_retried_if_the_server_dies_after_its_100_continue(self):
         def dies(exchange):
             exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
             exchange.close()
@@ -189,7 +189,7 @@ class Expectations(TestCase):
                 self.assertEqual((answered.status, answered.body), (200, b"abc"))
         self.assertGreaterEqual(len(self.upstreams[0].exchanges), 1)
 
-    def test_a_client_without_its_body_does_not_keep_a_server_ejected(self):
+    def test_client_that_withholds_its_body_does_not_keep_a_server_ejected(self):
         """The request may be the single trial of an ejected server. Otherwise no other request would try it until its time has
         doubled."""
         well = threading.Event()
@@ -205,7 +205,7 @@ class Expectations(TestCase):
         weir.wait_for(rf"server {self.upstreams[0].address} is back")
         self.assertEqual(len([each for each in self.upstreams[0].exchanges if each.method == "PUT"]), 1, "it was the trial")
 
-    def test_a_body_the_server_did_not_request_does_not_keep_it_ejected(self):
+    def test_server_that_sends_no_100_continue_during_a_trial_is_not_ejected_for_longer(self):
         """Other requests try the server meanwhile, because nobody knows who causes the silence."""
         well = threading.Event()
         weir = self.weir(lambda exchange: self.knows_no_expectation(exchange) if well.is_set() else exchange.close(), self.well,
@@ -260,7 +260,7 @@ class Expectations(TestCase):
             self.assertEqual([(each.target, each.connection) for each in self.upstreams[0].exchanges],
                              [("/first", 1), ("/second", 1), ("/third", 1)])
 
-    def test_a_connection_whose_server_may_have_left_the_body_unread_is_not_kept(self):
+    def test_upstream_connection_is_not_kept_if_the_server_may_have_left_the_body_unread(self):
         weir = self.weir(self.rejects, workers=1)
         with weir.connect() as client:
             client.send(self.head())
@@ -269,7 +269,7 @@ class Expectations(TestCase):
             self.assertEqual(client.read().status, 401)
         self.assert_the_next_request_gets_a_new_connection(weir)
 
-    def test_a_connection_is_not_kept_if_weir_sent_100_and_the_server_did_not(self):
+    def test_upstream_connection_is_not_kept_if_weir_sent_100_continue_and_the_server_did_not(self):
         weir = self.weir(self.rejects, workers=1)
         with weir.connect() as client:
             client.send(self.head())
@@ -284,7 +284,7 @@ class Expectations(TestCase):
             self.assertEqual(self.ask(weir).status, 200)
         self.assertEqual({each.connection for each in self.upstreams[0].exchanges}, {1})
 
-    def test_a_server_that_closes_on_a_withheld_body_is_not_ejected(self):
+    def test_server_that_closes_while_the_client_withholds_the_body_is_not_ejected(self):
         def begins(exchange):
             exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
             exchange.wait_for_close()
@@ -297,7 +297,7 @@ class Expectations(TestCase):
                 client.wire.read_to_end()
             self.assertEqual([weir.metric(name) for name in ("weir_upstream_failures_total", "weir_upstream_ejections_total")], [0, 0])
 
-    def test_an_empty_body_is_not_waited_for(self):
+    def test_weir_does_not_wait_for_an_empty_body(self):
         def thoughtful(exchange):
             exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
             time.sleep(0.5)  # longer than a client may take for its body
@@ -313,7 +313,7 @@ class Expectations(TestCase):
                 self.assertEqual(answered.status, status)
             self.assertEqual(weir.metric("weir_upstream_unanswered_expectations_total"), 0)
 
-    def test_a_client_that_reads_interim_responses_slowly_is_not_cut_off(self):
+    def test_client_that_reads_interim_responses_slowly_is_not_disconnected(self):
         early = b"HTTP/1.1 103 Early Hints\r\nLink: <" + 8000 * b"a" + b">\r\n\r\n"
 
         def talkative(exchange):
@@ -335,14 +335,14 @@ class Expectations(TestCase):
         self.assertEqual((seen.count(103), seen.count(100)), (1500, 1))
         self.assert_no_client_was_blamed(weir)
 
-    def test_after_weirs_100_no_other_server_is_tried(self):
+    def test_after_weir_sent_100_continue_no_other_server_is_tried(self):
         weir = self.weir(self.silent, self.well, more='retry = { budget = "100%" }\neject = { failures = 1000 }')
         answers = [self.ask(weir, "PUT").status for _ in range(8)]
         self.assertEqual(answers.count(504), len(self.upstreams[0].exchanges))
         self.assertEqual(answers.count(200), len(self.upstreams[1].exchanges))
         self.assertGreaterEqual(answers.count(504), 1)
 
-    def test_waiting_for_100_does_not_count_against_the_client(self):
+    def test_waiting_for_100_continue_does_not_count_as_body_time_of_the_client(self):
         def late(exchange):
             time.sleep(0.8)
             self.well(exchange)
@@ -352,7 +352,7 @@ class Expectations(TestCase):
         self.assertEqual(self.ask(weir).body, b"abc")
         self.assert_no_client_was_blamed(weir)
 
-    def test_after_100_the_body_timeout_applies(self):
+    def test_body_timeout_applies_after_100_continue(self):
         weir = self.weir(self.well, server='body_timeout = "300ms"\n')
         with weir.connect() as client:
             client.send(("POST" + self.HEAD).encode())

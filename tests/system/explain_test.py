@@ -27,7 +27,7 @@ def delete(port, path, **headers):
         return client.request("DELETE", path, headers)
 
 
-class Asking(TestCase):
+class ExplainTestCase(TestCase):
     def begin(self, *rules, environment=None, **more):
         self.upstream = self.start(Upstream())
         self.weir = self.start(Weir(config(self.upstream.port, rules="".join(rules), **more), environment=environment))
@@ -48,8 +48,8 @@ class Asking(TestCase):
         return answer.status, json.loads(answer.body)
 
 
-class Explain(Asking):
-    def test_the_verdict_agrees_with_the_real_response(self):
+class Explain(ExplainTestCase):
+    def test_explained_verdict_agrees_with_the_real_response(self):
         weir = self.begin(rule("burst", "1/day", burst=2, key='["ip"]'))
         for _ in range(4):
             said = self.explain()["verdict"]
@@ -76,7 +76,7 @@ class Explain(Asking):
                 self.assertAlmostEqual(int(one), int(other), delta=1, msg=name)
         return said
 
-    def test_a_client_at_its_queue_bound_is_refused(self):
+    def test_request_of_a_client_at_its_queue_bound_is_explained_as_refused(self):
         weir = self.begin(rule("queue", "1/20s", key="[]", algorithm='"leaky_bucket"', queue=9, queue_per_client=1))
         self.assertEqual(weir.get("/").status, 200)
         with Client(weir.port) as waiting:
@@ -90,13 +90,13 @@ class Explain(Asking):
             self.assertIn("queue_per_client of rule queue", said["why"])
             self.assertEqual(self.explain(ip="203.0.113.9")["verdict"]["verdict"], "delay")
 
-    def test_requests_without_limits_are_explained_by_their_response(self):
+    def test_requests_to_which_no_rule_applies_are_explained_by_their_response(self):
         weir = self.begin(rule(key='["user"]', on_missing='"reject"'))
         got = weir.get("/")
         self.assertEqual((got.status, got["www-authenticate"]), (401, "ApiKey"))
         self.is_what_it_gets(got)
 
-    def test_max_forwards_0_is_explained(self):
+    def test_requests_with_max_forwards_0_are_explained(self):
         weir = self.begin(rule("many", "1000/s", key='["ip"]'))
         last = {"Max-Forwards": "0"}
         with Client(weir.port) as client:
@@ -105,7 +105,7 @@ class Explain(Asking):
                 self.assertEqual(got.status, status)
                 self.is_what_it_gets(got, method=method, headers=last, ip="127.0.0.1")
 
-    def test_nothing_is_charged_and_no_key_is_made(self):
+    def test_explaining_charges_nothing_and_creates_no_key(self):
         weir = self.begin(rule("one", "1/day", burst=1, key='["ip"]'), rule("log", "1/day", key='["ip"]', algorithm='"sliding_log"'),
                           rule("queue", "1/day", key='["ip"]', algorithm='"leaky_bucket"', queue=1),
                           busy(1))
@@ -126,7 +126,7 @@ class Explain(Asking):
                           ("users", False, "the request has no [user]"), ("trial", True, None)])
         self.assertEqual((rules[3]["mode"], rules[3]["key"]), ("shadow", ["ip:203.0.113.9"]))
 
-    def test_the_identity_is_shown_without_secrets(self):
+    def test_identity_of_the_client_is_shown_without_secrets(self):
         keys = '[[key]]\nkey = "s3cret-key"\nuser = "ada"\ntier = "pro"\n'
         self.upstream = self.start(Upstream())
         text = config(self.upstream.port, client='keys = "keys.toml"\ntrusted_proxies = ["10.0.0.0/8"]',
@@ -150,7 +150,7 @@ class Explain(Asking):
         self.assertEqual(self.explain(method="get")["verdict"]["status"], 400)
         self.assertEqual(self.explain(headers={"X-A": "1\r\nX-B: 2"})["verdict"]["status"], 400)
 
-    def test_an_ambiguous_path_is_explained_by_its_response(self):
+    def test_ambiguous_path_is_explained_by_its_response(self):
         self.begin(rule("login", match='{ path = "/login" }'), rule("all", "99/day"),
                    routes='[[route]]\nname = "own"\nmatch = { path = "/own/*" }\nrespond = { status = 204 }\n'
                    '[[route]]\nname = "api"\nupstream = "api"\n')
@@ -166,7 +166,7 @@ class Explain(Asking):
             if why:
                 self.assertEqual((said["status"], said["why"]), (status, f"no limit is asked: {why}"))
 
-    def test_a_shadow_refusal_is_shown(self):
+    def test_refusal_by_a_shadow_rule_is_shown(self):
         weir = self.begin(rule("trial", "1/day", key='["ip"]', mode='"shadow"'))
         self.assertEqual(weir.get("/").status, 200)
         self.assertEqual(self.explain(ip="127.0.0.1")["verdict"]["why"], "it goes to upstream api; no enforced rule limits it")
@@ -181,7 +181,7 @@ class Explain(Asking):
         self.assertRegex(out, r"(?m)^  trial \(shadow\)  ip:127\.0\.0\.1  token_bucket .*: would refuse; free in ")
         self.assertRegex(out, r"(?m)^verdict  forward: every enforced rule admits it; it goes to upstream api$")
 
-    def test_weirs_own_responses_are_not_shown_as_forwarded(self):
+    def test_responses_by_weir_itself_are_not_shown_as_forwarded(self):
         self.begin(rule("all", "9/day", key='["ip"]'), routes='[[route]]\nname = "pong"\nmatch = { path = "/ping" }\n'
                    'respond = { status = 200, body = "pong" }\n[[route]]\nname = "api"\nmatch = { path = "/api/*" }\nupstream = "api"')
         for path, verdict in (("/none", ("answer", 404, "no route matches; every rule admits it")),
@@ -192,7 +192,7 @@ class Explain(Asking):
         self.assertRegex(self.command("explain", "http://localhost/none")[1],
                          r"(?m)^verdict  answer 404: no route matches; every rule admits it\nanswer   404$")
 
-    def test_a_delay_is_shown_with_the_number_of_waiting_requests(self):
+    def test_delay_is_shown_with_the_number_of_waiting_requests(self):
         weir = self.begin(rule("queue", "1/2s", key="[]", algorithm='"leaky_bucket"', queue=5))
         self.assertEqual(weir.get("/").status, 200)
         with Client(weir.port) as waiting:
@@ -202,7 +202,7 @@ class Explain(Asking):
             self.assertEqual((verdict["verdict"], verdict["rule"]), ("delay", "queue"))
             self.assertGreater(verdict["delay_seconds"], 2)
 
-    def test_the_command_prints_a_line_for_each_rule(self):
+    def test_explain_command_prints_a_line_for_each_rule(self):
         weir = self.begin(rule("api", key='["ip"]', match='{ path = "/api/*" }'), rule("all", key='["ip"]'))
         self.assertEqual(weir.get("/").status, 200)
         status, out, err = self.command("explain", "GET", "http://localhost/x", "-H", "X-A: 1", "-H", "X-B: 2", "--ip", "127.0.0.1")
@@ -223,7 +223,7 @@ class Explain(Asking):
         self.assertEqual(self.command("explain", "GET", "/", "--ip", "nobody")[0], 2)
         self.assertEqual(self.command("explain", "GET", "/", "-H", "rubbish")[0], 2)
 
-    def test_another_server_at_the_address_is_reported(self):
+    def test_commands_report_that_the_address_is_not_an_admin_listener(self):
         self.begin()
         self.upstream.reply = answer(b"{}")
         for command in (("explain", "/"), ("keys", "show", "per-ip", "127.0.0.1"), ("reload",), ("upgrade",)):
@@ -231,7 +231,7 @@ class Explain(Asking):
             self.assertEqual((done.returncode, done.stdout), (1, ""), command)
             self.assertIn("this is not an admin listener of weir", done.stderr)
 
-    def test_without_a_listener_the_command_says_what_to_do(self):
+    def test_explain_command_says_how_to_start_weir_if_nothing_listens(self):
         weir = self.begin()
         done = subprocess.run([WEIR, "explain", "--config", str(weir.folder / "weir.toml"), "--admin", f"127.0.0.1:{closed_port()}",
                                "GET", "/"], capture_output=True, text=True, check=False)
@@ -240,8 +240,8 @@ class Explain(Asking):
         self.assertIn("weir run --config", done.stderr)
 
 
-class Numbers(Asking):
-    def test_json_numbers_are_plain_on_every_page_and_command(self):
+class PlainNumbers(ExplainTestCase):
+    def test_json_numbers_have_no_exponent_on_every_page_and_in_every_command(self):
         weir = self.begin(rule("window", "2/day", key='["ip"]', algorithm='"fixed_window"'), rule("log", "3/8h", key='["ip"]', algorithm='"sliding_log"'),
                           rule("elastic", "1/day", key='["ip"]', elastic='{ limit = "9/day", while_load_below = 0.5 }'))
         said = json.loads(self.command("explain", "/", "--json")[1])
@@ -257,8 +257,8 @@ class Numbers(Asking):
         self.assertRegex(texts[-1], r'"name":"log"[^}]*"reset_after_seconds":28800[,}]')
 
 
-class Keys(Asking):
-    def test_one_key_is_shown_and_reset(self):
+class KeyCommands(ExplainTestCase):
+    def test_keys_page_shows_and_resets_one_key(self):
         weir = self.begin(rule("log", "2/day", key='["ip"]', algorithm='"sliding_log"'), rule("all", "3/day", key='["api_key|ip"]'))
         self.assertEqual(self.statuses(weir.port, 3), [200, 200, 429])
         status, said = self.keys("rule=log&key=127.0.0.1")
@@ -273,7 +273,7 @@ class Keys(Asking):
         self.assertEqual(self.keys("rule=log&key=127.0.0.1")[1]["limits"][0]["remaining"], 2)
         self.assertEqual(weir.get("/").status, 200)
 
-    def test_bytes_that_are_no_text_are_escaped_and_accepted_in_that_form(self):
+    def test_key_bytes_that_are_not_text_are_shown_escaped_and_accepted_escaped(self):
         weir = self.begin(rule("tenant", "5/day", key='["query:tenant"]'))
         self.assertEqual(weir.get("/?tenant=a%FFb").status, 200)
         status, said = self.keys("rule=tenant&key=a%FFb")
@@ -282,7 +282,7 @@ class Keys(Asking):
         self.assertEqual(self.keys("rule=tenant&key=a%FFb")[1]["limits"][0]["remaining"], 5)
         self.assertIn("\ufffd", self.keys("rule=%FF&key=a")[1]["message"])
 
-    def test_a_wrong_question_is_answered_with_the_rules_key(self):
+    def test_invalid_key_gets_an_error_with_the_parts_of_the_rules_key(self):
         self.begin(rule("pair", key='["ip", "method"]'), busy(1))
         status, said = self.keys("rule=nobody&key=a")
         self.assertEqual((status, "there are pair, busy" in said["message"]), (404, True))
@@ -292,7 +292,7 @@ class Keys(Asking):
         status, said = self.keys("rule=busy&key=127.0.0.1", "DELETE")
         self.assertEqual((status, said["error"]), (409, "under_way"))
 
-    def test_tiers_are_shown_with_the_reason_of_their_choice(self):
+    def test_chosen_tier_is_shown_with_the_reason_for_the_choice(self):
         self.begin(rule("r", "1/day", key='["ip"]', tiers='{ pro = { limit = "5/day" } }',
                         overrides='[{ match = { path = "/x" }, limit = "7/day" }]', elastic='{ limit = "9/day", while_load_below = 0.5 }'))
         self.assertEqual(self.weir.get("/").status, 200)
@@ -301,7 +301,7 @@ class Keys(Asking):
                          [None, "while load is below 0.5", "override 1 (path /x)", "tier pro"])
         self.assertEqual([limit["limit"] for limit in limits], [1, 9, 7, 5])
 
-    def test_the_command_shows_and_resets(self):
+    def test_keys_command_shows_and_resets_a_key(self):
         weir = self.begin(rule("log", "2/day", key='["ip"]'))
         self.assertEqual(weir.get("/").status, 200)
         status, out, err = self.command("keys", "show", "log", "127.0.0.1")
@@ -312,7 +312,7 @@ class Keys(Asking):
         self.assertRegex(self.command("keys", "show", "log", "127.0.0.1")[1], r"2 of 2 left, memory")
         self.assertEqual(self.command("keys", "show", "log")[0], 2)
 
-    def test_a_remote_weir_can_be_asked_without_its_file(self):
+    def test_keys_command_works_without_the_configuration_file(self):
         text = config(closed_port(), rules=rule("log", "2/day", key='["ip"]')).replace("[admin]", '[admin]\ntoken = "0123456789abcdef"')
         weir = self.start(Weir(text))
 
@@ -330,7 +330,7 @@ class Keys(Asking):
         self.assertIn("token", err)
 
 
-class Shown(Asking):
+class KeysByShownText(ExplainTestCase):
     """A client can be named in the way in which weir shows it. The keys file has only hashes, so weir knows no API key."""
 
     KEYS = "".join(f'[[key]]\nsha256 = "{hashlib.sha256(key).hexdigest()}"\nuser = "{user}"\ntier = "{tier}"\n'
@@ -363,7 +363,7 @@ class Shown(Asking):
         self.assertIn("reset; its state before", out)
         self.assertEqual(self.statuses(self.weir.port, limit + 1, x_api_key=key), [200] * limit + [429], text)
 
-    def test_a_hashed_key_can_be_named_by_digest_label_or_user(self):
+    def test_client_with_a_hashed_key_can_be_named_by_digest_label_or_user(self):
         self.begin(rule("per-key", "1/day", burst=1, key='["api_key|ip"]', tiers='{ pro = { limit = "2/day", burst = 2 } }'))
         self.assertEqual(self.statuses(self.weir.port, 3, x_api_key="paulas-key"), [200, 200, 429])
         digest = self.logged()["key"]
@@ -374,7 +374,7 @@ class Shown(Asking):
             self.frees("per-key", text, "paulas-key", 2)
         self.assertEqual(self.keys("rule=per-key&key=user:paula")[1]["key"], [f"api_key of paula {digest[:8]}"])
 
-    def test_the_logs_digest_names_a_key_that_no_list_shows(self):
+    def test_digest_in_the_access_log_names_a_key_that_no_list_shows(self):
         for more in ({}, {"store": '"redis"'}):
             state = ""
             if more:
@@ -398,7 +398,7 @@ class Shown(Asking):
         for text in (["user:paula"], [self.top("per-key")[0]["digest"][:8]]):
             self.frees("per-key", text, "paulas-key", 2)
 
-    def test_an_ambiguous_label_asks_for_a_digest(self):
+    def test_ambiguous_label_gets_an_error_that_asks_for_a_digest(self):
         self.begin(rule("per-key", "1/day", burst=1, key='["api_key"]'))
         for key in ("adas-first", "adas-second"):
             self.assertEqual(self.statuses(self.weir.port, 2, x_api_key=key), [200, 429])
@@ -410,14 +410,14 @@ class Shown(Asking):
             self.assertEqual(self.command("keys", "reset", "per-key", each["digest"])[0], 0)
         self.assertEqual(self.weir.get("/", x_api_key="adas-second").status, 200)
 
-    def test_a_key_of_several_parts_is_named_by_a_label_or_a_text_each(self):
+    def test_key_of_several_parts_can_be_named_by_its_label_or_part_by_part(self):
         self.begin(rule("per-path", "1/day", burst=1, key='["api_key", "path"]'), rule("users", "9/day", key='["user"]'))
         self.assertEqual(self.statuses(self.weir.port, 2, x_api_key="paulas-key"), [200, 429])
         for text in (["user:paula", "path:/"], ["api_key of paula path:/"]):
             self.frees("per-path", text, "paulas-key", 1)
         self.assertEqual(self.keys("rule=users&key=user:paula")[1]["limits"][0]["limit"], 9)
 
-    def test_an_unknown_key_is_an_error(self):
+    def test_unknown_key_is_an_error(self):
         self.begin(rule("per-key", "10/day", key='["api_key"]'), rule("per-ip", "10/day", key='["ip"]'), rule("all", "10/day", key="[]"))
         for name, text in (("per-key", "user:nobody"), ("per-key", "0" * 32), ("per-key", "27de914d"), ("per-key", "paulas-kye"),
                            ("per-ip", "203.0.113.9"), ("per-ip", "0" * 32)):
@@ -432,7 +432,7 @@ class Shown(Asking):
         self.assertIn("9 of 10 left", self.command("keys", "show", "per-ip", "127.0.0.1")[1])
 
 
-class Reset(Asking):
+class KeyResets(ExplainTestCase):
     """Four logins are in progress, and succeed in the end. Meanwhile the key is reset, and then five logins fail."""
 
     def five_go_wrong(self, **more):
@@ -464,20 +464,20 @@ class Reset(Asking):
             self.assertEqual(self.keys(f"rule={name}&key=127.0.0.1")[1]["limits"][0]["remaining"], 0, name)
         self.assertEqual(self.statuses(self.weir.port, 2), [429] * 2)
 
-    def test_requests_before_a_reset_refund_nothing(self):
+    def test_requests_from_before_a_reset_are_not_refunded(self):
         self.five_go_wrong()
 
-    def test_requests_before_a_reset_refund_nothing_in_redis(self):
+    def test_requests_from_before_a_reset_are_not_refunded_in_redis(self):
         redis = self.start(Redis())
         self.five_go_wrong(state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}/0", timeout = "2s" }}')
 
-    def test_requests_before_a_reset_refund_nothing_in_a_cluster(self):
+    def test_requests_from_before_a_reset_are_not_refunded_in_a_cluster(self):
         nodes = [self.start(Node()) for _ in range(3)]
         form(nodes)
         self.five_go_wrong(state=state(nodes, timeout="1s"))
 
 
-class Shared(Asking):
+class ExplainWithRedis(ExplainTestCase):
     RULES = {"bucket": ("2/day", {"burst": 2}), "window": ("2/3000day", {"algorithm": '"fixed_window"'}),
              "weighted": ("2/3000day", {"algorithm": '"sliding_window"'}), "log": ("2/day", {"algorithm": '"sliding_log"'}),
              "queue": ("1/day", {"algorithm": '"leaky_bucket"', "queue": 5, "match": '{ path = "/queue" }'})}
@@ -506,7 +506,7 @@ class Shared(Asking):
         self.assertEqual(self.statuses(self.weir.port, 2), [200, 429])
         self.assertEqual(self.explain(ip="127.0.0.1")["verdict"]["status"], 429)
 
-    def test_a_reset_covers_redis_and_this_weirs_caches(self):
+    def test_reset_also_clears_redis_and_the_caches_of_this_instance(self):
         self.assertEqual(self.statuses(self.weir.port, 4), [200, 200, 429, 429])
         for name in ("bucket", "window", "weighted", "log"):
             status, said = self.keys(f"rule={name}&key=127.0.0.1", "DELETE")
@@ -514,7 +514,7 @@ class Shared(Asking):
             self.assertEqual(self.keys(f"rule={name}&key=127.0.0.1")[1]["limits"][0]["remaining"], 2, name)
         self.assertEqual(self.statuses(self.weir.port, 3), [200, 200, 429], "nobody remembers the refusal")
 
-    def test_without_redis_the_explanation_says_what_applies(self):
+    def test_without_redis_the_explanation_names_on_store_failure(self):
         self.redis.kill()
         eventually(lambda: "note" in self.keys("rule=bucket&key=127.0.0.1")[1]["limits"][0], "it is away")
         said = self.explain(ip="127.0.0.1")

@@ -13,8 +13,8 @@ KEYS = "".join(f'[[key]]\nkey = "{name}"\n' for name in ("greedy", "modest", "th
 ANSWER_ITSELF = '[[route]]\nrespond = { status = 204 }'
 
 
-class Turns(TestCase):
-    def test_a_pipelining_client_does_not_keep_others_waiting(self):
+class WorkerFairness(TestCase):
+    def test_pipelining_client_does_not_delay_other_clients(self):
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         log = pathlib.Path(folder) / "access.log"
         text = config(1, routes=ANSWER_ITSELF).replace('access = "off"', f'access = "{log}"').replace("workers = 2", "workers = 1")
@@ -35,7 +35,7 @@ class Turns(TestCase):
         place = next(number for number, line in enumerate(lines) if "/modest" in line)
         self.assertLess(place, 200)
 
-    def test_empty_lines_do_not_hold_a_connection(self):
+    def test_client_that_sends_only_empty_lines_gets_400(self):
         weir = self.start(Weir(config(1, routes=ANSWER_ITSELF)))
         with weir.connect() as client:
             client.send(b"\r\n" * 8 + request_bytes("GET", "/"))
@@ -68,7 +68,7 @@ class SharedQueue(TestCase):
         eventually(lambda: weir.metric("weir_queue_depth") == depth + 1, f"{name} waits")
         return client
 
-    def test_a_new_client_takes_a_place_of_the_client_with_most(self):
+    def test_new_client_displaces_a_request_of_the_client_with_most_places(self):
         weir = self.weir(more=rule("spent", "100/day", key='["api_key"]'))
         greedy = [self.enqueue(weir, "greedy") for _ in range(6)]
         self.assertEqual(weir.get("/", X_API_Key="greedy").status, 429)
@@ -88,7 +88,7 @@ class SharedQueue(TestCase):
         eventually(lambda: weir.metric("weir_queue_depth") == 3, "three have left")
         self.assertEqual(len(self.upstream.exchanges), 1)
 
-    def test_a_displaced_request_is_not_charged_by_other_rules(self):
+    def test_displaced_request_is_not_charged_by_other_rules(self):
         weir = self.weir("1/2s", queue=2, more=rule("two", "2/day", key='["api_key"]'))
         greedy = [self.enqueue(weir, "greedy") for _ in range(2)]
         modest = self.send(weir, "modest")
@@ -97,7 +97,7 @@ class SharedQueue(TestCase):
         again = [weir.get("/", X_API_Key="greedy") for _ in range(2)]
         self.assertEqual([again[0].status, again[1].status, again[1].json()["rule"]], [200, 429, "two"])
 
-    def test_a_request_that_displaced_another_and_leaves_is_charged(self):
+    def test_request_that_displaced_another_request_and_leaves_is_charged(self):
         """Otherwise a client could displace all others one after another, and pay nothing."""
         weir = self.weir(queue=2, more=rule("two", "2/day", key='["api_key"]'))
         greedy = [self.enqueue(weir, "greedy") for _ in range(2)]
@@ -112,7 +112,7 @@ class SharedQueue(TestCase):
         self.enqueue(weir, "leaving")
         self.assertEqual(weir.get("/", X_API_Key="leaving").json()["rule"], "two")
 
-    def test_a_displaced_request_gets_the_time_when_its_cost_fits(self):
+    def test_retry_after_of_a_displaced_request_is_the_time_when_its_cost_fits(self):
         """Two requests that cost two units (200 s) each wait. There is room for another one in 100 s, when the first has left."""
         weir = self.weir("1/100s", queue=2, cost='{ header = "X-Cost" }')
         greedy = [self.enqueue(weir, "greedy", **{"X-Cost": "2"}) for _ in range(2)]
@@ -120,7 +120,7 @@ class SharedQueue(TestCase):
         self.assertIn(int(greedy[1].read()["retry-after"]), range(11, 101))
 
 
-    def test_a_client_that_invents_keys_counts_as_one(self):
+    def test_client_that_invents_api_keys_counts_as_one_client_in_a_queue(self):
         """API keys that nobody vouches for must not give a client several places, whatever weir does with such keys."""
         for client in ("", 'keys = "keys.toml"', 'keys = "keys.toml"\nunknown_keys = "accept"'):
             with self.subTest(client):
@@ -135,8 +135,8 @@ class SharedQueue(TestCase):
                 self.await_metric(weir, 3, "weir_queue_refused_total", reason="levelled")
 
 
-class Shortage(TestCase):
-    def test_the_descriptor_limit_is_raised(self):
+class ResourceShortage(TestCase):
+    def test_soft_descriptor_limit_is_raised_to_the_hard_limit(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
         try:
@@ -147,7 +147,7 @@ class Shortage(TestCase):
         if hard != resource.RLIM_INFINITY and hard < 20_000_000:  # otherwise the system allows them
             weir.wait_for(r"warning max_connections = 10000000 needs up to \d+ file descriptors, but the system allows")
 
-    def test_a_lack_of_descriptors_is_not_an_upstream_failure(self):
+    def test_lack_of_descriptors_is_not_counted_as_an_upstream_failure(self):
         if SANITIZED:
             return  # UndefinedBehaviorSanitizer tests memory through a pipe, and takes a lack of descriptors for bad memory
         upstream = self.start(Upstream())
@@ -166,7 +166,7 @@ class Shortage(TestCase):
             self.assertEqual(client.get("/").status, 200)
         self.assertEqual(weir.metric("weir_upstream_failures_total"), 0)
 
-    def test_running_out_of_memory_ends_only_that_upload(self):
+    def test_lack_of_memory_ends_only_the_upload_that_needs_it(self):
         if SANITIZED:
             return  # their shadow memory ignores the limit of the address space
         for spare in range(4):  # the number of free buffers decides which step of a request fails

@@ -43,7 +43,7 @@ class HalfClose(TestCase):
             other.leave()
             eventually(lambda: weir.metric("weir_client_errors_total", kind="left") > left, "a reset is noticed")
 
-    def test_a_half_closed_client_gets_its_response(self):
+    def test_half_closed_client_gets_its_response(self):
         weir = self.slow()
         for data in (GET, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc",
                      b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
@@ -56,35 +56,35 @@ class HalfClose(TestCase):
             self.assertEqual(client.read().body, b"late", data)
             self.assertTrue(client.closed())
 
-    def test_all_requests_before_the_end_are_answered(self):
+    def test_all_requests_sent_before_the_half_close_are_answered(self):
         weir = self.slow()
         self.may_answer.set()
         client = self.half_close(weir, 3 * GET)
         self.assertEqual([client.read().body for _ in range(3)], [b"late"] * 3)
         self.assertTrue(client.closed())
 
-    def test_a_request_that_waits_in_a_queue_is_answered(self):
+    def test_request_of_a_half_closed_client_that_waits_in_a_queue_is_answered(self):
         weir = self.slow(rules=QUEUE)
         self.may_answer.set()
         clients = [self.half_close(weir) for _ in range(4)]
         self.assertEqual([client.read().status for client in clients], [200] * 4)
         self.assertEqual(weir.metric("weir_client_errors_total"), 0)
 
-    def test_a_request_that_waits_for_a_free_server_is_answered(self):
+    def test_request_of_a_half_closed_client_that_waits_for_a_free_server_is_answered(self):
         weir = self.slow(upstream='servers = [{ address = "SERVER", max_in_flight = 1 }]\nmax_wait = "15s"')
         clients = [self.half_close(weir) for _ in range(3)]
         self.assertTrue(self.asked.acquire(timeout=PATIENCE))
         self.may_answer.set()
         self.assertEqual([client.read().status for client in clients], [200] * 3)
 
-    def test_an_incomplete_request_gets_400(self):
+    def test_incomplete_request_of_a_half_closed_client_gets_400(self):
         weir = self.slow(rules=rule("words", "1000/s", match='{ path = "/words", body_contains = ["x"] }'))
         self.may_answer.set()
         for path in (b"/words", b"/"):
             client = self.half_close(weir, b"POST " + path + b" HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc")
             self.assert_own_error(client.read(), 400)
 
-    def test_a_reset_ends_a_request(self):
+    def test_connection_reset_ends_the_request(self):
         weir = self.slow()
         self.addCleanup(self.may_answer.set)
         client = Client(weir.port)
@@ -93,7 +93,7 @@ class HalfClose(TestCase):
         client.leave()
         self.await_metric(weir, 1, "weir_client_errors_total", kind="left")
 
-    def test_a_unix_socket_distinguishes_close_from_half_close(self):
+    def test_close_of_a_unix_socket_ends_the_request_and_half_close_does_not(self):
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-half-"))
         weir = self.slow(listener=f'[[ listener ]]\naddress = "unix:{folder}/s"')
         self.addCleanup(self.may_answer.set)
@@ -110,7 +110,7 @@ class HalfClose(TestCase):
         with stays:
             self.assertEqual(read_response(Wire(stays)).body, b"late")
 
-    def test_a_half_closed_tls_client_gets_its_response(self):
+    def test_half_closed_tls_client_gets_its_response(self):
         with tempfile.TemporaryDirectory() as folder:
             files = make_certificate(folder)
         upstream = self.start(Upstream(answer(b"late")))
@@ -119,7 +119,7 @@ class HalfClose(TestCase):
         clients = [self.half_close(weir, tls=client_tls(files["edge.crt"])) for _ in range(3)]
         self.assertEqual([client.read().body for client in clients], [b"late"] * 3)
 
-    def test_half_close_end_ends_such_requests(self):
+    def test_with_half_close_set_to_end_a_half_close_ends_the_request(self):
         weir = self.slow(server='half_close = "end"')
         self.addCleanup(self.may_answer.set)
         client = self.half_close(weir)

@@ -81,7 +81,7 @@ class HostileRedis(TestCase):
     def is_well(self, weir):
         eventually(lambda: weir.metric("weir_redis_up") == 1, "Redis is up")
 
-    def test_on_store_failure_decides_and_unknown_charges_are_counted(self):
+    def test_invalid_redis_replies_trigger_on_store_failure_and_count_unknown_charges(self):
         for policy, status in (("closed", 503), ("open", 200)):
             weir = self.weir(policy)
             for answer, rest, ends, unknown, said in self.ANSWERS:

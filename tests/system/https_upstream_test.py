@@ -39,7 +39,7 @@ class Plain:
         self.listener.close()
 
 
-class Secure(TestCase):
+class HttpsUpstream(TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-https-")))
         self.names, self.resumed = [], []
@@ -72,7 +72,7 @@ class Secure(TestCase):
         self.assert_own_error(weir.get("/"), 502)
         weir.wait_for(rf"is ejected for .*: its TLS handshake failed: {why}")
 
-    def test_a_server_is_verified_by_its_authority_and_its_name(self):
+    def test_certificate_of_a_server_is_verified_by_ca_and_name(self):
         upstream = self.serve()
         weir = self.weir(upstream)
         with weir.connect() as client:
@@ -81,7 +81,7 @@ class Secure(TestCase):
         self.assertEqual(upstream.connections, 1, "connections are kept")
         self.assertEqual(upstream.exchanges[0].head["x-forwarded-proto"], "http")
 
-    def test_megabytes_pass_in_both_directions(self):
+    def test_large_bodies_pass_in_both_directions(self):
         upstream = self.serve(lambda exchange: exchange.send(answer(exchange.read_body())))
         body = bytes(range(256)) * (1 << 15)
         held = rule("words", "100/s", key="[]", match='{ body_contains = "never", max_body = "16MiB" }')
@@ -89,7 +89,7 @@ class Secure(TestCase):
             with self.weir(upstream, rules=rules).connect() as client:
                 self.assertTrue(client.request("POST", "/", body=body).body == body)
 
-    def test_an_untrusted_server_gets_nothing_and_the_log_says_why(self):
+    def test_untrusted_server_receives_no_request_and_the_log_gives_the_reason(self):
         upstream = self.serve()
         make_certificate(self.folder, "stranger", "api.test")
         plain = self.start(Plain())
@@ -112,7 +112,7 @@ class Secure(TestCase):
         self.assertEqual(weir.metric("weir_upstream_healthy", server=bad.address), 0)
         self.assertEqual(len(weir.wait_for("its TLS handshake failed")), 1)
 
-    def test_weir_presents_its_own_certificate_on_request(self):
+    def test_weir_presents_its_client_certificate_if_the_server_requests_it(self):
         make_authority(self.folder, "clients")
         make_client_certificate(self.folder, "edge", "/CN=edge", authority="clients")
         upstream = self.serve(clients="clients")
@@ -121,7 +121,7 @@ class Secure(TestCase):
         self.assertEqual(weir.get("/").status, 200)
         self.assert_own_error(self.weir(upstream, tls=trusted).get("/"), 502)
 
-    def test_a_server_that_refuses_weirs_certificate_is_said_to_refuse_tls(self):
+    def test_rejected_client_certificate_of_weir_is_reported_as_a_tls_failure(self):
         """In TLS 1.3 it says so when the handshake is over for weir, in place of an answer."""
         make_authority(self.folder, "clients")
         upstream = self.serve(clients="clients")
@@ -132,7 +132,7 @@ class Secure(TestCase):
         self.assert_own_error(weir.get("/"), 502)
         weir.wait_for("is ejected for .*: its TLS handshake failed: .*certificate required")
 
-    def test_a_chain_of_any_size_is_read(self):
+    def test_certificate_chain_of_any_size_is_read(self):
         """Some chains arrive in pieces that end where weir lets other work run."""
         names = ",".join(f"DNS:name-{number}.of.a.certificate.that.is.fat.test" for number in range(130))
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
@@ -146,12 +146,12 @@ class Secure(TestCase):
             weir = self.weir(self.start(Upstream(self.reply, tls=context)))
             self.assertEqual(weir.get("/").status, 200, count)
 
-    def test_a_session_is_resumed(self):
+    def test_tls_session_with_a_server_is_resumed(self):
         upstream = self.serve(lambda exchange: (self.reply(exchange), exchange.wire.sock.unwrap()))
         weir = self.weir(upstream, server="", more="max_idle = 0").port
         eventually(lambda: get(weir).status == 200 and any(self.resumed), "a later connection resumes an earlier one")
 
-    def test_a_response_without_length_must_end_with_close_notify(self):
+    def test_response_without_a_length_must_end_with_close_notify(self):
         def cut(exchange):
             exchange.send(b"HTTP/1.1 200 OK\r\n\r\nall of it")
             if exchange.target == "/whole":
@@ -163,7 +163,7 @@ class Secure(TestCase):
         with self.assertRaises((EOFError, ConnectionError)):
             weir.get("/cut")
 
-    def test_unrequested_data_of_a_server_is_no_response(self):
+    def test_unrequested_data_from_a_server_is_not_used_as_a_response(self):
         def twice(exchange):
             exchange.wire.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)  # two records that arrive together
             exchange.send(answer(b"first"))
@@ -174,7 +174,7 @@ class Secure(TestCase):
         with weir.connect() as client:
             self.assertEqual([client.get("/").body for _ in range(6)], [b"first"] * 6)
 
-    def test_health_checks_use_tls(self):
+    def test_health_checks_of_an_https_upstream_use_tls(self):
         upstream = self.serve()
         probes = 'health = { path = "/well", interval = "50ms", unhealthy_after = 1 }'
         weir = self.weir(upstream, more=probes)
@@ -182,7 +182,7 @@ class Secure(TestCase):
         self.assertEqual(weir.metric("weir_upstream_healthy"), 1)
         self.weir(upstream, tls='ca = "server.crt"', more=probes).wait_for("is down: its TLS handshake failed: IP address mismatch")
 
-    def test_the_proxy_header_comes_before_tls(self):
+    def test_proxy_header_is_sent_before_the_tls_handshake(self):
         heard = []
 
         def hear(sock):
@@ -201,7 +201,7 @@ class Secure(TestCase):
         self.assertEqual(set(heard[2:]), {(0x20,)}, "and speak for themselves")
         self.assertEqual(probed.metric("weir_upstream_healthy"), 1)
 
-    def test_a_websocket_passes_over_tls(self):
+    def test_websocket_works_over_tls_to_the_server(self):
         def switch(exchange):
             exchange.send(b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
             exchange.send(exchange.wire.read_exactly(5))

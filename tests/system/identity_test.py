@@ -44,7 +44,7 @@ class Identity(TestCase):
     def weir(self, *rules, files=None, **more):
         return self.start(Weir(config(self.upstream.port, rules="\n".join(rules), **more), files))
 
-    def test_a_claim_of_a_verified_token_is_a_key(self):
+    def test_claim_of_a_verified_token_can_be_a_key(self):
         folder = self.enterContext(tempfile.TemporaryDirectory())
         issuer = Issuer(folder)
         weir = self.weir(rule(limit="1/day", burst=2, key='["claim:sub|ip"]'), files={"jwt.pem": issuer.public},
@@ -63,12 +63,12 @@ class Identity(TestCase):
         self.assertEqual([ask(issuer.token(sub="eve", exp=soon - 7200)), ask(f"{none}.{claims}.")], [200, 200])
         self.assertEqual([ask(f"{head}.{claims}.{base64url(bytes(256))}"), ask("rubbish"), weir.get("/").status], [429] * 3)
 
-    def test_a_rule_can_require_a_claim(self):
+    def test_rule_can_require_a_claim(self):
         weir = self.weir(rule(limit="9/day", key='["claim:sub"]', on_missing='"reject"'),
                          client=f'jwt = {{ algorithm = "HS256", secret = "{"s" * 32}" }}')
         self.assert_own_error(weir.get("/"), 401)
 
-    def test_a_rule_can_match_a_country(self):
+    def test_rule_can_match_the_country_of_the_client(self):
         weir = self.weir(rule("abroad", "1/day", key='["ip"]', match='{ not = { country = ["CH", "LI"] } }'),
                          rule("by-country", "1/day", burst=3, key='["country"]'),
                          client=f'{PROXIED}\ngeo = "c.mmdb"',
@@ -82,7 +82,7 @@ class Identity(TestCase):
         self.assertEqual(ask("2001:db8::1", 4), [200] * 3 + [429])
         self.assertEqual(ask("192.0.2.1", 2), [200, 429], "nowhere is not in CH")
 
-    def test_the_first_matching_override_counts_separately(self):
+    def test_first_matching_override_applies_and_counts_separately(self):
         overrides = ('[{ match = { path = "/search", query = { deep = true } }, limit = "1/day" },'
                      ' { match = { path = "/search" }, limit = "1/day", burst = 2 }]')
         weir = self.weir(rule(limit="1/day", burst=3, key='["ip"]', overrides=overrides))
@@ -91,7 +91,7 @@ class Identity(TestCase):
         self.assertEqual(self.statuses(weir.port, 4, "/else"), [200, 200, 200, 429])
         self.assertEqual(self.statuses(weir.port, 1, "/search?%64eep"), [429], "a name is compared after decoding")
 
-    def test_a_request_states_its_cost(self):
+    def test_request_header_can_state_the_cost(self):
         weir = self.weir(rule(limit="100/day", key='["ip"]', cost='{ header = "X-Cost", default = 10, scale = 100 }'))
         with weir.connect() as client:
             self.assertEqual([client.get("/", x_cost=cost)["x-ratelimit-remaining"] for cost in ("0.3", "0.201", "0.09")],
@@ -107,7 +107,7 @@ class Identity(TestCase):
             never = client.get("/", x_cost="1.01")
             self.assertEqual((never.status, "retry-after" in never), (429, False))
 
-    def test_a_soft_limit_admits_its_margin_and_reports_it(self):
+    def test_soft_limit_admits_its_margin_and_reports_that_the_limit_is_exceeded(self):
         weir = self.weir(rule(limit="4/day", key='["ip"]', soft='"50%"'))
         with weir.connect() as client:
             answers = [client.get("/") for _ in range(7)]
@@ -116,7 +116,7 @@ class Identity(TestCase):
         self.assertEqual(["x-ratelimit-exceeded" in answer for answer in answers], [False] * 4 + [True] * 2 + [False])
         self.assertEqual((answers[4]["x-ratelimit-exceeded"], answers[4]["x-ratelimit-limit"]), ("soft", "4"))
 
-    def test_an_elastic_limit_admits_more_at_low_load(self):
+    def test_elastic_limit_admits_more_at_low_load(self):
         weir = self.weir(rule(limit="100/day", key='["ip"]', elastic='{ limit = "500/day", while_load_below = 1 }'))
         eventually(lambda: weir.get("/")["x-ratelimit-limit"] == "500", "a worker finds out that it has room")
         self.assertEqual(weir.metric("weir_decisions_total", rule="per-ip", outcome="shadow_refused"), 0)
@@ -155,7 +155,7 @@ class Identity(TestCase):
                 if status == 400:
                     self.assertEqual(response.json()["message"], "the request names more than one device")
 
-    def test_a_name_with_underscores_is_not_one_with_hyphens(self):
+    def test_header_name_with_underscores_is_not_treated_as_the_name_with_hyphens(self):
         twins = {"X_API_Key": "A", "X_Forwarded_For": "6.6.6.6", "Transfer_Encoding": "chunked"}
         for server, arrives in (("", False), ("underscores_in_headers = true", True)):
             weir = self.weir(rule(limit="9/day", key='["api_key"]'), server=server)
@@ -182,7 +182,7 @@ class Identity(TestCase):
         weir = self.weir(rule(limit="1/day", key='["ip"]'), client=PROXIED)
         return [get(weir.port, x_forwarded_for=address).status for address in addresses].count(200)
 
-    def test_ipv4_hosts_behind_a_translator_or_a_tunnel_are_not_one_client(self):
+    def test_ipv4_hosts_behind_nat64_or_6to4_count_separately(self):
         for block in ("64:ff9b::{:x}", "64:ff9b:1::{:x}", "::ffff:0:cb00:{:x}", "2002:cb00:{:x}::1", "2001:0:102:304:0:ffff:34ff:{:x}",
                       "fe80::{:x}", "fe80::{:x}%eth0"):
             with self.subTest(block):
@@ -192,13 +192,13 @@ class Identity(TestCase):
             with self.subTest(same):
                 self.assertEqual(self.admitted_of(same), 1)
 
-    def test_leading_zeros_are_invalid_in_ipv4_but_not_in_mapped_ipv6(self):
+    def test_leading_zeros_in_a_forwarded_address_are_invalid_in_ipv4_but_not_in_mapped_ipv6(self):
         """A client with an unreadable address is counted as the proxy that names it."""
         self.assertEqual(self.admitted_of(["203.0.113.007", "127.0.0.1"]), 1)
         self.assertEqual(self.admitted_of(["203.0.113.007", "203.0.113.7"]), 2)
         self.assertEqual(self.admitted_of(["::203.0.113.7", "203.0.113.7"]), 1)
 
-    def test_every_spelling_of_an_ipv6_host_meets_its_rule(self):
+    def test_rule_applies_to_every_spelling_of_an_ipv6_host(self):
         weir = self.weir(rule(limit="1/day", key="[]", match='{ host = "[::1]" }'))
         spellings = ("[::1]", "[0:0:0:0:0:0:0:1]", "[::0001]", "[::1]:8080", "[0000:0000:0000:0000:0000:0000:0000:0001]:80")
         self.assertEqual([get(weir.port, host=host).status for host in spellings], [200] + [429] * 4)
@@ -210,7 +210,7 @@ class Identity(TestCase):
     IDENTITY = 'user = { header = "X-User-ID" }\norg = { header = "X-Org-ID" }\nservice = { header = "X-Service" }\n' \
                'device = { header = "X-Device" }\n'
 
-    def test_identity_fields_pass_only_from_trusted_peers(self):
+    def test_identity_header_fields_are_forwarded_only_from_trusted_peers(self):
         plain = {"X-API-Key": "k", "X-Device": "d", "X-Requested-With": "x", "Authorization": "Basic x"}
         for client, arrive in (("", False), (PROXIED + "\n", True)):
             head = self.forwarded({**self.WHO, **plain}, client + self.IDENTITY)
@@ -218,7 +218,7 @@ class Identity(TestCase):
             self.assertEqual([name for name in plain if name not in head], [], head.raw)
             self.assertEqual(head["x-forwarded-for"], "127.0.0.1")
 
-    def test_every_documented_identity_field_passes_only_from_trusted_peers(self):
+    def test_every_documented_identity_field_is_forwarded_only_from_trusted_peers(self):
         page = pathlib.Path(os.environ.get("WEIR_SOURCE", "."), "docs", "security.md").read_text().split("## Fields of trusted proxies")[1].split("\n\nCase does not matter")[0]
         names = re.findall("`([A-Z][A-Za-z0-9-]*[*]?)`", page)
         self.assertGreater(len(names), 60)
@@ -227,12 +227,12 @@ class Identity(TestCase):
             head = self.forwarded(said, client)
             self.assertEqual([name for name in said if (name in head) != arrive], [], head.raw)
 
-    def test_no_spelling_of_an_identity_field_passes_from_strangers(self):
+    def test_no_spelling_of_an_identity_field_is_forwarded_from_untrusted_peers(self):
         twins = {"X_Real_IP": "1", "x_forwarded_user": "1", "X_User_ID": "1", "X.Real.IP": "1", "X-REAL-ip": "1"}
         head = self.forwarded(twins, self.IDENTITY, server="underscores_in_headers = true")
         self.assertEqual([name for name in twins if name in head], [], head.raw)
 
-    def test_the_list_of_identity_fields_can_be_extended_or_empty(self):
+    def test_trusted_fields_can_be_extended_or_empty(self):
         more = {"X-Auth-User": "root", "x-auth-groups": "wheel", "X-Tenant": "t"}
         longer = 'trusted_fields = ["X-Auth-*", "X-Tenant"]\n' + self.IDENTITY
         head = self.forwarded({**self.WHO, **more}, longer)
@@ -240,7 +240,7 @@ class Identity(TestCase):
         head = self.forwarded({**self.WHO, **more}, "trusted_fields = []\n" + self.IDENTITY)
         self.assertEqual([name for name in (*self.WHO, *more) if name not in head], [], head.raw)
 
-    def test_a_rule_can_match_hours_of_the_day(self):
+    def test_rule_can_match_hours_of_the_day(self):
         now = time.gmtime(time.time() + 6 * 3600)  # so far from both ends that the duration of the test does not matter
         before = time.gmtime(time.time() - 6 * 3600)
         hours = f"{before.tm_hour:02}:{before.tm_min:02}-{now.tm_hour:02}:{now.tm_min:02}"

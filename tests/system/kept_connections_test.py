@@ -18,7 +18,7 @@ TLS = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }], client_
 LIMIT = rule("all", "3/day", algorithm='"fixed_window"', key="[]")
 
 
-class Kept(Upgrade):
+class KeptConnectionsTestCase(Upgrade):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -47,8 +47,8 @@ class Kept(Upgrade):
         weir.wait_for(f"upgrade: requests decided by the old process since the new one took over: {count}$")
 
 
-class Tls(Kept):
-    def test_a_limit_is_exact_over_kept_connections(self):
+class KeptTlsConnections(KeptConnectionsTestCase):
+    def test_limit_is_exact_over_tls_connections_kept_during_an_upgrade(self):
         weir = self.secure(rules=LIMIT)
         kept = [self.connect(weir) for _ in range(3)]
         self.assertEqual(kept[0].get("/").status, 200)
@@ -59,7 +59,7 @@ class Tls(Kept):
         self.assertTrue(all(client.closed() for client in kept))
         self.assert_old_one_decided(weir, 0, *kept)
 
-    def test_the_new_process_knows_the_clients(self):
+    def test_new_process_knows_address_and_certificate_of_the_clients(self):
         weir = self.secure(rules=rule("per-subject", "1/day", key='["cert:subject"]') + rule("per-address", "2/day", key='["ip"]'))
         kept = [self.connect(weir, "alice", source="127.0.0.2"), self.connect(weir, source="127.0.0.2"), self.connect(weir, "alice")]
         weir.upgrade()
@@ -68,7 +68,7 @@ class Tls(Kept):
             self.assertEqual((head["x-forwarded-for"], head["x-forwarded-proto"]), ("127.0.0.2", "https"))
         self.assertEqual(self.connect(weir, source="127.0.0.2").get("/").status, 429)
 
-    def test_bodies_pass_completely_in_both_directions(self):
+    def test_bodies_pass_completely_over_a_kept_connection(self):
         body = bytes(range(256)) * 8192  # larger than the sockets' buffers
         self.upstream.reply = lambda exchange: exchange.send(answer(exchange.read_body()))
         weir = self.secure()
@@ -79,7 +79,7 @@ class Tls(Kept):
         self.assertTrue(kept.closed())
         self.assert_old_one_decided(weir, 0, kept)
 
-    def test_a_partly_received_request_is_served_by_the_new_process(self):
+    def test_partly_received_request_is_served_by_the_new_process(self):
         weir = self.secure(rules=LIMIT)
         kept = self.connect(weir)
         kept.send(b"GET / HTTP/1.1\r\nHost: ")
@@ -89,7 +89,7 @@ class Tls(Kept):
         self.assertEqual(kept.read().status, 429)
         self.assert_old_one_decided(weir, 0, kept)
 
-    def test_only_the_first_of_several_pipelined_requests_is_answered(self):
+    def test_only_the_first_of_several_pipelined_requests_is_answered_after_an_upgrade(self):
         """As after every response that announces the end of the connection."""
         weir = self.secure(rules=LIMIT)
         kept = self.connect(weir)
@@ -100,7 +100,7 @@ class Tls(Kept):
         self.assertTrue(kept.closed())
         self.assertEqual(int(self.connect(weir).get("/")["x-ratelimit-remaining"]), 1)
 
-    def test_a_kept_connection_can_change_its_protocol(self):
+    def test_kept_connection_can_switch_to_websocket(self):
         self.upstream.reply = echo
         weir = self.secure()
         kept = self.connect(weir)
@@ -115,7 +115,7 @@ class Tls(Kept):
         self.await_metric(weir, 0, "weir_tunnels_open")
         self.assert_old_one_decided(weir, 0)
 
-    def test_a_client_that_leaves_is_noticed(self):
+    def test_client_that_leaves_a_kept_connection_is_detected(self):
         weir = self.secure()
         release = self.hold_requests()
         kept = self.connect(weir)
@@ -127,7 +127,7 @@ class Tls(Kept):
         self.assert_old_one_decided(weir, 0)
         release.set()
 
-    def test_requests_pass_through_a_replaced_process(self):
+    def test_kept_connection_works_after_two_upgrades(self):
         weir = self.secure(rules=LIMIT)
         kept = self.connect(weir)
         weir.upgrade()
@@ -142,7 +142,7 @@ class Tls(Kept):
         weir.ended.clear()
         weir.wait_for("upgrade: requests decided by the old process since the new one took over: 0$", 2)
 
-    def test_a_renewed_certificate_does_not_affect_kept_connections(self):
+    def test_renewed_certificate_does_not_affect_kept_connections(self):
         weir = self.secure(server='certificate_check = "20ms"', rules=LIMIT)
         kept = self.connect(weir)
         weir.upgrade()
@@ -157,7 +157,7 @@ class Tls(Kept):
         self.assertEqual((said.status, said["connection"]), (200, "close"))
         self.assert_old_one_decided(weir, 0, kept)
 
-    def test_connections_of_a_removed_listener_are_served_once_more(self):
+    def test_connection_of_a_removed_listener_gets_one_more_response(self):
         weir = self.secure(rules=LIMIT)
         kept = self.connect(weir)
         text = (weir.folder / "weir.toml").read_text()
@@ -167,7 +167,7 @@ class Tls(Kept):
         self.assertEqual((said.status, said["connection"], said["x-ratelimit-remaining"]), (200, "close", "2"))
         self.assert_old_one_decided(weir, 0, kept)
 
-    def test_the_old_process_serves_them_if_the_new_one_ends(self):
+    def test_old_process_serves_kept_connections_if_the_new_process_ends(self):
         weir = self.secure()
         release = self.hold_requests()
         kept = [self.connect(weir) for _ in range(2)]
@@ -181,7 +181,7 @@ class Tls(Kept):
         self.assertEqual([(said.status, said["connection"]) for said in answers], [(200, "close")] * 2)
         self.assert_old_one_decided(weir, 1, *kept)
 
-    def test_connections_that_nobody_takes_are_served_once_more(self):
+    def test_connection_that_the_new_process_does_not_take_gets_one_more_response(self):
         weir = self.secure()
         weir.install(IMPOSTOR % 'channel.send(b"serving"); hear(b"over"); os._exit(0)')
         kept = self.connect(weir)
@@ -193,7 +193,7 @@ class Tls(Kept):
         self.assertEqual(weir.process.wait(PATIENCE), 0)
         weir.signal = lambda _: None
 
-    def test_the_drain_ends_relayed_connections(self):
+    def test_drain_ends_relayed_connections(self):
         weir = self.secure()
         self.hold_requests()
         weir.write((weir.folder / "weir.toml").read_text().replace('drain = "5s"', 'drain = "100ms"'))
@@ -208,8 +208,8 @@ class Tls(Kept):
             kept.read()
 
 
-class Preambles(Kept):
-    def test_proxy_header_data_is_passed_on_and_the_connection_stays(self):
+class KeptProxyProtocolConnections(KeptConnectionsTestCase):
+    def test_client_address_of_the_proxy_header_is_kept_with_the_connection(self):
         weir = self.weir(listener=PROXIED, client=TRUSTED, rules=rule(limit="3/day", key='["ip"]'))
         kept = [self.enterContext(weir.connect()) for _ in range(2)]
         for client, preamble in zip(kept, (first(), b"PROXY UNKNOWN\r\n")):
@@ -222,7 +222,7 @@ class Preambles(Kept):
         self.assertEqual([client.get("/").status for client in kept], [429, 429])
         self.assert_old_one_decided(weir, 0)
 
-    def test_proxy_header_data_is_passed_on_for_tls(self):
+    def test_client_address_of_the_proxy_header_is_kept_with_a_tls_connection(self):
         weir = self.secure(TLS + "\n" + PROXIED, client=TRUSTED)
         kept = self.connect(weir, ahead=first())
         weir.upgrade()
@@ -231,8 +231,8 @@ class Preambles(Kept):
         self.assertEqual((head["x-forwarded-for"], head["x-forwarded-proto"]), ("203.0.113.7", "https"))
 
 
-class Plain(Kept):
-    def test_data_that_does_not_fit_beside_a_socket_is_passed_on_too(self):
+class KeptPlainConnections(KeptConnectionsTestCase):
+    def test_unread_data_too_large_for_one_message_is_passed_to_the_new_process(self):
         weir = self.weir(rules=LIMIT, server='max_head = "64KiB"')
         release = self.hold_requests()
         kept = self.enterContext(weir.connect())
@@ -251,8 +251,8 @@ class Plain(Kept):
         self.assert_old_one_decided(weir, 0, kept)
 
 
-class Unix(Kept):
-    def test_tls_over_a_unix_socket(self):
+class KeptUnixConnections(KeptConnectionsTestCase):
+    def test_tls_over_a_unix_socket_is_served_after_an_upgrade(self):
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/weir.sock"
             weir = self.weir(self.files, listener=f'[[listener]]\naddress = "unix:{path}"\n{TLS}')

@@ -18,7 +18,7 @@ def make(folder, name, kind, *hosts, days=30):
                     "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.crt"], check=True, capture_output=True)
 
 
-class KeyTypes(TestCase):
+class CertificateKeyTypes(TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-keys-")))
         self.upstream = self.start(Upstream())
@@ -48,7 +48,7 @@ class KeyTypes(TestCase):
                                   (("-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-GCM-SHA256"), ecdsa)):
             self.assertEqual(self.shown(weir, *options, sni=sni), expected, (sni, options))
 
-    def test_each_client_gets_a_certificate_that_it_can_verify(self):
+    def test_each_client_gets_a_certificate_of_a_key_type_that_it_can_verify(self):
         make(self.folder, "old", "rsa", "edge.test", "*.wild.test")
         make(self.folder, "new", "ecdsa", "edge.test", "*.wild.test")
         for order in (("old", "new"), ("new", "old")):
@@ -58,7 +58,7 @@ class KeyTypes(TestCase):
             for version in ("-tls1_2", "-tls1_3"):
                 self.assertEqual(self.shown(weir, version, sni="edge.test"), "new", "ECDSA costs less where both will do")
 
-    def test_the_name_has_priority_over_the_key_type(self):
+    def test_server_name_has_priority_over_the_key_type(self):
         make(self.folder, "first", "rsa", "edge.a.test")
         make(self.folder, "other", "ecdsa", "other.a.test")
         make(self.folder, "both", "ecdsa", "*.a.test")
@@ -68,7 +68,7 @@ class KeyTypes(TestCase):
         self.assertIsNone(self.shown(weir, "-sigalgs", RSA, sni="other.a.test"), "nobody else's certificate is shown for it")
         self.assert_each_gets_its_own(weir, None, "first", "both")
 
-    def test_three_key_types_can_be_combined(self):
+    def test_certificates_of_three_key_types_can_be_combined(self):
         for kind in KEYS:
             make(self.folder, kind, kind, "edge.test")
         weir = self.weir(*KEYS)
@@ -92,7 +92,7 @@ class KeyTypes(TestCase):
             eventually(lambda name=name, before=before: good_until(name) > before + 40 * 86_400, "the renewed one is in force")
         self.assert_each_gets_its_own(weir, "edge.test", "old", "new")
 
-    def test_each_certificate_has_its_own_staple(self):
+    def test_each_certificate_has_its_own_ocsp_response(self):
         for name, kind in (("old", "rsa"), ("new", "ecdsa")):
             make(self.folder, name, kind, "edge.test")
             self.respond(name)
@@ -117,7 +117,7 @@ class KeyTypes(TestCase):
                            self.folder / f"{name}.ocsp", "-ndays", "3"]):
             subprocess.run(["openssl", "ocsp", *arguments], check=True, capture_output=True)
 
-    def test_a_certificate_that_no_client_can_get_causes_a_warning(self):
+    def test_certificate_that_is_never_presented_causes_a_warning(self):
         make(self.folder, "first", "rsa", "*.edge.test")
         make(self.folder, "behind", "rsa", "a.edge.test")
         make(self.folder, "nameless", "ecdsa")

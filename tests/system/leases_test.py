@@ -66,7 +66,7 @@ class Leases(TestCase):
         self.assertEqual(kind, 3)
         return used
 
-    def test_three_weirs_admit_exactly_the_limit(self):
+    def test_three_instances_together_admit_exactly_the_limit(self):
         for algorithm in ("fixed_window", "sliding_window", "token_bucket", "gcra"):
             with self.subTest(algorithm):
                 self.redis.command("FLUSHALL")
@@ -80,7 +80,7 @@ class Leases(TestCase):
                 self.assertEqual(admitted, MANY)
                 self.assertLess(trips, 0.05)
 
-    def test_a_bucket_that_refills_is_never_overdrawn(self):
+    def test_bucket_that_refills_is_never_overdrawn(self):
         rate, burst = 2000, 500
         rules = leased("token_bucket", f"{rate}/s", burst=burst)
         weirs = [self.weir(rules) for _ in range(3)]
@@ -89,7 +89,7 @@ class Leases(TestCase):
         self.assertLessEqual(admitted, burst + rate * (time.monotonic() - began))
         self.assertGreater(admitted, burst)
 
-    def test_unused_units_are_returned(self):
+    def test_unused_prefetched_units_are_returned_to_redis(self):
         rules = leased("fixed_window", f"{MANY}/3000day")
         weirs = [self.weir(rules, lease_return="300ms") for _ in range(3)]
         admitted = returned = rounds = 0
@@ -101,7 +101,7 @@ class Leases(TestCase):
         self.assertGreater(returned, 0)
         eventually(lambda: self.counted(self.state()) == admitted, "Redis counts what was admitted")
 
-    def test_unused_units_of_a_bucket_are_returned(self):
+    def test_unused_prefetched_units_of_a_bucket_are_returned_to_redis(self):
         weir = self.weir(leased("token_bucket", "1/day", burst=MANY), lease_return="300ms")
         admitted, answer = ask(weir.port, 1000, at_once=1)
         eventually(lambda: weir.metric("weir_lease_units") == 0, "it holds nothing")
@@ -111,7 +111,7 @@ class Leases(TestCase):
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], str(MANY - 1001))
         self.assertIn(b"X-RateLimit-Remaining", answer)
 
-    def test_units_of_a_bucket_are_returned_after_later_charges(self):
+    def test_prefetched_units_of_a_bucket_can_be_returned_after_later_charges(self):
         """Three weirs prefetch units, use some and become idle, several times. In the end the whole limit is admitted."""
         weirs = [self.weir(leased("token_bucket", "1/day", burst=2000, lease='"5%"'), lease_return="200ms") for _ in range(3)]
         admitted = 0
@@ -124,7 +124,7 @@ class Leases(TestCase):
         self.assertGreater(returned, 100)
         self.assertEqual(admitted, 2000)
 
-    def test_late_refunds_reach_redis(self):
+    def test_refund_long_after_the_prefetched_units_were_returned_reaches_redis(self):
         """The refund comes long after the units of the same call were returned."""
         away = self.start(Silent("127.0.0.1", 0))
         upstream = f'[[upstream]]\nname = "away"\nservers = ["127.0.0.1:{away.port}"]\ntimeouts = {{ connect = "700ms" }}\n'
@@ -141,14 +141,14 @@ class Leases(TestCase):
                 self.assertGreaterEqual(admitted, 98, "the first place of a bucket that stood full ran out at once")
                 self.assertLessEqual(admitted, 100)
 
-    def test_a_weir_that_ends_returns_all_units(self):
+    def test_instance_that_stops_returns_all_prefetched_units(self):
         rules = leased("fixed_window", f"{MANY}/3000day")
         with self.weir(rules, lease_return="1min") as weir:
             admitted, _ = ask(weir.port, 1000)
             self.assertGreater(weir.metric("weir_lease_units"), 0)
         self.assertEqual(self.counted(self.state()), admitted)
 
-    def test_a_refusal_by_another_rule_uses_no_prefetched_unit(self):
+    def test_refusal_by_another_rule_uses_no_prefetched_unit(self):
         rules = (leased("fixed_window", f"{MANY}/3000day", key='["host"]'),
                  rule("few", "600/3000day", algorithm='"fixed_window"', key="[]", store='"redis"'))
         weir = self.weir(*rules, lease_return="300ms")
@@ -161,13 +161,13 @@ class Leases(TestCase):
                   for key in self.redis.command("KEYS", "*") if not key.startswith(b"weir:probe:")]
         self.assertEqual(counts, [600, 600])
 
-    def test_a_refund_returns_to_the_prefetched_units(self):
+    def test_refund_is_added_to_the_prefetched_units(self):
         weir = self.weir(leased("fixed_window", f"{MANY}/3000day"), lease_return="300ms", routes="")
         self.assertEqual(self.statuses(weir.port, 200), [502] * 200)
         self.assertGreater(weir.metric("weir_lease_units_total", event="put_back"), 0)
         eventually(lambda: self.redis.command("KEYS", "*") == [], "every unit is given back")
 
-    def test_refunds_of_a_bucket_lose_few_units(self):
+    def test_refunds_of_a_prefetched_bucket_lose_few_units(self):
         weir = self.weir(leased("token_bucket", "1/day", burst=MANY), lease_return="300ms", routes="")
         self.assertEqual(self.statuses(weir.port, 200), [502] * 200)
         self.assertGreater(weir.metric("weir_lease_units_total", event="put_back"), 100)
@@ -175,7 +175,7 @@ class Leases(TestCase):
         tat = struct.unpack("<dd", self.state())[0] if self.redis.command("DBSIZE") > 1 else 0
         self.assertLessEqual(tat / 86400e6 - time.time() / 86400, 3, "a place that began at once cannot be had back")
 
-    def test_units_of_a_flushed_redis_are_not_returned(self):
+    def test_prefetched_units_are_not_returned_after_redis_was_flushed(self):
         for number, (algorithm, more) in enumerate((("fixed_window", {}), ("sliding_window", {}), ("sliding_window", {"buckets": 4}))):
             with self.subTest(algorithm, **more):
                 rules = leased(algorithm, "1000/3000day", lease='"25%"', key=f'["host", "header:x-{number}"]', on_missing='"ip"', **more)
@@ -189,7 +189,7 @@ class Leases(TestCase):
                 self.assertLessEqual(admitted, 1000)
                 self.assertGreater(admitted, 900)
 
-    def test_late_replies_lose_at_most_one_grant_of_a_bucket(self):
+    def test_each_late_reply_loses_at_most_one_grant_of_a_bucket(self):
         weir = self.weir(leased("token_bucket", "1/day", burst=MANY, lease=200), lease_return="300ms", timeout="20ms")
         admitted = ask(weir.port, 300, at_once=1)[0]
         for _ in range(20):
@@ -219,7 +219,7 @@ class Leases(TestCase):
         self.assertIn(status, (200, 503))
         return int(status == 200)
 
-    def test_no_units_are_prefetched_for_a_cold_key(self):
+    def test_no_units_are_prefetched_for_a_key_with_few_requests(self):
         weir = self.weir(leased("fixed_window", f"{MANY}/3000day", key='["api_key"]'))
         before = self.redis.calls("evalsha")
         for client in range(30):

@@ -46,14 +46,14 @@ class Started(Process):
 
 
 @unittest.skipUnless(WAY, "unshare(1) may give no mount namespace here, so weir cannot have an /etc/hosts of its own")
-class NamesOfListeners(TestCase):
+class ListenerHostNames(TestCase):
     def weir(self, addresses):
         upstream, names = self.start(Upstream()), self.start(Names(edge=addresses))
         text = config(upstream.port).replace('address = "127.0.0.1:0"', 'address = "edge.test:0"')
         text = text.replace("[client]", 'token = "0123456789abcdef"\n[client]')
         return self.start(Weir(text, within=names.within()))
 
-    def test_a_name_is_opened_at_all_its_addresses(self):
+    def test_listener_with_a_host_name_opens_all_addresses_of_the_name(self):
         weir = self.weir("127.0.0.2 127.0.0.3")
         for address in ("127.0.0.2", "127.0.0.3"):
             self.assertEqual({status_at(address, weir.port, "/") for _ in range(4)}, {200}, address)
@@ -63,11 +63,11 @@ class NamesOfListeners(TestCase):
         with self.assertRaises(ConnectionRefusedError):
             status_at("127.0.0.1", weir.port, "/")
 
-    def test_an_address_that_this_host_lacks_is_skipped(self):
+    def test_address_of_the_name_that_this_host_does_not_have_is_skipped(self):
         weir = self.weir("192.0.2.1 127.0.0.2")
         self.assertEqual(status_at("127.0.0.2", weir.port, "/"), 200)
 
-    def test_a_name_of_another_host_is_an_error(self):
+    def test_host_name_without_an_address_of_this_host_is_an_error(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "weir.toml"
             file.write_text(config(1).replace('address = "127.0.0.1:0"', 'address = "192.0.2.1:1"', 1))
@@ -76,7 +76,7 @@ class NamesOfListeners(TestCase):
         self.assertIn("cannot listen on 192.0.2.1:1", ended.stderr)
 
 
-class Passed(TestCase):
+class SocketActivation(TestCase):
     """LISTEN_FDS: systemd's socket activation."""
 
     def run_with(self, sockets, text):
@@ -89,7 +89,7 @@ class Passed(TestCase):
     def socket(self, host="127.0.0.1"):
         return self.start(socket.create_server((host, 0)))
 
-    def test_a_passed_socket_serves_the_listener_of_its_address(self):
+    def test_passed_socket_is_used_by_the_listener_with_its_address(self):
         upstream, clients, admin = self.start(Upstream()), self.socket(), self.socket()
         port, admin_port = clients.getsockname()[1], admin.getsockname()[1]
         text = config(upstream.port).replace('"127.0.0.1:0"', f'"127.0.0.1:{port}"', 1).replace('"127.0.0.1:0"', f'"127.0.0.1:{admin_port}"', 1)
@@ -104,7 +104,7 @@ class Passed(TestCase):
         self.assertEqual({get(port, "/").status for _ in range(8)}, {200}, "whichever worker has it")
         self.assertEqual(get(admin_port, "/healthz").status, 200)
 
-    def test_the_file_of_a_passed_unix_socket_stays(self):
+    def test_file_of_a_passed_unix_socket_is_not_removed(self):
         upstream = self.start(Upstream())
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         path = f"{folder}/weir.sock"
@@ -117,12 +117,12 @@ class Passed(TestCase):
         self.assertEqual(weir.stop(), 0)
         self.assertTrue(os.path.exists(path), "it is systemd's")
 
-    def test_a_passed_socket_without_a_listener_is_reported(self):
+    def test_passed_socket_without_a_listener_is_reported(self):
         upstream, other = self.start(Upstream()), self.socket()
         weir = self.run_with([other], config(upstream.port))
         weir.wait_for(rf"systemd passed a socket on 127\.0\.0\.1:{other.getsockname()[1]}, which no \[\[listener\]\] has; add one")
 
-    def test_sockets_for_another_process_are_ignored(self):
+    def test_sockets_passed_for_another_process_are_ignored(self):
         upstream = self.start(Upstream())
         weir = self.start(Weir(config(upstream.port), environment={"LISTEN_FDS": "1", "LISTEN_PID": "1"}))
         self.assertEqual(weir.get("/").status, 200)

@@ -44,7 +44,7 @@ class Load(TestCase):
         self.await_ping(weir, 200)
         self.await_ping(weir, 200)  # the second request is above the rule's own limit
 
-    def test_requests_in_flight_close_the_elastic_limit(self):
+    def test_requests_in_flight_at_max_in_flight_end_the_use_of_the_elastic_limit(self):
         weir = self.start(Weir(config(self.upstream.port, server="max_in_flight = 2", routes=ROUTES, rules=ELASTIC)))
         self.await_open(weir)
         clients = [self.begin(weir, "/") for _ in range(2)]
@@ -55,7 +55,7 @@ class Load(TestCase):
         self.await_load(weir, "in_flight", 0)
         self.await_ping(weir, 200)
 
-    def test_a_shared_queue_closes_the_elastic_limit(self):
+    def test_full_shared_queue_ends_the_use_of_the_elastic_limit(self):
         self.gate.set()
         queue = rule("queue", "1/60s", key="[]", match='{ path = "/queue" }', algorithm='"leaky_bucket"', queue=2)
         weir = self.start(Weir(config(self.upstream.port, routes=ROUTES, rules=queue + ELASTIC)))
@@ -75,7 +75,7 @@ class Load(TestCase):
             before = [weir.metric("weir_load", kind=kind) for kind in ("lag", "cpu")]
             eventually(lambda: [weir.metric("weir_load", kind=kind) for kind in ("lag", "cpu")] != before, "measured")  # noqa: B023
 
-    def test_a_queue_of_one_client_does_not_close_the_elastic_limit(self):
+    def test_full_queue_of_one_client_does_not_end_the_use_of_the_elastic_limit(self):
         """A queue of one client, or of a path that nobody else uses, does not count as load."""
         self.gate.set()
         for key in ("ip", "path"):
@@ -89,7 +89,7 @@ class Load(TestCase):
                 self.await_measurement(weir)
                 self.assertEqual(weir.metric("weir_load", kind="queue"), 0)
 
-    def test_load_is_reported_if_a_rule_uses_it(self):
+    def test_load_metrics_exist_if_a_rule_has_an_elastic_limit(self):
         weir = self.start(Weir(config(self.upstream.port, routes=ROUTES, rules=ELASTIC)))
         self.await_open(weir)
         for kind in ("lag", "cpu"):

@@ -41,8 +41,8 @@ def seconds(text):
     return int(re.fullmatch(r"(\d+)s", text)[1])
 
 
-class Kubernetes(TestCase):
-    def test_the_documents_have_manifests(self):
+class KubernetesManifests(TestCase):
+    def test_documents_contain_the_expected_kinds_of_manifests(self):
         self.assertGreaterEqual({document["kind"] for _, document in manifests()}, {"ConfigMap", "Deployment", "Service"})
 
     @needs_schemas
@@ -52,13 +52,13 @@ class Kubernetes(TestCase):
                 self.assertEqual(self.faults(document), "")
 
     @needs_schemas
-    def test_a_misspelt_field_is_found(self):
+    def test_misspelt_field_of_a_manifest_is_detected(self):
         deployment, container = self.weir_container()
         container["livenessProb"] = container.pop("livenessProbe")
         self.assertRegex(self.faults(deployment), "livenessProb.* does not exist")
 
     @needs_schemas
-    def test_a_value_of_a_wrong_type_is_found(self):
+    def test_value_of_a_wrong_type_is_detected(self):
         deployment, container = self.weir_container()
         container["ports"][0]["containerPort"] = "8080"
         self.assertIn("Type 'string' is not assignable to type 'number'", self.faults(deployment))
@@ -81,7 +81,7 @@ class Kubernetes(TestCase):
                                   capture_output=True, text=True, timeout=4 * PATIENCE)
         return done.stdout + done.stderr
 
-    def test_configurations_in_manifests_are_accepted(self):
+    def test_weir_configurations_in_manifests_are_valid(self):
         texts = [text for _, document in manifests() if document["kind"] == "ConfigMap" for text in document["data"].values()]
         self.assertGreater(len(texts), 0)
         for text in texts:
@@ -92,7 +92,7 @@ class Kubernetes(TestCase):
                                       env={**os.environ, **SECRETS})
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_a_pod_has_time_to_drain(self):
+    def test_grace_period_of_a_pod_is_longer_than_hook_and_drain(self):
         """The service lives longer than weir's hook and drain. The pod's grace period lives longer than both."""
         drain = seconds(re.search(r'^drain = "(.*?)"', next(document["data"]["weir.toml"] for _, document in manifests()
                                                             if document["kind"] == "ConfigMap"), re.M)[1])
@@ -104,16 +104,16 @@ class Kubernetes(TestCase):
                 self.assertGreater(pod["terminationGracePeriodSeconds"], max(hooks.values()))
 
 
-class Compose(TestCase):
+class ComposeFiles(TestCase):
     @needs_schemas
-    def test_each_file_is_valid(self):
+    def test_each_compose_file_is_valid(self):
         self.assertGreaterEqual(len(compose_files()), 2)
         for name, document in compose_files():
             with self.subTest(name):
                 self.assertEqual(self.faults(document), [])
 
     @needs_schemas
-    def test_a_misspelt_field_is_found(self):
+    def test_misspelt_field_of_a_compose_file_is_detected(self):
         document = dict(compose_files()[0][1])
         document["services"]["weir"]["stop_grace"] = "35s"
         self.assertNotEqual(self.faults(document), [])

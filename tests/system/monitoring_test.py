@@ -50,18 +50,18 @@ class Monitoring(TestCase):
         for name in NAME.findall(expression):
             self.assertIn(HISTOGRAM_PARTS.sub("", name) if name not in self.names else name, self.names, where)
 
-    def test_promtool_accepts_the_metrics(self):
+    def test_promtool_accepts_the_metrics_page(self):
         self.promtool("check", "metrics", input=self.page)
 
-    def test_promtool_accepts_the_rules(self):
+    def test_promtool_accepts_the_alert_rules(self):
         self.promtool("check", "rules", str(RULES))
 
-    def test_rules_use_only_existing_metrics(self):
+    def test_alert_rules_use_only_existing_metrics(self):
         asked = "\n".join(line for line in RULES.read_text().splitlines() if not line.lstrip().startswith(("#", "annotations")))
         self.assertGreater(len(NAME.findall(asked)), 15)
         self.assert_told(asked, RULES.name)
 
-    def test_panels_use_only_existing_metrics(self):
+    def test_dashboard_panels_use_only_existing_metrics(self):
         board = json.loads(BOARD.read_text())
         asked = list(expressions(board["panels"]))
         self.assertGreater(len(asked), 30)
@@ -70,7 +70,7 @@ class Monitoring(TestCase):
         for variable in board["templating"]["list"]:
             self.assert_told(variable["query"], variable["name"])
 
-    def test_panels_have_valid_promql(self):
+    def test_dashboard_panels_have_valid_promql(self):
         groups = [{"record": f"panel:{number}:check", "expr": expression.replace("$__rate_interval", "1m").replace("$instance", ".*").replace("$rule", ".*")}
                   for number, (_, expression) in enumerate(expressions(json.loads(BOARD.read_text())["panels"]))]
         with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +78,7 @@ class Monitoring(TestCase):
             path.write_text(json.dumps({"groups": [{"name": "panels", "rules": groups}]}))  # JSON is YAML
             self.promtool("check", "rules", str(path))
 
-    def test_panels_do_not_overlap(self):
+    def test_dashboard_panels_do_not_overlap(self):
         taken = set()
         for panel in json.loads(BOARD.read_text())["panels"]:
             place = panel["gridPos"]

@@ -90,7 +90,7 @@ def is_read(sock):
     return True
 
 
-class OwedWrites(TestCase):
+class PartialWrites(TestCase):
     SERVER = 'write_timeout = "300ms"\nbody_timeout = "300ms"\nidle_timeout = "300ms"\nmax_body = "1KiB"\n'
     ROUTES = f"""
 [[route]]
@@ -154,7 +154,7 @@ upstream = "api"
                     everything.append(statuses)
         return everything
 
-    def test_a_408_never_follows_part_of_100_continue(self):
+    def test_response_408_never_follows_a_partly_written_100_continue(self):
         self.start_weir()
 
         def ask(clients):
@@ -165,7 +165,7 @@ upstream = "api"
         self.assertIn([100, 408], everything)
         self.assertIn([200, 100, 408], everything)
 
-    def test_an_error_never_follows_part_of_an_early_response(self):
+    def test_error_response_never_follows_a_partly_written_early_response(self):
         """The server responds before it has the body, which then turns out to be too large."""
         asked = []
 
@@ -187,7 +187,7 @@ upstream = "api"
 
         self.at_every_level(ask)
 
-    def test_a_400_never_follows_part_of_a_page(self):
+    def test_response_400_never_follows_a_partly_written_admin_page(self):
         self.start_weir()
 
         def ask(clients):

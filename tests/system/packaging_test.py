@@ -52,13 +52,13 @@ class Terminal:
 
 
 class Packaging(TestCase):
-    def test_the_licence_is_apache_2_unmodified_and_shipped(self):
+    def test_licence_is_the_unmodified_apache_2_licence_and_is_shipped(self):
         ours = (PACKAGING.parent / "LICENSE").read_text()
         self.assertEqual(ours, pathlib.Path("/usr/share/common-licenses/Apache-2.0").read_text())
         self.assertRegex((PACKAGING / "debian/copyright").read_text(), r"(?m)^Copyright: .* the authors of weir\nLicense: Apache-2.0$")
         self.assertRegex((PACKAGING.parent / "docker/Dockerfile").read_text(), r"(?m)^COPY LICENSE /usr/share/doc/weir/LICENSE$")
 
-    def test_the_licences_of_linked_libraries_are_shipped(self):
+    def test_licences_of_linked_libraries_are_shipped(self):
         shipped = " ".join((PACKAGING / "debian/copyright").read_text().replace("\n .", "\n").split())
         theirs = pathlib.Path("/usr/share/doc/libjs-dygraphs/copyright").read_text()
         for holder in re.findall(r"(?m)(\w+) <\S+@\S+>$", theirs.partition("Some tests additionally")[0]):
@@ -92,13 +92,13 @@ class Packaging(TestCase):
             bash.see(command)
 
     @unittest.skipUnless(shutil.which("mandoc"), "./dev deps test installs mandoc")
-    def test_the_manual_pages_are_well_formed(self):
+    def test_manual_pages_have_no_formatting_errors(self):
         for page in sorted(PACKAGING.glob("man/*")):
             done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", page], capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, done.stdout), (0, ""))
 
     @unittest.skipUnless(shutil.which("mandoc"), "./dev deps test installs mandoc")
-    def test_the_manual_describes_every_option_and_argument(self):
+    def test_manual_pages_describe_every_option_and_argument(self):
         shown = subprocess.check_output(["mandoc", "-T", "utf8", PACKAGING / "man/weir.8"], text=True)
         page = re.sub(r"-\s+", "-", " ".join(re.sub(r".\x08", "", shown).split()))
         for command, typed in (("replay", "LOG ..."), ("explain", "[METHOD] URL"), ("keys show", "RULE [PART ...]"), ("keys reset", "RULE [PART ...]")):
@@ -108,7 +108,7 @@ class Packaging(TestCase):
             for about in re.findall(r"^  [a-z]+ [^ ].*?\s{2,}(.*)$", text.partition("Positionals:")[2].partition("\n\n")[0], re.M):
                 self.assertIn(re.sub(r"-\s+", "-", about), page)
 
-    def test_an_upgrade_of_the_package_takes_over_or_restarts(self):
+    def test_package_upgrade_upgrades_or_restarts_the_service(self):
         """Runs the package's scripts with commands that only record how they were called."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-deb-")))
         script = (PACKAGING / "debian/postinst").read_text()
@@ -141,13 +141,13 @@ class Packaging(TestCase):
             (folder / "policy-rc.d").touch()
 
     @unittest.skipUnless(shutil.which("systemd-analyze"), "./dev deps test installs systemd")
-    def test_the_unit_is_rated_ok_or_better(self):
+    def test_systemd_analyze_security_rates_the_unit_ok_or_better(self):
         done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", PACKAGING / "weir.service"],
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"exposure level for weir.service: [01]\.\d OK")
 
-    def test_the_shipped_configuration_is_safe_and_explains_itself(self):
+    def test_shipped_configuration_listens_on_loopback_only_and_its_page_explains_the_next_step(self):
         with tempfile.TemporaryDirectory(prefix="weir-state-") as folder:
             text = re.sub(r"^#.*\n", "", (PACKAGING / "weir.toml").read_text(), flags=re.M)
             listeners = re.findall(r'^address = "([^"]*):\d+"', text, re.M)

@@ -33,46 +33,46 @@ class Bounds(TestCase):
         self.await_metric(weir, number, "weir_client_errors_total", kind="too_many_parameters")
         self.assertEqual(self.upstream.exchanges, [])
 
-    def test_a_query_with_too_many_parameters_is_rejected(self):
+    def test_query_with_too_many_parameters_is_rejected_if_a_rule_reads_it(self):
         self.refuses(self.weir(costly()), MANY, "the query of the request has too many parameters")
 
-    def test_the_bound_of_parameters_is_configurable(self):
+    def test_bound_of_query_parameters_is_configurable(self):
         weir = self.weir(costly(1), server="max_parameters = 3")
         self.refuses(weir, "/?a&b&c&d", "too many parameters")
         self.assertEqual(weir.get("/?a&b&c").status, 200)
 
-    def test_keys_costs_routes_and_identities_are_bounded_too(self):
+    def test_parameters_read_by_keys_costs_routes_and_identities_are_bounded(self):
         routes = '[[route]]\nmatch = { query = { debug = "1" } }\nrespond = { status = 204 }\n[[route]]\nupstream = "api"'
         for sections in ({"rules": rule(key='["query:k"]')}, {"rules": rule(key="[]", cost='{ query = "n" }')},
                          {"routes": routes}, {"client": 'api_key = { query = "k" }'}):
             with self.subTest(sections):
                 self.refuses(self.weir(**sections), MANY, "too many parameters")
 
-    def test_a_query_that_nothing_reads_is_forwarded(self):
+    def test_long_query_that_nothing_reads_is_forwarded(self):
         weir = self.weir(rule("posts", key="[]", match='{ methods = ["POST"], query = { a = "b" } }'))
         self.assertEqual(weir.get(MANY).status, 200)
         self.assertEqual(self.upstream.exchanges[0].target, MANY)
 
-    def test_repetitions_of_a_name_are_bounded(self):
+    def test_repetitions_of_a_parameter_are_bounded(self):
         weir = self.weir(costly(1))
         self.refuses(weir, "/?" + "&".join(["a=b"] * 17), "repeats the query parameter a too often")
         self.assertEqual(weir.get("/?" + "&".join(["a=b"] * 16)).status, 200)
         self.assertEqual(weir.get("/?" + "&".join(["other=b"] * 500)).status, 200, "nothing asks for that one")
 
-    def test_repeating_a_name_does_not_evade_a_route(self):
+    def test_repeating_a_parameter_does_not_evade_a_route(self):
         routes = '[[route]]\nmatch = { query = { debug = "1" } }\nrespond = { status = 403 }\n[[route]]\nupstream = "api"'
         weir = self.weir(routes=routes)
         self.assertEqual(weir.get("/?debug=0&debug=1").status, 403)
         self.refuses(weir, "/?" + "debug=0&" * 16 + "debug=1", "repeats the query parameter debug too often")
 
-    def test_cookies_and_header_lines_are_bounded(self):
+    def test_number_of_cookies_and_of_lines_of_a_header_is_bounded(self):
         weir = self.weir(rule("session", key='["cookie:sid"]') + rule("tagged", key="[]", match='{ headers = { X-Tag = "a" } }'))
         self.refuses(weir, "/", "too many cookies", Cookie="a;" * 1001)
         with weir.connect() as client:
             client.send(b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X-Tag: a\r\n" * 17 + b"\r\n")
             self.assertIn("repeats the header X-Tag too often", client.read().json()["message"])
 
-    def test_header_lines_of_a_key_a_cost_and_an_identity_are_bounded(self):
+    def test_header_lines_read_by_a_key_a_cost_and_an_identity_are_bounded(self):
         for sections in ({"rules": rule(key='["header:X-Tag"]')}, {"rules": rule(key="[]", cost='{ header = "X-Tag" }')},
                          {"client": 'api_key = { header = "X-Tag" }'}):
             with self.subTest(sections):
@@ -85,7 +85,7 @@ class Bounds(TestCase):
                         if status == 400:
                             self.assertIn("repeats the header x-tag too often", answer.json()["message"].lower())
 
-    def test_the_log_has_the_reason(self):
+    def test_access_log_has_the_reason_of_the_rejection(self):
         folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
         text = config(self.upstream.port, rules=costly(1)).replace('access = "off"', f'access = "{folder}/access.log"')
         weir = self.start(Weir(text))
@@ -93,7 +93,7 @@ class Bounds(TestCase):
         line = eventually(lambda: (folder / "access.log").read_text().strip(), "it is in the log")
         self.assertEqual(json.loads(line)["error"], "too_many_parameters")
 
-    def test_an_explanation_has_the_reason(self):
+    def test_explanation_has_the_reason_of_the_rejection(self):
         weir = self.weir(costly(1))
         inquiry = json.dumps({"method": "GET", "path": MANY}).encode()
         with Client(weir.admin) as client:
@@ -101,8 +101,8 @@ class Bounds(TestCase):
         self.assertIn("too many parameters", json.dumps(told))
 
 
-class Turns(TestCase):
-    def test_slow_decisions_do_not_delay_other_clients(self):
+class ParameterCosts(TestCase):
+    def test_requests_with_slow_decisions_do_not_delay_other_clients(self):
         """Sixteen requests of milliseconds each would run as one turn of the worker if weir counted requests instead of work."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         log = pathlib.Path(folder) / "access.log"

@@ -25,7 +25,7 @@ def second(source="203.0.113.7", destination="198.51.100.1", tlvs=b""):
     return SIGNATURE + (b"\x21\x21" if kind == socket.AF_INET6 else b"\x21\x11") + len(body).to_bytes(2, "big") + body
 
 
-class In(TestCase):
+class ProxyProtocolListener(TestCase):
     def setUp(self):
         self.upstream = self.start(Upstream())
 
@@ -40,24 +40,24 @@ class In(TestCase):
             status = client.read().status
         return status, self.upstream.exchanges[-1].head["x-forwarded-for"]
 
-    def test_both_versions_give_the_client_address(self):
+    def test_proxy_headers_of_both_versions_give_the_client_address(self):
         weir = self.weir()
         for preamble in (first(), second(), second(tlvs=b"\x04\0\x02hi")):
             self.assertEqual(self.asked(weir, preamble), (200, "203.0.113.7"))
         for preamble in (first("2001:db8::7", "TCP6", "::1"), second("2001:db8::7", "::1")):
             self.assertEqual(self.asked(weir, preamble), (200, "2001:db8::7"))
 
-    def test_a_proxy_can_connect_for_itself(self):
+    def test_proxy_header_without_addresses_keeps_the_address_of_the_proxy(self):
         weir = self.weir()
         for preamble in (b"PROXY UNKNOWN\r\n", SIGNATURE + b"\x20\0\0\0", SIGNATURE + b"\x21\0\0\0"):
             self.assertEqual(self.asked(weir, preamble), (200, "127.0.0.1"))
 
-    def test_rules_count_by_the_given_address(self):
+    def test_rules_count_by_the_address_in_the_proxy_header(self):
         weir = self.weir(rule(limit="1/day", key='["ip"]'))
         self.assertEqual([self.asked(weir, first(source))[0] for source in ("203.0.113.7", "203.0.113.8", "203.0.113.7")],
                          [200, 200, 429])
 
-    def test_the_header_may_arrive_byte_by_byte(self):
+    def test_proxy_header_may_arrive_byte_by_byte(self):
         weir = self.weir()
         for preamble in (first(), second()):
             with weir.connect() as client:
@@ -66,17 +66,17 @@ class In(TestCase):
                 self.assertEqual(client.read().status, 200)
             self.assertEqual(self.upstream.exchanges[-1].head["x-forwarded-for"], "203.0.113.7")
 
-    def test_the_header_counts_only_from_trusted_proxies(self):
+    def test_proxy_header_is_used_only_from_trusted_proxies(self):
         self.assertEqual(self.asked(self.weir(), first(), source="127.0.0.2"), (200, "127.0.0.2"))
 
-    def test_the_given_address_may_be_a_trusted_proxy(self):
+    def test_address_in_the_proxy_header_may_be_a_trusted_proxy(self):
         weir = self.weir(client='trusted_proxies = ["127.0.0.1", "10.0.0.0/8"]')
         with weir.connect() as client:
             client.send(first("10.0.0.1") + request_bytes("GET", "/", {"X-Forwarded-For": "203.0.113.9"}))
             self.assertEqual(client.read().status, 200)
         self.assertEqual(self.upstream.exchanges[-1].head["x-forwarded-for"], "203.0.113.9, 10.0.0.1")
 
-    def test_a_connection_without_the_header_is_closed_and_counted(self):
+    def test_connection_without_a_proxy_header_is_closed_and_counted(self):
         weir = self.weir()
         bad = (request_bytes("GET", "/"), b"PROXY TCP4 1.2.3.4\r\n", b"proxy TCP4 1.2.3.4 1.2.3.4 1 2\r\n", first()[:-2] + b"\n\n",
                b"PROXY UNKNOWN " + 200 * b"x", SIGNATURE + b"\x31\x11\0\x0c" + 12 * b"x", SIGNATURE + b"\x21\x11\0\x04abcd",
@@ -92,7 +92,7 @@ class In(TestCase):
         self.await_metric(weir, len(bad) + 1, "weir_client_errors_total", kind="preamble")
         self.assertEqual(self.upstream.exchanges, [])
 
-    def test_the_header_has_the_deadline_of_a_head(self):
+    def test_proxy_header_must_arrive_within_head_timeout(self):
         weir = self.weir(server='head_timeout = "300ms"')
         for begun in (b"", first()[:10], second()[:20]):
             with weir.connect() as client:
@@ -100,7 +100,7 @@ class In(TestCase):
                 self.assertTrue(client.closed())
         self.await_metric(weir, 3, "weir_client_errors_total", kind="preamble")
 
-    def test_tls_follows_the_header(self):
+    def test_tls_handshake_follows_the_proxy_header(self):
         files = make_certificate(self.enterContext(tempfile.TemporaryDirectory()))
         weir = self.weir(listener=PROXIED + '\ntls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }', files=files)
         for preamble in (first(), second()):
@@ -111,7 +111,7 @@ class In(TestCase):
                 self.assertEqual(read_response(Wire(secure)).status, 200)
             self.assertEqual(self.upstream.exchanges[-1].head["x-forwarded-for"], "203.0.113.7")
 
-    def test_connections_are_counted_by_the_given_address(self):
+    def test_connections_are_bounded_by_the_address_in_the_proxy_header(self):
         weir = self.weir(server="max_connections_per_ip = 2")
 
         def enter(source, family):
@@ -125,15 +125,15 @@ class In(TestCase):
         self.assertEqual([enter(f"2001:db8:1:{net}::{host}", "TCP6") for net, host in ((1, 1), (1, 2), (1, 3), (2, 1))],
                          [200, 200, None, 200], "IPv6 by its prefix")
 
-    def test_curl_sends_the_header(self):
+    def test_proxy_header_of_curl_is_accepted(self):
         weir = self.weir()
         done = subprocess.run(["curl", "-sS", "--haproxy-protocol", "--max-time", str(PATIENCE), "-w", "%{http_code}",
                                f"http://127.0.0.1:{weir.port}/"], capture_output=True, text=True, check=False)
         self.assertEqual(done.stdout, "ok200", done.stderr)
 
 
-class Out(TestCase):
-    def test_every_connection_has_a_proxy_header_and_serves_one_request(self):
+class ProxyProtocolUpstream(TestCase):
+    def test_every_upstream_connection_has_a_proxy_header_and_serves_one_request(self):
         upstream = self.start(Upstream())
         inner = self.start(Weir(config(upstream.port, listener=PROXIED, client=TRUSTED)))
         outer = self.start(Weir(config(inner.port, listener=PROXIED, client=TRUSTED, upstream=PROXIED)))
@@ -147,7 +147,7 @@ class Out(TestCase):
         self.assertEqual(outer.metric("weir_upstream_connects_total"), 12)
         self.assertEqual(outer.metric("weir_upstream_reused_total"), 0)
 
-    def test_probes_have_a_local_header(self):
+    def test_health_checks_send_a_proxy_header_of_type_local(self):
         upstream = self.start(Upstream())
         inner = self.start(Weir(config(upstream.port, listener=PROXIED, client=TRUSTED)))
         outer = self.start(Weir(config(inner.port, upstream=PROXIED + '\nhealth = { path = "/health", interval = "50ms" }')))
@@ -156,8 +156,8 @@ class Out(TestCase):
         self.assertEqual(inner.metric("weir_client_errors_total", kind="preamble"), 0)
 
 
-class Forwarded(TestCase):
-    def test_forwarded_gives_the_client_address(self):
+class ForwardedField(TestCase):
+    def test_forwarded_field_gives_the_client_address(self):
         upstream = self.start(Upstream())
         weir = self.start(Weir(config(upstream.port, server="forwarded = true", rules=rule(limit="1/day", key='["ip"]'),
                                       client=TRUSTED + '\naddress_from = "forwarded"')))
@@ -175,8 +175,8 @@ class Forwarded(TestCase):
                          ["for=203.0.113.7;proto=https", 'for=127.0.0.1;proto=http;host="localhost"'])
 
 
-class Unix(TestCase):
-    def test_a_unix_socket_can_be_a_listener(self):
+class UnixListener(TestCase):
+    def test_unix_socket_can_be_a_listener(self):
         folder = self.enterContext(tempfile.TemporaryDirectory())
         upstream = self.start(Upstream())
         path = f"{folder}/weir"

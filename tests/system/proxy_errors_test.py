@@ -46,7 +46,7 @@ class Errors(TestCase):
                 self.assertTrue(client.closed(), "nothing behind a refused message is read")
         self.assertEqual(self.upstream.exchanges, [])
 
-    def test_broken_chunks_never_look_complete(self):
+    def test_request_body_with_invalid_chunks_is_never_forwarded_as_complete(self):
         weir = self.weir()
         for broken in (b"zz\r\nabc\r\n0\r\n\r\n", b"3\r\nabcd\r\n0\r\n\r\n", b"fffffffffffffffff\r\nabc"):
             with self.subTest(broken), weir.connect() as client:
@@ -54,7 +54,7 @@ class Errors(TestCase):
                 self.assertIn(client.read().status, (400, 502))
         self.assertTrue(all(exchange.body is None for exchange in self.upstream.exchanges))
 
-    def test_a_truncated_body_is_never_forwarded_as_complete(self):
+    def test_truncated_request_body_is_never_forwarded_as_complete(self):
         weir = self.weir()
         with weir.connect() as client:
             client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nonly this")
@@ -64,46 +64,46 @@ class Errors(TestCase):
         eventually(lambda: not self.upstream.open, "the upstream's connection is given up")
         self.assertTrue(all(exchange.body is None for exchange in self.upstream.exchanges))
 
-    def test_no_matching_route_gives_404(self):
+    def test_request_without_a_matching_route_gets_404(self):
         weir = self.weir(routes='[[route]]\nmatch = { path = "/api/*" }\nupstream = "api"')
         self.assert_own_error(weir.get("/elsewhere"), 404)
         self.assertEqual(weir.get("/api/x").status, 200)
 
-    def test_an_endless_head_gives_408(self):
+    def test_request_head_that_never_ends_gets_408(self):
         with self.weir(server='head_timeout = "300ms"').connect() as client:
             client.send(b"GET / HTTP/1.1\r\nHost:")
             self.assert_own_error(client.read(), 408)
             self.assertTrue(client.closed())
 
-    def test_a_body_that_stops_gives_408(self):
+    def test_request_body_that_stops_arriving_gets_408(self):
         with self.weir(server='body_timeout = "300ms"').connect() as client:
             client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc")
             self.assert_own_error(client.read(), 408)
 
-    def test_an_idle_connection_is_closed_without_a_response(self):
+    def test_idle_connection_is_closed_without_a_response(self):
         with self.weir(server='idle_timeout = "300ms"').connect() as client:
             self.assertEqual(client.get("/").status, 200)
             self.assertTrue(client.closed())
 
-    def test_too_large_a_body_gives_413_by_length_and_by_chunks(self):
+    def test_request_body_that_is_too_large_gets_413_by_length_and_by_chunks(self):
         weir = self.weir(server='max_body = "1KiB"')
         self.assert_own_error(exchange_raw(weir.port, request_bytes("POST", "/", body=b"x" * 1025)), 413)
         head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
         self.assert_own_error(exchange_raw(weir.port, head + chunked(b"x" * 5000)), 413)
         self.assertEqual(exchange_raw(weir.port, request_bytes("POST", "/", body=b"x" * 1024)).status, 200)
 
-    def test_too_large_a_head_gives_431(self):
+    def test_request_head_that_is_too_large_gets_431(self):
         weir = self.weir()
         self.assert_own_error(exchange_raw(weir.port, request_bytes("GET", "/", {"X-Large": "x" * 20_000})), 431)
         self.assertEqual(exchange_raw(weir.port, request_bytes("GET", "/" + "x" * 8000)).status, 200)
 
-    def test_an_unreachable_upstream_gives_502(self):
+    def test_unreachable_upstream_causes_502(self):
         weir = self.start(Weir(config(closed_port())))
         with weir.connect() as client:
             self.assert_own_error(client.get("/"), 502)
             self.assert_own_error(client.get("/"), 502)
 
-    def test_a_response_that_is_not_http_gives_502(self):
+    def test_response_that_is_not_http_causes_502(self):
         weir = self.weir()
         for reply in (b"nonsense\r\n\r\n", b"HTTP/1.1 2000 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
                       b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", b"HTTP/1.1 200 O"):
@@ -111,12 +111,12 @@ class Errors(TestCase):
                 self.upstream.reply = lambda exchange, reply=reply: (exchange.send(reply), exchange.close())
                 self.assert_own_error(weir.get("/"), 502)
 
-    def test_a_silent_upstream_gives_504(self):
+    def test_upstream_that_does_not_respond_causes_504(self):
         weir = self.weir(upstream='timeouts = { response = "300ms" }')
         self.upstream.reply = lambda exchange: (exchange.wait_for_close(), exchange.close())
         self.assert_own_error(weir.get("/"), 504)
 
-    def test_a_truncated_response_does_not_look_complete(self):
+    def test_truncated_response_does_not_look_complete(self):
         weir = self.weir()
         for reply in (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
                       b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
@@ -125,13 +125,13 @@ class Errors(TestCase):
                 self.upstream.reply = lambda exchange, reply=reply: (exchange.send(reply), exchange.close())
                 weir.get("/")
 
-    def test_bytes_behind_a_response_reach_no_client(self):
+    def test_bytes_after_a_response_reach_no_client(self):
         weir = self.weir()
         self.upstream.reply = answer(b"ok") + answer(b"stray")
         with weir.connect() as client:
             self.assertEqual([client.get("/").body for _ in range(10)], [b"ok"] * 10)
 
-    def test_late_bytes_on_an_idle_connection_reach_no_client(self):
+    def test_bytes_on_an_idle_upstream_connection_reach_no_client(self):
         weir = self.weir()
         self.upstream.reply = lambda exchange: exchange.send(answer(b"right"))
         for _ in range(10):
@@ -141,7 +141,7 @@ class Errors(TestCase):
                     exchange.send(answer(b"stray"))
             self.assertEqual(weir.get("/victim").body, b"right")
 
-    def test_the_other_server_answers_if_one_is_down(self):
+    def test_requests_go_to_the_other_server_if_one_server_is_down(self):
         weir = self.start(Weir(config(closed_port(), self.upstream.port)))
         answered = [Client(weir.port).get("/").status for _ in range(20)]
         self.assertGreaterEqual(answered.count(200), 10)

@@ -27,14 +27,14 @@ class Connections(TestCase):
         self.upstream = self.start(Upstream())
         self.weir = self.start(Weir(config(self.upstream.port)))
 
-    def test_connect_is_rejected_with_the_allowed_methods(self):
+    def test_connect_method_is_rejected_with_the_allowed_methods(self):
         with self.weir.connect() as client:
             client.send(b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n")
             refused = client.read()
             self.assert_own_error(refused, 405)
             self.assertIn("GET", refused["allow"])
 
-    def test_connections_are_kept_alive_on_both_sides(self):
+    def test_connections_to_clients_and_servers_are_kept_alive(self):
         with self.weir.connect() as client:
             for _ in range(20):
                 self.assertEqual(client.get("/").status, 200)
@@ -46,27 +46,27 @@ class Connections(TestCase):
             client.send(b"".join(request_bytes("GET", f"/{number}") for number in range(50)))
             self.assertEqual([client.read().body for _ in range(50)], [b"/%d" % number for number in range(50)])
 
-    def test_requests_behind_a_body_are_answered(self):
+    def test_pipelined_requests_after_a_body_are_answered(self):
         self.upstream.reply = describe_body
         with self.weir.connect() as client:
             client.send(request_bytes("POST", "/", body=b"abc") + request_bytes("GET", "/"))
             self.assertTrue(client.read().body.startswith(b"3 "))
             self.assertTrue(client.read().body.startswith(b"0 "))
 
-    def test_a_head_may_come_byte_by_byte(self):
+    def test_request_head_may_arrive_byte_by_byte(self):
         with self.weir.connect() as client:
             for byte in request_bytes("GET", "/slowly"):
                 client.send(bytes([byte]))
             self.assertEqual(client.read().status, 200)
         self.assertEqual(self.upstream.exchanges[0].target, "/slowly")
 
-    def test_connection_close_is_obeyed(self):
+    def test_connection_close_of_a_client_is_obeyed(self):
         with self.weir.connect() as client:
             response = client.get("/", connection="close")
             self.assertEqual((response.status, response["connection"]), (200, "close"))
             self.assertTrue(client.closed())
 
-    def test_http_1_0_is_answered_and_closed(self):
+    def test_http_1_0_request_is_answered_and_its_connection_closed(self):
         with self.weir.connect() as client:
             client.send(b"GET / HTTP/1.0\r\n\r\n")
             response = client.read()
@@ -75,7 +75,7 @@ class Connections(TestCase):
         asked = self.upstream.exchanges[0]
         self.assertEqual((asked.version, asked.head.all("host")), ("HTTP/1.1", [self.upstream.address]))
 
-    def test_a_request_without_host_is_forwarded_with_the_servers_name(self):
+    def test_request_without_host_is_forwarded_with_the_servers_address_as_host(self):
         silent = self.start(Upstream(lambda exchange: exchange.close()))
         weir = self.start(Weir(config(silent.port, self.upstream.port, upstream='balance = "round_robin"')))
         for _ in range(2):  # one of them starts with the silent server
@@ -85,7 +85,7 @@ class Connections(TestCase):
         for each in (silent, self.upstream):
             self.assertEqual({exchange.head["host"] for exchange in each.exchanges}, {each.address})
 
-    def test_http_1_0_gets_a_chunked_answer_without_chunks(self):
+    def test_http_1_0_client_gets_a_chunked_response_without_chunks(self):
         self.upstream.reply = answer(chunked(b"abc" * 1000, 100), headers="Transfer-Encoding: chunked\r\n", length=False)
         with self.weir.connect() as client:
             client.send(b"GET / HTTP/1.0\r\nHost: weir.test\r\n\r\n")
@@ -93,7 +93,7 @@ class Connections(TestCase):
         self.assertNotIn("transfer-encoding", response)
         self.assertEqual(response.body, b"abc" * 1000)
 
-    def test_a_stale_pooled_connection_loses_no_request(self):
+    def test_stale_upstream_connection_loses_no_request(self):
         def answer_and_close(exchange):
             exchange.send(answer())
             exchange.close()
@@ -102,7 +102,7 @@ class Connections(TestCase):
         with self.weir.connect() as client:
             self.assertEqual([client.get("/").status for _ in range(50)], [200] * 50)
 
-    def test_a_client_that_leaves_frees_its_upstream(self):
+    def test_upstream_connection_is_closed_when_the_client_leaves(self):
         waiting = threading.Event()
 
         def never_answer(exchange):
@@ -129,7 +129,7 @@ class Bodies(TestCase):
             client.send(head + (chunked(body) if "chunked" in framing else body))
             return client.read()
 
-    def test_uploads_arrive_complete(self):
+    def test_uploads_arrive_completely(self):
         for size in (0, 1, 1000, 65_537, 3 * MIB + 1):
             body = random.randbytes(size)
             expected = f"{size} {hashlib.sha256(body).hexdigest()}".encode()
@@ -137,7 +137,7 @@ class Bodies(TestCase):
                 with self.subTest(size=size, framing=framing):
                     self.assertEqual(self.upload(body, framing).body, expected)
 
-    def test_downloads_arrive_complete(self):
+    def test_downloads_arrive_completely(self):
         for size in (0, 1, 1000, 65_537, 3 * MIB + 1):
             body = random.randbytes(size)
             for headers, text in (("", body), ("Transfer-Encoding: chunked\r\n", chunked(body, 5000))):
@@ -146,7 +146,7 @@ class Bodies(TestCase):
                     self.assertEqual(client.get("/").body, body)
                     self.assertEqual(client.get("/").body, body)
 
-    def test_a_body_delimited_by_close_arrives_complete(self):
+    def test_response_body_delimited_by_close_arrives_completely(self):
         body = random.randbytes(100_000)
 
         def send_and_close(exchange):
@@ -157,7 +157,7 @@ class Bodies(TestCase):
         with self.weir.connect() as client:
             self.assertEqual(client.get("/").body, body)
 
-    def test_fifty_megabytes_pass_without_being_buffered(self):
+    def test_fifty_megabytes_are_forwarded_without_being_buffered(self):
         self.weir.get("/")
         before = rss_kib(self.weir.pid)
         body = random.randbytes(MIB) * 50
@@ -168,7 +168,7 @@ class Bodies(TestCase):
         grown = rss_kib(self.weir.pid) - before
         self.assertLess(grown, 20 * 1024, "KiB more resident than before")
 
-    def test_a_client_that_does_not_read_slows_the_upstream(self):
+    def test_client_that_does_not_read_stops_the_upstream(self):
         sent = []
 
         def pour(exchange):
@@ -189,14 +189,14 @@ class Bodies(TestCase):
             self.assertLess(len(sent), 60)
             self.assertLess(rss_kib(self.weir.pid), 300 * 1024)
 
-    def test_an_early_response_to_an_upload_reaches_the_client(self):
+    def test_early_response_to_an_upload_reaches_the_client(self):
         self.upstream.reply = lambda exchange: (exchange.send(answer(b"no", "403 Forbidden", "Connection: close\r\n")),
                                                 exchange.wait_for_close())
         with self.weir.connect() as client:
             client.send(b"POST / HTTP/1.1\r\nHost: weir.test\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 1000)
             self.assertEqual(client.read().status, 403)
 
-    def test_expect_100_continue(self):
+    def test_client_that_expects_100_continue_gets_it_and_its_response(self):
         with self.weir.connect() as client:
             client.send(b"POST / HTTP/1.1\r\nHost: weir.test\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
             self.assertEqual(client.read().status, 100)
@@ -210,7 +210,7 @@ def block_of(*heads):
     return b"".join(head % (share * b"a") for head in heads[:-1]) + heads[-1] % ((share + more) * b"a")
 
 
-class FullBlocks(TestCase):
+class FullBuffers(TestCase):
     """A head behind others, which ends exactly where a buffer ends, leaves room for what follows."""
 
     GET = b"GET / HTTP/1.1\r\nHost: weir.test\r\nX: %s\r\n\r\n"
@@ -227,14 +227,14 @@ class FullBlocks(TestCase):
         self.assertEqual([self.client.read().status for _ in heads[1:]], [200] * (len(heads) - 1))
         eventually(lambda: len(self.upstream.exchanges) == len(heads), "the last head has gone on")
 
-    def test_a_body_behind_pipelined_requests_fits(self):
+    def test_body_after_pipelined_requests_is_received_completely(self):
         self.upstream.reply = describe_body
         self.passed_on(self.GET, self.GET, b"POST / HTTP/1.1\r\nHost: weir.test\r\nContent-Length: 5\r\nX: %s\r\n\r\n")
         self.client.send(b"hello")
         self.assertEqual(self.client.read().body.split()[0], b"5")
         self.assertEqual(self.upstream.failures, [])
 
-    def test_a_tunnel_behind_pipelined_requests_works(self):
+    def test_tunnel_after_pipelined_requests_works(self):
         def reply(exchange):
             if "upgrade" not in exchange.head:
                 return exchange.send(answer())
@@ -264,10 +264,10 @@ class FullBlocks(TestCase):
         came.set()
         return self.client.wire
 
-    def test_a_response_behind_interim_ones_fits(self):
+    def test_response_after_interim_responses_is_received_completely(self):
         self.assertEqual(self.answered(b"Content-Length: 5\r\n").read_exactly(5), b"hello")
 
-    def test_a_response_until_close_behind_interim_ones_fits(self):
+    def test_response_delimited_by_close_after_interim_responses_is_received_completely(self):
         self.assertEqual(self.answered(b"").read_chunked(), b"hello")
 
 
@@ -280,19 +280,19 @@ class Heads(TestCase):
         self.assertEqual(self.weir.connect().request("GET", "/a%2Fb?x=1;y", headers).status, 200)
         return self.upstream.exchanges[-1].head
 
-    def test_hop_by_hop_fields_are_not_forwarded(self):
+    def test_hop_by_hop_fields_of_the_request_are_not_forwarded(self):
         head = self.seen({"Connection": "keep-alive, X-Hop", "X-Hop": "1", "Keep-Alive": "timeout=5", "TE": "gzip",
                           "Proxy-Connection": "keep-alive", "Upgrade": "h2c", "X-End": "to end"})
         for name in ("x-hop", "keep-alive", "te", "proxy-connection", "upgrade"):
             self.assertNotIn(name, head)
         self.assertEqual(head["x-end"], "to end")
 
-    def test_connection_cannot_remove_fields_that_weir_adds(self):
+    def test_connection_field_cannot_remove_fields_that_weir_adds(self):
         head = self.seen({"Connection": "X-Forwarded-For, Host, X-Request-ID"})
         self.assertEqual((head["x-forwarded-for"], head["host"]), ("127.0.0.1", "localhost"))
         self.assertTrue(head["x-request-id"])
 
-    def test_forwarding_fields_are_added(self):
+    def test_x_forwarded_fields_and_via_are_added(self):
         head = self.seen({"X-Forwarded-For": "1.2.3.4", "X-Forwarded-Proto": "https", "X-Forwarded-Host": "spoofed"})
         self.assertEqual(head.all("x-forwarded-for"), ["127.0.0.1"])
         self.assertEqual(head.all("x-forwarded-proto"), ["http"])
@@ -300,7 +300,7 @@ class Heads(TestCase):
         self.assertIn("1.1", head["via"])
         self.assertEqual(len(head.all("x-request-id")), 1)
 
-    def test_the_target_is_forwarded_unchanged(self):
+    def test_request_target_is_forwarded_unchanged(self):
         self.assertEqual(self.seen({}).line, "GET /a%2Fb?x=1;y HTTP/1.1")
 
     def test_hop_by_hop_fields_of_the_response_are_not_forwarded(self):
@@ -308,7 +308,7 @@ class Heads(TestCase):
         response = self.weir.get("/")
         self.assertEqual(("x-hop" in response, "keep-alive" in response, response["x-end"]), (False, False, "yes"))
 
-    def test_a_response_without_date_gets_one(self):
+    def test_response_without_date_gets_a_date_field(self):
         came = email.utils.parsedate_to_datetime(self.weir.get("/")["date"]).timestamp()
         self.assertLess(abs(time.time() - came), PATIENCE)
         self.upstream.reply = answer(headers="Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n")
@@ -323,7 +323,7 @@ class Heads(TestCase):
                 self.upstream.reply = answer(b"next")
                 self.assertEqual(client.get("/").body, b"next")
 
-    def test_interim_responses_are_not_final(self):
+    def test_interim_responses_are_forwarded_before_the_final_response(self):
         self.upstream.reply = b"HTTP/1.1 103 Early Hints\r\nLink: </s.css>\r\n\r\n" + answer(b"final")
         with self.weir.connect() as client:
             response = client.get("/")

@@ -31,7 +31,7 @@ class Seen:
                 if key.lower() == name]
 
 
-class Judge:
+class RecordingUpstream:
     """An upstream that records every request, and bytes that are no request. `reply(seen)` returns what to send, and whether to
     "keep", "close" or "reset" the connection afterwards."""
 
@@ -112,9 +112,9 @@ def all_at_once(cases, check):
         return {case.name: fault for case, fault in zip(cases, pool.map(run, cases)) if fault}
 
 
-class Requests(TestCase):
+class RawRequests(TestCase):
     def setUp(self):
-        self.judge = self.start(Judge(lambda seen: (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "keep")))
+        self.judge = self.start(RecordingUpstream(lambda seen: (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "keep")))
         self.weir = self.start(Weir(config(self.judge.port)))
         self.words = {case.name: b"C%03d" % number for number, case in enumerate(raw_requests.CASES)}
 
@@ -173,7 +173,7 @@ class Requests(TestCase):
                 return f"{start} went on: {first.raw}"
         return None
 
-    def test_each_request_has_the_expected_result(self):
+    def test_each_request_of_the_table_has_the_expected_result(self):
         self.assertGreaterEqual(len(raw_requests.CASES), 150)
         self.assertEqual(all_at_once(raw_requests.CASES, self.check), {})
         self.assertEqual(self.judge.faults, [], "the upstream saw what is no request")
@@ -183,9 +183,9 @@ class Requests(TestCase):
         self.assertGreaterEqual(bad, refused - 1, "counted")
 
 
-class Responses(TestCase):
+class RawResponses(TestCase):
     def setUp(self):
-        self.judge = self.start(Judge(self.reply))
+        self.judge = self.start(RecordingUpstream(self.reply))
         self.weir = self.start(Weir(config(self.judge.port)))
 
     @staticmethod
@@ -243,7 +243,7 @@ class Responses(TestCase):
                 return f"{start} went on: {answer.raw}"
         return f"a stray answer: {answer.raw}" if "x-stray" in answer else None
 
-    def test_each_response_has_the_expected_result(self):
+    def test_each_response_of_the_table_has_the_expected_result(self):
         self.assertGreaterEqual(len(raw_responses.CASES), 50)
         self.assertEqual(all_at_once(raw_responses.CASES, self.check), {})
         self.assertEqual(self.judge.faults, [])

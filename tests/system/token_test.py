@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-from explain_test import Asking
+from explain_test import ExplainTestCase
 from harness import Upstream, Weir, config, eventually, get, main, rule, run_weir
 
 INSIST = rule("claim", "1000/day", key='["claim:sub"]', on_missing='"reject"')
@@ -53,7 +53,7 @@ class Issuer:
         return text + "." + base64url(pair_of(signature, self.size) if self.size else signature)
 
 
-class Tokens(Asking):
+class Tokens(ExplainTestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-test-")))
         self.log = self.folder / "access.log"
