@@ -39,7 +39,7 @@ class OldRedis(socketserver.ThreadingTCPServer):
 
 
 class RedisCheck(TestCase):
-    def test_a_suitable_redis_passes(self):
+    def test_suitable_redis_passes_every_check(self):
         redis = self.start(Redis())
         status, said, errors = check(redis.url)
         self.assertEqual((status, errors), (0, ""))
@@ -51,7 +51,7 @@ class RedisCheck(TestCase):
             self.assertRegex(said, f"(?m){line}")
         eventually(lambda: redis.command("KEYS", "*") == [], "what it wrote expires")
 
-    def test_json_has_the_same_findings(self):
+    def test_json_output_has_the_same_findings(self):
         redis = self.start(Redis("--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"))
         text = config(9, state=f'{SECRET}redis = {{ url = "{redis.url}" }}')
         status, said, errors = run_weir("redis-check", "--json", config=text)
@@ -66,7 +66,7 @@ class RedisCheck(TestCase):
         said = json.loads(said)
         self.assertEqual((status, said["ok"], said["nodes"][0]["reachable"]), (1, False, False))
 
-    def test_a_foreign_value_in_place_of_the_secret_is_found(self):
+    def test_invalid_value_in_the_key_of_the_shared_secret_is_reported(self):
         redis = self.start(Redis())
         text = config(9, state=f'redis = {{ url = "{redis.url}", prefix = "edge" }}')
         good = "0123456789abcdef" * 2
@@ -89,7 +89,7 @@ class RedisCheck(TestCase):
                 self.assertEqual(errors, "" if holds is None else f"weir: {fault}\n")
         self.assertEqual(check(redis.url, ', prefix = "edge"')[0], 0, "key_secret is set: nobody looks there")
 
-    def test_a_foreign_secret_is_found_without_the_right_to_ask_for_types(self):
+    def test_invalid_shared_secret_is_reported_without_the_right_to_the_type_command(self):
         redis = self.start(Redis())
         redis.command("ACL", "SETUSER", "weir", "on", ">secret", "~weir:*", "+@all", "-type")
         url = redis.url.replace("//", "//weir:secret@")
@@ -100,14 +100,14 @@ class RedisCheck(TestCase):
         self.assertEqual(status, 1)
         self.assertIn("weir:secret holds a value that is not a text", errors)
 
-    def test_eviction_causes_a_warning(self):
+    def test_eviction_policy_that_deletes_keys_causes_a_warning(self):
         redis = self.start(Redis("--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"))
         status, said, errors = check(redis.url)
         self.assertEqual(status, 0)
         self.assertRegex(said, r"(?m)^  maxmemory +100\.0 MiB, ")
         self.assertRegex(errors, "^weir: warning: eviction: with volatile-ttl")
 
-    def test_missing_rights_are_listed(self):
+    def test_missing_acl_rights_are_listed(self):
         redis = self.start(Redis())
         rights = ["~weir:*", "-@all", "+evalsha", "+script|load", "+mget", "+set", "+time"]
         redis.command("ACL", "SETUSER", "weir", "on", ">secret", *rights)
@@ -122,7 +122,7 @@ class RedisCheck(TestCase):
         redis.command("ACL", "SETUSER", "weir", "-script|load")
         self.assertRegex(check(url)[2], "(?m)^weir: scripts: NOPERM")
 
-    def test_a_wrong_password_is_reported_but_not_shown(self):
+    def test_wrong_password_is_reported_but_not_shown(self):
         redis = self.start(Redis())
         redis.command("CONFIG", "SET", "requirepass", "right")
         status, said, errors = check(redis.url.replace("//", "//default:hunter2@"))
@@ -130,7 +130,7 @@ class RedisCheck(TestCase):
         self.assertIn("WRONGPASS", errors)
         self.assertNotIn("hunter2", said + errors)
 
-    def test_a_password_may_have_any_characters(self):
+    def test_password_may_have_any_characters(self):
         redis = self.start(Redis())
         for number, password in enumerate(("p/w", "50%", "a@b", "a:b:", "%2F", "@/:%?#&=", "a b", "{}'|")):
             with self.subTest(password):
@@ -144,14 +144,14 @@ class RedisCheck(TestCase):
         redis.command("ACL", "SETUSER", "reserved", "on", ">p/w@x:?#", "~weir:*", "+@all")
         self.assertEqual(check(redis.url.replace("//", "//reserved:p/w@x:?#@"))[0], 0)
 
-    def test_an_unreadable_url_is_not_shown(self):
+    def test_invalid_redis_url_is_not_shown(self):
         for url in ("redis://weir:hunter2%@cache", "redis://weir:hunter2@cache:port", "redis://weir:hunter2", "cache:hunter2@x"):
             status, said, errors = check(url)
             self.assertEqual(status, 2)
             self.assertIn("state.redis.url: the Redis URL ", errors)
             self.assertNotIn("hunter2", said + errors)
 
-    def test_a_replica_and_a_cluster_node_are_rejected(self):
+    def test_replica_and_cluster_node_are_rejected(self):
         replica = self.start(Redis("--replicaof", "127.0.0.1", str(closed_port())))
         status, _, errors = check(replica.url)
         self.assertEqual(status, 1)
@@ -187,14 +187,14 @@ class RedisCheck(TestCase):
         self.assertEqual(status, 1)
         self.assertIn(f"weir: 127.0.0.1:{nodes[1].port}: Connection refused", errors)
 
-    def test_an_old_redis_is_rejected(self):
+    def test_old_redis_version_is_rejected(self):
         with OldRedis() as old:
             status, said, errors = check(f"redis://127.0.0.1:{old.server_address[1]}")
         self.assertEqual(status, 1)
         self.assertRegex(said, r"(?m)^  server +Redis 5\.0\.7$")
         self.assertIn("too old; weir needs Redis 6.2", errors)
 
-    def test_an_absent_and_a_silent_server_are_reported(self):
+    def test_unreachable_server_and_unresponsive_server_are_reported(self):
         status, said, errors = check(f"redis://127.0.0.1:{closed_port()}")
         self.assertEqual((status, errors), (1, "weir: Connection refused (expected a Redis where url of [state.redis] says)\n"))
         self.assertRegex(said, r"(?m)^  reachable +no$")
@@ -202,7 +202,7 @@ class RedisCheck(TestCase):
         redis.process.send_signal(signal.SIGSTOP)
         self.assertEqual(check(redis.url)[::2], (1, "weir: no reply within 2s (expected a Redis where url of [state.redis] says)\n"))
 
-    def test_a_configuration_without_redis_or_with_a_mistake_is_rejected(self):
+    def test_configuration_without_redis_or_with_a_mistake_is_rejected(self):
         status, said, errors = run_weir("redis-check", config=config(9))
         self.assertEqual((status, said), (2, ""))
         self.assertIn("has no [state] redis", errors)

@@ -82,7 +82,7 @@ class Newcomers(Load):
         return client.get("/", x_count=f"{id(client)}-{number}")
 
 
-class Failures(TestCase):
+class RedisFailures(TestCase):
     def setUp(self):
         self.upstream = self.start(Upstream())
         self.redis = self.start(Redis())
@@ -161,33 +161,33 @@ class Failures(TestCase):
         self.addCleanup(self.thaw)
         time.sleep(5)  # the failure itself: long enough for longer pauses between attempts
 
-    def test_frozen_for_five_seconds(self):
+    def test_requests_survive_a_redis_that_stops_responding_for_five_seconds(self):
         self.endure(self.freeze_for_five_seconds, self.thaw)
 
-    def test_frozen_under_a_crowd(self):
+    def test_requests_survive_a_frozen_redis_with_more_requests_than_open_calls(self):
         """More bills than calls to Redis may be open: some always wait for others, also while Redis does not answer."""
         self.endure(self.freeze, self.thaw, workers=1, clients=24)
 
-    def test_frozen_and_local(self):
+    def test_on_store_failure_local_applies_while_redis_is_frozen(self):
         self.endure(self.freeze, self.thaw, policy="local")
 
-    def test_frozen_and_closed(self):
+    def test_on_store_failure_closed_applies_while_redis_is_frozen(self):
         self.closed(self.freeze, self.thaw)
 
-    def test_killed_and_started(self):
+    def test_requests_survive_a_restart_of_redis(self):
         self.endure(self.redis.kill, self.redis.start)
 
-    def test_killed_and_local(self):
+    def test_on_store_failure_local_applies_while_redis_is_down(self):
         self.endure(self.redis.kill, self.redis.start, policy="local")
 
-    def test_killed_and_closed(self):
+    def test_on_store_failure_closed_applies_while_redis_is_down(self):
         self.closed(self.redis.kill, self.redis.start)
 
-    def test_scripts_flushed(self):
+    def test_no_request_notices_that_the_scripts_were_flushed(self):
         self.timeout = 5  # a share for a busy machine, so that only the failure is noticed
         self.endure(lambda: self.redis.command("SCRIPT", "FLUSH"), noticed=False)
 
-    def test_everything_flushed(self):
+    def test_no_request_notices_that_all_keys_were_flushed(self):
         self.timeout = 5
         self.endure(lambda: self.redis.command("FLUSHALL"), noticed=False)
 
@@ -197,10 +197,10 @@ class Failures(TestCase):
     def empty(self):
         self.redis.command("CONFIG", "SET", "maxmemory", "0")
 
-    def test_full(self):
+    def test_requests_survive_a_full_redis(self):
         self.endure(self.fill, self.empty)
 
-    def test_full_and_closed(self):
+    def test_on_store_failure_closed_applies_while_redis_is_full(self):
         self.closed(self.fill, self.empty)
 
     def demote(self):
@@ -210,10 +210,10 @@ class Failures(TestCase):
     def promote(self):
         self.redis.command("REPLICAOF", "NO", "ONE")
 
-    def test_demoted_to_a_replica_for_a_while(self):
+    def test_requests_survive_a_demotion_of_redis_to_a_replica(self):
         self.endure(self.demote, self.promote)
 
-    def test_demoted_to_a_replica_and_closed(self):
+    def test_on_store_failure_closed_applies_while_redis_is_a_replica(self):
         self.closed(self.demote, self.promote)
 
     def way(self):
@@ -225,7 +225,7 @@ class Failures(TestCase):
         way = self.way()
         self.endure(lambda: setattr(way, trouble, value), lambda: setattr(way, trouble, rest), within=within)
 
-    def test_a_lost_reply_is_not_replaced_by_a_later_one(self):
+    def test_after_a_lost_reply_no_client_gets_the_reply_to_another_client(self):
         """Later replies must not be taken for the lost one: a client that has used up its limit must not get another client's
         reply."""
         way = self.way()
@@ -247,17 +247,17 @@ class Failures(TestCase):
         self.assertEqual(self.admitted([weir], "after"), [20])
         self.assertLessEqual(load.stop(), {200, 503})
 
-    def test_a_network_that_delays(self):
+    def test_requests_survive_a_network_that_delays_replies(self):
         self.on_the_way("delay", 0.6, 0.0)
 
-    def test_a_network_that_cuts_replies(self):
+    def test_requests_survive_a_network_that_truncates_replies(self):
         self.on_the_way("torn", True, False)
 
-    def test_a_network_that_drops_everything(self):
+    def test_requests_survive_a_network_that_drops_all_packets(self):
         self.timeout = 0.125  # a swallowed connection attempt takes eight of it: a second
         self.on_the_way("silent", True, False, within=AT_ONCE + 1)
 
-    def test_slower_than_the_timeout(self):
+    def test_redis_slower_than_the_timeout_delays_no_request_after_it_was_detected(self):
         """Once weir knows it, no request waits for Redis until Redis is fast enough again. The log does not fill meanwhile."""
         way, self.timeout = self.way(), 0.05
         weir = self.weir(workers=1)
@@ -273,7 +273,7 @@ class Failures(TestCase):
         eventually(lambda: weir.metric("weir_redis_up") == 1, "it is up again")
         self.assertEqual(load.stop(), {200})
 
-    def test_loading(self):
+    def test_requests_survive_a_redis_that_loads_its_data(self):
         """Loading takes Redis some seconds, in which it listens and replies LOADING."""
         self.redis.kill()
         self.redis.options = ("--rdbcompression", "no", "--key-load-delay", "4000", "--loading-process-events-interval-bytes", "1024")

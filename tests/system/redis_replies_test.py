@@ -82,7 +82,7 @@ class RedisReplies(TestCase):
     def well_again(self):
         eventually(lambda: self.ask() == 200, "it is connected anew")
 
-    def test_a_reply_of_many_long_words_takes_no_memory(self):
+    def test_oversized_array_reply_takes_no_memory(self):
         before = rss_kib(self.weir.pid)
         self.impostor.reply = itertools.chain([b"*%d\r\n" % WORDS], itertools.repeat(WORD, WORDS))
         self.assertEqual(self.ask(), 503)
@@ -91,7 +91,7 @@ class RedisReplies(TestCase):
         self.assertLess(rss_kib(self.weir.pid) - before, 32 * 1024, "KiB more resident than before")
         self.well_again()
 
-    def test_a_reply_that_nobody_asked_for_ends_the_connection(self):
+    def test_unrequested_reply_closes_the_connection(self):
         for reply in (b"+OK\r\n", b"$1000000\r\n" + b"x" * 500_000, b"*2\r\n$7\r\nmessage\r\n$1\r\nx\r\n", b"-ERR no\r\n"):
             with self.subTest(reply):
                 before = len(self.impostor.clients)
@@ -99,7 +99,7 @@ class RedisReplies(TestCase):
                 eventually(lambda: len(self.impostor.clients) > before, "it is connected anew")  # noqa: B023
                 self.well_again()
 
-    def test_the_log_has_the_beginning_of_an_error_and_no_control_characters(self):
+    def test_log_shows_the_beginning_of_an_error_reply_without_control_characters(self):
         self.impostor.reply = [b"-ERR out\x1b[31m of " + b"luck" * 4000 + b"\r\n"]
         self.assertEqual(self.ask(), 503)
         line = self.weir.wait_for(r".*luckluck.*")[0].group()

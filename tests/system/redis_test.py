@@ -49,7 +49,7 @@ def flood(port, count, at_once=125):
                     raise AssertionError("weir hung up")
 
 
-class Shared(TestCase):
+class SharedLimits(TestCase):
     def setUp(self):
         self.upstream = self.start(Upstream())
         self.redis = self.start(Redis())
@@ -60,7 +60,7 @@ class Shared(TestCase):
         eventually(weir.is_ready, "it is connected to Redis")
         return weir
 
-    def test_two_weirs_admit_exactly_the_limit_together(self):
+    def test_two_instances_together_admit_exactly_the_limit(self):
         for kind in HUNDRED:
             with self.subTest(kind):
                 rules = hundred(kind)
@@ -68,7 +68,7 @@ class Shared(TestCase):
                 statuses = sum(together(8, lambda index: self.statuses(ports[index % 2], 40)), [])  # noqa: B023
                 self.assertEqual((statuses.count(200), statuses.count(429)), (100, 220))
 
-    def test_every_algorithm_takes_one_round_trip_and_a_refusal_charges_none(self):
+    def test_every_algorithm_takes_one_round_trip_and_a_refusal_charges_no_rule(self):
         weir = self.weir(*(hundred(kind) for kind in HUNDRED), shared("least", burst=5))
         before = self.redis.calls("evalsha")
         self.assertEqual(self.statuses(weir.port, 5), [200] * 5)
@@ -77,19 +77,19 @@ class Shared(TestCase):
         other = self.weir(*(hundred(kind) for kind in HUNDRED))
         self.assertEqual(other.get("/")["x-ratelimit-remaining"], "94")
 
-    def test_requests_that_reached_no_server_are_refunded(self):
+    def test_requests_that_reached_no_server_are_refunded_in_redis(self):
         weir = self.weir(*(hundred(kind) for kind in HUNDRED), port=closed_port())
         self.assertEqual(self.statuses(weir.port, 5), [502] * 5)
         eventually(lambda: self.redis.command("KEYS", "*") == [], "every charge is given back")
 
-    def test_a_soft_margin_is_shared(self):
+    def test_two_instances_share_the_margin_of_a_soft_limit(self):
         rules = hundred("fixed_window", limit="10/3000day", soft='"20%"')
         first, second = self.weir(rules), self.weir(rules)
         answers = [weir.get("/") for weir in (first, second) * 7]
         self.assertEqual([answer.status for answer in answers], [200] * 12 + [429] * 2)
         self.assertEqual([answer["x-ratelimit-exceeded"] for answer in answers[9:12]], [None, "soft", "soft"])
 
-    def test_any_number_of_rules_takes_one_round_trip(self):
+    def test_any_number_of_rules_takes_one_round_trip_to_redis(self):
         """/3 meets the first three of eight rules, and so on."""
         weir = self.weir(*(shared(f"r{number}", "1000/s", key='["ip"]', match=f'{{ path = "~^/[{number}-8]$" }}')
                            for number in range(1, 9)))
@@ -99,14 +99,14 @@ class Shared(TestCase):
             self.assertEqual(self.redis.calls("evalsha") - before, 25)
             self.await_metric(weir, admitted + 25 * rules, "weir_decisions_total", outcome="admitted")
 
-    def test_a_refused_request_is_not_charged_by_any_rule(self):
+    def test_refused_request_is_not_charged_by_any_rule_in_redis(self):
         weir = self.weir(shared("everybody", burst=5), shared("each", burst=2, key='["api_key"]'),
                          rule("local", "1/day", burst=4, key="[]"))
         self.assertEqual(self.statuses(weir.port, 4, x_api_key="a"), [200, 200, 429, 429])
         self.assertEqual(self.statuses(weir.port, 4, x_api_key="b"), [200, 200, 429, 429])
         self.assertEqual(self.statuses(weir.port, 4, x_api_key="c"), [429] * 4)
 
-    def test_a_refused_flood_rarely_reaches_redis(self):
+    def test_flood_of_refused_requests_rarely_reaches_redis(self):
         count = 10_000 if SANITIZED else 100_000
         weir = self.weir(shared("flooded", burst=5, key='["ip"]'), rule("local", "1000000/s"))
         self.assertEqual(self.statuses(weir.port, 6), [200] * 5 + [429])
@@ -118,7 +118,7 @@ class Shared(TestCase):
         self.await_metric(weir, count + 1, "weir_decisions_total", rule="flooded", outcome="refused")
         self.assertGreater(weir.metric("weir_redis_denied_here_total", rule="flooded"), count - 100)
 
-    def test_a_cached_refusal_repeats_what_redis_said(self):
+    def test_cached_refusal_has_the_same_headers_as_the_refusal_by_redis(self):
         weir = self.weir(hundred("sliding_window", limit="3/3000day"), shared("second", "1/2day", burst=2, key='["ip"]'))
         told = ("x-ratelimit-limit", "x-ratelimit-remaining", "ratelimit-policy")
         with Client(weir.port) as client:
@@ -132,7 +132,7 @@ class Shared(TestCase):
         self.assertIn(int(asked["x-ratelimit-reset"]) - int(known["x-ratelimit-reset"]), (-1, 0, 1))
         self.assertEqual(asked.json()["rule"], known.json()["rule"])
 
-    def test_a_cached_refusal_charges_nothing_in_the_table(self):
+    def test_cached_refusal_charges_no_rule_in_memory(self):
         weir = self.weir(shared("everybody", burst=2), rule("local", "1/day", burst=4, key="[]"))
         self.assertEqual(self.statuses(weir.port, 30), [200] * 2 + [429] * 28)
         self.redis.command("FLUSHALL")
@@ -140,7 +140,7 @@ class Shared(TestCase):
             eventually(lambda: weir.get("/").status == 200, "what Redis lost is heard of within a second")
         eventually(lambda: weir.get("/").json()["rule"] == "local", "four are all that were charged here")
 
-    def test_retry_after_is_never_early(self):
+    def test_retry_after_of_a_limit_in_redis_is_never_too_early(self):
         weir = self.weir(shared(limit="1/2s"))
         with Client(weir.port) as client:
             self.assertEqual(client.get("/").status, 200)
@@ -149,14 +149,14 @@ class Shared(TestCase):
             time.sleep(int(refused["retry-after"]))  # the promise under test: admitted at that time
             self.assertEqual(client.get("/").status, 200)
 
-    def test_weirs_share_a_queue(self):
+    def test_two_instances_share_the_rate_of_a_queue(self):
         rules = shared("queue", "10/s", algorithm='"leaky_bucket"', queue=50)
         ports = [self.weir(rules).port, self.weir(rules).port]
         began = time.monotonic()
         self.assertEqual(sum(together(8, lambda index: self.statuses(ports[index % 2], 2)), []), [200] * 16)
         self.assertGreater(time.monotonic() - began, 1.4)
 
-    def test_keys_expire_and_contain_no_secret(self):
+    def test_keys_in_redis_expire_and_contain_no_client_data(self):
         weir = self.weir(shared(burst=5, key='["api_key"]'), shared("second", burst=5, key='["ip"]'))
         self.statuses(weir.port, 2, x_api_key="very-secret-key")
         keys = self.redis.command("KEYS", "*")
@@ -166,7 +166,7 @@ class Shared(TestCase):
             self.assertTrue(key.startswith(b"weir"), key)
             self.assertNotEqual(self.redis.command("PTTL", key.decode("latin-1")), -1, "it has no end")  # a probe key expires at once
 
-    def test_a_client_has_the_same_digest_with_and_without_redis(self):
+    def test_client_has_the_same_digest_with_and_without_redis(self):
         log = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))) / "access.log"
         state = f'key_secret = "test"\nredis = {{ url = "{self.redis.url}", timeout = "2s" }}'
         text = config(self.upstream.port, state=state, rules=shared(burst=50, key='["ip"]', on_store_failure='"local"'))
@@ -193,14 +193,14 @@ class Shared(TestCase):
         [top] = get(weir.admin, "/api/top").json()["top"]
         self.assertEqual([(one["digest"], one["cost"]) for one in top["admitted"]], [(digest, 2)])
 
-    def test_a_flushed_script_is_loaded_again(self):
+    def test_flushed_script_is_loaded_again(self):
         weir = self.weir(shared(burst=100))
         self.assertEqual(self.statuses(weir.port, 3), [200] * 3)
         self.redis.command("SCRIPT", "FLUSH")
         self.assertEqual(self.statuses(weir.port, 3), [200] * 3)
         self.assertEqual(weir.metric("weir_decisions_total", outcome="store_failed"), 0)
 
-    def test_a_frozen_redis_delays_by_at_most_the_timeout(self):
+    def test_frozen_redis_delays_a_request_by_at_most_the_timeout(self):
         weir = self.weir(shared(limit="1000/s", on_store_failure='"open"'), timeout="50ms")
         self.assertEqual(weir.get("/").status, 200)
         self.redis.process.send_signal(signal.SIGSTOP)
@@ -215,7 +215,7 @@ class Shared(TestCase):
         finally:
             self.redis.process.send_signal(signal.SIGCONT)
 
-    def test_a_charge_by_a_late_reply_is_refunded(self):
+    def test_charge_confirmed_by_a_late_reply_is_refunded(self):
         weir = self.weir(shared(limit="10/day", on_store_failure='"closed"'), timeout="50ms")
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "9")
         self.redis.process.send_signal(signal.SIGSTOP)
@@ -252,8 +252,8 @@ class Shared(TestCase):
         self.assertLess(max(took for _, took in results), 1.5)
 
 
-class Absent(TestCase):
-    def test_the_wait_for_redis_at_start_is_bounded(self):
+class UnreachableRedis(TestCase):
+    def test_start_waits_for_redis_for_a_bounded_time(self):
         weir = self.weir("open", start_wait="0s")
         self.assertEqual(weir.get("/").status, 200)
 
@@ -268,7 +268,7 @@ class Absent(TestCase):
         self.assertEqual(weir.get("/").status, 200)
         self.assertEqual(weir.metric("weir_decisions_total", outcome="store_failed"), 0)
 
-    def test_readiness_gives_the_reason(self):
+    def test_readiness_page_says_that_redis_is_unreachable(self):
         weir = self.weir("open", start_wait="0s")
         detail = "redis does not answer or refuses; its rules follow on_store_failure"
         eventually(lambda: get(weir.admin, "/readyz").json() == {"ready": True, "detail": detail, "cause": "Connection refused"},
@@ -287,20 +287,20 @@ class Absent(TestCase):
         state = f'key_secret = "test"\nredis = {{ url = "{url}", timeout = "50ms", start_wait = "{start_wait}" }}\nreplicas = 2'
         return self.start(Weir(config(upstream.port, state=state, rules=shared(on_store_failure=f'"{policy}"', **more))))
 
-    def test_on_store_failure_open_admits(self):
+    def test_on_store_failure_open_admits_requests_without_redis(self):
         weir = self.weir("open")
         self.assertEqual(self.statuses(weir.port, 5), [200] * 5)
         self.assertGreaterEqual(weir.metric("weir_decisions_total", outcome="store_failed"), 5)
 
-    def test_on_store_failure_closed_refuses_with_503(self):
+    def test_on_store_failure_closed_refuses_requests_with_503_without_redis(self):
         weir = self.weir("closed")
         self.assert_own_error(weir.get("/"), 503)
 
-    def test_on_store_failure_local_enforces_its_share(self):
+    def test_on_store_failure_local_enforces_the_local_share_without_redis(self):
         weir = self.weir("local", burst=10)
         self.assertEqual(self.statuses(weir.port, 8), [200] * 5 + [429] * 3)
 
-    def test_on_store_failure_local_enforces_its_share_of_a_count(self):
+    def test_on_store_failure_local_enforces_the_local_share_of_a_window_without_redis(self):
         for kind in ("fixed_window", "calendar", "sliding_window", "buckets", "sliding_log"):
             with self.subTest(kind):
                 more = {**HUNDRED[kind], "algorithm": HUNDRED[kind].get("algorithm", f'"{kind}"')}

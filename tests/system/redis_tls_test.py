@@ -79,7 +79,7 @@ class RedisTls(TestCase):
         rules = rule("count", "1/day", burst=20, store='"redis"', key='["header:X-Count"]', on_store_failure=f'"{policy}"')
         return self.start(Weir(config(self.start(Upstream()).port, rules=rules, server=server, state=self.state(url, **how))))
 
-    def test_weirs_share_a_limit_over_tls(self):
+    def test_two_instances_share_a_limit_over_tls(self):
         """Connects by address, and by a name that only the certificate and SNI have. Uses a client certificate of weir's own."""
         redis = self.start(TlsRedis(self.folder, "server"))
         weirs = [self.weir(redis.url), self.weir(redis.url, more=', server_name = "redis.test"')]
@@ -106,7 +106,7 @@ class RedisTls(TestCase):
         self.assertRegex(errors, pattern.split(", ", 1)[1])
         return weir
 
-    def test_untrusted_servers_are_rejected_and_reported(self):
+    def test_untrusted_redis_servers_are_rejected_and_reported(self):
         redis = self.start(TlsRedis(self.folder, "server"))
         for certificate, pattern, how in (
                 ("server", "no_tls, its certificate is not trusted: .*(issuer|self.signed)", {"ca": "stranger"}),
@@ -120,12 +120,12 @@ class RedisTls(TestCase):
                 server = redis if certificate == "server" else self.start(TlsRedis(self.folder, certificate))
                 self.distrusted(server, pattern, **how)
 
-    def test_a_port_without_tls_is_reported(self):
+    def test_port_without_tls_is_reported(self):
         """A port without TLS fails at once or stays silent, depending on how it reads the bytes of the handshake."""
         said = "(the peer does not speak TLS|.* to the TLS handshake; is it a port without TLS|the TLS handshake failed)"
         self.distrusted(self.start(Redis()), f"(no_tls|timeout), {said}")
 
-    def test_requests_follow_open_meanwhile_and_new_files_are_read(self):
+    def test_on_store_failure_applies_until_a_corrected_ca_file_is_read(self):
         redis = self.start(TlsRedis(self.folder, "server"))
         weir_ca = pathlib.Path(self.folder) / "renewed.crt"
         weir_ca.write_text((pathlib.Path(self.folder) / "stranger.crt").read_text())
@@ -137,7 +137,7 @@ class RedisTls(TestCase):
         weir.wait_for(rf"redis 127\.0\.0\.1:{redis.tls_port} is up", 2)
         self.assertEqual(self.statuses(weir.port, 30, x_count="a").count(200), 20)
 
-    def test_faulty_new_files_change_nothing(self):
+    def test_faulty_new_ca_file_is_not_used(self):
         redis = self.start(TlsRedis(self.folder, "server"))
         good = (pathlib.Path(self.folder) / "ca.crt").read_text()
         weir_ca = pathlib.Path(self.folder) / "half.crt"
@@ -159,13 +159,13 @@ class RedisTls(TestCase):
         self.assertEqual(weir.get("/", x_count="a")["x-ratelimit-remaining"], "19")
         self.assertIn("verify = false", weir.log())
 
-    def test_redis_check(self):
+    def test_redis_check_works_over_tls(self):
         redis = self.start(TlsRedis(self.folder, "server"))
         status, said, errors = run_weir("redis-check", config=config(9, state=self.state(redis.url)))
         self.assertEqual((status, errors), (0, ""))
         self.assertRegex(said, r"(?m)^  reachable +yes, as the default user, with TLS$")
 
-    def test_the_master_that_sentinels_name_is_used(self):
+    def test_master_named_by_the_sentinels_is_used_over_tls(self):
         master = self.start(TlsRedis(self.folder, "server"))
         sentinel = self.start(TlsSentinel(self.folder, master))
         topology = (f', topology = "sentinel", master = "mymaster", sentinels = ["127.0.0.1:{sentinel.tls_port}"], '

@@ -29,7 +29,7 @@ class ReloadCommand(TestCase):
     def reload(self, weir, *more):
         return run_weir("reload", "--admin", f"127.0.0.1:{weir.admin}", *more)
 
-    def test_changes_are_printed(self):
+    def test_reload_command_prints_the_changes(self):
         weir = self.weir()
         weir.get()
         self.write(weir, self.text(burst=10))
@@ -42,7 +42,7 @@ class ReloadCommand(TestCase):
         self.assertEqual(weir.get()["x-ratelimit-limit"], "10")
         self.assertEqual(self.reload(weir)[:2], (0, "the configuration was reloaded; weir check prints the same as before\n"))
 
-    def test_warnings_about_the_new_configuration_are_printed(self):
+    def test_reload_command_prints_warnings_about_the_new_configuration(self):
         """A file that was cut off between two tables is a file without rules."""
         weir = self.weir()
         self.write(weir, self.text().split("[[rule]]")[0])
@@ -51,7 +51,7 @@ class ReloadCommand(TestCase):
         self.assertIn('rule "fresh" removed\n', out)
         self.assertRegex(errors, r"weir\.toml(:\d+)?: warning: there is no \[\[rule\]\], so every request is admitted\n")
 
-    def test_the_number_of_different_limits_is_a_metric(self):
+    def test_number_of_limits_that_changed_is_a_metric(self):
         weir = self.weir()
         self.assertEqual((weir.metric("weir_limits"), weir.metric("weir_limits_most")), (1, 65536))
         for burst, had in ((10, 2), (5, 2), (11, 3)):
@@ -59,7 +59,7 @@ class ReloadCommand(TestCase):
             self.assertEqual(self.reload(weir)[0], 0)
             self.assertEqual(weir.metric("weir_limits"), had)
 
-    def test_each_mistake_of_a_file_is_printed_with_its_line(self):
+    def test_reload_command_prints_each_mistake_with_its_line(self):
         weir = self.weir()
         self.write(weir, self.text(limit="lots"))
         line = self.text(limit="lots").split("\n").index('limit = "lots"') + 1
@@ -72,14 +72,14 @@ class ReloadCommand(TestCase):
             self.assertTrue(errors.endswith("weir: the running configuration is unchanged\n"), errors)
         self.assertEqual(weir.get()["x-ratelimit-limit"], "5")
 
-    def test_mistakes_outside_the_file_are_rejected_too(self):
+    def test_reload_rejects_mistakes_outside_the_configuration_file(self):
         weir = self.weir()
         self.write(weir, self.text(state="memory = { max_keys = 77 }"))
         status, out, errors = self.reload(weir)
         self.assertEqual((status, out), (1, ""))
         self.assertIn("state.memory.max_keys: found 77; weir runs with 1000000", errors)
 
-    def test_address_and_token_come_from_the_file_or_options(self):
+    def test_reload_command_takes_address_and_token_from_the_file_or_from_options(self):
         weir = self.weir(self.text().replace("[admin]", TOKEN))
         status, _, errors = self.reload(weir)
         self.assertEqual(status, 1)
@@ -87,13 +87,13 @@ class ReloadCommand(TestCase):
         self.assertEqual(self.reload(weir, "--token", "open-sesame")[0], 0)
         self.assertEqual(self.reload(weir, "--config", str(weir.folder / "weir.toml"))[0], 0)
 
-    def test_a_missing_answer_is_reported(self):
+    def test_reload_command_reports_a_missing_answer(self):
         status, out, errors = run_weir("reload", "--admin", f"127.0.0.1:{closed_port()}")
         self.assertEqual((status, out), (1, ""))
         self.assertIn("no reload: cannot connect: Connection refused", errors)
         self.assertIn("write --admin ADDR", errors)
 
-    def test_without_an_admin_listener_sighup_is_sent(self):
+    def test_reload_command_sends_sighup_if_there_is_no_admin_listener(self):
         bare = self.text().replace('[admin]\naddress = "127.0.0.1:0"\n', "")
         self.assertNotIn("[admin]", bare)
         weir = self.weir(bare)
@@ -112,7 +112,7 @@ class ReloadCommand(TestCase):
         self.assertEqual(status, 2)
         self.assertIn("has no [admin] address; write --admin ADDR, or --pid PID to send SIGHUP", errors)
 
-    def test_the_units_reload_fails_if_weirs_does(self):
+    def test_systemd_reload_fails_if_the_reload_of_weir_fails(self):
         address = f'[admin]\naddress = "127.0.0.1:{random.randrange(*BELOW_EPHEMERAL)}"'
 
         def text(**given):

@@ -10,13 +10,13 @@ import time
 
 from harness import (PATIENCE, SANITIZED, Client, Upstream, Weir, answer, client_tls, config, eventually, get, main,
                      make_certificate, rule)
-from reload_test import Reload
+from reload_test import ReloadTestCase
 
 RELOADS = int(os.environ.get("WEIR_RELOADS", "20"))
 
 
-class Connections(Reload):
-    def test_listeners_are_added_and_removed(self):
+class ReloadedConnections(ReloadTestCase):
+    def test_listeners_are_added_and_removed_by_a_reload(self):
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/weir.sock"
             weir = self.weir()
@@ -35,7 +35,7 @@ class Connections(Reload):
             self.assertFalse(os.path.exists(path))
             self.assertEqual(weir.get().status, 200)
 
-    def test_a_port_in_use_rejects_the_file(self):
+    def test_reload_is_rejected_if_a_new_port_is_in_use(self):
         weir = self.weir()
         path = f"{weir.folder}/new.sock"
         more = "".join(f'[[listener]]\naddress = "{address}"\n' for address in (f"unix:{path}", f"127.0.0.1:{self.upstream.port}"))
@@ -44,7 +44,7 @@ class Connections(Reload):
         self.assertEqual(weir.get().status, 200)
         self.assertFalse(os.path.exists(path), "a listener that was not to be leaves no file")
 
-    def test_tls_changes_apply_to_new_connections_only(self):
+    def test_reloaded_tls_settings_apply_only_to_new_connections(self):
         with tempfile.TemporaryDirectory() as folder:
             files = make_certificate(folder, "one") | make_certificate(folder, "two")
 
@@ -59,7 +59,7 @@ class Connections(Reload):
             self.change(weir, listener="")
             self.assertEqual(get(weir.port).status, 200, "plain from now on")
 
-    def test_servers_change_during_requests(self):
+    def test_servers_can_change_while_requests_are_in_progress(self):
         arrived, gate = threading.Event(), threading.Event()
 
         def reply(exchange):
@@ -81,7 +81,7 @@ class Connections(Reload):
         thread.join(PATIENCE)
         self.assertEqual([each.body for each in answers], [b"old"])
 
-    def test_connections_to_an_unchanged_upstream_are_kept(self):
+    def test_reload_keeps_the_connections_to_an_unchanged_upstream(self):
         weir = self.weir()
         with Client(weir.port) as client:
             client.get()
@@ -90,7 +90,7 @@ class Connections(Reload):
         self.assertEqual(self.upstream.connections, 1)
         self.await_metric(weir, 1, "weir_upstream_reused_total", upstream="api")
 
-    def test_a_route_can_be_removed(self):
+    def test_route_can_be_removed_by_a_reload(self):
         def route(name, path):
             return f'[[route]]\nname = "{name}"\nmatch = {{ path = "{path}" }}\nupstream = "api"\n'
         weir = self.weir(routes=route("a", "/a") + route("b", "/b"))
@@ -102,8 +102,8 @@ class Connections(Reload):
         self.assertEqual(weir.metric("weir_requests_total", route="a"), 0)
 
 
-class UnderLoad(Reload):
-    def test_no_request_fails_and_no_limit_is_exceeded_or_reset(self):
+class ReloadUnderLoad(ReloadTestCase):
+    def test_reloads_under_load_fail_no_request_and_keep_limits_exact(self):
         """A limit for the whole time of the test, used by clients with kept and with new connections."""
         most = 300
         other = self.start(Upstream())

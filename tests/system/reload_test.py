@@ -10,7 +10,7 @@ from harness import PATIENCE, Client, TestCase, Upstream, Weir, answer, closed_p
 MANY = 30  # rules in a file; at most 256 are allowed
 
 
-class Reload(TestCase):
+class ReloadTestCase(TestCase):
     def setUp(self):
         self.upstream = self.start(Upstream())
 
@@ -35,8 +35,8 @@ class Reload(TestCase):
         return int(response["x-ratelimit-remaining"])
 
 
-class Rules(Reload):
-    def test_a_faulty_file_changes_nothing_and_all_mistakes_are_reported(self):
+class ReloadedRules(ReloadTestCase):
+    def test_faulty_file_changes_nothing_and_all_its_mistakes_are_reported(self):
         weir = self.weir(rules=rule(limit="1/day", burst=5))
         self.assertEqual(self.remaining(weir.get()), 4)
         self.reload(weir, config(self.upstream.port, rules=rule(limit="lots") + rule("other", colour="1")), "failed")
@@ -49,7 +49,7 @@ class Rules(Reload):
         self.assertEqual(weir.metric("weir_config_last_reload_successful"), 1)
         self.assertAlmostEqual(weir.metric("weir_config_last_reload_timestamp_seconds"), time.time(), delta=60)
 
-    def test_a_change_that_needs_a_restart_rejects_the_whole_file(self):
+    def test_file_with_a_change_that_needs_a_restart_is_rejected(self):
         weir = self.weir(rules=rule(limit="1/day", burst=5))
         text = config(self.upstream.port, rules=rule(limit="1/day", burst=9), state="memory = { max_keys = 77 }")
         self.reload(weir, text, "failed")
@@ -57,7 +57,7 @@ class Rules(Reload):
                       "but this cannot change while weir runs; restart weir to change it")
         self.assertEqual(self.remaining(weir.get()), 4)
 
-    def test_a_reload_without_free_numbers_leaves_nothing_behind(self):
+    def test_reload_rejected_for_too_many_kept_rules_changes_nothing(self):
         def renamed(prefix):
             return config(self.upstream.port, rules="".join(rule(f"{prefix}{i}", limit="1/day", burst=5) for i in range(MANY)))
 
@@ -74,7 +74,7 @@ class Rules(Reload):
         self.assertIn(b"too many rules", told.body)
         self.assertEqual(weir.get().status, 200)
 
-    def test_a_removed_rules_counters_are_not_shown_for_another(self):
+    def test_counters_of_a_removed_rule_are_not_shown_for_another_rule(self):
         weir = self.weir(rules=rule(limit="1/day", burst=5))
         other = f'\n[[upstream]]\nname = "{{}}"\nservers = ["127.0.0.1:{closed_port()}"]\n' \
                 '[[route]]\nmatch = {{ path = "/other" }}\nupstream = "{}"\n'
@@ -88,7 +88,7 @@ class Rules(Reload):
         self.assertEqual(weir.metric("weir_upstream_failures_total", upstream="new"), 0)
         self.assertEqual(weir.metric("weir_upstream_errors_total", upstream="new"), 0)
 
-    def test_the_admin_page_returns_the_result(self):
+    def test_admin_page_returns_the_result_of_a_reload(self):
         weir = self.weir()
 
         def ask(method="POST"):
@@ -125,7 +125,7 @@ class Rules(Reload):
         for name, seen in (("a", 4), ("b", 4), ("c", 1)):
             self.await_metric(weir, seen, "weir_decisions_total", rule=name, outcome="admitted")
 
-    def test_a_changed_limit_keeps_the_used_share(self):
+    def test_changed_limit_keeps_the_share_that_is_used(self):
         weir = self.weir(rules=rule("r", "1/day", burst=10, key='["ip"]')
                          + rule("w", "100/day", algorithm='"fixed_window"', key="[]"))
         self.statuses(weir.port, 6)
@@ -136,7 +136,7 @@ class Rules(Reload):
         self.change(weir, rules=rule("r", "1/day", burst=10, key='["ip"]'))
         self.assertEqual(self.statuses(weir.port, 5), [200, 200, 200, 429, 429])
 
-    def test_a_reverted_change_costs_at_most_one_unit(self):
+    def test_reverted_change_of_a_limit_costs_a_client_at_most_one_unit(self):
         def rules(limit):
             return (rule("window", f"{limit}/3000day", key='["ip"]', algorithm='"fixed_window"')
                     + rule("log", f"{limit}/day", key='["ip"]', algorithm='"sliding_log"')
@@ -154,7 +154,7 @@ class Rules(Reload):
             self.change(weir, rules=rules(100))
             self.assertEqual(used(weir, 100), back)
 
-    def test_a_tier_can_change_alone(self):
+    def test_changed_tier_leaves_other_tiers_unchanged(self):
         def rules(pro):
             return rule("r", "1/day", burst=10, key='["api_key"]',
                         tiers=f'{{ pro = {{ limit = "1/day", burst = {pro} }} }}')
@@ -166,7 +166,7 @@ class Rules(Reload):
         self.assertEqual(self.remaining(weir.get("/", x_api_key="f")), 8)
         self.assertEqual(self.remaining(weir.get("/", x_api_key="p")), 37)
 
-    def test_an_emptied_keys_file_is_told(self):
+    def test_changes_of_the_keys_file_are_logged(self):
         key = '[[key]]\nkey = "p"\nuser = "paula"\n'
         weir = self.weir({"keys.toml": key + '[[key]]\nkey = "q"\n'}, client='keys = "keys.toml"', rules=rule())
         for keys, told in (
@@ -181,7 +181,7 @@ class Rules(Reload):
             for line in told:
                 weir.wait_for(line)
 
-    def test_a_new_first_override_keeps_the_counts_of_others(self):
+    def test_new_first_override_keeps_the_counts_of_other_overrides(self):
         def overrides(*paths):
             return "[" + ", ".join(f'{{ match = {{ path = "{path}" }}, limit = "5/day", burst = 5 }}' for path in paths) + "]"
 
@@ -190,7 +190,7 @@ class Rules(Reload):
         self.change(weir, rules=rule(limit="9/day", burst=9, overrides=overrides("/new", "/b", "/a")))
         self.assertEqual([self.remaining(weir.get(path)) for path in ("/a", "/b", "/new", "/other")], [2, 3, 4, 8])
 
-    def test_a_removed_rules_counts_do_not_go_to_another_name(self):
+    def test_rule_with_a_new_name_does_not_get_the_counts_of_a_removed_rule(self):
         weir = self.weir(rules=rule("old", "1/day", burst=5))
         self.statuses(weir.port, 3)
         self.change(weir)
@@ -203,14 +203,14 @@ class Rules(Reload):
         self.assertEqual(self.remaining(weir.get()), 4)
         self.await_metric(weir, 1, "weir_decisions_total", rule="old")
 
-    def test_a_changed_algorithm_starts_afresh_and_is_logged(self):
+    def test_rule_with_a_changed_algorithm_starts_with_an_empty_count_and_is_logged(self):
         weir = self.weir(rules=rule("r", "1/day", burst=5))
         self.statuses(weir.port, 5)
         self.change(weir, rules=rule("r", "7/day", algorithm='"sliding_log"'))
         weir.wait_for('info reload: rule "r" has another algorithm: its clients start with an empty counter')
         self.assertEqual(self.remaining(weir.get()), 6)
 
-    def test_queued_requests_keep_their_places(self):
+    def test_queued_requests_keep_their_places_over_a_reload(self):
         queue = rule("q", "5/s", algorithm='"leaky_bucket"', queue=50, key="[]")
         weir = self.weir(rules=queue)
         order, threads = [], []
@@ -229,7 +229,7 @@ class Rules(Reload):
             thread.join(PATIENCE)
         self.assertEqual(order, list(range(7)))
 
-    def test_permits_are_released_after_the_limit_changed(self):
+    def test_permits_are_released_after_the_concurrency_limit_changed(self):
         held, gate = threading.Semaphore(0), threading.Event()
 
         def concurrency(limit):
@@ -258,7 +258,7 @@ class Rules(Reload):
         eventually(lambda: weir.get().status == 200, "both places are free")
 
 
-class Lives(Reload):
+class ReloadedAlgorithms(ReloadTestCase):
     """A rule changes its algorithm while requests are in progress."""
 
     def setUp(self):
@@ -292,7 +292,7 @@ class Lives(Reload):
     def concurrency(self, limit=4):
         return f'[[rule]]\nname = "c"\nkey = ["ip"]\nalgorithm = "concurrency"\nlimit = {limit}\n'
 
-    def test_refunds_of_old_charges_do_not_reach_the_new_count(self):
+    def test_refund_of_a_charge_by_the_former_algorithm_does_not_change_the_new_count(self):
         def failures(algorithm):
             return rule("login", "5/3000day", algorithm=f'"{algorithm}"', key='["ip"]', charge='{ status = ["401"] }')
 
@@ -320,10 +320,10 @@ class Lives(Reload):
         self.hold(weir, "last", 4)()
         self.assertEqual(weir.get().status, 200)
 
-    def test_a_permit_of_a_former_algorithm_releases_no_new_one(self):
+    def test_permit_of_the_former_algorithm_releases_no_permit_of_the_new_algorithm(self):
         self.places_after(last=self.concurrency().replace('"concurrency"', '"adaptive_concurrency"').replace("limit = 4", "min = 4\nmax = 4"))
 
-    def test_a_permit_from_before_the_algorithm_returned_releases_no_new_one(self):
+    def test_permit_from_before_the_algorithm_changed_and_returned_releases_no_new_permit(self):
         self.places_after(rule("c", "1000/s", key='["ip"]'), last=self.concurrency())
 
 

@@ -70,7 +70,7 @@ class Replay(TestCase):
         self.assertEqual(status, code, errors)
         return json.loads(out)
 
-    def test_the_same_rules_give_the_same_decisions(self):
+    def test_replay_with_the_same_rules_gives_the_same_decisions(self):
         folder, log, text = self.record(RULES, 600)
         told = self.replay(folder, text, log)
         self.assertEqual((told["lines"], told["requests"], told["left_out"]), (2400, 2400, {}))
@@ -83,7 +83,7 @@ class Replay(TestCase):
         self.assertGreater(told["refused_now"], 100)  # otherwise the test would show little
         self.assertGreater(by_name["failures"]["refused_now"] + by_name["together"]["met"], 0)
 
-    def test_other_rules_list_newly_refused_and_admitted_clients(self):
+    def test_replay_with_other_rules_lists_newly_refused_and_admitted_clients(self):
         before = rule("per-ip", "20/day", key='["ip"]') + rule("tenant", "4/day", key='["header:X-Tenant"]')
         folder, log, text = self.record(before, 30, clients=1)
         packed = folder / "access.log.1.gz"
@@ -116,7 +116,7 @@ class Replay(TestCase):
         told = self.replay(folder, text, log, earlier)
         self.assertEqual((told["newly_admitted"], [note for note in told["notes"] if "does not begin" in note]), (0, []))
 
-    def test_resets_are_replayed(self):
+    def test_logged_resets_of_keys_are_replayed(self):
         folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
         log, upstream = folder / "access.log", self.start(Upstream())
         rules = rule("window", "3/day", key='["api_key|ip"]', algorithm='"fixed_window"') \
@@ -139,7 +139,7 @@ class Replay(TestCase):
         told = self.replay(folder, text.replace("X-Tenant", "X-Org"), log)
         self.assertTrue(any('of rule "log" 2 keys were reset' in note for note in told["notes"]), told["notes"])
 
-    def test_a_log_given_twice_is_rejected(self):
+    def test_log_file_given_twice_is_rejected(self):
         folder, log, text = self.record(RULES, 5)
         (folder / "link.log").symlink_to(log)
         (folder / "hard.log").hardlink_to(log)
@@ -150,7 +150,7 @@ class Replay(TestCase):
                              (2, "", f"weir: {log} and {again} are the same file, so each request would be counted twice; name it once\n"))
         self.assertEqual(run_weir("replay", str(log), f"{folder}/copy.log", config=text)[0], 0)
 
-    def test_a_log_without_the_field_gets_advice(self):
+    def test_log_without_the_replay_field_gets_advice(self):
         folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
         (folder / "weir.toml").write_text(config(1))
         (folder / "access.log").write_text('{"time":"2026-02-20T10:00:00.000042Z"}\n')

@@ -67,7 +67,7 @@ class Resolve(TestCase):
     def resolves(self, weir, outcome):
         return weir.metric("weir_resolves_total", upstream="api", outcome=outcome)
 
-    def test_requests_follow_the_names_present_address(self):
+    def test_requests_follow_the_present_address_of_a_server_name(self):
         first, second = self.two()
         steady = self.start(Upstream(answer(b"steady")))
         names = self.start(Names(api="127.0.0.2"))
@@ -87,7 +87,7 @@ class Resolve(TestCase):
         self.assertEqual(self.resolves(weir, "failed"), 0)
         weir.wait_for(rf'upstream "api": server api.test:{first.port} now resolves to 127.0.0.3; before: 127.0.0.2$')
 
-    def test_an_unknown_name_at_start_does_not_stop_other_servers(self):
+    def test_unknown_server_name_at_start_does_not_stop_other_servers(self):
         first, _ = self.two()
         steady = self.start(Upstream(answer(b"steady")))
         names = self.start(Names())
@@ -99,7 +99,7 @@ class Resolve(TestCase):
         weir.wait_for(r'server api.test:\d+ resolves now, to 127.0.0.2')
         eventually(lambda: weir.get("/").body == b"first", "it serves")
 
-    def test_an_upstream_with_an_unknown_name_gives_502_until_it_is_known(self):
+    def test_requests_get_502_until_the_name_of_the_only_server_is_resolved(self):
         first, _ = self.two()
         names = self.start(Names())
         weir = self.weir(names, first.port)
@@ -107,7 +107,7 @@ class Resolve(TestCase):
         names.say(api="127.0.0.2")
         eventually(lambda: weir.get("/").body == b"first", "it serves")
 
-    def test_a_reload_keeps_addresses_if_a_look_up_fails(self):
+    def test_reload_keeps_known_addresses_if_a_look_up_fails(self):
         first, _ = self.two()
         names = self.start(Names(api="127.0.0.2"))
         weir = self.weir(names, first.port)
@@ -132,7 +132,7 @@ class Resolve(TestCase):
         self.assertRegex(asked.stderr, r'weir.toml:\d+: upstream "api": cannot resolve "gone.test"')
         self.assertNotIn('"api.test"', asked.stderr)
 
-    def test_present_requests_end_at_their_server(self):
+    def test_request_in_progress_ends_at_its_server_after_a_change_of_addresses(self):
         first, second = self.two()
         release = threading.Event()
 
@@ -154,7 +154,7 @@ class Resolve(TestCase):
             eventually(lambda: not first.open, "its connection is not kept")
             self.assertEqual([late.get("/").body for _ in range(3)], [b"second"] * 3)
 
-    def test_a_name_that_becomes_unknown_keeps_its_address(self):
+    def test_server_name_that_becomes_unknown_keeps_its_address(self):
         first, _ = self.two()
         names = self.start(Names(api="127.0.0.2"))
         weir = self.weir(names, first.port)
@@ -166,7 +166,7 @@ class Resolve(TestCase):
         weir.wait_for(r"now resolves to 127.0.0.2, 127.0.0.3; before")
         self.assertEqual(len([line for line in weir.lines if 'keeps its addresses 127.0.0.2: cannot resolve "api.test"' in line]), 1)
 
-    def test_an_ejected_server_returns_if_its_address_changes(self):
+    def test_ejected_server_is_readmitted_if_its_address_changes(self):
         first, second = self.two()
         first.__exit__()
         names = self.start(Names(api="127.0.0.2"))
@@ -177,7 +177,7 @@ class Resolve(TestCase):
         eventually(lambda: weir.metric("weir_upstream_healthy"), "it is back")
         self.assertEqual(weir.get("/").body, b"second")
 
-    def test_a_silent_address_does_not_block_the_others(self):
+    def test_address_that_does_not_respond_does_not_block_other_addresses(self):
         silent, good = self.two()
         silent.__exit__()
         self.start(Silent("127.0.0.2", good.port))
@@ -192,7 +192,7 @@ class Resolve(TestCase):
                 self.assertEqual(weir.metric("weir_upstream_ejections_total"), 0)
                 self.assertEqual(weir.metric("weir_upstream_healthy"), 1)
 
-    def test_a_faulty_address_does_not_block_redis(self):
+    def test_faulty_address_of_redis_does_not_block_other_addresses(self):
         """One address of Redis may be silent, or accept connections and send nothing, as a stopped process does."""
         redis = self.start(Redis("--bind", "127.0.0.1", "127.0.0.3"))
         names = self.start(Names(api="127.0.0.3", redis="127.0.0.2 127.0.0.3"))
@@ -202,7 +202,7 @@ class Resolve(TestCase):
                                  rules=rule("few", "1000/day", store='"redis"'))
                 eventually(lambda weir=weir: weir.metric("weir_redis_up") == 2, "it is connected")
 
-    def test_silent_name_servers_delay_neither_requests_nor_the_end(self):
+    def test_unresponsive_name_servers_delay_neither_requests_nor_the_end_of_weir(self):
         first, _ = self.two()
         names, server = self.start(Names(api="127.0.0.2")), self.start(NameServer())
         names.ask(server)

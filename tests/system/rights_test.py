@@ -38,7 +38,7 @@ def rules(more=""):
                    for name, keys in RULES.items()).replace('"2"', "2") + more
 
 
-class Rights(TestCase):
+class RedisRights(TestCase):
     def setUp(self):
         self.gate = threading.Event()
         self.upstream = self.start(Upstream(self.reply))
@@ -85,19 +85,19 @@ class Rights(TestCase):
         self.assertIn("\n  eviction ", said)
         self.assertEqual(self.denied(redis), [])
 
-    def test_rights_suffice_for_one_redis(self):
+    def test_documented_rights_suffice_for_one_redis(self):
         redis = self.start(Redis())
         self.assertEqual(redis.command(*REDIS), b"OK")
         self.live(redis, self.settings(redis).replace(f":{redis.port}\"", f":{redis.port}/3\""))
 
-    def test_rights_suffice_for_a_cluster(self):
+    def test_documented_rights_suffice_for_a_cluster(self):
         node = self.start(Node())
         node.ok("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
         eventually(lambda: b"cluster_state:ok" in node.command("CLUSTER", "INFO"), "it serves")
         self.assertEqual(node.command(*REDIS), b"OK")
         self.live(node, self.settings(node, f', topology = "cluster", nodes = ["127.0.0.1:{node.port}"]'))
 
-    def test_rights_suffice_for_sentinels(self):
+    def test_documented_rights_suffice_for_sentinels(self):
         redis = self.start(Redis())
         sentinel = self.start(Sentinel(redis))
         self.assertEqual((redis.command(*REDIS), sentinel.command(*SENTINEL)), (b"OK", b"OK"))
@@ -105,7 +105,7 @@ class Rights(TestCase):
                                               f'sentinel_user = "weir", sentinel_password = "secret"'))
         self.assertEqual(self.denied(sentinel), [])
 
-    def test_every_right_is_needed(self):
+    def test_every_documented_right_is_needed(self):
         """weir or its check needs each right: without it, the check reports a missing right, or Redis denies a command."""
         redis = self.start(Redis())
         redis.command(*REDIS)
@@ -122,7 +122,7 @@ class Rights(TestCase):
                 self.assertIn("docs/distributed.md, Rights", errors)
             redis.command("ACL", "SETUSER", "weir", right)
 
-    def test_a_right_for_some_rules_is_missed_only_by_them(self):
+    def test_missing_right_affects_only_the_rules_that_need_it(self):
         redis = self.start(Redis())
         redis.command(*REDIS)
         redis.command("ACL", "SETUSER", "weir", "-exists")
@@ -135,7 +135,7 @@ class Rights(TestCase):
         self.assertRegex(said[0], r"fails at concurrency: ERR .*\(docs/distributed\.md, Rights")
         self.assertEqual(weir.metric("weir_redis_up"), 2)
 
-    def test_counts_are_exact_without_lists_and_sets(self):
+    def test_counts_are_exact_without_the_rights_for_lists_and_sets(self):
         redis = self.start(Redis())
         redis.command(*REDIS)
         long = rule("long", "100/day", algorithm='"sliding_log"', store='"redis"', on_store_failure='"closed"', key='["header:X-Key"]',
@@ -161,8 +161,8 @@ class Rights(TestCase):
                 redis.command("ACL", "SETUSER", "weir", right.replace("-", "+"))
 
 
-class TurnedAway(TestCase):
-    def test_a_redis_without_room_for_clients_is_reported(self):
+class RejectedConnections(TestCase):
+    def test_redis_that_accepts_no_more_clients_is_reported(self):
         redis = self.start(Redis("--maxclients", "2"))
         for _ in range(2):
             self.start(Client(redis.port))
@@ -173,7 +173,7 @@ class TurnedAway(TestCase):
         self.assertEqual(status, 1)
         self.assertRegex(errors, r"^weir: ERR max number of clients reached \(expected .* raise maxclients of that Redis\)\n$")
 
-    def test_a_redis_that_needs_a_password_is_reported(self):
+    def test_redis_that_needs_a_password_is_reported(self):
         redis = self.start(Redis())
         redis.command("CONFIG", "SET", "requirepass", "secret")
         state = f'{SECRET}redis = {{ url = "{redis.url}", start_wait = "0s" }}'

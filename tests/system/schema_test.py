@@ -158,16 +158,16 @@ class Schema(unittest.TestCase):
         found = self.validator.iter_errors(tomllib.loads(text))
         return [f"{'.'.join(map(str, fault.absolute_path))}: {fault.message}" for fault in found]
 
-    def test_the_checked_in_schema_is_what_weir_prints(self):
+    def test_checked_in_schema_equals_the_schema_that_weir_prints(self):
         done = subprocess.run([sys.executable, TREE / "tools/reference.py", "--check", "--weir", WEIR],
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_the_schema_is_draft_4(self):
+    def test_schema_is_valid_json_schema_draft_4(self):
         jsonschema.Draft4Validator.check_schema(self.schema)
         self.assertEqual(self.schema["$schema"], jsonschema.Draft4Validator.META_SCHEMA["id"])
 
-    def test_every_default_is_valid(self):
+    def test_every_default_is_valid_by_the_schema(self):
         count = 0
         for table in self.schema["definitions"].values():
             for name, key in table.get("properties", {}).items():
@@ -177,7 +177,7 @@ class Schema(unittest.TestCase):
                     count += 1
         self.assertGreater(count, 70)
 
-    def test_shipped_configurations_are_valid(self):
+    def test_shipped_configurations_are_valid_by_the_schema(self):
         files = [*(TREE / "config").glob("*.toml"), *(TREE / "config/examples").glob("*.toml"), TREE / "docker/weir.toml",
                  TREE / "packaging/weir.toml"]
         for file in files:
@@ -190,7 +190,7 @@ class Schema(unittest.TestCase):
         for name in ("config/weir.toml", "packaging/weir.toml"):
             self.assertTrue((TREE / name).read_text().startswith("#:schema "), name)
 
-    def test_configurations_of_the_documents_are_valid(self):
+    def test_configurations_in_the_documents_are_valid_by_the_schema(self):
         whole = 0
         for file in [TREE / "README.md", *(TREE / "docs").glob("*.md")]:
             for block in re.findall(r"^```toml\n(.*?)^```", file.read_text(), re.M | re.S):
@@ -199,14 +199,14 @@ class Schema(unittest.TestCase):
                     whole += 1
         self.assertGreater(whole, 0)
 
-    def test_configurations_that_weir_accepts_are_valid(self):
+    def test_configurations_that_weir_accepts_are_valid_by_the_schema(self):
         for text in GOOD:
             with self.subTest(text):
                 status, _, errors = run_weir("check", config=LEAST + text)
                 self.assertEqual(status, 0, errors)
                 self.assertEqual(self.faults(LEAST + text), [])
 
-    def test_mistakes_are_rejected_by_both(self):
+    def test_mistakes_are_rejected_by_schema_and_weir(self):
         for text in BAD:
             with self.subTest(text):
                 self.assertNotEqual(self.faults(text if text.startswith("rules") else LEAST + text), [])

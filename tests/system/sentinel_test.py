@@ -81,8 +81,8 @@ class Liar(socketserver.ThreadingTCPServer):
         super().__exit__(*reason)
 
 
-class Believed(TestCase):
-    def test_a_writable_replica_is_not_used_as_master(self):
+class MasterCheck(TestCase):
+    def test_writable_replica_is_not_used_as_master(self):
         master = self.start(Redis())
         replica = self.start(Redis("--replicaof", "127.0.0.1", str(master.port), "--replica-read-only", "no"))
         liar = self.start(Liar(replica.port))
@@ -97,7 +97,7 @@ class Believed(TestCase):
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "19")
 
 
-class Outdated(TestCase):
+class OutdatedSentinels(TestCase):
     """The first of three Sentinels names an old master. weir stops asking it and does not listen to it."""
 
     def follow(self, old):
@@ -118,13 +118,13 @@ class Outdated(TestCase):
         self.assertEqual((status, errors), (0, ""))
         self.assertIn(f"at 127.0.0.1:{master.port} according to the sentinels\n", said)
 
-    def test_a_sentinel_that_names_a_dead_server_is_skipped(self):
+    def test_sentinel_that_names_an_unreachable_server_is_skipped(self):
         self.follow(closed_port())
 
-    def test_a_sentinel_that_names_a_replica_is_skipped(self):
+    def test_sentinel_that_names_a_replica_is_skipped(self):
         self.follow(self.start(Redis("--replicaof", "127.0.0.1", str(closed_port()))).port)
 
-    def test_a_sentinel_that_names_a_silent_server_is_skipped(self):
+    def test_sentinel_that_names_an_unresponsive_server_is_skipped(self):
         frozen = self.start(Redis())
         frozen.process.send_signal(signal.SIGSTOP)
         self.follow(frozen.port)
@@ -176,19 +176,19 @@ class Failover(TestCase):
         self.assertEqual([weir.process.poll() for weir in weirs], [None, None])
         self.assertGreater(self.replica.calls("evalsha"), 0)
 
-    def test_a_killed_master_is_replaced(self):
+    def test_killed_master_is_replaced_by_its_replica(self):
         self.fail_over(self.master.kill)
 
-    def test_a_frozen_master_is_replaced(self):
+    def test_frozen_master_is_replaced_by_its_replica(self):
         try:
             self.fail_over(lambda: self.master.process.send_signal(signal.SIGSTOP))
         finally:
             self.master.process.send_signal(signal.SIGCONT)
 
-    def test_a_planned_failover_loses_no_request(self):
+    def test_planned_failover_loses_no_request(self):
         self.fail_over(lambda: self.sentinels[0].command("SENTINEL", "FAILOVER", MASTER))
 
-    def test_an_idle_weir_follows_a_failover(self):
+    def test_instance_without_requests_follows_a_failover(self):
         weir = self.weir()
         weir.wait_for(rf"redis {MASTER} at 127\.0\.0\.1:{self.master.port} is up", 2)  # once for each worker
         self.master.process.send_signal(signal.SIGSTOP)  # no request finds out: only the Sentinels can tell
@@ -198,14 +198,14 @@ class Failover(TestCase):
             self.master.process.send_signal(signal.SIGCONT)
         self.assertEqual(weir.get("/", x_count="a")["x-ratelimit-remaining"], "19")
 
-    def test_on_store_failure_closed_refuses_until_the_failover(self):
+    def test_on_store_failure_closed_refuses_requests_until_the_failover(self):
         weir = self.weir(policy="closed")
         self.assertEqual(weir.get("/", x_count="a").status, 200)
         self.master.kill()
         eventually(lambda: weir.get("/", x_count="a").status == 503, "refused")
         eventually(lambda: weir.get("/", x_count="a").status == 200, "admitted on the new master", 30)
 
-    def test_any_single_sentinel_is_enough(self):
+    def test_one_reachable_sentinel_is_enough(self):
         self.sentinels[0].kill()
         self.sentinels[1].process.send_signal(signal.SIGSTOP)
         try:
@@ -224,7 +224,7 @@ class Failover(TestCase):
         wrong.wait_for(r"redis mymaster is down: not_allowed, sentinel 127\.0\.0\.1:\d+: WRONGPASS")
         self.assertNotIn("hunter2", wrong.log())
 
-    def test_redis_check_follows_the_sentinels(self):
+    def test_redis_check_checks_the_master_named_by_the_sentinels(self):
         status, said, _ = run_weir("redis-check", config=config(9, state=self.state()))
         self.assertEqual(status, 0)
         self.assertIn(f"redis {MASTER}, at 127.0.0.1:{self.master.port} according to the sentinels\n", said)

@@ -43,7 +43,7 @@ class ServerQueue(TestCase):
             self.await_metric(weir, len(clients) - 1, "weir_upstream_queue_depth")
         return clients
 
-    def test_requests_of_all_workers_are_served_in_turn(self):
+    def test_queued_requests_of_all_workers_are_served_in_order_of_arrival(self):
         weir = self.weir(rules=rule(limit="100/day"))
         clients = self.hold(weir, 6)
         for client in clients:
@@ -55,7 +55,7 @@ class ServerQueue(TestCase):
         self.assertEqual(weir.metric("weir_upstream_queued_total"), 6)
         self.assertEqual([weir.metric(name) for name in ("weir_upstream_queue_depth", "weir_upstream_crowded_total")], [0, 0])
 
-    def test_a_higher_priority_goes_first(self):
+    def test_queued_request_with_a_higher_priority_is_served_first(self):
         weir = self.weir(routes="".join(BY_PATH.format(number) for number in (1, 4, 7)) + '[[route]]\nupstream = "api"')
         paths = ["/7", "/4", "/1", "/7", "/1"]
         self.hold(weir, 5, paths)
@@ -65,7 +65,7 @@ class ServerQueue(TestCase):
         self.assertEqual([exchange.target for exchange in self.upstream.exchanges[1:]], ["/1", "/1", "/4", "/7", "/7"])
         self.tokens.release()
 
-    def test_new_requests_do_not_overtake_waiting_ones(self):
+    def test_new_requests_do_not_overtake_waiting_requests(self):
         weir = self.weir()
         first, waiting = self.hold(weir, 1)
         statuses = []
@@ -80,7 +80,7 @@ class ServerQueue(TestCase):
         self.assertEqual(statuses, [200] * 4)
         self.assertEqual(self.upstream.exchanges[1].target, "/")
 
-    def test_a_full_queue_refuses_at_once_without_a_charge(self):
+    def test_full_server_queue_refuses_at_once_without_a_charge(self):
         weir = self.weir(more="queue = 2", rules=rule("once", "4/day"))
         clients = self.hold(weir, 2)
         refused = weir.get("/")
@@ -91,7 +91,7 @@ class ServerQueue(TestCase):
         self.assertEqual([client.read().status for client in clients], [200] * 3)
         self.assertEqual([weir.get("/").status for _ in range(2)], [200, 429])
 
-    def test_a_request_is_refused_after_max_wait(self):
+    def test_queued_request_is_refused_after_max_wait(self):
         text = several(entry(self.upstream.port, "max_in_flight = 1"), more='max_wait = "300ms"', rules=rule("once", "3/day"))
         weir = self.start(Weir(text))
         first = self.begin(weir)
@@ -104,14 +104,14 @@ class ServerQueue(TestCase):
         self.assertEqual(first.read().status, 200)
         self.assertEqual([weir.get("/").status for _ in range(3)], [200, 200, 429])
 
-    def test_timeouts_total_bounds_the_wait(self):
+    def test_timeouts_total_bounds_the_wait_in_a_server_queue(self):
         weir = self.weir(more='timeouts = { total = "200ms", response = "10s" }')
         held = self.begin(weir)
         eventually(lambda: self.upstream.exchanges, "it is under way")
         self.assertIn(weir.get("/").status, (503, 504))
         self.assertIn(held.read().status, (503, 504))
 
-    def test_the_next_request_takes_the_turn_of_a_client_that_leaves(self):
+    def test_next_request_takes_the_turn_of_a_client_that_leaves(self):
         weir = self.weir()
         first, leaving, last = self.hold(weir, 2)
         leaving.leave()
@@ -121,7 +121,7 @@ class ServerQueue(TestCase):
         self.assertEqual([first.read().status, last.read().status], [200, 200])
         self.assertEqual(len(self.upstream.exchanges), 2)
 
-    def test_a_place_at_any_server_ends_the_wait(self):
+    def test_free_place_at_any_server_ends_the_wait(self):
         other = self.start(Upstream(self.reply))
         weir = self.weir(entry(self.upstream.port, "max_in_flight = 1"), entry(other.port, "max_in_flight = 1"))
         held = [self.begin(weir), self.begin(weir)]
@@ -133,7 +133,7 @@ class ServerQueue(TestCase):
         self.tokens.release(2)
         self.assertEqual([client.read().status for client in (*held, waiting)], [200] * 3)
 
-    def test_units_of_a_limit_are_given_in_turn(self):
+    def test_queued_requests_get_the_units_of_a_server_limit_in_order(self):
         self.tokens.release(100)
         weir = self.weir(bound='limit = "5/s"')
         began = time.monotonic()
@@ -141,7 +141,7 @@ class ServerQueue(TestCase):
         self.assertEqual([client.read().status for client in clients], [200] * 8)
         self.assertGreaterEqual(time.monotonic() - began, 0.55, "three more than the five at once, a fifth of a second each")
 
-    def test_a_unit_after_max_wait_is_refused_at_once(self):
+    def test_request_whose_server_limit_refills_after_max_wait_is_refused_at_once(self):
         self.tokens.release(100)
         weir = self.start(Weir(several(entry(self.upstream.port, 'limit = "2/h"'))))
         self.assertEqual(self.statuses(weir.port, 2), [200, 200])
@@ -150,7 +150,7 @@ class ServerQueue(TestCase):
         self.assertIn(int(refused["retry-after"]), range(1700, 1801))
         self.assertEqual(weir.metric("weir_upstream_queued_total"), 0)
 
-    def test_a_recovered_server_ends_the_wait(self):
+    def test_recovered_server_ends_the_wait(self):
         """The other server is full, and none of its requests ends."""
         well = threading.Event()
 
@@ -169,7 +169,7 @@ class ServerQueue(TestCase):
         self.assertEqual(waiting.read().body, b"back")
         self.assertEqual(weir.metric("weir_upstream_crowded_total"), 0)
 
-    def test_a_reload_keeps_waiting_requests_and_their_order(self):
+    def test_reload_keeps_waiting_requests_and_their_order(self):
         text = several(entry(self.upstream.port, "max_in_flight = 1"), more=f'max_wait = "{PATIENCE}s"\nqueue = 9')
         weir = self.start(Weir(text))
         first, before = self.hold(weir, 1)
@@ -182,7 +182,7 @@ class ServerQueue(TestCase):
         self.assertEqual([client.read().body for client in (first, before, after)], [b"/", b"/", b"/after"])
         self.assertEqual(self.asked(), ["/", "/", "/after"])
 
-    def test_the_drain_ends_the_wait(self):
+    def test_drain_ends_the_wait_in_a_server_queue(self):
         weir = self.weir()
         _, waiting = self.hold(weir, 1)
         weir.process.terminate()

@@ -34,7 +34,7 @@ class Settlement(TestCase):
 
 
 class ChargedByStatus(Settlement):
-    def test_64_parallel_wrong_passwords_against_5_failures_a_day_reach_the_upstream_5_times(self):
+    def test_64_parallel_wrong_passwords_against_a_limit_of_5_reach_the_upstream_5_times(self):
         refused, all_refused = threading.Semaphore(0), threading.Event()
 
         def deny_once_all_are_in(exchange):
@@ -70,7 +70,7 @@ class ChargedByStatus(Settlement):
         self.await_settled(weir, "login", charged=5)
         self.assertEqual(weir.get("/login").status, 429)
 
-    def test_successes_are_free_and_headers_show_it(self):
+    def test_uncharged_successes_are_refunded_and_headers_show_it(self):
         weir = self.weir(rule(**LOGIN))
         with weir.connect() as client:
             for _ in range(12):
@@ -91,7 +91,7 @@ class ChargedByStatus(Settlement):
                 self.assertEqual(set(statuses), {200})
                 self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "64")
 
-    def test_status_classes_and_ranges_are_charged(self):
+    def test_status_classes_and_ranges_are_charged_as_configured(self):
         weir = self.weir(rule(**{**LOGIN, "charge": '{ status = ["400-403", "5xx"] }'}))
         with weir.connect() as client:
             for status, left in (("404 Not Found", 5), ("400 Bad Request", 4), ("403 Forbidden", 3), ("503 Busy", 2),
@@ -99,7 +99,7 @@ class ChargedByStatus(Settlement):
                 self.upstream.reply = answer(status=status)
                 self.assertEqual(client.get("/")["x-ratelimit-remaining"], str(left), status)
 
-    def test_weirs_own_responses_are_charged_by_status(self):
+    def test_responses_by_weir_itself_are_charged_by_status(self):
         routes = '[[route]]\nmatch = { path = "/ping" }\nrespond = { status = 200, body = "pong" }\n' \
                  '[[route]]\nmatch = { path = "/api/*" }\nupstream = "api"'
         weir = self.weir(rule(**{**LOGIN, "charge": '{ status = ["404"] }'}), routes=routes)
@@ -108,7 +108,7 @@ class ChargedByStatus(Settlement):
                              ["5", "5", "4", "3"])
         self.await_settled(weir, "login", refunded=2, charged=2)
 
-    def test_a_client_that_leaves_is_charged_if_the_response_is_not_read(self):
+    def test_client_that_leaves_is_charged_if_the_response_is_not_read(self):
         go = threading.Event()
         self.addCleanup(go.set)
 
@@ -127,7 +127,7 @@ class ChargedByStatus(Settlement):
         go.set()
         self.assertEqual(weir.get("/login")["x-ratelimit-remaining"], "4")
 
-    def test_a_request_that_times_out_at_the_upstream_is_charged(self):
+    def test_request_that_times_out_at_the_upstream_is_charged(self):
         self.upstream.reply = lambda exchange: exchange.wait_for_close()
         weir = self.weir(rule(**LOGIN), upstream='timeouts = { response = "200ms" }')
         self.assertEqual(weir.get("/login").status, 504)
@@ -135,17 +135,17 @@ class ChargedByStatus(Settlement):
         self.upstream.reply = answer()
         self.assertEqual(weir.get("/login")["x-ratelimit-remaining"], "4")
 
-    def test_a_request_to_a_down_upstream_is_not_charged(self):
+    def test_request_to_an_unreachable_upstream_is_not_charged(self):
         weir = self.weir(rule(**LOGIN), port=closed_port())
         self.assertEqual(self.statuses(weir.port, 12), [502] * 12)
         self.assertEqual(self.settled(weir, "login"), {})
 
-    def test_a_request_that_another_rule_refuses_holds_no_charge(self):
+    def test_request_that_another_rule_refuses_is_not_charged(self):
         weir = self.weir(rule(**LOGIN), rule("few", "2/day", key='["ip"]'))
         self.assertEqual(self.statuses(weir.port, 9), [200] * 2 + [429] * 7)
         self.await_settled(weir, "login", refunded=2)
 
-    def test_a_shadow_rule_settles_like_an_enforced_one(self):
+    def test_shadow_rule_settles_like_an_enforced_rule(self):
         self.upstream.reply = DENIED
         weir = self.weir(rule(**LOGIN, mode='"shadow"'))
         self.assertEqual(self.statuses(weir.port, 8), [401] * 8)
@@ -154,14 +154,14 @@ class ChargedByStatus(Settlement):
         self.await_settled(weir, "login", charged=5)
         self.assertEqual(weir.metric("weir_decisions_total", rule="login", outcome="shadow_refused"), 5)
 
-    def test_settlement_works_beside_a_queue(self):
+    def test_settlement_works_for_a_request_that_also_waits_in_a_queue(self):
         self.upstream.reply = DENIED
         weir = self.weir(rule(**LOGIN), rule("pace", "50/s", key="[]", algorithm='"leaky_bucket"', queue=20))
         statuses = together(12, lambda _: weir.get("/login").status)
         self.assertEqual((statuses.count(401), statuses.count(429)), (5, 7))
         self.await_settled(weir, "login", charged=5)
 
-    def test_a_tier_settles_in_its_own_state(self):
+    def test_override_settles_in_its_own_count(self):
         self.upstream.reply = DENIED
         more = {"overrides": '[{ match = { path = "/vip" }, limit = "2/day" }]'}
         weir = self.weir(rule(**LOGIN, **more))
@@ -176,14 +176,14 @@ class CostOfTheAnswer(Settlement):
     def budget(self, cost, **more):
         return self.weir(rule(**{**self.TOKENS, **more}, cost=cost))
 
-    def test_a_cost_in_a_header_refunds_the_surplus(self):
+    def test_cost_in_a_response_header_refunds_the_unused_reserve(self):
         self.upstream.reply = answer(headers="X-Tokens: 250\r\n")
         weir = self.budget('{ response_header = "X-Tokens", reserve = 1000 }')
         with weir.connect() as client:
             self.assertEqual([client.get("/")["x-ratelimit-remaining"] for _ in range(3)], ["9750", "9500", "9250"])
         self.await_settled(weir, "tokens", surplus=3)
 
-    def test_debt_is_kept_and_retry_after_is_exact(self):
+    def test_cost_above_the_reserve_is_charged_as_debt_with_an_exact_retry_after(self):
         self.upstream.reply = answer(headers="X-Tokens: 2250\r\n")
         weir = self.budget('{ response_header = "X-Tokens", reserve = 1 }', limit="500/s", burst=800)
         with weir.connect() as client:
@@ -199,7 +199,7 @@ class CostOfTheAnswer(Settlement):
             self.assertEqual(client.get("/").status, 200)
         self.await_settled(weir, "tokens", debt=1, refunded=1)
 
-    def test_parallel_requests_do_not_share_a_reserve(self):
+    def test_each_parallel_request_is_charged_its_own_reserve(self):
         go = threading.Event()
         self.addCleanup(go.set)
 
@@ -232,7 +232,7 @@ class CostOfTheAnswer(Settlement):
         self.upstream.reply = answer(b'{"usage":{"total_tokens":0}}')
         return 9000 - int(weir.get("/")["x-ratelimit-remaining"]), outcome, response
 
-    def test_a_cost_in_json_is_charged_and_the_body_is_unchanged(self):
+    def test_cost_in_a_json_response_is_charged_and_the_body_is_unchanged(self):
         for tokens, outcome in ((250, "surplus"), (0, "refunded"), (1000, "charged"), (4000, "debt")):
             body = json.dumps({"choices": ["x" * 9000], "usage": {"total_tokens": tokens}}).encode()
             for reply in (answer(body), b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body, 700),
@@ -250,18 +250,18 @@ class CostOfTheAnswer(Settlement):
                     self.assertEqual((spent, said), (tokens, outcome))
                     self.assertEqual(response.body, body)
 
-    def test_a_cost_above_the_maximum_is_charged_as_the_maximum(self):
+    def test_cost_above_the_maximum_is_charged_as_the_maximum(self):
         for tokens in (b"2147483649", b"1e30", b"1e400", b'"1e400"'):
             with self.subTest(tokens=tokens):
                 spent, said, _ = self.spent_by(answer(b'{"usage":{"total_tokens":%s}}' % tokens))
                 self.assertEqual((spent, said), (9000, "debt"), "nothing is left")
 
-    def test_a_whole_number_costs_the_same_however_it_is_written(self):
+    def test_whole_number_in_a_response_costs_the_same_in_every_notation(self):
         for tokens, cost in ((b"250.0", 250), (b"25e1", 250), (b'"250"', 250), (b'"1e3"', 1000), (b"0.0", 0)):
             with self.subTest(tokens=tokens):
                 self.assertEqual(self.spent_by(answer(b'{"usage":{"total_tokens":%s}}' % tokens))[0], cost)
 
-    def test_a_response_without_a_cost_is_charged_the_reserve(self):
+    def test_response_without_a_cost_is_charged_the_reserve(self):
         told = b'{"usage":{"total_tokens":5}}'
         for reply, outcome in ((answer(b'{"usage":{}}'), "untold"), (answer(b"", status="204 No Content"), "untold"),
                                (answer(b"data: [DONE]\n\n"), "unreadable"),
@@ -271,7 +271,7 @@ class CostOfTheAnswer(Settlement):
                 spent, said, _ = self.spent_by(reply)
                 self.assertEqual((spent, said), (1000, outcome))
 
-    def test_a_client_that_accepts_compression_pays_the_stated_cost(self):
+    def test_client_that_accepts_compression_is_charged_the_stated_cost(self):
         def as_asked(exchange):
             exchange.read_body()
             body = b'{"usage":{"total_tokens":400}}'
@@ -302,7 +302,7 @@ class CostOfTheAnswer(Settlement):
             self.assertEqual(client.read()["content-encoding"], "gzip", "and so is what a shadow rule meets")
             self.await_settled(weir, "tried", unreadable=1)
 
-    def test_a_body_above_the_bound_is_forwarded_but_not_read(self):
+    def test_response_body_above_the_bound_is_forwarded_and_charged_the_reserve(self):
         body = json.dumps({"usage": {"total_tokens": 5}, "text": "x" * 5000}).encode()
         cost = '{ response_json = "/usage/total_tokens", reserve = 1000, max_body = "4KiB" }'
         for reply in (answer(body), b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body)):
@@ -310,7 +310,7 @@ class CostOfTheAnswer(Settlement):
             self.assertEqual((spent, said), (1000, "unreadable"))
             self.assertEqual(response.body, body)
 
-    def test_a_truncated_response_is_charged_the_reserve(self):
+    def test_truncated_response_is_charged_the_reserve(self):
         def break_off(exchange):
             exchange.read_body()
             exchange.send(b'HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{"usage":{"total_tokens":5}}')
@@ -322,7 +322,7 @@ class CostOfTheAnswer(Settlement):
             weir.get("/")
         self.await_settled(weir, "tokens", unreadable=1)
 
-    def test_only_charged_responses_state_a_cost(self):
+    def test_cost_is_read_only_from_responses_with_a_charged_status(self):
         weir = self.budget('{ response_header = "X-Tokens", reserve = 1000 }', charge='{ status = ["2xx"] }')
         with weir.connect() as client:
             for status, left in (("200 OK", "9950"), ("500 Oops", "9950"), ("201 Created", "9900")):
@@ -330,7 +330,7 @@ class CostOfTheAnswer(Settlement):
                 self.assertEqual(client.get("/")["x-ratelimit-remaining"], left)
         self.await_settled(weir, "tokens", surplus=2, refunded=1)
 
-    def test_decimal_costs_are_scaled(self):
+    def test_decimal_costs_in_responses_are_scaled(self):
         self.upstream.reply = answer(headers="X-Cost: 0.125\r\n")
         weir = self.budget('{ response_header = "X-Cost", reserve = 1000, scale = 100 }')
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "9987")
@@ -351,7 +351,7 @@ class CostOfTheAnswer(Settlement):
         self.assertEqual(left, [100 * (n + 1) for n in range(len(answers))])
         self.await_settled(weir, "tokens", surplus=len(answers))
 
-    def test_the_overflow_cell_is_settled(self):
+    def test_charge_in_the_overflow_cell_of_a_full_table_is_settled(self):
         self.upstream.reply = answer(headers="X-Tokens: 7\r\n")
         weir = self.weir(rule(**{**self.TOKENS, "limit": "1000/day", "key": '["header:X-Who"]'},
                               cost='{ response_header = "X-Tokens", reserve = 100 }'),

@@ -39,7 +39,7 @@ class Shaper(TestCase):
             eventually(lambda: weir.metric("weir_queue_depth") == number + 1, f"{number + 1} wait")  # noqa: B023
         return clients
 
-    def test_sixty_clients_depart_ten_milliseconds_apart(self):
+    def test_requests_of_sixty_clients_depart_ten_milliseconds_apart(self):
         weir = self.weir("100/s", 100)
         began = time.monotonic()
         statuses = together(60, lambda _: weir.get("/queue").status)
@@ -69,7 +69,7 @@ class Shaper(TestCase):
         eventually(lambda: weir.metric("weir_queue_depth") == depth + 1, f"{name} waits")
         return client
 
-    def test_requests_of_one_client_leave_in_order(self):
+    def test_queued_requests_of_one_client_are_sent_in_order(self):
         order = self.order_at_upstream()
         weir = self.weir(UNHURRIED, 20)
         self.assertEqual(weir.get("/queue").status, 204)
@@ -77,7 +77,7 @@ class Shaper(TestCase):
         self.assertEqual([client.read().status for client in clients], [204] * 6)
         self.assertEqual(order[1:], sorted(order[1:]))
 
-    def test_clients_take_turns(self):
+    def test_queued_clients_take_turns(self):
         order = self.order_at_upstream()
         weir = self.weir(UNHURRIED, 20)
         self.assertEqual(weir.get("/queue").status, 204)
@@ -85,7 +85,7 @@ class Shaper(TestCase):
         self.assertEqual([client.read().status for client in clients], [204] * 6)
         self.assertEqual(order[1:], ["a1", "b1", "c1", "a2", "b2", "a3"])
 
-    def test_priority_decides_over_all_workers(self):
+    def test_higher_priority_departs_first_over_all_workers(self):
         order = self.order_at_upstream()
         routes = "".join(f'[[route]]\nupstream = "api"\nmatch = {{ headers = {{ X-Class = "{name}" }} }}\n'
                          f"priority = {priority}\n" for name, priority in (("urgent", 0), ("batch", 9)))
@@ -102,7 +102,7 @@ class Shaper(TestCase):
         self.assertEqual([client.read().status for client in clients], [204] * 4)
         self.assertEqual(order[1:], ["urgent", "gold", "middle", "batch"])
 
-    def test_queue_per_client_bounds_each_client(self):
+    def test_queue_per_client_bounds_the_places_of_each_client(self):
         weir = self.weir("1/3s", 20, queue_per_client=2)
         self.fill(weir, 2)
         refused = weir.get("/queue")
@@ -112,7 +112,7 @@ class Shaper(TestCase):
         self.assertEqual(weir.metric("weir_queue_refused_total", reason="crowded"), 1)
         self.enqueue(weir, "other", **{"X-API-Key": "another"})
 
-    def test_a_request_overtaken_beyond_max_wait_is_refused_at_once(self):
+    def test_request_overtaken_beyond_max_wait_is_refused_at_once(self):
         """The request's own departure would be in time, but requests with a better priority take that departure and later ones.
         Its refusal comes long before the end of max_wait, for which this test does not wait."""
         routes = ('[[route]]\nupstream = "api"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
@@ -164,7 +164,7 @@ class Shaper(TestCase):
                 thread.join()
         self.assertEqual(weir.metric("weir_queue_refused_total", reason="overdue"), 1)
 
-    def test_a_full_queue_displaces_the_lowest_priority(self):
+    def test_full_queue_displaces_the_request_of_lowest_priority(self):
         """Workers do not matter. The last request of the lowest priority is displaced, and none if all have the same priority."""
         routes = "".join(f'[[route]]\nupstream = "api"\nmatch = {{ headers = {{ X-Class = "{name}" }} }}\n'
                          f"priority = {priority}\n" for name, priority in (("urgent", 0), ("batch", 9)))
@@ -192,7 +192,7 @@ class Shaper(TestCase):
         eventually(lambda: weir.metric("weir_queue_depth") == 0, "the urgent ones have left")
         self.enqueue(weir, "and there is room again")
 
-    def test_a_request_that_another_rule_refuses_displaces_nobody(self):
+    def test_request_that_another_rule_refuses_displaces_no_request(self):
         routes = ('[[route]]\nupstream = "api"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
                   '[[route]]\nupstream = "api"')
         rules = queue_rule("1/60s", 1) + rule("one", "1/day", key="[]", match='{ headers = { X-Class = "urgent" } }')
@@ -202,19 +202,19 @@ class Shaper(TestCase):
         self.assertEqual(weir.get("/queue", X_Class="urgent").status, 429)
         self.assertEqual(weir.metric("weir_queue_depth"), 1)
 
-    def test_queue_bounds_the_waiting_requests(self):
+    def test_queue_bounds_the_number_of_waiting_requests(self):
         weir = self.weir("1/2s", 2)
         self.fill(weir, 2)
         refused = weir.get("/queue")
         self.assertEqual(refused.status, 429)
         self.assertIn(int(refused["retry-after"]), (1, 2))
 
-    def test_max_wait_bounds_the_wait(self):
+    def test_max_wait_bounds_the_wait_in_the_queue(self):
         weir = self.weir("1/2s", 10, max_wait='"500ms"')
         self.assertEqual(weir.get("/queue").status, 200)
         self.assertEqual(weir.get("/queue").status, 429)
 
-    def test_a_client_that_leaves_frees_its_place(self):
+    def test_client_that_leaves_frees_its_place_in_the_queue(self):
         weir = self.weir("1/3s", 2)
         began = time.monotonic()
         first, second = self.fill(weir, 2)
@@ -228,7 +228,7 @@ class Shaper(TestCase):
         self.assertEqual(third.read().status, 200)
         self.assertEqual(len(self.upstream.exchanges), 3, "who left never reached the upstream")
 
-    def test_a_request_without_a_server_frees_no_departure_of_others(self):
+    def test_request_to_an_unreachable_server_frees_no_departure_of_another_request(self):
         """The request took the departure of another one that still waits, and that one has a departure of its own now."""
         routes = ('[[upstream]]\nname = "dead"\nservers = ["127.0.0.1:%d"]\n' % closed_port() +
                   '[[route]]\nupstream = "dead"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
@@ -241,7 +241,7 @@ class Shaper(TestCase):
         self.enqueue(weir, "next")
         self.assertEqual(weir.get("/queue").status, 429, "both places are taken")
 
-    def test_places_are_reused_over_all_workers(self):
+    def test_places_of_clients_that_left_are_reused_over_all_workers(self):
         """Ten wait, all but the last leave, ten come. With a queue for each worker, the freed departures before one that another
         worker holds would be lost, and the new requests would be refused."""
         weir = self.weir("1/4s", 10)
@@ -255,7 +255,7 @@ class Shaper(TestCase):
         self.assertEqual(clients[-1].read().status, 200)
         self.assertEqual(len(self.upstream.exchanges), 2, "it took the first departure, in the place of all who left")
 
-    def test_waiting_requests_do_not_delay_others(self):
+    def test_waiting_requests_do_not_delay_requests_outside_the_queue(self):
         weir = self.weir("1/3s", 10)
         self.fill(weir, 5)
         began = time.monotonic()

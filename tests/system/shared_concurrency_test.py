@@ -70,7 +70,7 @@ class SharedConcurrency(TestCase):
         keys = [key.decode() for key in self.redis.command("KEYS", "*") if not key.startswith(b"weir:probe:")]
         return sum(self.redis.command("EVAL", HELD, "1", key) for key in keys)
 
-    def test_ten_of_sixty_parallel_requests_over_three_weirs_are_admitted(self):
+    def test_ten_of_sixty_parallel_requests_to_three_instances_are_admitted(self):
         refused, weirs = threading.Semaphore(0), [self.weir() for _ in range(3)]
 
         def ask(number):
@@ -97,7 +97,7 @@ class SharedConcurrency(TestCase):
             self.assertEqual(response["retry-after"], "1" if response.status == 429 else None)
         eventually(lambda: self.held() == 0, "all places are free again")
 
-    def test_the_upstream_never_has_more_than_the_limit_under_load(self):
+    def test_concurrency_at_the_upstream_never_exceeds_the_limit_under_load(self):
         self.go.set()
         weirs = [self.weir() for _ in range(3)]
         statuses = sum(together(24, lambda index: self.statuses(weirs[index % 3].port, 60)), [])
@@ -106,7 +106,7 @@ class SharedConcurrency(TestCase):
         self.assertGreaterEqual(statuses.count(200), 60)
         eventually(lambda: self.held() == 0, "all places are free again")
 
-    def test_permits_of_a_killed_weir_expire_with_the_lease(self):
+    def test_permits_of_a_killed_instance_expire_with_the_lease(self):
         doomed = Weir(self.text())
         self.addCleanup(doomed.scratch.cleanup)
         self.addCleanup(doomed.process.stderr.close)
@@ -119,7 +119,7 @@ class SharedConcurrency(TestCase):
         self.hold(other, 10)
         self.assertEqual(other.get("/").status, 429)
 
-    def test_a_weir_that_ends_normally_leaves_no_permits(self):
+    def test_instance_that_stops_normally_leaves_no_permits(self):
         weir = Weir(self.text(lease="1h"))
         self.addCleanup(weir.scratch.cleanup)
         self.hold(weir, 4)
@@ -128,7 +128,7 @@ class SharedConcurrency(TestCase):
         self.assertEqual(weir.stop(), 0)
         self.assertEqual(self.held(), 0)
 
-    def test_requests_longer_than_a_lease_stay_counted(self):
+    def test_requests_longer_than_the_lease_stay_counted(self):
         first, second = self.weir(), self.weir()
         self.hold(first, 7)
         self.hold(second, 3)
@@ -136,7 +136,7 @@ class SharedConcurrency(TestCase):
         self.assertEqual(self.held(), 10)
         self.assertEqual([weir.get("/").status for weir in (first, second)], [429, 429])
 
-    def test_flushall_loses_no_permit_in_use(self):
+    def test_permits_in_use_are_entered_again_after_flushall(self):
         first, second = self.weir(), self.weir()
         self.hold(first, 6)
         self.hold(second, 4)
@@ -167,7 +167,7 @@ class SharedConcurrency(TestCase):
         self.hold(weirs[0], 10)
         self.assertEqual(weirs[1].get("/").status, 429)
 
-    def test_the_local_share_applies_without_redis_and_is_counted_afterwards(self):
+    def test_local_share_applies_without_redis_and_its_permits_are_entered_afterwards(self):
         weir = self.weir(replicas=2)
         self.hold(weir, 2)
         self.redis.kill()
@@ -179,7 +179,7 @@ class SharedConcurrency(TestCase):
         self.hold(weir, 3)
         self.assertEqual(weir.get("/").status, 429)
 
-    def test_a_silent_connection_is_replaced_before_the_lease_expires(self):
+    def test_unresponsive_connection_is_replaced_before_the_lease_expires(self):
         """No other request is sent whose time-out would reveal the failure."""
         way = self.start(Way(self.redis.port))
         one = at_once(limit=1)
@@ -197,7 +197,7 @@ class SharedConcurrency(TestCase):
         self.go.set()
         eventually(lambda: self.held() == 0, "its place is free again")
 
-    def test_a_bill_with_other_rules_is_charged_as_a_whole(self):
+    def test_request_is_charged_by_all_its_rules_or_by_none(self):
         weir = self.weir(at_once(limit=3), rule("each", "2/day", key='["api_key"]', store='"redis"'), lease="1h")
         clients = [self.start(Client(weir.port)) for _ in range(3)]
         for client, key in zip(clients, "aab"):

@@ -39,7 +39,7 @@ class SharedSecret(TestCase):
         statuses = sum(together(8, lambda index: self.statuses(weirs[index % len(weirs)].port, 30, x_api_key=client)), [])
         return statuses.count(200), statuses.count(429)
 
-    def test_two_weirs_that_start_together_share_one_limit(self):
+    def test_two_instances_that_start_together_share_one_limit(self):
         redis = self.start(Redis())
         url = f'url = "{redis.url}"'
         weirs = together(2, lambda _: self.weir(url))
@@ -50,7 +50,7 @@ class SharedSecret(TestCase):
         self.assertTrue(is_hexadecimal(redis.command("GET", "weir:secret").decode()))
         self.assertNotIn("key_secret", run_weir("check", config=config(1, rules=RULE, state=f"redis = {{ {url} }}"))[2])
 
-    def test_a_restart_keeps_the_counts(self):
+    def test_restart_keeps_the_counts(self):
         redis = self.start(Redis())
         first = self.weir(f'url = "{redis.url}"')
         eventually(first.is_ready, "it is connected to Redis")
@@ -60,7 +60,7 @@ class SharedSecret(TestCase):
         eventually(second.is_ready, "it is connected to Redis")
         self.assertEqual(self.statuses(second.port, 50, x_api_key="bob"), [200] * 40 + [429] * 10)
 
-    def test_a_weir_that_started_without_redis_adopts_the_shared_secret(self):
+    def test_instance_that_started_without_redis_adopts_the_shared_secret(self):
         redis = self.start(Redis())
         secret = "0123456789abcdef" * 2
         redis.kill()
@@ -93,7 +93,7 @@ class SharedSecret(TestCase):
         eventually(lambda: weir.metric("weir_redis_up") == 2, "the secret is agreed on")
         self.assertEqual(weir.get("/", x_api_key="bob").status, 200)
 
-    def test_after_data_loss_all_weirs_agree_on_one_secret(self):
+    def test_after_data_loss_all_instances_agree_on_one_secret(self):
         redis = self.start(Redis())
         weirs = [self.weir(f'url = "{redis.url}"') for _ in range(2)]
         for weir in weirs:
@@ -106,7 +106,7 @@ class SharedSecret(TestCase):
         self.assertEqual(self.admitted_together(*weirs), (100, 140))
         weirs[0].wait_for("contains another secret than before")
 
-    def test_a_reload_and_an_upgrade_keep_the_secret(self):
+    def test_reload_and_upgrade_keep_the_shared_secret(self):
         adopt_orphans()
         redis = self.start(Redis())
         redis.command("SET", "weir:secret", "0123456789abcdef" * 2)
@@ -121,7 +121,7 @@ class SharedSecret(TestCase):
         self.assertTrue(self.agree(weir, other))
         self.assertEqual(self.admitted_together(weir, other), (100, 140))
 
-    def test_a_cluster_keeps_one_secret(self):
+    def test_all_instances_of_a_cluster_use_one_secret(self):
         nodes = [self.start(Node()) for _ in range(3)]
         form(nodes)
         seeds = [f'"127.0.0.1:{node.port}"' for node in nodes]
@@ -131,7 +131,7 @@ class SharedSecret(TestCase):
         self.assertTrue(self.agree(*weirs))
         self.assertEqual(self.admitted_together(*weirs), (100, 140))
 
-    def test_the_master_that_sentinels_name_keeps_the_secret(self):
+    def test_shared_secret_is_stored_in_the_master_named_by_the_sentinels(self):
         master = self.start(Redis())
         sentinels = [self.start(Liar(master.port)) for _ in range(2)]
         addresses = ", ".join(f'"127.0.0.1:{sentinel.port}"' for sentinel in sentinels)

@@ -10,7 +10,7 @@ from harness import Client, Redis, Upstream, Weir, answer, config, eventually, m
 from settlement_test import DENIED, LOGIN
 
 
-class InRedis(settlement_test.Settlement):
+class SettlementInRedis(settlement_test.Settlement):
     def setUp(self):
         super().setUp()
         self.redis = self.start(Redis())
@@ -26,19 +26,19 @@ class InRedis(settlement_test.Settlement):
         return weir
 
 
-class ChargedByStatusInRedis(InRedis, settlement_test.ChargedByStatus):
+class ChargedByStatusInRedis(SettlementInRedis, settlement_test.ChargedByStatus):
     pass
 
 
-class CostOfTheAnswerInRedis(InRedis, settlement_test.CostOfTheAnswer):
-    test_the_overflow_cell_is_settled = None  # only for the table
+class CostOfTheAnswerInRedis(SettlementInRedis, settlement_test.CostOfTheAnswer):
+    test_charge_in_the_overflow_cell_of_a_full_table_is_settled = None  # only for the table
 
 
-class AcrossWeirs(InRedis):
+class SettlementAcrossInstances(SettlementInRedis):
     def weir(self, *rules, **more):
         return super().weir(*rules, secret="test", **more)
 
-    def test_64_parallel_wrong_passwords_over_two_weirs_reach_the_upstream_5_times(self):
+    def test_64_parallel_wrong_passwords_to_two_instances_reach_the_upstream_5_times(self):
         refused, all_refused = threading.Semaphore(0), threading.Event()
 
         def deny_once_all_are_in(exchange):
@@ -74,7 +74,7 @@ class AcrossWeirs(InRedis):
         for weir in weirs:
             self.assertEqual(weir.get("/login").status, 429)
 
-    def test_reserves_of_successes_return_to_all_weirs(self):
+    def test_refunded_reserves_can_be_used_by_all_instances(self):
         for algorithm in ('"sliding_log"', '"token_bucket"', '"fixed_window"', '"sliding_window"', '"gcra"'):
             with self.subTest(algorithm=algorithm):
                 burst = {"burst": 63} if algorithm == '"gcra"' else {}
@@ -84,7 +84,7 @@ class AcrossWeirs(InRedis):
                 self.assertEqual(set(statuses), {200})
                 eventually(lambda: self.redis.command("KEYS", "*") == [], "every charge is given back")
 
-    def test_debt_at_one_weir_counts_at_the_other(self):
+    def test_debt_at_one_instance_counts_at_the_other(self):
         self.upstream.reply = answer(headers="X-Tokens: 20000\r\n")
         tokens = rule(**settlement_test.CostOfTheAnswer.TOKENS, cost='{ response_header = "X-Tokens", reserve = 10 }')
         first, second = self.weir(tokens), self.weir(tokens)
@@ -93,7 +93,7 @@ class AcrossWeirs(InRedis):
         # 20,000 of a capacity of 10,000 at 10,000 a day, and 10 more to come: at least a day
         self.assertGreaterEqual(int(second.get("/")["retry-after"]), 86_400)
 
-    def test_a_settlement_that_redis_missed_stands_and_is_counted(self):
+    def test_settlement_that_redis_did_not_receive_is_counted_and_the_reserve_stays_charged(self):
         go = threading.Event()
         self.addCleanup(go.set)
 
@@ -114,7 +114,7 @@ class AcrossWeirs(InRedis):
         self.await_settled(weir, "login", refunded=1)
         eventually(lambda: weir.metric("weir_redis_amendments_lost_total") == 1, "a settlement was lost")
 
-    def test_the_local_share_settles_without_redis(self):
+    def test_charges_of_the_local_share_are_settled_without_redis(self):
         weir = self.weir(rule(**LOGIN))
         self.redis.kill()
         eventually(lambda: weir.metric("weir_redis_up") == 0, "it is away")

@@ -8,7 +8,7 @@ def limit(name):
     return rule(name, limit="5/day", key='["header:X-Who"]', match=f'{{ path = "/{name}" }}')
 
 
-class Shares(TestCase):
+class TableShares(TestCase):
     NEWCOMERS = 20
 
     def setUp(self):
@@ -29,12 +29,12 @@ class Shares(TestCase):
             return [client.get(f"/{name}", x_who=f"honest-{number}")["x-ratelimit-remaining"]
                     for number in range(self.NEWCOMERS)]
 
-    def test_a_flood_under_one_rule_leaves_another_rule_its_limits(self):
+    def test_flood_of_keys_of_one_rule_leaves_the_limits_of_another_rule_exact(self):
         weir = self.start(Weir(self.text("flooded", "quiet")))
         self.flood(weir, "flooded")
         self.assertEqual(self.left(weir, "quiet"), ["4"] * self.NEWCOMERS)
 
-    def test_a_rule_added_during_a_flood_gets_its_share(self):
+    def test_rule_added_during_a_flood_gets_its_share_of_the_key_table(self):
         weir = self.start(Weir(self.text("flooded", "quiet")))
         self.flood(weir, "flooded")
         (weir.folder / "weir.toml").write_text(self.text("flooded", "quiet", "new"))

@@ -23,7 +23,7 @@ upstream = "api"
 """
 
 
-class Shed(TestCase):
+class LoadShedding(TestCase):
     def setUp(self):
         self.gate = threading.Event()
         self.upstream = self.start(Upstream(self.reply))
@@ -50,7 +50,7 @@ class Shed(TestCase):
         self.assert_own_error(response, 503)
         self.assertEqual(response["retry-after"], "1")
 
-    def test_the_lowest_priority_goes_first(self):
+    def test_lowest_priority_is_rejected_first(self):
         weir = self.start(Weir(config(self.upstream.port, server="max_in_flight = 20", routes=ROUTES)))
         clients = self.occupy(weir, "/batch", 11)
         self.assert_shed(weir, "/batch")

@@ -54,7 +54,7 @@ class SlowRedis(TestCase):
         early = [number for number, seconds in enumerate(after) if seconds < number * INTERVAL - 0.02]
         self.assertEqual((len(after), early), (COUNT, []))
 
-    def test_requests_that_waited_for_redis_keep_their_interval(self):
+    def test_queued_requests_that_waited_for_redis_keep_their_interval(self):
         weir = self.queueing("10s", "closed")
         self.freeze()
         read = self.ask(weir, COUNT)
@@ -64,7 +64,7 @@ class SlowRedis(TestCase):
         self.assertEqual(read(), [200] * COUNT)
         self.assert_spaced(thawed)
 
-    def test_requests_that_fell_back_keep_their_interval(self):
+    def test_queued_requests_keep_their_interval_after_falling_back_to_the_local_share(self):
         weir = self.queueing("1s", "local")
         self.freeze()
         began = time.monotonic()
@@ -72,7 +72,7 @@ class SlowRedis(TestCase):
         self.assertEqual(weir.metric("weir_decisions_total", rule="queue", outcome="store_failed"), COUNT)
         self.assert_spaced(began + 1)
 
-    def test_a_reset_time_includes_a_stall(self):
+    def test_reset_time_is_correct_after_a_slow_redis_reply(self):
         weir = self.weir("10s", rule("bucket", "1/5s", burst=5, key="[]", store='"redis"', on_store_failure='"closed"'))
         self.freeze()
         answers = []

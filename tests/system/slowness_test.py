@@ -12,7 +12,7 @@ from harness import (PATIENCE, Client, TestCase, Upstream, Weir, answer, client_
                      make_certificate, request_bytes, rule)
 
 
-class Slowness(TestCase):
+class SlowClients(TestCase):
     def setUp(self):
         self.upstream = self.start(Upstream())
 
@@ -38,7 +38,7 @@ class Slowness(TestCase):
             ended.set()
             dripping.join()
 
-    def test_a_head_has_a_deadline_for_all_of_its_bytes(self):
+    def test_request_head_has_one_deadline_for_all_its_bytes(self):
         weir = self.weir('head_timeout = "500ms"')
         with weir.connect() as client:
             client.send(HALF_A_HEAD + b"X: ")
@@ -46,7 +46,7 @@ class Slowness(TestCase):
             self.assertTrue(client.closed())
         self.await_metric(weir, 1, "weir_client_errors_total", kind="head_timeout")
 
-    def test_bytes_that_cannot_become_a_head_are_rejected_at_once(self):
+    def test_bytes_that_cannot_become_a_request_head_are_rejected_at_once(self):
         weir = self.weir('head_timeout = "60s"')
         for begun in (b"GET / HTTP/1.1\nHost: a\n\n", b"GET /\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
                       b"\r\n\r\nSSH-2.0-OpenSSH_9.2\r\n", HALF_A_HEAD + b"X: 1\n"):
@@ -56,7 +56,7 @@ class Slowness(TestCase):
                 self.assertTrue(client.closed())
         self.await_metric(weir, 5, "weir_client_errors_total", kind="bad_head")
 
-    def test_a_body_has_a_minimum_rate(self):
+    def test_request_body_below_the_minimum_rate_is_rejected(self):
         weir = self.weir('min_rate = "10KiB"\nmin_rate_grace = "300ms"')
         with weir.connect() as client:
             client.send(UPLOAD)
@@ -68,7 +68,7 @@ class Slowness(TestCase):
         eventually(lambda: not self.upstream.open, "the upstream's connection is given up")
         self.assertTrue(all(exchange.body is None for exchange in self.upstream.exchanges))
 
-    def test_a_body_that_a_rule_reads_has_a_minimum_rate(self):
+    def test_request_body_that_a_rule_reads_has_a_minimum_rate(self):
         weir = self.weir('min_rate = "10KiB"\nmin_rate_grace = "300ms"',
                          rules=rule(match='{ body_contains = "x", max_body = "1MiB" }'))
         with weir.connect() as client:
@@ -77,7 +77,7 @@ class Slowness(TestCase):
         self.await_metric(weir, 1, "weir_client_errors_total", kind="slow_body")
         self.assertEqual(self.upstream.exchanges, [])
 
-    def test_a_body_that_is_fast_enough_passes(self):
+    def test_request_body_that_is_fast_enough_is_forwarded(self):
         weir = self.weir('min_rate = "100B"\nmin_rate_grace = "100ms"')
         with weir.connect() as client:
             client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -96,7 +96,7 @@ class Slowness(TestCase):
         client.send(request_bytes("GET", "/"))
         return client
 
-    def test_reading_a_response_has_a_minimum_rate(self):
+    def test_client_that_reads_below_the_minimum_rate_is_disconnected(self):
         self.pour(50 * MIB)
         weir = self.weir('min_rate = "10MiB"\nmin_rate_grace = "500ms"')
         client = self.slow_reader(weir)
@@ -109,7 +109,7 @@ class Slowness(TestCase):
         eventually(takes_little_and_is_cut_off, "it is cut off")
         eventually(lambda: not self.upstream.open, "the upstream's connection is given up")
 
-    def test_a_slow_reader_is_not_cut_off(self):
+    def test_client_that_reads_slowly_is_not_disconnected_by_write_timeout(self):
         self.pour(12 * MIB)
         weir = self.weir('write_timeout = "500ms"\nmin_rate = "0B"')
         client = self.slow_reader(weir, 256 << 10)
@@ -123,7 +123,7 @@ class Slowness(TestCase):
                 break
         self.assertGreater(got, 12 * MIB)
 
-    def test_a_client_may_send_while_it_reads_slowly(self):
+    def test_client_may_send_its_body_while_it_reads_slowly(self):
         def pour_and_read(exchange):
             pouring = threading.Thread(target=exchange.send, args=(answer(b"x" * (12 * MIB)),), daemon=True)
             pouring.start()
@@ -146,7 +146,7 @@ class Slowness(TestCase):
         self.assertGreater(got, 12 * MIB)
         eventually(lambda: self.upstream.exchanges[0].body == b"y" * 25_000, "all of it has come")
 
-    def test_a_client_is_not_blamed_if_the_upstream_reads_late(self):
+    def test_slow_reading_of_the_upstream_is_not_counted_as_the_clients(self):
         taking = threading.Event()
 
         def pour_and_read(exchange):
@@ -175,13 +175,13 @@ class Slowness(TestCase):
         self.assertGreater(got, 12 * MIB)
         eventually(lambda: len(self.upstream.exchanges[0].body or b"") == 12 * MIB, "all of it has come")
 
-    def test_a_reader_that_stopped_is_cut_off(self):
+    def test_client_that_stops_reading_is_disconnected(self):
         self.pour(50 * MIB)
         weir = self.weir('write_timeout = "300ms"\nmin_rate = "0B"')
         self.slow_reader(weir)  # and never reads
         self.await_metric(weir, 1, "weir_client_errors_total", kind="write_timeout")
 
-    def test_a_tls_handshake_has_a_deadline(self):
+    def test_tls_handshake_has_a_deadline(self):
         files = make_certificate(self.enterContext(tempfile.TemporaryDirectory()))
         tls = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }'
         weir = self.start(Weir(config(self.upstream.port, server='head_timeout = "300ms"', listener=tls), files))

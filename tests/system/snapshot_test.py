@@ -34,7 +34,7 @@ class Snapshot(TestCase):
             self.assertEqual(weir.wait(), 0)
             return statuses, [line for line in weir.lines if re.search(r"snapshot|restored|saved", line)]
 
-    def test_a_daily_quota_survives_restarts(self):
+    def test_counts_of_a_daily_limit_survive_restarts(self):
         statuses, lines = self.run_once("a", 3)
         self.assertEqual(statuses, [200] * 3)
         self.assertRegex(lines[0], r"info no snapshot at .*weir\.state yet")
@@ -51,7 +51,7 @@ class Snapshot(TestCase):
         self.assertEqual(statuses, [200] * 14 + [429])
         self.assertEqual([path.name for path in self.folder.iterdir()], ["weir.state"])
 
-    def test_a_debt_survives_restarts(self):
+    def test_debt_survives_restarts(self):
         self.upstream.reply = lambda exchange: exchange.send(answer(headers="X-Tokens: 9000\r\n"))
         tokens = rule("tokens", "10000/day", algorithm='"sliding_log"', key="[]",
                       cost='{ response_header = "X-Tokens", reserve = 1 }')
@@ -60,7 +60,7 @@ class Snapshot(TestCase):
         self.assertEqual(statuses, [429])
         self.assertRegex(lines[0], "restored 1 key")
 
-    def test_counted_messages_survive_beside_a_log(self):
+    def test_message_counts_of_a_sliding_log_rule_survive_restarts(self):
         """Sends a text frame, after a switch to the WebSocket protocol."""
         def echo(exchange):
             exchange.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
@@ -84,13 +84,13 @@ class Snapshot(TestCase):
         self.assertRegex(lines[0], "restored 2 keys")
         self.assertEqual(statuses, [200, 200, 429])
 
-    def test_only_a_rule_with_another_algorithm_starts_afresh(self):
+    def test_after_a_restart_only_a_rule_with_a_changed_algorithm_has_an_empty_count(self):
         self.assertEqual(self.run_once("a", 5)[0], [200] * 5)
         statuses, lines = self.run_once("a", 7, rules=RULES.replace("5/day", "6/day").replace("fixed_window", "sliding_window"))
         self.assertEqual(statuses, [200] * 6 + [429])
         self.assertRegex(lines[0], r"restored 1 key from .*; 1 belonged to removed or changed rules")
 
-    def test_a_changed_limit_keeps_the_used_share(self):
+    def test_limit_changed_over_a_restart_keeps_the_share_that_is_used(self):
         """Tiers keep their share as well, even if weir is restarted twice before it sees the client again."""
         def tiered(limit, of_tier):
             return rule("day", limit, algorithm='"fixed_window"', key='["api_key"]',
@@ -110,7 +110,7 @@ class Snapshot(TestCase):
             self.assertEqual(self.spend(weir, "a", 5), [200] * 4 + [429])
             self.assertEqual(self.spend(weir, "b", 1), [429])
 
-    def test_a_damaged_snapshot_is_set_aside(self):
+    def test_damaged_snapshot_is_renamed_and_not_used(self):
         self.run_once("a", 5)
         whole = self.file.read_bytes()
         flipped = bytearray(whole)
@@ -124,7 +124,7 @@ class Snapshot(TestCase):
                 self.assertRegex(lines[0], rf"warning snapshot \S*weir\.state ({why}).*; renamed to \S*weir\.state\.damaged")
                 self.assertEqual((self.folder / "weir.state.damaged").read_bytes(), damage)
 
-    def test_a_killed_weir_leaves_its_last_snapshot(self):
+    def test_killed_process_leaves_its_latest_snapshot(self):
         self.run_once("a", 4)
         weir = Weir(self.text())
         try:
@@ -136,7 +136,7 @@ class Snapshot(TestCase):
             weir.scratch.cleanup()
         self.assertEqual(self.run_once("a", 2)[0], [200, 429])
 
-    def test_an_unwritable_folder_is_rejected(self):
+    def test_snapshot_folder_without_write_permission_is_rejected(self):
         for path, why in ((self.folder / "none" / "weir.state", "which is not a folder"), (self.folder, "which is a folder")):
             self.file = path
             written = self.folder / "weir.toml"

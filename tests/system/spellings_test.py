@@ -21,8 +21,8 @@ class Spellings(TestCase):
         return seen
 
 
-class Paths(Spellings):
-    def test_every_spelling_of_a_path_meets_its_rule(self):
+class PathSpellings(Spellings):
+    def test_rule_applies_to_every_spelling_of_its_path(self):
         ways = {
             "/me@home": (b"/me@home", b"/me%40home", b"//m%65@home", b"/x/%2e%2E/me%40home", b"/me@home;v=1", b"/me%40home%3Bv"),
             "/a:b+c(d),$!%2A'&=": (b"/a%3Ab%2Bc%28d%29%2C%24%21%2A%27%26%3D", b"/a%3ab%2bc(d)%2c$!*'&="),
@@ -41,14 +41,14 @@ class Paths(Spellings):
                     admitted = [exchange.target.encode("latin-1") for exchange in self.upstream.exchanges[-2:]]
                     self.assertEqual(admitted, list(asked[:2]), "what goes on is what came")
 
-    def test_other_paths_do_not_meet_the_rule(self):
+    def test_rule_does_not_apply_to_other_paths(self):
         weir = self.weir(rule(limit="1/day", key='["path"]'))
         others = (b"/a", b"/a/", b"/A", b"/a%2Fb", b"/a/b", b"/a%3Fb", b"/a%20", b"/a.", b"/a%5C", b"/%2561", b"/%C0%AF")
         with weir.connect() as client:
             self.assertEqual(self.statuses(client, *others), [200] * len(others))
             self.assertEqual(self.statuses(client, *others), [429] * len(others))
 
-    def test_ambiguous_paths_are_rejected_if_a_rule_depends_on_the_reading(self):
+    def test_path_that_servers_read_differently_is_rejected_if_a_rule_depends_on_it(self):
         weir = self.weir(rule(limit="1/day", key="[]", match='{ path = "/login*" }'))
         doubtful = (b"/x\\login", b"/login%00", b"/login/%00", b"/x/..;/login", b"/x//../login", b"/x/;/../login", b"/login/..;y",
                     b"/pub;%2f..%2flogin", b"/login%2fz/../secret", b"/x/..%2flogin", b"/x%5c../login",
@@ -64,13 +64,13 @@ class Paths(Spellings):
 
     ORDINARY = (b"/signin;returnPath=%2Ftrack", b"/sale;off=50%25", b"/a//b/../c", b"/x/..;/y", b"/x//../y", b"/a%2Fb/../c")
 
-    def test_ambiguous_paths_pass_unchanged_if_no_rule_depends_on_them(self):
+    def test_path_that_servers_read_differently_is_forwarded_unchanged_if_no_rule_depends_on_it(self):
         weir = self.weir(rule(limit="1/day", key="[]", match='{ path = "/login*" }'), rule("all", "99/day", key='["ip"]'))
         with weir.connect() as client:
             self.assertEqual(self.statuses(client, *self.ORDINARY), [200] * len(self.ORDINARY))
         self.assertEqual([exchange.target.encode() for exchange in self.upstream.exchanges], list(self.ORDINARY))
 
-    def test_a_path_key_depends_on_the_reading(self):
+    def test_path_that_servers_read_differently_is_rejected_if_the_path_is_a_key(self):
         weir = self.weir(rule(limit="1/day", key='["ip", "path"]'))
         with weir.connect() as client:
             self.assertEqual(self.statuses(client, *self.ORDINARY), [400, 200, 200, 400, 400, 400])
@@ -79,7 +79,7 @@ class Paths(Spellings):
         return ('[[route]]\nmatch = { path = "/admin/*" }\nrespond = { status = 403 }\n'
                 f'[[route]]\nmatch = {{ path = "/*" }}\nupstream = "api"\n{more}')
 
-    def test_a_route_depends_on_the_reading_unless_it_passes_them(self):
+    def test_path_that_leads_to_another_route_on_some_servers_is_rejected_unless_the_route_allows_it(self):
         hidden = (b"/x/..%2fadmin/a", b"/admin/..;/a", b"/x/..;/admin/a", b"/%2fadmin/a")
         weir = self.weir(routes=self.routes())
         with weir.connect() as client:
@@ -94,8 +94,8 @@ class Paths(Spellings):
             return self.statuses(client, b"/login", b"/login")
 
 
-class Names(Spellings):
-    def test_a_repeated_key_gives_no_fresh_limit(self):
+class NameSpellings(Spellings):
+    def test_repeated_key_parameter_gives_no_second_limit(self):
         for key, said, twice in (("query:q", (b"/?q=1", ""), (b"/?q=1&q=2", "")),
                                  ("query:q", (b"/?q%75=&%71=1", ""), (b"/?q=2&%71=1", "")),
                                  ("cookie:s", (b"/", "Cookie: s=1\r\n"), (b"/", "Cookie: s=2; s=1\r\n")),
@@ -109,7 +109,7 @@ class Names(Spellings):
                 place, name = {"q": "query parameter", "c": "cookie", "h": "header"}[key[0]], key.partition(":")[2].lower()
                 self.assertEqual(refused.json()["message"].lower(), f"the request has several different values for the {place} {name}")
 
-    def test_every_spelling_of_a_parameter_or_cookie_has_one_count(self):
+    def test_every_spelling_of_a_parameter_or_cookie_shares_one_count(self):
         weir = self.weir(rule(limit="1/day", key='["query:search term"]'), rule("by-cookie", "1/day", key='["cookie:s"]'))
         with weir.connect() as client:
             ways = (b"/?search+term=a+b", b"/?search%20term=a%20b", b"/?se%61rch+term=%61+b&search+term=a%20b")

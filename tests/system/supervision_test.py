@@ -48,7 +48,7 @@ class Supervision(TestCase):
     def weir(self, manager, text=None, **environment):
         return self.start(Weir(text or config(self.upstream.port), environment={"NOTIFY_SOCKET": manager.name, **environment}))
 
-    def test_ready_reloading_and_stopping_are_reported(self):
+    def test_ready_reloading_and_stopping_are_sent_to_the_service_manager(self):
         for abstract in (False, True):
             with self.subTest(abstract=abstract), Manager(abstract) as manager:
                 weir = self.weir(manager)
@@ -75,7 +75,7 @@ class Supervision(TestCase):
         self.assertGreaterEqual(time.monotonic() - began, 0.4)
         self.assertTrue(weir.is_ready())
 
-    def test_the_watchdog_is_fed_twice_in_its_period(self):
+    def test_watchdog_message_is_sent_twice_in_its_period(self):
         manager = self.start(Manager())
         self.weir(manager, WATCHDOG_USEC="400000")
         manager.hear_of("WATCHDOG")
@@ -85,7 +85,7 @@ class Supervision(TestCase):
         self.assertLess(time.monotonic() - began, 3 * 0.4)
         self.assertGreater(time.monotonic() - began, 3 * 0.1)
 
-    def test_the_watchdog_is_fed_during_the_drain(self):
+    def test_watchdog_message_is_sent_during_the_drain(self):
         """Workers that have ended do not reply any more, and the heartbeat does not ask them."""
         reached, release = threading.Event(), threading.Event()
         held = self.start(Upstream(lambda exchange: (reached.set(), release.wait(PATIENCE), exchange.send(answer()))))
@@ -102,7 +102,7 @@ class Supervision(TestCase):
             self.assertEqual(client.read().status, 200)
         self.assertEqual(weir.wait(), 0)
 
-    def test_another_processs_watchdog_is_not_fed(self):
+    def test_no_watchdog_message_is_sent_for_another_process(self):
         manager = self.start(Manager())
         weir = self.weir(manager, WATCHDOG_USEC="2000", WATCHDOG_PID="1")
         self.assertIn("READY", manager.hear())
@@ -110,7 +110,7 @@ class Supervision(TestCase):
         weir.signal(signal.SIGTERM)
         self.assertIn("STOPPING", manager.hear())
 
-    def test_a_missing_manager_stops_nothing(self):
+    def test_missing_service_manager_does_not_stop_weir(self):
         with Manager() as manager:
             gone = manager.name
         weir = self.start(Weir(config(self.upstream.port), environment={"NOTIFY_SOCKET": gone, "WATCHDOG_USEC": "2000"}))

@@ -15,7 +15,7 @@ from harness import (PATIENCE, Client, TestCase, Upstream, Weir, answer, chunked
                      make_authority, make_certificate, make_client_certificate, request_bytes, rule, together)
 
 
-class Tls(TestCase):
+class TlsConnections(TestCase):
     @classmethod
     def setUpClass(cls):
         with tempfile.TemporaryDirectory() as folder:
@@ -34,21 +34,21 @@ class Tls(TestCase):
                                "--resolve", f"localhost:{self.weir.port}:127.0.0.1", *options,
                                f"https://localhost:{self.weir.port}/"], capture_output=True, text=True, check=False)
 
-    def test_curl_verifies_and_gets_a_response(self):
+    def test_curl_verifies_the_certificate_and_gets_a_response(self):
         self.assertEqual(self.curl().stdout, "ok200")
         self.assertEqual(self.upstream.exchanges[0].head["x-forwarded-proto"], "https")
 
-    def test_tls_1_2_and_1_3(self):
+    def test_tls_1_2_and_1_3_are_supported(self):
         for version in ("1.2", "1.3"):
             with self.subTest(version):
                 self.assertEqual(self.curl(f"--tlsv{version}", "--tls-max", version).stdout, "ok200")
 
-    def test_tls_1_1_is_refused(self):
+    def test_tls_1_1_is_rejected(self):
         done = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{self.weir.port}", "-tls1_1",
                                "-cipher", "ALL:@SECLEVEL=0"], input="", capture_output=True, text=True, check=False)
         self.assertIn("alert protocol version", done.stderr)
 
-    def test_handshakes_are_counted_by_result(self):
+    def test_tls_handshakes_are_counted_by_result(self):
         def count(outcome):
             self.await_metric(self.weir, 1, "weir_tls_handshakes_total", outcome=outcome)
 
@@ -73,7 +73,7 @@ class Tls(TestCase):
         count("alerted")
         self.assertEqual([self.weir.metric("weir_tls_handshakes_total", outcome=outcome) for outcome in ("late", "untrusted")], [0, 0])
 
-    def test_a_record_may_come_in_two_parts_with_a_pause(self):
+    def test_tls_record_may_arrive_in_two_parts_with_a_pause(self):
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         client = self.trust.wrap_bio(incoming, outgoing, server_hostname="localhost")
         with socket.create_connection(("127.0.0.1", self.weir.port), PATIENCE) as wire:
@@ -119,13 +119,13 @@ class Tls(TestCase):
             with self.subTest(protocols):
                 self.assertIn("alert no application protocol", self.offering(*protocols))
 
-    def test_the_certificate_follows_the_name(self):
+    def test_certificate_is_chosen_by_the_server_name(self):
         with Client(self.weir.port, client_tls(self.files["other.crt"]), "other.test") as client:
             self.assertEqual(client.get("/").status, 200)
         with self.assertRaises(ssl.SSLCertVerificationError):
             Client(self.weir.port, client_tls(self.files["other.crt"]), "localhost")
 
-    def test_a_host_other_than_the_sni_name_is_served(self):
+    def test_request_whose_host_differs_from_the_sni_name_is_served(self):
         for name, host in (("other.test", "localhost"), ("other.test", "nobody.test"), ("localhost", "other.test")):
             with self.subTest(name=name, host=host):
                 trust = client_tls(self.files["other.crt" if name == "other.test" else "edge.crt"])
@@ -133,7 +133,7 @@ class Tls(TestCase):
                     self.assertEqual(client.get("/", host=host).status, 200)
                 self.assertEqual(self.upstream.exchanges[-1].head["host"], host)
 
-    def test_keep_alive_pipelining_and_large_bodies(self):
+    def test_keep_alive_pipelining_and_large_bodies_work_over_tls(self):
         body = random.randbytes(3_000_001)
         self.upstream.reply = lambda exchange: exchange.send(answer(exchange.read_body()))
         with Client(self.weir.port, self.trust) as client:
@@ -144,12 +144,12 @@ class Tls(TestCase):
             self.assertEqual([client.read().status for _ in range(20)], [200] * 20)
         self.assertEqual(self.upstream.connections, 1)
 
-    def test_weir_sends_close_notify(self):
+    def test_weir_ends_a_tls_connection_with_close_notify(self):
         with Client(self.weir.port, self.trust) as client:
             self.assertEqual(client.get("/", connection="close").status, 200)
             self.assertTrue(client.closed(), "an end without close_notify raises ssl.SSLEOFError")
 
-    def test_a_body_truncated_by_the_upstream_looks_truncated(self):
+    def test_response_truncated_by_the_upstream_is_not_ended_with_close_notify(self):
         def cut(exchange):
             exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
             exchange.close()
@@ -170,7 +170,7 @@ class Tls(TestCase):
         self.assertEqual(self.upstream.exchanges, [])
         self.assertEqual(self.curl().stdout, "ok200")
 
-    def test_a_handshake_that_stalls_is_ended(self):
+    def test_tls_handshake_that_stalls_is_ended(self):
         listener = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }'
         weir = self.start(Weir(config(self.upstream.port, listener=listener, server='head_timeout = "300ms"'), self.files))
         with Client(weir.port) as client:
@@ -179,7 +179,7 @@ class Tls(TestCase):
         self.await_metric(weir, 1, "weir_tls_handshakes_total", outcome="late")
 
 
-    def test_a_client_that_sends_only_key_updates_is_closed(self):
+    def test_client_that_sends_only_key_updates_is_disconnected(self):
         """Each key update costs as much as a request. s_client sends one for each line "k"."""
         with subprocess.Popen(["openssl", "s_client", "-connect", f"127.0.0.1:{self.weir.port}", "-tls1_3"], bufsize=0,
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:
@@ -231,7 +231,7 @@ class ClientCertificates(TestCase):
             self.status(weir, shown)
         weir.wait_for(f"warning TLS: refused the client 127.0.0.1: {reason}$")
 
-    def test_only_valid_certificates_of_the_authority_are_accepted(self):
+    def test_only_valid_client_certificates_of_the_client_ca_are_accepted(self):
         weir = self.weir()
         self.assertEqual(self.status(weir, "alice"), 200)
         self.assert_refused(weir, None, "it presents no certificate")
@@ -255,7 +255,7 @@ class ClientCertificates(TestCase):
                     client = stack.enter_context(Client(weir.port, trust, name))
                     self.assertEqual([client.get("/", host=host).status for host in ("localhost", "other.test")], [200] * 2)
 
-    def test_a_flood_of_rejected_clients_logs_few_lines(self):
+    def test_many_rejected_clients_log_few_lines(self):
         weir = self.weir()
 
         def refused(_):
@@ -270,12 +270,12 @@ class ClientCertificates(TestCase):
         lines = sum("refused the client" in line for line in weir.lines)
         eventually(lambda: weir.metric("weir_client_errors_total", kind="handshake") > lines, "not each has a line")
 
-    def test_an_optional_certificate_may_be_missing_but_not_wrong(self):
+    def test_optional_client_certificate_may_be_missing_but_not_invalid(self):
         weir = self.weir(', client_auth = "optional"')
         self.assertEqual([self.status(weir), self.status(weir, "alice")], [200, 200])
         self.assert_refused(weir, "stranger", "unable to get local issuer certificate")
 
-    def test_a_certificate_subject_can_key_a_rule(self):
+    def test_subject_of_a_client_certificate_can_be_a_key(self):
         """One limit applies to all certificates of a subject, also in a resumed session. Without a certificate the status is
         401."""
         rules = rule("per-subject", "3/day", key='["cert:subject"]', on_missing='"reject"')

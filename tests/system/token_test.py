@@ -34,7 +34,7 @@ def pair_of(der, size):
     return numbers
 
 
-class Issuer:
+class TokenIssuer:
     KEYS = {"RS256": ("RSA", "rsa_keygen_bits:2048", 0), "RS512": ("RSA", "rsa_keygen_bits:2048", 0),
             "ES256": ("EC", "ec_paramgen_curve:P-256", 32), "ES384": ("EC", "ec_paramgen_curve:P-384", 48),
             "ES512": ("EC", "ec_paramgen_curve:P-521", 66)}
@@ -57,7 +57,7 @@ class Tokens(ExplainTestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-test-")))
         self.log = self.folder / "access.log"
-        self.issuer = Issuer(self.folder)
+        self.issuer = TokenIssuer(self.folder)
         self.now = int(time.time())
         self.upstream = self.start(Upstream())
 
@@ -81,7 +81,7 @@ class Tokens(ExplainTestCase):
         counts = {name: int(self.weir.metric("weir_token_faults_total", reason=name)) for name in names}
         return {name: count for name, count in counts.items() if count}
 
-    def test_a_rejection_gives_its_reason_in_response_log_explain_and_metric(self):
+    def test_rejection_gives_its_reason_in_response_log_explain_and_metric(self):
         self.begin(INSIST, jwt=', issuer = "me", audience = "api", leeway = "1s", require_exp = true')
         good = {"sub": "ann", "iss": "me", "aud": "api", "exp": self.now + 3600}
         sign = self.issuer.token
@@ -119,15 +119,15 @@ class Tokens(ExplainTestCase):
         self.assertEqual(self.faults(), expected)
         self.assertEqual(len(self.upstream.exchanges), 1)
 
-    def test_every_algorithm_verifies_signatures_of_openssl(self):
-        for algorithm in Issuer.KEYS:
-            issuer = Issuer(self.folder, algorithm)
+    def test_every_algorithm_verifies_signatures_made_by_openssl(self):
+        for algorithm in TokenIssuer.KEYS:
+            issuer = TokenIssuer(self.folder, algorithm)
             self.begin(INSIST, issuer=issuer)
             token = issuer.token(sub="ann")
             self.assertEqual((algorithm, self.ask(token).status), (algorithm, 200))
             self.assertEqual((algorithm, self.ask(token[:-8] + "AAAAAAAA").status), (algorithm, 401))
 
-    def test_a_client_that_another_rule_refuses_costs_no_signature(self):
+    def test_token_is_not_verified_if_another_rule_refuses_the_client(self):
         self.begin(INSIST, rule("per-ip", "2/day", key='["ip"]'))  # in either order in the file
         forged = self.issuer.token(sub="ann").rsplit(".", 1)[0] + "." + base64url(bytes(64))
         good = self.issuer.token(sub="ann")
@@ -140,7 +140,7 @@ class Tokens(ExplainTestCase):
             self.assertEqual((said["verdict"]["status"], said["verdict"]["rule"]), (429, "per-ip"))
         self.assertEqual(self.faults(), {"signature": 1}, "nobody looked at those tokens")
 
-    def test_a_token_that_no_rule_needs_is_not_verified(self):
+    def test_token_that_no_rule_needs_is_not_verified(self):
         self.begin(rule("elsewhere", "9/day", key='["claim:sub"]', on_missing='"reject"', match='{ path = "/elsewhere" }'),
                    rule("by-key", "9/day", key='["api_key|user"]'), client='user = { claim = "sub" }')
         self.assertEqual(self.ask("rubbish", x_api_key="k").status, 200)
@@ -148,14 +148,14 @@ class Tokens(ExplainTestCase):
         self.assertEqual(self.ask("rubbish").status, 200, "without a user the rule does not apply")
         self.assertEqual(self.faults(), {"malformed": 1})
 
-    def test_the_log_names_the_user_of_a_token_that_was_verified(self):
+    def test_access_log_names_the_user_of_a_verified_token(self):
         self.begin(rule("per-ip", "1/day", key='["ip"]', match='{ path = "/b" }'),
                    rule("per-user", "9/day", key='["user"]', match='{ not = { path = "/c" } }'), client='user = { claim = "sub" }')
         bearer = {"authorization": "Bearer " + self.issuer.token(sub="ann")}
         self.assertEqual([get(self.weir.port, path, **bearer).status for path in ("/a", "/b", "/b", "/c")], [200, 200, 429, 200])
         self.assertEqual([line.get("user") for line in self.lines(4)], ["ann", "ann", None, None])
 
-    def test_requests_refused_before_verification_replay_the_same(self):
+    def test_requests_refused_before_token_verification_replay_with_the_same_result(self):
         self.begin(rule("per-ip", "3/day", key='["ip"]'), rule("per-user", "2/day", key='["user"]', on_missing='"reject"'),
                    client='user = { claim = "sub" }')
         good, other = self.issuer.token(sub="ann"), self.issuer.token(sub="bob")
@@ -171,7 +171,7 @@ class Tokens(ExplainTestCase):
         self.assertEqual((told["requests"], told["newly_refused"], told["newly_admitted"]), (8, 0, 0))
         self.assertEqual([(one["rule"], one["otherwise"]) for one in told["rules"]], [("per-ip", 0), ("per-user", 0)])
 
-    def test_a_claim_can_choose_the_server(self):
+    def test_claim_can_be_the_hash_key_that_chooses_the_server(self):
         self.begin(client='user = { claim = "sub" }', upstream='balance = "hash"\nhash_key = ["user|ip"]')
         self.assertEqual([self.ask(token).status for token in (self.issuer.token(sub="ann"), "rubbish")], [200, 200])
         self.assertEqual(self.faults(), {"malformed": 1})

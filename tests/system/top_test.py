@@ -66,7 +66,7 @@ class Screen:
         os.close(self.terminal)
 
 
-class Once(TestCase):
+class TopOnce(TestCase):
     """A single frame, as scripts request it."""
 
     LONG = "a-rule-" + "whose-name-is-long-" * 3
@@ -84,7 +84,7 @@ class Once(TestCase):
                               check=True, env={**quiet, **environment})
         return done.stdout
 
-    def test_nothing_is_cut_in_a_pipe(self):
+    def test_output_to_a_pipe_is_not_truncated(self):
         for environment in ({}, {"COLUMNS": ""}, {"COLUMNS": "0"}, {"COLUMNS": "wide"}):
             frame = self.once("--once", **environment)
             self.assertIn(f"\n{self.LONG}   admitted 0/s   delayed 0/s   refused 0/s\n", frame)
@@ -92,14 +92,14 @@ class Once(TestCase):
             self.assertNotIn("~", frame)
             self.assertLess(max(map(len, frame.splitlines())), 250)
 
-    def test_columns_is_obeyed(self):
+    def test_columns_variable_sets_the_width(self):
         for columns in (60, 100):
             frame = self.once("--once", COLUMNS=str(columns))
             self.assertLessEqual(max(map(len, frame.splitlines())), columns)
             self.assertIn("~", frame)
         self.assertEqual(self.once("--once", COLUMNS="1000").count("~"), 0)
 
-    def test_json_is_one_frame_for_machines(self):
+    def test_json_option_prints_one_json_document(self):
         said = json.loads(self.once("--json"))
         self.assertEqual((said["address"], said["queued"], said["clients_counted"]), (f"127.0.0.1:{self.weir.admin}", 0, True))
         self.assertEqual([server["healthy"] for server in said["servers"]], [True])
@@ -109,10 +109,10 @@ class Once(TestCase):
         self.assertNotIn("E", self.once("--json").replace(self.LONG, ""))
 
 
-class Live(TestCase):
+class TopLive(TestCase):
     BACK = "\x1b[?25h\x1b[?1049l"  # restores the cursor and the former screen
 
-    def test_the_terminal_is_restored_after_any_end(self):
+    def test_terminal_is_restored_after_every_kind_of_end(self):
         weir = self.start(Weir(config(self.start(Upstream()).port, rules=RULES)))
         for sent, status in ((signal.SIGTERM, signal.SIGTERM), (signal.SIGHUP, signal.SIGHUP), (signal.SIGINT, signal.SIGINT), (b"q", 0)):
             screen = self.start(Screen("--admin", f"127.0.0.1:{weir.admin}"))
@@ -124,7 +124,7 @@ class Live(TestCase):
             self.assertEqual(screen.end(), status)
             self.assertTrue(screen.shown.endswith(self.BACK), screen.shown[-80:])
 
-    def test_the_view_survives_a_restart_of_weir(self):
+    def test_top_continues_after_a_restart_of_weir(self):
         port = random.randrange(*BELOW_EPHEMERAL)
         text = config(self.start(Upstream()).port, rules=RULES).replace('[admin]\naddress = "127.0.0.1:0"', f'[admin]\naddress = "127.0.0.1:{port}"')
         with Weir(text):
@@ -137,7 +137,7 @@ class Live(TestCase):
         os.write(screen.terminal, b"q")
         self.assertEqual(screen.end(), 0)
 
-    def test_a_small_terminal_shows_the_rule_that_refuses(self):
+    def test_small_terminal_shows_the_rule_that_refuses_requests(self):
         quiet = "".join(rule(f"quiet-{i}", "1000/s", key='["ip"]') for i in range(30))
         weir = self.start(Weir(config(self.start(Upstream()).port, rules=quiet + rule("flooded", "1/day", key='["ip"]'))))
         ended = threading.Event()
@@ -157,14 +157,14 @@ class Live(TestCase):
             ended.set()
             thread.join()
 
-    def test_a_failed_first_request_leaves_the_terminal_alone(self):
+    def test_failed_first_request_does_not_change_the_terminal(self):
         screen = self.start(Screen("--admin", f"127.0.0.1:{closed_port()}"))
         self.assertEqual(os.waitstatus_to_exitcode(screen.end()), 1)
         self.assertIn("cannot connect", screen.shown)
         self.assertNotIn("\x1b", screen.shown)
 
 
-class Top(TestCase):
+class TopClients(TestCase):
     def start_weir(self, **more):
         return self.start(Weir(config(self.start(Upstream()).port, rules=RULES, **more)))
 
@@ -198,7 +198,7 @@ class Top(TestCase):
         self.assertEqual([top[name]["mode"] for name in ("login", "per-key", "trial")], ["enforce", "enforce", "shadow"])
         self.assertNotIn("secret", json.dumps(top))
 
-    def test_parameters_select_a_rule_and_the_number_of_clients(self):
+    def test_page_parameters_select_a_rule_and_the_number_of_clients(self):
         weir = self.start_weir()
         self.ask(weir)
         eventually(lambda: len(self.top(weir)["per-key"]["admitted"]) == 3, "all are counted")
@@ -209,7 +209,7 @@ class Top(TestCase):
             answer = get(weir.admin, f"/api/top{query}")
             self.assertEqual((answer.status, answer.json()["error"]), (status, code))
 
-    def test_top_0_counts_no_clients(self):
+    def test_top_set_to_0_counts_no_clients(self):
         weir = self.start(Weir(config(self.start(Upstream()).port, rules=RULES)
                                .replace('[admin]\naddress = "127.0.0.1:0"', '[admin]\naddress = "127.0.0.1:0"\ntop = 0')))
         weir.get("/login")
@@ -220,7 +220,7 @@ class Top(TestCase):
         self.assertIn("[admin] top is 0", out)
         self.assertRegex(out, r"(?m)^trial \(shadow\) +admitted 0/s +delayed 0/s +would refuse 0/s$")
 
-    def test_once_prints_a_frame_for_scripts(self):
+    def test_once_option_prints_one_frame(self):
         weir = self.start_weir()
         self.ask(weir)
         eventually(lambda: len(self.top(weir)["per-key"]["admitted"]) == 3, "all are counted")
@@ -235,12 +235,12 @@ class Top(TestCase):
         self.assertLessEqual(max(map(len, out.splitlines())), 80)
         self.assertNotIn("\x1b", out)
 
-    def test_a_missing_answer_is_reported(self):
+    def test_top_command_reports_a_missing_answer(self):
         status, out, errors = run_weir("top", "--once", "--admin", f"127.0.0.1:{closed_port()}")
         self.assertEqual((status, out), (1, ""))
         self.assertIn("cannot connect", errors)
 
-    def test_the_token_comes_from_the_configuration_or_an_option(self):
+    def test_top_command_takes_the_token_from_the_configuration_or_an_option(self):
         text = config(self.start(Upstream()).port, rules=RULES).replace(
             '[admin]\naddress = "127.0.0.1:0"', '[admin]\naddress = "127.0.0.1:0"\ntoken = "open-sesame"')
         weir = self.start(Weir(text))

@@ -44,8 +44,8 @@ class Tunnels(TestCase):
         return client.wire.read_exactly(len(data))
 
 
-class Switch(Tunnels):
-    def test_bytes_pass_both_ways_and_each_end_is_forwarded(self):
+class ProtocolUpgrade(Tunnels):
+    def test_bytes_pass_in_both_directions_and_each_end_of_stream_is_forwarded(self):
         upstream = self.start(Upstream(echo))
         weir = self.start(Weir(config(upstream.port, rules=rule("all", "100/s"))))
         client = self.open(weir)
@@ -64,7 +64,7 @@ class Switch(Tunnels):
         self.await_metric(weir, 1, "weir_tunnels_total", end="closed")
         self.await_metric(weir, 1, "weir_requests_total", code="101")
 
-    def test_early_bytes_of_either_side_are_part_of_the_tunnel(self):
+    def test_bytes_sent_right_after_the_upgrade_are_part_of_the_tunnel(self):
         def reply(exchange):
             exchange.send(SWITCH + b"hello")
             exchange.send(exchange.wire.read_exactly(5))
@@ -76,7 +76,7 @@ class Switch(Tunnels):
         self.assertEqual(client.wire.read_exactly(10), b"helloGET /")
         self.assertEqual(len(upstream.exchanges), 1)
 
-    def test_a_server_that_switches_early_gets_no_more_of_the_request(self):
+    def test_server_that_switches_before_the_end_of_the_body_gets_no_more_of_the_request(self):
         """The server would read the client's later bytes as part of the request."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         got = []
@@ -106,7 +106,7 @@ class Switch(Tunnels):
         self.assertTrue(ended.wait(PATIENCE))
         self.assertNotIn(b"a frame", b"".join(got))
 
-    def test_after_a_declined_upgrade_requests_follow(self):
+    def test_after_a_declined_upgrade_the_connection_serves_requests_under_the_rules(self):
         """An upgrade that the server declined must not open a way around the rules."""
         upstream = self.start(Upstream(answer(b"no", "426 Upgrade Required", "Upgrade: websocket\r\nConnection: upgrade\r\n")))
         weir = self.start(Weir(config(upstream.port, rules=rule("few", "2/day"))))
@@ -118,7 +118,7 @@ class Switch(Tunnels):
         self.assertEqual(offers, [("websocket", "upgrade"), ("websocket", "upgrade"), (None, None)], "RFC 9110 §15.5.22")
         self.assertEqual([exchange.target for exchange in upstream.exchanges], ["/chat", "/admin"])
 
-    def test_upgrades_that_a_route_does_not_allow_are_removed(self):
+    def test_upgrade_field_is_removed_if_the_route_does_not_allow_the_protocol(self):
         upstream = self.start(Upstream(SWITCH))
         weir = self.start(Weir(config(upstream.port, routes="""
 [[route]]
@@ -151,7 +151,7 @@ upstream = "api"
         self.assert_own_error(client.read(), 502)  # it switches to websocket
         self.assertEqual(upstream.exchanges[-1].head.all("upgrade"), ["chat/2"])
 
-    def test_tls_and_a_real_websocket_client(self):
+    def test_websocket_client_library_works_over_tls(self):
         folder = pathlib.Path(__file__).parent
         peer = subprocess.Popen([DEBIANS_PYTHON, folder / "websocket_peer.py", "serve"], stdout=subprocess.PIPE,
                                 stderr=subprocess.DEVNULL, text=True)
@@ -168,8 +168,8 @@ upstream = "api"
         self.await_metric(weir, 1, "weir_tunnels_total", end="closed")
 
 
-class Bounds(Tunnels):
-    def test_a_side_that_does_not_read_stops_the_other(self):
+class TunnelBounds(Tunnels):
+    def test_side_that_does_not_read_stops_the_other_side(self):
         received = []
 
         def swallow(exchange):
@@ -194,7 +194,7 @@ class Bounds(Tunnels):
         self.assertTrue(client.closed())
         self.assertEqual(sum(received), sent)
 
-    def test_silence_ends_the_tunnel_and_a_byte_either_way_keeps_it(self):
+    def test_tunnel_timeout_ends_an_idle_tunnel_and_bytes_in_either_direction_extend_it(self):
         upstream = self.start(Upstream(echo))
         weir = self.start(Weir(config(upstream.port, upstream='timeouts = { tunnel = "600ms" }')))
         client = self.opened(weir)
@@ -205,7 +205,7 @@ class Bounds(Tunnels):
         self.assertTrue(client.closed())
         self.await_metric(weir, 1, "weir_tunnels_total", end="idle")
 
-    def test_a_tunnel_counts_as_in_flight(self):
+    def test_tunnel_counts_as_a_request_in_flight(self):
         upstream = self.start(Upstream(echo))
         servers = f'[{{ address = "127.0.0.1:{upstream.port}", max_in_flight = 2 }}]'
         weir = self.start(Weir(config(rules=rule("two", "2", algorithm='"concurrency"', match='{ path = "/chat" }').replace('"2"', "2"))
@@ -216,7 +216,7 @@ class Bounds(Tunnels):
         first.leave()
         eventually(lambda: weir.get("/none", **{k.replace("-", "_"): v for k, v in ASK.items()}).status == 101, "a place is free")
 
-    def test_a_drain_waits_for_tunnels(self):
+    def test_drain_waits_for_tunnels(self):
         upstream = self.start(Upstream(echo))
         weir = Weir(config(upstream.port).replace('drain = "5s"', 'drain = "700ms"'), output=subprocess.DEVNULL)
         with weir:
@@ -227,7 +227,7 @@ class Bounds(Tunnels):
             self.assertTrue(client.closed())
             self.assertEqual(weir.wait(), 0)
 
-    def test_the_log_has_bytes_and_reason_of_the_end(self):
+    def test_access_log_has_the_bytes_of_a_tunnel_and_the_reason_of_its_end(self):
         def cut(exchange):
             exchange.send(SWITCH + b"abc")
             exchange.wire.read_exactly(5)
@@ -268,7 +268,7 @@ def read_frame(wire):
     return first & 0x0F, bytes(octet ^ mask[at % 4] for at, octet in enumerate(wire.read_exactly(size)))
 
 
-class Messages(Tunnels):
+class MessageLimits(Tunnels):
     TEXT, PING, CLOSE = 1, 9, 8
 
     def setUp(self):
@@ -294,7 +294,7 @@ class Messages(Tunnels):
         self.assertEqual(opcode, self.CLOSE)
         return int.from_bytes(payload[:2], "big")
 
-    def test_a_message_above_the_limit_waits_and_is_not_lost(self):
+    def test_message_above_the_limit_is_delayed_and_not_lost(self):
         weir = self.weir("20/s", messages_burst=2)
         client = self.opened(weir)
         began = time.monotonic()
@@ -304,7 +304,7 @@ class Messages(Tunnels):
         self.await_metric(weir, 8, "weir_messages_total", rule="chat")
         self.assertGreater(weir.metric("weir_messages_total", outcome="delayed"), 0)
 
-    def test_no_part_of_a_waiting_message_passes(self):
+    def test_no_part_of_a_delayed_message_is_forwarded(self):
         weir = self.weir("3/day")
         client = self.opened(weir)
         parts = frame(self.TEXT, b"a", final=False) + frame(self.PING) + frame(0, b"b", final=False) + frame(0, b"c")
@@ -318,7 +318,7 @@ class Messages(Tunnels):
         self.await_metric(weir, 3, "weir_messages_total")
         self.await_metric(weir, 1, "weir_tunnels_total", end="client_broke")
 
-    def test_any_spelling_of_websocket_is_limited(self):
+    def test_messages_are_limited_for_every_spelling_of_websocket(self):
         routes = '[[route]]\nupgrade = ["WebSocket"]\nupstream = "api"'
         client = self.opened(self.weir("1/day", messages_over='"close"', routes=routes))
         client.send(frame(self.TEXT, b"x"))
@@ -326,7 +326,7 @@ class Messages(Tunnels):
         client.send(frame(self.TEXT, b"x"))
         self.assertEqual(self.close_code(client.wire), 1008)
 
-    def test_a_message_above_the_limit_can_close_the_connection(self):
+    def test_message_above_the_limit_closes_the_connection_if_configured(self):
         weir = self.weir("2/day", messages_over='"close"')
         client = self.opened(weir)
         client.send(2 * frame(self.TEXT, b"x"))
@@ -339,7 +339,7 @@ class Messages(Tunnels):
         self.await_metric(weir, 1, "weir_messages_total", outcome="refused")
         self.await_metric(weir, 1, "weir_tunnels_total", end="refused")
 
-    def test_weirs_close_frame_waits_for_the_end_of_the_servers_frame(self):
+    def test_close_frame_by_weir_follows_the_end_of_the_servers_frame(self):
         said = threading.Event()
 
         def half(exchange):
@@ -360,7 +360,7 @@ class Messages(Tunnels):
         self.assertEqual(read_frame(client.wire), (self.TEXT, b"0123456789"))
         self.assertEqual(self.close_code(client.wire), 1008)
 
-    def test_malformed_frames_close_the_connection(self):
+    def test_malformed_websocket_frames_close_the_connection(self):
         weir = self.weir("100/s")
         client = self.opened(weir)
         client.send(frame(self.TEXT, b"x"))
@@ -372,7 +372,7 @@ class Messages(Tunnels):
         self.upstream.reply = echo
         self.assertEqual(self.through(self.opened(free), b"\x01 whatever"), b"\x01 whatever", "without such a rule it passes")
 
-    def test_nothing_is_forwarded_behind_a_close_frame(self):
+    def test_nothing_is_forwarded_after_a_close_frame(self):
         weir = self.weir("100/s")
         client = self.opened(weir)
         client.send(frame(self.CLOSE) + frame(self.TEXT, b"uncounted") + 3 * frame(self.CLOSE))
@@ -382,14 +382,14 @@ class Messages(Tunnels):
         self.assertTrue(client.closed())
         self.assertEqual(self.got, [(self.CLOSE, b"")])
 
-    def test_a_shadow_rule_counts_messages_and_lets_them_pass(self):
+    def test_shadow_rule_counts_messages_without_delaying_them(self):
         weir = self.weir("1/day", mode='"shadow"', messages_over='"close"')
         client = self.opened(weir)
         client.send(3 * frame(self.TEXT, b"x"))
         self.assertEqual([read_frame(client.wire)[0] for _ in range(3)], [1, 1, 1])
         self.await_metric(weir, 2, "weir_messages_total", outcome="shadow_refused")
 
-    def test_a_stopping_weir_sends_going_away(self):
+    def test_drain_deadline_sends_a_close_frame_with_going_away(self):
         counted = config(self.upstream.port, rules=rule("chat", "100/s", messages='"100/s"'))
         with Weir(counted.replace('drain = "5s"', 'drain = "300ms"')) as weir:
             client = self.opened(weir)

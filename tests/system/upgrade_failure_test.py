@@ -33,10 +33,10 @@ def has_ended(pid):
         return True
 
 
-class Failing(Upgrade):
+class UpgradeFailure(Upgrade):
     LIMIT = rule("all", "10/day", algorithm='"fixed_window"', key="[]")
 
-    def test_the_old_process_continues_after_any_failure(self):
+    def test_old_process_continues_after_any_failure_of_the_new_process(self):
         given = {"rules": self.LIMIT, "routes": self.FREE, "server": 'upgrade_timeout = "400ms"'}
         good = config(self.upstream.port, **given)
         weir = self.weir(**given)
@@ -60,7 +60,7 @@ class Failing(Upgrade):
         self.assertEqual(weir.get("/").status, 200)
         self.assertEqual(weir.metric("weir_upgrades_total", result="failed"), 5)
 
-    def test_a_new_process_late_with_the_state_is_ended(self):
+    def test_new_process_that_does_not_restore_the_state_in_time_is_killed(self):
         """The process reports that it is ready, and nothing more."""
         weir = self.weir(rules=self.LIMIT, routes=self.FREE, server='upgrade_pause = "300ms"')
         weir.install("exec python3 -c 'import os, socket, time; "
@@ -77,7 +77,7 @@ class Failing(Upgrade):
         self.assertEqual(set(statuses) - {429}, {200})
         self.assertEqual(statuses.count(200), min(9, len(statuses)))
 
-    def test_a_request_during_the_pause_is_not_timed_out(self):
+    def test_request_during_the_upgrade_pause_is_not_timed_out(self):
         """The pause must not make the request's connection exceed its idle time."""
         weir = self.weir(routes=self.FREE, server='upgrade_pause = "1s"\nidle_timeout = "400ms"')
         weir.install(IMPOSTOR.split("hear(b\"state\")")[0] + "hear(b\"state\")\ntime.sleep(30)'")
@@ -90,7 +90,7 @@ class Failing(Upgrade):
             self.assertEqual(kept.get("/").status, 200)
         weir.wait_for("it did not take over within upgrade_pause; this process continues")
 
-    def test_a_reload_signal_during_a_failed_upgrade_is_not_lost(self):
+    def test_sighup_during_a_failed_upgrade_is_not_lost(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE, server='upgrade_timeout = "700ms"')
         weir.install("exec sleep 30")
         weir.signal(signal.SIGUSR2)
@@ -105,7 +105,7 @@ class Failing(Upgrade):
         weir.wait_for("reload: the configuration was reloaded")
         self.assertEqual(weir.get("/")["x-ratelimit-limit"], "20")
 
-    def test_a_reload_signal_during_an_upgrade_reaches_the_new_process(self):
+    def test_sighup_during_an_upgrade_reaches_the_new_process(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
         weir.install(f'sleep 0.5; exec {WEIR} "$@"')
         weir.signal(signal.SIGUSR2)
@@ -117,7 +117,7 @@ class Failing(Upgrade):
         weir.wait_for("reload: the configuration was reloaded")
         self.assertEqual(weir.get("/").status, 200)
 
-    def test_a_new_process_that_dies_before_over_does_not_take_over(self):
+    def test_new_process_that_dies_before_the_end_of_the_handover_does_not_take_over(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
         weir.install(IMPOSTOR % 'os.kill(os.getppid(), signal.SIGSTOP); channel.send(b"serving"); os._exit(9)')
         weir.signal(signal.SIGUSR2)
@@ -126,7 +126,7 @@ class Failing(Upgrade):
         weir.wait_for("it exited with status 9; this process continues")
         self.assertEqual(weir.get("/").status, 200)
 
-    def test_connections_stay_if_the_new_process_is_gone(self):
+    def test_connections_stay_with_the_old_process_if_the_new_process_is_gone(self):
         """The new process ends before a connection can be passed on. The client learns that with its next response."""
         release = self.hold_requests()
         weir = self.weir()
@@ -151,7 +151,7 @@ class Failing(Upgrade):
         self.assertEqual(weir.process.wait(PATIENCE), 0)
         weir.signal = lambda _: None
 
-    def test_a_late_failure_leaves_the_admin_listener_to_the_old_process(self):
+    def test_late_failure_of_an_upgrade_leaves_the_admin_listener_to_the_old_process(self):
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as admin:
             path = pathlib.Path(folder) / "admin.sock"
             admin.bind(str(path))
@@ -177,7 +177,7 @@ class Failing(Upgrade):
                 self.assertNotEqual(process.wait(PATIENCE), 0)
             self.assertTrue(path.exists())
 
-    def test_one_deadline_bounds_the_whole_pause(self):
+    def test_one_deadline_bounds_the_whole_upgrade_pause(self):
         """The new process restores and opens, and both together take too long."""
         weir = self.weir(rules=self.LIMIT, routes=self.FREE, server='upgrade_pause = "600ms"')
         late = 'time.sleep(0.4); channel.send(b"%s")'
@@ -185,7 +185,7 @@ class Failing(Upgrade):
         weir.fails("within upgrade_pause")
         self.assertEqual(weir.get("/").status, 200)
 
-    def test_the_reason_of_a_failure_is_returned(self):
+    def test_upgrade_command_prints_the_reason_of_a_failure(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
         weir.install("exit 7")
         told = weir.ask("upgrade")
@@ -195,7 +195,7 @@ class Failing(Upgrade):
         self.assertEqual(weir.ask("upgrade").returncode, 2)
         self.assertEqual(weir.get("/").status, 200)
 
-    def test_a_stopping_weir_ends_the_new_process(self):
+    def test_stop_during_an_upgrade_ends_the_new_process(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
         weir.install("exec sleep 30")
         weir.signal(signal.SIGUSR2)

@@ -76,10 +76,10 @@ class Clients:
             thread.join(PATIENCE)
 
 
-class Serving(Upgrade):
+class Upgrade(Upgrade):
     LIMIT = rule("all", "2000/day", algorithm='"fixed_window"', key="[]")
 
-    def test_no_request_fails_and_no_limit_is_exceeded_or_reset(self):
+    def test_upgrades_under_load_fail_no_request_and_keep_limits_exact(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
         clients = Clients(weir.port)
         for number in range(UPGRADES):
@@ -102,7 +102,7 @@ class Serving(Upgrade):
         self.assertEqual(admitted, 2000)
         self.assertEqual(weir.metric("weir_upgrades_total", result="ok"), UPGRADES)
 
-    def test_a_present_request_is_finished_by_the_old_process(self):
+    def test_request_in_progress_is_finished_by_the_old_process(self):
         release = self.hold_requests()
         weir = self.weir(rules=rule("all", "2/day", algorithm='"fixed_window"', key="[]"))
         with weir.connect() as client:
@@ -175,7 +175,7 @@ class Serving(Upgrade):
 
     SLOW = '[[route]]\nmatch = { path = "/slow" }\nupstream = "api"\n'
 
-    def test_a_reload_does_not_prevent_an_upgrade_or_passed_connections(self):
+    def test_upgrade_after_a_reload_passes_connections_on(self):
         release = self.hold_requests()
         weir = self.weir(routes=self.SLOW + self.FREE)
         weir.signal(signal.SIGHUP)
@@ -202,7 +202,7 @@ class Serving(Upgrade):
             release.set()
             self.assertEqual(client.read().body, b"late")
 
-    def test_connections_pass_through_a_replaced_process(self):
+    def test_connection_passes_through_two_upgrades(self):
         """The first process finishes a request when the second, which has nothing to finish, has handed over to a third. A first
         SIGTERM, which a service manager sends to all of them, must not end that."""
         release = self.hold_requests()
@@ -220,7 +220,7 @@ class Serving(Upgrade):
             self.assertEqual(client.get("/").status, 200)
             weir.ended.clear()
 
-    def test_a_passed_connection_is_not_closed_for_new_ones(self):
+    def test_passed_connection_is_not_closed_in_favour_of_new_connections(self):
         release = self.hold_requests()
         weir = self.weir(routes=self.SLOW + self.FREE, server="max_connections_per_ip = 1")
         with weir.connect() as client:
@@ -232,7 +232,7 @@ class Serving(Upgrade):
                 self.assertEqual(client.read().body, b"late")
                 self.assertEqual([one.get("/").status for one in (client, newcomer)], [200, 200])
 
-    def test_a_connection_with_a_large_partial_head_is_relayed(self):
+    def test_connection_with_a_large_incomplete_head_is_relayed(self):
         weir = self.start(Lineage(config(self.upstream.port, routes=self.FREE, server='max_head = "64KiB"').replace("workers = 2", "workers = 1")))
         with weir.connect() as large, weir.connect() as idle:
             self.assertEqual(idle.get("/").status, 200)
@@ -252,7 +252,7 @@ class Serving(Upgrade):
             self.assertTrue(large.closed())
         weir.wait_for("upgrade: requests decided by the old process since the new one took over: 0$")
 
-    def test_any_number_of_sockets_is_passed_on(self):
+    def test_any_number_of_listening_sockets_is_passed_on(self):
         """They arrive in several messages."""
         weir = self.start(Lineage(config(self.upstream.port, routes=self.FREE).replace("workers = 2", "workers = 130")))
         before = listening_at(weir.port, weir.pid)
@@ -260,7 +260,7 @@ class Serving(Upgrade):
         self.assertEqual(len(before), 130)
         self.assertEqual(listening_at(weir.port, weir.pid), before)
 
-    def test_an_idle_connection_is_not_closed_by_the_upgrade(self):
+    def test_idle_connection_is_not_closed_by_an_upgrade(self):
         with tempfile.TemporaryDirectory() as folder:
             files = make_certificate(folder)
             tls = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }\n'
@@ -273,7 +273,7 @@ class Serving(Upgrade):
                 self.assertEqual((said.status, said["connection"]), (200, "close"))
             weir.wait_for("upgrade: requests decided by the old process since the new one took over: 0$")
 
-    def test_keys_that_were_not_restored_are_reported(self):
+    def test_keys_that_the_new_process_did_not_restore_are_reported(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
         self.assertEqual(weir.get("/").status, 200)
         weir.write((weir.folder / "weir.toml").read_text().replace("fixed_window", "sliding_window"))
@@ -283,14 +283,14 @@ class Serving(Upgrade):
         self.assertIn("with the state of 0 keys; 1 belonged to a removed or changed rule", told.stdout)
         weir.wait_for("has taken over, with the state of 0 keys; 1 belonged to a removed or changed rule")
 
-    def test_a_changed_limit_keeps_the_used_share(self):
+    def test_limit_changed_by_an_upgrade_keeps_the_share_that_is_used(self):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
         self.statuses(weir.port, 500)
         weir.write((weir.folder / "weir.toml").read_text().replace("2000/day", "1000/day"))
         weir.upgrade()
         self.assertEqual(int(weir.get("/")["x-ratelimit-remaining"]), 749)
 
-    def test_the_number_of_workers_may_change(self):
+    def test_number_of_workers_may_change_with_an_upgrade(self):
         """A worker accepts on each inherited socket, because the kernel spreads connections over all."""
         weir = self.weir(routes=self.FREE)
         listening = listening_at(weir.port, weir.pid)
@@ -301,7 +301,7 @@ class Serving(Upgrade):
             self.assertEqual(weir.metric("weir_workers"), workers)
             self.assertEqual(listening_at(weir.port, weir.pid), listening)
 
-    def test_unix_sockets_are_passed_on(self):
+    def test_unix_listening_sockets_are_passed_on(self):
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/weir.sock"
             weir = self.weir(listener=f'[[listener]]\naddress = "unix:{path}"', routes=self.FREE)
@@ -313,7 +313,7 @@ class Serving(Upgrade):
                 client.sendall(request_bytes("GET", "/"))
                 self.assertTrue(client.recv(4096).startswith(b"HTTP/1.1 200"))
 
-    def test_the_file_of_a_removed_unix_listener_is_deleted(self):
+    def test_file_of_a_removed_unix_listener_is_deleted(self):
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/weir.sock"
             weir = self.weir(listener=f'[[listener]]\naddress = "unix:{path}"', routes=self.FREE)
@@ -323,7 +323,7 @@ class Serving(Upgrade):
             eventually(lambda: not os.path.exists(path), "nobody listens there")
             self.assertEqual(weir.get("/").status, 200)
 
-    def test_the_snapshot_is_written_by_the_last_process(self):
+    def test_snapshot_is_written_by_the_newest_process(self):
         with tempfile.TemporaryDirectory() as folder:
             state = f'memory = {{ max_keys = 1000, snapshot = "{folder}/state" }}'
             limited = {"rules": rule("all", "3/day", algorithm='"fixed_window"', key="[]"), "state": state, "routes": self.FREE}
@@ -336,7 +336,7 @@ class Serving(Upgrade):
             weir = self.weir(**limited)
             self.assertEqual([weir.get("/").status for _ in range(2)], [200, 429])
 
-    def test_a_log_across_an_upgrade_replays_the_same(self):
+    def test_access_log_across_an_upgrade_replays_with_the_same_result(self):
         """Neither the new process nor a replay counts what the old process refunds after the handover."""
         release = self.hold_requests()
         weir = self.weir(rules=rule("failures", "3/day", algorithm='"fixed_window"', key="[]", charge='{ status = ["404"] }'),
@@ -357,7 +357,7 @@ class Serving(Upgrade):
         said = json.loads(told.stdout)
         self.assertEqual((said["requests"], said["refused_now"], said["newly_admitted"], said["left_out"]), (4, 1, 0, {}))
 
-    def test_a_firing_alert_and_its_end_are_posted_once(self):
+    def test_firing_alert_and_its_end_are_posted_once_across_an_upgrade(self):
         """An alert that the new file lacks has ended. The old process, which still runs, reports that."""
         receiver, other, release = self.start(Receiver()), self.start(Receiver()), self.hold_requests()
         stays = alert(receiver.port, what='rule = "some"', name='"stays"')
@@ -380,7 +380,7 @@ class Serving(Upgrade):
         self.assertEqual(other.states(), [("goes", "firing"), ("goes", "ended")])
         self.assertEqual(receiver.posts[1][3]["since"], receiver.posts[0][3]["since"])
 
-    def test_the_service_manager_knows_the_serving_process(self):
+    def test_service_manager_gets_the_process_id_of_the_new_process(self):
         with Manager() as manager:
             weir = self.weir(environment={"NOTIFY_SOCKET": manager.name, "WATCHDOG_USEC": "200000"}, routes=self.FREE)
             self.assertEqual(manager.hear_of("READY")["READY"], "1")

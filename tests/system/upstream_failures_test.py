@@ -70,7 +70,7 @@ class Load:
         return [status for status, _ in self.stop() if status != 200]
 
 
-class Failures(TestCase):
+class UpstreamFailures(TestCase):
     """One of three servers fails under load. The others answer every request that can be sent again."""
 
     # A request is late if it waits for another deadline than that of 300 ms, however busy the machine is.
@@ -110,7 +110,7 @@ class Failures(TestCase):
         self.assert_none_late(load)
         return lost
 
-    def test_a_killed_server_is_ejected_and_used_again(self):
+    def test_killed_server_is_ejected_and_used_again_after_its_restart(self):
         upstream = Upstream()
         weir = self.weir(upstream.port, 'eject = { least = "100ms", most = "200ms" }')
         load = self.load(weir)
@@ -123,7 +123,7 @@ class Failures(TestCase):
         eventually(lambda: len(again.exchanges) > 20, "it has its share again")
         self.assert_none_lost_or_late(load)
 
-    def test_each_ejection_is_counted_and_the_log_has_a_line_a_minute(self):
+    def test_every_ejection_is_counted_but_logged_only_once_a_minute(self):
         weir = self.weir(closed_port(), 'eject = { least = "20ms", most = "50ms" }')
         began = time.monotonic()
         load = self.load(weir)
@@ -133,7 +133,7 @@ class Failures(TestCase):
         self.assertIn("is ejected for", lines[0])
         self.assertLessEqual(len(lines), 1 + (time.monotonic() - began) / 60, lines)
 
-    def test_ejections_of_the_only_or_all_servers_are_counted(self):
+    def test_ejections_are_counted_if_the_only_server_or_all_servers_fail(self):
         for ports in ([closed_port()], [closed_port(), closed_port()]):
             with self.subTest(ports):
                 weir = self.start(Weir(config(*ports, upstream='eject = { least = "20ms", most = "50ms" }')))
@@ -141,7 +141,7 @@ class Failures(TestCase):
                 eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 10, "they are put out again and again")
                 load.stop()
 
-    def test_a_server_that_sends_garbage_is_ejected(self):
+    def test_server_that_sends_bytes_that_are_not_http_is_ejected(self):
         for garbage in (b"garbage\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", b"HTTP/1.1 20", b"",
                         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"):
             with self.subTest(garbage):
@@ -152,7 +152,7 @@ class Failures(TestCase):
                 load.pass_on()
                 self.assert_none_lost_or_late(load)
 
-    def test_a_server_with_truncated_responses_is_ejected(self):
+    def test_server_with_truncated_responses_is_ejected(self):
         """A response that a client has in part cannot be sent again. Only few requests get to such a server."""
         for begun, ends in ((b"Content-Length: 10\r\n\r\n", True), (b"Content-Length: 10\r\n\r\nabc", True),
                             (b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", True),
@@ -171,7 +171,7 @@ class Failures(TestCase):
                 self.assertTrue(all(isinstance(each, (EOFError, OSError)) for each in self.assert_few_lost(load)), "cut off")
                 self.await_metric(weir, len(load.lost()), "weir_upstream_failures_total")
 
-    def test_a_server_frozen_under_uploads_is_ejected(self):
+    def test_server_that_stops_reading_uploads_is_ejected(self):
         upstream = self.start(Upstream(lambda exchange: (exchange.wire.read_exactly(3), self.over.wait(4 * PATIENCE))))
         weir = self.weir(upstream.port, self.FOR_GOOD)
         load = self.load(weir, uploads)
@@ -180,7 +180,7 @@ class Failures(TestCase):
         self.assertEqual(set(self.assert_few_lost(load)), {504})
         self.assertEqual(weir.metric("weir_client_errors_total"), 0)
 
-    def test_a_long_response_readmits_a_server(self):
+    def test_head_of_an_endless_response_readmits_an_ejected_server(self):
         """An event stream has no end to wait for."""
         well, stream = threading.Event(), threading.Event()
 
@@ -203,7 +203,7 @@ class Failures(TestCase):
         stream.set()
         load.stop()
 
-    def test_too_large_a_response_head_is_not_a_server_failure(self):
+    def test_response_head_that_is_too_large_is_not_counted_as_a_server_failure(self):
         large = self.start(Upstream())
         weir = self.start(Weir(several(entry(large.port), entry(closed_port()), more=self.FOR_GOOD.replace("3", "1"))))
         too_much = (b"X: " + 40_000 * b"a" + b"\r\n", 130 * b"Set-Cookie: a=b\r\n", b"Connection: " + 33 * b"x, " + b"\r\n")
@@ -216,7 +216,7 @@ class Failures(TestCase):
             self.assertEqual(weir.metric("weir_upstream_healthy", server=f"127.0.0.1:{large.port}"), 1)
             self.assertEqual(len(large.exchanges), 3 * number, "no other server is asked for it")
 
-    def test_bytes_that_are_no_head_are_a_server_failure(self):
+    def test_response_bytes_that_are_not_http_are_counted_as_a_server_failure(self):
         for garbage in (900 * b"<p>this is no HTTP</p>\n", 40_000 * b"x", b"HTTP/1.1 2OO OK\r\n" + 40_000 * b"a", b"SSH-2.0-x\r\n"):
             with self.subTest(garbage[:20]):
                 wrong = self.start(Upstream())
@@ -229,7 +229,7 @@ class Failures(TestCase):
                 self.assertEqual(len(wrong.exchanges), 1, "it is out")
                 self.assertEqual(weir.metric("weir_upstream_oversized_heads_total", upstream="api"), 0)
 
-    def test_a_body_the_server_stops_waiting_for_is_not_its_failure(self):
+    def test_server_that_stops_waiting_for_a_slow_body_is_not_counted_as_failed(self):
         upstream = self.start(Upstream(lambda exchange: exchange.close()))
         weir = self.start(Weir(config(upstream.port, upstream="eject = { failures = 1 }")))
         for _ in range(3):
@@ -238,7 +238,7 @@ class Failures(TestCase):
                 self.assert_own_error(client.read(), 502)
         self.assertEqual((weir.metric("weir_upstream_failures_total"), weir.metric("weir_upstream_ejections_total")), (0, 0))
 
-    def test_a_client_that_leaves_says_nothing_about_the_server(self):
+    def test_client_that_leaves_during_the_response_does_not_eject_the_server(self):
         def endless(exchange):
             exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nfirst")
             exchange.wait_for_close()
@@ -253,7 +253,7 @@ class Failures(TestCase):
         self.await_metric(weir, 3, "weir_client_errors_total", kind="left")
         self.assertEqual((weir.metric("weir_upstream_failures_total"), weir.metric("weir_upstream_ejections_total")), (0, 0))
 
-    def test_a_clients_faulty_body_is_not_a_server_failure(self):
+    def test_invalid_body_of_a_client_is_not_counted_as_a_server_failure(self):
         def early(exchange):
             exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nfirst")
             self.over.wait(4 * PATIENCE)
@@ -271,7 +271,7 @@ class Failures(TestCase):
         self.await_metric(weir, 1, "weir_client_errors_total", kind="body_timeout")
         self.assertEqual((weir.metric("weir_upstream_failures_total"), weir.metric("weir_upstream_ejections_total")), (0, 0))
 
-    def test_a_frozen_server_is_ejected(self):
+    def test_server_that_does_not_respond_is_ejected(self):
         frozen = self.start(Echo())
         weir = self.weir(frozen.port)
         load = self.load(weir)
@@ -284,7 +284,7 @@ class Failures(TestCase):
             frozen.signal(signal.SIGCONT)
         self.assert_none_lost_or_late(load)
 
-    def test_a_frozen_server_is_not_tried_with_requests_that_cannot_be_retried(self):
+    def test_ejected_unresponsive_server_is_not_tried_with_requests_that_cannot_be_retried(self):
         frozen = self.start(Upstream(lambda exchange: exchange.wait_for_close()))
         eject = 'eject = { least = "50ms", most = "20s" }\n'
         for more in (eject, eject + 'health = { path = "/", interval = "100ms", unhealthy_after = 1000 }\n'):
@@ -300,7 +300,7 @@ class Failures(TestCase):
                         time.sleep(0.05)
                 self.assertNotIn("POST", [each.method for each in frozen.exchanges[seen:]])
 
-    def test_connect_attempts_share_one_deadline(self):
+    def test_connect_attempts_of_a_request_share_one_deadline(self):
         """A listener with a full backlog lets a connection hang, like a host that is down."""
         full = [socket.create_server(("127.0.0.1", 0), backlog=0) for _ in range(4)]
         for listener in full:
@@ -315,13 +315,13 @@ class Failures(TestCase):
         self.assert_own_error(weir.get("/"), 504)
         self.await_metric(weir, 1, "weir_upstream_failures_total")
 
-    def test_a_failed_connection_refunds_its_unit_of_the_server_limit(self):
+    def test_failed_connection_refunds_its_unit_of_the_server_limit(self):
         port = closed_port()
         weir = self.start(Weir(several(entry(port, 'limit = "1/day"'))))
         for _ in range(3):
             self.assert_own_error(weir.get("/"), 502)
 
-    def test_if_all_servers_fail_all_are_tried(self):
+    def test_if_all_servers_are_ejected_all_servers_are_tried(self):
         upstream = Upstream()
         weir = self.start(Weir(several(entry(closed_port()), entry(upstream.port), entry(closed_port()),
                                        more='eject = { least = "1h", most = "1h" }')))

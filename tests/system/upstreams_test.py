@@ -36,7 +36,7 @@ class Balance(TestCase):
         with weir.connect() as client:
             return [client.get("/", **headers).body.decode() for _ in range(count)]
 
-    def test_weights_divide_the_requests(self):
+    def test_requests_are_divided_by_the_weights_of_servers(self):
         one, three = self.upstreams(2)
         for balance in ("round_robin", "least_in_flight"):
             with self.subTest(balance):
@@ -45,7 +45,7 @@ class Balance(TestCase):
                 answers = self.ask(weir, 80)
                 self.assertEqual((answers.count("0"), answers.count("1")), (20, 60))
 
-    def test_a_hashed_client_stays_on_its_server(self):
+    def test_hash_balance_sends_a_client_always_to_the_same_server(self):
         upstreams = self.upstreams(4)
         homes = {}
         for gone in (None, 2):
@@ -61,7 +61,7 @@ class Balance(TestCase):
                     self.assertEqual(home, homes[key], "its server is still there")
         self.assertEqual(set(homes.values()), {"0", "1", "2", "3"})
 
-    def test_a_full_unix_socket_is_skipped_but_not_ejected(self):
+    def test_server_whose_unix_socket_queue_is_full_is_skipped_but_not_ejected(self):
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-unix-"))
         full = self.enterContext(socket.socket(socket.AF_UNIX))
         full.bind(f"{folder}/full")
@@ -78,7 +78,7 @@ class Balance(TestCase):
         alone = self.start(Weir(several(f'"unix:{folder}/full"')))
         self.assertEqual(self.statuses(alone.port, 3), [503] * 3)
 
-    def test_a_unix_socket_is_a_server_like_others(self):
+    def test_unix_socket_can_be_a_server(self):
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-unix-"))
         process = Process([WEIR, "echo", "--listen", f"unix:{folder}/echo"])
         self.addCleanup(process.stop)
@@ -87,7 +87,7 @@ class Balance(TestCase):
         self.assertEqual([weir.get("/").status for _ in range(3)], [200] * 3)
 
 
-class Bounds(TestCase):
+class ServerBounds(TestCase):
     def setUp(self):
         self.gate = threading.Event()
         self.addCleanup(self.gate.set)
@@ -102,7 +102,7 @@ class Bounds(TestCase):
         client.send(request_bytes("GET", "/"))
         return client
 
-    def test_max_in_flight_bounds_a_server(self):
+    def test_max_in_flight_bounds_the_requests_of_a_server(self):
         first, second = (self.start(Upstream(self.reply)) for _ in range(2))
         once = rule("once", "3/day")
         weir = self.start(Weir(several(entry(first.port, "max_in_flight = 1"), entry(second.port, "max_in_flight = 1"),
@@ -118,7 +118,7 @@ class Bounds(TestCase):
         self.assertEqual(weir.get("/").status, 200, "what no server got is not charged")
         self.assertEqual(weir.get("/").status, 429)
 
-    def test_a_server_at_its_limit_leaves_requests_to_others(self):
+    def test_server_at_its_rate_limit_leaves_requests_to_other_servers(self):
         self.gate.set()
         first, second = (self.start(Upstream(self.reply)) for _ in range(2))
         weir = self.start(Weir(several(entry(first.port, 'limit = "2/h"'), entry(second.port, 'limit = "3/h"'))))
@@ -129,7 +129,7 @@ class Bounds(TestCase):
         self.assertIn(int(refused["retry-after"]), range(1100, 1201), "a third of an hour, less what has passed")
 
 
-class Asked(TestCase):
+class HealthChecks(TestCase):
     """Health checks and their effects."""
 
     HEALTH = 'health = { path = "/health?deep", interval = "50ms", timeout = "200ms", unhealthy_after = 2, healthy_after = 2 }\n'
@@ -158,7 +158,7 @@ class Asked(TestCase):
     def healthy(self):
         return self.weir.metric("weir_upstream_healthy", server=self.upstream.address)
 
-    def test_an_unhealthy_server_gets_no_requests(self):
+    def test_server_that_fails_health_checks_gets_no_requests(self):
         self.assertEqual(self.names(), {b"it", b"other"})
         self.assertEqual(self.healthy(), 1)
         for number, (ill, why) in enumerate(((False, "it returns 500"), (None, "no response in time")), 1):
@@ -177,7 +177,7 @@ class Asked(TestCase):
         self.assertEqual((asked[0].method, asked[0].head["host"], asked[0].head["connection"]),
                          ("GET", self.upstream.address, "close"))
 
-    def test_a_change_of_health_is_logged_once(self):
+    def test_change_of_health_is_logged_once(self):
         self.well = False
         self.weir.wait_for(rf"server {self.upstream.address} is down")
         seen = len(self.upstream.exchanges)
@@ -185,7 +185,7 @@ class Asked(TestCase):
         self.assertEqual(sum("is down" in line for line in self.weir.lines), 1)
 
 
-class Repetitions(TestCase):
+class Retries(TestCase):
     def setUp(self):
         self.good = self.start(Upstream(named("good")))
 
@@ -200,7 +200,7 @@ class Repetitions(TestCase):
     def silent(self):
         return self.start(Upstream(lambda exchange: exchange.close()))
 
-    def test_a_status_can_cause_a_retry(self):
+    def test_configured_status_causes_a_retry(self):
         bad = self.bad()
         self.assertEqual(self.weir(bad).get("/").status, 503)
         weir = self.weir(bad, 'on = ["503"]')
@@ -210,7 +210,7 @@ class Repetitions(TestCase):
             self.assertEqual(client.request("POST", "/", body=b"x").status, 503, "it is not idempotent")
             self.assertEqual(client.request("PUT", "/", body=b"x").body, b"good")
 
-    def test_a_client_that_leaves_during_a_pause_is_harmless(self):
+    def test_client_may_leave_during_the_pause_before_a_retry(self):
         def busy(exchange):  # a response whose body is not complete yet
             exchange.send(b"HTTP/1.1 503 Busy\r\nContent-Length: 100000\r\n\r\nfirst")
             exchange.wait_for_close()
@@ -224,7 +224,7 @@ class Repetitions(TestCase):
         self.await_metric(weir, 0, "weir_connections_open")
         self.assertEqual(weir.get("/").body, b"good")
 
-    def test_a_response_stands_if_no_other_server_is_left(self):
+    def test_response_with_a_retried_status_is_forwarded_if_no_other_server_is_left(self):
         bad = self.bad()
         away = closed_port()
         weir = self.start(Weir(several(entry(bad.port), entry(away), more='balance = "round_robin"\nretry = { on = ["503"] }\n')))
@@ -233,7 +233,7 @@ class Repetitions(TestCase):
         eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 1, "the one that is away is out")
         self.assertEqual({weir.get("/").status for _ in range(4)}, {503})
 
-    def test_a_stale_connection_needs_no_second_place(self):
+    def test_retry_after_a_stale_connection_takes_no_second_place_of_max_in_flight(self):
         served = set()
 
         def once(exchange):  # the second request of a connection finds it closed
@@ -247,7 +247,7 @@ class Repetitions(TestCase):
         with weir.connect() as client:
             self.assertEqual([client.get("/").status for _ in range(6)], [200] * 6)
 
-    def test_a_stale_connection_uses_no_unit(self):
+    def test_retry_after_a_stale_connection_uses_no_second_unit_of_the_server_limit(self):
         served = set()
 
         def once(exchange):
@@ -261,7 +261,7 @@ class Repetitions(TestCase):
         with weir.connect() as client:
             self.assertEqual([client.get("/").status for _ in range(5)], [200] * 4 + [503])
 
-    def test_an_unsent_request_is_retried_with_any_method(self):
+    def test_request_that_was_not_sent_is_retried_with_any_method(self):
         """Only a write shows that a unix socket takes no more data."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-unix-"))
         listener = self.start(socket.socket(socket.AF_UNIX))
@@ -288,18 +288,18 @@ class Repetitions(TestCase):
             self.assertEqual(client.read().status, 200)
         self.assertEqual(got, [b"GET", b"POST"])
 
-    def test_a_request_that_may_have_been_executed_is_not_retried(self):
+    def test_request_that_may_have_been_executed_is_not_retried(self):
         bad = self.silent()
         weir = self.weir(bad)
         with weir.connect() as client:
             self.assert_own_error(client.request("POST", "/", body=b"x"), 502)
         self.assertEqual(len(bad.exchanges) + len(self.good.exchanges), 1)
 
-    def test_one_attempt_means_no_retry(self):
+    def test_retry_attempts_set_to_one_disables_retries(self):
         weir = self.weir(self.silent(), "attempts = 1")
         self.assert_own_error(weir.get("/"), 502)
 
-    def test_the_budget_bounds_retries(self):
+    def test_retry_budget_bounds_the_retries(self):
         bad = self.silent()
         weir = self.start(Weir(several(entry(bad.port, "weight = 100"), entry(self.good.port, "weight = 1"),
                                        more='balance = "round_robin"\neject = { failures = 1000 }\n'
@@ -308,7 +308,7 @@ class Repetitions(TestCase):
         self.assertEqual(statuses.count(200), 20 + 1, "ten at first, and a tenth of all")
         self.await_metric(weir, 80, "weir_upstream_retries_denied_total")
 
-    def test_all_attempts_share_one_deadline(self):
+    def test_all_attempts_of_a_request_share_one_deadline(self):
         never = [self.start(Upstream(lambda exchange: exchange.wait_for_close())) for _ in range(3)]
         weir = self.start(Weir(several(*(entry(each.port) for each in never),
                                        more='timeouts = { response = "30s", total = "300ms" }\nretry = { attempts = 3 }')))
@@ -324,7 +324,7 @@ class Repetitions(TestCase):
                 self.assertLess(time.monotonic() - began, PATIENCE / 3)
         self.assertEqual(sum(len(each.exchanges) for each in never), number, "and no other")
 
-    def test_the_deadline_does_not_run_while_the_client_sends(self):
+    def test_total_timeout_does_not_run_while_the_client_sends(self):
         weir = self.start(Weir(config(self.good.port, upstream='timeouts = { total = "300ms" }')))
         with weir.connect() as client:
             client.send(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx")
@@ -333,7 +333,7 @@ class Repetitions(TestCase):
             self.assertEqual(client.read().body, b"good")
 
 
-class LeftAlone(TestCase):
+class HonorUpstreamRetryAfter(TestCase):
     """honor_upstream_retry_after."""
 
     ROUTES = """
@@ -345,7 +345,7 @@ honor_upstream_retry_after = true
 upstream = "api"
 """
 
-    def test_a_429_of_the_upstream_is_honored_for_all_clients(self):
+    def test_retry_after_of_an_upstream_429_applies_to_all_clients(self):
         upstream = self.start(Upstream(answer(b"slow down", "429 Too Many", "Retry-After: 1000\r\n")))
         weir = self.start(Weir(config(upstream.port, routes=self.ROUTES, rules=rule("few", "3/day"))))
         passed = weir.get("/other")
@@ -359,7 +359,7 @@ upstream = "api"
         self.await_metric(weir, 3, "weir_upstream_paused_total")
         self.assertEqual(weir.get("/other").body, b"slow down", "routes that do not honour it go on; nothing was charged")
 
-    def test_retry_after_may_be_a_date_in_three_forms(self):
+    def test_retry_after_may_be_a_date_in_any_of_three_forms(self):
         """See RFC 9110 §5.6.7."""
         for form in ("%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"):
             date = time.strftime(form, time.gmtime(time.time() + 1800))
