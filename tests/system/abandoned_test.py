@@ -145,17 +145,17 @@ class PermitsOfAbandonedRequests(Abandoned):
                 for _ in range(2):
                     self.ask_and_leave(head=head)
                 if head:  # the head alone does not end it
-                    eventually(lambda: self.weir.metric("weir_client_errors_total", kind="left") == 2, "weir has noticed it")
+                    eventually(lambda: self.weir.metric("weir_client_errors_total", kind="left") == 2, "weir has noticed that the client left")
                 self.assertEqual([self.weir.get("/").status for _ in range(10)], [429] * 10)
                 self.goes_on.set()
-                eventually(lambda: self.weir.get("/").status == 200, "the places come back")
+                eventually(lambda: self.weir.get("/").status == 200, "the permits are released")
                 self.assertEqual(self.most, 2)
 
     def test_permit_is_held_for_a_bounded_time(self):
         self.start_weir(b"x" * 100, self.held("answer"), upstream='timeouts = { abandoned = "200ms" }')
         for _ in range(2):
             self.ask_and_leave()
-        eventually(lambda: self.weir.metric("weir_abandoned_answers_total", read="part") == 2, "weir waits no longer")
+        eventually(lambda: self.weir.metric("weir_abandoned_answers_total", read="part") == 2, "weir has stopped reading the abandoned responses")
         self.ask_and_leave()
 
     def test_without_the_hold_setting_a_permit_is_released_when_the_client_leaves(self):
@@ -164,7 +164,7 @@ class PermitsOfAbandonedRequests(Abandoned):
             for _ in range(6):
                 before = self.weir.metric("weir_client_errors_total", kind="left")
                 self.ask_and_leave()
-                eventually(lambda: self.weir.metric("weir_client_errors_total", kind="left") > before, "weir has noticed it")
+                eventually(lambda: self.weir.metric("weir_client_errors_total", kind="left") > before, "weir has noticed that the client left")
             self.assertGreater(self.most, 2)
 
 

@@ -134,7 +134,7 @@ class AccessLog(TestCase):
             load.goes_on(50)
             path.rename(path.with_suffix(f".{number}"))  # as logrotate does
             weir.signal(signal.SIGUSR1)
-            eventually(path.exists, "the log is opened anew")
+            eventually(path.exists, "the log file is opened again")
         load.goes_on(50)
         load.stop()
         logs = [path, *(path.with_suffix(f".{number}") for number in range(5))]
@@ -154,7 +154,7 @@ class AccessLog(TestCase):
         weir.signal(signal.SIGUSR1)
         weir.wait_for("keeping the old file")
         weir.get("/")
-        eventually(lambda: (gone / path.name).read_text().count("\n") == 2, "the line is in the old file")
+        eventually(lambda: (gone / path.name).read_text().count("\n") == 2, "the lines are in the old file")
         gone.rename(path.parent)
 
     def test_full_disk_is_reported_with_the_number_of_lost_lines_and_logging_resumes(self):

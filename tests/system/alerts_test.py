@@ -76,14 +76,14 @@ class Alerts(TestCase):
         time.sleep(2.2)  # until they are older than a second
         self.assertEqual(receiver.posts, [])
         self.surge(weir)
-        eventually(lambda: receiver.posts, "it is told")
+        eventually(lambda: receiver.posts, "the alert is posted")
         _, path, headers, said = receiver.posts[0]
         self.assertEqual((path, headers["Authorization"], headers["Content-Type"]), ("/hook?a=b", "Bearer hush", "application/json"))
         self.assertLessEqual({"alert": "logins", "state": "firing", "rule": "per-ip", "above": "3/s", "repeated": False}.items(), said.items())
         self.assertEqual(said["refusals"], 6)
         self.assertIn("6 refusals of rule per-ip", said["text"])
         self.assertEqual(weir.metric("weir_alert_firing", alert="logins"), 1)
-        eventually(lambda: len(receiver.posts) == 2, "its end is told")
+        eventually(lambda: len(receiver.posts) == 2, "the end of the alert is posted")
         self.assertEqual(receiver.states(), [("logins", "firing"), ("logins", "ended")])
         self.assertEqual(receiver.posts[1][3]["since"], said["since"])
         self.await_metric(weir, 2, "weir_alert_posts_total", alert="logins")
@@ -95,7 +95,7 @@ class Alerts(TestCase):
         receiver = self.start(Upstream(lambda exchange: (exchange.read_body(), may_close.wait(4 * PATIENCE), exchange.close())))
         weir = self.weir_of(alert(receiver.port, name='"logins"', timeout='"1min"'))
         self.surge(weir)
-        eventually(lambda: receiver.exchanges, "the first message is under way")
+        eventually(lambda: receiver.exchanges, "the first message is being sent")
         eventually(lambda: weir.metric("weir_alert_firing", alert="logins") == 0, "the alert has ended")
         may_close.set()
         weir.wait_for("alert logins: .* may not have received the message: it closed the connection before a response; a newer message replaces it")
@@ -112,20 +112,20 @@ class Alerts(TestCase):
 
         thread = threading.Thread(target=go_on, daemon=True)
         thread.start()
-        eventually(lambda: len(receiver.posts) >= 3, "it is said again")
+        eventually(lambda: len(receiver.posts) >= 3, "the alert is posted again")
         ending.set()
         thread.join(PATIENCE)
         self.assertEqual([post[3]["repeated"] for post in receiver.posts[:3]], [False, True, True])
         (weir.folder / "weir.toml").write_text(config(self.upstream.port, rules=self.rules))
         weir.signal(signal.SIGHUP)
-        eventually(lambda: receiver.states()[-1] == ("per-ip", "ended"), "what the configuration lacks has ended")
+        eventually(lambda: receiver.states()[-1] == ("per-ip", "ended"), "the alert that the configuration no longer has is posted as ended")
 
     def test_webhook_that_missed_all_attempts_gets_the_present_state_later(self):
         receiver = self.start(Receiver(*[503] * 1000))
         weir = self.weir_of(alert(receiver.port, attempts=1, posts='"100/min"'))
         self.surge(weir)
-        eventually(lambda: ("per-ip", "ended") in receiver.states(), "its end was to be told")
-        eventually(lambda: weir.metric("weir_alert_posts_failed_total") >= 1, "it counts as failed")
+        eventually(lambda: ("per-ip", "ended") in receiver.states(), "weir tries to post the end of the alert")
+        eventually(lambda: weir.metric("weir_alert_posts_failed_total") >= 1, "the message counts as failed")
         receiver.statuses.clear()
         self.await_metric(weir, 1, "weir_alert_posts_total")
         self.assertEqual(receiver.states()[-1], ("per-ip", "ended"))
@@ -137,13 +137,13 @@ class Alerts(TestCase):
         above = 'failures_above = "3/min"'
         weir = self.weir_of(alert(receiver.port, what='upstream = "api"', above=above), alert(receiver.port, what='store = "redis"', above=above),
                             rules=rules, state=f'redis = {{ url = "{redis.url}" }}\nkey_secret = "s"')
-        eventually(weir.is_ready, "it is ready")
+        eventually(weir.is_ready, "weir is ready")
         self.surge(weir)
-        eventually(lambda: ("api", "firing") in receiver.states(), "the upstream's answers are failures")
+        eventually(lambda: ("api", "firing") in receiver.states(), "responses of the upstream count as failures")
         self.assertEqual(receiver.posts[0][3]["failures"], 6)
         redis.kill()
         with Client(weir.port) as client:
-            eventually(lambda: client.get("/") and ("redis", "firing") in receiver.states(), "Redis is away")
+            eventually(lambda: client.get("/") and ("redis", "firing") in receiver.states(), "the alert on Redis is posted")
 
 
 @unittest.skipUnless(WAY, "unshare(1) may give no mount namespace here, so weir cannot have an /etc/hosts of its own")
@@ -158,7 +158,7 @@ class WebhookNames(TestCase):
         server.await_question()
         time.sleep(0.5)  # the situation under test: the attempt has timed out
         server.speak("127.0.0.1")
-        eventually(lambda: weir.metric("weir_alert_posts_retried_total", alert="late") >= 1, "it was late")
+        eventually(lambda: weir.metric("weir_alert_posts_retried_total", alert="late") >= 1, "the first attempt was too late")
         receiver.reply = answer()
         self.await_metric(weir, 1, "weir_alert_posts_total", alert="late")
 
@@ -173,12 +173,12 @@ class WebhookNames(TestCase):
         weir = self.start(Weir(config(upstream.port, rules=rule(limit="1/day", key='["ip"]') + "".join(alerts)), within=names.within()))
         self.statuses(weir.port, 6)
         server.await_question()  # and sends no response
-        eventually(lambda: sorted(name for name, _ in receiver.states()) == ["named", "numeric"], "the others are told")
+        eventually(lambda: sorted(name for name, _ in receiver.states()) == ["named", "numeric"], "the other alerts are posted")
         weir.wait_for("alert slow: its webhook at slow.test:.* did not accept the message: the DNS lookup timed out; trying again")
-        eventually(lambda: weir.metric("weir_alert_posts_superseded_total", alert="slow") == 1, "the alert has ended, which nobody was told")
+        eventually(lambda: weir.metric("weir_alert_posts_superseded_total", alert="slow") == 1, "the message about the firing alert is replaced")
         self.assertEqual(weir.metric("weir_alert_posts_total", alert="slow"), 0)
         server.speak("127.0.0.1")
-        eventually(lambda: ("slow", "ended") in receiver.states(), "it is told once its name is known")
+        eventually(lambda: ("slow", "ended") in receiver.states(), "the end is posted when the name is known")
 
 
 class WebhookFailures(TestCase):
@@ -219,7 +219,7 @@ class WebhookFailures(TestCase):
         self.weir.wait_for(f"alert {name}: .*{why}.*; {and_then}")
 
     def test_webhook_that_responds_503_is_tried_again(self):
-        eventually(lambda: len(self.busy.posts) == 3, "the third attempt")
+        eventually(lambda: len(self.busy.posts) == 3, "the third attempt is made")
         self.assertEqual(len({json.dumps(post[3]) for post in self.busy.posts}), 1)
         self.await_metric(self.weir, 1, "weir_alert_posts_total", alert="busy")
         self.assertEqual([self.weir.metric(f"weir_alert_posts_{what}_total", alert="busy") for what in ("retried", "failed")], [2, 0])

@@ -53,7 +53,7 @@ class Algorithms(TestCase):
         self.assertEqual(weir.get("/").status, 200)
         for _ in range(3):
             self.start(Client(weir.port)).send(request_bytes("GET", "/"))
-        eventually(lambda: weir.metric("weir_queue_depth") == 3, "three wait")
+        eventually(lambda: weir.metric("weir_queue_depth") == 3, "three requests wait")
         refused = weir.get("/")
         self.assertEqual((refused.status, refused["x-ratelimit-limit"], refused["x-ratelimit-remaining"]), (429, "3", "0"))
 
@@ -94,7 +94,7 @@ class ConcurrencyLimits(TestCase):
         self.addCleanup(client.sock.close)
         asked = len(self.upstream.exchanges)
         client.send(request_bytes("GET", "/"))
-        eventually(lambda: len(self.upstream.exchanges) > asked, "the upstream has it")
+        eventually(lambda: len(self.upstream.exchanges) > asked, "the upstream has the request")
         return client
 
     CONCURRENCY = plain("at-once", algorithm='"concurrency"', limit=2, key='["ip"]')
@@ -110,7 +110,7 @@ class ConcurrencyLimits(TestCase):
         self.go.set()
         for client in clients:
             self.assertEqual(client.read().status, 200)
-        eventually(lambda: weir.get("/")["x-ratelimit-remaining"] == "1", "both came back")
+        eventually(lambda: weir.get("/")["x-ratelimit-remaining"] == "1", "both permits are released")
 
     def test_client_that_leaves_releases_its_permit(self):
         ping = '[[route]]\nmatch = { path = "/ping" }\nrespond = { status = 204 }\n[[route]]\nupstream = "api"\n'
@@ -119,7 +119,7 @@ class ConcurrencyLimits(TestCase):
         self.assertEqual(weir.get("/").status, 429)
         for client in clients:
             client.leave()
-        eventually(lambda: weir.get("/ping").status == 204, "the places of who left are free, though the upstream says nothing")
+        eventually(lambda: weir.get("/ping").status == 204, "permits of clients that left are released before the upstream responds")
         self.assertFalse(self.go.is_set())
 
     def test_unreachable_upstream_releases_the_permit(self):
@@ -159,7 +159,7 @@ class ConcurrencyLimits(TestCase):
         self.assertEqual(set(statuses), {200, 429})
         self.assertLessEqual(most[0], 3)
         with weir.connect() as client:
-            eventually(lambda: client.get("/")["x-ratelimit-remaining"] == "2", "none is held")
+            eventually(lambda: client.get("/")["x-ratelimit-remaining"] == "2", "no permit is held")
 
     def test_adaptive_limit_falls_with_failures_and_rises_with_responses(self):
         weir = self.weir(plain("fragile", algorithm='"adaptive_concurrency"', min=2, max=50, key="[]"),
@@ -169,13 +169,13 @@ class ConcurrencyLimits(TestCase):
         for client in first:
             self.assertEqual(client.read().status, 504)
         self.upstream.reply = self.work
-        left = eventually(lambda: weir.get("/")["x-ratelimit-remaining"], "it answers again")
+        left = eventually(lambda: weir.get("/")["x-ratelimit-remaining"], "the upstream responds again")
         self.assertLess(int(left), 8)
 
         def healthy():
             together(8, lambda _: self.statuses(weir.port, 20))
             return int(weir.get("/")["x-ratelimit-remaining"]) > 9
-        eventually(healthy, "the limit has risen above what it was")
+        eventually(healthy, "the limit has risen above its former value")
 
 
 if __name__ == "__main__":

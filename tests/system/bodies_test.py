@@ -51,14 +51,14 @@ class RefusalsByTheHead(BodiesTestCase):
         self.assertEqual(self.ask(weir, "X-Who: me\r\nExpect: 100-continue\r\n").status, 429)
         self.await_metric(weir, 2, "weir_decisions_total", rule="strict", outcome="refused")
         self.assertEqual(weir.metric("weir_decisions_total", rule="few", outcome="refused"), 0)
-        self.assertEqual(self.post(weir, b"x", X_Who="you").status, 200, "looking has taken nothing")
+        self.assertEqual(self.post(weir, b"x", X_Who="you").status, 200, "the rejected requests charged nothing")
         self.assertEqual(self.post(weir, b"x", X_Who="they").json()["rule"], "few")
 
     def test_cached_refusal_of_redis_does_not_wait_for_the_body(self):
         redis = self.start(Redis())
         weir = self.weir(rule("shared", "1/day", key='["ip"]', store='"redis"'), risky(),
                          state=f'redis = {{ url = "{redis.url}" }}\nkey_secret = "0123456789abcdef"')
-        eventually(weir.is_ready, "it is ready")
+        eventually(weir.is_ready, "weir is ready")
         self.assertEqual([self.post(weir, b"x").status for _ in range(2)], [200, 429])
         with weir.connect() as client:  # the same worker, or another one that does not know of the refusal yet
             client.send(HEAD + b"Content-Length: 1\r\n\r\n")
@@ -97,8 +97,8 @@ class CostsInBodies(BodiesTestCase):
         weir = self.spending('{ json = "/order/total", scale = 100, default = 5 }', burst=2000)
         self.assertEqual(self.pay(weir, b'{"order": {"total": 12.345}}')["x-ratelimit-remaining"], "765")
         self.assertEqual(self.pay(weir, b'{"order": {"total": "7.00"}}')["x-ratelimit-remaining"], "65")
-        self.assertEqual(self.pay(weir, b'{"order": {}}')["x-ratelimit-remaining"], "60", "the default where it does not say")
-        self.assertEqual(self.pay(weir, b"")["x-ratelimit-remaining"], "55", "or has no body")
+        self.assertEqual(self.pay(weir, b'{"order": {}}')["x-ratelimit-remaining"], "60", "a body without a cost is charged the default")
+        self.assertEqual(self.pay(weir, b"")["x-ratelimit-remaining"], "55", "a request without a body is charged the default")
 
     def test_whole_number_costs_the_same_in_every_json_notation(self):
         weir = self.spending(burst=2000)
@@ -131,7 +131,7 @@ class CostsInBodies(BodiesTestCase):
                 refused = client.read()
                 self.assert_own_error(refused, 413)
                 self.assertIn("the request body is longer than the 100 bytes that rule spending reads", refused.json()["message"])
-            self.assertEqual(client.request("POST", "/pay", body=padded[:100]).status, 200, "the connection stays")
+            self.assertEqual(client.request("POST", "/pay", body=padded[:100]).status, 200, "the connection stays open")
         coded = self.pay(weir, b'{"amount": 1}', content_encoding="gzip")
         self.assert_own_error(coded, 415)
         self.assertEqual(coded["accept-encoding"], "identity")
@@ -234,7 +234,7 @@ class WaitingForBodies(BodiesTestCase):
         weir = self.weir(risky())
         with weir.connect() as client:
             client.send(b"POST /uploads HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nfr")
-            self.assertTrue(reached.wait(PATIENCE), "the head goes on while the body is under way")
+            self.assertTrue(reached.wait(PATIENCE), "the head is forwarded while the body still arrives")
             client.send(b"ee")
             self.assertEqual(client.read().status, 200)
             reached.clear()
@@ -301,7 +301,7 @@ class WaitingForBodies(BodiesTestCase):
                 client.send(b"free")
                 self.assertEqual(client.read().status, expected)
             client.send(HEAD + expecting + b"dear")
-            self.assertEqual(client.read().status, 200, "no word where the body is there already")
+            self.assertEqual(client.read().status, 200, "no 100 Continue is sent if the body is already there")
         self.assertEqual(self.sent(), [b"free", b"dear"])
         self.assertNotIn("expect", self.upstream.exchanges[0].head)
 
@@ -366,7 +366,7 @@ class BodiesBeforeForwarding(TestCase):
         weir = self.weir(upstream)
         with weir.connect() as client:
             client.send(request_bytes("POST", "/", body=self.BODY))
-            eventually(lambda: upstream.exchanges, "a server has it")
+            eventually(lambda: upstream.exchanges, "a server has the request")
             client.leave()
         self.await_metric(weir, 0, "weir_connections_open")
         self.await_metric(weir, 1, "weir_client_errors_total", kind="left")
@@ -423,27 +423,27 @@ class BodyMemory(BodiesTestCase):
     def test_body_gets_503_if_the_body_memory_is_in_use(self):
         weir = self.weir()
         first = self.begin(weir, 90_000)
-        eventually(lambda: weir.metric("weir_body_memory_bytes") >= 90_000, "it is read")
+        eventually(lambda: weir.metric("weir_body_memory_bytes") >= 90_000, "the first body is read")
         others = [self.begin(weir, 90_000) for _ in range(4)]
-        eventually(lambda: weir.metric("weir_body_memory_refused_total") >= 1, "one found no room")
+        eventually(lambda: weir.metric("weir_body_memory_refused_total") >= 1, "a body is refused memory")
         self.assertLessEqual(weir.metric("weir_body_memory_bytes"), 256 << 10)
         self.assert_own_error(others[-1].read(), 503)
         first.send(b"x" * 10_000)
-        self.assertEqual(first.read().status, 200, "what was being read is not touched")
+        self.assertEqual(first.read().status, 200, "the body in memory is not affected")
 
     def test_memory_is_released_after_each_request(self):
         weir = self.weir()
         for _ in range(8):
             self.assertEqual(self.post(weir, b"x" * 100_000).status, 200)
-            eventually(lambda: weir.metric("weir_body_memory_bytes") == 0, "nothing is held")
+            eventually(lambda: weir.metric("weir_body_memory_bytes") == 0, "no memory is held")
         self.begin(weir, 90_000).leave()
-        eventually(lambda: weir.metric("weir_body_memory_bytes") == 0, "nor of a client that left")
+        eventually(lambda: weir.metric("weir_body_memory_bytes") == 0, "no memory is held for a client that left")
 
     def test_body_as_large_as_the_whole_body_memory_is_read(self):
         weir = self.weir()
         for size in (200_000, 250_000, 256 << 10):
             client = self.begin(weir, size - 10_000, announced=size)
-            eventually(lambda: weir.metric("weir_body_memory_bytes") >= size - 10_000, "it is read")
+            eventually(lambda: weir.metric("weir_body_memory_bytes") >= size - 10_000, "the body is read")
             client.send(b"x" * 10_000)
             self.assertEqual(client.read().status, 200)
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 0)
@@ -473,10 +473,10 @@ class BodyMemory(BodiesTestCase):
         self.assertTrue(self.upstream.exchanges[-1].body == body)
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 2)
         first = self.begin(weir, 190_000, announced=200_000)
-        eventually(lambda: weir.metric("weir_body_memory_bytes") >= 190_000, "it is read")
+        eventually(lambda: weir.metric("weir_body_memory_bytes") >= 190_000, "the bodies are read")
         with weir.connect() as client:
             client.send(CHUNKED + chunked(body[:200_000]))
-            self.assertEqual(client.read().status, 200, "the memory is full, and nobody is answered 503")
+            self.assertEqual(client.read().status, 200, "the memory is full, and no request gets 503")
         self.assertTrue(self.upstream.exchanges[-1].body == body[:200_000])
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 3)
         first.send(b"x" * 10_000)
@@ -499,7 +499,7 @@ class BodyMemory(BodiesTestCase):
             self.upstream.reply = reply
             weir = self.weir()
             client = self.begin(weir, 90_000)
-            eventually(lambda: weir.metric("weir_body_memory_bytes") >= 90_000, "it is read")
+            eventually(lambda: weir.metric("weir_body_memory_bytes") >= 90_000, "the first body is read")
             client.send(b"x" * 10_000)
             self.assertTrue(got.acquire(timeout=PATIENCE))
             eventually(lambda: weir.metric("weir_body_memory_bytes") == 0, f"the server has it, and has answered {half}")

@@ -45,7 +45,7 @@ class CertificateRenewal(TestCase):
         with Client(weir.port, client_tls(self.files["edge.crt"])) as old:
             self.assertEqual(old.get("/").status, 200)
             fresh = self.renew(weir)
-            eventually(lambda: self.shown(weir) == fresh, "the renewed one is in force")
+            eventually(lambda: self.shown(weir) == fresh, "the renewed certificate is used")
             weir.wait_for("info TLS on 127.0.0.1:0: reloaded the certificates")
             self.assertEqual(old.get("/").status, 200)
         self.assertGreaterEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1)
@@ -58,14 +58,14 @@ class CertificateRenewal(TestCase):
         self.assertEqual(self.shown(weir), self.files["edge.crt"])
         self.await_metric(weir, 1, "weir_tls_renewals_total", result="faulty")
         fresh = self.renew(weir)
-        eventually(lambda: self.shown(weir) == fresh, "the renewed one is in force")
+        eventually(lambda: self.shown(weir) == fresh, "the renewed certificate is used")
 
     def test_sighup_reads_changed_certificates_if_files_are_not_watched(self):
         weir = self.weir(server='certificate_check = "0s"')
         fresh = self.renew(weir)
         self.assertEqual(self.shown(weir), self.files["edge.crt"])
         weir.process.send_signal(signal.SIGHUP)
-        eventually(lambda: self.shown(weir) == fresh, "the renewed one is in force")
+        eventually(lambda: self.shown(weir) == fresh, "the renewed certificate is used")
 
     def test_expiry_of_a_certificate_is_a_metric_and_a_warning(self):
         weir = self.weir()
@@ -87,7 +87,7 @@ class CertificateRenewal(TestCase):
         trust.maximum_version = ssl.TLSVersion.TLSv1_2  # its session is known when the handshake ends
         _, session = self.resumes(weir, trust, None)
         fresh = self.renew(weir)
-        eventually(lambda: self.shown(weir) == fresh, "the renewed one is in force")
+        eventually(lambda: self.shown(weir) == fresh, "the renewed certificate is used")
         self.assertEqual(self.resumes(weir, trust, session)[0], True)
 
     def test_session_from_before_a_change_of_the_client_ca_is_not_resumed(self):
@@ -113,7 +113,7 @@ class CertificateRenewal(TestCase):
         path = weir.folder / "weir.toml"
         path.write_text(path.read_text().replace("optional", "require"))
         weir.process.send_signal(signal.SIGHUP)
-        eventually(lambda: weir.metric("weir_reloads_total", result="ok") == 1, "it is read anew")
+        eventually(lambda: weir.metric("weir_reloads_total", result="ok") == 1, "the configuration is reloaded")
         with self.assertRaises((OSError, EOFError)):
             self.resumes(weir, trust, session)
         weir.wait_for("refused the client 127.0.0.1: it presents no certificate")
@@ -160,7 +160,7 @@ class Stapling(TestCase):
         until = weir.metric("weir_tls_staple_not_after_seconds")
         self.respond("edge", 5)
         (weir.folder / "edge.ocsp").write_bytes((self.folder / "edge.ocsp").read_bytes())
-        eventually(lambda: weir.metric("weir_tls_staple_not_after_seconds") >= until + 86_400, "the renewed one is in force")
+        eventually(lambda: weir.metric("weir_tls_staple_not_after_seconds") >= until + 86_400, "the renewed OCSP response is stapled")
         self.assertEqual(self.stapled(weir), "successful")
 
     def test_ocsp_response_for_another_certificate_is_not_stapled_and_causes_a_warning(self):
@@ -180,11 +180,11 @@ class Stapling(TestCase):
         for name in ("edge.key", "edge.crt"):
             (weir.folder / name).write_bytes((self.folder / name).read_bytes())
         renewed = (self.folder / "edge.crt").read_text()
-        eventually(lambda: ssl.get_server_certificate(("127.0.0.1", weir.port), timeout=PATIENCE) == renewed, "the renewed one is in force")
+        eventually(lambda: ssl.get_server_certificate(("127.0.0.1", weir.port), timeout=PATIENCE) == renewed, "the renewed certificate is used")
         self.assertEqual(self.stapled(weir), "no response sent")
         self.respond("edge", 3)
         (weir.folder / "edge.ocsp").write_bytes((self.folder / "edge.ocsp").read_bytes())
-        eventually(lambda: self.stapled(weir) == "successful", "its response has come")
+        eventually(lambda: self.stapled(weir) == "successful", "the OCSP response is stapled")
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ class CiTest(TestCase):
         ran, left_out, _ = self.run_ci()
         self.assertEqual(ran, ALWAYS + ["lint --quick", "sanitize address", "sanitize thread --quick", "fuzz pure 4"])
         ran, _, _ = self.run_ci()
-        self.assertEqual(ran, ALWAYS + MAY_BE_LEFT_OUT, "the record of what was left out was used twice")
+        self.assertEqual(ran, ALWAYS + MAY_BE_LEFT_OUT, "the record of the skipped steps was used twice")
 
     def test_failed_step_fails_the_run_without_stopping_other_steps(self):
         ran, _, status = self.run_ci(failing="demo --smoke")

@@ -66,14 +66,14 @@ class UpstreamTlsFiles(TestCase):
         weir.wait_for('info TLS to upstream "api": reloaded the files')
         self.assertEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1)
         self.reload(weir)
-        self.assertEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1, "nothing has changed since")
+        self.assertEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1, "no file has changed since")
 
     def test_changed_ca_file_of_an_upstream_is_read_without_a_reload(self):
         weir = self.weir(QUICK)
         self.assertEqual(weir.get("/").status, 200)
         put(weir, "trust.crt", self.renew_server())
         weir.wait_for('info TLS to upstream "api": reloaded the files')
-        eventually(lambda: weir.get("/").status == 200, "the renewed one is in force")
+        eventually(lambda: weir.get("/").status == 200, "the new CA file is used")
 
     def test_after_a_changed_ca_file_idle_connections_are_not_reused_and_active_connections_continue(self):
         weir = self.weir()
@@ -81,14 +81,14 @@ class UpstreamTlsFiles(TestCase):
         kept = self.upstream.connections
         with Client(weir.port) as client:
             client.send(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
-            eventually(lambda: any(exchange.target == "/slow" for exchange in self.upstream.exchanges), "it is under way")
+            eventually(lambda: any(exchange.target == "/slow" for exchange in self.upstream.exchanges), "the upstream has the request")
             put(weir, "trust.crt", make_certificate(self.folder, "stranger", "api.test")["stranger.crt"])
             self.reload(weir)
             self.assert_own_error(weir.get("/"), 502)
             self.may_end.set()
             self.assertEqual(client.read().body, b"halfhalf")
             self.assert_own_error(client.get("/"), 502)
-        self.assertLessEqual(kept, 2, "connections are kept between requests of one configuration")
+        self.assertLessEqual(kept, 2, "connections are kept alive within one configuration")
 
     def test_faulty_new_tls_files_are_reported_once_and_not_used(self):
         weir = self.weir(QUICK)
@@ -101,7 +101,7 @@ class UpstreamTlsFiles(TestCase):
         self.assertEqual(weir.get("/").status, 200)
         put(weir, "trust.crt", self.trust)
         self.await_metric(weir, 1, "weir_tls_renewals_total", result="ok")
-        self.assertEqual(weir.metric("weir_tls_renewals_total", result="faulty"), 1, "it is told once")
+        self.assertEqual(weir.metric("weir_tls_renewals_total", result="faulty"), 1, "the faulty file is reported once")
         self.assertEqual(len([line for line in weir.lines if "cannot load the changed files" in line]), 1)
         (weir.folder / "trust.crt").unlink()
         weir.wait_for('weir keeps the previous ones: ".*trust.crt" is not a file')
@@ -128,7 +128,7 @@ class UpstreamTlsFiles(TestCase):
         self.assertEqual(weir.get("/").status, 200)
         put(weir, "edge.key", (self.folder / "edge.key").read_text())
         weir.wait_for('info TLS to upstream "api": reloaded the files')
-        eventually(lambda: weir.get("/").status == 200 and shown[-1] == "second", "the renewed one is shown")
+        eventually(lambda: weir.get("/").status == 200 and shown[-1] == "second", "weir presents the renewed certificate")
         self.assertEqual(shown[:2], ["first"] * 2)
         self.assertGreater(weir.metric("weir_tls_client_certificate_not_after_seconds"), until + 30 * 86_400)
         self.assertEqual(self.upstream.failures, [])
@@ -159,8 +159,8 @@ class UpstreamTlsFiles(TestCase):
         put(weir, "other.crt", make_certificate(self.folder, "other", "other.test")["other.crt"])
         weir.wait_for('info TLS to upstream "b": reloaded the files')
         self.assertEqual(weir.metric("weir_tls_renewals_total", result="ok"), 1)
-        eventually(lambda: weir.get("/").status == 200, "it is served")
-        self.assertLessEqual(self.upstream.connections, before + 1, "each worker has one")
+        eventually(lambda: weir.get("/").status == 200, "requests are answered")
+        self.assertLessEqual(self.upstream.connections, before + 1, "each worker opens one new connection")
 
     def test_certificates_of_webhooks_are_verified_with_the_renewed_ca_file(self):
         first = make_certificate(self.folder, "hook", address="127.0.0.1")["hook.crt"]
@@ -177,7 +177,7 @@ class UpstreamTlsFiles(TestCase):
             if server == NEVER:
                 self.reload(weir)
             weir.wait_for("info TLS to webhooks: reloaded the files")
-            eventually(lambda told=told: len(receiver.posts) > told, "it is told")
+            eventually(lambda told=told: len(receiver.posts) > told, "the alert is posted")
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ class RealClients(TestCase):
             ["curl", "-sS", "-w", "%{http_code} %{num_connects}\\n", *common, f"{base}/1", "--next", *common, "-w",
              "%{http_code} %{num_connects}\\n", f"{base}/2", "--next", "-w", "%{http_code} %{num_connects}\\n", *common, "-H",
              "Expect: 100-continue", "--data-binary", f"@{self.folder}/body", f"{base}/3"])
-        self.assertEqual(said.split(), ["200", "1", "200", "0", "200", "0"], "one connection")
+        self.assertEqual(said.split(), ["200", "1", "200", "0", "200", "0"], "all requests use one connection")
         self.assertEqual((self.folder / "answer").read_bytes(), b"POST /3 " + BODY)
 
     def test_python_http_client_reuses_its_connection_for_gets_and_uploads(self):
@@ -126,7 +126,7 @@ class RealClients(TestCase):
         self.run_to_its_end(["node", "-e", NODE, f"https://127.0.0.1:{self.weir.port}", str(len(BODY))],
                             NODE_EXTRA_CA_CERTS=str(self.certificate))
         self.assertEqual(len(self.upstream.exchanges), 10)
-        self.assertLessEqual(self.connections(), 3, "the agent takes one, fetch two by turns")
+        self.assertLessEqual(self.connections(), 3, "the agent uses one connection, fetch uses two")
 
     def key_of_certificate(self):
         """Returns the hash of the public key, in the form in which Chromium takes the only key to trust."""
@@ -147,7 +147,7 @@ class RealClients(TestCase):
             page = browser.open(f"https://localhost:{self.weir.port}/")
             page.await_true("document.body && document.body.innerText === 'GET /'")
             self.assertEqual(page.evaluate(PAGE), [])
-            self.assertLess(self.connections(), len(self.upstream.exchanges), "connections are kept")
+            self.assertLess(self.connections(), len(self.upstream.exchanges), "connections are kept alive")
             self.assertEqual(page.evaluate(CHAT), [5, 100_000, 1000, True])
             self.assertEqual(page.complaints, [])
         self.await_metric(self.weir, 1, "weir_tunnels_total", end="closed")

@@ -74,7 +74,7 @@ class ClockSet(TestCase):
         clock = MachineClock(3000)
         weir = self.weir(clock)
         expires = int(time.time()) + 1500
-        self.assertEqual(self.judge(weir, exp=expires), 401, "by the fast clock it has expired")
+        self.assertEqual(self.judge(weir, exp=expires), 401, "the token has expired by the fast clock")
         clock.set(0)
         self.assertEqual(self.judge(weir, exp=expires), 200)
 
@@ -103,7 +103,7 @@ class ClockSet(TestCase):
         self.assertEqual([answer.status for answer in answers], [200, 401])
         told = email.utils.parsedate_to_datetime(answers[1]["date"]).timestamp()
         self.assertTrue(before <= told <= time.time() + 1, answers[1]["date"])
-        eventually(lambda: len(self.log.read_text().splitlines()) == 2, "both are in the log")
+        eventually(lambda: len(self.log.read_text().splitlines()) == 2, "both requests are in the log")
         for line in self.log.read_text().splitlines():
             self.assertTrue(before <= rfc3339(json.loads(line)["time"]) <= time.time() + 1, line)
 

@@ -50,7 +50,7 @@ class InstancesWithDifferentClocks(TestCase):
         self.weirs = [self.start(Weir(text, environment={"LD_PRELOAD": str(LIBRARY), "FAKETIME": clock,
                                                          "FAKETIME_DONT_FAKE_MONOTONIC": "1"})) for clock in CLOCKS]
         for weir in self.weirs:
-            eventually(weir.is_ready, "it is connected to Redis")
+            eventually(weir.is_ready, "weir is connected to Redis")
 
     def test_responses_of_all_instances_state_the_same_reset_time(self):
         """Every response of every weir names the same time on Redis's clock at which a limit is reset or a window ends."""
@@ -59,13 +59,13 @@ class InstancesWithDifferentClocks(TestCase):
                 answers = [get(weir.port, f"/{name}") for _ in range(40) for weir in self.weirs]
                 refused = [answer["x-ratelimit-reset"] for answer in answers if answer.status == 429]
                 self.assertEqual(len(refused), 20)
-                self.assertEqual(len(set(refused)), 1, "of refusals")
+                self.assertEqual(len(set(refused)), 1, "all refusals state the same reset time")
                 if name in ("fixed_window", "calendar"):
                     self.assertEqual({answer["x-ratelimit-reset"] for answer in answers}, {refused[0]})
 
     def test_all_instances_together_admit_exactly_the_limit(self):
         ahead, behind = (email.utils.parsedate_to_datetime(get(weir.port, "/")["date"]) for weir in self.weirs[1:])
-        self.assertGreaterEqual((ahead - behind).total_seconds(), 1, "the clocks do differ")
+        self.assertGreaterEqual((ahead - behind).total_seconds(), 1, "the clocks differ")
         for name in HUNDRED:
             with self.subTest(name):
                 statuses = sum(together(6, lambda index: self.statuses(self.weirs[index % 3].port, 60, f"/{name}")), [])  # noqa: B023
@@ -93,7 +93,7 @@ class InstancesWithDifferentClocks(TestCase):
         asking.start()
         for _ in range(20):
             self.assertTrue(refused.acquire(timeout=30))
-        eventually(lambda: self.upstream.reply.now == 10, "ten are at the upstream")
+        eventually(lambda: self.upstream.reply.now == 10, "ten requests are at the upstream")
         self.go.set()
         asking.join()
         self.assertEqual((answers.count(200), answers.count(429), self.upstream.reply.most), (10, 20, 10))

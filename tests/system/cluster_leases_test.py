@@ -62,10 +62,10 @@ class ClusterLeases(TestCase):
                            rule("few", "600/3000day", algorithm='"fixed_window"', key='["path"]', store='"redis"'),
                            lease_return="300ms") for _ in range(2)]
         self.assertEqual(self.flood(weirs, 500), 600)
-        eventually(lambda: not any(weir.metric("weir_lease_units") for weir in weirs), "nobody holds anything")
+        eventually(lambda: not any(weir.metric("weir_lease_units") for weir in weirs), "no instance holds prefetched units")
         self.assertGreater(sum(weir.metric("weir_lease_units_total", event="spent") for weir in weirs), 0)
         self.assertEqual(sum(weir.metric("weir_lease_units_total", event="lost") for weir in weirs), 0)
-        eventually(lambda: self.counts() == [600, 600], "what was refused is given back")
+        eventually(lambda: self.counts() == [600, 600], "refused requests are refunded")
 
     def test_instances_that_stop_return_all_prefetched_units(self):
         rules = leased("fixed_window", f"{MANY}/3000day", key='["path"]')
@@ -103,7 +103,7 @@ class ClusterLeases(TestCase):
 
         def some_pass():
             seen = len(admitted)
-            eventually(lambda: len(admitted) > seen + 4, "traffic goes on")
+            eventually(lambda: len(admitted) > seen + 4, "more requests are admitted")
 
         move_slot(source.command("CLUSTER", "KEYSLOT", key), source, target, self.nodes, some_pass)
         some_pass()

@@ -56,7 +56,7 @@ class ClusterRefunds(TestCase):
         self.assertEqual([weir.get("/", x_a=name, x_b=f"{name} b").status for name in names for _ in range(3)], [502] * 27)
         for name in names:
             self.await_charged(weir, 0, x_a=name, x_b=f"{name} b")
-        self.assertTrue(all(keys_of(node) for node in self.nodes), "all nodes are concerned")
+        self.assertTrue(all(keys_of(node) for node in self.nodes), "keys are on all nodes")
 
     def test_charges_on_two_nodes_are_refunded_if_the_server_is_full(self):
         """The first request takes the server's only place."""
@@ -65,7 +65,7 @@ class ClusterRefunds(TestCase):
         weir = self.weir(upstream.port, self.daily("C"), places=1)
         first = self.start(Client(weir.port))
         first.send(request_bytes("GET", "/", {"X-C": "crowd"}))
-        eventually(lambda: len(upstream.exchanges) == 1, "it is under way")
+        eventually(lambda: len(upstream.exchanges) == 1, "the upstream has the first request")
         self.assertEqual(together(2, lambda _: weir.get("/", x_c="crowd").status), [503, 503])
         gate.set()
         self.assertEqual(first.read().status, 200)
@@ -79,11 +79,11 @@ class ClusterRefunds(TestCase):
         key, source = self.home_of(weir, x_d="leaving")
         with Client(weir.port) as leaving:
             leaving.send(request_bytes("GET", "/queue", {"X-D": "leaving"}))
-            eventually(lambda: weir.metric("weir_queue_depth") == 1, "it waits")
+            eventually(lambda: weir.metric("weir_queue_depth") == 1, "the request waits in the queue")
             slot = source.command("CLUSTER", "KEYSLOT", key)
             move_slot(slot, source, self.nodes[2] if source is self.nodes[0] else self.nodes[0], self.nodes)
             leaving.leave()  # by a reset, because after a half-close weir would still respond
-        eventually(lambda: weir.metric("weir_queue_depth") == 0, "it has left")
+        eventually(lambda: weir.metric("weir_queue_depth") == 0, "the client has left the queue")
         self.await_charged(weir, 1, x_d="leaving")
 
     def test_unreachable_node_causes_refunds_of_charges_on_other_nodes(self):
@@ -95,7 +95,7 @@ class ClusterRefunds(TestCase):
         self.nodes[2].kill()
         for name in staying:
             admitted = [weir.get("/both", x_e=name, x_f=f"{name} {number}").status for number in range(12)]
-            self.assertEqual(set(admitted), {200, 503}, "some of the others were kept by the one that is gone")
+            self.assertEqual(set(admitted), {200, 503}, "some rules have their keys on the node that is down")
             self.await_charged(weir, 1 + admitted.count(200), x_e=name)
 
 

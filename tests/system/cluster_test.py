@@ -67,7 +67,7 @@ class Cluster(TestCase):
             self.assertEqual((statuses.count(200), statuses.count(429)), (200, 300), name)
         # The third rule got back what the first rule refused: 900 - 400 are left.
         spent = itertools.count(401)
-        eventually(lambda: weirs[0].get("/", x_a="three", x_b="both")["x-ratelimit-remaining"] == str(900 - next(spent)), "given back")
+        eventually(lambda: weirs[0].get("/", x_a="three", x_b="both")["x-ratelimit-remaining"] == str(900 - next(spent)), "the refused charges are refunded")
         statuses = [status for i in range(4) for status in self.flood(weirs, 200, x_a=f"more {i}", x_b="both")]
         statuses += [weirs[0].get("/", x_a=f"rest {i}", x_b="both").status for i in range(100)]
         self.assertEqual(statuses.count(200), 901 - next(spent))
@@ -103,12 +103,12 @@ class Cluster(TestCase):
             waiting = [self.start(Client(weirs[i % 2].port)) for i in range(3)]
             for client in waiting:
                 client.send(request_bytes("GET", "/", {"X-G": name, "X-H": name}))
-            eventually(lambda seen=seen: len(self.upstream.exchanges) == seen + 3, "three are under way")
+            eventually(lambda seen=seen: len(self.upstream.exchanges) == seen + 3, "three requests are at the upstream")
             self.assertEqual([weir.get("/", x_g=name, x_h=name).status for weir in weirs], [429, 429])
             gate.set()
             self.assertEqual([client.read().status for client in waiting], [200] * 3)
             self.upstream.reply = answer()
-            eventually(lambda name=name: weirs[0].get("/", x_g=name, x_h=name).status == 200, "free again")
+            eventually(lambda name=name: weirs[0].get("/", x_g=name, x_h=name).status == 200, "the permits are released")
 
     def test_6_requests_succeed_and_limits_are_exact_while_a_slot_moves(self):
         weirs = [self.weir(("1/day", 500, '["header:X-M"]'), ("1/day", 40, '["header:X-M", "path"]'),
@@ -132,7 +132,7 @@ class Cluster(TestCase):
         move_slot(source.command("CLUSTER", "KEYSLOT", name), source, target, self.masters, ask)
         load.goes_on(200)
         statuses = [weirs[i % 2].get(f"/rest/{i}", x_m="moving").status for i in range(320)]
-        self.assertEqual(admitted[0] + statuses.count(200), 500, "not one more, not one less")
+        self.assertEqual(admitted[0] + statuses.count(200), 500, "exactly 500 requests are admitted")
         self.assertEqual(load.stop(TIMEOUT), {200})
         self.assertEqual([weir.process.poll() for weir in weirs], [None, None])
         self.assertEqual(sum(weir.metric("weir_decisions_total", outcome="store_failed") for weir in weirs), 0)
@@ -182,7 +182,7 @@ class Cluster(TestCase):
         victim.kill()
         for name in spared[:10]:
             statuses = [weirs[i % 2].get("/", x_n=name).status for i in range(25)]
-            self.assertEqual(statuses.count(200), 19, "of another node: exact all the while")
+            self.assertEqual(statuses.count(200), 19, "the limit on another node is exact all the time")
         lost = [name for name in names if before[name] is victim]
         eventually(lambda: any(len(slots_of(node)) and node not in self.masters for node in self.nodes if node is not victim),
                    "a replica is promoted", 30)

@@ -54,7 +54,7 @@ class Counters(TestCase):
         with weir.connect() as client:
             client.send(request_bytes("GET", "/"))
             self.assertRaises((EOFError, ConnectionError), client.read)
-        eventually(lambda: self.failures(weir) == 1, "it is counted")
+        eventually(lambda: self.failures(weir) == 1, "the failure is counted")
 
     def test_unreachable_server_is_counted_as_an_upstream_failure(self):
         weir = self.start(Weir(config(closed_port())))

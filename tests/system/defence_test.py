@@ -39,9 +39,9 @@ class ConnectionBounds(TestCase):
         weir = self.start(Weir(config(self.upstream.port, server="max_connections_per_ip = 3")))
         mine = [self.client(weir, "127.0.0.2") for _ in range(3)]
         self.assertEqual([client.get("/").status for client in mine], [200] * 3)
-        self.assertTrue(self.client(weir, "127.0.0.2").closed(), "one more is closed without a word")
-        self.assertEqual([client.get("/").status for client in mine], [200] * 3, "the others are unharmed")
-        self.assertEqual(self.client(weir, "127.0.0.3").get("/").status, 200, "and other addresses as well")
+        self.assertTrue(self.client(weir, "127.0.0.2").closed(), "a fourth connection is closed without a response")
+        self.assertEqual([client.get("/").status for client in mine], [200] * 3, "the three open connections still work")
+        self.assertEqual(self.client(weir, "127.0.0.3").get("/").status, 200, "another address can connect")
         self.await_metric(weir, 1, "weir_connections_crowded_total")
         mine[0].sock.close()
 
@@ -49,7 +49,7 @@ class ConnectionBounds(TestCase):
             with Client(weir.port, source="127.0.0.2") as client, contextlib.suppress(OSError, EOFError):
                 return client.get("/").status == 200
 
-        eventually(there_is_a_place, "the place of one that left is free")
+        eventually(there_is_a_place, "the place of the closed connection is free")
 
     def test_connections_of_trusted_proxies_are_not_bounded_per_address(self):
         weir = self.start(Weir(config(self.upstream.port, server="max_connections_per_ip = 1",
@@ -73,22 +73,22 @@ class ConnectionBounds(TestCase):
         idle = [self.client(weir) for _ in range(2)]
         self.assertEqual([client.get("/").status for client in idle], [200] * 2)
         for _ in range(2):
-            self.assertEqual(self.client(weir).get("/").status, 200, "there is room for who comes")
+            self.assertEqual(self.client(weir).get("/").status, 200, "a new client is served")
         self.assertTrue(all(client.closed() for client in idle))
         self.assertGreaterEqual(weir.metric("weir_connections_evicted_total"), 2)
         self.assertEqual(weir.metric("weir_connections_evicted_total", was="begun"), 0)
         half.send(b"\r\n")
         going.set()
-        self.assertEqual((half.read().status, busy.read().status), (200, 200), "who is at work stays")
+        self.assertEqual((half.read().status, busy.read().status), (200, 200), "requests in progress are answered")
 
     def test_at_max_connections_connections_with_incomplete_heads_are_closed_if_none_is_idle(self):
         weir = self.start(Weir(one_worker(config(self.upstream.port, server='max_connections = 4\nhead_timeout = "60s"'))))
         halves = [self.client(weir) for _ in range(4)]
         for half in halves:
             half.send(HALF_A_HEAD)
-        self.assertEqual(self.client(weir).get("/").status, 200, "there is room for who comes")
+        self.assertEqual(self.client(weir).get("/").status, 200, "a new client is served")
         self.assertGreaterEqual(weir.metric("weir_connections_evicted_total", was="begun"), 1)
-        eventually(lambda: weir.metric("weir_client_errors_total", kind="head_timeout") >= 1, "it is told so")
+        eventually(lambda: weir.metric("weir_client_errors_total", kind="head_timeout") >= 1, "the closed connection counts as a head timeout")
 
     def test_at_max_connections_a_new_connection_waits_if_all_connections_are_busy(self):
         going = threading.Event()
@@ -97,7 +97,7 @@ class ConnectionBounds(TestCase):
         busy = [self.client(weir) for _ in range(2)]
         for client in busy:
             client.send(request_bytes("GET", "/"))
-        eventually(lambda: len(self.upstream.exchanges) == 2, "both are under way")
+        eventually(lambda: len(self.upstream.exchanges) == 2, "both requests are at the upstream")
         newcomer = self.client(weir)
         newcomer.send(request_bytes("GET", "/"))
         busy[0].sock.settimeout(PATIENCE)
@@ -133,7 +133,7 @@ class Descriptors(TestCase):
         self.limit(weir, 200)
         for client in crowd:
             client.send(b"\r\n")
-        self.assertEqual([client.read().status for client in crowd], [200] * 40, "all are served once there are some")
+        self.assertEqual([client.read().status for client in crowd], [200] * 40, "all clients are served when descriptors are free")
         self.assertGreater(weir.metric("weir_accept_failures_total"), 0)
 
     @unittest.skipIf(SANITIZED, UBSAN_OPENS)
@@ -154,7 +154,7 @@ class Descriptors(TestCase):
             weir.wait_for("max_connections = 16384 needs up to 32832 file descriptors, but the system allows 84; weir accepts at most 10 connections")
             for _ in range(30):
                 self.enterContext(weir.connect()).send(HALF_A_HEAD)
-            eventually(lambda: weir.metric("weir_connections_open") == 10, "ten are taken")
+            eventually(lambda: weir.metric("weir_connections_open") == 10, "ten connections are open")
             self.assertEqual(weir.metric("weir_accept_failures_total"), 0)
 
 

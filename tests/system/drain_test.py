@@ -42,7 +42,7 @@ class Drain(TestCase):
                     client.send(request_bytes("GET", "/"))
                     self.assertTrue(self.upstream.reached.wait(PATIENCE))
                     weir.signal(which)
-                    eventually(lambda: self.refuses(weir), "nobody new is let in")  # noqa: B023
+                    eventually(lambda: self.refuses(weir), "new connections are refused")  # noqa: B023
                     self.upstream.release.set()
                     self.assertEqual(client.read().body, b"late")
                     self.assertTrue(client.closed())
@@ -101,7 +101,7 @@ class Drain(TestCase):
             self.upstream.reached.clear()
             client.send(f"{method} / HTTP/1.1\r\nHost: a\r\n{length}\r\n{'ab' if length else ''}".encode())
             if length:
-                eventually(lambda: len(self.upstream.exchanges) == 2, "its head is there")
+                eventually(lambda: len(self.upstream.exchanges) == 2, "the upstream has the head")
                 posting = client
             else:
                 self.assertTrue(self.upstream.reached.wait(PATIENCE))
@@ -121,8 +121,8 @@ class Drain(TestCase):
         clients = [weir.connect() for _ in range(4)]
         for client in clients:
             client.send(request_bytes("GET", "/"))
-        eventually(lambda: weir.metric("weir_queue_depth") >= 1, "somebody waits")
-        eventually(lambda: weir.metric("weir_queue_depth") + len(self.upstream.exchanges) == 4, "all are in")
+        eventually(lambda: weir.metric("weir_queue_depth") >= 1, "a request waits")
+        eventually(lambda: weir.metric("weir_queue_depth") + len(self.upstream.exchanges) == 4, "all requests have arrived")
         weir.signal(signal.SIGTERM)
         self.assertEqual([client.read().status for client in clients], [200] * 4)
         self.assertEqual(weir.wait(), 0)
@@ -137,7 +137,7 @@ class Drain(TestCase):
         self.assertEqual(weir.get("/").status, 200)
         with weir.connect() as client:
             client.send(request_bytes("GET", "/"))
-            eventually(lambda: weir.metric("weir_queue_depth") == 1, "it waits")
+            eventually(lambda: weir.metric("weir_queue_depth") == 1, "the request waits in the queue")
             weir.signal(signal.SIGTERM)
             self.assert_own_error(client.read(), 503)
         self.assertEqual(weir.wait(), 0)

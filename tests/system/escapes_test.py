@@ -85,7 +85,7 @@ class UnknownKeys(TestCase):
         with weir.connect() as client:
             statuses = [client.get("/", x_api_key=f"invented-{number}").status for number in range(4)]
             self.assertEqual(statuses, [200, 200, 429, 429])
-            self.assertEqual(client.get("/").status, 429, "no key is the same address")
+            self.assertEqual(client.get("/").status, 429, "a request without a key counts for the same address")
             self.assertEqual(client.get("/", x_api_key="known").status, 200)
 
     def test_without_a_limit_per_address_check_warns_and_check_strict_fails(self):

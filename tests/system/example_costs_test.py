@@ -30,7 +30,7 @@ class Spending(Example):
         weir = self.weir()
         never = self.pay(weir, b"200.01")
         self.assertEqual((never.status, "retry-after" in never), (429, False))
-        self.assertEqual(self.pay(weir, b"200").status, 200, "what was refused took nothing")
+        self.assertEqual(self.pay(weir, b"200").status, 200, "refused payments charged nothing")
         for unsaid in (b'{"Amount": 190}', b"{}", b"", b'[{"amount": 5}]'):
             self.assertEqual(self.send(weir, 1, method="POST", path="/payments", body=unsaid, X_API_Key="bob-1")[0].status, 429)
         self.assert_own_error(self.pay(weir, b"-1", key="bob-1"), 400)

@@ -25,7 +25,7 @@ class ExampleFiles(unittest.TestCase):
             with self.subTest(file.name):
                 run = subprocess.run([WEIR, "check", "--config", file], capture_output=True, text=True, timeout=60)
                 self.assertEqual((run.returncode, run.stderr), (0, ""), run.stdout)
-                self.assertTrue(file.read_text().startswith("# "), "opens with what it does")
+                self.assertTrue(file.read_text().startswith("# "), "the file begins with a comment")
 
     def test_each_example_has_a_test(self):
         tested = {example.name for example in Example.__subclasses__()}
@@ -215,7 +215,7 @@ class FragileUpstream(Example):
         statuses = together(25, lambda number: self.send(weir, 1, X_API_Key=f"invented-{number}")[0].status)
         took = time.monotonic() - self.began
         self.assertTrue(6 <= statuses.count(200) <= 6 + took * 10, statuses)
-        self.assertEqual(self.send(weir, 1, source="127.0.0.2")[0].status, 200, "there is room for others")
+        self.assertEqual(self.send(weir, 1, source="127.0.0.2")[0].status, 200, "other clients find places in the queue")
 
 
 class DatabaseCeiling(Example):
@@ -237,20 +237,20 @@ class DatabaseCeiling(Example):
         clients = [self.start(Client(weir.port, source=f"127.0.0.{2 + number}")) for number in range(8)]
         for client in clients:
             client.send(request_bytes("GET", "/slow"))
-        eventually(lambda: len(self.upstream.exchanges) == 8, "eight are at the upstream")
+        eventually(lambda: len(self.upstream.exchanges) == 8, "eight requests are at the upstream")
         refused = self.refuses(weir, "connections", 1, status=503)
         self.assertEqual(refused["ratelimit-policy"], '"connections";q=8;qu="concurrent-requests"')
         self.admits(weir, 60, path="/assets/logo.png")
         self.go.set()
         self.assertEqual([client.read().status for client in clients], [200] * 8)
-        eventually(lambda: self.send(weir, 1)[0].status == 200, "their places are free")
+        eventually(lambda: self.send(weir, 1)[0].status == 200, "the permits are released")
 
     def test_one_address_cannot_use_up_all_concurrency_permits(self):
         weir = self.weir()
         greedy = [self.start(Client(weir.port)) for _ in range(8)]
         for client in greedy:  # an endless upload holds a connection as well
             client.send(b"POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\na")
-        eventually(lambda: len(self.upstream.exchanges) == 4, "four are at the upstream")
+        eventually(lambda: len(self.upstream.exchanges) == 4, "four requests are at the upstream")
         self.refuses(weir, "of-one-address", 1)
         self.admits(weir, 20, source="127.0.0.2")
 

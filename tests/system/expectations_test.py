@@ -145,7 +145,7 @@ class Expectations(TestCase):
             clients = {name: self.start(Client(weir.port)) for name in ("body", "word", "answer")}
             for name, client in clients.items():
                 client.send(("POST" + self.HEAD.replace("/", "/" + name, 1)).encode())
-            eventually(lambda seen=seen: len(self.upstreams[0].exchanges) == seen + 3, "they wait")
+            eventually(lambda seen=seen: len(self.upstreams[0].exchanges) == seen + 3, "the requests wait for 100 Continue")
             time.sleep(0.045 + spell * 0.008)  # falls at different times between two ticks
             weir.signal(signal.SIGSTOP)
             clients["body"].send(b"abc")
@@ -182,7 +182,7 @@ class Expectations(TestCase):
             with weir.connect() as client:
                 client.send(("PUT" + self.HEAD).encode())
                 self.assertEqual(client.read().status, 100)
-                eventually(lambda: len(self.upstreams[1].exchanges) == number, "the other server has it")
+                eventually(lambda: len(self.upstreams[1].exchanges) == number, "the other server has the request")
                 client.send(b"abc")
                 while (answered := client.read()).status == 100:
                     pass
@@ -203,7 +203,7 @@ class Expectations(TestCase):
             client.send(("PUT" + self.HEAD).encode())
             self.assertEqual([client.read().status for _ in range(2)], [100, 408])
         weir.wait_for(rf"server {self.upstreams[0].address} is back")
-        self.assertEqual(len([each for each in self.upstreams[0].exchanges if each.method == "PUT"]), 1, "it was the trial")
+        self.assertEqual(len([each for each in self.upstreams[0].exchanges if each.method == "PUT"]), 1, "one PUT was the trial of the ejected server")
 
     def test_server_that_sends_no_100_continue_during_a_trial_is_not_ejected_for_longer(self):
         """Other requests try the server meanwhile, because nobody knows who causes the silence."""

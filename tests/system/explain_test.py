@@ -81,7 +81,7 @@ class Explain(ExplainTestCase):
         self.assertEqual(weir.get("/").status, 200)
         with Client(weir.port) as waiting:
             waiting.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-            eventually(lambda: self.keys("rule=queue")[1]["limits"][0].get("waiting") == 1, "it waits")
+            eventually(lambda: self.keys("rule=queue")[1]["limits"][0].get("waiting") == 1, "the request waits in the queue")
             got = weir.get("/")
             self.assertEqual((got.status, got["x-ratelimit-remaining"]), (429, "0"))
             said = self.is_what_it_gets(got, ip="127.0.0.1")
@@ -197,7 +197,7 @@ class Explain(ExplainTestCase):
         self.assertEqual(weir.get("/").status, 200)
         with Client(weir.port) as waiting:
             waiting.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-            eventually(lambda: self.keys("rule=queue")[1]["limits"][0].get("waiting") == 1, "it waits")
+            eventually(lambda: self.keys("rule=queue")[1]["limits"][0].get("waiting") == 1, "the request waits in the queue")
             verdict = self.explain()["verdict"]
             self.assertEqual((verdict["verdict"], verdict["rule"]), ("delay", "queue"))
             self.assertGreater(verdict["delay_seconds"], 2)
@@ -381,7 +381,7 @@ class KeysByShownText(ExplainTestCase):
                 state = f'redis = {{ url = "redis://127.0.0.1:{self.start(Redis()).port}/0", timeout = "2s" }}'
             self.begin(rule("per-key", "2/day", burst=2, key='["api_key"]', **more), rule("per-path", "9/day", key='["api_key", "path"]', **more),
                        admin="top = 0", state=state)
-            eventually(self.weir.is_ready, "it is ready")
+            eventually(self.weir.is_ready, "weir is ready")
             self.assertEqual(self.statuses(self.weir.port, 3, x_api_key="paulas-key"), [200, 200, 429])
             self.frees("per-key", [self.logged()["key"]], "paulas-key", 2)
             status, out, err = self.command("keys", "show", "per-key", "user:paula")
@@ -393,7 +393,7 @@ class KeysByShownText(ExplainTestCase):
         redis = self.start(Redis())
         self.begin(rule("per-key", "1/day", burst=1, key='["api_key"]', store='"redis"', tiers='{ pro = { limit = "2/day", burst = 2 } }'),
                    state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}/0", timeout = "2s" }}')
-        eventually(self.weir.is_ready, "it is ready")
+        eventually(self.weir.is_ready, "weir is ready")
         self.assertEqual(self.statuses(self.weir.port, 3, x_api_key="paulas-key"), [200, 200, 429])
         for text in (["user:paula"], [self.top("per-key")[0]["digest"][:8]]):
             self.frees("per-key", text, "paulas-key", 2)
@@ -447,7 +447,7 @@ class KeyResets(ExplainTestCase):
         names = ("token_bucket", "fixed_window", "sliding_window", "sliding_log")
         self.begin(*(rule(name, "5/3000day", algorithm=f'"{name}"', key='["ip"]', charge='{ status = ["401"] }',
                           **({"store": '"redis"'} if more else {})) for name in names), **more)
-        eventually(self.weir.is_ready, "it is ready")
+        eventually(self.weir.is_ready, "weir is ready")
         self.upstream.reply = reply
         threads = [threading.Thread(target=self.weir.get, args=("/held",), daemon=True) for _ in range(4)]
         for thread in threads:
@@ -486,7 +486,7 @@ class ExplainWithRedis(ExplainTestCase):
         self.redis = self.start(Redis())
         rules = (rule(name, limit, store='"redis"', key='["ip"]', **more) for name, (limit, more) in self.RULES.items())
         self.begin(*rules, busy(2, store='"redis"'), state=f'redis = {{ url = "redis://127.0.0.1:{self.redis.port}/0", timeout = "2s" }}')
-        eventually(self.weir.is_ready, "it is ready")
+        eventually(self.weir.is_ready, "weir is ready")
 
     def dump(self):
         names = sorted(name.decode() for name in self.redis.command("KEYS", "*"))
@@ -494,7 +494,7 @@ class ExplainWithRedis(ExplainTestCase):
 
     def test_explaining_leaves_redis_unchanged(self):
         self.assertEqual(self.weir.get("/queue").status, 200)
-        eventually(lambda: self.keys("rule=busy&key=127.0.0.1")[1]["limits"][0]["remaining"] == 2, "nothing is under way")
+        eventually(lambda: self.keys("rule=busy&key=127.0.0.1")[1]["limits"][0]["remaining"] == 2, "no request is in progress")
         before = self.dump()
         said = self.explain(path="/queue")
         self.assertEqual([r["limits"][0]["store"] for r in said["rules"]], ["redis"] * (len(self.RULES) + 1))
@@ -512,11 +512,11 @@ class ExplainWithRedis(ExplainTestCase):
             status, said = self.keys(f"rule={name}&key=127.0.0.1", "DELETE")
             self.assertEqual((status, said["limits"][0]["remaining"]), (200, 0), name)
             self.assertEqual(self.keys(f"rule={name}&key=127.0.0.1")[1]["limits"][0]["remaining"], 2, name)
-        self.assertEqual(self.statuses(self.weir.port, 3), [200, 200, 429], "nobody remembers the refusal")
+        self.assertEqual(self.statuses(self.weir.port, 3), [200, 200, 429], "no cache has kept the refusal")
 
     def test_without_redis_the_explanation_names_on_store_failure(self):
         self.redis.kill()
-        eventually(lambda: "note" in self.keys("rule=bucket&key=127.0.0.1")[1]["limits"][0], "it is away")
+        eventually(lambda: "note" in self.keys("rule=bucket&key=127.0.0.1")[1]["limits"][0], "weir has noticed that Redis is down")
         said = self.explain(ip="127.0.0.1")
         limits = said["rules"][0]["limits"]
         self.assertEqual([limit["says"] for limit in limits], ["unknown", "admit"])

@@ -78,14 +78,14 @@ class SharedQueue(TestCase):
             self.assertEqual((loser.status, loser.json()["rule"]), (429, "queue"))
             self.assertIn(int(loser["retry-after"]), range(1, 61))
             self.await_metric(weir, number + 1, "weir_queue_refused_total", reason="levelled")
-        self.assertEqual(weir.get("/", X_API_Key="modest").status, 429, "it would have more than the other")
-        self.assertEqual(weir.get("/", X_API_Key="greedy").status, 429, "and the other does not come back")
+        self.assertEqual(weir.get("/", X_API_Key="modest").status, 429, "the client would have more places than the other client")
+        self.assertEqual(weir.get("/", X_API_Key="greedy").status, 429, "the displaced client gets no place again")
         self.send(weir, "third")  # among equals, the request with the latest departure gives way
         self.await_metric(weir, 4, "weir_queue_refused_total", reason="levelled")
         self.assertEqual(weir.metric("weir_queue_depth"), 6)
         for client in greedy:
             client.leave()
-        eventually(lambda: weir.metric("weir_queue_depth") == 3, "three have left")
+        eventually(lambda: weir.metric("weir_queue_depth") == 3, "three requests have left the queue")
         self.assertEqual(len(self.upstream.exchanges), 1)
 
     def test_displaced_request_is_not_charged_by_other_rules(self):
@@ -106,9 +106,9 @@ class SharedQueue(TestCase):
         self.await_metric(weir, 1, "weir_requests_total", code="429")  # the displaced request no longer counts,
         self.await_metric(weir, 2, "weir_queue_depth")  # and the new one is added
         leaving.leave()
-        eventually(lambda: weir.metric("weir_queue_depth") == 1, "it has left")
+        eventually(lambda: weir.metric("weir_queue_depth") == 1, "the request has left the queue")
         self.enqueue(weir, "leaving").leave()  # it displaced nobody
-        eventually(lambda: weir.metric("weir_queue_depth") == 1, "it has left again")
+        eventually(lambda: weir.metric("weir_queue_depth") == 1, "the request has left the queue")
         self.enqueue(weir, "leaving")
         self.assertEqual(weir.get("/", X_API_Key="leaving").json()["rule"], "two")
 
@@ -126,12 +126,12 @@ class SharedQueue(TestCase):
             with self.subTest(client):
                 weir = self.weir(client=client)
                 inventive = [self.enqueue(weir, f"invented-{number}") for number in range(6)]
-                self.assertEqual(weir.get("/", X_API_Key="invented-6").status, 429, "a client like all of them has a place")
+                self.assertEqual(weir.get("/", X_API_Key="invented-6").status, 429, "a seventh invented key gets no place")
                 for _ in range(3):
                     self.send(weir, "also-invented", source="127.0.0.5")
                     self.assertEqual(inventive.pop().read().status, 429)
                 self.await_metric(weir, 3, "weir_queue_refused_total", reason="levelled")
-                self.assertEqual(weir.get("/", X_API_Key="once-more").status, 429, "and it sends nobody away")
+                self.assertEqual(weir.get("/", X_API_Key="once-more").status, 429, "an invented key displaces no request")
                 self.await_metric(weir, 3, "weir_queue_refused_total", reason="levelled")
 
 
@@ -154,7 +154,7 @@ class ResourceShortage(TestCase):
         weir = self.start(Weir(config(upstream.port).replace("workers = 2", "workers = 1")))
         with weir.connect() as client:
             client.send(b"GET / HT")  # accepted, but not forwarded yet
-            eventually(lambda: weir.metric("weir_connections_open") == 1, "it is accepted")
+            eventually(lambda: weir.metric("weir_connections_open") == 1, "the connection is accepted")
             used = len(list(pathlib.Path(f"/proc/{weir.pid}/fd").iterdir()))
             before = resource.prlimit(weir.pid, resource.RLIMIT_NOFILE)
             resource.prlimit(weir.pid, resource.RLIMIT_NOFILE, (3, before[1]))
@@ -181,10 +181,10 @@ class ResourceShortage(TestCase):
             witness.send(b"GET / HT")
             for client in [weir.connect() for _ in range(spare)]:
                 client.send(b"GET / HT")
-                eventually(lambda: weir.metric("weir_received_bytes_total") % 8 == 0, "it came")
+                eventually(lambda: weir.metric("weir_received_bytes_total") % 8 == 0, "the data was received")
                 client.leave()
             eventually(lambda: weir.metric("weir_connections_accepted_total") == 1 + spare
-                       and weir.metric("weir_connections_open") == 1, "they have gone")
+                       and weir.metric("weir_connections_open") == 1, "the connections are closed")
             size = int(pathlib.Path(f"/proc/{weir.pid}/statm").read_text().split()[0]) * resource.getpagesize()
             before = resource.prlimit(weir.pid, resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
             uploads = [weir.connect() for _ in range(40)]
@@ -195,7 +195,7 @@ class ResourceShortage(TestCase):
                 client.leave()
             resource.prlimit(weir.pid, resource.RLIMIT_AS, before)
             bodies.set()
-            eventually(lambda: weir.metric("weir_connections_open") == 1, "they have gone")
+            eventually(lambda: weir.metric("weir_connections_open") == 1, "the connections are closed")
             witness.send(b"TP/1.1\r\nHost: a\r\n\r\n")
             self.assertEqual(witness.read().status, 200)
 

@@ -41,7 +41,7 @@ class HalfClose(TestCase):
             other.send(GET)
             self.assertTrue(self.asked.acquire(timeout=PATIENCE))
             other.leave()
-            eventually(lambda: weir.metric("weir_client_errors_total", kind="left") > left, "a reset is noticed")
+            eventually(lambda: weir.metric("weir_client_errors_total", kind="left") > left, "weir has noticed the reset")
 
     def test_half_closed_client_gets_its_response(self):
         weir = self.slow()

@@ -101,7 +101,7 @@ class Load:
 
     def goes_on(self, count=100):
         seen = len(self.results)
-        eventually(lambda: len(self.results) > seen + count, "requests go on")
+        eventually(lambda: len(self.results) > seen + count, "more requests are answered")
 
     def fails_from_here(self):
         """Marks the point after which results are compared with those before."""

@@ -93,7 +93,7 @@ class HostileRedis(TestCase):
                     self.assertEqual(weir.get("/").status, status)
                     self.assertGreaterEqual(weir.metric("weir_redis_amendments_lost_total"), lost + unknown)
                     self.is_well(weir)
-                    eventually(lambda: weir.get("/").status == 200, "it is asked again")
+                    eventually(lambda: weir.get("/").status == 200, "weir uses Redis again")
                     if policy == "closed" and said:
                         weir.wait_for(said)
             for line in weir.log().splitlines():

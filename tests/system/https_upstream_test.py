@@ -78,7 +78,7 @@ class HttpsUpstream(TestCase):
         with weir.connect() as client:
             self.assertEqual([client.get("/").body for _ in range(5)], [b"secret"] * 5)
         self.assertEqual(self.names, ["api.test"])
-        self.assertEqual(upstream.connections, 1, "connections are kept")
+        self.assertEqual(upstream.connections, 1, "connections are kept alive")
         self.assertEqual(upstream.exchanges[0].head["x-forwarded-proto"], "http")
 
     def test_large_bodies_pass_in_both_directions(self):
@@ -100,7 +100,7 @@ class HttpsUpstream(TestCase):
                                  ('ca = "server.crt"', plain, "wrong version number")):
             with self.subTest(tls):
                 self.refused(self.weir(server, tls=tls), why)
-        self.assertEqual(upstream.exchanges, [], "nobody got a byte of a request")
+        self.assertEqual(upstream.exchanges, [], "the server received no request")
         weir = self.weir(upstream, tls="verify = false")
         self.assertEqual(weir.get("/").body, b"secret")
         weir.wait_for('warning.*upstream "api" accepts any certificate')
@@ -178,7 +178,7 @@ class HttpsUpstream(TestCase):
         upstream = self.serve()
         probes = 'health = { path = "/well", interval = "50ms", unhealthy_after = 1 }'
         weir = self.weir(upstream, more=probes)
-        eventually(lambda: "/well" in [exchange.target for exchange in upstream.exchanges], "it is asked")
+        eventually(lambda: "/well" in [exchange.target for exchange in upstream.exchanges], "the health check is sent")
         self.assertEqual(weir.metric("weir_upstream_healthy"), 1)
         self.weir(upstream, tls='ca = "server.crt"', more=probes).wait_for("is down: its TLS handshake failed: IP address mismatch")
 
@@ -195,10 +195,10 @@ class HttpsUpstream(TestCase):
         with weir.connect(source="127.0.0.9") as client:
             port = client.sock.getsockname()[1]
             self.assertEqual([client.get("/").body for _ in range(2)], [b"secret"] * 2)
-        self.assertEqual(heard, [(0x21, "127.0.0.9", port, weir.port)] * 2, "each connection serves one request")
+        self.assertEqual(heard, [(0x21, "127.0.0.9", port, weir.port)] * 2, "each connection has a PROXY header and serves one request")
         probed = self.weir(upstream, more='proxy_protocol = true\nhealth = { path = "/health", interval = "50ms" }')
-        eventually(lambda: len(heard) >= 4, "probes get there")
-        self.assertEqual(set(heard[2:]), {(0x20,)}, "and speak for themselves")
+        eventually(lambda: len(heard) >= 4, "health checks reach the upstream")
+        self.assertEqual(set(heard[2:]), {(0x20,)}, "health checks send the command LOCAL")
         self.assertEqual(probed.metric("weir_upstream_healthy"), 1)
 
     def test_websocket_works_over_tls_to_the_server(self):

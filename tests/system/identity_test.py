@@ -80,7 +80,7 @@ class Identity(TestCase):
         self.assertEqual(ask("203.0.113.7", 2) + ask("203.0.113.8", 2), [200] * 3 + [429])
         self.assertEqual(ask("198.51.100.7", 2) + ask("198.51.100.8", 2), [200, 429] * 2)
         self.assertEqual(ask("2001:db8::1", 4), [200] * 3 + [429])
-        self.assertEqual(ask("192.0.2.1", 2), [200, 429], "nowhere is not in CH")
+        self.assertEqual(ask("192.0.2.1", 2), [200, 429], "an address without a country is not in CH")
 
     def test_first_matching_override_applies_and_counts_separately(self):
         overrides = ('[{ match = { path = "/search", query = { deep = true } }, limit = "1/day" },'
@@ -89,7 +89,7 @@ class Identity(TestCase):
         self.assertEqual(self.statuses(weir.port, 3, "/search?deep=1"), [200, 429, 429])
         self.assertEqual(self.statuses(weir.port, 3, "/search"), [200, 200, 429])
         self.assertEqual(self.statuses(weir.port, 4, "/else"), [200, 200, 200, 429])
-        self.assertEqual(self.statuses(weir.port, 1, "/search?%64eep"), [429], "a name is compared after decoding")
+        self.assertEqual(self.statuses(weir.port, 1, "/search?%64eep"), [429], "a parameter name is compared after decoding")
 
     def test_request_header_can_state_the_cost(self):
         weir = self.weir(rule(limit="100/day", key='["ip"]', cost='{ header = "X-Cost", default = 10, scale = 100 }'))
@@ -103,7 +103,7 @@ class Identity(TestCase):
                 answer = client.get("/", x_cost=faulty)
                 self.assert_own_error(answer, 400)
                 self.assertIn("header X-Cost", answer.json()["message"])
-            self.assertEqual(client.get("/", x_cost="0.30").status, 200, "what was faulty took nothing")
+            self.assertEqual(client.get("/", x_cost="0.30").status, 200, "requests with an invalid cost charged nothing")
             never = client.get("/", x_cost="1.01")
             self.assertEqual((never.status, "retry-after" in never), (429, False))
 
@@ -118,7 +118,7 @@ class Identity(TestCase):
 
     def test_elastic_limit_admits_more_at_low_load(self):
         weir = self.weir(rule(limit="100/day", key='["ip"]', elastic='{ limit = "500/day", while_load_below = 1 }'))
-        eventually(lambda: weir.get("/")["x-ratelimit-limit"] == "500", "a worker finds out that it has room")
+        eventually(lambda: weir.get("/")["x-ratelimit-limit"] == "500", "the elastic limit is used")
         self.assertEqual(weir.metric("weir_decisions_total", rule="per-ip", outcome="shadow_refused"), 0)
 
     def test_conflicting_api_keys_are_rejected_before_any_rule(self):
@@ -139,9 +139,9 @@ class Identity(TestCase):
                     self.assertEqual(refused.json()["message"], "the request carries more than one API key")
                     self.assertNotIn("x-ratelimit-limit", refused)
                     client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-                    self.assertEqual(client.read().status, 200, "the connection stays")
+                    self.assertEqual(client.read().status, 200, "the connection stays open")
             self.await_metric(weir, len(twice), "weir_client_errors_total", kind="bad_head")
-            eventually(lambda: log.exists() and log.read_text().count("ambiguous_credential") == len(twice), "the log says why")
+            eventually(lambda: log.exists() and log.read_text().count("ambiguous_credential") == len(twice), "the log has the reason")
         self.assertEqual({exchange.target for exchange in self.upstream.exchanges}, {"/"})
 
     def test_conflicting_identity_cookies_are_rejected(self):
@@ -248,7 +248,7 @@ class Identity(TestCase):
                          rule("later", "1/day", key="[]", match=f'{{ path = "/later", not = {{ hours = "{hours}" }} }}'))
         self.assertEqual(self.statuses(weir.port, 2, "/now"), [200, 429])
         told = int(weir.get("/now")["retry-after"])
-        self.assertIn(told, range(6 * 3600 - 120, 6 * 3600 + 1), "then the rule does not apply, long before its limit would admit")
+        self.assertIn(told, range(6 * 3600 - 120, 6 * 3600 + 1), "retry_after ends with the hours of the rule")
         self.assertEqual(self.statuses(weir.port, 2, "/later"), [200, 200])
 
 

@@ -121,7 +121,7 @@ class KeptTlsConnections(KeptConnectionsTestCase):
         kept = self.connect(weir)
         weir.upgrade()
         kept.send(request_bytes("GET", "/"))
-        eventually(lambda: self.upstream.exchanges, "it is under way")
+        eventually(lambda: self.upstream.exchanges, "the upstream has the request")
         kept.leave()
         self.await_metric(weir, 1, "weir_client_errors_total", kind="left")
         self.assert_old_one_decided(weir, 0)
@@ -151,7 +151,7 @@ class KeptTlsConnections(KeptConnectionsTestCase):
                 (weir.folder / (name + ".new")).write_text(text)
                 (weir.folder / (name + ".new")).rename(weir.folder / name)
         # Each process reports both files at once, or one after the other.
-        eventually(lambda: len({line for line in weir.lines if "reloaded the certificates" in line}) > 0, "it is seen")
+        eventually(lambda: len({line for line in weir.lines if "reloaded the certificates" in line}) > 0, "the new certificates are loaded")
         weir.wait_for("reloaded the certificates", 2)
         said = kept.get("/")
         self.assertEqual((said.status, said["connection"]), (200, "close"))
@@ -173,7 +173,7 @@ class KeptTlsConnections(KeptConnectionsTestCase):
         kept = [self.connect(weir) for _ in range(2)]
         weir.upgrade()
         kept[0].send(request_bytes("GET", "/"))
-        eventually(lambda: self.upstream.exchanges, "the new one has a request under way")
+        eventually(lambda: self.upstream.exchanges, "the new process has a request in progress")
         weir.signal(signal.SIGTERM)
         weir.wait_for("draining: ", 2)
         release.set()
@@ -187,7 +187,7 @@ class KeptTlsConnections(KeptConnectionsTestCase):
         kept = self.connect(weir)
         weir.signal(signal.SIGUSR2)
         weir.wait_for("has taken over")
-        eventually(lambda: has_ended(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1)), "nobody takes it")
+        eventually(lambda: has_ended(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1)), "the new process has ended")
         said = kept.get("/")
         self.assertEqual((said.status, said["connection"]), (200, "close"))
         self.assertEqual(weir.process.wait(PATIENCE), 0)
@@ -202,7 +202,7 @@ class KeptTlsConnections(KeptConnectionsTestCase):
         kept = self.connect(weir)
         weir.upgrade()
         kept.send(request_bytes("GET", "/"))
-        eventually(lambda: self.upstream.exchanges, "it is under way")
+        eventually(lambda: self.upstream.exchanges, "the upstream has the request")
         weir.status_of(weir.ended.pop())
         with self.assertRaises((OSError, EOFError)):
             kept.read()
@@ -238,7 +238,7 @@ class KeptPlainConnections(KeptConnectionsTestCase):
         kept = self.enterContext(weir.connect())
         behind = request_bytes("GET", "/behind")
         kept.send(request_bytes("GET", "/") + behind * (50_000 // len(behind)))
-        eventually(lambda: self.upstream.exchanges, "it is under way")
+        eventually(lambda: self.upstream.exchanges, "the upstream has the request")
         weir.upgrade()
         release.set()
         said = [kept.read(), kept.read()]

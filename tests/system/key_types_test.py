@@ -56,7 +56,7 @@ class CertificateKeyTypes(TestCase):
             for sni in ("edge.test", "EDGE.test", "a.wild.test", "stranger.test", None):
                 self.assert_each_gets_its_own(weir, sni, "old", "new")
             for version in ("-tls1_2", "-tls1_3"):
-                self.assertEqual(self.shown(weir, version, sni="edge.test"), "new", "ECDSA costs less where both will do")
+                self.assertEqual(self.shown(weir, version, sni="edge.test"), "new", "the ECDSA certificate is preferred if the client accepts both")
 
     def test_server_name_has_priority_over_the_key_type(self):
         make(self.folder, "first", "rsa", "edge.a.test")
@@ -65,7 +65,7 @@ class CertificateKeyTypes(TestCase):
         weir = self.weir("first", "other", "both")
         self.assert_each_gets_its_own(weir, "edge.a.test", "first", "both")
         self.assertEqual(self.shown(weir, sni="other.a.test"), "other")
-        self.assertIsNone(self.shown(weir, "-sigalgs", RSA, sni="other.a.test"), "nobody else's certificate is shown for it")
+        self.assertIsNone(self.shown(weir, "-sigalgs", RSA, sni="other.a.test"), "no certificate of another name is presented")
         self.assert_each_gets_its_own(weir, None, "first", "both")
 
     def test_certificates_of_three_key_types_can_be_combined(self):
@@ -89,7 +89,7 @@ class CertificateKeyTypes(TestCase):
             make(self.folder, name, kind, "edge.test", days=90)
             for file in (f"{name}.key", f"{name}.crt"):
                 (weir.folder / file).write_bytes((self.folder / file).read_bytes())
-            eventually(lambda name=name, before=before: good_until(name) > before + 40 * 86_400, "the renewed one is in force")
+            eventually(lambda name=name, before=before: good_until(name) > before + 40 * 86_400, "the renewed certificate is used")
         self.assert_each_gets_its_own(weir, "edge.test", "old", "new")
 
     def test_each_certificate_has_its_own_ocsp_response(self):

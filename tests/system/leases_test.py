@@ -45,7 +45,7 @@ class Leases(TestCase):
         state = f'key_secret = "test"\nredis = {{ url = "{self.redis.url}", timeout = "{timeout}", lease_return = "{lease_return}" }}'
         more = {"routes": '[[route]]\nrespond = { status = 200, body = "ok" }\n', **more}
         weir = self.start(Weir(config(closed_port(), rules="\n".join(rules), state=state, **more)))
-        eventually(weir.is_ready, "it is connected to Redis")
+        eventually(weir.is_ready, "weir is connected to Redis")
         return weir
 
     def admit(self, weirs, each):
@@ -95,16 +95,16 @@ class Leases(TestCase):
         admitted = returned = rounds = 0
         while not returned and rounds < 3:  # by chance all prefetched units may have been used
             admitted += self.admit(weirs, MANY // 20)[0]  # less than the limit in total
-            eventually(lambda: not any(weir.metric("weir_lease_units") for weir in weirs), "nobody holds anything")
+            eventually(lambda: not any(weir.metric("weir_lease_units") for weir in weirs), "no instance holds prefetched units")
             returned = sum(weir.metric("weir_lease_units_total", event="returned") for weir in weirs)
             rounds += 1
         self.assertGreater(returned, 0)
-        eventually(lambda: self.counted(self.state()) == admitted, "Redis counts what was admitted")
+        eventually(lambda: self.counted(self.state()) == admitted, "Redis has counted the admitted requests")
 
     def test_unused_prefetched_units_of_a_bucket_are_returned_to_redis(self):
         weir = self.weir(leased("token_bucket", "1/day", burst=MANY), lease_return="300ms")
         admitted, answer = ask(weir.port, 1000, at_once=1)
-        eventually(lambda: weir.metric("weir_lease_units") == 0, "it holds nothing")
+        eventually(lambda: weir.metric("weir_lease_units") == 0, "weir holds no prefetched units")
         held = weir.metric("weir_lease_units_total", event="returned")
         self.assertGreater(held, 0)
         self.assertEqual((admitted, weir.metric("weir_lease_units_total", event="lost")), (1000, 0))
@@ -117,7 +117,7 @@ class Leases(TestCase):
         admitted = 0
         for _ in range(12):
             admitted += sum(together(3, lambda index: ask(weirs[index].port, 70, at_once=5)[0]))
-            eventually(lambda: not any(weir.metric("weir_lease_units") for weir in weirs), "nobody holds anything")
+            eventually(lambda: not any(weir.metric("weir_lease_units") for weir in weirs), "no instance holds prefetched units")
         lost = sum(weir.metric("weir_lease_units_total", event="lost") for weir in weirs)
         returned = sum(weir.metric("weir_lease_units_total", event="returned") for weir in weirs)
         print(f"\n{admitted} of 2000 admitted, {returned:.0f} units came back, {lost:.0f} were lost", flush=True)
@@ -135,10 +135,10 @@ class Leases(TestCase):
                 weir = self.weir(leased(algorithm, lease='"25%"', **limit), lease_return="200ms", upstream=upstream, routes=routes)
                 away_statuses = together(6, lambda _: self.statuses(weir.port, 4, "/away"))
                 self.assertEqual({status for each in away_statuses for status in each}, {504})
-                eventually(lambda: weir.metric("weir_lease_units") == 0, "it holds nothing")
+                eventually(lambda: weir.metric("weir_lease_units") == 0, "weir holds no prefetched units")
                 admitted = ask(weir.port, 150, at_once=1)[0]
                 print(f"\n{algorithm}: {admitted} of 100 admitted", flush=True)
-                self.assertGreaterEqual(admitted, 98, "the first place of a bucket that stood full ran out at once")
+                self.assertGreaterEqual(admitted, 98, "the first slot of a full bucket expires at once")
                 self.assertLessEqual(admitted, 100)
 
     def test_instance_that_stops_returns_all_prefetched_units(self):
@@ -153,7 +153,7 @@ class Leases(TestCase):
                  rule("few", "600/3000day", algorithm='"fixed_window"', key="[]", store='"redis"'))
         weir = self.weir(*rules, lease_return="300ms")
         self.assertEqual(ask(weir.port, 1000)[0], 600)
-        eventually(lambda: weir.metric("weir_lease_units") == 0, "it holds nothing")
+        eventually(lambda: weir.metric("weir_lease_units") == 0, "weir holds no prefetched units")
         spent = {event: weir.metric("weir_lease_units_total", event=event) for event in ("spent", "put_back", "lost")}
         print(f"\n{spent}", flush=True)
         self.assertEqual(spent["lost"], 0)
@@ -165,15 +165,15 @@ class Leases(TestCase):
         weir = self.weir(leased("fixed_window", f"{MANY}/3000day"), lease_return="300ms", routes="")
         self.assertEqual(self.statuses(weir.port, 200), [502] * 200)
         self.assertGreater(weir.metric("weir_lease_units_total", event="put_back"), 0)
-        eventually(lambda: self.redis.command("KEYS", "*") == [], "every unit is given back")
+        eventually(lambda: self.redis.command("KEYS", "*") == [], "every unit is returned")
 
     def test_refunds_of_a_prefetched_bucket_lose_few_units(self):
         weir = self.weir(leased("token_bucket", "1/day", burst=MANY), lease_return="300ms", routes="")
         self.assertEqual(self.statuses(weir.port, 200), [502] * 200)
         self.assertGreater(weir.metric("weir_lease_units_total", event="put_back"), 100)
-        eventually(lambda: weir.metric("weir_lease_units") == 0, "it holds nothing")
+        eventually(lambda: weir.metric("weir_lease_units") == 0, "weir holds no prefetched units")
         tat = struct.unpack("<dd", self.state())[0] if self.redis.command("DBSIZE") > 1 else 0
-        self.assertLessEqual(tat / 86400e6 - time.time() / 86400, 3, "a place that began at once cannot be had back")
+        self.assertLessEqual(tat / 86400e6 - time.time() / 86400, 3, "a slot that has begun cannot be returned")
 
     def test_prefetched_units_are_not_returned_after_redis_was_flushed(self):
         for number, (algorithm, more) in enumerate((("fixed_window", {}), ("sliding_window", {}), ("sliding_window", {"buckets": 4}))):
@@ -184,7 +184,7 @@ class Leases(TestCase):
                 self.assertGreater(first.metric("weir_lease_units"), 0)
                 self.redis.command("FLUSHALL")
                 admitted = ask(second.port, 700)[0]
-                eventually(lambda: first.metric("weir_lease_units") == 0, "it has given up what it held")
+                eventually(lambda: first.metric("weir_lease_units") == 0, "the instance has dropped its units")
                 admitted += ask(second.port, 700)[0]
                 self.assertLessEqual(admitted, 1000)
                 self.assertGreater(admitted, 900)
@@ -197,7 +197,7 @@ class Leases(TestCase):
             admitted += sum(together(CLIENTS, lambda _: self.until_it_is_late(weir)))
             self.redis.process.send_signal(signal.SIGCONT)
             admitted += sum(self.answered(weir) for _ in range(30))
-        eventually(lambda: weir.metric("weir_lease_units") == 0, "it holds nothing")
+        eventually(lambda: weir.metric("weir_lease_units") == 0, "weir holds no prefetched units")
         while (said := weir.get("/")).status != 200:  # weir may be reconnecting
             self.assertEqual(said.status, 503)
         lost, reconnects = MANY - admitted - 1 - int(said["x-ratelimit-remaining"]), weir.metric("weir_redis_reconnects_total")

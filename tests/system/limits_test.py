@@ -51,7 +51,7 @@ class Limits(TestCase):
             self.assertEqual(client.get("/")["x-ratelimit-remaining"], "9")
             weir.signal(signal.SIGSTOP)  # so that weir writes to a connection that is closed already
             stopped = pathlib.Path(f"/proc/{weir.pid}/stat")
-            eventually(lambda: stopped.read_text().rpartition(")")[2].split()[0] == "T", "it stands still")
+            eventually(lambda: stopped.read_text().rpartition(")")[2].split()[0] == "T", "the process has stopped")
             client.send(request_bytes("GET", "/"))
             self.upstream.__exit__()
             weir.signal(signal.SIGCONT)
@@ -140,7 +140,7 @@ class Limits(TestCase):
         self.assertEqual(self.statuses(weir.port, 5, x_api_key="free-key").count(200), 1)
         self.assertEqual(self.statuses(weir.port, 5, x_api_key="pro-key").count(200), 3)
         self.assertEqual(self.statuses(weir.port, 5).count(200), 2)
-        self.assertEqual(get(weir.port, x_api_key="invented").status, 429, "an unknown key is nobody: limited by address")
+        self.assertEqual(get(weir.port, x_api_key="invented").status, 429, "an unknown key is limited by its address")
 
     def test_unknown_api_keys_can_be_rejected(self):
         weir = self.weir(rule(limit="100/s"), client='keys = "keys.toml"\nunknown_keys = "reject"', files={"keys.toml": KEYS})

@@ -101,7 +101,7 @@ class SocketActivation(TestCase):
         self.assertTrue(early.recv(100).startswith(b"HTTP/1.1 200"))
         early.close()
         weir.wait_for(rf"listening on 127\.0\.0\.1:{port}")
-        self.assertEqual({get(port, "/").status for _ in range(8)}, {200}, "whichever worker has it")
+        self.assertEqual({get(port, "/").status for _ in range(8)}, {200}, "every worker serves the socket")
         self.assertEqual(get(admin_port, "/healthz").status, 200)
 
     def test_file_of_a_passed_unix_socket_is_not_removed(self):
@@ -115,7 +115,7 @@ class SocketActivation(TestCase):
         weir.wait_for("listening on unix:")
         weir.wait_for("admin on")
         self.assertEqual(weir.stop(), 0)
-        self.assertTrue(os.path.exists(path), "it is systemd's")
+        self.assertTrue(os.path.exists(path), "the socket's file belongs to systemd and stays")
 
     def test_passed_socket_without_a_listener_is_reported(self):
         upstream, other = self.start(Upstream()), self.socket()

@@ -85,7 +85,7 @@ class Load(TestCase):
                 self.assertEqual(weir.get("/queue").status, 204)
                 self.await_open(weir)
                 self.begin(weir, "/queue")
-                eventually(lambda: weir.metric("weir_queue_depth") == 1, "one waits")  # noqa: B023
+                eventually(lambda: weir.metric("weir_queue_depth") == 1, "one request waits")  # noqa: B023
                 self.await_measurement(weir)
                 self.assertEqual(weir.metric("weir_load", kind="queue"), 0)
 

@@ -126,8 +126,8 @@ upstream = "api"
         before = self.weir.metric("weir_connections_accepted_total")
         with Reader(address, tls) as client:
             client.send(GET * MOST)
-            eventually(lambda: self.weir.metric("weir_connections_accepted_total") > before, "weir has the client")
-            eventually(lambda: self.weir.metric("weir_connections_open") == 0, "weir gives the client up")
+            eventually(lambda: self.weir.metric("weir_connections_accepted_total") > before, "weir has accepted the client")
+            eventually(lambda: self.weir.metric("weir_connections_open") == 0, "weir has closed the connection")
             return len(texts_in(client.read_to_end()[0])[0])
 
     def at_every_level(self, ask):
@@ -144,13 +144,13 @@ upstream = "api"
                 for client, level in zip(clients, levels, strict=True):
                     client.send(GET * level)
                 ask(clients)
-                eventually(lambda: self.given_up() >= before + len(levels), "weir gives all clients up")
+                eventually(lambda: self.given_up() >= before + len(levels), "weir has closed all connections")
                 results = [client.read_to_end() for client in clients]
             for level, (read, clean) in zip(levels, results, strict=True):
                 with self.subTest(address=str(address), level=level, fit=fit, seed=self.seed):
                     statuses, cut = texts_in(read)
-                    self.assertFalse(tls and clean and cut, "TLS says that a text is whole which was cut off")
-                    self.assertLessEqual(statuses.count(200), level, "an answer that was cut off looks whole")
+                    self.assertFalse(tls and clean and cut, "a truncated response ends with close_notify")
+                    self.assertLessEqual(statuses.count(200), level, "a truncated response looks complete")
                     everything.append(statuses)
         return everything
 
@@ -180,8 +180,8 @@ upstream = "api"
             before, given_up = len(asked), self.given_up()
             for client in clients:
                 client.send(b"POST /early HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
-            eventually(lambda: len(asked) - before + self.given_up() - given_up >= len(clients), "all have asked, or were given up")
-            eventually(lambda: all(is_read(exchange.wire.sock) for exchange in asked[before:]), "weir has the early answers")
+            eventually(lambda: len(asked) - before + self.given_up() - given_up >= len(clients), "every client was answered or disconnected")
+            eventually(lambda: all(is_read(exchange.wire.sock) for exchange in asked[before:]), "weir has read the early responses")
             for client in clients:
                 client.send(b"800\r\n" + b"b" * 2048 + b"\r\n0\r\n\r\n")
 

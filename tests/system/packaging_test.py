@@ -62,7 +62,7 @@ class Packaging(TestCase):
         shipped = " ".join((PACKAGING / "debian/copyright").read_text().replace("\n .", "\n").split())
         theirs = pathlib.Path("/usr/share/doc/libjs-dygraphs/copyright").read_text()
         for holder in re.findall(r"(?m)(\w+) <\S+@\S+>$", theirs.partition("Some tests additionally")[0]):
-            self.assertIn(holder, shipped, "who wrote dygraphs")
+            self.assertIn(holder, shipped, "the authors of dygraphs")
         self.assertIn("Permission is hereby granted, free of charge, to any person obtaining a copy of this software", shipped, "dygraphs'")
         self.assertIn("Neither the name of the University nor the names of its contributors", shipped, "CLI11's")
         self.assertRegex((PACKAGING.parent / "docker/Dockerfile").read_text(), r"(?m)^COPY packaging/debian/copyright /usr/share/doc/weir/")

@@ -84,7 +84,7 @@ class ProxyProtocolListener(TestCase):
         for preamble in bad:
             with self.subTest(preamble), weir.connect() as client:
                 client.send(preamble + request_bytes("GET", "/"))
-                self.assertTrue(client.closed(), "without an answer")
+                self.assertTrue(client.closed(), "the connection is closed without a response")
         with weir.connect() as client:
             client.send(first()[:20])
             client.sock.shutdown(socket.SHUT_WR)
@@ -123,7 +123,7 @@ class ProxyProtocolListener(TestCase):
 
         self.assertEqual([enter("203.0.113.7", "TCP4") for _ in range(3)], [200, 200, None])
         self.assertEqual([enter(f"2001:db8:1:{net}::{host}", "TCP6") for net, host in ((1, 1), (1, 2), (1, 3), (2, 1))],
-                         [200, 200, None, 200], "IPv6 by its prefix")
+                         [200, 200, None, 200], "IPv6 connections are counted by prefix")
 
     def test_proxy_header_of_curl_is_accepted(self):
         weir = self.weir()
@@ -151,7 +151,7 @@ class ProxyProtocolUpstream(TestCase):
         upstream = self.start(Upstream())
         inner = self.start(Weir(config(upstream.port, listener=PROXIED, client=TRUSTED)))
         outer = self.start(Weir(config(inner.port, upstream=PROXIED + '\nhealth = { path = "/health", interval = "50ms" }')))
-        eventually(lambda: len(upstream.exchanges) >= 3, "probes get there")
+        eventually(lambda: len(upstream.exchanges) >= 3, "health checks reach the upstream")
         self.assertEqual(outer.metric("weir_upstream_healthy"), 1)
         self.assertEqual(inner.metric("weir_client_errors_total", kind="preamble"), 0)
 
@@ -167,10 +167,10 @@ class ForwardedField(TestCase):
 
         self.assertEqual([ask("for=203.0.113.7;proto=https"), ask('for="203.0.113.8:4711"'), ask('FOR="[2001:db8::1]:80"')], [200] * 3)
         self.assertEqual([ask('for=198.51.100.1, for="203.0.113.7:1"'), ask('host="a,for=198.51.100.2;x";for=203.0.113.8'),
-                          ask('for=203.0.113.7;host="a;for=198.51.100.3"')], [429] * 3, "no quotes hide one")
-        self.assertEqual(ask("for=198.51.100.9", x_forwarded_for="203.0.113.7"), 200, "the other field is not looked at")
+                          ask('for=203.0.113.7;host="a;for=198.51.100.3"')], [429] * 3, "an element after quotes is found")
+        self.assertEqual(ask("for=198.51.100.9", x_forwarded_for="203.0.113.7"), 200, "X-Forwarded-For is ignored")
         self.assertEqual(ask("for=198.51.100.9", x_forwarded_for="203.0.113.10"), 429)
-        self.assertEqual([ask("for=unknown"), ask("for=_hidden")], [200, 429], "those are the proxy itself")
+        self.assertEqual([ask("for=unknown"), ask("for=_hidden")], [200, 429], "unknown and obfuscated clients count as the proxy")
         self.assertEqual(upstream.exchanges[0].head.all("forwarded"),
                          ["for=203.0.113.7;proto=https", 'for=127.0.0.1;proto=http;host="localhost"'])
 
@@ -195,13 +195,13 @@ class UnixListener(TestCase):
         self.assertEqual(ask(path, b"", **{"X-Forwarded-For": "203.0.113.7"}), (200, "203.0.113.7"), "trusted")
         self.assertEqual(ask(path + "-proxied", first()), (200, "203.0.113.7"))
         self.assertEqual(weir.get("/", x_forwarded_for="203.0.113.7").status, 200)
-        self.assertEqual(upstream.exchanges[-1].head["x-forwarded-for"], "127.0.0.1", "other peers are not")
+        self.assertEqual(upstream.exchanges[-1].head["x-forwarded-for"], "127.0.0.1", "X-Forwarded-For from untrusted peers is replaced")
         done = subprocess.run(["curl", "-sS", "--unix-socket", path, "--max-time", str(PATIENCE), "http://weir.test/"],
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.stdout, "ok", done.stderr)
-        self.assertNotIn("x-forwarded-for", upstream.exchanges[-1].head, "no address is made up")
+        self.assertNotIn("x-forwarded-for", upstream.exchanges[-1].head, "weir invents no address")
         self.assertEqual(weir.stop(), 0)
-        self.assertEqual(os.listdir(folder), [], "nothing is left behind")
+        self.assertEqual(os.listdir(folder), [], "the socket file is removed")
 
 
 if __name__ == "__main__":

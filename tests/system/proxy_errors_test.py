@@ -43,7 +43,7 @@ class Errors(TestCase):
                 response = client.read()
                 self.assertIn(response.status, (400, 501), name)
                 self.assertLessEqual({"error", "message"}, response.json().keys())
-                self.assertTrue(client.closed(), "nothing behind a refused message is read")
+                self.assertTrue(client.closed(), "bytes after a rejected request are not read")
         self.assertEqual(self.upstream.exchanges, [])
 
     def test_request_body_with_invalid_chunks_is_never_forwarded_as_complete(self):
@@ -61,7 +61,7 @@ class Errors(TestCase):
             client.sock.shutdown(socket.SHUT_WR)
             with contextlib.suppress(EOFError, ConnectionError):
                 self.assertGreaterEqual(client.read().status, 400)
-        eventually(lambda: not self.upstream.open, "the upstream's connection is given up")
+        eventually(lambda: not self.upstream.open, "the upstream connection is closed")
         self.assertTrue(all(exchange.body is None for exchange in self.upstream.exchanges))
 
     def test_request_without_a_matching_route_gets_404(self):

@@ -181,7 +181,7 @@ class Bodies(TestCase):
         self.upstream.reply = pour
         with self.weir.connect() as client:
             client.send(request_bytes("GET", "/"))
-            eventually(lambda: sent, "the first megabyte is on its way")
+            eventually(lambda: sent, "the first megabyte is sent")
             count = -1
             while count != len(sent):  # until nothing has moved for a while
                 count = len(sent)
@@ -225,7 +225,7 @@ class FullBuffers(TestCase):
         """Sends requests, and responds to all but the last."""
         self.client.send(block_of(*heads))
         self.assertEqual([self.client.read().status for _ in heads[1:]], [200] * (len(heads) - 1))
-        eventually(lambda: len(self.upstream.exchanges) == len(heads), "the last head has gone on")
+        eventually(lambda: len(self.upstream.exchanges) == len(heads), "the last head is forwarded")
 
     def test_body_after_pipelined_requests_is_received_completely(self):
         self.upstream.reply = describe_body

@@ -176,7 +176,7 @@ class RawRequests(TestCase):
     def test_each_request_of_the_table_has_the_expected_result(self):
         self.assertGreaterEqual(len(raw_requests.CASES), 150)
         self.assertEqual(all_at_once(raw_requests.CASES, self.check), {})
-        self.assertEqual(self.judge.faults, [], "the upstream saw what is no request")
+        self.assertEqual(self.judge.faults, [], "the upstream received bytes that are not a request")
         self.assertEqual([each.raw for each in self.judge.seen if b"smuggled" in each.line], [])
         refused = sum(case.kind == "head" for case in raw_requests.CASES)
         bad = sum(self.weir.metric("weir_client_errors_total", kind=kind) for kind in ("bad_head", "head_too_large"))

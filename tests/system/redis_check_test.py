@@ -49,7 +49,7 @@ class RedisCheck(TestCase):
                      r"^  clock +\d+\.\d\d ms (ahead of|behind) this host's, give or take \d+\.\d\d ms$",
                      r"^  scripts +load, charge and refund$", r"^  prefix +weir$", r"^  key_secret +set$"):
             self.assertRegex(said, f"(?m){line}")
-        eventually(lambda: redis.command("KEYS", "*") == [], "what it wrote expires")
+        eventually(lambda: redis.command("KEYS", "*") == [], "the keys written by the check expire")
 
     def test_json_output_has_the_same_findings(self):
         redis = self.start(Redis("--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"))
@@ -81,13 +81,13 @@ class RedisCheck(TestCase):
                 status, said, errors = run_weir("redis-check", config=text)
                 told = json.loads(run_weir("redis-check", "--json", config=text)[1])
                 self.assertEqual((status, told["ok"]), (0, True) if holds is None else (1, False), errors)
-                self.assertEqual(redis.command("EXISTS", "edge:secret"), 1 if put else 0, "a check puts no secret there")
+                self.assertEqual(redis.command("EXISTS", "edge:secret"), 1 if put else 0, "the check writes no secret")
                 self.assertEqual("which the first one creates" in said, put is None, said)
                 fault = (f"edge:secret holds {holds} instead of weir's secret (32 hexadecimal digits), so rules in Redis follow "
                          "on_store_failure; delete that key (redis-cli DEL edge:secret), or set [state] key_secret on every instance")
                 self.assertEqual(told["faults"], [] if holds is None else [fault])
                 self.assertEqual(errors, "" if holds is None else f"weir: {fault}\n")
-        self.assertEqual(check(redis.url, ', prefix = "edge"')[0], 0, "key_secret is set: nobody looks there")
+        self.assertEqual(check(redis.url, ', prefix = "edge"')[0], 0, "with key_secret the shared secret is not checked")
 
     def test_invalid_shared_secret_is_reported_without_the_right_to_the_type_command(self):
         redis = self.start(Redis())
@@ -165,13 +165,13 @@ class RedisCheck(TestCase):
         nodes = [self.start(Node()) for _ in range(4)]
         form(nodes[:3])
         nodes[3].ok("CLUSTER", "MEET", "127.0.0.1", str(nodes[0].port))
-        eventually(lambda: nodes[0].name.encode() in nodes[3].command("CLUSTER", "NODES"), "it is met")
+        eventually(lambda: nodes[0].name.encode() in nodes[3].command("CLUSTER", "NODES"), "the node has joined the cluster")
         nodes[3].ok("CLUSTER", "REPLICATE", nodes[0].name)
 
         def ask():
             return run_weir("redis-check", config=config(9, state=state(nodes[:3], timeout="1s")))
 
-        eventually(lambda: b"connected_slaves:1" in nodes[0].command("INFO", "replication"), "the replica is there")
+        eventually(lambda: b"connected_slaves:1" in nodes[0].command("INFO", "replication"), "the replica is connected")
         status, said, errors = ask()
         self.assertEqual((status, errors), (0, ""))
         self.assertEqual(len(re.findall(r"(?m)^redis 127\.0\.0\.1:\d+ of a cluster$", said)), 3)

@@ -25,7 +25,7 @@ def form(nodes, replicas=0):
     subprocess.run(["redis-cli", "--cluster", "create", *addresses, "--cluster-replicas", str(replicas), "--cluster-yes"], check=True,
                    stdout=subprocess.DEVNULL)
     for node in nodes:
-        eventually(lambda node=node: b"cluster_state:ok" in node.command("CLUSTER", "INFO"), "the nodes agree")
+        eventually(lambda node=node: b"cluster_state:ok" in node.command("CLUSTER", "INFO"), "the cluster is ok")
 
 
 def state(nodes, more="", timeout="100ms"):

@@ -111,15 +111,15 @@ class RedisFailures(TestCase):
         strike()
         load.goes_on()
         if noticed:
-            eventually(lambda: all(weir.metric("weir_decisions_total", outcome="store_failed") > 0 for weir in weirs), "it is noticed")
+            eventually(lambda: all(weir.metric("weir_decisions_total", outcome="store_failed") > 0 for weir in weirs), "weir has noticed the failure")
         if noticed and lasting:
             self.assertEqual(self.admitted(weirs, "meanwhile"), [30, 30] if policy == "open" else [10, 10])
-            eventually(lambda: all(weir.metric("weir_redis_up") == 0 for weir in weirs), "nobody asks")
+            eventually(lambda: all(weir.metric("weir_redis_up") == 0 for weir in weirs), "weir sends no request to Redis")
         heal()
         healed = time.monotonic()
-        eventually(lambda: all(weir.metric("weir_redis_up") == workers for weir in weirs), "it is up again")
+        eventually(lambda: all(weir.metric("weir_redis_up") == workers for weir in weirs), "weir is connected to Redis again")
         took = time.monotonic() - healed
-        self.assertEqual(self.admitted(weirs, "after"), [20, 0], "one limit again")
+        self.assertEqual(self.admitted(weirs, "after"), [20, 0], "the instances enforce one limit again")
         print(f"\none limit again after {took:.2f} s", flush=True)
         self.assertLess(took, within - PAUSES + load.pause)
         load.goes_on()
@@ -143,10 +143,10 @@ class RedisFailures(TestCase):
         self.assertEqual(ask(), 200)
         strike()
         eventually(lambda: ask() == 503, "refused")
-        eventually(lambda: weir.metric("weir_redis_up") == 0 or ask() != 503, "nobody asks")
+        eventually(lambda: weir.metric("weir_redis_up") == 0 or ask() != 503, "weir sends no request to Redis")
         self.assertEqual([ask() for _ in range(5)], [503] * 5)
         heal()
-        eventually(lambda: ask() == 200, "admitted again")
+        eventually(lambda: ask() == 200, "requests are admitted again")
         load.stop()
         self.assertLess(max(took), self.timeout + load.pause)
 
@@ -235,7 +235,7 @@ class RedisFailures(TestCase):
         load = Newcomers([weir.port] * 3)
         load.goes_on()
         way.losing = 1
-        eventually(lambda: not way.losing, "it is lost")
+        eventually(lambda: not way.losing, "the reply is lost")
         lost, statuses = time.monotonic(), []
         while time.monotonic() < lost + 2.5:  # a refusal is cached for a second
             statuses.append(weir.get("/", x_count="spent").status)
@@ -261,7 +261,7 @@ class RedisFailures(TestCase):
         """Once weir knows it, no request waits for Redis until Redis is fast enough again. The log does not fill meanwhile."""
         way, self.timeout = self.way(), 0.05
         weir = self.weir(workers=1)
-        eventually(lambda: weir.metric("weir_redis_up") == 1, "it is up")
+        eventually(lambda: weir.metric("weir_redis_up") == 1, "weir is connected to Redis")
         load = Load([weir.port] * 4)
         way.delay = 0.08
         weir.wait_for(r"is down: breaker_open, no reply within 50ms")
@@ -270,7 +270,7 @@ class RedisFailures(TestCase):
         self.assertGreater(len(load.results), seen)
         self.assertEqual((weir.metric("weir_redis_timeouts_total"), weir.lines[lines:]), (waited, []))
         way.delay = 0.0
-        eventually(lambda: weir.metric("weir_redis_up") == 1, "it is up again")
+        eventually(lambda: weir.metric("weir_redis_up") == 1, "weir is connected to Redis again")
         self.assertEqual(load.stop(), {200})
 
     def test_requests_survive_a_redis_that_loads_its_data(self):

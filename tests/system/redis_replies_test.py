@@ -72,7 +72,7 @@ class RedisReplies(TestCase):
         text = config(self.start(Upstream()).port, state=state,
                       rules=rule(limit="1000/day", key='["header:X-Name"]', store='"redis"', on_store_failure='"closed"'))
         self.weir = self.start(Weir(text.replace("workers = 2", "workers = 1")))
-        eventually(self.weir.is_ready, "it is connected to Redis")
+        eventually(self.weir.is_ready, "weir is connected to Redis")
         self.names = itertools.count()
         self.assertEqual(self.ask(), 200)
 
@@ -80,14 +80,14 @@ class RedisReplies(TestCase):
         return self.weir.get("/", x_name=f"somebody-{next(self.names)}").status
 
     def well_again(self):
-        eventually(lambda: self.ask() == 200, "it is connected anew")
+        eventually(lambda: self.ask() == 200, "weir has connected again")
 
     def test_oversized_array_reply_takes_no_memory(self):
         before = rss_kib(self.weir.pid)
         self.impostor.reply = itertools.chain([b"*%d\r\n" % WORDS], itertools.repeat(WORD, WORDS))
         self.assertEqual(self.ask(), 503)
         self.assertTrue(self.impostor.ended.wait(PATIENCE))
-        self.assertLess(self.impostor.octets, WORDS // 4 * len(WORD), "weir has ended the connection")
+        self.assertLess(self.impostor.octets, WORDS // 4 * len(WORD), "weir has closed the connection")
         self.assertLess(rss_kib(self.weir.pid) - before, 32 * 1024, "KiB more resident than before")
         self.well_again()
 
@@ -96,7 +96,7 @@ class RedisReplies(TestCase):
             with self.subTest(reply):
                 before = len(self.impostor.clients)
                 self.impostor.interject(reply)
-                eventually(lambda: len(self.impostor.clients) > before, "it is connected anew")  # noqa: B023
+                eventually(lambda: len(self.impostor.clients) > before, "weir has connected again")  # noqa: B023
                 self.well_again()
 
     def test_log_shows_the_beginning_of_an_error_reply_without_control_characters(self):

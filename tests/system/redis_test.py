@@ -57,7 +57,7 @@ class SharedLimits(TestCase):
     def weir(self, *rules, timeout="2s", port=None):
         state = f'key_secret = "test"\nredis = {{ url = "{self.redis.url}", timeout = "{timeout}" }}'
         weir = self.start(Weir(config(port or self.upstream.port, rules="\n".join(rules), state=state)))
-        eventually(weir.is_ready, "it is connected to Redis")
+        eventually(weir.is_ready, "weir is connected to Redis")
         return weir
 
     def test_two_instances_together_admit_exactly_the_limit(self):
@@ -80,7 +80,7 @@ class SharedLimits(TestCase):
     def test_requests_that_reached_no_server_are_refunded_in_redis(self):
         weir = self.weir(*(hundred(kind) for kind in HUNDRED), port=closed_port())
         self.assertEqual(self.statuses(weir.port, 5), [502] * 5)
-        eventually(lambda: self.redis.command("KEYS", "*") == [], "every charge is given back")
+        eventually(lambda: self.redis.command("KEYS", "*") == [], "every charge is refunded")
 
     def test_two_instances_share_the_margin_of_a_soft_limit(self):
         rules = hundred("fixed_window", limit="10/3000day", soft='"20%"')
@@ -137,8 +137,8 @@ class SharedLimits(TestCase):
         self.assertEqual(self.statuses(weir.port, 30), [200] * 2 + [429] * 28)
         self.redis.command("FLUSHALL")
         for _ in range(2):  # each worker finds out by itself
-            eventually(lambda: weir.get("/").status == 200, "what Redis lost is heard of within a second")
-        eventually(lambda: weir.get("/").json()["rule"] == "local", "four are all that were charged here")
+            eventually(lambda: weir.get("/").status == 200, "Redis's loss of data is noticed within a second")
+        eventually(lambda: weir.get("/").json()["rule"] == "local", "only four requests were charged in memory")
 
     def test_retry_after_of_a_limit_in_redis_is_never_too_early(self):
         weir = self.weir(shared(limit="1/2s"))
@@ -164,14 +164,14 @@ class SharedLimits(TestCase):
         for key in keys:
             self.assertNotIn(b"very-secret-key", key)
             self.assertTrue(key.startswith(b"weir"), key)
-            self.assertNotEqual(self.redis.command("PTTL", key.decode("latin-1")), -1, "it has no end")  # a probe key expires at once
+            self.assertNotEqual(self.redis.command("PTTL", key.decode("latin-1")), -1, "the key does not expire")  # a probe key expires at once
 
     def test_client_has_the_same_digest_with_and_without_redis(self):
         log = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))) / "access.log"
         state = f'key_secret = "test"\nredis = {{ url = "{self.redis.url}", timeout = "2s" }}'
         text = config(self.upstream.port, state=state, rules=shared(burst=50, key='["ip"]', on_store_failure='"local"'))
         weir = self.start(Weir(text.replace('access = "off"', f'access = "{log}"')))
-        eventually(weir.is_ready, "it is connected to Redis")
+        eventually(weir.is_ready, "weir is connected to Redis")
 
         def failed():
             return weir.metric("weir_decisions_total", outcome="store_failed")
@@ -188,7 +188,7 @@ class SharedLimits(TestCase):
         self.assertEqual(failed(), 1)
         self.assertEqual(explained(), {digest})
         self.assertEqual(get(weir.admin, "/api/keys?rule=shared&key=127.0.0.1").json()["limits"][0]["digest"], digest)
-        eventually(lambda: log.read_text().count("\n") == 2, "both are written")
+        eventually(lambda: log.read_text().count("\n") == 2, "both lines are written")
         self.assertEqual([json.loads(line)["key"] for line in log.read_text().splitlines()], [digest, digest])
         [top] = get(weir.admin, "/api/top").json()["top"]
         self.assertEqual([(one["digest"], one["cost"]) for one in top["admitted"]], [(digest, 2)])
@@ -223,7 +223,7 @@ class SharedLimits(TestCase):
             self.assertEqual(self.statuses(weir.port, 3), [503] * 3)
         finally:
             self.redis.process.send_signal(signal.SIGCONT)
-        eventually(lambda: self.redis.calls("evalsha") >= 7, "three late charges and their refunds")
+        eventually(lambda: self.redis.calls("evalsha") >= 7, "three late charges and their refunds have reached Redis")
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "8")
 
     def test_redis_killed_under_load_loses_no_request(self):
@@ -242,8 +242,8 @@ class SharedLimits(TestCase):
         for phase in (lambda: None, self.redis.kill, self.redis.start):
             phase()
             seen = len(results)
-            eventually(lambda: len(results) > seen + 300, "requests go on")  # noqa: B023
-        eventually(lambda: self.redis.calls("evalsha") > 20, "weir is back at Redis")
+            eventually(lambda: len(results) > seen + 300, "more requests are answered")  # noqa: B023
+        eventually(lambda: self.redis.calls("evalsha") > 20, "weir uses Redis again")
         stop.set()
         for client in clients:
             client.join(10)
@@ -264,7 +264,7 @@ class UnreachableRedis(TestCase):
         readiness = get(weir.admin, "/readyz")
         self.assertEqual((readiness.status, readiness.json()["detail"]), (503, "waiting for redis before accepting requests"))
         redis.start()
-        eventually(weir.is_ready, "it takes requests")
+        eventually(weir.is_ready, "weir accepts requests")
         self.assertEqual(weir.get("/").status, 200)
         self.assertEqual(weir.metric("weir_decisions_total", outcome="store_failed"), 0)
 
@@ -272,14 +272,14 @@ class UnreachableRedis(TestCase):
         weir = self.weir("open", start_wait="0s")
         detail = "redis does not answer or refuses; its rules follow on_store_failure"
         eventually(lambda: get(weir.admin, "/readyz").json() == {"ready": True, "detail": detail, "cause": "Connection refused"},
-                   "it says what the attempt came to")
+                   "the page has the error of the connection attempt")
         self.assertEqual(get(weir.admin, "/readyz", host="stranger.example").json(), {"ready": True, "detail": detail})
         redis = self.start(Redis())
         redis.command("ACL", "SETUSER", "default", "-evalsha")
         weir = self.weir("open", start_wait="0s", port=redis.port)
-        eventually(lambda: "NOPERM" in get(weir.admin, "/readyz").json().get("cause", ""), "it says what Redis said")
+        eventually(lambda: "NOPERM" in get(weir.admin, "/readyz").json().get("cause", ""), "the page has the error of Redis")
         redis.command("ACL", "SETUSER", "default", "+evalsha")
-        eventually(lambda: get(weir.admin, "/readyz").json() == {"ready": True}, "nothing is wrong any more")
+        eventually(lambda: get(weir.admin, "/readyz").json() == {"ready": True}, "the page reports no problem any more")
 
     def weir(self, policy, start_wait="50ms", port=None, **more):
         upstream = self.start(Upstream())

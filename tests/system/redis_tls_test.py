@@ -91,9 +91,9 @@ class RedisTls(TestCase):
             if "name=weir" in connection:
                 self.assertIn(f":{redis.tls_port} ", connection)
         redis.kill()
-        eventually(lambda: weirs[0].get("/", x_count="b").status == 503, "refused while it is away")
+        eventually(lambda: weirs[0].get("/", x_count="b").status == 503, "requests are refused while Redis is unreachable")
         self.assertTrue(redis.start_again())
-        eventually(lambda: weirs[0].get("/", x_count="b").status == 200, "admitted when it is back")
+        eventually(lambda: weirs[0].get("/", x_count="b").status == 200, "requests are admitted when Redis is reachable again")
 
     def distrusted(self, server, pattern, **how):
         url = server.url.replace("redis://", "rediss://")
@@ -132,7 +132,7 @@ class RedisTls(TestCase):
         weir = self.weir(redis.url, policy="open", ca="renewed")
         weir.wait_for("is down: no_tls")
         self.assertEqual(self.statuses(weir.port, 30, x_count="a"), [200] * 30)
-        self.assertEqual(len([line for line in weir.lines if "is down" in line]), 2, "one line a worker")
+        self.assertEqual(len([line for line in weir.lines if "is down" in line]), 2, "each worker logs one line")
         weir_ca.write_text((pathlib.Path(self.folder) / "ca.crt").read_text())
         weir.wait_for(rf"redis 127\.0\.0\.1:{redis.tls_port} is up", 2)
         self.assertEqual(self.statuses(weir.port, 30, x_count="a").count(200), 20)

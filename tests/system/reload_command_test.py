@@ -102,7 +102,7 @@ class ReloadCommand(TestCase):
         self.assertIn(f"sent SIGHUP to process {weir.pid}", out)
         weir.wait_for("info reload: the configuration was reloaded")
         with subprocess.Popen(["sleep", "60"]) as bystander:
-            eventually(lambda: pathlib.Path(f"/proc/{bystander.pid}/comm").read_text() == "sleep\n", "it is no copy of this process any more")
+            eventually(lambda: pathlib.Path(f"/proc/{bystander.pid}/comm").read_text() == "sleep\n", "the other process runs another program")
             status, _, errors = run_weir("reload", "--pid", str(bystander.pid), config=bare)
             self.assertEqual(status, 1)
             self.assertIn("does not handle SIGHUP and would be killed by it; write the process id of a running weir", errors)

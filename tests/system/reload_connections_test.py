@@ -42,7 +42,7 @@ class ReloadedConnections(ReloadTestCase):
         self.reload(weir, config(self.upstream.port, routes=more + '[[route]]\nupstream = "api"'), "failed")
         weir.wait_for(rf"error reload: \S+weir\.toml:\d+: cannot listen on 127\.0\.0\.1:{self.upstream.port}: ")
         self.assertEqual(weir.get().status, 200)
-        self.assertFalse(os.path.exists(path), "a listener that was not to be leaves no file")
+        self.assertFalse(os.path.exists(path), "the rejected listener leaves no file")
 
     def test_reloaded_tls_settings_apply_only_to_new_connections(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +57,7 @@ class ReloadedConnections(ReloadTestCase):
                 self.assertEqual(ssl.get_server_certificate(("127.0.0.1", weir.port), timeout=PATIENCE), files["two.crt"])
                 self.assertEqual(old.get().status, 200)
             self.change(weir, listener="")
-            self.assertEqual(get(weir.port).status, 200, "plain from now on")
+            self.assertEqual(get(weir.port).status, 200, "the listener no longer uses TLS")
 
     def test_servers_can_change_while_requests_are_in_progress(self):
         arrived, gate = threading.Event(), threading.Event()
@@ -140,7 +140,7 @@ class ReloadUnderLoad(ReloadTestCase):
         for number in range(1, (5 if SANITIZED else RELOADS) + 1):
             seen = len(statuses)
             self.reload(weir, text(number))
-            eventually(lambda seen=seen: len(statuses) > seen + 20 or faults, "requests go on")
+            eventually(lambda seen=seen: len(statuses) > seen + 20 or faults, "more requests are answered")
         eventually(lambda: statuses.count(429) > 20 or faults, "the limit is reached")
         ending.set()
         for thread in threads:

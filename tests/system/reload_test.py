@@ -195,7 +195,7 @@ class ReloadedRules(ReloadTestCase):
         self.statuses(weir.port, 3)
         self.change(weir)
         weir.wait_for('info reload: rule "old" removed')
-        eventually(lambda: weir.metric("weir_keys") == 0, "its key is forgotten")
+        eventually(lambda: weir.metric("weir_keys") == 0, "the key is forgotten")
         self.change(weir, rules=rule("new", "1/day", burst=5))
         self.assertEqual(weir.metric("weir_decisions_total", rule="new"), 0)
         self.assertEqual(self.remaining(weir.get()), 4)
@@ -255,7 +255,7 @@ class ReloadedRules(ReloadTestCase):
         gate.set()
         for thread in threads:
             thread.join(PATIENCE)
-        eventually(lambda: weir.get().status == 200, "both places are free")
+        eventually(lambda: weir.get().status == 200, "both permits are released")
 
 
 class ReloadedAlgorithms(ReloadTestCase):
@@ -286,7 +286,7 @@ class ReloadedAlgorithms(ReloadTestCase):
             gate.set()
             for thread in threads:
                 thread.join(PATIENCE)
-            eventually(lambda: weir.metric("weir_requests_total", code="200") >= before + count, "they have ended")
+            eventually(lambda: weir.metric("weir_requests_total", code="200") >= before + count, "the requests have ended")
         return end
 
     def concurrency(self, limit=4):
@@ -313,9 +313,9 @@ class ReloadedAlgorithms(ReloadTestCase):
         for rules in (*between, last):
             self.change(weir, rules=rules)
         end_new = self.hold(weir, "new", 4)
-        self.assertEqual(weir.get().status, 429, "four of the new ones are under way")
+        self.assertEqual(weir.get().status, 429, "four permits of the new limit are in use")
         end_old()
-        self.assertEqual(weir.get().status, 429, "they still are")
+        self.assertEqual(weir.get().status, 429, "the four permits are still in use")
         end_new()
         self.hold(weir, "last", 4)()
         self.assertEqual(weir.get().status, 200)

@@ -75,14 +75,14 @@ class Resolve(TestCase):
         with weir.connect() as client:
             left = [int(client.get("/")["x-ratelimit-remaining"]) for _ in range(4)]
             self.assertEqual((len(first.exchanges), len(steady.exchanges)), (2, 2))
-            eventually(lambda: self.resolves(weir, "same") >= 2, "it is looked up")
+            eventually(lambda: self.resolves(weir, "same") >= 2, "the name is resolved again")
             names.say(api="127.0.0.3")
-            eventually(lambda: not first.open, "the connection that waited where it was is closed")
+            eventually(lambda: not first.open, "the idle connection to the old address is closed")
             bodies = [client.get("/") for _ in range(4)]
         self.assertEqual(sorted(reply.body for reply in bodies), [b"second"] * 2 + [b"steady"] * 2)
         left += [int(reply["x-ratelimit-remaining"]) for reply in bodies]
-        self.assertEqual(left, list(range(999, 991, -1)), "counters go on")
-        self.assertEqual(steady.connections, 1, "the other server's connection as well")
+        self.assertEqual(left, list(range(999, 991, -1)), "the limits keep their counts")
+        self.assertEqual(steady.connections, 1, "the connection of the other server is kept")
         self.assertEqual(self.resolves(weir, "changed"), 1)
         self.assertEqual(self.resolves(weir, "failed"), 0)
         weir.wait_for(rf'upstream "api": server api.test:{first.port} now resolves to 127.0.0.3; before: 127.0.0.2$')
@@ -97,7 +97,7 @@ class Resolve(TestCase):
         self.assertEqual(weir.metric("weir_upstream_healthy", server=f"api.test:{first.port}"), 0)
         names.say(api="127.0.0.2")
         weir.wait_for(r'server api.test:\d+ resolves now, to 127.0.0.2')
-        eventually(lambda: weir.get("/").body == b"first", "it serves")
+        eventually(lambda: weir.get("/").body == b"first", "the server answers")
 
     def test_requests_get_502_until_the_name_of_the_only_server_is_resolved(self):
         first, _ = self.two()
@@ -105,7 +105,7 @@ class Resolve(TestCase):
         weir = self.weir(names, first.port)
         self.assert_own_error(weir.get("/"), 502)
         names.say(api="127.0.0.2")
-        eventually(lambda: weir.get("/").body == b"first", "it serves")
+        eventually(lambda: weir.get("/").body == b"first", "the server answers")
 
     def test_reload_keeps_known_addresses_if_a_look_up_fails(self):
         first, _ = self.two()
@@ -145,13 +145,13 @@ class Resolve(TestCase):
         weir = self.weir(names, first.port)
         with weir.connect() as early, weir.connect() as late:
             early.send(request_bytes("GET", "/"))
-            eventually(lambda: first.exchanges, "it is at the first")
+            eventually(lambda: first.exchanges, "the first server has the request")
             names.say(api="127.0.0.3")
-            eventually(lambda: self.resolves(weir, "changed"), "it is looked up")
+            eventually(lambda: self.resolves(weir, "changed"), "the new address is found")
             self.assertEqual(late.get("/").body, b"second")
             release.set()
             self.assertEqual(early.read().body, b"first")
-            eventually(lambda: not first.open, "its connection is not kept")
+            eventually(lambda: not first.open, "the connection to the old address is not kept")
             self.assertEqual([late.get("/").body for _ in range(3)], [b"second"] * 3)
 
     def test_server_name_that_becomes_unknown_keeps_its_address(self):
@@ -159,7 +159,7 @@ class Resolve(TestCase):
         names = self.start(Names(api="127.0.0.2"))
         weir = self.weir(names, first.port)
         names.say()
-        eventually(lambda: self.resolves(weir, "failed") >= 3, "it is looked up")
+        eventually(lambda: self.resolves(weir, "failed") >= 3, "the look-ups fail")
         self.assertEqual(self.statuses(weir.port, 3), [200] * 3)
         names.say(api="127.0.0.3 127.0.0.2")
         weir.wait_for(r"api.test:\d+ resolves again")
@@ -174,7 +174,7 @@ class Resolve(TestCase):
         self.assertEqual(weir.get("/").status, 502)
         self.assertEqual(weir.metric("weir_upstream_healthy"), 0)
         names.say(api="127.0.0.3")
-        eventually(lambda: weir.metric("weir_upstream_healthy"), "it is back")
+        eventually(lambda: weir.metric("weir_upstream_healthy"), "the server is readmitted")
         self.assertEqual(weir.get("/").body, b"second")
 
     def test_address_that_does_not_respond_does_not_block_other_addresses(self):
@@ -188,7 +188,7 @@ class Resolve(TestCase):
                 self.assertEqual(self.statuses(weir.port, 3), [200] * 3)
                 began = time.monotonic()
                 self.assertEqual(self.statuses(weir.port, 5), [200] * 5)
-                self.assertLess(time.monotonic() - began, 1, "each connect begins with the one that worked last")
+                self.assertLess(time.monotonic() - began, 1, "each connect begins with the address that worked last")
                 self.assertEqual(weir.metric("weir_upstream_ejections_total"), 0)
                 self.assertEqual(weir.metric("weir_upstream_healthy"), 1)
 
@@ -200,7 +200,7 @@ class Resolve(TestCase):
             with self.subTest(other.__name__), other("127.0.0.2", redis.port):
                 weir = self.weir(names, 9, state=f'key_secret = "0123456789abcdef"\nredis = {{ url = "redis://redis.test:{redis.port}" }}',
                                  rules=rule("few", "1000/day", store='"redis"'))
-                eventually(lambda weir=weir: weir.metric("weir_redis_up") == 2, "it is connected")
+                eventually(lambda weir=weir: weir.metric("weir_redis_up") == 2, "weir is connected to Redis")
 
     def test_unresponsive_name_servers_delay_neither_requests_nor_the_end_of_weir(self):
         first, _ = self.two()

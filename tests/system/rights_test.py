@@ -61,11 +61,11 @@ class RedisRights(TestCase):
     def live(self, redis, state):
         """Does everything that weir does. Redis must deny nothing, and nothing may fail."""
         weir = self.start(Weir(config(self.upstream.port, rules=rules(), state=state)))
-        eventually(lambda: weir.metric("weir_redis_up") == 2, "it is up")
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "weir is connected to Redis")
         held = [self.start(Client(weir.port)) for _ in range(2)]
         for client in held:
             client.send(request_bytes("GET", "/places?held", {"X-Key": "held"}))
-        eventually(lambda: len(self.upstream.exchanges) == 2, "two are under way")
+        eventually(lambda: len(self.upstream.exchanges) == 2, "two requests are at the upstream")
         self.assertEqual(weir.get("/places", x_key="held").status, 429)
         ended = time.monotonic() + 1.2  # longer than a renewal; the logs drain in turns
         while time.monotonic() < ended:
@@ -77,7 +77,7 @@ class RedisRights(TestCase):
         self.assertEqual(weir.get("/bucket", x_key="a").status, 200)
         self.gate.set()
         self.assertEqual([client.read().status for client in held], [200, 200])
-        eventually(lambda: weir.get("/places", x_key="held").status == 200, "given back")
+        eventually(lambda: weir.get("/places", x_key="held").status == 200, "the permits are released")
         for name in ("weir_store_failures_total", "weir_redis_failures_total", "weir_redis_amendments_lost_total"):
             self.assertEqual(weir.metric(name), 0, name)
         status, said, errors = run_weir("redis-check", config=config(9, state=state))
@@ -93,7 +93,7 @@ class RedisRights(TestCase):
     def test_documented_rights_suffice_for_a_cluster(self):
         node = self.start(Node())
         node.ok("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
-        eventually(lambda: b"cluster_state:ok" in node.command("CLUSTER", "INFO"), "it serves")
+        eventually(lambda: b"cluster_state:ok" in node.command("CLUSTER", "INFO"), "the cluster is ok")
         self.assertEqual(node.command(*REDIS), b"OK")
         self.live(node, self.settings(node, f', topology = "cluster", nodes = ["127.0.0.1:{node.port}"]'))
 
@@ -127,11 +127,11 @@ class RedisRights(TestCase):
         redis.command(*REDIS)
         redis.command("ACL", "SETUSER", "weir", "-exists")
         weir = self.start(Weir(config(self.upstream.port, rules=rules(), state=self.settings(redis))))
-        eventually(lambda: weir.metric("weir_redis_up") == 2, "it is up")
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "weir is connected to Redis")
         for _ in range(20):
             self.assertEqual([weir.get(f"/{name}", x_key="b").status for name in ("bucket", "places", "window")], [200, 503, 200])
         said = [line for line in weir.lines if "fails at" in line]
-        self.assertIn(len(said), (1, 2), "once a worker that was asked")
+        self.assertIn(len(said), (1, 2), "each worker with a request logs one line")
         self.assertRegex(said[0], r"fails at concurrency: ERR .*\(docs/distributed\.md, Rights")
         self.assertEqual(weir.metric("weir_redis_up"), 2)
 
@@ -143,7 +143,7 @@ class RedisRights(TestCase):
         many = rule("many", "2", algorithm='"concurrency"', store='"redis"', on_store_failure='"closed"', key='["header:X-Key"]',
                     match='{ path = "/many" }').replace('"2"', "40")
         weir = self.start(Weir(config(self.upstream.port, rules=long + many, state=self.settings(redis))))
-        eventually(lambda: weir.metric("weir_redis_up") == 2, "it is up")
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "weir is connected to Redis")
         for right in ("-rpush", "-zadd", "-rename"):
             with self.subTest(right):
                 redis.command("ACL", "SETUSER", "weir", right)
@@ -153,11 +153,11 @@ class RedisRights(TestCase):
                 held = [self.start(Client(weir.port)) for _ in range(40)]
                 for client in held:
                     client.send(request_bytes("GET", "/many?held", {"X-Key": right}))
-                eventually(lambda seen=seen: len(self.upstream.exchanges) == seen + 40, "all are under way")
+                eventually(lambda seen=seen: len(self.upstream.exchanges) == seen + 40, "all requests are at the upstream")
                 self.assertEqual([weir.get("/many", x_key=right).status for _ in range(5)], 5 * [429])
                 self.gate.set()
                 self.assertEqual({client.read().status for client in held}, {200})
-                eventually(lambda right=right: weir.get("/many", x_key=right).status == 200, "given back")
+                eventually(lambda right=right: weir.get("/many", x_key=right).status == 200, "the permits are released")
                 redis.command("ACL", "SETUSER", "weir", right.replace("-", "+"))
 
 

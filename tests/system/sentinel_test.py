@@ -108,12 +108,12 @@ class OutdatedSentinels(TestCase):
                  f'sentinels = [{addresses}], start_wait = "10s" }}')
         text = config(self.start(Upstream()).port, rules=rule("count", "1/day", key="[]", store='"redis"'), state=state)
         weir = self.start(Weir(text))
-        eventually(lambda: weir.metric("weir_redis_up") == 2, "its master is found")
-        eventually(lambda: not stale.listeners and sum(len(other.listeners) for other in others) == 2, "others are listened to")
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "weir is connected to the master")
+        eventually(lambda: not stale.listeners and sum(len(other.listeners) for other in others) == 2, "weir listens to the other Sentinels")
         asked, lines = stale.asked, len(weir.lines)
         self.assertLess(asked, 10)
         time.sleep(0.5)
-        self.assertEqual((stale.asked, weir.lines[lines:]), (asked, []), "and it stays so")
+        self.assertEqual((stale.asked, weir.lines[lines:]), (asked, []), "the outdated Sentinel is not asked again")
         status, said, errors = run_weir("redis-check", config=text)
         self.assertEqual((status, errors), (0, ""))
         self.assertIn(f"at 127.0.0.1:{master.port} according to the sentinels\n", said)
@@ -163,13 +163,13 @@ class Failover(TestCase):
         load.goes_on(200)
         load.fails_from_here()
         failure()
-        eventually(lambda: all(sentinel.knows == self.replica.port for sentinel in self.sentinels), "a failover", 30)
+        eventually(lambda: all(sentinel.knows == self.replica.port for sentinel in self.sentinels), "all Sentinels name the new master", 30)
         promoted = time.monotonic()
-        eventually(lambda: all(weir.metric("weir_redis_up") == 2 for weir in weirs) and self.replica.calls("evalsha") > 0, "it is up")
+        eventually(lambda: all(weir.metric("weir_redis_up") == 2 for weir in weirs) and self.replica.calls("evalsha") > 0, "weir is connected to the new master")
         attempt = 0
         while not self.shares(weirs, f"after {attempt}"):
             attempt += 1
-            self.assertLess(time.monotonic() - promoted, AT_ONCE, "one limit again")
+            self.assertLess(time.monotonic() - promoted, AT_ONCE, "the instances enforce one limit again")
         print(f"\none limit again {time.monotonic() - promoted:.2f} s after the Sentinels agreed", flush=True)
         load.goes_on(200)
         self.assertEqual(load.stop(TIMEOUT), {200})
@@ -203,7 +203,7 @@ class Failover(TestCase):
         self.assertEqual(weir.get("/", x_count="a").status, 200)
         self.master.kill()
         eventually(lambda: weir.get("/", x_count="a").status == 503, "refused")
-        eventually(lambda: weir.get("/", x_count="a").status == 200, "admitted on the new master", 30)
+        eventually(lambda: weir.get("/", x_count="a").status == 200, "requests are admitted on the new master", 30)
 
     def test_one_reachable_sentinel_is_enough(self):
         self.sentinels[0].kill()

@@ -37,7 +37,7 @@ class ServerQueue(TestCase):
     def hold(self, weir, waiting, paths=None):
         """Starts one request that has the place, and so many that wait for it."""
         clients = [self.begin(weir)]
-        eventually(lambda: self.upstream.exchanges, "it is under way")
+        eventually(lambda: self.upstream.exchanges, "the upstream has the request")
         for path in paths or ["/"] * waiting:
             clients.append(self.begin(weir, path))
             self.await_metric(weir, len(clients) - 1, "weir_upstream_queue_depth")
@@ -51,7 +51,7 @@ class ServerQueue(TestCase):
             self.tokens.release()
             self.assertEqual(client.read().status, 200)
             if client is not clients[-1]:
-                eventually(lambda: len(self.upstream.exchanges) == clients.index(client) + 2, "the next one")
+                eventually(lambda: len(self.upstream.exchanges) == clients.index(client) + 2, "the next request is at the server")
         self.assertEqual(weir.metric("weir_upstream_queued_total"), 6)
         self.assertEqual([weir.metric(name) for name in ("weir_upstream_queue_depth", "weir_upstream_crowded_total")], [0, 0])
 
@@ -61,7 +61,7 @@ class ServerQueue(TestCase):
         self.hold(weir, 5, paths)
         for done in range(1, 6):
             self.tokens.release()
-            eventually(lambda: len(self.upstream.exchanges) == done + 1, "the next one")
+            eventually(lambda: len(self.upstream.exchanges) == done + 1, "the next request is at the server")
         self.assertEqual([exchange.target for exchange in self.upstream.exchanges[1:]], ["/1", "/1", "/4", "/7", "/7"])
         self.tokens.release()
 
@@ -95,7 +95,7 @@ class ServerQueue(TestCase):
         text = several(entry(self.upstream.port, "max_in_flight = 1"), more='max_wait = "300ms"', rules=rule("once", "3/day"))
         weir = self.start(Weir(text))
         first = self.begin(weir)
-        eventually(lambda: self.upstream.exchanges, "it is under way")
+        eventually(lambda: self.upstream.exchanges, "the upstream has the request")
         began = time.monotonic()
         self.assert_own_error(weir.get("/"), 503)
         self.assertGreaterEqual(time.monotonic() - began, 0.3)
@@ -107,7 +107,7 @@ class ServerQueue(TestCase):
     def test_timeouts_total_bounds_the_wait_in_a_server_queue(self):
         weir = self.weir(more='timeouts = { total = "200ms", response = "10s" }')
         held = self.begin(weir)
-        eventually(lambda: self.upstream.exchanges, "it is under way")
+        eventually(lambda: self.upstream.exchanges, "the upstream has the request")
         self.assertIn(weir.get("/").status, (503, 504))
         self.assertIn(held.read().status, (503, 504))
 
@@ -125,11 +125,11 @@ class ServerQueue(TestCase):
         other = self.start(Upstream(self.reply))
         weir = self.weir(entry(self.upstream.port, "max_in_flight = 1"), entry(other.port, "max_in_flight = 1"))
         held = [self.begin(weir), self.begin(weir)]
-        eventually(lambda: self.upstream.exchanges and other.exchanges, "both are taken")
+        eventually(lambda: self.upstream.exchanges and other.exchanges, "both servers have a request")
         waiting = self.begin(weir)
         self.await_metric(weir, 1, "weir_upstream_queue_depth")
         self.tokens.release()
-        eventually(lambda: len(self.upstream.exchanges) + len(other.exchanges) == 3, "the other one")
+        eventually(lambda: len(self.upstream.exchanges) + len(other.exchanges) == 3, "the next request is at a server")
         self.tokens.release(2)
         self.assertEqual([client.read().status for client in (*held, waiting)], [200] * 3)
 
@@ -139,7 +139,7 @@ class ServerQueue(TestCase):
         began = time.monotonic()
         clients = [self.begin(weir) for _ in range(8)]
         self.assertEqual([client.read().status for client in clients], [200] * 8)
-        self.assertGreaterEqual(time.monotonic() - began, 0.55, "three more than the five at once, a fifth of a second each")
+        self.assertGreaterEqual(time.monotonic() - began, 0.55, "five requests at once, then one every fifth of a second")
 
     def test_request_whose_server_limit_refills_after_max_wait_is_refused_at_once(self):
         self.tokens.release(100)
@@ -162,7 +162,7 @@ class ServerQueue(TestCase):
                          more='health = { path = "/health", interval = "50ms", unhealthy_after = 1, healthy_after = 1 }')
         self.await_metric(weir, 0, "weir_upstream_healthy", server=other.address)
         self.begin(weir)
-        eventually(lambda: self.asked(), "it is under way")
+        eventually(lambda: self.asked(), "the upstream has the request")
         waiting = self.begin(weir)
         self.await_metric(weir, 1, "weir_upstream_queue_depth")
         well.set()

@@ -121,7 +121,7 @@ class ChargedByStatus(Settlement):
         weir = self.weir(rule(**LOGIN), upstream='timeouts = { abandoned = "0s" }')
         client = Client(weir.port)
         client.send(request_bytes("GET", "/login"))
-        eventually(lambda: len(self.upstream.exchanges) == 1, "the upstream has it")
+        eventually(lambda: len(self.upstream.exchanges) == 1, "the upstream has the request")
         client.leave()
         self.await_settled(weir, "login", unanswered=1)
         go.set()
@@ -213,7 +213,7 @@ class CostOfTheAnswer(Settlement):
         clients = [self.start(Client(weir.port)) for _ in range(4)]
         for client in clients:
             client.send(request_bytes("GET", "/"))
-        eventually(lambda: len(self.upstream.exchanges) == 4, "four are under way")
+        eventually(lambda: len(self.upstream.exchanges) == 4, "four requests are at the upstream")
         self.assertEqual(weir.get("/").status, 429)
         go.set()
         for client in clients:
@@ -226,7 +226,7 @@ class CostOfTheAnswer(Settlement):
         self.upstream.reply = reply
         weir = self.budget(cost)
         response = weir.get("/chat")
-        self.assertEqual(response["x-ratelimit-remaining"], "9000", "the head goes before the body: the reserve")
+        self.assertEqual(response["x-ratelimit-remaining"], "9000", "the head of the response shows the reserve")
         (outcome, count), = self.settled(weir, "tokens").items()
         self.assertEqual(count, 1)
         self.upstream.reply = answer(b'{"usage":{"total_tokens":0}}')
@@ -254,7 +254,7 @@ class CostOfTheAnswer(Settlement):
         for tokens in (b"2147483649", b"1e30", b"1e400", b'"1e400"'):
             with self.subTest(tokens=tokens):
                 spent, said, _ = self.spent_by(answer(b'{"usage":{"total_tokens":%s}}' % tokens))
-                self.assertEqual((spent, said), (9000, "debt"), "nothing is left")
+                self.assertEqual((spent, said), (9000, "debt"), "the debt leaves no remaining units")
 
     def test_whole_number_in_a_response_costs_the_same_in_every_notation(self):
         for tokens, cost in ((b"250.0", 250), (b"25e1", 250), (b'"250"', 250), (b'"1e3"', 1000), (b"0.0", 0)):
@@ -297,9 +297,9 @@ class CostOfTheAnswer(Settlement):
                 head = self.upstream.exchanges[-1].head
                 self.assertEqual((head.all("accept-encoding"), head["range"], head["if-range"]), (["identity"], None, None))
             client.send(request_bytes("GET", "/", {"accept-encoding": "gzip"}))
-            self.assertEqual(client.read()["content-encoding"], "gzip", "other requests are left alone")
+            self.assertEqual(client.read()["content-encoding"], "gzip", "Accept-Encoding of other requests is unchanged")
             client.send(request_bytes("GET", "/tried", {"accept-encoding": "gzip"}))
-            self.assertEqual(client.read()["content-encoding"], "gzip", "and so is what a shadow rule meets")
+            self.assertEqual(client.read()["content-encoding"], "gzip", "Accept-Encoding of requests for a shadow rule is unchanged")
             self.await_settled(weir, "tried", unreadable=1)
 
     def test_response_body_above_the_bound_is_forwarded_and_charged_the_reserve(self):
@@ -345,7 +345,7 @@ class CostOfTheAnswer(Settlement):
                 answers.append(client.get("/"))
                 return answers[-1]["x-ratelimit-limit"] == "20000"
 
-            eventually(is_raised, "the load is known, and the limit raised")
+            eventually(is_raised, "the load is measured, and the elastic limit applies")
             answers.append(client.get("/"))
         left = [int(answer["x-ratelimit-limit"]) - int(answer["x-ratelimit-remaining"]) for answer in answers]
         self.assertEqual(left, [100 * (n + 1) for n in range(len(answers))])

@@ -133,10 +133,10 @@ class Shaper(TestCase):
                 sent += 1
             return False
 
-        eventually(overtake, "it is refused")
+        eventually(overtake, "the overtaken request is refused")
         refused = low.read()
         self.assertEqual(refused.status, 429)
-        self.assertGreater(int(refused["retry-after"]), 60 - (time.monotonic() - began), "when one in its place would leave")
+        self.assertGreater(int(refused["retry-after"]), 60 - (time.monotonic() - began), "retry_after is the departure of a retry")
         self.assertLessEqual(int(refused["retry-after"]), 65)
         self.assertEqual(weir.metric("weir_queue_refused_total", reason="displaced"), 0)
 
@@ -174,7 +174,7 @@ class Shaper(TestCase):
         self.assertEqual(weir.get("/queue").status, 200)
         batch = [self.enqueue(weir, name, **{"X-Class": "batch", "X-API-Key": name[0]}) for name in ("b1", "b2", "c1")]
         again = weir.get("/queue", X_Class="batch", X_API_Key="c")
-        self.assertEqual(again.status, 429, "nobody waits with a worse priority, nor has more than a place more")
+        self.assertEqual(again.status, 429, "no waiting request has a lower priority or a client with two places more")
         urgent = [self.waiting_client(weir, {"X-Class": "urgent"}) for _ in range(3)]
         for client in batch:
             displaced = client.read()
@@ -186,10 +186,10 @@ class Shaper(TestCase):
         self.assertEqual(weir.get("/queue", X_Class="urgent").status, 429)
         self.assertEqual(weir.get("/queue").status, 429)
         self.assertEqual(weir.metric("weir_queue_depth"), 3)
-        self.assertEqual(weir.get("/other")["x-ratelimit-remaining"], "95", "what was displaced gave back, refusals took nothing")
+        self.assertEqual(weir.get("/other")["x-ratelimit-remaining"], "95", "the displaced request is refunded, and refused requests are not charged")
         for client in urgent:
             client.leave()
-        eventually(lambda: weir.metric("weir_queue_depth") == 0, "the urgent ones have left")
+        eventually(lambda: weir.metric("weir_queue_depth") == 0, "the urgent requests have departed")
         self.enqueue(weir, "and there is room again")
 
     def test_request_that_another_rule_refuses_displaces_no_request(self):
@@ -222,11 +222,11 @@ class Shaper(TestCase):
         first.leave()
         eventually(lambda: weir.metric("weir_queue_depth") == 1, "the place is free")
         third = self.waiting_client(weir)
-        eventually(lambda: weir.metric("weir_queue_depth") == 2, "the newcomer waits")
+        eventually(lambda: weir.metric("weir_queue_depth") == 2, "the new request waits")
         self.assertEqual(second.read().status, 200)
         print(f"\nthe second moved up: after {time.monotonic() - began:.2f} s, not 6", flush=True)
         self.assertEqual(third.read().status, 200)
-        self.assertEqual(len(self.upstream.exchanges), 3, "who left never reached the upstream")
+        self.assertEqual(len(self.upstream.exchanges), 3, "the request of the client that left never reached the upstream")
 
     def test_request_to_an_unreachable_server_frees_no_departure_of_another_request(self):
         """The request took the departure of another one that still waits, and that one has a departure of its own now."""
@@ -249,11 +249,11 @@ class Shaper(TestCase):
         self.assertEqual(weir.get("/queue").status, 429)
         for client in clients[:-1]:
             client.leave()
-        eventually(lambda: weir.metric("weir_queue_depth") == 1, "nine have left")
+        eventually(lambda: weir.metric("weir_queue_depth") == 1, "nine requests have left the queue")
         for number in range(9):
             self.enqueue(weir, str(number))
         self.assertEqual(clients[-1].read().status, 200)
-        self.assertEqual(len(self.upstream.exchanges), 2, "it took the first departure, in the place of all who left")
+        self.assertEqual(len(self.upstream.exchanges), 2, "the request took the first departure, in the place of all requests that left")
 
     def test_waiting_requests_do_not_delay_requests_outside_the_queue(self):
         weir = self.weir("1/3s", 10)

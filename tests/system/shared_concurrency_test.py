@@ -53,7 +53,7 @@ class SharedConcurrency(TestCase):
 
     def weir(self, *rules, **more):
         weir = self.start(Weir(self.text(*rules, **more)))
-        eventually(weir.is_ready, "it is connected to Redis")
+        eventually(weir.is_ready, "weir is connected to Redis")
         return weir
 
     def hold(self, weir, count):
@@ -82,7 +82,7 @@ class SharedConcurrency(TestCase):
         def let_go_once_all_others_are_refused():
             for _ in range(50):
                 refused.acquire(timeout=30)
-            eventually(lambda: self.upstream.reply.now == 10, "ten are at the upstream")
+            eventually(lambda: self.upstream.reply.now == 10, "ten requests are at the upstream")
             self.go.set()
 
         waiter = threading.Thread(target=let_go_once_all_others_are_refused, daemon=True)
@@ -95,7 +95,7 @@ class SharedConcurrency(TestCase):
         for response in answers:
             self.assertIn('qu="concurrent-requests"', response["ratelimit-policy"])
             self.assertEqual(response["retry-after"], "1" if response.status == 429 else None)
-        eventually(lambda: self.held() == 0, "all places are free again")
+        eventually(lambda: self.held() == 0, "all permits are released")
 
     def test_concurrency_at_the_upstream_never_exceeds_the_limit_under_load(self):
         self.go.set()
@@ -104,7 +104,7 @@ class SharedConcurrency(TestCase):
         self.assertLessEqual(self.upstream.reply.most, 10)
         self.assertLessEqual(set(statuses), {200, 429})
         self.assertGreaterEqual(statuses.count(200), 60)
-        eventually(lambda: self.held() == 0, "all places are free again")
+        eventually(lambda: self.held() == 0, "all permits are released")
 
     def test_permits_of_a_killed_instance_expire_with_the_lease(self):
         doomed = Weir(self.text())
@@ -115,7 +115,7 @@ class SharedConcurrency(TestCase):
         self.assertEqual(other.get("/").status, 429)
         doomed.signal(signal.SIGKILL)
         doomed.process.wait()
-        eventually(lambda: self.redis.command("KEYS", "*") == [], "its places are free")
+        eventually(lambda: self.redis.command("KEYS", "*") == [], "the permits have expired")
         self.hold(other, 10)
         self.assertEqual(other.get("/").status, 429)
 
@@ -141,10 +141,10 @@ class SharedConcurrency(TestCase):
         self.hold(first, 6)
         self.hold(second, 4)
         self.redis.command("FLUSHALL")
-        eventually(lambda: self.held() == 10, "renewals have entered them again")
+        eventually(lambda: self.held() == 10, "renewals have entered the permits again")
         self.assertEqual([weir.get("/").status for weir in (first, second)], [429, 429])
         self.go.set()
-        eventually(lambda: self.held() == 0, "all places are free again")
+        eventually(lambda: self.held() == 0, "all permits are released")
 
     def test_counts_recover_soon_after_flushall_under_load(self):
         self.go.set()
@@ -162,7 +162,7 @@ class SharedConcurrency(TestCase):
             ended.set()
             flusher.join(30)
         self.assertLessEqual(set(statuses), {200, 429})
-        eventually(lambda: self.held() == 0, "nothing is counted that has ended")
+        eventually(lambda: self.held() == 0, "no permit of an ended request is counted")
         self.go.clear()
         self.hold(weirs[0], 10)
         self.assertEqual(weirs[1].get("/").status, 429)
@@ -171,11 +171,11 @@ class SharedConcurrency(TestCase):
         weir = self.weir(replicas=2)
         self.hold(weir, 2)
         self.redis.kill()
-        eventually(lambda: weir.metric("weir_redis_up") == 0, "it is away")
+        eventually(lambda: weir.metric("weir_redis_up") == 0, "weir has noticed that Redis is down")
         self.hold(weir, 5)
-        self.assertEqual(weir.get("/").status, 429, "five is its share of ten")
+        self.assertEqual(weir.get("/").status, 429, "the local share of ten is five")
         self.redis.start()
-        eventually(lambda: self.held() == 7, "it has heard of all that is under way")
+        eventually(lambda: self.held() == 7, "Redis has all permits in use")
         self.hold(weir, 3)
         self.assertEqual(weir.get("/").status, 429)
 
@@ -195,19 +195,19 @@ class SharedConcurrency(TestCase):
         first.wait_for(r"is down: .*no reply to a command within 1s")
         self.assertGreaterEqual(first.metric("weir_redis_reconnects_total"), 1)
         self.go.set()
-        eventually(lambda: self.held() == 0, "its place is free again")
+        eventually(lambda: self.held() == 0, "the permit is released again")
 
     def test_request_is_charged_by_all_its_rules_or_by_none(self):
         weir = self.weir(at_once(limit=3), rule("each", "2/day", key='["api_key"]', store='"redis"'), lease="1h")
         clients = [self.start(Client(weir.port)) for _ in range(3)]
         for client, key in zip(clients, "aab"):
             client.send(request_bytes("GET", "/", {"X-API-Key": key}))
-        eventually(lambda: self.upstream.reply.now == 3, "three are under way")
+        eventually(lambda: self.upstream.reply.now == 3, "three requests are at the upstream")
         self.assertEqual(weir.get("/", x_api_key="c").status, 429)
         self.go.set()
         for client in clients:
             client.read()
-        eventually(lambda: self.held() == 0, "all places are free again")
+        eventually(lambda: self.held() == 0, "all permits are released")
         self.assertEqual(weir.get("/", x_api_key="a").status, 429)
         self.assertEqual(weir.get("/", x_api_key="c")["x-ratelimit-remaining"], "1")
 

@@ -44,7 +44,7 @@ class SharedSecret(TestCase):
         url = f'url = "{redis.url}"'
         weirs = together(2, lambda _: self.weir(url))
         for weir in weirs:
-            eventually(weir.is_ready, "it is connected to Redis")
+            eventually(weir.is_ready, "weir is connected to Redis")
         self.assertEqual(self.admitted_together(*weirs), (100, 140))
         self.assertTrue(self.agree(*weirs))
         self.assertTrue(is_hexadecimal(redis.command("GET", "weir:secret").decode()))
@@ -53,11 +53,11 @@ class SharedSecret(TestCase):
     def test_restart_keeps_the_counts(self):
         redis = self.start(Redis())
         first = self.weir(f'url = "{redis.url}"')
-        eventually(first.is_ready, "it is connected to Redis")
+        eventually(first.is_ready, "weir is connected to Redis")
         self.assertEqual(self.statuses(first.port, 60, x_api_key="bob"), [200] * 60)
         first.stop()
         second = self.weir(f'url = "{redis.url}"')
-        eventually(second.is_ready, "it is connected to Redis")
+        eventually(second.is_ready, "weir is connected to Redis")
         self.assertEqual(self.statuses(second.port, 50, x_api_key="bob"), [200] * 40 + [429] * 10)
 
     def test_instance_that_started_without_redis_adopts_the_shared_secret(self):
@@ -65,14 +65,14 @@ class SharedSecret(TestCase):
         secret = "0123456789abcdef" * 2
         redis.kill()
         weir = self.weir(f'url = "{redis.url}"', start_wait="10ms")
-        eventually(weir.is_ready, "it serves without Redis")
+        eventually(weir.is_ready, "weir serves without Redis")
         self.assertEqual(weir.get("/", x_api_key="bob").status, 503, "on_store_failure")
         self.assertEqual(weir.metric("weir_redis_up"), 0)
         redis.start()
         redis.command("SET", "weir:secret", secret)  # if weir was faster, it adopts this secret one period later
         other = self.weir(f'url = "{redis.url}"')
-        eventually(lambda: weir.metric("weir_redis_up") == 2, "it is connected to Redis")
-        eventually(lambda: self.agree(weir, other), "they agree")
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "weir is connected to Redis")
+        eventually(lambda: self.agree(weir, other), "both instances use one secret")
         self.assertEqual(redis.command("GET", "weir:secret").decode(), secret)
         self.assertEqual(self.admitted_together(weir, other), (100, 140))
 
@@ -90,19 +90,19 @@ class SharedSecret(TestCase):
         self.assertIn("weir has not read the secret", limit["note"])
         self.assertEqual([key for key in redis.command("KEYS", "*") if b":probe:" not in key], [b"weir:secret"])
         redis.command("DEL", "weir:secret")
-        eventually(lambda: weir.metric("weir_redis_up") == 2, "the secret is agreed on")
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "the secret is agreed")
         self.assertEqual(weir.get("/", x_api_key="bob").status, 200)
 
     def test_after_data_loss_all_instances_agree_on_one_secret(self):
         redis = self.start(Redis())
         weirs = [self.weir(f'url = "{redis.url}"') for _ in range(2)]
         for weir in weirs:
-            eventually(weir.is_ready, "it is connected to Redis")
+            eventually(weir.is_ready, "weir is connected to Redis")
         before, secret = self.digest(weirs[0]), redis.command("GET", "weir:secret")
         redis.command("FLUSHALL")
-        eventually(lambda: redis.command("GET", "weir:secret") == secret, "it is back")
+        eventually(lambda: redis.command("GET", "weir:secret") == secret, "the secret is restored")
         redis.command("SET", "weir:secret", "0123456789abcdef" * 2)
-        eventually(lambda: self.agree(*weirs) and self.digest(weirs[0]) != before, "both take another one")
+        eventually(lambda: self.agree(*weirs) and self.digest(weirs[0]) != before, "both instances use another secret")
         self.assertEqual(self.admitted_together(*weirs), (100, 140))
         weirs[0].wait_for("contains another secret than before")
 
@@ -112,12 +112,12 @@ class SharedSecret(TestCase):
         redis.command("SET", "weir:secret", "0123456789abcdef" * 2)
         weir, other = (self.weir(f'url = "{redis.url}"', kind=Lineage) for _ in range(2))
         for each in (weir, other):
-            eventually(lambda each=each: each.metric("weir_redis_up") == 2, "it is connected to Redis")
+            eventually(lambda each=each: each.metric("weir_redis_up") == 2, "weir is connected to Redis")
         weir.signal(signal.SIGHUP)
         weir.wait_for("the configuration was reloaded")
         self.assertTrue(self.agree(weir, other))
         weir.upgrade()
-        eventually(lambda: weir.metric("weir_redis_up") == 2, "it is connected to Redis")
+        eventually(lambda: weir.metric("weir_redis_up") == 2, "weir is connected to Redis")
         self.assertTrue(self.agree(weir, other))
         self.assertEqual(self.admitted_together(weir, other), (100, 140))
 
@@ -127,7 +127,7 @@ class SharedSecret(TestCase):
         seeds = [f'"127.0.0.1:{node.port}"' for node in nodes]
         weirs = [self.weir(f'url = "redis://ignored", topology = "cluster", nodes = [{seeds[index]}]') for index in range(3)]
         for weir in weirs:
-            eventually(lambda weir=weir: weir.metric("weir_redis_up") == 2, "all its masters are reached")
+            eventually(lambda weir=weir: weir.metric("weir_redis_up") == 2, "weir is connected to all masters")
         self.assertTrue(self.agree(*weirs))
         self.assertEqual(self.admitted_together(*weirs), (100, 140))
 
@@ -138,7 +138,7 @@ class SharedSecret(TestCase):
         sentinel = f'url = "redis://ignored", topology = "sentinel", master = "{MASTER}", sentinels = [{addresses}]'
         weirs = [self.weir(sentinel) for _ in range(2)]
         for weir in weirs:
-            eventually(lambda weir=weir: weir.metric("weir_redis_up") == 2, "its master is found")
+            eventually(lambda weir=weir: weir.metric("weir_redis_up") == 2, "weir is connected to the master")
         self.assertEqual(self.admitted_together(*weirs), (100, 140))
         self.assertTrue(is_hexadecimal(master.command("GET", "weir:secret").decode()))
 

@@ -22,7 +22,7 @@ class SettlementInRedis(settlement_test.Settlement):
         shared = f'store = "redis"\nkey_secret = "{secret or os.urandom(8).hex()}"\n{redis}\n{state}'
         text = config(port or self.upstream.port, rules="\n".join(rules), state=shared, **more)
         weir = self.start(Weir(text.replace("workers = 2", f"workers = {workers}")))
-        eventually(weir.is_ready, "it is connected to Redis")
+        eventually(weir.is_ready, "weir is connected to Redis")
         return weir
 
 
@@ -82,14 +82,14 @@ class SettlementAcrossInstances(SettlementInRedis):
                 ports = [self.weir(free, workers=2).port for _ in range(2)]
                 statuses = sum(together(16, lambda index, ports=ports: self.statuses(ports[index % 2], 30)), [])
                 self.assertEqual(set(statuses), {200})
-                eventually(lambda: self.redis.command("KEYS", "*") == [], "every charge is given back")
+                eventually(lambda: self.redis.command("KEYS", "*") == [], "every charge is refunded")
 
     def test_debt_at_one_instance_counts_at_the_other(self):
         self.upstream.reply = answer(headers="X-Tokens: 20000\r\n")
         tokens = rule(**settlement_test.CostOfTheAnswer.TOKENS, cost='{ response_header = "X-Tokens", reserve = 10 }')
         first, second = self.weir(tokens), self.weir(tokens)
         self.assertEqual(first.get("/")["x-ratelimit-remaining"], "0")
-        eventually(lambda: second.get("/").status == 429, "the other knows")
+        eventually(lambda: second.get("/").status == 429, "the other instance knows the debt")
         # 20,000 of a capacity of 10,000 at 10,000 a day, and 10 more to come: at least a day
         self.assertGreaterEqual(int(second.get("/")["retry-after"]), 86_400)
 
@@ -106,9 +106,9 @@ class SettlementAcrossInstances(SettlementInRedis):
         weir = self.weir(rule(**LOGIN))
         client = self.start(Client(weir.port))
         client.send(request_bytes("GET", "/login"))
-        eventually(lambda: len(self.upstream.exchanges) == 1, "the upstream has it")
+        eventually(lambda: len(self.upstream.exchanges) == 1, "the upstream has the request")
         self.redis.kill()
-        eventually(lambda: weir.metric("weir_redis_up") == 0, "it is away")
+        eventually(lambda: weir.metric("weir_redis_up") == 0, "weir has noticed that Redis is down")
         go.set()
         self.assertEqual(client.read().status, 200)
         self.await_settled(weir, "login", refunded=1)
@@ -117,7 +117,7 @@ class SettlementAcrossInstances(SettlementInRedis):
     def test_charges_of_the_local_share_are_settled_without_redis(self):
         weir = self.weir(rule(**LOGIN))
         self.redis.kill()
-        eventually(lambda: weir.metric("weir_redis_up") == 0, "it is away")
+        eventually(lambda: weir.metric("weir_redis_up") == 0, "weir has noticed that Redis is down")
         with weir.connect() as client:
             self.assertEqual([client.get("/login").status for _ in range(12)], [200] * 12)
             self.upstream.reply = DENIED

@@ -58,13 +58,13 @@ class LoadShedding(TestCase):
         self.assert_shed(weir, "/")
         clients += self.occupy(weir, "/urgent", 5)
         self.assert_shed(weir, "/urgent")
-        self.assertEqual(weir.get("/health").status, 200, "what weir answers itself is not shed")
+        self.assertEqual(weir.get("/health").status, 200, "responses by weir itself are not shed")
         self.assertEqual(get(weir.admin, "/healthz").status, 200)
         self.assertEqual(get(weir.admin, "/readyz").status, 200)
         self.assertEqual([weir.metric("weir_shed_total", priority=priority) for priority in (0, 5, 9)], [1, 1, 1])
         self.gate.set()
         self.assertEqual([client.read().status for client in clients], [204] * 20)
-        self.assertEqual(weir.get("/batch").status, 204, "and there is room again")
+        self.assertEqual(weir.get("/batch").status, 204, "requests are admitted again")
         self.assertEqual(weir.metric("weir_shed_total"), 3)
 
 

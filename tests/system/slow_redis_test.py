@@ -18,7 +18,7 @@ class SlowRedis(TestCase):
     def weir(self, timeout, rules):
         state = f'key_secret = "test"\nredis = {{ url = "{self.redis.url}", timeout = "{timeout}", start_wait = "20s" }}'
         weir = self.start(Weir(config(self.upstream.port, rules=rules, state=state)))
-        eventually(weir.is_ready, "it is connected to Redis")
+        eventually(weir.is_ready, "weir is connected to Redis")
         return weir
 
     def queueing(self, timeout, policy):
@@ -38,7 +38,7 @@ class SlowRedis(TestCase):
         threads = [threading.Thread(target=lambda: statuses.append(weir.get("/").status), daemon=True) for _ in range(count)]
         for thread in threads:
             thread.start()
-        eventually(lambda: weir.metric("weir_redis_calls_total") == count, "Redis is asked")
+        eventually(lambda: weir.metric("weir_redis_calls_total") == count, "weir has sent its calls to Redis")
 
         def read():
             for thread in threads:
@@ -78,13 +78,13 @@ class SlowRedis(TestCase):
         answers = []
         asking = threading.Thread(target=lambda: answers.append(weir.get("/")), daemon=True)
         asking.start()
-        eventually(lambda: weir.metric("weir_redis_calls_total") == 1, "Redis is asked")
+        eventually(lambda: weir.metric("weir_redis_calls_total") == 1, "weir has sent its calls to Redis")
         time.sleep(1.5)  # the stall itself: longer than rounding up can add
         thawed = time.time()
         self.thaw()
         asking.join(4 * PATIENCE)
         self.assertEqual(answers[0].status, 200)
-        self.assertGreaterEqual(int(answers[0]["x-ratelimit-reset"]), thawed + 5 - 0.1, "five seconds fill it again")
+        self.assertGreaterEqual(int(answers[0]["x-ratelimit-reset"]), thawed + 5 - 0.1, "the bucket is full again after five seconds")
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ class SlowClients(TestCase):
             self.assertIn("too slowly", response.json()["message"])
             self.assertTrue(client.closed())
         self.await_metric(weir, 1, "weir_client_errors_total", kind="slow_body")
-        eventually(lambda: not self.upstream.open, "the upstream's connection is given up")
+        eventually(lambda: not self.upstream.open, "the upstream connection is closed")
         self.assertTrue(all(exchange.body is None for exchange in self.upstream.exchanges))
 
     def test_request_body_that_a_rule_reads_has_a_minimum_rate(self):
@@ -106,8 +106,8 @@ class SlowClients(TestCase):
                 client.sock.recv(1024)
             return weir.metric("weir_client_errors_total", kind="slow_read") == 1
 
-        eventually(takes_little_and_is_cut_off, "it is cut off")
-        eventually(lambda: not self.upstream.open, "the upstream's connection is given up")
+        eventually(takes_little_and_is_cut_off, "the slow reader is disconnected")
+        eventually(lambda: not self.upstream.open, "the upstream connection is closed")
 
     def test_client_that_reads_slowly_is_not_disconnected_by_write_timeout(self):
         self.pour(12 * MIB)
@@ -144,7 +144,7 @@ class SlowClients(TestCase):
         while got < 12 * MIB and (piece := client.sock.recv(MIB)):
             got += len(piece)
         self.assertGreater(got, 12 * MIB)
-        eventually(lambda: self.upstream.exchanges[0].body == b"y" * 25_000, "all of it has come")
+        eventually(lambda: self.upstream.exchanges[0].body == b"y" * 25_000, "the upstream has the complete body")
 
     def test_slow_reading_of_the_upstream_is_not_counted_as_the_clients(self):
         taking = threading.Event()
@@ -173,7 +173,7 @@ class SlowClients(TestCase):
         while got < 12 * MIB and (piece := client.sock.recv(MIB)):
             got += len(piece)
         self.assertGreater(got, 12 * MIB)
-        eventually(lambda: len(self.upstream.exchanges[0].body or b"") == 12 * MIB, "all of it has come")
+        eventually(lambda: len(self.upstream.exchanges[0].body or b"") == 12 * MIB, "the upstream has the complete body")
 
     def test_client_that_stops_reading_is_disconnected(self):
         self.pour(50 * MIB)

@@ -39,7 +39,7 @@ class PathSpellings(Spellings):
                 with self.subTest(spellings[0]):
                     self.assertEqual(self.statuses(client, *asked), [200] * 2 + [429] * (len(asked) - 2))
                     admitted = [exchange.target.encode("latin-1") for exchange in self.upstream.exchanges[-2:]]
-                    self.assertEqual(admitted, list(asked[:2]), "what goes on is what came")
+                    self.assertEqual(admitted, list(asked[:2]), "admitted requests are forwarded unchanged")
 
     def test_rule_does_not_apply_to_other_paths(self):
         weir = self.weir(rule(limit="1/day", key='["path"]'))
@@ -60,7 +60,7 @@ class PathSpellings(Spellings):
                 self.assert_own_error(client.read(), 400)
         self.assertEqual(self.upstream.exchanges, [])
         self.await_metric(weir, len(doubtful), "weir_client_errors_total", kind="bad_head")
-        self.assertEqual(self.statuses_of(weir), [200, 429], "nothing was charged for that")
+        self.assertEqual(self.statuses_of(weir), [200, 429], "rejected requests charged nothing")
 
     ORDINARY = (b"/signin;returnPath=%2Ftrack", b"/sale;off=50%25", b"/a//b/../c", b"/x/..;/y", b"/x//../y", b"/a%2Fb/../c")
 
@@ -87,7 +87,7 @@ class PathSpellings(Spellings):
         weir = self.weir(rule(limit="3/day", key='["path"]'), routes=self.routes('ambiguous_paths = "pass"\n'))
         with weir.connect() as client:
             self.assertEqual(self.statuses(client, *hidden, *self.ORDINARY), [200, 200, 400, 200] + [200] * len(self.ORDINARY))
-            self.assertEqual(self.statuses(client, *[self.ORDINARY[0]] * 3), [200, 200, 429], "the normal form counts")
+            self.assertEqual(self.statuses(client, *[self.ORDINARY[0]] * 3), [200, 200, 429], "the normal form of the path is counted")
 
     def statuses_of(self, weir):
         with weir.connect() as client:

@@ -183,10 +183,10 @@ class TlsConnections(TestCase):
         """Each key update costs as much as a request. s_client sends one for each line "k"."""
         with subprocess.Popen(["openssl", "s_client", "-connect", f"127.0.0.1:{self.weir.port}", "-tls1_3"], bufsize=0,
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:
-            eventually(lambda: self.weir.metric("weir_connections_open") == 1, "it is connected")
+            eventually(lambda: self.weir.metric("weir_connections_open") == 1, "weir has accepted the connection")
             sent = 0
             while self.weir.metric("weir_client_errors_total", kind="idle_records") == 0:
-                self.assertLess(sent, 200, "it is heard out for ever")
+                self.assertLess(sent, 200, "the connection is never closed")
                 client.stdin.write(b"k\n")
                 sent += 1
                 time.sleep(0.02)
@@ -266,9 +266,9 @@ class ClientCertificates(TestCase):
             together(32, refused)
             return any(re.search(r"it presents no certificate; and \d+ more since$", line) for line in weir.lines)
 
-        eventually(flood, "what was left out is counted")
+        eventually(flood, "suppressed lines are counted")
         lines = sum("refused the client" in line for line in weir.lines)
-        eventually(lambda: weir.metric("weir_client_errors_total", kind="handshake") > lines, "not each has a line")
+        eventually(lambda: weir.metric("weir_client_errors_total", kind="handshake") > lines, "fewer lines than rejected clients")
 
     def test_optional_client_certificate_may_be_missing_but_not_invalid(self):
         weir = self.weir(', client_auth = "optional"')

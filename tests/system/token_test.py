@@ -138,14 +138,14 @@ class Tokens(ExplainTestCase):
             answer = self.ask(token)
             self.assertEqual((answer.status, answer["x-ratelimit-limit"]), (429, "2"))
             self.assertEqual((said["verdict"]["status"], said["verdict"]["rule"]), (429, "per-ip"))
-        self.assertEqual(self.faults(), {"signature": 1}, "nobody looked at those tokens")
+        self.assertEqual(self.faults(), {"signature": 1}, "tokens of refused requests are not verified")
 
     def test_token_that_no_rule_needs_is_not_verified(self):
         self.begin(rule("elsewhere", "9/day", key='["claim:sub"]', on_missing='"reject"', match='{ path = "/elsewhere" }'),
                    rule("by-key", "9/day", key='["api_key|user"]'), client='user = { claim = "sub" }')
         self.assertEqual(self.ask("rubbish", x_api_key="k").status, 200)
         self.assertEqual(self.faults(), {})
-        self.assertEqual(self.ask("rubbish").status, 200, "without a user the rule does not apply")
+        self.assertEqual(self.ask("rubbish").status, 200, "the rule does not apply without a user")
         self.assertEqual(self.faults(), {"malformed": 1})
 
     def test_access_log_names_the_user_of_a_verified_token(self):

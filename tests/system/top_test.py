@@ -185,7 +185,7 @@ class TopClients(TestCase):
     def test_clients_are_ranked_by_admitted_and_refused_cost(self):
         weir = self.start_weir()
         self.ask(weir)
-        top = eventually(lambda: (told := self.top(weir))["per-key"]["admitted_cost"] >= 9 - 2 and told, "all are counted")
+        top = eventually(lambda: (told := self.top(weir))["per-key"]["admitted_cost"] >= 9 - 2 and told, "all requests are counted")
         login = top["login"]
         self.assertEqual((login["capacity"], login["admitted_cost"], login["refused_cost"]), (64, 3, 2))
         self.assertLessEqual(login["seconds"], 120)
@@ -201,7 +201,7 @@ class TopClients(TestCase):
     def test_page_parameters_select_a_rule_and_the_number_of_clients(self):
         weir = self.start_weir()
         self.ask(weir)
-        eventually(lambda: len(self.top(weir)["per-key"]["admitted"]) == 3, "all are counted")
+        eventually(lambda: len(self.top(weir)["per-key"]["admitted"]) == 3, "all requests are counted")
         top = self.top(weir, "?rule=per-key&n=1")
         self.assertEqual(list(top), ["per-key"])
         self.assertEqual([one["cost"] for one in top["per-key"]["admitted"]], [3])
@@ -223,7 +223,7 @@ class TopClients(TestCase):
     def test_once_option_prints_one_frame(self):
         weir = self.start_weir()
         self.ask(weir)
-        eventually(lambda: len(self.top(weir)["per-key"]["admitted"]) == 3, "all are counted")
+        eventually(lambda: len(self.top(weir)["per-key"]["admitted"]) == 3, "all requests are counted")
         status, out, errors = run_weir("top", "--once", "--admin", f"127.0.0.1:{weir.admin}")
         self.assertEqual((status, errors), (0, ""))
         self.assertRegex(out, r"(?m)^weir at 127\.0\.0\.1:\d+ +requests \d")

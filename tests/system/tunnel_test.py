@@ -59,7 +59,7 @@ class ProtocolUpgrade(Tunnels):
             self.assertEqual(self.through(client, data), data)
         self.await_metric(weir, 1, "weir_tunnels_open")
         client.sock.shutdown(socket.SHUT_WR)
-        self.assertTrue(client.closed(), "the end went to the server, and its end came back")
+        self.assertTrue(client.closed(), "the end of stream was forwarded in both directions")
         self.await_metric(weir, 0, "weir_tunnels_open")
         self.await_metric(weir, 1, "weir_tunnels_total", end="closed")
         self.await_metric(weir, 1, "weir_requests_total", code="101")
@@ -187,7 +187,7 @@ class TunnelBounds(Tunnels):
         with contextlib.suppress(TimeoutError):
             while sent < 200 << 20:
                 sent += client.sock.send(bytes(1 << 16))
-        self.assertLess(sent, 100 << 20, "what weir and the kernel keep of it is bounded")
+        self.assertLess(sent, 100 << 20, "the amount of buffered data is bounded")
         client.sock.settimeout(PATIENCE)
         self.gate.set()
         client.sock.shutdown(socket.SHUT_WR)
@@ -214,7 +214,7 @@ class TunnelBounds(Tunnels):
         self.assert_own_error(weir.get("/chat"), 429)
         self.assert_own_error(weir.get("/other"), 503)  # both places of its server are taken
         first.leave()
-        eventually(lambda: weir.get("/none", **{k.replace("-", "_"): v for k, v in ASK.items()}).status == 101, "a place is free")
+        eventually(lambda: weir.get("/none", **{k.replace("-", "_"): v for k, v in ASK.items()}).status == 101, "the tunnel has ended")
 
     def test_drain_waits_for_tunnels(self):
         upstream = self.start(Upstream(echo))
@@ -242,7 +242,7 @@ class TunnelBounds(Tunnels):
             self.assertTrue(client.closed())
             self.await_metric(weir, 1, "weir_tunnels_total", end="server_broke")
             log = weir.folder / "access.log"
-            line = json.loads(eventually(log.read_text, "a line is written"))
+            line = json.loads(eventually(log.read_text, "the line is written"))
         self.assertEqual((line["status"], line["bytes_in"], line["bytes_out"], line["error"]), (101, 5, 3, "upstream_truncated"))
         self.assertGreater(line["total_us"], line["upstream_us"])
 
@@ -300,7 +300,7 @@ class MessageLimits(Tunnels):
         began = time.monotonic()
         client.send(b"".join(frame(self.TEXT, b"%d" % number) for number in range(8)) + frame(self.CLOSE))
         self.assertEqual([read_frame(client.wire) for _ in range(9)], [(self.TEXT, b"%d" % n) for n in range(8)] + [(self.CLOSE, b"")])
-        self.assertGreaterEqual(time.monotonic() - began, 6 / 20 - 0.001, "two at once, then one every 50 ms")
+        self.assertGreaterEqual(time.monotonic() - began, 6 / 20 - 0.001, "two messages at once, then one every 50 ms")
         self.await_metric(weir, 8, "weir_messages_total", rule="chat")
         self.assertGreater(weir.metric("weir_messages_total", outcome="delayed"), 0)
 
@@ -334,7 +334,7 @@ class MessageLimits(Tunnels):
         client.send(frame(self.TEXT, b"x"))
         self.assertEqual(self.close_code(client.wire), 1008)
         self.assertTrue(client.closed())
-        eventually(lambda: len(self.got) == 3, "the server is told as well")
+        eventually(lambda: len(self.got) == 3, "the server gets the close frame as well")
         self.assertEqual((self.got[2][0], self.got[2][1][:2]), (self.CLOSE, (1008).to_bytes(2, "big")))
         self.await_metric(weir, 1, "weir_messages_total", outcome="refused")
         self.await_metric(weir, 1, "weir_tunnels_total", end="refused")
@@ -370,7 +370,7 @@ class MessageLimits(Tunnels):
         self.await_metric(weir, 1, "weir_tunnels_total", end="faulty")
         free = self.start(Weir(config(self.upstream.port)))
         self.upstream.reply = echo
-        self.assertEqual(self.through(self.opened(free), b"\x01 whatever"), b"\x01 whatever", "without such a rule it passes")
+        self.assertEqual(self.through(self.opened(free), b"\x01 whatever"), b"\x01 whatever", "messages are not inspected without a message limit")
 
     def test_nothing_is_forwarded_after_a_close_frame(self):
         weir = self.weir("100/s")
@@ -378,7 +378,7 @@ class MessageLimits(Tunnels):
         client.send(frame(self.CLOSE) + frame(self.TEXT, b"uncounted") + 3 * frame(self.CLOSE))
         self.assertEqual(read_frame(client.wire)[0], self.CLOSE)
         self.await_metric(weir, 1, "weir_tunnels_total", end="faulty")
-        eventually(lambda: self.got, "the first goes on")
+        eventually(lambda: self.got, "the first message is forwarded")
         self.assertTrue(client.closed())
         self.assertEqual(self.got, [(self.CLOSE, b"")])
 
@@ -395,7 +395,7 @@ class MessageLimits(Tunnels):
             client = self.opened(weir)
             weir.signal(signal.SIGTERM)
             self.assertEqual(self.close_code(client.wire), 1001)
-            eventually(lambda: self.got, "the server is told as well")
+            eventually(lambda: self.got, "the server gets the close frame as well")
             self.assertEqual(int.from_bytes(self.got[0][1][:2], "big"), 1001)
 
 

@@ -121,7 +121,7 @@ class UpgradeFailure(Upgrade):
         weir = self.weir(rules=self.LIMIT, routes=self.FREE)
         weir.install(IMPOSTOR % 'os.kill(os.getppid(), signal.SIGSTOP); channel.send(b"serving"); os._exit(9)')
         weir.signal(signal.SIGUSR2)
-        eventually(lambda: has_ended(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1)), "it is dead")
+        eventually(lambda: has_ended(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1)), "the new process has ended")
         weir.signal(signal.SIGCONT)
         weir.wait_for("it exited with status 9; this process continues")
         self.assertEqual(weir.get("/").status, 200)
@@ -134,10 +134,10 @@ class UpgradeFailure(Upgrade):
         clients = [self.enterContext(weir.connect()) for _ in range(6)]
         for client in clients:
             client.send(request_bytes("GET", "/"))
-        eventually(lambda: len(self.upstream.exchanges) == 6, "all are under way")
+        eventually(lambda: len(self.upstream.exchanges) == 6, "all requests are at the upstream")
         weir.signal(signal.SIGUSR2)
         weir.wait_for("has taken over")
-        eventually(lambda: has_ended(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1)), "nobody takes them")
+        eventually(lambda: has_ended(weir.wait_for(r"upgrade: started process (\d+)")[0].group(1)), "the new process has ended")
         release.set()
         answers = [client.read() for client in clients]
         self.assertEqual([said.status for said in answers], [200] * 6)

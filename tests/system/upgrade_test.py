@@ -68,7 +68,7 @@ class Clients:
 
     def went_on(self, count):
         seen = len(self.statuses)
-        eventually(lambda: len(self.statuses) > seen + count, "requests go on")
+        eventually(lambda: len(self.statuses) > seen + count, "more requests are answered")
 
     def stop(self):
         self.ending.set()
@@ -107,11 +107,11 @@ class Upgrade(Upgrade):
         weir = self.weir(rules=rule("all", "2/day", algorithm='"fixed_window"', key="[]"))
         with weir.connect() as client:
             client.send(request_bytes("GET", "/"))
-            eventually(lambda: self.upstream.exchanges, "it is under way")
+            eventually(lambda: self.upstream.exchanges, "the upstream has the request")
             weir.upgrade()
             with weir.connect() as other:
                 other.send(request_bytes("GET", "/"))
-                eventually(lambda: len(self.upstream.exchanges) == 2, "the new one serves")
+                eventually(lambda: len(self.upstream.exchanges) == 2, "the new process has the second request")
                 self.assertEqual(weir.get("/").status, 429)
                 release.set()
                 self.assertEqual([client.read().body, other.read().body], [b"late", b"late"])
@@ -133,8 +133,8 @@ class Upgrade(Upgrade):
             release.clear()
             with weir.connect() as third, weir.connect() as fourth:
                 # The permit becomes free just after the last byte of its response.
-                eventually(lambda: self.begins(third), "the place that the new one had is free")
-                eventually(lambda: self.begins(fourth), "the place that the old one had is free")
+                eventually(lambda: self.begins(third), "the permit of the new process is released")
+                eventually(lambda: self.begins(fourth), "the permit of the old process is released")
                 self.assertEqual(weir.get("/slow").status, 429)
                 release.set()
                 self.assertEqual([client.read().body for client in (third, fourth)], [b"late", b"late"])
@@ -160,7 +160,7 @@ class Upgrade(Upgrade):
             weir.wait_for("2 concurrency permits are still held by the old process")
             self.assertEqual(weir.get("/slow").status, 429)
             os.kill(weir.ended[0], signal.SIGKILL)
-            eventually(lambda: self.begins(third), "its place is free")
+            eventually(lambda: self.begins(third), "the permit of the request is released")
             self.assertEqual(weir.get("/slow").status, 429)
             release.set()
             self.assertEqual([client.read().body for client in (second, third)], [b"late", b"late"])
@@ -171,7 +171,7 @@ class Upgrade(Upgrade):
         """Starts a request that stays in progress."""
         seen = len(self.upstream.exchanges)
         client.send(request_bytes("GET", "/slow"))
-        eventually(lambda: len(self.upstream.exchanges) > seen, "it is under way")
+        eventually(lambda: len(self.upstream.exchanges) > seen, "the upstream has the request")
 
     SLOW = '[[route]]\nmatch = { path = "/slow" }\nupstream = "api"\n'
 
@@ -320,7 +320,7 @@ class Upgrade(Upgrade):
             self.assertTrue(os.path.exists(path))
             weir.write(config(self.upstream.port, routes=self.FREE))
             weir.upgrade()
-            eventually(lambda: not os.path.exists(path), "nobody listens there")
+            eventually(lambda: not os.path.exists(path), "the socket file is removed")
             self.assertEqual(weir.get("/").status, 200)
 
     def test_snapshot_is_written_by_the_newest_process(self):
@@ -371,11 +371,11 @@ class Upgrade(Upgrade):
             weir.write(config(self.upstream.port, rules=limit + stays, routes=self.SLOW + self.FREE))
             weir.upgrade()
             self.assertEqual(weir.metric("weir_alert_firing", alert="stays"), 1)
-            eventually(lambda: len(other.posts) > 1, "its end is told")
+            eventually(lambda: len(other.posts) > 1, "the end of the alert is posted")
             release.set()
             self.assertEqual(client.read().body, b"late")
         weir.upgrade()
-        eventually(lambda: len(receiver.posts) > 1, "its end is told")
+        eventually(lambda: len(receiver.posts) > 1, "the end of the alert is posted")
         self.assertEqual(receiver.states(), [("stays", "firing"), ("stays", "ended")])
         self.assertEqual(other.states(), [("goes", "firing"), ("goes", "ended")])
         self.assertEqual(receiver.posts[1][3]["since"], receiver.posts[0][3]["since"])

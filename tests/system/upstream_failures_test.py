@@ -120,14 +120,14 @@ class UpstreamFailures(TestCase):
         load.pass_on()
         again = self.start(Upstream(port=upstream.port))
         weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is back")
-        eventually(lambda: len(again.exchanges) > 20, "it has its share again")
+        eventually(lambda: len(again.exchanges) > 20, "the server gets its share again")
         self.assert_none_lost_or_late(load)
 
     def test_every_ejection_is_counted_but_logged_only_once_a_minute(self):
         weir = self.weir(closed_port(), 'eject = { least = "20ms", most = "50ms" }')
         began = time.monotonic()
         load = self.load(weir)
-        eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 20, "it is put out again and again")
+        eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 20, "the server is ejected again and again")
         load.stop()
         lines = [line for line in weir.lines if "ejected" in line and "server 127" in line]
         self.assertIn("is ejected for", lines[0])
@@ -138,7 +138,7 @@ class UpstreamFailures(TestCase):
             with self.subTest(ports):
                 weir = self.start(Weir(config(*ports, upstream='eject = { least = "20ms", most = "50ms" }')))
                 load = Load(weir, gets)
-                eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 10, "they are put out again and again")
+                eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 10, "the servers are ejected again and again")
                 load.stop()
 
     def test_server_that_sends_bytes_that_are_not_http_is_ejected(self):
@@ -168,7 +168,7 @@ class UpstreamFailures(TestCase):
                 load = self.load(weir)
                 self.assert_put_out(weir, upstream)
                 load.pass_on()
-                self.assertTrue(all(isinstance(each, (EOFError, OSError)) for each in self.assert_few_lost(load)), "cut off")
+                self.assertTrue(all(isinstance(each, (EOFError, OSError)) for each in self.assert_few_lost(load)), "the responses are truncated")
                 self.await_metric(weir, len(load.lost()), "weir_upstream_failures_total")
 
     def test_server_that_stops_reading_uploads_is_ejected(self):
@@ -214,7 +214,7 @@ class UpstreamFailures(TestCase):
                     self.assert_own_error(client.get("/"), 502)
             self.await_metric(weir, 3 * number, "weir_upstream_oversized_heads_total", upstream="api")
             self.assertEqual(weir.metric("weir_upstream_healthy", server=f"127.0.0.1:{large.port}"), 1)
-            self.assertEqual(len(large.exchanges), 3 * number, "no other server is asked for it")
+            self.assertEqual(len(large.exchanges), 3 * number, "the request is not sent to another server")
 
     def test_response_bytes_that_are_not_http_are_counted_as_a_server_failure(self):
         for garbage in (900 * b"<p>this is no HTTP</p>\n", 40_000 * b"x", b"HTTP/1.1 2OO OK\r\n" + 40_000 * b"a", b"SSH-2.0-x\r\n"):
@@ -226,7 +226,7 @@ class UpstreamFailures(TestCase):
                 for _ in range(3):
                     with weir.connect() as client:
                         self.assertEqual(client.get("/").status, 200)
-                self.assertEqual(len(wrong.exchanges), 1, "it is out")
+                self.assertEqual(len(wrong.exchanges), 1, "the server is ejected")
                 self.assertEqual(weir.metric("weir_upstream_oversized_heads_total", upstream="api"), 0)
 
     def test_server_that_stops_waiting_for_a_slow_body_is_not_counted_as_failed(self):
@@ -329,7 +329,7 @@ class UpstreamFailures(TestCase):
         for _ in range(3):
             self.assert_own_error(weir.get("/"), 502)
         self.start(Upstream(port=upstream.port))
-        self.assertEqual(weir.get("/").status, 200, "at once, though it is out for an hour")
+        self.assertEqual(weir.get("/").status, 200, "the server is tried at once, though it is ejected for an hour")
 
 
 if __name__ == "__main__":

@@ -53,12 +53,12 @@ class Balance(TestCase):
             weir = self.start(Weir(several(*kept, more='balance = "hash"\nhash_key = ["api_key"]')))
             for key in range(60):
                 answers = set(self.ask(weir, 2, x_api_key=f"k{key}") + self.ask(weir, 1, x_api_key=f"k{key}"))
-                self.assertEqual(len(answers), 1, "one client, one server, whatever the connection and the worker")
+                self.assertEqual(len(answers), 1, "each client is answered by one server")
                 home = answers.pop()
                 if gone is None:
                     homes[key] = home
                 elif homes[key] != str(gone):
-                    self.assertEqual(home, homes[key], "its server is still there")
+                    self.assertEqual(home, homes[key], "the client is answered by its former server")
         self.assertEqual(set(homes.values()), {"0", "1", "2", "3"})
 
     def test_server_whose_unix_socket_queue_is_full_is_skipped_but_not_ejected(self):
@@ -108,14 +108,14 @@ class ServerBounds(TestCase):
         weir = self.start(Weir(several(entry(first.port, "max_in_flight = 1"), entry(second.port, "max_in_flight = 1"),
                                        more='queue = 0', rules=once)))
         clients = [self.begin(weir) for _ in range(2)]
-        eventually(lambda: len(first.exchanges) == len(second.exchanges) == 1, "each server has one")
+        eventually(lambda: len(first.exchanges) == len(second.exchanges) == 1, "each server has one request")
         refused = weir.get("/")
         self.assert_own_error(refused, 503)
         self.assertEqual(refused["retry-after"], "1")
         self.await_metric(weir, 1, "weir_upstream_crowded_total")
         self.gate.set()
         self.assertEqual([client.read().status for client in clients], [200, 200])
-        self.assertEqual(weir.get("/").status, 200, "what no server got is not charged")
+        self.assertEqual(weir.get("/").status, 200, "requests that reached no server are not charged")
         self.assertEqual(weir.get("/").status, 429)
 
     def test_server_at_its_rate_limit_leaves_requests_to_other_servers(self):
@@ -126,7 +126,7 @@ class ServerBounds(TestCase):
         self.assertEqual((len(first.exchanges), len(second.exchanges)), (2, 3))
         refused = weir.get("/")
         self.assert_own_error(refused, 503)
-        self.assertIn(int(refused["retry-after"]), range(1100, 1201), "a third of an hour, less what has passed")
+        self.assertIn(int(refused["retry-after"]), range(1100, 1201), "retry_after is a third of an hour, less the elapsed time")
 
 
 class HealthChecks(TestCase):
@@ -173,7 +173,7 @@ class HealthChecks(TestCase):
         self.assertEqual(self.weir.metric("weir_upstream_ejections_total", server=self.other.address), 0)
 
     def test_health_checks_send_the_configured_request(self):
-        asked = eventually(lambda: [each for each in self.upstream.exchanges if each.target == "/health?deep"], "it is asked")
+        asked = eventually(lambda: [each for each in self.upstream.exchanges if each.target == "/health?deep"], "the health check is sent")
         self.assertEqual((asked[0].method, asked[0].head["host"], asked[0].head["connection"]),
                          ("GET", self.upstream.address, "close"))
 
@@ -181,7 +181,7 @@ class HealthChecks(TestCase):
         self.well = False
         self.weir.wait_for(rf"server {self.upstream.address} is down")
         seen = len(self.upstream.exchanges)
-        eventually(lambda: len(self.upstream.exchanges) > seen + 5, "it is asked on")
+        eventually(lambda: len(self.upstream.exchanges) > seen + 5, "health checks continue")
         self.assertEqual(sum("is down" in line for line in self.weir.lines), 1)
 
 
@@ -207,7 +207,7 @@ class Retries(TestCase):
         self.assertEqual(weir.get("/").body, b"good")
         self.await_metric(weir, 1, "weir_upstream_retries_total")
         with weir.connect() as client:
-            self.assertEqual(client.request("POST", "/", body=b"x").status, 503, "it is not idempotent")
+            self.assertEqual(client.request("POST", "/", body=b"x").status, 503, "POST is not idempotent")
             self.assertEqual(client.request("PUT", "/", body=b"x").body, b"good")
 
     def test_client_may_leave_during_the_pause_before_a_retry(self):
@@ -220,7 +220,7 @@ class Retries(TestCase):
         for gone in range(1, 5):  # the length of the pause is random
             with weir.connect() as client:
                 client.send(request_bytes("GET", "/"))
-                eventually(lambda: len(bad.exchanges) == gone, "the first server was asked")
+                eventually(lambda: len(bad.exchanges) == gone, "the first server was tried")
         self.await_metric(weir, 0, "weir_connections_open")
         self.assertEqual(weir.get("/").body, b"good")
 
@@ -230,7 +230,7 @@ class Retries(TestCase):
         weir = self.start(Weir(several(entry(bad.port), entry(away), more='balance = "round_robin"\nretry = { on = ["503"] }\n')))
         weir.get("/")  # one of these requests finds that the other server is down
         weir.get("/")
-        eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 1, "the one that is away is out")
+        eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 1, "the unreachable server is ejected")
         self.assertEqual({weir.get("/").status for _ in range(4)}, {503})
 
     def test_retry_after_a_stale_connection_takes_no_second_place_of_max_in_flight(self):
@@ -305,7 +305,7 @@ class Retries(TestCase):
                                        more='balance = "round_robin"\neject = { failures = 1000 }\n'
                                             'retry = { budget = "10%", backoff = "0s" }', server="").replace("workers = 2", "workers = 1")))
         statuses = [weir.get("/").status for _ in range(101)]  # one of them goes to the good server first
-        self.assertEqual(statuses.count(200), 20 + 1, "ten at first, and a tenth of all")
+        self.assertEqual(statuses.count(200), 20 + 1, "the reserve of ten retries, and ten percent of the requests")
         self.await_metric(weir, 80, "weir_upstream_retries_denied_total")
 
     def test_all_attempts_of_a_request_share_one_deadline(self):
@@ -318,11 +318,11 @@ class Retries(TestCase):
             with self.subTest(parts), weir.connect() as client:
                 for part in parts:
                     client.send(part)
-                    eventually(lambda: sum(len(each.exchanges) for each in never) == number, "a server has it")
+                    eventually(lambda: sum(len(each.exchanges) for each in never) == number, "a server has the request")
                 began = time.monotonic()
                 self.assert_own_error(client.read(), 504)
                 self.assertLess(time.monotonic() - began, PATIENCE / 3)
-        self.assertEqual(sum(len(each.exchanges) for each in never), number, "and no other")
+        self.assertEqual(sum(len(each.exchanges) for each in never), number, "no other server has the request")
 
     def test_total_timeout_does_not_run_while_the_client_sends(self):
         weir = self.start(Weir(config(self.good.port, upstream='timeouts = { total = "300ms" }')))
@@ -350,14 +350,14 @@ upstream = "api"
         weir = self.start(Weir(config(upstream.port, routes=self.ROUTES, rules=rule("few", "3/day"))))
         passed = weir.get("/other")
         self.assertEqual((passed.status, passed["retry-after"], passed.body), (429, "1000", b"slow down"))
-        self.assertEqual(weir.get("/honors").body, b"slow down", "the first that honours it")
+        self.assertEqual(weir.get("/honors").body, b"slow down", "the first request gets the response of the upstream")
         for _ in range(3):
             answered = weir.get("/honors")
             self.assert_own_error(answered, 429)
             self.assertIn(int(answered["retry-after"]), range(900, 1001))
         self.assertEqual(len(upstream.exchanges), 2)
         self.await_metric(weir, 3, "weir_upstream_paused_total")
-        self.assertEqual(weir.get("/other").body, b"slow down", "routes that do not honour it go on; nothing was charged")
+        self.assertEqual(weir.get("/other").body, b"slow down", "routes without honor_upstream_retry_after are not paused, and no request was charged")
 
     def test_retry_after_may_be_a_date_in_any_of_three_forms(self):
         """See RFC 9110 §5.6.7."""
@@ -365,7 +365,7 @@ upstream = "api"
             date = time.strftime(form, time.gmtime(time.time() + 1800))
             upstream = self.start(Upstream(answer(b"slow down", "429 Too Many", f"Retry-After: {date}\r\n")))
             weir = self.start(Weir(config(upstream.port, routes=self.ROUTES)))
-            self.assertEqual(weir.get("/honors")["retry-after"], date, "passed on as it came")
+            self.assertEqual(weir.get("/honors")["retry-after"], date, "retry_after is forwarded unchanged")
             answered = weir.get("/honors")
             self.assert_own_error(answered, 429)
             self.assertIn(int(answered["retry-after"]), range(1200, 1801), date)
