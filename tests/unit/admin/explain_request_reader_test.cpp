@@ -15,7 +15,7 @@ TEST(ExplainRequestReader, MissingMembersGetTheirDefaults) {
   ASSERT_EQ(read_explain_request("{}", explain_request), std::nullopt);
   EXPECT_EQ(explain_request.method, "GET");
   EXPECT_EQ(explain_request.target, "/");
-  EXPECT_EQ(explain_request.host, std::nullopt) << "whichever leads to a route";
+  EXPECT_EQ(explain_request.host, std::nullopt) << "the first host that has a route is used";
   EXPECT_EQ(explain_request.peer, base::IpAddress::parse("127.0.0.1"));
 }
 

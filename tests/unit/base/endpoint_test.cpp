@@ -72,7 +72,7 @@ TEST(Endpoint, RejectsHostsThatOnlyLookLikeIpv4Addresses) {
   EXPECT_EQ(parsed.error().message,
             "\"256.1.1.1:80\" is not an address: a host that ends in a number must be an IPv4 address, but "
             "\"256.1.1.1\" is not; write four numbers from 0 to 255, or a name");
-  EXPECT_FALSE(parse_endpoint("127.1:80")) << "of which resolvers make 127.0.0.1";
+  EXPECT_FALSE(parse_endpoint("127.1:80")) << "some resolvers read this text as 127.0.0.1";
 }
 
 }  // namespace

@@ -81,8 +81,10 @@ TEST(Calendars, GiveADay23Or25HoursWhenClocksChange) {
   EXPECT_EQ(spring, (limit::Interval{utc(2026, 3, 28, 23), utc(2026, 3, 29, 22)}));
   const auto autumn = berlin->day(utc(2026, 10, 25, 12));
   EXPECT_EQ(autumn, (limit::Interval{utc(2026, 10, 24, 22), utc(2026, 10, 25, 23)}));
-  EXPECT_EQ(berlin->month(utc(2026, 3, 31, 22)).start, utc(2026, 3, 31, 22)) << "it is April there already";
-  EXPECT_EQ(berlin->day(utc(2100, 7, 1, 12)).start, utc(2100, 6, 30, 22)) << "by the rule beyond the table";
+  EXPECT_EQ(berlin->month(utc(2026, 3, 31, 22)).start, utc(2026, 3, 31, 22))
+      << "in Berlin it is April already";
+  EXPECT_EQ(berlin->day(utc(2100, 7, 1, 12)).start, utc(2100, 6, 30, 22))
+      << "computed by the rule after the end of the table";
 }
 
 TEST(Calendars, StartADayAtOneOClockIfAClockChangeSkipsMidnight) {

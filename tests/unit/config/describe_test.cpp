@@ -158,7 +158,8 @@ TEST(Describe, ShowsHowOftenServerNamesAreResolved) {
   const auto of = [](const char* more) {
     return describe(parse_settings(with(std::string("[[upstream]]\nname = \"b\"\n") + more), kFile));
   };
-  EXPECT_THAT(describe(parse_settings(kLeast, kFile)), Not(HasSubstr("looked up"))) << "an address";
+  EXPECT_THAT(describe(parse_settings(kLeast, kFile)), Not(HasSubstr("looked up")))
+      << "an address is not resolved";
   EXPECT_THAT(of("servers = [\"a:1\"]\n"), HasSubstr("\n    names looked up every 30s\n"));
   EXPECT_THAT(of("servers = [\"[::1]:1\", \"a:1\"]\nresolve = \"0s\"\n"),
               HasSubstr("\n    names looked up only at start\n"));

@@ -56,7 +56,7 @@ TEST(Differences, IncludeChangesOfTheRoutesThatARuleAppliesTo) {
   EXPECT_THAT(
       differences(before, "route \"1\": x\n    rule \"a\": 6/s\nroute \"2\": y\n    no rule applies\n"),
       ElementsAre("no longer: rule \"a\": 5/s", "now: rule \"a\": 6/s"))
-      << "told of the rule, not of each route";
+      << "the change is reported for the rule, not for each route";
 }
 
 TEST(Differences, IncludeAChangedOrderOfRoutesAndOverrides) {
@@ -116,7 +116,8 @@ TEST_F(UnshownDifferences, IncludeChangedApiKeysAndTheirHolders) {
   const auto told = ElementsAre("now: the keys file has other keys, or says other things of them");
   EXPECT_THAT(unshown_differences(before, read(by_keys_, "[[key]]\nkey = \"b\"\n")), told);
   EXPECT_THAT(unshown_differences(before, read(by_keys_, "[[key]]\nkey = \"a\"\nuser = \"u\"\n")), told);
-  EXPECT_THAT(unshown_differences(before, read(by_keys_, "")), IsEmpty()) << "describe() shows the number";
+  EXPECT_THAT(unshown_differences(before, read(by_keys_, "")), IsEmpty())
+      << "describe() shows the number of keys";
 }
 
 TEST_F(UnshownDifferences, IncludeAChangedTokenKey) {

@@ -100,7 +100,7 @@ const Cells* row_of(const DocumentTable& table, const KeySpec& key) {
 
 void expect_described(const DocumentTable& table, const KeySpec& key) {
   const auto* row = row_of(table, key);
-  ASSERT_NE(row, nullptr) << "has no row";
+  ASSERT_NE(row, nullptr) << "the key has no row";
   const auto type = table.cell(*row, "type");
   EXPECT_THAT(type, StartsWith(type_of(key)));
   for (const auto& choice : key.choices) EXPECT_THAT(type, HasSubstr(quoted(choice.word)));

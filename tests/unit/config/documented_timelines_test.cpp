@@ -71,7 +71,7 @@ class Timeline {
     } else if (RE2::FullMatch(comes, kEndings, &count, &more)) {
       end(count, more.empty() ? std::nullopt : std::optional(duration_of(more)));
     } else {
-      ADD_FAILURE() << "what comes is not understood: " << comes;
+      ADD_FAILURE() << "unknown event: " << comes;
     }
   }
 
@@ -107,7 +107,7 @@ class Timeline {
     lasts("leaves after", last_.delay);
     lasts("fresh after", last_.reset_after);
     if (last_.allowed) return;
-    EXPECT_FALSE(table.cell(row, "retry after").empty()) << "a refusal says when to come back";
+    EXPECT_FALSE(table.cell(row, "retry after").empty()) << "a refusal states when to retry";
     check_promise();
   }
 
@@ -156,11 +156,12 @@ TEST(DocumentedTimelines, MatchTheLimiters) {
       if (!is_timeline(table)) continue;
       SCOPED_TRACE(section.heading);
       const auto settings = parse_settings(with(section.toml), kFile);
-      ASSERT_EQ(settings.rules.size(), 2) << "one rule a section, beside that of the least configuration";
+      ASSERT_EQ(settings.rules.size(), 2)
+          << "one rule in each section, and the rule of the smallest configuration";
       ++played[limit::algorithm_name(settings.rules[1].limiter)];
       play(table, settings.rules[1].limiter);
     }
-  EXPECT_EQ(played.size(), 8) << "every algorithm has one";
+  EXPECT_EQ(played.size(), 8) << "every algorithm has a timeline";
 }
 
 TEST(DocumentedTimelines, HaveValidConfigurations) {

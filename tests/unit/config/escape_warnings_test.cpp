@@ -23,7 +23,7 @@ TEST(EscapeWarnings, AreOmittedForInventedKeysIfAnotherRuleLimitsEachAddress) {
   EXPECT_THAT(warnings_of(beside_ip(by_key, "match = { path = \"/b/*\" }\n")), warned);
   EXPECT_THAT(warnings_of(beside_ip(by_key, "mode = \"shadow\"\n")), warned);
   EXPECT_THAT(warnings_of(with_rule(by_key + "[[rule]]\nname = \"y\"\nlimit = \"9/s\"\nkey = []\n")), warned)
-      << "one client could use up the limit of everybody";
+      << "one client could use up the limit of all clients";
 }
 
 TEST(EscapeWarnings, AreNotSilencedByAConcurrencyLimitPerAddress) {
@@ -39,7 +39,7 @@ TEST(EscapeWarnings, AreNotSilencedByAConcurrencyLimitPerAddress) {
     EXPECT_THAT(warnings_of(with("[[rule]]\nname = \"x\"\nalgorithm = \"concurrency\"\nlimit = 5\n" + rule +
                                  concurrency)),
                 Not(Contains(HasSubstr("rule \"x\" is keyed by"))))
-        << "it bounds another rule of concurrency: " << key;
+        << "the rule bounds another concurrency rule: " << key;
   }
 }
 
@@ -60,13 +60,13 @@ TEST(EscapeWarnings, NameOverridesThatAClientCanChoose) {
                             "tier = \"gold\", headers = { X-Plan = true }"})
     EXPECT_THAT(warnings_of(with_rule(of(match))), Not(warned)) << match;
   EXPECT_THAT(warnings_of(with_rule(of("headers = { X-Plan = true }", "5/s"))), Not(warned))
-      << "it admits less";
+      << "the override admits less";
   EXPECT_THAT(warnings_of(with_rule(of("headers = { X-Plan = true }", "700/min"))), warned);
   EXPECT_THAT(warnings_of(beside_ip(of("headers = { X-Plan = true }"))), Not(warned));
   const auto bounds = "overrides = [{ match = { headers = { X-Plan = true } }, limit = \"99/s\" }]\n";
   EXPECT_THAT(warnings_of(beside_ip("key = [\"header:X\"]\n", bounds)),
               Contains(HasSubstr("rule \"x\" is keyed by \"header:x\"")))
-      << "a rule with such an override bounds no other";
+      << "a rule with such an override does not bound another rule";
 }
 
 TEST(EscapeWarnings, NameKeysThatAClientCanOmit) {
@@ -230,7 +230,7 @@ TEST(EscapeWarnings, NameTiersOfTheKeysFileThatNoRuleUses) {
               Contains(unnamed));
   EXPECT_THAT(warnings_of_keys({"free"}, "key = [\"tier|ip\"]\ntiers = { pro = { limit = \"1/s\" } }\n"),
               Not(Contains(unnamed)))
-      << "each tier has a count of its own";
+      << "each tier has its own count";
 }
 
 TEST(EscapeWarnings, IgnoreUnusedTiersIfTheKeysFileNamesKeyHolders) {
@@ -242,7 +242,8 @@ TEST(EscapeWarnings, IgnoreUnusedTiersIfTheKeysFileNamesKeyHolders) {
   const auto warned = Contains(HasSubstr("the tier \"gold\" is not used by any rule or route"));
   EXPECT_THAT(of(""), warned);
   for (const char* word : {"user", "org", "service"})
-    EXPECT_THAT(of(std::string(word) + " = \"ann\"\n"), Not(warned)) << "shared with another configuration";
+    EXPECT_THAT(of(std::string(word) + " = \"ann\"\n"), Not(warned))
+        << "the keys file may be shared with another configuration";
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ TEST(Settings, ReadsAnElasticLimit) {
   const auto wide =
       parse(with_rule("burst = 70\nelastic = { limit = \"20/s\", while_load_below = 0.7 }\n")).rules[1];
   EXPECT_EQ(limit::describe(wide.elastic->limiter), "token_bucket 20/s, burst 70")
-      << "the rule's, which is more";
+      << "the burst of the rule, which is larger";
   EXPECT_EQ(rule.elastic->while_load_below, 0.7);
   EXPECT_EQ(limit::describe(rule.limiter), "token_bucket 10/s, burst 10");
 }

@@ -36,7 +36,7 @@ TEST(Warnings, WarnOfBodiesLargerThanAllBodyMemory) {
     EXPECT_THAT(of("131071", rule), warned) << rule;
     EXPECT_THAT(of("128KiB", rule), Not(Contains(HasSubstr("max_body_memory")))) << rule;
   }
-  EXPECT_THAT(of("1KiB", ""), Not(Contains(HasSubstr("max_body_memory")))) << "it reads no body";
+  EXPECT_THAT(of("1KiB", ""), Not(Contains(HasSubstr("max_body_memory")))) << "the rule reads no body";
 }
 
 TEST(Warnings, WarnOfKeysThatClientsCanChoose) {
@@ -66,7 +66,7 @@ TEST(Warnings, WarnIfTheKeyTableHasFewSlotsForEachRule) {
                        "clients of one rule may use up the rest; write max_keys = 800 or more"));
   EXPECT_THAT(of("800"), Not(Contains(HasSubstr("reserves"))));
   EXPECT_THAT(warnings_of(with("[state.memory]\nmax_keys = 1\n")), Not(Contains(HasSubstr("reserves"))))
-      << "a single rule has all of it";
+      << "a single rule can use the whole table";
 }
 
 TEST(Warnings, WarnIfASlidingLogNeedsMoreMemoryThanItsRulesShare) {
@@ -237,8 +237,8 @@ TEST(Warnings, WarnIfOneClientCanFillASharedQueue) {
   EXPECT_THAT(of("key = [\"route\", \"host|tier\"]\n" + asks_redis), warned);
   EXPECT_THAT(of("key = [\"ip\"]\n" + asks_redis), Not(warned));
   EXPECT_THAT(of("key = []\nqueue_per_client = 3\n" + asks_redis), Not(warned));
-  EXPECT_THAT(of("key = []\n"), Not(warned)) << "places are given to others";
-  EXPECT_THAT(warnings_of(with_rule("key = []\n" + asks_redis)), Not(warned)) << "no queue";
+  EXPECT_THAT(of("key = []\n"), Not(warned)) << "a queue in memory gives places to other clients";
+  EXPECT_THAT(warnings_of(with_rule("key = []\n" + asks_redis)), Not(warned)) << "the rule has no queue";
 }
 
 TEST(Warnings, WarnOfUnusedUpstreamsAndOfKeysThatNoRequestHas) {
@@ -301,7 +301,7 @@ TEST(Warnings, WarnOfMessageLimitsWithoutWebSockets) {
   };
   const auto warned = Contains(HasSubstr("rule \"x\" counts messages, but no route"));
   EXPECT_THAT(of("", ""), Not(warned));
-  EXPECT_THAT(of("upgrade = [\"WebSocket\"]\n", ""), Not(warned)) << "protocols have no case";
+  EXPECT_THAT(of("upgrade = [\"WebSocket\"]\n", ""), Not(warned)) << "protocol names are case-insensitive";
   EXPECT_THAT(of("upgrade = []\n", ""), warned);
   EXPECT_THAT(of("upgrade = [\"chat\"]\n", ""), warned);
   EXPECT_THAT(of("", "match = { path = \"/api/*\" }\n"), warned);
@@ -313,7 +313,7 @@ TEST(Warnings, WarnOfDefaultCostsThatAreNeverAdmitted) {
       of("cost = { header = \"X-Cost\", default = 12 }\n"),
       Contains(HasSubstr("refuses every request that does not state its cost: such a request costs 12")));
   EXPECT_THAT(of("cost = { header = \"X-Cost\", default = 11 }\n"), Not(Contains(HasSubstr("admits"))))
-      << "one more than fits is how one asks for a cost to be said";
+      << "a default of one more than the limit requires a stated cost";
 }
 
 TEST(Warnings, WarnOfALocalShareTooSmallForOneRequest) {

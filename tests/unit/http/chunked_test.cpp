@@ -133,7 +133,7 @@ TEST(ChunkDecoder, StaysUnfinishedAfterAnInvalidLastByte) {
   feed(decoder, "0\r\n\rx", result);
   EXPECT_EQ(result.last, Status::Bad);
   EXPECT_FALSE(decoder.done());
-  EXPECT_EQ(decoder.next("x").status, Status::Bad) << "it went on";
+  EXPECT_EQ(decoder.next("x").status, Status::Bad) << "the decoder continued after an error";
 }
 
 TEST(ChunkDecoder, ConsumesNoBytesAfterTheBody) {

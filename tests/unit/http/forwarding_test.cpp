@@ -200,7 +200,7 @@ TEST(WriteRequestHead, UsesTheServersAddressAsHostIfTheRequestHasNoHost) {
   for (const char* head : {"GET / HTTP/1.0", "GET / HTTP/1.1\r\nHost:"}) {
     const auto out = forwarded(head, by);
     EXPECT_TRUE(out.starts_with("GET / HTTP/1.1\r\nHost: 10.0.0.9:80\r\n")) << out;
-    EXPECT_NE(out.find("\r\nX-Forwarded-Host: \r\n"), std::string::npos) << "the client named none";
+    EXPECT_NE(out.find("\r\nX-Forwarded-Host: \r\n"), std::string::npos) << "the client sent no Host";
   }
   EXPECT_TRUE(forwarded("GET / HTTP/1.0\r\nHost: a", by).starts_with("GET / HTTP/1.1\r\nHost: a\r\n"));
 }

@@ -149,8 +149,9 @@ TEST(FrameScanner, RejectsInvalidFramesAndEverythingAfterThem) {
     EXPECT_EQ(scanner.next(good).kind, Kind::Faulty) << what;
     EXPECT_FALSE(scanner.between_frames()) << what;
   }
-  EXPECT_EQ(told_whole(frame(1, 1) + frame(kFinal | 2, 1)), "m!7") << "a message within a message";
-  EXPECT_EQ(told_whole(frame(kFinal | 1, 1), Sender::Server), "!7") << "masked by a server";
+  EXPECT_EQ(told_whole(frame(1, 1) + frame(kFinal | 2, 1)), "m!7")
+      << "a message begins within another message";
+  EXPECT_EQ(told_whole(frame(kFinal | 1, 1), Sender::Server), "!7") << "a server sent a masked frame";
 }
 
 // RFC 6455 §5.5.1: after Close a peer sends no more frames.
@@ -164,7 +165,7 @@ TEST(FrameScanner, RejectsFramesAfterClose) {
   ASSERT_EQ(scanner.next(close).kind, Kind::Close);
   ASSERT_EQ(scanner.next(std::string_view(close).substr(6)).kind, Kind::Payload);
   EXPECT_TRUE(scanner.closed());
-  EXPECT_TRUE(scanner.between_frames()) << "one of another's may follow, and no octet is none";
+  EXPECT_TRUE(scanner.between_frames()) << "a frame by weir may follow, and no octet of it was scanned";
   EXPECT_EQ(scanner.next({}).kind, Kind::NeedMore);
   EXPECT_EQ(scanner.next(close).kind, Kind::Faulty);
 }

@@ -152,7 +152,7 @@ TEST(HeadLines, ParsesResponseHeadsAsBeastDoes) {
 TEST(HeadLines, AcceptsCompleteValidHeads) {
   for (const auto head : kRequests) EXPECT_TRUE(ours<true>(head).taken) << head;
   for (const auto head : kAnswers) EXPECT_TRUE(ours<false>(head).taken) << head;
-  EXPECT_TRUE(ours<false>("HTTP/1.1 200\r\n\r\n").taken) << "an empty reason without its space";
+  EXPECT_TRUE(ours<false>("HTTP/1.1 200\r\n\r\n").taken) << "an empty reason phrase without a space";
 }
 
 TEST(HeadLines, RejectsTruncatedHeadsWithoutReadingBeyondTheirEnd) {

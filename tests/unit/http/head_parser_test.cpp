@@ -225,8 +225,7 @@ TEST(Fields, TooManyFieldsAreRejected) {
   EXPECT_EQ(verdict(request + "X: y\r\n\r\n"), "431");
   const auto response = with_fields("HTTP/1.1 204 No\r\n", kMaxFields);
   EXPECT_EQ(response_verdict(response + "\r\n"), "204 none keep");
-  EXPECT_EQ(response_verdict(response + "X: y\r\n\r\n"), "431")
-      << "what it says is not too bad, but too much";
+  EXPECT_EQ(response_verdict(response + "X: y\r\n\r\n"), "431") << "the head is valid but too large";
   EXPECT_EQ(response_verdict(response + "X y\r\n\r\n"), "502");
 }
 

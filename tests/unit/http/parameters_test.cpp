@@ -56,7 +56,7 @@ TEST(Parameters, StoresNoParameterIfThereAreTooMany) {
   parameters.read_query("a&a&a", 3);
   EXPECT_FALSE(parameters.too_many());
   parameters.read_query("a&&a&", 3);
-  EXPECT_TRUE(parameters.too_many()) << "empty ones count as well";
+  EXPECT_TRUE(parameters.too_many()) << "empty parameters count as well";
   EXPECT_THAT(values(parameters, "a"), IsEmpty());
   parameters.read_query("a=1", 3);
   EXPECT_FALSE(parameters.too_many());

@@ -40,7 +40,8 @@ TEST(RejectedHead, HidesCredentialsInAbsoluteTargets) {
             "CONNECT|***@b.example:443|b.example:443");
   EXPECT_EQ(told("GET ann:secret@b.example/x HTTP/1.1\r\nHost: a\r\n\r\n"), "GET|***@b.example/x|b.example");
   EXPECT_EQ(told("GET http:ann:secret@b.example HTTP/1.1\r\n\r\n"), "GET|***@b.example|b.example");
-  EXPECT_EQ(told("GET /a@b?c@d HTTP/1.1\r\nHost: a\r\n\r\n"), "GET|/a@b?c@d|a") << "a path has none";
+  EXPECT_EQ(told("GET /a@b?c@d HTTP/1.1\r\nHost: a\r\n\r\n"), "GET|/a@b?c@d|a")
+      << "a path contains no credentials";
   EXPECT_EQ(told("GET @b HTTP/1.1\r\n\r\n"), "GET|@b|b");
   EXPECT_EQ(told("GET http://a@b:c@d HTTP/1.1\r\n\r\n"), "GET|http://***@d|d");
 }

@@ -124,15 +124,15 @@ TEST_P(AdaptiveMixture, LowersTheLimitIfTheServerBecomesSlower) {
   const auto before = server.limit();
   server.slow_down(5);  // a load of 0.5 becomes 2.5
   server.run(30);
-  EXPECT_LT(server.lowest(), kWorkers / 2) << "it queued before a server that had become slow";
+  EXPECT_LT(server.lowest(), kWorkers / 2) << "the limit stayed high although the server became slower";
   EXPECT_LT(server.lowest(), before / 2);
   server.run(40);
-  EXPECT_GE(server.used(40), 0.5) << "the new latency was not learned";
+  EXPECT_GE(server.used(40), 0.5) << "the limiter did not learn the new latency";
   EXPECT_LE(server.highest(), kWorkers * 4);
   server.slow_down(1);
   server.run(20);
   server.run(20);
-  EXPECT_GE(server.lowest(), steady() ? kWorkers / 2 : 2) << "it did not rise";
+  EXPECT_GE(server.lowest(), steady() ? kWorkers / 2 : 2) << "the limit did not rise again";
   EXPECT_LE(server.refused(), 0.03);
 }
 

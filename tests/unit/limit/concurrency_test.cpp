@@ -28,11 +28,11 @@ TEST(Concurrency, AdmitsWhileFewerThanTheLimitAreInFlight) {
   const auto second = limiter.step(first.next, kStart, 1);
   EXPECT_EQ(second.outcome, (Outcome{.allowed = true, .remaining = 0}));
   const auto third = limiter.step(second.next, kStart + 24h, 1);
-  EXPECT_EQ(third.outcome, (Outcome{.retry_after = 1s, .more_after = 1s})) << "time gave something back";
+  EXPECT_EQ(third.outcome, (Outcome{.retry_after = 1s, .more_after = 1s})) << "time released a permit";
   EXPECT_EQ(third.next, second.next);
   EXPECT_EQ(limiter.step({}, kStart, 3).outcome.retry_after, base::kForever);
   EXPECT_EQ(limiter.release(limiter.release(second.next, 1), 1), Cell{});
-  EXPECT_EQ(limiter.release({}, 1), Cell{}) << "released twice, it owes";
+  EXPECT_EQ(limiter.release({}, 1), Cell{}) << "a second release leaves a debt";
 }
 
 // Compares random arrivals and endings with a list of the requests in flight.
@@ -60,7 +60,7 @@ TEST(Concurrency, CountsTheRequestsInFlightOfRandomTraffic) {
       if (!flying.empty() && random() % 2 == 0)
         flying.erase(std::next(flying.begin(), static_cast<std::ptrdiff_t>(random() % flying.size())));
       table.sweep(now + 24h, table.stats().slots);
-      ASSERT_EQ(table.stats().keys, flying.empty() ? 0 : 1) << "what is in flight was forgotten";
+      ASSERT_EQ(table.stats().keys, flying.empty() ? 0 : 1) << "the cell of requests in flight was evicted";
     }
   }
 }
@@ -78,7 +78,7 @@ TEST(Permit, IsReleasedExactlyOnceAfterMoves) {
     taken.give_back(kStart, {});
     EXPECT_TRUE(table.charge({&charge, 1}, kStart, {&out, 1}));
   }
-  EXPECT_FALSE(table.peek(charge, kStart).allowed) << "it gave back what another holds";
+  EXPECT_FALSE(table.peek(charge, kStart).allowed) << "the permit of another request was released";
 }
 
 TEST(Permit, IsReleasedInTheOverflowCellThatCountedIt) {
@@ -156,7 +156,7 @@ TEST(AdaptiveConcurrency, LimitConvergesToTheParallelismOfTheServer) {
   Server server(adaptive(1, 1'000), 40, 20ms, 5'000);
   server.run(60s);
   EXPECT_GE(server.limit(), 40) << "the server idles";
-  EXPECT_LE(server.limit(), 90) << "the queue is longer than the latency that is tolerated";
+  EXPECT_LE(server.limit(), 90) << "the queue is longer than the tolerated latency";
 }
 
 TEST(AdaptiveConcurrency, LimitFollowsAServerThatSlowsDownAndRecovers) {
@@ -164,12 +164,12 @@ TEST(AdaptiveConcurrency, LimitFollowsAServerThatSlowsDownAndRecovers) {
   server.run(60s);
   server.slow_down(100ms);
   server.run(60s);
-  EXPECT_GE(server.limit(), 40) << "it did not learn that this is as good as it gets";
+  EXPECT_GE(server.limit(), 40) << "the limiter did not accept the latency of the slower server";
   EXPECT_LE(server.limit(), 90);
   server.slow_down(20ms);
   server.run(60s);
   EXPECT_GE(server.limit(), 40);
-  EXPECT_LE(server.limit(), 200) << "the queue that it had is kept, at most";
+  EXPECT_LE(server.limit(), 200) << "the limit keeps at most the former queue";
 }
 
 TEST(AdaptiveConcurrency, LimitStaysBetweenMinAndMax) {
@@ -202,7 +202,7 @@ TEST(AdaptiveConcurrency, LimitStaysHighIfOnlySomeRequestsFail) {
   server.run(20s);
   server.fail_every(4);
   server.run(60s);
-  EXPECT_GE(server.limit(), 40) << "failures alone brought it down";
+  EXPECT_GE(server.limit(), 40) << "failures alone lowered the limit";
 }
 
 TEST(AdaptiveConcurrency, RejectsNoRequestsToMeasureAHealthyServer) {
@@ -212,13 +212,13 @@ TEST(AdaptiveConcurrency, RejectsNoRequestsToMeasureAHealthyServer) {
   EXPECT_GE(before, 60);
   server.run(120s);
   EXPECT_EQ(server.flying(), 60);
-  EXPECT_GE(server.limit(), before) << "a server that is well was measured by shedding";
+  EXPECT_GE(server.limit(), before) << "the limit of a healthy server was lowered to measure it";
 }
 
 TEST(AdaptiveConcurrency, LimitGrowsOnlyIfRequestsReachIt) {
   Server server(adaptive(4, 400), 1'000, 10ms, 10);
   server.run(30s);
-  EXPECT_LE(server.limit(), 40) << "ten in flight prove nothing about forty";
+  EXPECT_LE(server.limit(), 40) << "ten requests in flight do not justify a limit above forty";
 }
 
 TEST(AdaptiveConcurrency, ForgetsTheLimitAfterTenMinutesWithoutTraffic) {

@@ -75,7 +75,7 @@ TEST(LimiterLaws, RejectsUntilRetryAfterAndThenAdmits) {
     const auto earlier = Duration(dice.between(0, static_cast<std::uint64_t>(wait.count()) - 1));
     EXPECT_FALSE(admitted_after(earlier));
     const auto still = step(m.rule.limiter, m.cell, m.now + earlier, m.cost).outcome.retry_after;
-    EXPECT_EQ(earlier + still, wait) << "the promise changed while waiting";
+    EXPECT_EQ(earlier + still, wait) << "the promised time changed while waiting";
   });
   EXPECT_GT(refusals, kCases);
 }
@@ -167,7 +167,7 @@ TEST(LimiterLaws, StateIsUnusedAgainExactlyAtResetAfter) {
     EXPECT_EQ(drained_at(m.rule.limiter, m.step.next), at);
     const Step before = after_charge(m.step.next, at - 1us);
     EXPECT_TRUE(!before.outcome.allowed || before.next != after_charge(Cell{}, at - 1us).next)
-        << "it was fresh before";
+        << "the state was unused earlier";
   });
 }
 

@@ -108,7 +108,7 @@ TEST(LeakyBucket, RejectsCostsAbove1000ThatExceedTheQueue) {
   Client client(leaky_bucket("10/s", 3));
   EXPECT_EQ(client.ask(0ms, 1001).retry_after, base::kForever);
   EXPECT_EQ(client.ask(0ms, kMaxCost).retry_after, base::kForever);
-  EXPECT_EQ(client.ask(0ms, 1).delay, 0ms) << "nothing was charged";
+  EXPECT_EQ(client.ask(0ms, 1).delay, 0ms) << "the rejected request was charged";
   EXPECT_TRUE(client.ask(1s, 1000).allowed);
 }
 
@@ -205,7 +205,7 @@ TEST(Limiter, MakeBoundsTheBurstAtTheFastestRate) {
 
 TEST(Limiter, MakeRejectsImpossibleParameters) {
   EXPECT_FALSE(TokenBucket::make(rate("10/s"), 0));
-  EXPECT_FALSE(TokenBucket::make(rate("1/36500day"), 2)) << "two hundred years to fill";
+  EXPECT_FALSE(TokenBucket::make(rate("1/36500day"), 2)) << "refilling takes two hundred years";
   EXPECT_TRUE(TokenBucket::make(rate("1/36500day"), 1));
   const auto slow = Gcra::make(rate("1/day"), 1'000'000);
   ASSERT_FALSE(slow);

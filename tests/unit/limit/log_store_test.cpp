@@ -14,7 +14,8 @@ constexpr std::size_t kChunks = 50;
 // Takes all free chunks and returns them.
 std::set<LogStore::Ref> take_all(LogStore& store) {
   std::set<LogStore::Ref> taken;
-  while (const auto chunk = store.take(0)) EXPECT_TRUE(taken.insert(chunk).second) << "it was somebody's";
+  while (const auto chunk = store.take(0))
+    EXPECT_TRUE(taken.insert(chunk).second) << "the chunk was already handed out";
   EXPECT_EQ(store.in_use(), kChunks);
   return taken;
 }

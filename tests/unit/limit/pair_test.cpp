@@ -51,7 +51,7 @@ class Pairs {
     ASSERT_EQ(table_.charge(lines, now_, outcomes), passes && (fits || shadow))
         << "ledger " << bill[0].limiter_id;
     ASSERT_EQ(outcomes[1].allowed, fits) << "ledger " << bill[0].limiter_id;
-    ASSERT_EQ(outcomes[2].allowed, fits) << "the one counts what the other does";
+    ASSERT_EQ(outcomes[2].allowed, fits) << "each limiter counts the admissions of the other";
     if (!passes || !fits) return;
     admitted_.add(now_, bill[0].cost);
     charged_.push_back({bill, {outcomes[1], outcomes[2]}, now_});
@@ -117,7 +117,7 @@ TEST(Pair, ConcurrencyLimitCountsThePermitsOfBothLimiters) {
     }
     flying.clear();
     const auto bill = pair.bill(0, own, kRule);
-    EXPECT_TRUE(table.peek(bill[0], kStart).allowed) << "a place was lost";
+    EXPECT_TRUE(table.peek(bill[0], kStart).allowed) << "a permit was lost";
   }
 }
 
@@ -129,7 +129,8 @@ TEST(Pair, BucketGoesIntoNoDebtForAdmissionsOfTheOtherLimiter) {
   for (int i = 0; i < 7'200; ++i)
     ASSERT_TRUE(table.charge(pair.bill(1, 1, kRule), kStart + i * 500ms, outcomes)) << i;
   const auto then = kStart + 3'600s;
-  EXPECT_FALSE(table.charge(pair.bill(0, 3, kRule), then, outcomes)) << "what it admitted did not count";
+  EXPECT_FALSE(table.charge(pair.bill(0, 3, kRule), then, outcomes))
+      << "admissions of the other limiter did not count";
   EXPECT_TRUE(table.charge(pair.bill(0, 1, kRule), then + 1s, outcomes));
 }
 
@@ -140,11 +141,11 @@ TEST(Pair, LogStoresNoMoreEntriesThanTheLargerLimitCanAdmit) {
   std::array<Outcome, 2> outcomes;
   for (int i = 0; i < 20'000; ++i)
     ASSERT_TRUE(table.charge(pair.bill(1, 1, kRule), kStart + i * 50ms, outcomes)) << i;
-  EXPECT_LE(table.stats().log_chunks_used, 10) << "of seven entries each";
+  EXPECT_LE(table.stats().log_chunks_used, 10) << "a chunk has seven entries";
   const auto last = kStart + 19'999 * 50ms;
   EXPECT_FALSE(table.charge(pair.bill(0, 1, kRule), last + 24h - 201ms, outcomes));
   EXPECT_TRUE(table.charge(pair.bill(0, 1, kRule), last + 24h - 200ms, outcomes))
-      << "the fifth last has gone";
+      << "the fifth entry from the end has expired";
 }
 
 // The rule's own log allows two in ten seconds. It counts a third admission of the other limiter at its own
@@ -156,10 +157,12 @@ TEST(Pair, LogFilledBeyondItsLimitStillExpiresEachEntryOnTime) {
   std::array<Outcome, 2> outcomes;
   for (const auto at : {0s, 5s, 9s}) ASSERT_TRUE(table.charge(pair.bill(1, 1, kRule), kStart + at, outcomes));
   const auto own = pair.bill(0, 1, kRule)[0];
-  EXPECT_EQ(table.peek(own, kStart + 9s).retry_after, 6s) << "those of the fifth and the ninth second count";
-  EXPECT_TRUE(table.peek(own, kStart + 15s).allowed) << "that of the fifth was entered as one of the ninth";
+  EXPECT_EQ(table.peek(own, kStart + 9s).retry_after, 6s)
+      << "the entries of the fifth and the ninth second count";
+  EXPECT_TRUE(table.peek(own, kStart + 15s).allowed)
+      << "the entry of the fifth second was entered at the ninth";
   table.sweep(kStart + 16s, table.stats().slots);
-  EXPECT_EQ(table.peek(own, kStart + 16s).remaining, 0) << "the one of the ninth second was forgotten";
+  EXPECT_EQ(table.peek(own, kStart + 16s).remaining, 0) << "the entry of the ninth second was lost";
   table.sweep(kStart + 19s, table.stats().slots);
   EXPECT_EQ(table.stats().keys, 0U);
 }

@@ -50,7 +50,7 @@ TEST_F(Settling, DebtDelaysRetryAfter) {
   settle(budget, 50, 350);
   const auto now = current_outcome(budget, kStart);
   EXPECT_EQ(now.remaining, 0U);
-  EXPECT_EQ(now.retry_after, 25'100ms) << "250 beyond the capacity, and one more, at 10 a second";
+  EXPECT_EQ(now.retry_after, 25'100ms) << "250 units beyond the capacity, and one more, at 10 a second";
   EXPECT_EQ(now.more_after, 25'100ms);
   EXPECT_EQ(now.reset_after, 35s);
   EXPECT_FALSE(charge(budget, 1, kStart + now.retry_after - 1us));
@@ -84,10 +84,11 @@ TEST_F(Settling, ChargesADebtToAKeyThatWasEvicted) {
   while (table_.stats().keys != 0) table_.sweep(later, 1'000);
   settle(budget, 10, 100, kStart, 5s);
   EXPECT_EQ(table_.stats().keys, 1U);
-  EXPECT_EQ(current_outcome(budget, later).reset_after, 5s) << "ten seconds' worth, from when it was charged";
+  EXPECT_EQ(current_outcome(budget, later).reset_after, 5s)
+      << "a debt of ten seconds from the time of the charge";
   while (table_.stats().keys != 0) table_.sweep(later + 5s, 1'000);
   settle(budget, 10, 100, kStart, 10s);
-  EXPECT_EQ(table_.stats().keys, 0U) << "paid for: no slot is taken for nothing";
+  EXPECT_EQ(table_.stats().keys, 0U) << "the debt is paid, so no slot is taken";
 }
 
 // A key drains and is evicted. Before its answer arrives, newcomers find the table full.
@@ -127,7 +128,7 @@ TEST_F(SettlingOverflow, NewSlotStartsWithTheDebtOfTheOverflowCell) {
   settle(budget_, 10, 100, kStart, 5s);
   ASSERT_TRUE(table_.knows(key_of(1)));
   EXPECT_EQ(current_outcome(budget_, kStart + 5s).reset_after, 10s)
-      << "a second of theirs, and nine of its own";
+      << "one second of the overflow cell, and nine of the key";
 }
 
 TEST_F(SettlingOverflow, EvictedKeyGetsNoRefundFromTheOverflowCell) {
@@ -187,15 +188,17 @@ TEST(SettleLaws, SettlesASlidingLogWithASingleEntry) {
     return limit::settle(log, before, charged_at, reserved, actual);
   };
   const auto later = kStart + 4s;
-  EXPECT_EQ(settled({}, kStart, 2, 5), cell(kStart, 5)) << "all of it, for the reserve is paid for";
+  EXPECT_EQ(settled({}, kStart, 2, 5), cell(kStart, 5))
+      << "the whole cost is charged, because the reserve has expired";
   EXPECT_EQ(settled({}, kStart, 5, 2), Cell{});
-  EXPECT_EQ(settled(cell(later, 6), kStart, 2, 5), cell(later, 9)) << "what others were charged stays";
+  EXPECT_EQ(settled(cell(later, 6), kStart, 2, 5), cell(later, 9)) << "the charges of other requests stay";
   EXPECT_EQ(settled(cell(later, 6), kStart, 5, 2), cell(later, 3));
   EXPECT_EQ(settled(cell(later, 6), kStart, 6, 0), Cell{});
-  EXPECT_EQ(settled(cell(later, 6), kStart - 6s, 2, 5), cell(later, 6)) << "it counts no more";
+  EXPECT_EQ(settled(cell(later, 6), kStart - 6s, 2, 5), cell(later, 6))
+      << "an expired charge changes nothing";
   EXPECT_EQ(settled(cell(later, 6), kStart - 6s, 5, 2), cell(later, 6));
   EXPECT_EQ(settled(cell(kStart, 6), later, 2, 5), cell(later, 11))
-      << "its own was given back, and all moves on";
+      << "the reserve of the request was refunded, and the debt is charged at the newest entry";
   EXPECT_EQ(settled(cell(kStart, 6), later, 5, 2), cell(kStart, 6));
 }
 
@@ -207,8 +210,8 @@ TEST_F(Settling, BoundsTheDebtOfASlidingLog) {
   settle(buckets, 1, kMaxCost, kStart);
   settle(buckets, 1, kMaxCost, kStart + 3s);
   EXPECT_EQ(current_outcome(buckets, kStart + 4s).remaining, 0U)
-      << "both together are more than a word can say";
-  EXPECT_EQ(current_outcome(buckets, kStart + 10s).remaining, 0U) << "the second debt was lost in the first";
+      << "both debts together exceed the largest cost of an entry";
+  EXPECT_EQ(current_outcome(buckets, kStart + 10s).remaining, 0U) << "the second debt was lost";
   EXPECT_EQ(current_outcome(buckets, kStart + 13s), full(buckets));
 }
 
@@ -218,7 +221,7 @@ TEST_F(Settling, BoundsTheDebtOfALogEntry) {
   ASSERT_TRUE(charge(exact, 1, kStart + 3s));
   settle(exact, 1, 20'000, kStart);
   EXPECT_EQ(current_outcome(exact, kStart + 10s - 1us).remaining, 0U);
-  EXPECT_EQ(current_outcome(exact, kStart + 10s).remaining, 4U) << "all of the debt was its entry's";
+  EXPECT_EQ(current_outcome(exact, kStart + 10s).remaining, 4U) << "the whole debt belonged to the entry";
 }
 
 TEST(SettleLaws, LeakyBucketsAndConcurrencyLimitsAreNotSettled) {

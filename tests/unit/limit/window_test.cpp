@@ -72,7 +72,7 @@ TEST(FixedWindow, WindowsAreAlignedToTheUnixEpoch) {
   EXPECT_TRUE(client.ask(60s, 2).allowed);
   EXPECT_EQ(client.ask(60s, 4).retry_after, base::kForever);
   client.give_back(55s, 2);
-  EXPECT_EQ(client.ask(61s).remaining, 0) << "what was charged in the last window came back in this one";
+  EXPECT_EQ(client.ask(61s).remaining, 0) << "a charge of the previous window was refunded in this window";
 }
 
 TEST(FixedWindow, DayOf25HoursIsOneWindow) {
@@ -98,8 +98,9 @@ TEST(SlidingWindow, WeightsThePreviousWindowByItsOverlap) {
   const auto one = client.ask(75min);
   EXPECT_TRUE(one.allowed);
   EXPECT_EQ(one.remaining, 0);
-  EXPECT_EQ(one.more_after, 42'857'143us) << "until 84 fade by one: 3600 s / 84, rounded up";
-  EXPECT_EQ(one.reset_after, 105min) << "the end of the window after this one";
+  EXPECT_EQ(one.more_after, 42'857'143us)
+      << "until the weighted count of 84 decreases by one: 3600 s / 84, rounded up";
+  EXPECT_EQ(one.reset_after, 105min) << "the end of the next window";
   EXPECT_FALSE(client.ask(75min + 42'857'142us).allowed);
   EXPECT_TRUE(client.ask(75min + 42'857'143us).allowed);
 }
@@ -112,19 +113,20 @@ TEST(SlidingWindow, RefundsAChargeOfThePresentOrPreviousWindow) {
   EXPECT_EQ(client.ask(61min).remaining, 98);
   client.give_back(61min, 1);
   client.give_back(61min, 1);
-  EXPECT_EQ(client.ask(62min, 101).reset_after, 0s) << "all was given back";
+  EXPECT_EQ(client.ask(62min, 101).reset_after, 0s) << "all charges were refunded";
 }
 
 // The cell knows two windows. A charge outside both is not refunded.
 TEST(SlidingWindow, DoesNotRefundAChargeOfAnyOtherWindow) {
   const auto limiter = SlidingWindow::make(rate("100/h")).value();
   Cell cell = limiter.step({}, kHour, 30).next;
-  EXPECT_EQ(limiter.refund(cell, kHour + 1h, 10), cell) << "of the next one, which has not begun";
-  EXPECT_EQ(limiter.refund(cell, kHour - 1us, 10), cell) << "of one in which nothing was counted";
+  EXPECT_EQ(limiter.refund(cell, kHour + 1h, 10), cell)
+      << "the charge is of the next window, which has not begun";
+  EXPECT_EQ(limiter.refund(cell, kHour - 1us, 10), cell) << "the charge is of a window without a count";
   cell = limiter.step(cell, kHour + 1h, 20).next;
   const auto left = [&](const Cell& then) { return limiter.step(then, kHour + 1h, 0).outcome.remaining; };
   ASSERT_EQ(left(cell), 50);
-  EXPECT_EQ(left(limiter.refund(cell, kHour, 10)), 60) << "the first instant of the window before";
+  EXPECT_EQ(left(limiter.refund(cell, kHour, 10)), 60) << "the first instant of the previous window";
   EXPECT_EQ(left(limiter.refund(cell, kHour + 1h - 1us, 10)), 60);
   EXPECT_EQ(left(limiter.refund(cell, kHour + 1h, 10)), 60);
   EXPECT_EQ(left(limiter.refund(cell, kHour + 2h - 1us, 20)), 70);
@@ -139,7 +141,8 @@ TEST(SlidingLog, CountsExactlyTheAdmissionsOfTheLastPeriod) {
   EXPECT_EQ(client.ask(20min, 2),
             (Outcome{.allowed = true, .remaining = 0, .reset_after = 1h, .more_after = 50min}));
   EXPECT_EQ(client.ask(30min), (Outcome{.retry_after = 40min, .reset_after = 50min, .more_after = 40min}));
-  EXPECT_EQ(client.ask(30min, 2).retry_after, 50min) << "one does not make room for two";
+  EXPECT_EQ(client.ask(30min, 2).retry_after, 50min)
+      << "one expired entry does not make room for a cost of two";
   EXPECT_EQ(client.ask(30min, 4).retry_after, base::kForever);
   EXPECT_FALSE(client.ask(70min - 1us).allowed);
   EXPECT_TRUE(client.ask(70min).allowed);
@@ -148,7 +151,7 @@ TEST(SlidingLog, CountsExactlyTheAdmissionsOfTheLastPeriod) {
 TEST(BucketedWindow, CountsTheCurrentBucketAsAWhole) {
   Client client(buckets("10/h", 6));
   ASSERT_TRUE(client.ask(9min, 10).allowed);
-  EXPECT_EQ(client.ask(10min).retry_after, 50min) << "counts from the start of its ten minutes";
+  EXPECT_EQ(client.ask(10min).retry_after, 50min) << "the bucket counts from the start of its ten minutes";
   EXPECT_FALSE(client.ask(60min - 1us).allowed);
   EXPECT_TRUE(client.ask(60min, 10).allowed);
 }
@@ -246,7 +249,7 @@ TEST(Make, RejectsImpossibleParameters) {
   EXPECT_FALSE(SlidingLog::make(rate("10/s"), 1));
   EXPECT_FALSE(SlidingLog::make(rate("10/s"), 1'001));
   EXPECT_FALSE(SteppedBucket::make(rate("10/s"), 0));
-  EXPECT_FALSE(SteppedBucket::make(rate("1/36500day"), 2)) << "two hundred years to fill";
+  EXPECT_FALSE(SteppedBucket::make(rate("1/36500day"), 2)) << "refilling takes two hundred years";
   EXPECT_FALSE(FixedWindow::make(1, Align::Day, nullptr));
   EXPECT_FALSE(Concurrency::make(0));
   EXPECT_FALSE(AdaptiveConcurrency::make(0, 5));

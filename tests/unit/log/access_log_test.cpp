@@ -174,7 +174,7 @@ TEST_F(AccessLogTest, ChecksWhetherAFileCanBeOpenedWithoutChangingIt) {
 TEST_F(AccessLogTest, ErrorNamesAFileThatCannotBeOpened) {
   try {
     const AccessLog log("/proc/no/such/access.log", say());
-    FAIL() << "opened it";
+    FAIL() << "the log opened the file";
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("/proc/no/such/access.log"));
   }

@@ -20,9 +20,9 @@ TEST(CertificateNames, WildcardNameCoversExactlyOneLabel) {
   EXPECT_FALSE(covers("*.a.test", "a.test"));
   EXPECT_FALSE(covers("*.a.test", "c.b.a.test"));
   EXPECT_FALSE(covers("*.a.test", ".a.test"));
-  EXPECT_FALSE(covers("b.a.test", "*.a.test")) << "a wildcard stands for other names as well";
+  EXPECT_FALSE(covers("b.a.test", "*.a.test")) << "a wildcard covers several labels";
   EXPECT_FALSE(covers("*.a.test", "*.b.a.test"));
-  EXPECT_FALSE(covers("*.test", "a.test")) << "OpenSSL believes no such wildcard";
+  EXPECT_FALSE(covers("*.test", "a.test")) << "OpenSSL accepts no such wildcard";
 }
 
 TEST(CertificateNames, DefaultOfEachKeyTypeSharesANameWithTheFirstCertificate) {
@@ -42,16 +42,17 @@ TEST(CertificateNames, EarlierCertificatesOfTheKeyTypeWithAllItsNamesHideACertif
   EXPECT_EQ(behind({{kRsa, {"a.test"}}, {kRsa, {"a.test"}}}), 0U);
   EXPECT_EQ(behind({{kRsa, {"x.test"}}, {kRsa, {"*.a.test"}}, {kRsa, {"b.a.test", "x.test"}}}), 1U);
   EXPECT_EQ(behind({{kEc, {"x.test"}}, {kRsa, {"b.test"}}, {kRsa, {"b.test"}}}), 1U);
-  EXPECT_EQ(behind({{kEc, {"x.test"}}, {kEc, {}}}), std::nullopt) << "no client asks for it";
+  EXPECT_EQ(behind({{kEc, {"x.test"}}, {kEc, {}}}), std::nullopt) << "no client requests this certificate";
 }
 
 TEST(CertificateNames, CertificateOfAnotherKeyTypeOrWithAnotherNameIsNotHidden) {
   const auto can_be_shown = [](const All& all) { return !find_hidden(all).back(); };
-  EXPECT_TRUE(can_be_shown({{kRsa, {}}})) << "the first is the default";
+  EXPECT_TRUE(can_be_shown({{kRsa, {}}})) << "the first certificate is the default";
   EXPECT_TRUE(can_be_shown({{kRsa, {"a.test"}}, {kEc, {"a.test"}}}));
   EXPECT_TRUE(can_be_shown({{kRsa, {"a.test"}}, {kRsa, {"a.test", "b.test"}}}));
   EXPECT_TRUE(can_be_shown({{kRsa, {"b.a.test"}}, {kRsa, {"*.a.test"}}}));
-  EXPECT_TRUE(can_be_shown({{kRsa, {}, {"1234"}}, {kEc, {}, {"1234"}}})) << "it stands in for the first";
+  EXPECT_TRUE(can_be_shown({{kRsa, {}, {"1234"}}, {kEc, {}, {"1234"}}}))
+      << "the certificate is the default of its key type";
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ TEST(ClockStep, ReportsOnceThatTheClocksDifferAndOnceThatTheyAgree) {
   EXPECT_EQ(step.look(2s), Change::None);
   EXPECT_EQ(step.look(-3000s), Change::Apart);
   EXPECT_EQ(step.look(-3000s), Change::None);
-  EXPECT_EQ(step.look(-4000s), Change::None) << "they differ still";
+  EXPECT_EQ(step.look(-4000s), Change::None) << "the clocks still differ";
   EXPECT_EQ(step.look(2s), Change::Agree);
   EXPECT_EQ(step.look(2s), Change::None);
   EXPECT_EQ(step.look(-8h), Change::Apart);
@@ -24,12 +24,12 @@ TEST(ClockStep, ReportsOnceThatTheClocksDifferAndOnceThatTheyAgree) {
 TEST(ClockStep, ReportsAgainIfTheDifferenceChangesSignDoublesOrHalves) {
   ClockStep step;
   EXPECT_EQ(step.look(2s + 1us), Change::Apart);
-  EXPECT_EQ(step.look(-2h), Change::Apart) << "the other way";
-  EXPECT_EQ(step.look(8h), Change::Apart) << "the other way again";
+  EXPECT_EQ(step.look(-2h), Change::Apart) << "the sign has changed";
+  EXPECT_EQ(step.look(8h), Change::Apart) << "the sign has changed again";
   EXPECT_EQ(step.look(15h), Change::None);
-  EXPECT_EQ(step.look(16h), Change::Apart) << "twice as much";
+  EXPECT_EQ(step.look(16h), Change::Apart) << "the difference has doubled";
   EXPECT_EQ(step.look(9h), Change::None);
-  EXPECT_EQ(step.look(8h), Change::Apart) << "half as much";
+  EXPECT_EQ(step.look(8h), Change::Apart) << "the difference has halved";
   EXPECT_EQ(step.look(0s), Change::Agree);
 }
 
@@ -37,7 +37,7 @@ TEST(ClockStep, ReportsASteadilyGrowingDifferenceOnlyAFewTimes) {
   ClockStep step;
   int said = 0;
   for (auto ahead = base::Duration{0}; ahead < 24h; ahead += 500ms) said += step.look(ahead) != Change::None;
-  EXPECT_EQ(said, 16) << "at 2 s, and at each doubling up to 18 h";
+  EXPECT_EQ(said, 16) << "reported at 2 s, and at each doubling up to 18 h";
 }
 
 TEST(ClockStep, DoesNotAlternateIfTheDifferenceIsNearTheTolerance) {

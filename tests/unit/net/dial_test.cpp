@@ -87,7 +87,7 @@ TEST_F(Dialling, TriesAddressesFromTheGivenAddressAndWrapsAround) {
     EXPECT_EQ(number, first);
     EXPECT_EQ(peer(), addresses[first]);
   }
-  EXPECT_FALSE(dial(addresses, 1)) << "a refusal makes way at once";
+  EXPECT_FALSE(dial(addresses, 1)) << "a refused connect starts the next attempt at once";
   EXPECT_EQ(number, 2U);
   EXPECT_FALSE(dial({addresses[1], addresses[1], addresses[0]}, 1));
   EXPECT_EQ(number, 2U);
@@ -197,7 +197,7 @@ TEST_F(Dialling, AfterATimeoutTheNextDialBeginsWithAnUntriedAddress) {
     context.poll();
     dial.cancel();
     EXPECT_EQ(dialling.result(), asio::error::operation_aborted);
-    EXPECT_EQ(dial.next(), 1U) << "it had not had its time";
+    EXPECT_EQ(dial.next(), 1U) << "the address was not tried for its full time";
   }
   Dial dial(context.get_executor(), watchdog, target, 2s);
   Running dialling(context, dial.connect());

@@ -94,7 +94,7 @@ TEST(Listener, OpensAllAddressesOfAHostName) {
     ports.insert(socket.bound().port);
   }
   EXPECT_EQ(opened, expected);
-  EXPECT_EQ(ports.size(), 1U) << "the port that the first was given";
+  EXPECT_EQ(ports.size(), 1U) << "the port of the first socket";
 }
 
 TEST(Listener, OpensARepeatedAddressOnce) {

@@ -43,7 +43,7 @@ TEST_F(ReactorTest, ReceivedBytesWakeTheReaderOnce) {
   EXPECT_FALSE(port->may_read());
   Running again(context, until_readable());
   turn();
-  EXPECT_FALSE(again.done()) << "the same bytes woke it twice";
+  EXPECT_FALSE(again.done()) << "the same bytes woke the reader twice";
   send_all(pair.theirs.number(), "y");
   EXPECT_FALSE(again.result());
 }
@@ -80,7 +80,7 @@ TEST_F(ReactorTest, CancelEndsTheCurrentReadAndWriteWaitsButNoLaterWaits) {
   Running reading(context, until_readable());
   Running writing(context, until_writable());
   port->cancel();
-  EXPECT_FALSE(reading.done()) << "resumed from within the caller";
+  EXPECT_FALSE(reading.done()) << "the wait was resumed within cancel()";
   EXPECT_EQ(reading.result(), asio::error::operation_aborted);
   EXPECT_EQ(writing.result(), asio::error::operation_aborted);
   Running again(context, until_readable());
@@ -154,9 +154,9 @@ TEST(SignalTest, RaisedSignalStaysRaisedAndResumesItsWaiterFromTheEventLoop) {
   };
   Running waiting(context, wait(signal));
   signal.raise();
-  EXPECT_FALSE(waiting.done()) << "resumed from within raise()";
+  EXPECT_FALSE(waiting.done()) << "the wait was resumed within raise()";
   EXPECT_TRUE(waiting.result());
-  EXPECT_TRUE(run(context, wait(signal))) << "raised before anybody waited";
+  EXPECT_TRUE(run(context, wait(signal))) << "the signal was raised before the wait";
 }
 
 // A task that always has more work must use Pause, so that other tasks can run.

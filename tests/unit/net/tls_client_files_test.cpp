@@ -57,7 +57,7 @@ TEST_F(TlsClientFiles, WithoutACaFileDetectsAChangeOfTheSystemsCaFile) {
   const auto unverified = stamps_of({.verify = false});
   replace(folder.cert(), other.key());
   EXPECT_NE(stamps_of({}), before);
-  EXPECT_EQ(stamps_of({.verify = false}), unverified) << "nobody is asked";
+  EXPECT_EQ(stamps_of({.verify = false}), unverified) << "no CA file is used without verification";
   ::unsetenv("SSL_CERT_FILE");
 }
 

@@ -199,7 +199,8 @@ TEST_F(TlsStream, RejectsANewWriteWhileOpenSslHoldsAPartialRecord) {
     TlsClient client(theirs.number(), version);
     ASSERT_TRUE(shake_hands(client)) << version;
     const auto taken = fill(*stream, "one text of several. ");
-    ASSERT_TRUE(stream->owes_write()) << "nothing was taken of the last text, and a record of it is held";
+    ASSERT_TRUE(stream->owes_write())
+        << "no byte of the last text was sent, and OpenSSL holds a record of it";
     ErrorCode ec;
     EXPECT_EQ(stream->try_write("another text, which is longer than that", {}, ec), 0U);
     EXPECT_EQ(ec, StreamError::WriteOwed);
@@ -320,7 +321,8 @@ TEST_F(TlsStream, WritesNothingAfterClose) {
   EXPECT_EQ(stream->try_write("secret", {}, ec), 0U);
   EXPECT_TRUE(ec);
   char byte = 0;
-  EXPECT_LT(::recv(next.theirs.number(), &byte, 1, MSG_DONTWAIT), 0) << "bytes went to another connection";
+  EXPECT_LT(::recv(next.theirs.number(), &byte, 1, MSG_DONTWAIT), 0)
+      << "bytes were sent on another connection";
   if (next.ours != number) ::close(number);
 }
 
@@ -341,7 +343,7 @@ TEST_F(TlsStream, TooManyKeyUpdatesCloseTheConnection) {
   EXPECT_EQ(run(context, read_once(*stream, got, 100)), asio::error::connection_aborted);
   EXPECT_TRUE(stream->had_too_many_records());
   EXPECT_EQ(got, "");
-  EXPECT_TRUE(stream->has_pending()) << "what came behind them was not even looked at";
+  EXPECT_TRUE(stream->has_pending()) << "bytes behind the records were not read";
 }
 
 TEST_F(TlsStream, AcceptsAFewKeyUpdates) {
@@ -354,7 +356,7 @@ TEST_F(TlsStream, AcceptsAFewKeyUpdates) {
   EXPECT_FALSE(stream->had_too_many_records());
   send_idly(client, 2, "c");
   EXPECT_EQ(run(context, read_until(*stream, got, 52)), asio::error::connection_aborted)
-      << "a word makes up for one";
+      << "a data record makes up for only one empty record";
 }
 
 TEST_F(TlsStream, DataRecordReadInPiecesDoesNotRaiseTheBoundOfEmptyRecords) {
@@ -375,7 +377,7 @@ TEST_F(TlsStream, HandshakeInTinyRecordsLetsOtherTasksRun) {
     crumbs.append("\x16\x03\x01\x00\x01", 5).append(1, i < kHello.size() ? kHello[i] : '\0');
   send_all(theirs.number(), crumbs);
   EXPECT_EQ(run(context, stream->handshake()), asio::error::in_progress);
-  EXPECT_TRUE(stream->has_pending() || !stream->is_quiet()) << "not all of it was taken";
+  EXPECT_TRUE(stream->has_pending() || !stream->is_quiet()) << "part of the handshake is still unread";
 }
 
 }  // namespace

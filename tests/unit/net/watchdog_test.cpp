@@ -192,7 +192,7 @@ TEST_F(WatchdogTest, FirstObjectCanWakeDozingObjectsForTheSameTick) {
   tick(first, 4);
   EXPECT_EQ(at_once, 2);
   tick(first, 4);
-  EXPECT_EQ(dozing.ticks, 2) << "it dozes again";
+  EXPECT_EQ(dozing.ticks, 2) << "the object dozes again";
 }
 
 // In this test the watcher is the only object that does not doze.
@@ -231,7 +231,7 @@ TEST_F(WatchdogTest, OtherTasksRunDuringATickOfManyObjects) {
   };
   tick(*watchers.back(), 1);
   EXPECT_TRUE(served);
-  EXPECT_EQ(late_comer->ticks, 0) << "it came in the middle of this tick";
+  EXPECT_EQ(late_comer->ticks, 0) << "the object was created during this tick";
   tick(*watchers.back(), 2);
   ASSERT_TRUE(wait_for(*late_comer));
   EXPECT_GE(late_comer->waited(), Watchdog::kTick);
@@ -280,7 +280,7 @@ TEST_F(WatchdogTest, EventLoopCanEndAfterStop) {
   watchdog.stop();
   context.restart();
   context.run_for(std::chrono::seconds(10));
-  EXPECT_TRUE(context.stopped()) << "the loop still has work";
+  EXPECT_TRUE(context.stopped()) << "the event loop still has work";
 }
 
 TEST_F(WatchdogTest, ObjectCanStopTheWatchdogDuringItsTick) {
@@ -288,7 +288,7 @@ TEST_F(WatchdogTest, ObjectCanStopTheWatchdogDuringItsTick) {
   watcher.at_tick = [&] { watchdog.stop(); };
   context.run_for(milliseconds(300));
   EXPECT_EQ(watcher.ticks, 1);
-  EXPECT_TRUE(context.stopped()) << "the loop still has work";
+  EXPECT_TRUE(context.stopped()) << "the event loop still has work";
 }
 
 }  // namespace

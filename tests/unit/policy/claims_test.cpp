@@ -121,7 +121,8 @@ TEST(RejectionReason, DistinguishesAMissingTokenFromAMissingClaim) {
   Asked other(signed_token(R"({"sub":"ann"})", kSecret));
   (void)verify_token(other.request.client, other.credentials);
   EXPECT_EQ(other.collect(insisting_on({"claim:plan"})).token, TokenFault::Claim);
-  EXPECT_EQ(other.collect(insisting_on({"org"})).token, std::nullopt) << "no token was to say the org";
+  EXPECT_EQ(other.collect(insisting_on({"org"})).token, std::nullopt)
+      << "no token could have named the organisation";
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST_F(Decide, RetryAfterEndsAtTheLatestWithTheHoursOfTheRule) {
   add(local_, thousand_, refused(seconds(3600)));
   local_.outcomes()[0].more_after = seconds(3600);
   EXPECT_EQ(decision().outcome.retry_after, seconds(100));
-  EXPECT_EQ(decision().outcome.more_after, seconds(100)) << "the same instant, whichever header says it";
+  EXPECT_EQ(decision().outcome.more_after, seconds(100)) << "both headers give the same instant";
   add(remote_, third_, refused(seconds(99)));
   EXPECT_EQ(decision().rule, &thousand_);
   remote_.outcomes()[0].retry_after = seconds(101);

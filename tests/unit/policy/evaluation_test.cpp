@@ -58,10 +58,11 @@ TEST_F(Collect, KeysOfOneClientHaveTheSameClusterSlot) {
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const auto name = *name_key(rules_[i], 0, request_, kKeys.shared);
     places.push_back(limit::slot_hash_of(charges[i].key));
-    EXPECT_EQ(charges[i].key, limit::with_slot_hash(name, places.back())) << "else the name is as it was";
+    EXPECT_EQ(charges[i].key, limit::with_slot_hash(name, places.back()))
+        << "the rest of the name is unchanged";
   }
   EXPECT_EQ(places[0], places[1]);
-  EXPECT_EQ(places[2], places[3]) << "nobody has an API key here";
+  EXPECT_EQ(places[2], places[3]) << "no request has an API key here";
   EXPECT_EQ(places[4], places[5]);
   EXPECT_NE(places[0], places[2]);
   EXPECT_EQ(evaluation_.local.charges()[0].key, name_key(rules_[6], 0, request_, kKeys.table));
@@ -151,7 +152,8 @@ TEST_F(Collect, RejectsARequestThatStatesDifferentCosts) {
   };
   EXPECT_EQ(told(CostSource::Kind::Query, {}, "n=1&n=2"), "query parameter");
   EXPECT_EQ(told(CostSource::Kind::Header, {{"n", "1"}, {"N", "2"}}, ""), "header");
-  EXPECT_EQ(told(CostSource::Kind::Query, {{"n", "1"}, {"N", "2"}}, "n=x"), "") << "it is faulty, and once";
+  EXPECT_EQ(told(CostSource::Kind::Query, {{"n", "1"}, {"N", "2"}}, "n=x"), "")
+      << "the parameter occurs once and is invalid";
   EXPECT_EQ(told(CostSource::Kind::Header, {{"n", "x"}}, "n=1&n=2"), "");
 }
 
@@ -274,14 +276,15 @@ TEST_F(FallBack, AppliesOnlyToRulesWhoseRedisNodeIsUnreachable) {
   constexpr limit::LineSet kFirst = 1, kSecond = 2;
   rules_[1].on_store_failure = OnStoreFailure::Closed;
   collect();
-  EXPECT_EQ(evaluation_.fall_back(request_, kKeys, fallback_, kFirst), nullptr) << "the closed one was asked";
+  EXPECT_EQ(evaluation_.fall_back(request_, kKeys, fallback_, kFirst), nullptr)
+      << "the node of the closed rule replied";
   ASSERT_EQ(fallback_.charges().size(), 1U);
   EXPECT_EQ(fallback_.line(0).rule, rules_.data());
   fallback_.clear();
   EXPECT_EQ(evaluation_.fall_back(request_, kKeys, fallback_, kSecond), &rules_[1]);
   rules_[1].on_store_failure = OnStoreFailure::Local;
   EXPECT_EQ(evaluation_.fall_back(request_, kKeys, fallback_, kSecond), nullptr);
-  ASSERT_EQ(fallback_.charges().size(), 1U) << "the other one was charged in Redis";
+  ASSERT_EQ(fallback_.charges().size(), 1U) << "the other rule was charged in Redis";
   EXPECT_EQ(fallback_.line(0).rule, &rules_[1]);
 }
 

@@ -47,7 +47,7 @@ TEST(Excess, RejectsTooManyQueryParametersIfARuleReadsThem) {
   ASSERT_TRUE(objection);
   EXPECT_EQ(status_of(objection), 400U);
   EXPECT_EQ(describe(objection), "the query of the request has too many parameters");
-  EXPECT_FALSE(object(rule_of("few", {"ip"}), head)) << "nobody asks";
+  EXPECT_FALSE(object(rule_of("few", {"ip"}), head)) << "the rule reads no parameter";
 }
 
 TEST(Excess, AcceptsTooManyParametersIfTheRuleDoesNotApply) {
@@ -63,7 +63,8 @@ TEST(Excess, RejectsAParameterThatIsRepeatedTooOften) {
   ASSERT_TRUE(objection);
   EXPECT_EQ(describe(objection), "the request repeats the query parameter a too often");
   EXPECT_FALSE(object(rule_with(on_query("a", "1")), head_with({}, query.substr(0, 16 * 4))));
-  EXPECT_FALSE(object(rule_with(on_query("b", "1")), head_with({}, query))) << "nobody asks for that one";
+  EXPECT_FALSE(object(rule_with(on_query("b", "1")), head_with({}, query)))
+      << "the rule does not read the repeated parameter";
 }
 
 TEST(Excess, BoundsParametersThatKeysAndCostsRead) {
@@ -86,7 +87,8 @@ TEST(Excess, BoundsTheHeaderLinesThatKeysAndCostsRead) {
       head.fields.push_back({"X-Tenant", "1", http::FieldId::Other});
     }
     EXPECT_THAT(describe(object(rule, head)), HasSubstr("repeats the header")) << describe(rule.key);
-    EXPECT_FALSE(object(rule_of("few", {"header:X-Other"}), head_with({}))) << "nobody asks for that one";
+    EXPECT_FALSE(object(rule_of("few", {"header:X-Other"}), head_with({})))
+        << "the rule reads another header";
   }
 }
 
@@ -124,7 +126,7 @@ TEST(Excess, BoundsTheNumberOfTrustedProxiesBeforeTheClientAddress) {
   EXPECT_EQ(asked(63, AddressField::XForwardedFor, ", 10.0.0.2"), ip("203.0.113.9"));
   EXPECT_EQ(asked(64, AddressField::XForwardedFor, ", 10.0.0.2"), ip("10.0.0.2"));
   EXPECT_EQ(asked(64, AddressField::Forwarded, ", for=10.0.0.2"), ip("10.0.0.2"));
-  EXPECT_EQ(asked(64, AddressField::XForwardedFor, ","), ip("10.0.0.1")) << "empty ones count as well";
+  EXPECT_EQ(asked(64, AddressField::XForwardedFor, ","), ip("10.0.0.1")) << "empty elements count as well";
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ TEST(Hours, HoursAndTheirComplementCoverEveryMinuteOfTheWeek) {
 
 TEST(Hours, EndWhenTheLocalClockShowsTheirEnd) {
   EXPECT_EQ(hours_of("01:00-06:00").end_from(at(1, 2, 2h + 1us)), at(1, 2, 6h));
-  EXPECT_EQ(hours_of("01:00-06:00").end_from(at(1, 2, 6h)), at(1, 2, 6h)) << "they do not hold";
+  EXPECT_EQ(hours_of("01:00-06:00").end_from(at(1, 2, 6h)), at(1, 2, 6h)) << "the time is outside the hours";
   const auto night = hours_of("22:00-06:00", {"fri"});
   EXPECT_EQ(night.end_from(at(1, 2, 23h)), at(1, 3, 6h));
   EXPECT_EQ(night.end_from(at(1, 3, 5h)), at(1, 3, 6h));

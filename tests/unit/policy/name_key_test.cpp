@@ -317,7 +317,7 @@ TEST_F(NameKey, NamesInRedisDependOnTheFormatOfTheState) {
       names.insert(*name(rule));
       of_overrides.insert(*name(rule, 1));
     }
-    EXPECT_EQ(names.size(), store == Store::Memory ? 1U : 5U) << "buckets and GCRA have one form";
+    EXPECT_EQ(names.size(), store == Store::Memory ? 1U : 5U) << "token buckets and GCRA share one format";
     EXPECT_EQ(of_overrides.size(), names.size());
   }
 }
@@ -328,7 +328,7 @@ TEST_F(NameKey, NamesAClientWithoutARule) {
     return name_client(rule_of("any", parts).key, request_, kKey);
   };
   const auto by_address = of({"ip"});
-  EXPECT_EQ(of({"api_key"}), by_address) << "it has none";
+  EXPECT_EQ(of({"api_key"}), by_address) << "the request has no API key";
   EXPECT_EQ(of({"api_key|ip"}), by_address);
   request_.client.api_key = "k";
   EXPECT_NE(of({"api_key"}), by_address);

@@ -112,7 +112,7 @@ TEST(PathAmbiguity, RejectsAnAmbiguousPathIfItIsPartOfTheKey) {
     EXPECT_EQ(outcome(rule_on({}, {key}), "/a;v=1"), Outcome::Met) << key;
   }
   EXPECT_EQ(outcome(rule_on({}, {"ip|path"}), "/signin;returnPath=%2Ftrack"), Outcome::Met)
-      << "an address is always there";
+      << "every request has an address";
   EXPECT_EQ(outcome(rule_on(on_path("/b"), {"path"}), "/signin;returnPath=%2Ftrack"), Outcome::NotMet);
 }
 
@@ -123,7 +123,8 @@ TEST(PathAmbiguity, AcceptsAmbiguousPathsIfAnotherConditionExcludesTheRule) {
   auto rule = rule_on({});
   rule.mode = Mode::Shadow;
   rule.match = on_path("/signin");
-  EXPECT_EQ(outcome(rule, "/signin;returnPath=%2Ftrack"), Outcome::NotMet) << "a shadow refuses nobody";
+  EXPECT_EQ(outcome(rule, "/signin;returnPath=%2Ftrack"), Outcome::NotMet)
+      << "a shadow rule refuses no request";
 }
 
 TEST(PathAmbiguity, RejectsPathsForWhichAnOverrideDependsOnTheServer) {
@@ -177,13 +178,13 @@ TEST_F(RouteChoice, AcceptsAmbiguousPathsThatLeadToTheSameRoute) {
   EXPECT_EQ(choose("/shop/sale;off=50%25"), "shop");
   EXPECT_EQ(choose("/shop/a//b/../c"), "shop");
   EXPECT_EQ(choose("/shop/a%2Fb"), "shop");
-  EXPECT_EQ(choose("/admin/%2Fshop/x"), "admin") << "routes behind the first that matches are not looked at";
+  EXPECT_EQ(choose("/admin/%2Fshop/x"), "admin") << "routes after the first match are not compared";
 }
 
 TEST_F(RouteChoice, RouteCanBeConfiguredToAcceptAmbiguousPaths) {
   for (auto& route : routes_) route.ambiguous_paths = AmbiguousPaths::Pass;
   EXPECT_EQ(choose("/admin/..;/a"), "rest");
-  EXPECT_EQ(described_.request().interpretations, nullptr) << "rules go by the normal form";
+  EXPECT_EQ(described_.request().interpretations, nullptr) << "rules use the normal form";
 }
 
 TEST_F(RouteChoice, RejectsAmbiguousPathsOfWhichOnlySomeReadingsHaveARoute) {

@@ -37,7 +37,7 @@ TEST(NameClient, UsesTheFirstAttributeThatIsPresent) {
   EXPECT_EQ(name_client(request, kKey), by_user);
   request.client.api_key = "ada";
   request.client.key_vouched = true;
-  EXPECT_NE(name_client(request, kKey), by_user) << "an API key that reads like a user is not that user";
+  EXPECT_NE(name_client(request, kKey), by_user) << "an API key equal to a user name is another client";
 }
 
 // In earlier versions, a client that invented keys counted as many clients, and displaced others from the

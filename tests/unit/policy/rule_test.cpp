@@ -153,7 +153,7 @@ TEST(AppliedLimiter, EnforcesAndReportsTheShareOfAnElasticLimit) {
   const auto elastic = local_limiter(rule, applied_limiter(rule, request));
   EXPECT_TRUE(elastic.elastic);
   EXPECT_EQ(elastic.limiter, rule.elastic->local_share->get());
-  EXPECT_EQ(elastic.told, rule.elastic->local_share->get()) << "its quota is what clients are told of";
+  EXPECT_EQ(elastic.told, rule.elastic->local_share->get()) << "headers show the limit of the local share";
   const auto own = local_limiter(rule, counted_limiter(rule, elastic));
   EXPECT_EQ(own.limiter, rule.local_share->get());
   EXPECT_EQ(own.told, rule.local_share->get());

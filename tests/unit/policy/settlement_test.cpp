@@ -37,7 +37,7 @@ TEST(Settlement, ChargesOnlyTheConfiguredStatuses) {
   for (const unsigned status : {401U, 500U, 599U, 300U, 303U}) EXPECT_TRUE(is_charged(settlement, status));
   for (const unsigned status : {200U, 400U, 402U, 499U, 299U, 304U, 600U, 0U, 999U})
     EXPECT_FALSE(is_charged(settlement, status)) << status;
-  EXPECT_TRUE(is_charged(charged_on({}), 200)) << "with no list every answer is charged";
+  EXPECT_TRUE(is_charged(charged_on({}), 200)) << "without a list every response is charged";
   EXPECT_EQ(describe_charge(settlement), "charged on 401, 5xx, 300-303");
   EXPECT_EQ(describe_charge(charged_on({"400-499", "100-100"})), "charged on 4xx, 100");
 }

@@ -183,7 +183,7 @@ TEST(Token, ErrorNamesTheInvalidClaim) {
 
 TEST(Token, RejectsAMissingExpiryIfRequired) {
   const auto token = signed_token(R"({"sub":"a"})", kSecret);
-  EXPECT_EQ(fault_of(token), std::nullopt) << "it never expires";
+  EXPECT_EQ(fault_of(token), std::nullopt) << "the token never expires";
   EXPECT_EQ(fault_of(token, verifier({"HS256", kSecret, {}, {}, 0s, true})), TokenFault::Claim);
 }
 
@@ -332,7 +332,7 @@ TEST(TokenIdentity, AcceptsClaimsFromAnyPeerButIdentityHeadersOnlyFromTrustedPee
   Credentials credentials;
   credentials.machine_now = kNow;
   auto client = identify(settings, ip("203.0.113.7"), head, credentials);
-  EXPECT_EQ(client.user, "") << "nobody has verified the token yet";
+  EXPECT_EQ(client.user, "") << "the token is not verified yet";
   EXPECT_EQ(client.claims, nullptr);
   EXPECT_EQ(verify_token(client, credentials), std::nullopt);
   EXPECT_EQ(client.user, "ann");
@@ -344,7 +344,7 @@ TEST(TokenIdentity, AcceptsClaimsFromAnyPeerButIdentityHeadersOnlyFromTrustedPee
   credentials.machine_now = kNow + 1s;
   auto later = identify(settings, ip("203.0.113.7"), head, credentials);
   EXPECT_EQ(verify_token(later, credentials), TokenFault::Expired);
-  EXPECT_EQ(verify_token(later, credentials), std::nullopt) << "a token is verified once";
+  EXPECT_EQ(verify_token(later, credentials), std::nullopt) << "the token is verified once";
   EXPECT_EQ(later.token_fault, TokenFault::Expired);
   EXPECT_EQ(later.user, "");
   EXPECT_EQ(later.claims, nullptr);

@@ -112,7 +112,7 @@ TEST(WorkerSnapshots, LastWorkerToSwitchFreesTheSnapshot) {
       });
   }
   for (auto& thread : threads) thread.join();
-  EXPECT_EQ(freed.load(), kEditions) << "all but the last";
+  EXPECT_EQ(freed.load(), kEditions) << "all snapshots except the last";
 }
 
 }  // namespace

@@ -291,7 +291,7 @@ TEST_F(RelayTest, HeadThatOpenSslHoldsPartlyCountsAsBegun) {
   ASSERT_FALSE(framed->is_untouched());
   net::send_all(sender.number(), "no chunk\r\n");
   EXPECT_FALSE(net::run(context, body->fill()));
-  EXPECT_EQ(relay->advance(), Need::Room) << "the head goes first";
+  EXPECT_EQ(relay->advance(), Need::Room) << "the head is sent first";
   EXPECT_EQ(full.client.receive(text.size() * static_cast<std::size_t>(fit)).size(),
             text.size() * static_cast<std::size_t>(fit));
   EXPECT_EQ(relay_to_end(), Need::Source);

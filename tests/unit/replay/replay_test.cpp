@@ -116,7 +116,7 @@ TEST_F(ReplayTest, LowerLimitReportsTheClientsThatItWouldRefuse) {
 TEST_F(ReplayTest, NotesThatTheLogDoesNotBeginWithTheStartOfTheProcess) {
   const auto notes = [&](const std::vector<Request>& requests) { return replay(requests, {}).notes; };
   EXPECT_TRUE(notes({{.first = true}, {.at = kStart + 1s}}).empty());
-  EXPECT_TRUE(notes({{.at = kStart + 1s}, {.first = true}}).empty()) << "logs come in any order";
+  EXPECT_TRUE(notes({{.at = kStart + 1s}, {.first = true}}).empty()) << "log lines may come in any order";
   for (const auto& requests : {std::vector<Request>{{}}, {{.first = true}, {.at = kStart + 1s, .run = 2}}}) {
     const auto said = notes(requests);
     ASSERT_EQ(said.size(), 1U);

@@ -25,9 +25,9 @@ TEST(ListenerCertificates, AreReadAgainOnlyIfAFileChanged) {
   EXPECT_FALSE(read.look().value());
   EXPECT_EQ(read.context(), first);
   std::filesystem::copy_file(other.cert(), folder.cert(), std::filesystem::copy_options::overwrite_existing);
-  EXPECT_FALSE(read.look()) << "the key is not that of the new certificate yet";
+  EXPECT_FALSE(read.look()) << "the key does not belong to the new certificate yet";
   EXPECT_EQ(read.context(), first);
-  EXPECT_FALSE(read.look().value()) << "told once";
+  EXPECT_FALSE(read.look().value()) << "the fault is reported once";
   std::filesystem::copy_file(other.key(), folder.key(), std::filesystem::copy_options::overwrite_existing);
   EXPECT_TRUE(read.look().value());
   EXPECT_NE(read.context(), first);
@@ -43,7 +43,7 @@ TEST(ListenerCertificates, AreReadAgainIfASymbolicLinkPointsToAnotherFile) {
   const auto copy = folder.cert() + ".copy";
   std::filesystem::copy_file(folder.cert(), copy);
   std::filesystem::remove(link);
-  EXPECT_FALSE(read.look()) << "nothing there";
+  EXPECT_FALSE(read.look()) << "the link points to a missing file";
   std::filesystem::create_symlink(copy, link);
   EXPECT_TRUE(read.look().value());
 }

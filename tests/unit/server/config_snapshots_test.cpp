@@ -98,7 +98,7 @@ TEST_F(ConfigSnapshotsTest, RestoredLimitGetsItsFormerNumber) {
   const auto second = reload(rule("a", kNine));
   EXPECT_THAT(changes_, Contains(HasSubstr("keep the share")));
   EXPECT_NE(only(second).cells, only(first).cells);
-  EXPECT_EQ(only(second).index, only(first).index) << "counters go by the name";
+  EXPECT_EQ(only(second).index, only(first).index) << "counters belong to the name";
   EXPECT_EQ(only(reload(rule("a", kFive))).cells, only(first).cells);
 }
 
@@ -129,13 +129,13 @@ TEST_F(ConfigSnapshotsTest, RemovedRuleIsForgottenWhenItsLastRequestEnds) {
   ASSERT_TRUE(charge(first));
   const auto second = reload("");
   EXPECT_EQ(config_snapshots_.count(), 2);
-  EXPECT_EQ(table_.stats().keys, 1) << "a request is under way";
+  EXPECT_EQ(table_.stats().keys, 1) << "a request is in progress";
   end(first);
   EXPECT_EQ(gone_, 1);
   EXPECT_EQ(config_snapshots_.count(), 1);
   EXPECT_EQ(table_.stats().keys, 0);
   const auto third = reload(rule("other", kFive));
-  EXPECT_EQ(only(third).cells, 0) << "its number is free";
+  EXPECT_EQ(only(third).cells, 0) << "the number of the rule is free";
   EXPECT_EQ(only(third).index, 0);
 }
 
@@ -157,7 +157,7 @@ TEST_F(ConfigSnapshotsTest, RemovedRuleIsKeptWhileAnotherProcessHoldsItsPermits)
   end(first);
   EXPECT_EQ(table_.stats().keys, 1);
   const auto third = reload(rule("a", kTwoAtOnce));
-  EXPECT_FALSE(charge(third)) << "both places are taken still";
+  EXPECT_FALSE(charge(third)) << "both permits are still held";
   elsewhere_.give_back_all(clock_.now());
   EXPECT_THAT(elsewhere_.rules(), IsEmpty());
   EXPECT_TRUE(charge(third));
@@ -178,7 +178,7 @@ TEST_F(ConfigSnapshotsTest, KeysOfAFormerAlgorithmAreForgottenAtOnce) {
   const auto first = reload(rule("a", kTwoAtOnce));
   ASSERT_TRUE(charge(first));
   reload(rule("a", kLog));
-  EXPECT_EQ(table_.stats().keys, 0) << "whatever was under way";
+  EXPECT_EQ(table_.stats().keys, 0) << "even while a request is in progress";
 }
 
 // A long request keeps its configuration snapshot, and each change of the algorithm takes a number.

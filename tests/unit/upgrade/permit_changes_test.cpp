@@ -72,7 +72,7 @@ TEST_F(PermitChangesTest, StoresChangesUntilTheyCanBeSent) {
   changes_.tell([&](const auto& lines) { told_.insert(told_.end(), lines.begin(), lines.end()); });
   EXPECT_EQ(told_, std::vector<std::string>{"1 1 -1 some"});
   std::thread([&] { charge(2); }).join();
-  EXPECT_EQ(told_.size(), 1u) << "by the main thread alone";
+  EXPECT_EQ(told_.size(), 1u) << "only the main thread sends changes";
   turn();
   release(2);
   turn();

@@ -133,7 +133,7 @@ std::vector<ReceivedConnection> passed(const proxy::ConnectionInfo& connection_i
   bool ended = false;
   HandoffReceiver arrivals(context.get_executor(), std::move(ends->second),
                            {.take = [&](ReceivedConnection one) { arrived.push_back(std::move(one)); },
-                            .lost = [] { ADD_FAILURE() << "none is"; },
+                            .lost = [] { ADD_FAILURE() << "no connection is lost"; },
                             .change_foreign_permits = [](const auto&) {},
                             .ended = [&] { ended = true; }});
   {
@@ -185,9 +185,9 @@ TEST(ConnectionHandoff, ReceivesConnectionsAlreadySentAndNoneAfterTheEnd) {
   std::size_t arrived = 0;
   HandoffReceiver arrivals(context.get_executor(), std::move(ends->second),
                            {.take = [&](const ReceivedConnection&) { ++arrived; },
-                            .lost = [] { ADD_FAILURE() << "none is"; },
+                            .lost = [] { ADD_FAILURE() << "no connection is lost"; },
                             .change_foreign_permits = [](const auto&) {},
-                            .ended = [] { ADD_FAILURE() << "it has not"; }});
+                            .ended = [] { ADD_FAILURE() << "the channel has not ended"; }});
   HandoffSender handoff_sender(std::move(ends->first));
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(handoff_sender.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::HandoffResult::Yes);
@@ -243,7 +243,7 @@ TEST(ConnectionHandoff, PassesPermitChanges) {
   std::vector<std::string> told;
   HandoffReceiver arrivals(context.get_executor(), std::move(ends->second),
                            {.take = [&](const ReceivedConnection&) { told.emplace_back("a connection"); },
-                            .lost = [] { ADD_FAILURE() << "none is"; },
+                            .lost = [] { ADD_FAILURE() << "no connection is lost"; },
                             .change_foreign_permits =
                                 [&](const std::vector<std::string>& lines) {
                                   told.insert(told.end(), lines.begin(), lines.end());

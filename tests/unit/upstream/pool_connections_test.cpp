@@ -24,9 +24,9 @@ TEST_F(PoolTest, ConnectionIsReusedOnlyAfterKeep) {
     auto lease = p.lease({});
     EXPECT_TRUE(lease.connected());
     EXPECT_TRUE(lease.reused());
-    EXPECT_FALSE(p.lease({}).connected()) << "one connection is lent to two";
+    EXPECT_FALSE(p.lease({}).connected()) << "one connection is leased twice";
   }
-  EXPECT_FALSE(p.lease({}).connected()) << "what was not kept came back";
+  EXPECT_FALSE(p.lease({}).connected()) << "a connection that was not kept was reused";
 }
 
 TEST_F(PoolTest, LeaseOfANewConnectionUsesNoIdleConnection) {
@@ -68,7 +68,7 @@ TEST_F(PoolTest, MovedLeaseReleasesItsServerOnce) {
     auto other = std::move(one);
     EXPECT_FALSE(one);  // NOLINT(bugprone-use-after-move): the test is about a moved-from lease
     EXPECT_EQ(other.server(), first);
-    EXPECT_NE(p.lease({}).server(), first) << "its place was given back by the move";
+    EXPECT_NE(p.lease({}).server(), first) << "the move released the place of the server";
     other = p.lease({});
     EXPECT_NE(other.server(), first);
   }
@@ -91,7 +91,7 @@ TEST_F(PoolTest, DoesNotReuseAConnectionThatTheServerClosedOrWroteTo) {
     }
     auto theirs = accept(0);
     errno = EAGAIN;  // from an earlier call
-    EXPECT_TRUE(p.lease({}).connected()) << "nothing has come";
+    EXPECT_TRUE(p.lease({}).connected()) << "no byte was received";
     {
       auto lease = p.lease({});
       ASSERT_FALSE(connected(lease));
@@ -141,11 +141,11 @@ TEST_F(PoolTest, TriesTheAddressThatConnectedLastFirst) {
   EXPECT_FALSE(connected(lease));
   EXPECT_EQ(member.location().first, 1U);
   member.move_to({dead, dead, good}, now);
-  EXPECT_EQ(member.location().first, 2U) << "it stays the same one";
+  EXPECT_EQ(member.location().first, 2U) << "the address that connected last stays the same";
   member.move_to({good}, now);
   EXPECT_EQ(member.location().first, 0U);
   member.begin_with(1, before);
-  EXPECT_EQ(member.location().first, 0U) << "that was said of addresses that are gone";
+  EXPECT_EQ(member.location().first, 0U) << "the position referred to addresses that are gone";
 }
 
 TEST_F(PoolTest, ClosesConnectionsThatAreIdleTooLong) {
@@ -165,13 +165,13 @@ TEST_F(PoolTest, ClosesConnectionsThatAreIdleTooLong) {
   pass(3);
   {
     auto lease = p.lease({});
-    EXPECT_TRUE(lease.reused()) << "it was used meanwhile";
+    EXPECT_TRUE(lease.reused()) << "the connection was used meanwhile";
     lease.keep();
   }
   auto theirs = accept(0);
   pass(5);
   EXPECT_FALSE(p.lease({}).reused());
-  EXPECT_EQ(net::receive(theirs.native_handle()), "") << "it is still open";
+  EXPECT_EQ(net::receive(theirs.native_handle()), "") << "the connection is still open";
 }
 
 }  // namespace

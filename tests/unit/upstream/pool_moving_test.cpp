@@ -23,7 +23,7 @@ TEST_F(PoolTest, ClosesConnectionsToOldAddressesOfAServer) {
   works.keep();
   works = {};
   auto lease = p.lease({.tried = 0b10});
-  EXPECT_FALSE(lease.connected()) << "both led to where it was";
+  EXPECT_FALSE(lease.connected()) << "both connections led to the old address";
   ASSERT_FALSE(connected(lease));
   EXPECT_FALSE(lease.moved());
   EXPECT_EQ(net::remote_endpoint(lease.stream().native_handle()), second);
@@ -31,7 +31,7 @@ TEST_F(PoolTest, ClosesConnectionsToOldAddressesOfAServer) {
   lease = {};
   server_group->member(0).move_to({first, second}, now);
   lease = p.lease({.tried = 0b10});
-  EXPECT_TRUE(lease.reused()) << "an address that stays keeps its connections";
+  EXPECT_TRUE(lease.reused()) << "connections to an address that stays are kept";
   server_group->member(0).move_to({second, first}, now);
   lease.keep();
   lease = {};
@@ -48,7 +48,7 @@ TEST_F(PoolTest, IdleConnectionsToOldAddressesAreClosedAtTheNextTick) {
   auto theirs = accept(0);
   open_elsewhere();
   pass(2);
-  EXPECT_EQ(net::receive(theirs.native_handle()), "") << "it is still open";
+  EXPECT_EQ(net::receive(theirs.native_handle()), "") << "the connection is still open";
 }
 
 TEST_F(PoolTest, NewAndOldConfigurationsShareTheNewAddressesOfAServer) {

@@ -59,7 +59,7 @@ class PoolTest : public ::testing::Test {
   static net::Task<net::ErrorCode> connect(Lease& lease) {
     std::string fault;
     const auto ec = co_await lease.connect({}, std::chrono::seconds(1), fault);
-    EXPECT_EQ(fault, "") << "nobody speaks TLS";
+    EXPECT_EQ(fault, "") << "the server does not use TLS";
     co_return ec;
   }
   void pass(int count) {

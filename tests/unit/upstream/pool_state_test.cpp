@@ -12,10 +12,10 @@ TEST_F(PoolTest, SkipsAnEjectedServerUntilItsEjectionTimeIsOver) {
   auto& p = open(2, Balance::RoundRobin);
   fail(0);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease({.now = now}).server(), 1U);
-  EXPECT_EQ(p.lease({.now = now, .tried = 0b10}).server(), 0U) << "better one that failed than none";
+  EXPECT_EQ(p.lease({.now = now, .tried = 0b10}).server(), 0U) << "a server that failed is better than none";
   now += settings.ejection.least;
-  EXPECT_EQ(p.lease({.now = now}).server(), 0U) << "the next request tries it";
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease({.now = now}).server(), 1U) << "one is enough";
+  EXPECT_EQ(p.lease({.now = now}).server(), 0U) << "the next request tries the server";
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease({.now = now}).server(), 1U) << "one trial at a time";
   server_group->member(0).answered(now, now);
   now += settings.ejection.slow_start;
   std::array<int, 2> taken{};
@@ -80,7 +80,7 @@ TEST_F(PoolTest, ReturnsNoServerOnlyIfAllServersAreFull) {
   EXPECT_EQ(busy, (std::array<int, 2>{1, 3}));
   EXPECT_FALSE(q.lease({}));
   EXPECT_TRUE(q.lease({}).room_after());
-  EXPECT_FALSE(q.lease({.tried = 0b11}).room_after()) << "none is left, so room has nothing to do with it";
+  EXPECT_FALSE(q.lease({.tried = 0b11}).room_after()) << "all servers were tried, so waiting does not help";
   held.pop_back();
   EXPECT_TRUE(q.lease({}));
 }
@@ -109,12 +109,13 @@ TEST_F(PoolTest, ReturnsNoServerOnlyIfAllServersAreAtTheirRateLimits) {
   std::array<int, 2> taken{};
   for (int i = 0; i < 6; ++i) ++taken[p.lease({.now = now}).server()];
   EXPECT_EQ(taken, (std::array<int, 2>{2, 4}));
-  EXPECT_FALSE(p.others_serve(0, now)) << "an answer is not let go for one of theirs";
+  EXPECT_FALSE(p.others_serve(0, now)) << "a response is kept if no other server can answer";
   EXPECT_TRUE(p.others_serve(0, now + base::Duration{250'000}));
-  EXPECT_FALSE(p.others_serve(0b10, now + base::Duration{250'000})) << "the other one's comes later";
+  EXPECT_FALSE(p.others_serve(0b10, now + base::Duration{250'000}))
+      << "the other server's next unit comes later";
   const auto none = p.lease({.now = now});
   EXPECT_FALSE(none);
-  ASSERT_EQ(none.room_after(), base::Duration{250'000}) << "the faster one's next";
+  ASSERT_EQ(none.room_after(), base::Duration{250'000}) << "the next unit of the faster server";
   now += base::Duration{249'999};
   EXPECT_FALSE(p.lease({.now = now}));
   now += base::Duration{1};
@@ -146,7 +147,7 @@ TEST_F(PoolTest, NonRetryableRequestsAreNotUsedToTryAnUnresponsiveServer) {
   EXPECT_EQ(p.lease({.now = now}).server(), 0U);
   now += settings.ejection.most + settings.ejection.least;
   EXPECT_EQ(p.lease({.now = now, .once = true}).server(), 0U)
-      << "where only such requests come, one tries it";
+      << "if only such requests come, one of them tries the server";
   EXPECT_EQ(p.lease({.now = now, .once = true}).server(), 1U);
 }
 
@@ -164,7 +165,7 @@ TEST_F(PoolTest, RequestsAreNotUsedToTryAnEjectedServerIfThereAreHealthChecks) {
   fail(0);
   now += settings.ejection.most;
   for (int i = 0; i < 4; ++i) EXPECT_EQ(p.lease({.now = now}).server(), 1U);
-  EXPECT_EQ(p.lease({.now = now, .tried = 0b10}).server(), 0U) << "better one that failed than none";
+  EXPECT_EQ(p.lease({.now = now, .tried = 0b10}).server(), 0U) << "a server that failed is better than none";
   for (unsigned i = 0; i < settings.health->healthy_after; ++i) server_group->member(0).probed(true, {}, now);
   now += settings.ejection.slow_start;
   EXPECT_NE(p.lease({.now = now}).server(), p.lease({.now = now}).server());

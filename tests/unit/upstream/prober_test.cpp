@@ -85,7 +85,7 @@ TEST_F(ProberTest, RequestsTheHealthCheckPathOnASeparateConnection) {
     EXPECT_EQ(answer("HTTP/1.1 200 OK\r\n\r\n"),
               "GET /health?deep HTTP/1.1\r\nHost: " + server +
                   "\r\nUser-Agent: weir-health\r\nConnection: close\r\n\r\n");
-  EXPECT_TRUE(server_group->member(0).serves()) << "it is taken to be well";
+  EXPECT_TRUE(server_group->member(0).serves()) << "a new server is assumed to be healthy";
 }
 
 TEST_F(ProberTest, ConsecutiveFailuresMarkAServerDownAndSuccessesReadmitIt) {
@@ -132,7 +132,7 @@ TEST_F(ProberTest, StopsProbesOfRemovedServers) {
   prober->watch({another});
   for (int i = 0; i < 3; ++i) answer("HTTP/1.1 500 No\r\n\r\n");
   EXPECT_FALSE(another->member(0).serves());
-  EXPECT_TRUE(server_group->member(0).serves()) << "the one before is not asked beside it";
+  EXPECT_TRUE(server_group->member(0).serves()) << "the former server is not probed as well";
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ Resolution::Step take(const Addresses& known, const base::Result<Addresses>& ans
 
 TEST(Resolution, IgnoresTheOrderOfAddresses) {
   EXPECT_EQ(take(at({1, 2, 3}), at({3, 1, 2})).outcome, Outcome::Same);
-  EXPECT_EQ(take(at({1, 2}), at({2, 1, 1, 2})).outcome, Outcome::Same) << "nor is one that is told twice";
+  EXPECT_EQ(take(at({1, 2}), at({2, 1, 1, 2})).outcome, Outcome::Same)
+      << "repeated addresses are not a change";
 }
 
 TEST(Resolution, KnownAddressesKeepTheirOrderAndNewAddressesFollow) {
@@ -38,7 +39,7 @@ TEST(Resolution, KnownAddressesKeepTheirOrderAndNewAddressesFollow) {
   EXPECT_EQ(step.outcome, Outcome::Changed);
   EXPECT_EQ(step.addresses, at({3, 1, 4}));
   EXPECT_EQ(take(at({1}), at({2})).addresses, at({2}));
-  EXPECT_EQ(take(at({1, 2}), at({2})).addresses, at({2})) << "one that is gone leaves";
+  EXPECT_EQ(take(at({1, 2}), at({2})).addresses, at({2})) << "an address that is gone is removed";
   EXPECT_EQ(take(at({}), at({2, 2, 1})).addresses, at({2, 1}));
 }
 
@@ -48,8 +49,8 @@ TEST(Resolution, FailedLookUpKeepsTheAddresses) {
   EXPECT_EQ(step.outcome, Outcome::Failed);
   EXPECT_TRUE(step.turned);
   step = resolution.take(at({1}), at({}), kStart, kMiddle);
-  EXPECT_EQ(step.outcome, Outcome::Failed) << "an empty answer is none";
-  EXPECT_FALSE(step.turned) << "said once";
+  EXPECT_EQ(step.outcome, Outcome::Failed) << "an empty answer is a failure";
+  EXPECT_FALSE(step.turned) << "the failure is reported once";
   step = resolution.take(at({1}), at({1}), kStart, kMiddle);
   EXPECT_EQ(step.outcome, Outcome::Same);
   EXPECT_TRUE(step.turned);
@@ -60,7 +61,8 @@ TEST(Resolution, RetriesSoonWhileNoAddressIsKnown) {
   constexpr std::uint64_t kMiddleOfTwo = 200'000;
   Resolution resolution(30s, kStart, kMiddleOfTwo, true);
   EXPECT_EQ(resolution.due(), kStart + 2s);
-  EXPECT_FALSE(resolution.take(at({}), kNothing, kStart, kMiddleOfTwo).turned) << "it was said at the start";
+  EXPECT_FALSE(resolution.take(at({}), kNothing, kStart, kMiddleOfTwo).turned)
+      << "the failure was reported at the start";
   EXPECT_EQ(resolution.due(), kStart + 2s);
   EXPECT_EQ(resolution.take(at({}), at({1}), kStart, kMiddle).outcome, Outcome::Changed);
   EXPECT_EQ(resolution.due(), kStart + 30s);
@@ -74,7 +76,7 @@ TEST(Resolution, NextLookUpIsOnePeriodAfterTheAnswerWithinATenth) {
   Resolution resolution(30s, kStart, kMiddle);
   EXPECT_EQ(resolution.due(), kStart + 30s);
   (void)resolution.take(at({1}), kNothing, kStart + 45s, kMiddle);
-  EXPECT_EQ(resolution.due(), kStart + 75s) << "after the answer, however long it took";
+  EXPECT_EQ(resolution.due(), kStart + 75s) << "counted from the answer";
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -96,8 +98,8 @@ TEST(Resolution, UsesOnlyTheFirstAddressesOfAVeryLongAnswer) {
   for (unsigned i = 0; i < 1'000; ++i) many.push_back(at({i}).front());
   const auto step = take(at({999}), many);
   EXPECT_EQ(step.addresses.size(), Resolution::kMostAddresses);
-  EXPECT_EQ(step.addresses.front(), at({999}).front()) << "what is in use comes first";
-  EXPECT_EQ(take(step.addresses, many).outcome, Outcome::Same) << "and stays what it is";
+  EXPECT_EQ(step.addresses.front(), at({999}).front()) << "the address in use comes first";
+  EXPECT_EQ(take(step.addresses, many).outcome, Outcome::Same) << "the addresses stay the same";
 }
 
 }  // namespace

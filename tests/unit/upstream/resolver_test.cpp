@@ -128,7 +128,7 @@ TEST_F(ResolverTest, ServerWithoutAddressesIsDownUntilALookUpSucceeds) {
   resolver->watch({server_group});
   until([&] { return figures().failed >= 3; });
   EXPECT_FALSE(server_group->member(0).serves());
-  EXPECT_THAT(lines, IsEmpty()) << "it was said at the start";
+  EXPECT_THAT(lines, IsEmpty()) << "the failure was reported at the start";
   system->say(at("10.0.0.2"));
   until([&] { return server_group->member(0).serves() && server_group->member(1).serves(); });
   EXPECT_EQ(server_group->member(0).server().addresses, at("10.0.0.2"));
@@ -155,7 +155,7 @@ TEST_F(ResolverTest, LooksUpOnlyHostNamesAndOnlyIfConfigured) {
   until([&] { return figures().same >= 20; });
   const auto asked = system->asked();
   EXPECT_GE(std::count(asked.begin(), asked.end(), "a.test"), 5);
-  EXPECT_GE(std::count(asked.begin(), asked.end(), "b.test"), 5) << "each has its turn";
+  EXPECT_GE(std::count(asked.begin(), asked.end(), "b.test"), 5) << "each name is looked up in turn";
   EXPECT_EQ(std::count(asked.begin(), asked.end(), "c.test"), 0);
   EXPECT_EQ(resolver->figures().size(), 1U);
 }

@@ -90,7 +90,7 @@ TEST(ServerGroupThreads, HealthChangesAreReportedOnceAndInOrder) {
     }
   });
   for (std::size_t at = 0; at < told.size(); ++at) ASSERT_EQ(told[at], at % 2 == 0) << at;
-  EXPECT_LE(told.size(), 2 * OutageLog::kMostOutages) << "all of it happens within a minute";
+  EXPECT_LE(told.size(), 2 * OutageLog::kMostOutages) << "all changes happen within a minute";
   EXPECT_GE(member.ejections(), (told.size() + 1) / 2);
 }
 

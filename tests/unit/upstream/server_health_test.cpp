@@ -67,7 +67,7 @@ TEST(ServerHealth, FailureAfterTheEjectionTimeEjectsTheServerAgain) {
     EXPECT_EQ(fail(kStart + 1s), Change::OutAgain);
     EXPECT_EQ(out_for(server_health, kStart + 1s), 2s);
     EXPECT_EQ(server_health.failed(kSettings, kStart + 3s - 1us, kStart + 4s, kWhole), Change::None)
-        << "it was sent before";
+        << "the request was sent before the readmission";
     EXPECT_EQ(fail(kStart + 4s), Change::OutAgain);
     EXPECT_EQ(server_health.ejections(), 3U);
     EXPECT_EQ(server_health.answered(kStart + 5s, kStart + 5s), Change::Back);
@@ -80,12 +80,14 @@ TEST(ServerHealth, TrialByARequestWithAnIncompleteBodyBlocksNoOtherTrial) {
   const auto due = kStart + 1s;
   EXPECT_FALSE(server_health.begin_trial(kSettings, due - 1us, true));
   EXPECT_TRUE(server_health.begin_trial(kSettings, due, true));
-  EXPECT_FALSE(server_health.begin_trial(kSettings, due + 999'999us, true)) << "but for its like";
+  EXPECT_FALSE(server_health.begin_trial(kSettings, due + 999'999us, true))
+      << "another request with an incomplete body may not try the server";
   EXPECT_TRUE(server_health.begin_trial(kSettings, due + 1s, true));
-  EXPECT_TRUE(server_health.begin_trial(kSettings, due + 1s)) << "nor is it out for longer:";
+  EXPECT_TRUE(server_health.begin_trial(kSettings, due + 1s))
+      << "a request with a complete body may try the server as well";
   EXPECT_EQ(out_for(server_health, due + 1s), 1s);
   EXPECT_FALSE(server_health.begin_trial(kSettings, due + 1'999'999us, true))
-      << "one tries it that owes nothing";
+      << "another request is trying the server";
   EXPECT_EQ(server_health.unreachable(kSettings, due + 1s, kWhole), Change::OutAgain);
   EXPECT_EQ(out_for(server_health, due + 1s), 2s);
 }
@@ -102,15 +104,15 @@ TEST(ServerHealth, ResultOfATrialByARequestWithAnIncompleteBodyCounts) {
 
 TEST(ServerHealth, OneRequestMayTryTheServerWhenTheEjectionTimeIsOver) {
   ServerHealth server_health;
-  EXPECT_FALSE(server_health.begin_trial(kSettings, kStart)) << "it serves";
+  EXPECT_FALSE(server_health.begin_trial(kSettings, kStart)) << "the server is not ejected";
   server_health.unreachable(kSettings, kStart, kWhole);
   EXPECT_FALSE(server_health.begin_trial(kSettings, kStart + 999'999us));
   EXPECT_TRUE(server_health.begin_trial(kSettings, kStart + 1s));
-  EXPECT_FALSE(server_health.begin_trial(kSettings, kStart + 1s)) << "somebody tries already";
+  EXPECT_FALSE(server_health.begin_trial(kSettings, kStart + 1s)) << "another request is trying the server";
   EXPECT_FALSE(server_health.begin_trial(kSettings, kStart + 1'999'999us));
-  EXPECT_TRUE(server_health.begin_trial(kSettings, kStart + 2s)) << "nobody has said what came of it";
+  EXPECT_TRUE(server_health.begin_trial(kSettings, kStart + 2s)) << "the result of the trial is unknown";
   EXPECT_FALSE(server_health.begin_trial(kSettings, kStart + 3'999'999us))
-      << "a server that says nothing is tried ever less often";
+      << "an unresponsive server is tried ever less often";
   EXPECT_TRUE(server_health.begin_trial(kSettings, kStart + 4s));
   EXPECT_EQ(server_health.out_until(), kStart + 8s);
 }
@@ -125,7 +127,7 @@ TEST(ServerHealth, EjectionTimeDoublesUpToItsBound) {
     ASSERT_TRUE(server_health.begin_trial(kSettings, now));
     EXPECT_EQ(server_health.failed(kSettings, now, now, kWhole), Change::OutAgain);
   }
-  EXPECT_EQ(server_health.ejections(), 6U) << "the first, and each request that tried it in vain";
+  EXPECT_EQ(server_health.ejections(), 6U) << "the first failure, and each failed trial";
 }
 
 TEST(ServerHealth, ResponseReadmitsAnEjectedServer) {
@@ -191,7 +193,7 @@ TEST(ServerHealth, OnlyProbesReadmitAServerThatProbesMarkedDown) {
   EXPECT_EQ(server_health.answered(kStart, kStart), Change::None);
   EXPECT_EQ(server_health.unreachable(kSettings, kStart, kWhole), Change::None);
   EXPECT_NE(server_health.out_until(), base::TimePoint{});
-  EXPECT_FALSE(server_health.suspect()) << "an answer changes nothing";
+  EXPECT_FALSE(server_health.suspect()) << "the response to a request changed nothing";
 }
 
 // Only answers since the ejection count for the server.
@@ -210,21 +212,22 @@ TEST(ServerHealth, NonRetryableRequestsTryAnUnresponsiveServerLater) {
   server_health.unreachable(kSettings, kStart, kWhole);
   EXPECT_EQ(server_health.open_to_all_from(kSettings), kStart + 1s);
   server_health.answered(kStart, kStart);
-  EXPECT_EQ(server_health.open_to_all_from(kSettings), base::TimePoint{}) << "it serves";
+  EXPECT_EQ(server_health.open_to_all_from(kSettings), base::TimePoint{}) << "the server is not ejected";
   auto now = kStart + kSettings.most;
   for (int i = 0; i < 3; ++i) server_health.failed(kSettings, now, now, kWhole);
   EXPECT_EQ(server_health.out_until(), now + 1s);
   EXPECT_EQ(server_health.open_to_all_from(kSettings), now + 1s + 8s);
   now += 1s;
   ASSERT_TRUE(server_health.begin_trial(kSettings, now));
-  EXPECT_EQ(server_health.open_to_all_from(kSettings), now + 1s + 8s) << "others still try it";
+  EXPECT_EQ(server_health.open_to_all_from(kSettings), now + 1s + 8s)
+      << "other requests still try the server";
   EXPECT_EQ(server_health.unreachable(kSettings, now, kWhole), Change::OutAgain);
   EXPECT_EQ(server_health.open_to_all_from(kSettings), server_health.out_until())
-      << "it takes nothing any more";
+      << "the server refuses connections";
   server_health.moved(false, now);
   EXPECT_EQ(server_health.open_to_all_from(kSettings), now);
   for (int i = 0; i < 3; ++i) server_health.probed(kCheck, false, now);
-  EXPECT_EQ(server_health.open_to_all_from(kSettings), base::TimePoint::max()) << "it is down";
+  EXPECT_EQ(server_health.open_to_all_from(kSettings), base::TimePoint::max()) << "the server is marked down";
 }
 
 // For any events in any order: the server is out for `most` at most, and then a request may try it.
@@ -255,17 +258,17 @@ TEST(ServerHealth, EjectionNeverLastsLongerThanItsBound) {
     auto later = server_health;
     ASSERT_TRUE(later.begin_trial(kSettings, later.out_until()));
     ASSERT_LE(server_health.open_to_all_from(kSettings), now + 2 * kSettings.most)
-        << "a POST may try it, too";
+        << "a POST may try the server, too";
   }
 }
 
 TEST(WeightAt, WeightGrowsFromATenthToAllDuringSlowStart) {
-  EXPECT_EQ(weight_at(10, 10s, {}, kStart), 2'560U) << "it was never out";
+  EXPECT_EQ(weight_at(10, 10s, {}, kStart), 2'560U) << "the server was never ejected";
   EXPECT_EQ(weight_at(10, 10s, kStart, kStart), 256U);
   EXPECT_EQ(weight_at(10, 10s, kStart, kStart + 500ms), 256U);
   EXPECT_EQ(weight_at(10, 10s, kStart, kStart + 5s), 1'280U);
   EXPECT_EQ(weight_at(10, 10s, kStart, kStart + 10s), 2'560U);
-  EXPECT_EQ(weight_at(10, 0s, kStart, kStart), 2'560U) << "no slow start is asked for";
+  EXPECT_EQ(weight_at(10, 0s, kStart, kStart), 2'560U) << "slow start is disabled";
   EXPECT_EQ(weight_at(1, 10s, kStart, kStart - 1s), 25U) << "another worker's clock is behind";
 }
 
@@ -273,12 +276,12 @@ TEST(ServerHealth, ResponsesToRequestsSentBeforeAnEjectionDoNotReadmitTheServer)
   ServerHealth server_health;
   const auto out = kStart + 10s;
   EXPECT_EQ(server_health.unreachable(kSettings, out, kWhole), Change::Out);
-  EXPECT_EQ(server_health.answered(out - 1s, out + 1ms), Change::None) << "an older request's answer";
+  EXPECT_EQ(server_health.answered(out - 1s, out + 1ms), Change::None) << "the response to an older request";
   const auto trial = server_health.out_until();
   ASSERT_TRUE(server_health.begin_trial(kSettings, trial));
   const auto until = server_health.out_until();
   EXPECT_EQ(server_health.failed(kSettings, trial - 1us, trial + 1ms, kWhole), Change::None);
-  EXPECT_EQ(server_health.out_until(), until) << "an older request's failure made the time longer";
+  EXPECT_EQ(server_health.out_until(), until) << "the failure of an older request extended the ejection";
   EXPECT_EQ(server_health.answered(trial, trial + 2ms), Change::Back);
 }
 
@@ -290,7 +293,7 @@ TEST(ServerHealth, ServerWithoutAnAddressIsDownUntilAnAddressIsFound) {
   EXPECT_EQ(server_health.unreachable({}, now, 0), ServerHealth::Change::None);
   EXPECT_EQ(server_health.answered(now, now), ServerHealth::Change::None);
   EXPECT_FALSE(server_health.begin_trial({}, now));
-  EXPECT_EQ(server_health.ejections(), 0U) << "nobody put it out";
+  EXPECT_EQ(server_health.ejections(), 0U) << "no failure ejected the server";
   EXPECT_EQ(server_health.moved(true, now), ServerHealth::Change::Back);
   EXPECT_EQ(server_health.out_until(), base::TimePoint{});
 }
@@ -302,16 +305,16 @@ TEST(ServerHealth, ServerWithOnlyNewAddressesIsReadmittedAtOnceWithSlowStart) {
   EXPECT_EQ(server_health.moved(true, kStart + 1s), Change::Back);
   EXPECT_EQ(server_health.out_until(), base::TimePoint{});
   EXPECT_EQ(server_health.back_since(), kStart + 1s);
-  EXPECT_EQ(server_health.ejections(), 1U) << "as counted for its name";
+  EXPECT_EQ(server_health.ejections(), 1U) << "ejections are counted by name";
   EXPECT_EQ(server_health.unreachable(kSettings, kStart + 2s, kWhole), Change::Out);
-  EXPECT_EQ(out_for(server_health, kStart + 2s), 1s) << "what the other did is forgotten";
-  EXPECT_EQ(ServerHealth{}.moved(true, kStart), Change::None) << "it was not out";
+  EXPECT_EQ(out_for(server_health, kStart + 2s), 1s) << "the failures of the former address are forgotten";
+  EXPECT_EQ(ServerHealth{}.moved(true, kStart), Change::None) << "the server was not ejected";
 }
 
 TEST(ServerHealth, AddedAddressAllowsATrialAtOnce) {
   ServerHealth server_health;
   EXPECT_EQ(server_health.moved(false, kStart), Change::None);
-  EXPECT_EQ(server_health.out_until(), base::TimePoint{}) << "it serves";
+  EXPECT_EQ(server_health.out_until(), base::TimePoint{}) << "the server is not ejected";
   server_health.unreachable(kSettings, kStart, kWhole);
   EXPECT_EQ(server_health.moved(false, kStart + 100ms), Change::None);
   EXPECT_TRUE(server_health.begin_trial(kSettings, kStart + 100ms));
@@ -324,7 +327,7 @@ TEST(ServerHealth, ServerThatProbesMarkedDownStaysDownIfOnlySomeAddressesChange)
   ASSERT_EQ(server_health.probed(check, false, kStart), Change::Down);
   EXPECT_EQ(server_health.moved(false, kStart), Change::None);
   EXPECT_FALSE(server_health.begin_trial(kSettings, kStart));
-  EXPECT_EQ(server_health.moved(true, kStart), Change::Back) << "that was another machine";
+  EXPECT_EQ(server_health.moved(true, kStart), Change::Back) << "the failed probes were of another machine";
 }
 
 }  // namespace

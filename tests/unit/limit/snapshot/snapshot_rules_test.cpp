@@ -171,7 +171,7 @@ TEST_F(SnapshotOfOneRule, SmallerTableRestoresKeysThatFitAndCountsTheRestInTheOv
   std::uint64_t admitted = 0;
   for (std::uint64_t i = 0; i < kKeys; ++i)
     admitted += charge(small, {key_of(i), &daily_, 1, 0}, kStart) ? 1 : 0;
-  EXPECT_LE(admitted, 5) << "who found no room gained more than one fresh state together";
+  EXPECT_LE(admitted, 5) << "keys without a slot got more than one unused limit together";
 }
 
 TEST_F(SnapshotOfOneRule, RestoresOverflowCells) {
@@ -235,7 +235,7 @@ TEST_F(SnapshotOfOneRule, RestoresOverflowCellsOfTiersByName) {
     EXPECT_TRUE(outcome.overflow);
     return outcome.remaining;
   };
-  EXPECT_EQ(left(daily_, 2), 4) << "a new tier found another's cell";
+  EXPECT_EQ(left(daily_, 2), 4) << "a new tier found the key of another tier";
   EXPECT_EQ(left(daily_, 4), 3);
   EXPECT_EQ(left(small, 6), 0);
 }

@@ -76,7 +76,7 @@ TEST(TimeShift, FixedWindowKeepsItsShiftedEndIfTheNewClocksWindowHasEnded) {
   EXPECT_FALSE(refused.allowed);
   EXPECT_EQ(refused.retry_after, 90min);
   EXPECT_TRUE(step(day, refund(day, saved.cell, then + 2h, 2), then + 2h, 2).outcome.allowed)
-      << "what is charged in it can be given back";
+      << "a charge in the shifted window can be refunded";
   EXPECT_TRUE(step(day, saved.cell, then + 2h + 90min, 5).outcome.allowed);
 }
 
@@ -133,7 +133,7 @@ TEST(TimeShift, LogEntriesAreNeverShiftedBefore1970) {
     move(saved, rule, {by, now + by});
     EXPECT_EQ(saved.log[2].mark, buckets.mark_of(std::max(now + by, TimePoint{})));
     EXPECT_LE(saved.log[0].mark, saved.log[1].mark);
-    EXPECT_LE(saved.log[1].mark, saved.log[2].mark) << "none has wrapped into the future";
+    EXPECT_LE(saved.log[1].mark, saved.log[2].mark) << "no entry has wrapped into the future";
     EXPECT_EQ(saved.drained_at, buckets.expiry_of(saved.log[2].mark));
   }
 }
@@ -145,8 +145,8 @@ TEST(TimeShift, EqualsTheDifferenceOfTheClocksWhenTheSnapshotWasSaved) {
   };
   EXPECT_EQ(shift(50min, 1h), -50min);
   EXPECT_EQ(shift(-2h, 1h), 2h);
-  EXPECT_EQ(shift(2s, 1h), 0s) << "clocks that agree well enough count as one";
-  EXPECT_EQ(shift(0s, -50min), -50min) << "the machine's clock was set back meanwhile: no time has passed";
+  EXPECT_EQ(shift(2s, 1h), 0s) << "a difference below the tolerance counts as none";
+  EXPECT_EQ(shift(0s, -50min), -50min) << "the machine's clock was set back, so no time has passed";
   EXPECT_EQ(shift(0s, -1s), 0s);
 }
 

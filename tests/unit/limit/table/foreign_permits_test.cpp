@@ -49,7 +49,7 @@ TEST_F(ForeignPermitsTest, BothProcessesTogetherStayWithinTheLimit) {
   EXPECT_EQ(elsewhere_.units(), 2u);
   EXPECT_TRUE(charge(there_, {fixed(1)}, kStart));
   EXPECT_FALSE(charge(there_, {fixed(1)}, kStart));
-  EXPECT_TRUE(charge(there_, {fixed(2, 3)}, kStart)) << "another key";
+  EXPECT_TRUE(charge(there_, {fixed(2, 3)}, kStart)) << "another key has its own limit";
 
   here_.release(fixed(1, 2), kStart, {});
   EXPECT_EQ(elsewhere_.units(), 0u);
@@ -60,8 +60,8 @@ TEST_F(ForeignPermitsTest, BothProcessesTogetherStayWithinTheLimit) {
 TEST_F(ForeignPermitsTest, ReportsPermitsTakenAfterTheWatchBegan) {
   follow();
   ASSERT_TRUE(charge(there_, {fixed(1, 2)}, kStart));
-  ASSERT_TRUE(charge(here_, {fixed(1, 3)}, kStart)) << "which does not know of them";
-  EXPECT_EQ(elsewhere_.units(), 3u) << "beyond the limit";
+  ASSERT_TRUE(charge(here_, {fixed(1, 3)}, kStart)) << "this process does not know the permits of the other";
+  EXPECT_EQ(elsewhere_.units(), 3u) << "both processes together exceed the limit";
   here_.release(fixed(1, 3), kStart, {});
   EXPECT_TRUE(charge(there_, {fixed(1)}, kStart));
 }
@@ -97,7 +97,7 @@ TEST_F(ForeignPermitsTest, ReleasesNoMorePermitsThanWereReported) {
   elsewhere_.change(fixed(1), -3, kStart);
   EXPECT_EQ(elsewhere_.units(), 0u);
   EXPECT_TRUE(charge(there_, {fixed(1)}, kStart));
-  EXPECT_FALSE(charge(there_, {fixed(1)}, kStart)) << "the two are there still";
+  EXPECT_FALSE(charge(there_, {fixed(1)}, kStart)) << "the two permits are still held";
 }
 
 TEST_F(ForeignPermitsTest, CountsPermitsInTheOverflowCellOfAFullTable) {

@@ -58,7 +58,7 @@ TEST_F(KeyTableLogs, SlidingLogOf10000IsExactAndReturnsItsMemory) {
   EXPECT_FALSE(charge(table, line, then, out));
   EXPECT_EQ(out.retry_after, 500ms);
   ASSERT_TRUE(charge(table, line, kStart + 1s + 250ms - 1us, out));
-  EXPECT_EQ(out.remaining, 4'999) << "5,000 entries have expired, and one came";
+  EXPECT_EQ(out.remaining, 4'999) << "5,000 entries have expired, and one was added";
   EXPECT_EQ(table.stats().log_chunks_used, 715) << "the chunks of expired entries are still held";
   table.sweep(kStart + 3s, table.stats().slots);
   EXPECT_EQ(table.stats().keys, 0);
@@ -74,7 +74,7 @@ TEST_F(KeyTableLogs, RejectedRequestLeavesNoEntryInASlidingLog) {
   ASSERT_TRUE(table.charge(bill, kStart, outcomes));
   for (int i = 1; i < 20; ++i) ASSERT_FALSE(table.charge(bill, kStart + Duration(i), outcomes));
   EXPECT_EQ(table.stats().log_chunks_used, 0);
-  EXPECT_EQ(table.peek(bill[0], kStart + 1s).remaining, 3) << "a refused bill was entered in the log";
+  EXPECT_EQ(table.peek(bill[0], kStart + 1s).remaining, 3) << "a refused request was entered in the log";
 }
 
 TEST_F(KeyTableLogs, WithoutMemoryAnAdmissionIsMergedIntoTheNewestLogEntry) {
@@ -90,10 +90,10 @@ TEST_F(KeyTableLogs, WithoutMemoryAnAdmissionIsMergedIntoTheNewestLogEntry) {
   ASSERT_TRUE(charge(table, line, kStart + 10min, out));
   EXPECT_EQ(table.stats().log_merged, merged + 1);
   EXPECT_EQ(out.remaining, 1);
-  EXPECT_EQ(out.more_after, 1h) << "both count from the later one";
+  EXPECT_EQ(out.more_after, 1h) << "both admissions count from the later time";
   ASSERT_TRUE(charge(table, line, kStart + 20min, out));
-  EXPECT_FALSE(charge(table, line, kStart + 1h, out)) << "an exact log would admit";
-  EXPECT_EQ(out.retry_after, 20min) << "but this one keeps its promises";
+  EXPECT_FALSE(charge(table, line, kStart + 1h, out)) << "an exact log would admit the request";
+  EXPECT_EQ(out.retry_after, 20min) << "the merged log keeps its promised time";
   EXPECT_FALSE(charge(table, line, kStart + 1h + 20min - 1us, out));
   EXPECT_TRUE(charge(table, line, kStart + 1h + 20min, out));
   EXPECT_FALSE(out.overflow);
@@ -158,8 +158,8 @@ TEST_F(KeyTableLogs, RefundRemovesTheLogEntryOfItsCharge) {
   table.refund(line, kStart + 19min, now);  // the newest
   table.refund(line, kStart, now);          // the oldest
   const auto then = table.peek(line, kStart + 20min);
-  EXPECT_EQ(then.remaining, 2) << "of three that were given back, and one asked";
-  EXPECT_EQ(then.more_after, 41min) << "the oldest is now that of minute 1";
+  EXPECT_EQ(then.remaining, 2) << "two of three were refunded, and one was charged";
+  EXPECT_EQ(then.more_after, 41min) << "the oldest entry is now at minute 1";
   EXPECT_EQ(table.peek({key_of(1), &limiter, 30}, kStart + 20min).reset_after, 58min);
   for (int i = 1; i < 19; ++i)
     if (i != 5) table.refund(line, kStart + i * 1min, now);
@@ -190,7 +190,7 @@ TEST_F(KeyTableLogs, RefundInTheOverflowCellWorksAfterAnotherAdmission) {
   cell = step(limiter, cell, kStart + 1min, 1).next;
   cell = refund(limiter, cell, kStart, 1);
   EXPECT_EQ(step(limiter, cell, kStart + 2min, 6).outcome.remaining, 4);
-  EXPECT_EQ(refund(limiter, cell, kStart - 1h, 1), cell) << "that counts no more";
+  EXPECT_EQ(refund(limiter, cell, kStart - 1h, 1), cell) << "an expired charge is not refunded";
 }
 
 // The entry of the charge has expired, and later entries belong to other charges.
@@ -268,7 +268,7 @@ TEST_F(Mixed, RequestIsChargedByAllRulesOrByNone) {
       if (yes || !alone[i].allowed)
         ASSERT_EQ(after.remaining, left) << i;
       else
-        ASSERT_EQ(after.remaining, left + lines[i].cost) << i << " was charged by a refused bill";
+        ASSERT_EQ(after.remaining, left + lines[i].cost) << i << " was charged by a refused request";
     }
     (yes ? charged : refused) += 1;
     if (yes) give_back(table, lines, now);

@@ -99,7 +99,7 @@ TEST(KeyTableMemory, TenMillionNewKeysTakeNoMemoryAndEvictNoKeyInUse) {
             << " answered together\n";
   EXPECT_LE(grown, kBoundKiB);
   EXPECT_LE(stats.keys, stats.slots);
-  EXPECT_EQ(stats.overflowed, 1) << "who came too many shared more than one admission";
+  EXPECT_EQ(stats.overflowed, 1) << "keys without a slot shared more than one admission";
   EXPECT_EQ(admitted, stats.keys - kKeys + stats.overflowed);
   EXPECT_EQ(answered_together, kAttackers - (stats.keys - kKeys));
   const auto then = kStart + 24h - 1us;
@@ -132,7 +132,8 @@ TEST(KeyTableMemory, DecisionAllocatesNothing) {
     table.charge({&bill[3], 1}, now + Duration(1), {outcomes.data(), 1});
   }
   EXPECT_EQ(allocations.load(), before);
-  EXPECT_GT(std::vector<int>(1).size() + allocations.load(), before + 1) << "nothing is counted at all";
+  EXPECT_GT(std::vector<int>(1).size() + allocations.load(), before + 1)
+      << "the allocation counter does not work";
 }
 
 }  // namespace

@@ -21,11 +21,11 @@ TEST_F(KeyTableTest, NewKeysInAFullTableShareTheOverflowCellOfTheirRule) {
     const bool yes = charge(table, {line(i, three_)}, kStart);
     if (outcomes_[0].overflow) admitted += yes ? 1 : 0;
   }
-  EXPECT_EQ(admitted, 3) << "churned keys bought more than one cell holds";
+  EXPECT_EQ(admitted, 3) << "new keys got more than the overflow cell holds";
   EXPECT_EQ(table.stats().overflowed, 3);
   EXPECT_TRUE(table.peek(line(99'999, three_), kStart).overflow);
   for (std::uint64_t i = 0; i < taken; ++i)
-    EXPECT_EQ(table.peek(line(i, three_), kStart).remaining, 1) << "a live key was forgotten";
+    EXPECT_EQ(table.peek(line(i, three_), kStart).remaining, 1) << "a key in use was evicted";
 }
 
 TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyThatIsUnusedAgain) {
@@ -35,7 +35,7 @@ TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyThatIsUnusedAgain) {
     ASSERT_TRUE(charge(table, {line(1'000'000 + i, three_)}, kStart + 2h));
     EXPECT_FALSE(outcomes_[0].overflow);
   }
-  EXPECT_LE(table.stats().keys, taken + 8) << "drained slots were not reused";
+  EXPECT_LE(table.stats().keys, taken + 8) << "slots of unused keys were not reused";
   table.sweep(kStart + 2h, table.stats().slots / 8);
   for (std::uint64_t i = 16; i < 64; ++i) {
     ASSERT_TRUE(charge(table, {line(1'000'000 + i, three_)}, kStart + 2h));
@@ -70,12 +70,13 @@ TEST_F(KeyTableTest, FillingTheTableGivesNoClientAnUnusedLimit) {
     const auto free_at = kStart + outcomes_[0].retry_after;
     const auto later = kStart + 4s;  // the filling keys have drained
     EXPECT_FALSE(table.peek(asked, later).allowed);
-    EXPECT_FALSE(charge(table, {asked}, later)) << "a second limit";
-    EXPECT_TRUE(outcomes_[0].overflow) << "it is not said why";
+    EXPECT_FALSE(charge(table, {asked}, later)) << "the client got a second limit";
+    EXPECT_TRUE(outcomes_[0].overflow) << "the outcome does not name the overflow cell";
     EXPECT_FALSE(charge(table, {asked}, free_at - 1us));
-    EXPECT_TRUE(charge(table, {asked}, free_at)) << "it was told another time";
-    EXPECT_FALSE(outcomes_[0].overflow) << "it has a slot";
-    EXPECT_TRUE(charge(table, {line(500'001, limiters[kind], 7)}, kStart + 60h)) << "all has drained by then";
+    EXPECT_TRUE(charge(table, {asked}, free_at)) << "the promised time was wrong";
+    EXPECT_FALSE(outcomes_[0].overflow) << "the key has a slot";
+    EXPECT_TRUE(charge(table, {line(500'001, limiters[kind], 7)}, kStart + 60h))
+        << "all keys are unused by then";
     EXPECT_GE(outcomes_[0].remaining, 4U);
   }
 }
@@ -88,7 +89,7 @@ TEST_F(KeyTableTest, TiersOfOneRuleShareAnOverflowCellEachInItsUnits) {
   const auto newcomer = [&](const Limiter& limiter, Cost cost) { return line(500'000, limiter, 5, cost); };
   ASSERT_TRUE(table.peek(newcomer(slow, 1), kStart).overflow);
   ASSERT_TRUE(charge(table, {newcomer(slow, 4)}, kStart));
-  EXPECT_FALSE(charge(table, {newcomer(fast, 1)}, kStart)) << "the slow tier's charge was forgotten";
+  EXPECT_FALSE(charge(table, {newcomer(fast, 1)}, kStart)) << "the charge of the slow tier was lost";
   EXPECT_EQ(outcomes_[0].retry_after, 2h - 980ms);
   EXPECT_TRUE(charge(table, {newcomer(fast, 1)}, kStart + 2h));
   EXPECT_EQ(outcomes_[0].remaining, 49);
@@ -101,7 +102,7 @@ TEST_F(KeyTableTest, RequestIsChargedAndRefundedInOverflowCells) {
   ASSERT_TRUE(charge(table, bill, kStart));
   ASSERT_TRUE(outcomes_[0].overflow && outcomes_[1].overflow);
   EXPECT_FALSE(charge(table, bill, kStart));
-  EXPECT_EQ(table.peek(bill[0], kStart).remaining, 1) << "a refused bill charged the overflow cell";
+  EXPECT_EQ(table.peek(bill[0], kStart).remaining, 1) << "a refused request charged the overflow cell";
   table.refund(bill, kStart, std::vector<Outcome>(2, {.allowed = true, .overflow = true}), kStart);
   EXPECT_TRUE(charge(table, bill, kStart));
 }

@@ -16,7 +16,7 @@ TEST_F(KeyTableTest, ResetMakesAKeyUnused) {
   EXPECT_TRUE(table.forget(key_of(1, 0), kStart));
   EXPECT_EQ(table.stats().keys, 1U);
   EXPECT_TRUE(charge(table, {line(1, one_)}, kStart));
-  EXPECT_FALSE(charge(table, {line(2, one_)}, kStart)) << "another one stays as it is";
+  EXPECT_FALSE(charge(table, {line(2, one_)}, kStart)) << "another key keeps its state";
 }
 
 TEST_F(KeyTableTest, ResetGetsATimestampBetweenEarlierAndLaterCharges) {
@@ -55,14 +55,15 @@ TEST_F(KeyTableTest, ChargesBeforeAResetAreNeitherRefundedNorSettled) {
     KeyTable table(100);
     for (int i = 0; i < 4; ++i) ASSERT_TRUE(charge(table, {line(1, limiter)}, kStart));
     ASSERT_TRUE(table.forget(key_of(1, 0), kStart + 1s));
-    EXPECT_FALSE(table.refund(line(1, limiter), kStart, kStart + 1s)) << "of a key that is not there";
+    EXPECT_FALSE(table.refund(line(1, limiter), kStart, kStart + 1s)) << "the key is not in the table";
     table.settle(line(1, limiter), {kStart, 3, kStart + 1s});
     EXPECT_FALSE(table.knows(key_of(1, 0)));
     for (int i = 0; i < 5; ++i) ASSERT_TRUE(charge(table, {line(1, limiter)}, kStart + 2s));
     EXPECT_FALSE(table.refund(line(1, limiter), kStart, kStart + 3s));
     table.settle(line(1, limiter), {kStart, 0, kStart + 3s});
     EXPECT_FALSE(charge(table, {line(1, limiter)}, kStart + 4s));
-    EXPECT_TRUE(table.refund(line(1, limiter), kStart + 2s, kStart + 4s)) << "charged after it";
+    EXPECT_TRUE(table.refund(line(1, limiter), kStart + 2s, kStart + 4s))
+        << "the charge was made after the reset";
     EXPECT_TRUE(charge(table, {line(1, limiter)}, kStart + 4s));
   }
 }
@@ -108,7 +109,7 @@ TEST_F(KeyTableTest, ChargeWithAnEarlierClockReadingCountsForTheDayAfterAnEvicti
       else
         for (std::uint64_t client = 0; table.knows(full.key); ++client)
           charge(table, {line(client, *limiter)}, over);
-      ASSERT_TRUE(charge(table, {full}, over - 1us)) << "of a key that is fresh by now";
+      ASSERT_TRUE(charge(table, {full}, over - 1us)) << "the key is unused by now";
       EXPECT_FALSE(charge(table, {line(1'000'000, *limiter)}, over)) << "the next period began empty";
     }
 }
@@ -162,7 +163,7 @@ TEST_F(KeyTableTest, RejectionByOneRuleChargesNoRule) {
     EXPECT_TRUE(outcomes_[2].allowed);
     EXPECT_TRUE(outcomes_[3].allowed);
   }
-  EXPECT_EQ(table.stats().keys, 1) << "a refused bill took a slot";
+  EXPECT_EQ(table.stats().keys, 1) << "a refused request took a slot";
   EXPECT_EQ(table.peek(line(1, three_, 1), kStart).remaining, 2);
   EXPECT_EQ(table.peek(line(1, queue, 2), kStart).delay, 0us);
   EXPECT_TRUE(charge(table, bill, kStart + 1h));
@@ -184,12 +185,12 @@ TEST_F(KeyTableTest, ShadowRuleThatWouldRejectNeitherRejectsNorIsCharged) {
   EXPECT_TRUE(outcomes_[0].allowed);
   EXPECT_TRUE(charge(table, bill, kStart + 30min));
   EXPECT_FALSE(outcomes_[0].allowed);
-  EXPECT_TRUE(charge(table, bill, kStart + 1h)) << "the shadow's refusal moved its own state";
+  EXPECT_TRUE(charge(table, bill, kStart + 1h)) << "a refusal by the shadow rule changed its state";
   EXPECT_TRUE(outcomes_[0].allowed);
   EXPECT_FALSE(charge(table, {shadow(line(1, three_, 2)), line(1, three_, 3, 9)}, kStart + 1h));
-  EXPECT_EQ(table.stats().keys, 2) << "the shadow of a refused request was charged";
+  EXPECT_EQ(table.stats().keys, 2) << "a shadow rule was charged for a refused request";
   EXPECT_TRUE(charge(table, {shadow(line(1, three_, 4, 9)), line(1, three_, 5)}, kStart + 1h));
-  EXPECT_EQ(table.stats().keys, 3) << "a shadow that refuses took a slot";
+  EXPECT_EQ(table.stats().keys, 3) << "a shadow rule that would refuse took a slot";
 }
 
 TEST_F(KeyTableTest, RefundRestoresTheStateOfEveryRule) {
@@ -225,7 +226,7 @@ TEST_F(KeyTableTest, SweepEvictsOnlyKeysThatAreUnusedAgain) {
   EXPECT_EQ(stats.keys, 5'000);
   EXPECT_EQ(stats.keys_by_rule[3], 0);
   EXPECT_EQ(stats.keys_by_rule[4], 5'000);
-  EXPECT_EQ(table.peek(line(7, three_, 4), kStart + 1h).remaining, 0) << "a live key was forgotten";
+  EXPECT_EQ(table.peek(line(7, three_, 4), kStart + 1h).remaining, 0) << "a key in use was evicted";
 }
 
 TEST_F(KeyTableTest, StoresAsManyKeysInUseAsMaxKeys) {

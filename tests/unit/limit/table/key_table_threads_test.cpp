@@ -154,7 +154,7 @@ TEST(KeyTableThreads, FullTableKeepsItsBoundWhileThreadsAddKeys) {
     }
   });
   const auto stats = table.stats();
-  EXPECT_EQ(admitted, stats.keys + 1) << "one a slot, and one from the cell that all others share";
+  EXPECT_EQ(admitted, stats.keys + 1) << "one admission in each slot, and one in the shared overflow cell";
   EXPECT_EQ(stats.overflowed, 1);
 }
 

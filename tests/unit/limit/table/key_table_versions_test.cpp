@@ -62,8 +62,9 @@ TEST_F(KeyTableVersions, RequestFromBeforeAReloadIsChargedUnderTheNewLimit) {
   ask(charge(1, kTen, 0, 5));
   table_.define_rule(1, reading("r", kTwenty), kNow);
   ask(charge(1, kTwenty, 1));
-  EXPECT_EQ(ask(charge(1, kTen, 0)).remaining, 8) << "12 of 20";
-  EXPECT_TRUE(table_.refund(charge(1, kTen, 0, 5), kNow, kNow)) << "half of the old ones is half of the new";
+  EXPECT_EQ(ask(charge(1, kTen, 0)).remaining, 8) << "12 units of 20 are used";
+  EXPECT_TRUE(table_.refund(charge(1, kTen, 0, 5), kNow, kNow))
+      << "a refund of half the former limit is half of the new limit";
   EXPECT_EQ(ask(charge(1, kTwenty, 1)).remaining, 17);
 }
 
@@ -143,7 +144,7 @@ TEST_F(KeyTableVersions, PermitInTheOverflowCellIsReleasedThereAfterAReload) {
   const auto line = charge(1'000, three, 1);
   small.charge({&line, 1}, kNow, {&outcome, 1});
   EXPECT_TRUE(outcome.overflow);
-  EXPECT_EQ(outcome.remaining, 2) << "one place was left taken";
+  EXPECT_EQ(outcome.remaining, 2) << "a permit was not released";
 }
 
 // Five of a thousand were reserved and four used: less than one of ten. Rounding the refund down and the debt
@@ -193,9 +194,9 @@ TEST_F(KeyTableGenerations, ChargeOfAFormerAlgorithmIsNotRefunded) {
   const auto first = charge(1, kTen, 0, 4);
   EXPECT_TRUE(admits(first));
   table_.define_rule(1, reading("r", log_), kNow);
-  EXPECT_FALSE(table_.is_current(0)) << "its cells have begun anew";
+  EXPECT_FALSE(table_.is_current(0)) << "the keys of the former algorithm start unused";
   EXPECT_TRUE(admits(charge(1, log_, 1, 4)));
-  EXPECT_FALSE(refund(first)) << "to a log";
+  EXPECT_FALSE(refund(first)) << "the charge by the former algorithm is not refunded to the log";
   table_.define_rule(2, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 2, 10)));
   EXPECT_FALSE(refund(first));
@@ -238,7 +239,7 @@ TEST_F(KeyTableGenerations, MigrationEvictsKeysWhoseAlgorithmChanged) {
   rule.variants[0].limiter = &log_;
   table_.define_rule(1, rule, kNow);
   table_.migrate_cells(kNow);
-  EXPECT_EQ(table_.stats().keys, 2) << "the tier goes on, and whose cell is whose nobody can tell";
+  EXPECT_EQ(table_.stats().keys, 2) << "the tier keeps its algorithm, and a cell does not show its limiter";
   rule.variants[1].limiter = &kTen;
   table_.define_rule(2, rule, kNow);
   table_.migrate_cells(kNow);
@@ -273,7 +274,7 @@ TEST_F(KeyTableGenerations, PermitOfAFormerAlgorithmNeitherCountsNorReleases) {
   anew.push_back(hold(now));
   anew.push_back(hold(now));
   held.clear();
-  EXPECT_FALSE(admits(now)) << "two are under way";
+  EXPECT_FALSE(admits(now)) << "two requests are in flight";
   anew.clear();
   EXPECT_EQ(room(now), 2);
 }
@@ -291,7 +292,8 @@ TEST_F(KeyTableGenerations, IdleKeyStartsWithUnusedStateAfterTheAlgorithmChanged
   held.clear();
   EXPECT_FALSE(admits(now));
   anew.clear();
-  EXPECT_EQ(table_.peek(now, kNow).remaining, 1) << "nothing is left of the old one, after one more";
+  EXPECT_EQ(table_.peek(now, kNow).remaining, 1)
+      << "no unit of the former algorithm is used after one more request";
 }
 
 TEST_F(KeyTableGenerations, AdaptiveLimitCountsOnlyItsOwnPermitsAfterAChangeOfAlgorithm) {
@@ -332,7 +334,7 @@ TEST_F(KeyTableGenerations, RequestFromBeforeAChangeOfAlgorithmIsCountedInTheOve
       EXPECT_TRUE(outcome.overflow);
       std::optional<Permit> of_late;
       if (holds(was)) of_late.emplace(table, old, kNow, outcome.overflow);
-      EXPECT_EQ(table.peek(now, kNow).remaining, quota(is) - 2) << "after one more";
+      EXPECT_EQ(table.peek(now, kNow).remaining, quota(is) - 2) << "one more request was charged";
     }
     EXPECT_EQ(table.peek(now, kNow).remaining, quota(is) - (holds(is) ? 1 : 2));
   };

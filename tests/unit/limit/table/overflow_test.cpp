@@ -210,10 +210,13 @@ TEST(Overflow, LimitersBeyondTheBoundShareTwoOverflowCellsOfTheirRule) {
     overflow.put(7, limiter_id, bucket, one);
   const LimiterId late = 2 + Overflow::kMostApart;
   overflow.put(7, late, bucket, one);
-  EXPECT_EQ(taken(bucket, overflow.cell(7, late + 2, bucket)), 1) << "a late ledger had a cell of its own";
+  EXPECT_EQ(taken(bucket, overflow.cell(7, late + 2, bucket)), 1)
+      << "a limiter beyond the bound had its own cell";
   EXPECT_EQ(taken(bucket, overflow.cell(7, 0, bucket)), 1);
-  EXPECT_EQ(taken(slow, overflow.cell(7, late, slow)), 3) << "it was read in another limiter's units";
-  EXPECT_EQ(taken(bucket, overflow.cell(7, late + 1, bucket)), 2) << "the two lines of an elastic rule met";
+  EXPECT_EQ(taken(slow, overflow.cell(7, late, slow)), 3)
+      << "the cell was read in the units of another limiter";
+  EXPECT_EQ(taken(bucket, overflow.cell(7, late + 1, bucket)), 2)
+      << "both limits of an elastic rule shared a cell";
   EXPECT_EQ(taken(bucket, overflow.cell(7, 2, bucket)), 1) << "a cell was lost";
   for (std::size_t rule = 0; rule < kMaxRules; ++rule)
     for (const LimiterId limiter_id : {0U, 1U})

@@ -19,7 +19,7 @@ TEST(Resets, PermitIsStillReleasedAfterVeryManyResets) {
   for (std::uint64_t client = 0; client < 2 * Resets::kMost; ++client)
     (void)table.forget(key_of(2 + client), kStart + 1s);
   table.release(place, kStart + 2s, {}, false);
-  EXPECT_TRUE(table.peek(place, kStart + 2s).allowed) << "the place is nobody's for ever";
+  EXPECT_TRUE(table.peek(place, kStart + 2s).allowed) << "the permit is never released";
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ TEST(Saved, ChangedConcurrencyLimitKeepsKeysAndOtherChangesDoNot) {
   EXPECT_TRUE(counts({1, 5, 0, &window}, {1, 5, 0, &window}));
   EXPECT_TRUE(counts({1, 5, 0, nullptr}, {1, 5, 0, nullptr}));
   EXPECT_FALSE(counts({1, 5, 0, &window}, {1, 6, 0, &window}));
-  EXPECT_FALSE(counts({1, 5, 0, &window}, {2, 5, 0, &window})) << "another variant";
+  EXPECT_FALSE(counts({1, 5, 0, &window}, {2, 5, 0, &window})) << "another tier";
   EXPECT_FALSE(counts({1, 5, 0, &window}, {1, 5, 2, &window})) << "elsewhere";
   EXPECT_TRUE(counts({1, 5, 0, &two}, {1, 6, 0, &three}));
   EXPECT_FALSE(counts({1, 5, 0, &two}, {1, 6, 0, &adaptive}));

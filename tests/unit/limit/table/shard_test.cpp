@@ -44,7 +44,7 @@ TEST(Shard, NeverMovesAKeyOfARequestThatIsBeingCharged) {
       ASSERT_EQ(table.peek(line(salt + i), kStart).remaining, 999 - used[i])
           << "table " << salt << " key " << i;
   }
-  EXPECT_GT(came, kTables * 5) << "found room";
+  EXPECT_GT(came, kTables * 5) << "new keys found slots";
 }
 
 }  // namespace

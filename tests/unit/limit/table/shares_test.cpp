@@ -121,7 +121,7 @@ TEST_F(Shares, KeysOfAChangedLimitStillCountInTheShareOfTheirRule) {
   define_rule(2, one_, "reloaded");
   own_cells(3 * kKeys, 1, three_);  // a request from before the reload still has the old index
   const auto held = keys_of(1) + keys_of(2);
-  EXPECT_EQ(own_cells(20, 2, one_), 0) << "a second part";
+  EXPECT_EQ(own_cells(20, 2, one_), 0) << "the changed limit got a second share";
   EXPECT_EQ(keys_of(1) + keys_of(2), held);
   EXPECT_EQ(own_cells(20, 0, three_), 20);
 }
@@ -147,7 +147,7 @@ TEST_F(Shares, SlidingLogsOfOneRuleLeaveAnotherRuleItsLogMemory) {
   ASSERT_GT(table_.stats().log_merged, 0);
   const auto merged = table_.stats().log_merged;
   for (std::uint64_t client = 100; client < 120; ++client) fill_log(client, 1, log_, 500);
-  EXPECT_EQ(table_.stats().log_merged, merged) << "older costs of an honest client count as new ones";
+  EXPECT_EQ(table_.stats().log_merged, merged) << "older entries of a client were merged into new entries";
   const auto own = share_of_each(kKeys, 3, 2).log_entries;
   fill_log(120, 1, log_, static_cast<int>(std::min(own - 20 * 507, std::size_t{9'000})));
   EXPECT_EQ(table_.stats().log_merged, merged);

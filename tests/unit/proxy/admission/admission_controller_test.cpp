@@ -119,7 +119,7 @@ TEST_F(AdmissionControllerTest, RefundsTheChargesOfAnAbandonedRequest) {
   first.admission.abandon();
   EXPECT_EQ(left("a"), 2U);
   auto& second = ask("a");
-  EXPECT_EQ(second.ruling.decision.verdict, Verdict::Forward) << "the queue has its departure back as well";
+  EXPECT_EQ(second.ruling.decision.verdict, Verdict::Forward) << "the departure was returned as well";
   second.admission.keep();
   second.admission.abandon();
   EXPECT_EQ(left("a"), 1U);
@@ -136,7 +136,7 @@ TEST_F(AdmissionControllerTest, RefusedRequestCountsOnlyForTheRulesThatRefuse) {
   EXPECT_EQ(counted(1, RuleOutcome::Refused), 1U);
   EXPECT_EQ(counted(1, RuleOutcome::Admitted), 2U);
   EXPECT_EQ(counted(0, RuleOutcome::Admitted), 1U);
-  EXPECT_EQ(counted(0, RuleOutcome::Delayed), 1U) << "the third had a place in the queue, and paid nothing";
+  EXPECT_EQ(counted(0, RuleOutcome::Delayed), 1U) << "the third request was queued without being charged";
 }
 
 TEST_F(AdmissionControllerTest, DepartureThatTheShaperReturnedIsNotReturnedAgain) {
@@ -146,7 +146,7 @@ TEST_F(AdmissionControllerTest, DepartureThatTheShaperReturnedIsNotReturnedAgain
   auto& other = join("b");
   waiting.admission.abandon();
   EXPECT_EQ(ask("c").admission.delayed().departure.at, other.admission.delayed().departure.at + hours(1))
-      << "the one that the other has was not promised again";
+      << "the departure of the other request was not promised again";
 }
 
 // The requests are refused in the order in which they asked, as when Redis refuses several at once.
@@ -158,7 +158,8 @@ TEST_F(AdmissionControllerTest, AbandonedRequestsReturnTheirDeparturesInAnyOrder
   EXPECT_EQ(second.admission.delayed().departure.at, soonest + hours(1));
   first.admission.abandon();
   second.admission.abandon();
-  EXPECT_EQ(queue.queue.surplus(first.admission.delayed().departure.charge.key), nullptr) << "all went back";
+  EXPECT_EQ(queue.queue.surplus(first.admission.delayed().departure.charge.key), nullptr)
+      << "all departures were returned";
   EXPECT_EQ(ask("c").admission.delayed().departure.at, soonest);
 }
 
@@ -170,7 +171,7 @@ TEST_F(AdmissionControllerTest, DepartureThatTheLimiterCannotTakeBackGoesToAWait
   const auto lane = waiting.admission.delayed().departure.charge.key;
   refused.admission.abandon();
   EXPECT_EQ(queue.queue.next_turn(lane, waiting.ticket->client()), soonest);
-  EXPECT_EQ(queue.queue.surplus(lane), nullptr) << "the last one went back";
+  EXPECT_EQ(queue.queue.surplus(lane), nullptr) << "the last departure was returned";
 }
 
 // Past departures are dropped. If they were passed on, several requests would leave at once.
@@ -194,14 +195,14 @@ TEST_F(AdmissionControllerTest, RequestThatDisplacedAnotherRequestAndLeavesStays
   EXPECT_TRUE(last.done);
   EXPECT_EQ(last.turn.end, Shaper::End::Levelled);
   last.admission.refund();
-  EXPECT_EQ(left("a"), 1U) << "who gave way has it back";
+  EXPECT_EQ(left("a"), 1U) << "the displaced request is refunded";
   leave(newcomer);
   newcomer.admission.refund_after_leaving();
   newcomer.admission.abandon();
   EXPECT_EQ(left("b"), 1U);
   leave(greedy);
   greedy.admission.refund_after_leaving();
-  EXPECT_EQ(left("a"), 2U) << "it had sent nobody away";
+  EXPECT_EQ(left("a"), 2U) << "the request had displaced no other request";
 }
 
 // The request won a place in one queue but waits longer in another. Meanwhile the first queue promised a
@@ -220,7 +221,7 @@ TEST_F(AdmissionControllerTest, DepartureTakenFromADisplacedRequestIsReturnedToI
   leave(newcomer);
   newcomer.admission.refund();
   EXPECT_EQ(queue.queue.next_turn(lane, later.ticket->client()), won);
-  EXPECT_EQ(queue.queue.surplus(lane), nullptr) << "the last one went back";
+  EXPECT_EQ(queue.queue.surplus(lane), nullptr) << "the last departure was returned";
 }
 
 }  // namespace

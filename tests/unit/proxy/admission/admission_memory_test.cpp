@@ -108,7 +108,7 @@ TEST(AdmissionMemory, LackOfMemoryReturnsAnUnusedPrefetchedUnit) {
                                                  EXPECT_EQ(asking.units.stats().held(), 8U);
                                                  EXPECT_FALSE(asking.decide());
                                                });
-  EXPECT_GE(made, 4) << "room for permits, a renewal, a place, room for permits here";
+  EXPECT_GE(made, 4) << "allocations: permits, a renewal, a permit in Redis, local permits";
   EXPECT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
   EXPECT_EQ(asking.units.stats().held(), 7U);
 }
@@ -134,7 +134,7 @@ TEST(AdmissionMemory, LackOfMemoryRefundsEachPrefetchedUnitOnce) {
                                                  ask();
                                                  before = asking.units.stats().put_back;
                                                });
-  EXPECT_GE(made, 2) << "one for each";
+  EXPECT_GE(made, 2) << "one allocation for each";
   EXPECT_EQ(asking.units.stats().put_back, before + 2);
 }
 
@@ -142,7 +142,7 @@ TEST(AdmissionMemory, LackOfMemoryForAPermitReleasesItsConcurrencySlot) {
   const auto config = two_places(policy::Store::Memory);
   Asking asking(config);
   const int made = tests::fail_each_allocation([&] { EXPECT_TRUE(asking.decide()); }, [&] { asking.end(); });
-  EXPECT_GE(made, 1) << "room for permits";
+  EXPECT_GE(made, 1) << "allocation for the permits";
   expect_nobody_else_holds(asking);
 }
 
@@ -154,7 +154,7 @@ TEST(AdmissionMemory, LackOfMemoryForAFallbackPermitReleasesItsConcurrencySlot) 
                                                  asking.end();
                                                  EXPECT_FALSE(asking.decide());
                                                });
-  EXPECT_GE(made, 4) << "room for permits in Redis, a renewal, two places, room for permits here";
+  EXPECT_GE(made, 4) << "allocations: permits in Redis, a renewal, two permits, local permits";
   expect_nobody_else_holds(asking);
 }
 
@@ -169,7 +169,7 @@ TEST(AdmissionMemory, LackOfMemoryForARedisPermitLeavesNoPermitInRedis) {
     asking = std::make_unique<Asking>(config);
   };
   const int made = tests::fail_each_allocation([&] { asking->ask(); }, holds_nothing_once_it_has_ended);
-  EXPECT_GE(made, 4) << "room for permits, a renewal, two places";
+  EXPECT_GE(made, 4) << "allocations: permits, a renewal, two permits";
   EXPECT_EQ(asking->ruling.decision.verdict, policy::Verdict::Forward);
   EXPECT_EQ(asking->space->shared_permits.size(), 2U);
   holds_nothing_once_it_has_ended();

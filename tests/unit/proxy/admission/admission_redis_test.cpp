@@ -108,7 +108,7 @@ TEST(AdmissionRedis, RefusedRequestReleasesAllItsPermitsAtOnce) {
     if (on_failure == OnStoreFailure::Local) {
       Asked first(site);
       EXPECT_EQ(first.verdict(), Verdict::Forward);
-      EXPECT_EQ(first.space.permits.size(), 2U) << "here, and here in place of Redis";
+      EXPECT_EQ(first.space.permits.size(), 2U) << "one permit here, and one here in place of Redis";
       first.admission.keep();
     }
     const Asked refused(site);
@@ -259,7 +259,7 @@ TEST_F(AdmissionCluster, RefusalByAShadowRuleLeavesOtherRulesCharged) {
     const Asked again(site, user);
     EXPECT_EQ(again.verdict(), Verdict::Forward);
     EXPECT_EQ(again.space.fallback.charges().size(), 1U);
-    EXPECT_EQ(again.space.evaluation.remote.outcomes()[1].remaining, 3U) << "what it was charged went back";
+    EXPECT_EQ(again.space.evaluation.remote.outcomes()[1].remaining, 3U) << "the charge was refunded";
   }
   EXPECT_EQ(site.counted(0, RuleOutcome::ShadowRefused), 3U);
 }
@@ -272,12 +272,13 @@ TEST_F(AdmissionCluster, RefusalByOneNodeChargesNoRule) {
     const Asked refused(site, user);
     EXPECT_EQ(refused.verdict(), Verdict::Reject);
     EXPECT_EQ(refused.ruling.decision.rule, &config.rules[0]);
-    EXPECT_TRUE(refused.space.fallback.empty()) << "nor here";
+    EXPECT_TRUE(refused.space.fallback.empty()) << "no local fallback was charged";
   }
   config.rules[0].match.methods = {"NONE"};
   const Asked rest(site, user);
   EXPECT_EQ(rest.verdict(), Verdict::Forward);
-  EXPECT_EQ(rest.space.evaluation.remote.outcomes()[0].remaining, 3U) << "one of five before, and this one";
+  EXPECT_EQ(rest.space.evaluation.remote.outcomes()[0].remaining, 3U)
+      << "one of five units was used before, and one now";
 }
 
 }  // namespace

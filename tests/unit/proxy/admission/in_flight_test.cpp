@@ -49,7 +49,7 @@ TEST(InFlight, RejectedLowPriorityRequestsNeverTakePlacesOfHigherPriorities) {
       ++shed;
   over = true;
   low.join();
-  EXPECT_EQ(shed, 0) << "with one place free all the time";
+  EXPECT_EQ(shed, 0) << "one place was free all the time";
   EXPECT_EQ(in_flight.count(), 19U);
 }
 

@@ -31,9 +31,9 @@ TEST_F(LoadMeterTest, UnknownLoadCountsAsFull) {
   EXPECT_EQ(meter.load(), 1);
   EXPECT_EQ(cpu(), 1);
   pass(milliseconds(700), milliseconds(0));
-  EXPECT_EQ(meter.load(), 1) << "a first reading compares with nothing";
+  EXPECT_EQ(meter.load(), 1) << "without an earlier reading, the load is unknown";
   pass(kTick, milliseconds(10));
-  EXPECT_DOUBLE_EQ(cpu(), 0.2) << "the second is all that is known";
+  EXPECT_DOUBLE_EQ(cpu(), 0.2) << "the second reading is the only measurement";
   EXPECT_DOUBLE_EQ(meter.load(), 0.2);
 }
 
@@ -65,7 +65,7 @@ TEST_F(LoadMeterTest, LagIsTheDelayOfTheEventLoopTick) {
   for (int i = 0; i < 1'000; ++i) pass(kTick, milliseconds(0));
   EXPECT_NEAR(lag(), 0, 1e-9);
   pass(std::chrono::hours(1), milliseconds(0));
-  EXPECT_NEAR(lag(), 1, 1e-9) << "and no more than that";
+  EXPECT_NEAR(lag(), 1, 1e-9) << "the lag is at most 1";
 }
 
 TEST_F(LoadMeterTest, QueueAndInFlightLoadAreNotAveraged) {
@@ -74,7 +74,7 @@ TEST_F(LoadMeterTest, QueueAndInFlightLoadAreNotAveraged) {
   EXPECT_EQ(meter.load(), 0.75);
   pass(kTick, milliseconds(0), 0, 1.25);
   EXPECT_EQ(meter.part(LoadKind::Queue), 0);
-  EXPECT_EQ(meter.part(LoadKind::InFlight), 1) << "within one, whatever the bound";
+  EXPECT_EQ(meter.part(LoadKind::InFlight), 1) << "the load is at most 1";
   EXPECT_EQ(meter.load(), 1);
   pass(kTick, milliseconds(0));
   EXPECT_EQ(meter.load(), 0);
@@ -85,7 +85,7 @@ TEST_F(LoadMeterTest, MoreCpuThanElapsedTimeCountsAsFull) {
   pass(kTick, milliseconds(60));  // the two clocks differ slightly
   EXPECT_EQ(cpu(), 1);
   pass(milliseconds(0), milliseconds(50));
-  EXPECT_EQ(cpu(), 1) << "no time passed: nothing is measured";
+  EXPECT_EQ(cpu(), 1) << "no time passed, so nothing is measured";
 }
 
 TEST(ThreadTime, MeasuresTheCpuTimeOfTheThread) {

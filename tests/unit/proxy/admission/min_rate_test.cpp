@@ -12,7 +12,7 @@ constexpr MinRate kLeast{100, 10s};
 TEST(MinRateCheck, RejectsASenderThatSendsOneOctetASecond) {
   MinRateCheck pace(kLeast);
   std::uint64_t moved = 0;
-  for (int i = 0; i < 9; ++i) EXPECT_TRUE(pace.note(1s, ++moved)) << "within the grace";
+  for (int i = 0; i < 9; ++i) EXPECT_TRUE(pace.note(1s, ++moved)) << "within the grace period";
   EXPECT_FALSE(pace.note(1s, ++moved));
 }
 

@@ -36,7 +36,8 @@ TEST(RateLimitHeaders, SendsTheUpstreamsOrWeirsFieldsWhicheverHaveLessRemaining)
                           {"X-RateLimit-Used", "45"}});
   EXPECT_EQ(ours.ours, kOurs);
   EXPECT_EQ(ours.theirs, "X-RateLimit-Used=45 ");
-  EXPECT_EQ(told({{"X-RateLimit-Remaining", "4"}}).ours, kOursWithoutX) << "it knows best when there is more";
+  EXPECT_EQ(told({{"X-RateLimit-Remaining", "4"}}).ours, kOursWithoutX)
+      << "with equal counts, the fields of the upstream are sent";
 }
 
 TEST(RateLimitHeaders, DropsUpstreamFieldsWithoutAValidRemainingCount) {

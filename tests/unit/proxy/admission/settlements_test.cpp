@@ -64,7 +64,7 @@ struct Reserved : LoneWorker {
   bool begins(Framing framing, std::uint64_t length = 0) {
     head.framing = framing;
     head.content_length = length;
-    EXPECT_FALSE(answered()) << "nothing is settled yet";
+    EXPECT_FALSE(answered()) << "no charge is settled yet";
     return settlements.watch() != nullptr;
   }
   void pass(std::initializer_list<std::string_view> pieces) {
@@ -155,7 +155,7 @@ TEST(Settlements, DoesNotSettleACanceledCharge) {
   EXPECT_FALSE(one.settlements.due());
   one.settlements.end();
   EXPECT_TRUE(one.settled(std::nullopt));
-  EXPECT_EQ(one.spent(), kReserved) << "whose business that is";
+  EXPECT_EQ(one.spent(), kReserved) << "a canceled charge is not changed";
 }
 
 // `reset_after` counts from the charge, however late the answer arrives. `remaining` is as of now.
@@ -164,7 +164,7 @@ TEST(Settlements, ReportsTheRemainingCountAtTheTimeOfTheResponse) {
   one.head.fields.push_back({"X-Cost", "4"});
   ASSERT_TRUE(one.answered(200, hours(2)));
   const auto& told = one.bill.outcomes()[0];
-  EXPECT_EQ(told.remaining, 98U) << "two of the four have come back";
+  EXPECT_EQ(told.remaining, 98U) << "two of the four units were refunded";
   EXPECT_EQ(told.reset_after, hours(4));
   EXPECT_TRUE(told.allowed);
   const auto& noted = one.space.journal.amendments;
@@ -181,20 +181,21 @@ TEST(Settlements, ReportsADebtForAnAdmittedRequest) {
   const auto& told = one.bill.outcomes()[0];
   EXPECT_EQ(told.remaining, 0U);
   EXPECT_EQ(told.reset_after, hours(150));
-  EXPECT_TRUE(told.allowed) << "it had been let in";
+  EXPECT_TRUE(told.allowed) << "the request had been admitted";
 }
 
 TEST(Settlements, SettlesTheCostInTheBodyWhenTheBodyIsComplete) {
   Reserved one({by_body()});
   EXPECT_TRUE(one.settlements.want_body());
-  ASSERT_TRUE(one.begins(Framing::Chunked, 6)) << "a length that does not count";
-  EXPECT_FALSE(one.settlements.want_body()) << "its answer is there";
+  ASSERT_TRUE(one.begins(Framing::Chunked, 6)) << "Content-Length is ignored with chunked framing";
+  EXPECT_FALSE(one.settlements.want_body()) << "the cost is already known";
   one.pass({R"({"n")", ":4", "2}"});
-  EXPECT_EQ(one.spent(), kReserved) << "there may be more";
+  EXPECT_EQ(one.spent(), kReserved) << "the body may continue";
   one.settlements.watch()->complete();
   EXPECT_EQ(one.spent(), 42U);
   EXPECT_EQ(one.bill.outcomes()[0].remaining, 58U);
-  EXPECT_LE(one.space.journal.amendments.at(0).at, one.clock.now()) << "not when its head came";
+  EXPECT_LE(one.space.journal.amendments.at(0).at, one.clock.now())
+      << "the amendment has the time of the settlement";
   EXPECT_EQ(one.settlements.watch(), nullptr);
   one.settlements.end();
   EXPECT_TRUE(one.settled(Settled::Debt));
@@ -253,7 +254,7 @@ TEST(Settlements, KeepsTheChargeIfTheBodyIsTooLong) {
   Reserved chunked({by_body(64)});
   ASSERT_TRUE(chunked.begins(Framing::Chunked));
   chunked.pass({std::string(60, ' '), "12345", R"({"n":4})"});
-  EXPECT_TRUE(chunked.space.copy.empty()) << "no more of it is kept";
+  EXPECT_TRUE(chunked.space.copy.empty()) << "the copy of the body is dropped";
   chunked.settlements.complete();
   EXPECT_TRUE(chunked.settled(Settled::Unreadable));
   for (const auto* one : {&announced, &chunked}) EXPECT_EQ(one->spent(), kReserved);
@@ -266,7 +267,7 @@ TEST(Settlements, EachRuleReadsTheBodyUpToItsOwnBound) {
     Reserved both({by_body(64), by_body(20), by_header()});
     both.head.framing = framing;
     both.head.content_length = framing == Framing::Length ? body.size() : 0;
-    EXPECT_TRUE(both.says("3")) << "by its head";
+    EXPECT_TRUE(both.says("3")) << "the cost in the header";
     both.pass({body});
     both.settlements.complete();
     EXPECT_EQ(both.spent(0), 4U);
@@ -321,7 +322,7 @@ TEST(Settlements, ComputesTheRemainingCountOfARedisLimit) {
     one.bill.outcomes()[0] = {
         .allowed = true, .remaining = remaining, .reset_after = hours(10), .more_after = hours(1)};
     EXPECT_TRUE(one.says(cost));
-    EXPECT_EQ(one.spent(), kReserved) << "the table has nothing to do with it";
+    EXPECT_EQ(one.spent(), kReserved) << "a Redis charge is not settled in the table";
     EXPECT_EQ(one.space.journal.amendments.at(0).timestamp, 0U);
     return one.bill.outcomes()[0];
   };

@@ -81,7 +81,7 @@ TEST(Inbox, MakesRoomForABodyBehindALaterHead) {
   receive(inbox, "one.two.three...four............");
   inbox.use(4);
   inbox.make_room_behind(4);
-  EXPECT_EQ(inbox.room(), 0U) << "there will be some without a copy";
+  EXPECT_EQ(inbox.room(), 0U) << "room will be made without a copy";
   inbox.use(12);
   inbox.make_room_behind(16);
   EXPECT_EQ(inbox.unread(), "four............");
@@ -153,9 +153,9 @@ class Model {
   void take_in() {
     char* at = inbox_.space();
     const auto room = inbox_.room();
-    ASSERT_EQ(room == 0, pinned_ + unread_.size() == kBlock) << "no room although there is some";
+    ASSERT_EQ(room == 0, pinned_ + unread_.size() == kBlock) << "the buffer has space but reports none";
     if (unread_.empty()) {
-      ASSERT_GE(room, kBlock / 2) << "a body has to go through less than a head may take";
+      ASSERT_GE(room, kBlock / 2) << "a body gets less room than a head";
     }
     if (room == 0) return;
     const auto size = random_() % (room + 1);

@@ -69,7 +69,7 @@ TEST_F(IdleEvictorTest, EvictsIdleConnectionsBeforeConnectionsWithAnIncompleteHe
   EXPECT_EQ(room.quiet, 0);
   tick(2);
   EXPECT_EQ(room.idle, 0);
-  EXPECT_EQ(room.begun, 1) << "somebody else could still go";
+  EXPECT_EQ(room.begun, 1) << "an idle connection was left to evict";
   tick(3);
   EXPECT_EQ(room.begun, 0);
   EXPECT_EQ(room.went, 3);

@@ -67,7 +67,7 @@ TEST_F(IdleTest, EvictedIdleConnectionsCloseAtOnce) {
   pass(2);
   EXPECT_EQ(fixture_.worker.sessions, 2U);
   pass(kDozing);
-  EXPECT_EQ(fixture_.worker.sessions, 2U) << "no more were wanted";
+  EXPECT_EQ(fixture_.worker.sessions, 2U) << "no more evictions were requested";
 }
 
 TEST_F(IdleTest, IdleConnectionsRemainUntilTheIdleTimeout) {
@@ -82,7 +82,7 @@ TEST_F(IdleTest, RequestOnALongIdleConnectionIsServedAtOnce) {
   EXPECT_NE(fixture_.ask(clients_.front()).find("here"), std::string::npos);
   EXPECT_LE(ticks_.seen, before + 1);
   pass(60 - kDozing + 3);
-  EXPECT_EQ(fixture_.worker.sessions, 1U) << "its time began anew";
+  EXPECT_EQ(fixture_.worker.sessions, 1U) << "the idle time began again";
 }
 
 TEST_F(IdleTest, IncompleteHeadOnAnIdleConnectionGetsTheHeadTimeout) {

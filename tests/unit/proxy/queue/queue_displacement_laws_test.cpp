@@ -91,7 +91,7 @@ class Traffic {
     const Queue::Ticket* loser = nullptr;
     for (Queue::Worker worker = 0; worker < kWorkers; ++worker)
       while (const auto* told = queue_.take_evicted(worker)) {
-        EXPECT_EQ(loser, nullptr) << "one for one";
+        EXPECT_EQ(loser, nullptr) << "more than one request was displaced";
         EXPECT_EQ(told->worker(), worker);
         loser = told;
       }
@@ -102,12 +102,13 @@ class Traffic {
   }
 
   void check_loser(const Queue::Ticket& loser, const Newcomer& newcomer, const Places& before) {
-    EXPECT_EQ(&loser, turns_.last()) << "others would have departed later";
+    EXPECT_EQ(&loser, turns_.last()) << "another request would have departed later";
     turns_.leave(&loser);
     const auto own = before.at({loser.priority(), loser.client()});
     for (const auto& [who, places] : before) {
-      EXPECT_LE(who.first, loser.priority()) << "a worse one was spared";
-      EXPECT_TRUE(who.first < loser.priority() || places <= own) << "a client with more was spared";
+      EXPECT_LE(who.first, loser.priority()) << "a request with a worse priority was not displaced";
+      EXPECT_TRUE(who.first < loser.priority() || places <= own)
+          << "a client with more places was not chosen";
     }
     const bool levelled = loser.priority() == newcomer.priority;
     EXPECT_EQ(loser.eviction(), levelled ? Eviction::Levelled : Eviction::Displaced);
@@ -123,10 +124,11 @@ class Traffic {
     const auto own = all.find({newcomer.priority, newcomer.client});
     const auto fair = (own != all.end() ? own->second : 0) + 1;
     for (const auto& [who, places] : all) {
-      ASSERT_LE(who.first, newcomer.priority) << "refused though a worse one waits";
-      ASSERT_TRUE(who.first < newcomer.priority || places <= fair) << "refused though a client has more";
+      ASSERT_LE(who.first, newcomer.priority) << "refused although a request with a worse priority waits";
+      ASSERT_TRUE(who.first < newcomer.priority || places <= fair)
+          << "refused although a client has more places";
     }
-    ASSERT_EQ(queue_.surplus(kLane), nullptr) << "refused though a departure is free";
+    ASSERT_EQ(queue_.surplus(kLane), nullptr) << "refused although a departure is unused";
   }
 
   void leave() {
@@ -162,9 +164,10 @@ class Traffic {
 
   void note_departure(base::TimePoint departure) {
     const auto next = handoff_sender_.lower_bound(departure);
-    ASSERT_TRUE(next == handoff_sender_.end() || *next - departure >= rate_.period) << "too close, or twice";
+    ASSERT_TRUE(next == handoff_sender_.end() || *next - departure >= rate_.period)
+        << "departures are too close, or one was used twice";
     ASSERT_TRUE(next == handoff_sender_.begin() || departure - *std::prev(next) >= rate_.period)
-        << "too close";
+        << "departures are too close";
     handoff_sender_.insert(departure);
     ++departed_;
   }

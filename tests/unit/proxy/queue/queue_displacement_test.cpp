@@ -72,7 +72,7 @@ TEST_F(Displacement, DisplacesTheLastRequestOfTheLowestPriority) {
   join("a2", departure(2), 7);
   join("b1", departure(3), 7);
   join("b2", departure(4), 3);
-  EXPECT_FALSE(queue.has_place_for(newcomer(7))) << "nobody waits with a worse one";
+  EXPECT_FALSE(queue.has_place_for(newcomer(7))) << "no waiting request has a worse priority";
   ASSERT_TRUE(queue.has_place_for(newcomer(6)));
   const auto [won, displaced] = queue.displace(newcomer(6));
   EXPECT_TRUE(displaced);
@@ -84,8 +84,8 @@ TEST_F(Displacement, DisplacesTheLastRequestOfTheLowestPriority) {
   std::vector<base::TimePoint> departures;
   for (Queue::Worker worker = 0; queue.size() != 0; worker = 1 - worker)
     while (const auto* ticket = queue.take_due(worker, at(100))) departures.push_back(ticket->departure().at);
-  EXPECT_EQ(departures, (std::vector{at(1), at(2), at(3), at(4)})) << "none was lost, none taken twice";
-  EXPECT_EQ(tickets["c1"]->departure().at, at(3)) << "before the one of priority 7";
+  EXPECT_EQ(departures, (std::vector{at(1), at(2), at(3), at(4)})) << "no departure was lost or used twice";
+  EXPECT_EQ(tickets["c1"]->departure().at, at(3)) << "the departure before the request of priority 7";
 }
 
 TEST_F(Displacement, DisplacesARequestOfTheClientWithMostPlaces) {
@@ -96,7 +96,7 @@ TEST_F(Displacement, DisplacesARequestOfTheClientWithMostPlaces) {
   (void)queue.displace(newcomer(0));
   EXPECT_EQ(evicted(0), "a2");
   (void)queue.displace(newcomer(0));
-  EXPECT_EQ(evicted(1), "c1") << "of equals the one whose turn comes last";
+  EXPECT_EQ(evicted(1), "c1") << "of equal clients, the client whose turn comes last";
 }
 
 TEST_F(Displacement, NewRequestTakesAnUnusedDepartureBeforeDisplacingAnotherRequest) {
@@ -135,7 +135,7 @@ TEST_F(Displacement, MayYieldToTellsIfARequestCanBeDisplaced) {
   EXPECT_TRUE(queue.may_yield_to(3));
   EXPECT_FALSE(queue.may_yield_to(4));
   join("b1", departure(2), 4);
-  EXPECT_FALSE(queue.may_yield_to(4)) << "nobody has two places";
+  EXPECT_FALSE(queue.may_yield_to(4)) << "no client has two places";
   auto& second = join("a2", departure(3), 4);
   EXPECT_TRUE(queue.may_yield_to(4));
   EXPECT_FALSE(queue.may_yield_to(5));
@@ -148,18 +148,20 @@ TEST_F(Displacement, MayYieldToTellsIfARequestCanBeDisplaced) {
 
 TEST_F(Displacement, TakesPlacesFromAClientWithMorePlaces) {
   for (int i = 1; i <= 4; ++i) join("a" + std::to_string(i), departure(i));
-  EXPECT_FALSE(queue.has_place_for(newcomer(5, 'a'))) << "its own are as many";
-  EXPECT_FALSE(queue.has_place_for(newcomer(6, 'b'))) << "a worse priority";
-  EXPECT_FALSE(queue.has_place_for(newcomer(5, 'b', 1, 0))) << "it has all that one may have";
+  EXPECT_FALSE(queue.has_place_for(newcomer(5, 'a'))) << "the new request belongs to the same client";
+  EXPECT_FALSE(queue.has_place_for(newcomer(6, 'b'))) << "the new request has a worse priority";
+  EXPECT_FALSE(queue.has_place_for(newcomer(5, 'b', 1, 0))) << "the client has its maximum of places";
   ASSERT_TRUE(queue.has_place_for(newcomer(5, 'b')));
   join("b1", queue.displace(newcomer(5, 'b')).departure);
-  EXPECT_EQ(evicted(0), "a4") << "the last that it sent";
+  EXPECT_EQ(evicted(0), "a4") << "the latest request of the client";
   EXPECT_EQ(tickets["a4"]->eviction(), Eviction::Levelled);
-  ASSERT_TRUE(queue.has_place_for(newcomer(5, 'b'))) << "three and one: two each are left";
+  ASSERT_TRUE(queue.has_place_for(newcomer(5, 'b')))
+      << "after the displacement, both clients have two places";
   join("b2", queue.displace(newcomer(5, 'b')).departure);
   EXPECT_EQ(evicted(0), "a3");
-  EXPECT_FALSE(queue.has_place_for(newcomer(5, 'b'))) << "it would have more than the other";
-  EXPECT_FALSE(queue.has_place_for(newcomer(5, 'a'))) << "nor does the other come back";
+  EXPECT_FALSE(queue.has_place_for(newcomer(5, 'b')))
+      << "the new client would have more places than the other";
+  EXPECT_FALSE(queue.has_place_for(newcomer(5, 'a'))) << "the displaced client gets no place again";
   EXPECT_TRUE(queue.has_place_for(newcomer(5, 'c')));
 }
 
@@ -193,25 +195,25 @@ TEST_F(Displacement, EvictsARequestThatWasOvertakenPastItsDeadline) {
   EXPECT_EQ(evicted(0), "");
   join("b1", departure(3), 0);
   queue.evict_overtaken(kLane);
-  EXPECT_EQ(evicted(0), "") << "at the deadline is in time";
+  EXPECT_EQ(evicted(0), "") << "a departure at the deadline is in time";
   join("b2", departure(4), 0);
   queue.evict_overtaken(kLane);
   EXPECT_EQ(evicted(0), "a2");
   EXPECT_EQ(tickets["a2"]->eviction(), Eviction::Overtaken);
   ASSERT_NE(queue.surplus(kLane), nullptr);
-  EXPECT_EQ(queue.surplus(kLane)->at, at(4)) << "its departure is free again";
-  EXPECT_EQ(tickets["a2"]->too_late_at(), at(4)) << "and that is the one for whoever comes in its place";
+  EXPECT_EQ(queue.surplus(kLane)->at, at(4)) << "the departure of the evicted request is unused again";
+  EXPECT_EQ(tickets["a2"]->too_late_at(), at(4)) << "a new request would get that departure";
 }
 
 TEST_F(Displacement, TurnBehindFollowsRequestsOfEqualAndHigherPriorities) {
   auto& last = join("a1", departure(1), 6);
   auto& middle = join("b1", departure(2), 5);
-  EXPECT_EQ(queue.turn_behind(middle), at(1)) << "its own, which it would leave";
+  EXPECT_EQ(queue.turn_behind(middle), at(1)) << "the departure of the request itself, which would be free";
   EXPECT_EQ(queue.turn_behind(last), at(2));
   join("b2", departure(3), 0);
   EXPECT_EQ(queue.turn_behind(middle), at(2));
   join("c1", departure(4), 5);
-  EXPECT_EQ(queue.turn_behind(middle), at(3)) << "who came later goes before who comes now";
+  EXPECT_EQ(queue.turn_behind(middle), at(3)) << "a request that came later departs before a new request";
   EXPECT_EQ(queue.turn_behind(last), at(4));
 }
 

@@ -66,7 +66,7 @@ class Simulation {
     }
     while (!promised_.empty()) join_one();
     pass(std::chrono::hours(1'000));
-    EXPECT_EQ(queue_.size(), 0U) << "somebody waits for ever";
+    EXPECT_EQ(queue_.size(), 0U) << "a request waits forever";
   }
 
  private:
@@ -162,11 +162,11 @@ class Simulation {
         continue;
       }
       ASSERT_EQ(ticket, oracle_.depart(ticket->departure().at));
-      ASSERT_EQ(ticket->worker(), worker) << "taken by another worker than its own";
+      ASSERT_EQ(ticket->worker(), worker) << "taken by another worker than the request's";
       ASSERT_LE(ticket->departure().at, now_) << "early";
-      ASSERT_LE(ticket->not_before(), now_) << "early for another rule";
+      ASSERT_LE(ticket->not_before(), now_) << "earlier than another rule permits";
       const auto taken = in_lane_.find(ticket->departure().at);
-      ASSERT_NE(taken, in_lane_.end()) << "taken twice, or never promised";
+      ASSERT_NE(taken, in_lane_.end()) << "the departure was used twice, or never promised";
       in_lane_.erase(taken);
       if (client_left) {
         client_left = false;
@@ -185,7 +185,7 @@ class Simulation {
     }
     const auto later = in_lane_.upper_bound(now_);
     for (auto at = in_lane_.begin(); at != later; ++at, ++unused)
-      ASSERT_FALSE(oracle_.may_depart(*at)) << "a departure passed while somebody waits who may have it";
+      ASSERT_FALSE(oracle_.may_depart(*at)) << "a departure passed unused while a request may take it";
     in_lane_.erase(in_lane_.begin(), later);
   }
 
@@ -197,8 +197,9 @@ class Simulation {
 
   void note_departure(base::TimePoint at) {
     const auto position = std::lower_bound(sorted_.begin(), sorted_.end(), at);
-    ASSERT_TRUE(position == sorted_.end() || *position - at >= interval()) << "too close";
-    ASSERT_TRUE(position == sorted_.begin() || at - *std::prev(position) >= interval()) << "too close";
+    ASSERT_TRUE(position == sorted_.end() || *position - at >= interval()) << "departures are too close";
+    ASSERT_TRUE(position == sorted_.begin() || at - *std::prev(position) >= interval())
+        << "departures are too close";
     sorted_.insert(position, at);
   }
 

@@ -46,7 +46,7 @@ TEST(QueueMemory, FailedAllocationInJoinLeavesNoRequestInTheQueue) {
                                           EXPECT_EQ(queue.fullness(), 0);
                                           EXPECT_EQ(queue.surplus(kLane), nullptr);
                                         });
-  EXPECT_GE(made, 3) << "a lane, a client in it, a departure";
+  EXPECT_GE(made, 3) << "allocations: a lane, a client, a departure";
   const int again = fail_each_allocation([&] { queue.join(second, departure(2)); },
                                          [&] {
                                            EXPECT_FALSE(second.waits());
@@ -54,7 +54,7 @@ TEST(QueueMemory, FailedAllocationInJoinLeavesNoRequestInTheQueue) {
                                            EXPECT_EQ(queue.waiting(kLane, second.client()), 0U);
                                            EXPECT_EQ(queue.surplus(kLane), nullptr);
                                          });
-  EXPECT_GE(again, 1) << "a client in the lane that there is";
+  EXPECT_GE(again, 1) << "allocation: a client in an existing lane";
   allocations_left = 0;  // the rest must work without memory
   EXPECT_EQ(queue.take_due(0, departure(1).at), &first);
   queue.leave(second);

@@ -66,7 +66,7 @@ TEST_F(QueueTest, FullnessIsThatOfTheFullestSharedQueue) {
   EXPECT_EQ(queue.fullness(), 0);
   join('a', 1);
   join('a', 2);
-  EXPECT_EQ(queue.fullness(), 0) << "a lane of one client's own";
+  EXPECT_EQ(queue.fullness(), 0) << "the lane belongs to one client";
   const auto shared = [&](int second, const limit::Key& lane, std::uint64_t places) -> Named& {
     auto made = departure(second, lane);
     made.shared_places = places;
@@ -96,7 +96,7 @@ TEST_F(QueueTest, FullnessCountsCostsInsteadOfRequests) {
   made.charge.cost = 6;
   tickets.push_back(std::make_unique<Named>(0, 'a', policy::kDefaultPriority, base::TimePoint{}));
   queue.join(*tickets.back(), made);
-  EXPECT_EQ(queue.fullness(), 1) << "there is no fuller";
+  EXPECT_EQ(queue.fullness(), 1) << "no lane is fuller";
   EXPECT_EQ(depart_all(), "aa");
   EXPECT_EQ(queue.fullness(), 0);
 }
@@ -145,7 +145,7 @@ TEST_F(QueueTest, ClientThatReturnsQueuesBehindTheOtherClients) {
 TEST_F(QueueTest, RequestsOfAClientDepartInOrder) {
   auto& first = join('a', 4);
   auto& second = join('a', 2);
-  EXPECT_EQ(queue.take_due(0, at(2)), &first) << "the departure that the other brought";
+  EXPECT_EQ(queue.take_due(0, at(2)), &first) << "the departure that the other request brought";
   EXPECT_EQ(queue.take_due(0, at(4)), &second);
 }
 
@@ -181,7 +181,7 @@ TEST_F(QueueTest, NextRequestToJoinTakesAnUnusedDeparture) {
 
 TEST_F(QueueTest, DropsAnUnusedDepartureWhenItIsDue) {
   queue.leave(join('a', 1, 5, 1));
-  EXPECT_EQ(queue.next_due(1), at(1)) << "its keeper looks after it";
+  EXPECT_EQ(queue.next_due(1), at(1)) << "the worker of the request that left drops the departure";
   EXPECT_EQ(queue.take_due(1, at(1)), nullptr);
   EXPECT_EQ(queue.next_due(1), base::TimePoint::max());
   EXPECT_EQ(queue.surplus(kLane), nullptr);
@@ -199,12 +199,12 @@ TEST_F(QueueTest, OnlyTheWorkerOfTheNextRequestTakesItFromTheQueue) {
   auto& b = join('b', 2, 5, 1);
   EXPECT_EQ(queue.next_due(0), at(1));
   EXPECT_EQ(queue.next_due(1), base::TimePoint::max());
-  EXPECT_EQ(queue.take_due(1, at(9)), nullptr) << "another worker's ticket is next";
+  EXPECT_EQ(queue.take_due(1, at(9)), nullptr) << "the next request belongs to another worker";
   ASSERT_NE(queue.take_due(0, at(9)), nullptr);
   EXPECT_EQ(queue.next_due(0), base::TimePoint::max());
   EXPECT_EQ(queue.next_due(1), at(2));
   join('c', 3, 0, 0);
-  EXPECT_EQ(queue.next_due(0), at(2)) << "of a higher priority, so it takes the first departure";
+  EXPECT_EQ(queue.next_due(0), at(2)) << "the request has a higher priority, so it takes the first departure";
   EXPECT_EQ(queue.next_due(1), base::TimePoint::max());
   EXPECT_EQ(depart(2), "c");
   EXPECT_EQ(queue.take_due(1, at(3)), &b);
@@ -226,7 +226,8 @@ TEST_F(QueueTest, DelayedRequestsKeepTheirIntervalWhenOtherRequestsLeave) {
   auto& second = join('b', 2);
   join('c', 3, 5, 0, kLane, at(3)), join('d', 4, 5, 1, kLane, at(3));
   queue.leave(first), queue.leave(second);
-  EXPECT_EQ(queue.surplus(kLane), nullptr) << "two may not leave before 3: both need what is then";
+  EXPECT_EQ(queue.surplus(kLane), nullptr)
+      << "no request may leave before 3, so both need the last departures";
   EXPECT_EQ(depart(2), "");
   EXPECT_EQ(depart(3), "c");
   EXPECT_EQ(depart(4), "d");
@@ -238,7 +239,7 @@ TEST_F(QueueTest, NewRequestTakesADepartureTooEarlyForDelayedRequests) {
   queue.leave(first);
   EXPECT_EQ(queue.surplus(kLane), nullptr);
   join('c', 3, 5, 1);
-  ASSERT_NE(queue.surplus(kLane), nullptr) << "one of the three is left over: the last";
+  ASSERT_NE(queue.surplus(kLane), nullptr) << "one of three departures is unused: the last";
   EXPECT_EQ(queue.surplus(kLane)->at, at(3));
   queue.drop_surplus(kLane);
   EXPECT_EQ(depart(1), "c");
@@ -248,7 +249,7 @@ TEST_F(QueueTest, NewRequestTakesADepartureTooEarlyForDelayedRequests) {
 TEST_F(QueueTest, RequestThatAnotherRuleDelaysDoesNotDelayItsClient) {
   join('a', 2, 5, 0, kLane, at(2));
   join('a', 1);
-  EXPECT_EQ(depart(1), "a") << "its second has the first departure, or both left at 2";
+  EXPECT_EQ(depart(1), "a") << "the client's second request takes the first departure";
   EXPECT_EQ(depart(2), "a");
 }
 
@@ -257,7 +258,7 @@ TEST_F(QueueTest, NoRequestDepartsWhileAnotherRuleDelaysAllOfThem) {
   auto& early = join('a', 1, 5, 0, kLane, at(5));
   join('b', 2, 5, 1, kLane, at(4));
   EXPECT_EQ(queue.next_due(0), base::TimePoint::max());
-  EXPECT_EQ(queue.next_due(1), at(4)) << "its ticket is the first that may";
+  EXPECT_EQ(queue.next_due(1), at(4)) << "its request may depart first";
   EXPECT_EQ(depart(3), "");
   EXPECT_EQ(depart(4), "b");
   EXPECT_EQ(queue.next_due(0), at(5));
@@ -269,7 +270,7 @@ TEST_F(QueueTest, QueuesOfDifferentKeysAreIndependent) {
   join('b', 2, 5, 0, kOtherLane);
   queue.leave(a);
   EXPECT_EQ(queue.surplus(kOtherLane), nullptr);
-  EXPECT_EQ(depart(1), "") << "the departure of one lane is of no use in another";
+  EXPECT_EQ(depart(1), "") << "a departure of one lane is not used in another";
   EXPECT_EQ(depart(2), "b");
 }
 

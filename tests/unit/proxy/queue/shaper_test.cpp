@@ -95,7 +95,7 @@ TEST_F(ShaperTest, RequestsDepartInOrderAndNeverEarly) {
 
 TEST_F(ShaperTest, RequestWithADepartureInThePastDepartsAtOnce) {
   join(kLane, quick);
-  EXPECT_TRUE(waiters[0]->done) << "what departs at once need not wait for the loop";
+  EXPECT_TRUE(waiters[0]->done) << "a request that departs at once does not wait for the event loop";
   EXPECT_EQ(waiters[0]->turn.end, Shaper::End::Departed);
 }
 
@@ -118,7 +118,7 @@ TEST_F(ShaperTest, RequestThatLeavesFreesTheLastDepartureForTheNextRequest) {
   ASSERT_TRUE(net::turn_until(context, [&] { return waiters[1]->done; }));
   EXPECT_EQ(waiters[1]->turn.end, Shaper::End::Left);
   EXPECT_EQ(shaper.waiting(), 3U);
-  EXPECT_EQ(join(kLane, slow).departure.at, last) << "the limiter has it back";
+  EXPECT_EQ(join(kLane, slow).departure.at, last) << "the limiter has the departure again";
   for (auto& waiter : waiters) waiter->ticket.leave();
   EXPECT_TRUE(all_end());
 }
@@ -133,7 +133,7 @@ TEST_F(ShaperTest, OvertakenRequestGetsTheTimeAtWhichARetryWouldDepart) {
   EXPECT_EQ(low.turn.end, Shaper::End::Overtaken);
   auto& again = join(kLane, slow);
   const auto turn = shared.queue.next_turn(kLane, kClient);
-  EXPECT_EQ(turn, waiters[1]->departure.at) << "the other one leaves an hour earlier than it was promised";
+  EXPECT_EQ(turn, waiters[1]->departure.at) << "the other request leaves an hour earlier than promised";
   again.ticket.leave();
   ASSERT_TRUE(net::turn_until(context, [&] { return again.done; }));
   // Both learn when a request in their place would depart: `low` was overtaken, and `again` left.
@@ -169,7 +169,7 @@ TEST_F(ShaperTest, LimitsThePlacesOfAClient) {
   EXPECT_LE(third.turn.retry_after, wait + std::chrono::minutes(1));
   const auto& other = join(kLane, slow, {200, 0}, 2);
   EXPECT_FALSE(other.done);
-  EXPECT_EQ(other.departure.at, third.departure.at) << "who was not let in took no departure";
+  EXPECT_EQ(other.departure.at, third.departure.at) << "a refused request took a departure";
   for (auto& waiter : waiters) waiter->ticket.leave();
   EXPECT_TRUE(all_end());
 }
@@ -181,9 +181,9 @@ TEST_F(ShaperTest, WakesADisplacedRequestAtOnce) {
     return Newcomer{.lane = kLane, .client = {200, 0}, .priority = priority, .cost = 1, .most = most};
   };
   const auto agree = [] { return true; };
-  EXPECT_FALSE(shaper.displace(newcomer(5), agree)) << "no worse than the other";
+  EXPECT_FALSE(shaper.displace(newcomer(5), agree)) << "the other request has no worse priority";
   EXPECT_FALSE(shaper.displace(newcomer(0), [] { return false; })) << "another rule refused";
-  EXPECT_FALSE(shaper.displace(newcomer(0, 0), agree)) << "its client has its places";
+  EXPECT_FALSE(shaper.displace(newcomer(0, 0), agree)) << "the client has its maximum of places";
   EXPECT_FALSE(worse.done);
   const auto won = shaper.displace(newcomer(0), agree);
   ASSERT_TRUE(won);
@@ -224,7 +224,7 @@ TEST_F(ShaperTest, NoTimerRunsWithoutWaitingRequests) {
   context.restart();
   context.run_for(std::chrono::seconds(10));
   EXPECT_TRUE(waiters[0]->done);
-  EXPECT_TRUE(context.stopped()) << "the loop still has work";
+  EXPECT_TRUE(context.stopped()) << "the event loop still has work";
   EXPECT_EQ(shaper.waiting(), 0U);
 }
 

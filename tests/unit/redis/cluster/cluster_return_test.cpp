@@ -153,7 +153,7 @@ TEST_F(ClusterRefunds, OnlyTheLastWorkerToEndReturnsPrefetchedUnits) {
   heat(*first, few);
   ASSERT_TRUE(first->turn_until([&] { return first->store.finish(); }));
   first.reset();
-  EXPECT_EQ(units_.stats().held(), 8 * few.size()) << "the other may spend it";
+  EXPECT_EQ(units_.stats().held(), 8 * few.size()) << "the other worker may spend the units";
   ASSERT_TRUE(last->turn_until([&] { return last->store.finish(); }));
   last.reset();
   EXPECT_EQ(settled(few), few.size());

@@ -32,18 +32,18 @@ TEST(LogThrottle, LogsANewReasonAtMostEveryTenSeconds) {
 TEST(LogThrottle, LogsThreeOutagesInTenSecondsAndCountsTheRest) {
   LogThrottle log_throttle;
   LogThrottle::Time now{1h};
-  EXPECT_TRUE(log_throttle.settle()) << "it came up first";
+  EXPECT_TRUE(log_throttle.settle()) << "the first connection was established";
   unsigned downs = 0, ups = 0;
   for (int i = 0; i < 99; ++i) {  // down and up again within 100 ms
     now += 100ms;
     downs += log_throttle.raise("lost", now) ? 1 : 0;
-    EXPECT_FALSE(log_throttle.raise("refused", now)) << "still down";
+    EXPECT_FALSE(log_throttle.raise("refused", now)) << "the connection is still down";
     ups += log_throttle.settle() ? 1 : 0;
   }
   EXPECT_EQ(downs, 3U);
   EXPECT_EQ(ups, 3U);
   EXPECT_FALSE(log_throttle.raise("lost", now + 50ms));
-  EXPECT_TRUE(log_throttle.raise("lost", now + 10s)) << "it stays down";
+  EXPECT_TRUE(log_throttle.raise("lost", now + 10s)) << "the connection stays down";
   EXPECT_EQ(log_throttle.unsaid(), 96U);
   EXPECT_EQ(log_throttle.unsaid(), 0U);
   EXPECT_TRUE(log_throttle.settle());

@@ -41,7 +41,7 @@ TEST_F(ReplyTimeouts, ChargeWithoutAReplyIsCountedAsLost) {
   ASSERT_TRUE(worker.turn_until_up());
   server.freeze();
   EXPECT_EQ(worker.charge(bill_).error, StoreError::Timeout);
-  EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U) << "its answer may still come";
+  EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U) << "the reply may still arrive";
   EXPECT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds_lost.load() == 1; }));
   server.thaw();
   ASSERT_TRUE(worker.turn_until_up());

@@ -39,7 +39,7 @@ TEST(WatchersMemory, SlotMapIsReadAgainAfterALackOfMemory) {
     ASSERT_TRUE(worker.turn_until_up()) << "after " << n;
     ASSERT_EQ(worker.log.size(), 2U) << worker.log.front();  // one line for each store that is up
   }
-  EXPECT_GE(n, 5) << "whom to ask, what to say";
+  EXPECT_GE(n, 5) << "allocations: the address and the command";
 }
 
 TEST(WatchersMemory, WeirListensToTheNextSentinelAfterALackOfMemory) {

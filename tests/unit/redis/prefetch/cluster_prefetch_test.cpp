@@ -76,7 +76,8 @@ std::unique_ptr<TwoMasters> ClusterPrefetch::cluster_;
 TEST_F(ClusterPrefetch, ChargeIsRefundedIfAnotherNodeRefusesEvenBeforeALaterGrant) {
   auto worker = weir();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].allowed);
-  EXPECT_FALSE(worker->charge({bucket(0), refusing(1)}).outcomes[1].allowed) << "the fourth: the key is hot";
+  EXPECT_FALSE(worker->charge({bucket(0), refusing(1)}).outcomes[1].allowed)
+      << "the fourth request makes the key busy";
   ASSERT_TRUE(worker->turn_until([&] { return units_.stats().held() == 8; }));
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].in_advance);
   ASSERT_TRUE(worker->turn_until([&] { return units_.stats().held() != 0; })) << "the next lease";

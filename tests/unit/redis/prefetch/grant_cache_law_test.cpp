@@ -294,7 +294,7 @@ TEST_F(GrantCacheLaws, AdmittedRequestsNeverExceedTheLimitForRandomTraffic) {
       all.put_back += stats.put_back;
       all.returned += stats.returned;
     }
-    EXPECT_GT(all.spent, 1000U) << "else nothing was tried";
+    EXPECT_GT(all.spent, 1000U) << "too few units were spent for the test";
     EXPECT_GT(all.put_back, 50U);
     EXPECT_GT(all.returned, 50U);
   }
@@ -312,7 +312,7 @@ TEST_F(GrantCacheLaws, ReturnedUnitsCanBeUsedByOtherInstances) {
     const auto left = kBurst - world.admitted() - world.stats().lost;
     const auto rest = world.drain();
     EXPECT_GE(rest + kBurst / 50, left);
-    EXPECT_LE(rest, left + 2) << "and one or two were refilled";
+    EXPECT_LE(rest, left + 2) << "and one or two units were refilled";
     EXPECT_EQ(world.stats().lost, 0U);
     world.check_law();
     if (HasFatalFailure()) return;

@@ -95,7 +95,7 @@ TEST_F(GrantCacheTest, PrefetchesMoreUnitsBeforeAGrantIsUsedUp) {
   EXPECT_EQ(take(), 0U);
   ASSERT_TRUE(cache_.spend(line(), now_, outcome));
   EXPECT_EQ(cache_.wanted(line(), now_), 16U);
-  EXPECT_EQ(cache_.wanted(line(), now_), 0U) << "one at a time";
+  EXPECT_EQ(cache_.wanted(line(), now_), 0U) << "one grant at a time";
 }
 
 TEST_F(GrantCacheTest, PrefetchesFewUnitsIfFewRemain) {
@@ -104,9 +104,9 @@ TEST_F(GrantCacheTest, PrefetchesFewUnitsIfFewRemain) {
   spend_all();
   EXPECT_EQ(take(1, 31), 8U) << "a quarter of 32";
   spend_all();
-  EXPECT_EQ(take(1, 3), 5U) << "a quarter of 23; others had the rest";
+  EXPECT_EQ(take(1, 3), 5U) << "a quarter of 23; other requests took the rest";
   EXPECT_EQ(spend_all(), 0U);
-  EXPECT_EQ(take(1, 3), 0U) << "a quarter of 3 is not worth a trip";
+  EXPECT_EQ(take(1, 3), 0U) << "a quarter of 3 is too few for a round trip";
   EXPECT_TRUE(back_.empty());
 }
 
@@ -154,11 +154,12 @@ TEST_F(GrantCacheTest, ReturnsUnitsOfABucketOnlyWhenTheKeyIsIdle) {
     ASSERT_TRUE(cache_.spend(request, now_, outcome));
     cache_.sweep(now_, back_, 1000);
   }
-  EXPECT_TRUE(back_.empty()) << "it keeps while it is asked for";
+  EXPECT_TRUE(back_.empty()) << "units are kept while the key is used";
   cache_.sweep(now_ + 1s, back_, 1000);
   ASSERT_EQ(back_.size(), 1U);
   EXPECT_EQ(back_[0].charge.cost, 4U);
-  EXPECT_EQ(back_[0].begin, limit::gcra_core(bucket)->ticks(kRedis + 104h)) << "where its slots begin";
+  EXPECT_EQ(back_[0].begin, limit::gcra_core(bucket)->ticks(kRedis + 104h))
+      << "the first slot of the returned units";
 }
 
 TEST_F(GrantCacheTest, RefundedUnitsCanBeSpentAgain) {
@@ -233,7 +234,7 @@ TEST_F(GrantCacheTest, HoldsAtMostALeaseAndAQuarterForAnyCost) {
     auto dear = line(1, 40), cheap = line(1, 40);
     dear.cost = 45;
     heat(dear);
-    EXPECT_EQ(cache_.wanted(dear, now_), 0U) << "a lease has not as many";
+    EXPECT_EQ(cache_.wanted(dear, now_), 0U) << "a lease has fewer units";
     auto lease = cheap;
     lease.cost = cache_.wanted(cheap, now_);
     held += lease.cost;
@@ -296,7 +297,7 @@ TEST_F(GrantCacheTest, CountsKeysForWhichTheCacheIsFull) {
   EXPECT_EQ(cache_.stats().crowded, GrantCache::kHot);
   EXPECT_EQ(spend_all(1), 8U);
   heat(5);
-  EXPECT_EQ(take(5), 8U) << "in place of one that holds nothing";
+  EXPECT_EQ(take(5), 8U) << "in place of a key without units";
 }
 
 }  // namespace

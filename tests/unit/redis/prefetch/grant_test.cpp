@@ -52,9 +52,9 @@ TEST(Grant, SpendsTheUnitsThatExpireFirst) {
   auto grant = bucket_grant(20);
   limit::Outcome outcome;
   grant.spend(4, kHere + 9ms, outcome);
-  EXPECT_EQ(grant.gone(), 10U) << "so many have run out";
+  EXPECT_EQ(grant.gone(), 10U) << "ten units have expired";
   EXPECT_EQ(grant.left(), 6U);
-  EXPECT_EQ(grant.ready(kHere + 13ms), 6U) << "those spent were the next to go";
+  EXPECT_EQ(grant.ready(kHere + 13ms), 6U) << "the spent units would have expired next";
   EXPECT_EQ(grant.ready(kHere + 14ms), 5U);
 }
 
@@ -71,18 +71,18 @@ TEST(Grant, AcceptsRefundsOfAdjacentSlots) {
   grant.spend(2, kHere, second);
   EXPECT_EQ(first.slots_begin, limit::gcra_core(kBucket)->ticks(kRedis + 70ms));
   EXPECT_EQ(second.slots_begin, limit::gcra_core(kBucket)->ticks(kRedis + 73ms));
-  EXPECT_FALSE(grant.put_back(line_of(kBucket, 3), first)) << "the second stands between";
+  EXPECT_FALSE(grant.put_back(line_of(kBucket, 3), first)) << "the second range lies between";
   EXPECT_TRUE(grant.put_back(line_of(kBucket, 2), second));
   EXPECT_TRUE(grant.put_back(line_of(kBucket, 3), first));
   EXPECT_EQ(grant.ready(kHere), 20U);
   grant.spend(20, kHere, first);
-  EXPECT_TRUE(grant.put_back(line_of(kBucket, 20), first)) << "though nothing is left";
+  EXPECT_TRUE(grant.put_back(line_of(kBucket, 20), first)) << "although no unit is left";
   EXPECT_EQ(grant.ready(kHere), 20U);
   grant.spend(3, kHere, first);
   grant.spend(2, kHere, second);
   auto apart = grant.apart(2, line_of(kBucket, 3), first);
   ASSERT_TRUE(apart);
-  EXPECT_TRUE(apart->put_back(line_of(kBucket, 2), second)) << "behind it";
+  EXPECT_TRUE(apart->put_back(line_of(kBucket, 2), second)) << "the range follows the other";
   EXPECT_EQ(apart->ready(kHere), 5U);
   EXPECT_EQ(apart->ready(kHere + 72ms), 2U);
   second.debited_at = kRedis + 1ms;
@@ -90,7 +90,8 @@ TEST(Grant, AcceptsRefundsOfAdjacentSlots) {
   ASSERT_TRUE(later);
   later->spend(1, kHere, second);
   EXPECT_EQ(second.debited_at, kRedis + 1ms);
-  EXPECT_TRUE(later->put_back(line_of(kBucket, 1), second)) << "though it goes by a reading of before";
+  EXPECT_TRUE(later->put_back(line_of(kBucket, 1), second))
+      << "although the outcome is from an earlier reading";
 }
 
 TEST(Grant, RejectsRefundsOfSlotsChargedBeforeTheGrant) {
@@ -102,7 +103,8 @@ TEST(Grant, RejectsRefundsOfSlotsChargedBeforeTheGrant) {
   EXPECT_TRUE(before.put_back(line_of(fixed, 1), outcome));
   EXPECT_EQ(before.left(), 20U);
   before.spend(1, kHere, outcome);
-  EXPECT_FALSE(window_grant(fixed, 20, 14s).put_back(line_of(fixed, 1), outcome)) << "of another window";
+  EXPECT_FALSE(window_grant(fixed, 20, 14s).put_back(line_of(fixed, 1), outcome))
+      << "the unit is of another window";
 }
 
 TEST(Grant, UnitsOfAWindowLastUntilItEnds) {
@@ -115,7 +117,7 @@ TEST(Grant, UnitsOfAWindowLastUntilItEnds) {
     EXPECT_EQ(grant.ready(kHere + 5995ms), 0U) << "Redis may be 5.9 ms ahead";
   }
   EXPECT_EQ(window_grant(buckets, 20, 5s).ready(kHere + 990ms), 20U);
-  EXPECT_EQ(window_grant(buckets, 20, 5s).ready(kHere + 1s), 0U) << "a mark is 2 s";
+  EXPECT_EQ(window_grant(buckets, 20, 5s).ready(kHere + 1s), 0U) << "a sub-window is 2 s";
 }
 
 TEST(Grant, GrantsOfOneWindowCanBeMerged) {
@@ -138,11 +140,12 @@ TEST(Grant, ReturnsTheRefundForItsUnusedUnits) {
   grant.spend(5, kHere, outcome);
   const auto bucket = grant.return_of(line_of(kBucket, 1), kHere);
   ASSERT_TRUE(bucket);
-  EXPECT_EQ(bucket->begin, limit::gcra_core(kBucket)->ticks(kRedis + 75ms)) << "where its slots begin";
-  EXPECT_EQ(bucket->departure, kRedis) << "when they were debited";
+  EXPECT_EQ(bucket->begin, limit::gcra_core(kBucket)->ticks(kRedis + 75ms)) << "the first slot of the units";
+  EXPECT_EQ(bucket->departure, kRedis) << "the time of the charge";
   EXPECT_EQ(bucket->charge.cost, 15U);
-  EXPECT_TRUE(grant.return_of(line_of(kBucket, 1), kHere + 89500us)) << "half of the last slot is to come";
-  EXPECT_FALSE(grant.return_of(line_of(kBucket, 1), kHere + 91ms)) << "it has run out";
+  EXPECT_TRUE(grant.return_of(line_of(kBucket, 1), kHere + 89500us))
+      << "half of the last slot is still to come";
+  EXPECT_FALSE(grant.return_of(line_of(kBucket, 1), kHere + 91ms)) << "the unit has expired";
 }
 
 TEST(Grant, TellsWhichAlgorithmsCanBePrefetched) {

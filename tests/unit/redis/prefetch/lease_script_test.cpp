@@ -72,19 +72,19 @@ TEST_F(LeaseScript, BucketAcceptsReturnedSlotsAtAnyPosition) {
   const auto second = take(limiter, 31);
   limit::Outcome spent;
   first.spend(8, here_, spent);
-  EXPECT_TRUE(give_back(limiter, first)) << "the second stands behind it";
-  EXPECT_FALSE(give_back(limiter, first)) << "it is there already";
+  EXPECT_TRUE(give_back(limiter, first)) << "the second grant was charged after the first";
+  EXPECT_FALSE(give_back(limiter, first)) << "the slots were already returned";
   EXPECT_EQ(charge(limiter, 1).remaining, 500U - 101 - 23 - 31 - 1)
-      << "in the gap: as if it had been before the others, and a part of a microsecond later";
+      << "the charge took returned slots, a fraction of a microsecond late";
   EXPECT_TRUE(give_back(limiter, second));
-  EXPECT_EQ(charge(limiter, 1).remaining, 500U - 101 - 8 - 1 - 1) << "both have gone together";
+  EXPECT_EQ(charge(limiter, 1).remaining, 500U - 101 - 8 - 1 - 1) << "both ranges were merged";
 }
 
 TEST_F(LeaseScript, ChargesUseReturnedSlotsWhileTheyFit) {
   make_gap(10, 5, 85);
   const auto refused = charge(kFull, 6);
   EXPECT_FALSE(refused.allowed);
-  EXPECT_EQ(refused.retry_after, 6s) << "at the end";
+  EXPECT_EQ(refused.retry_after, 6s) << "the request does not fit into the returned slots";
   RoundTrip trip;
   EXPECT_TRUE(charge(kFull, 3, &trip).allowed);
   EXPECT_EQ(trip.begin, ticks(10));
@@ -105,8 +105,8 @@ TEST_F(LeaseScript, ReturnedSlotsExpireWithTime) {
   EXPECT_FALSE(charge(kFull, 3).allowed);
   EXPECT_TRUE(charge(kFull, 2, &trip).allowed);
   EXPECT_EQ(trip.begin, ticks(2) + ticks(1) / 2 - ticks(0) / 2);
-  EXPECT_TRUE(charge(kFull, 2, &trip).allowed) << "what was refilled meanwhile";
-  EXPECT_EQ(trip.begin, ticks(100)) << "behind all others";
+  EXPECT_TRUE(charge(kFull, 2, &trip).allowed) << "units that were refilled meanwhile";
+  EXPECT_EQ(trip.begin, ticks(100)) << "the charge is after all others";
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
@@ -193,7 +193,7 @@ TEST_F(LeaseScript, ReplyHasTheExactSlotOfAChargeInReturnedSlots) {
   }
   charge(limiter, 1, &trip);
   EXPECT_TRUE(trip.begin == gcra_core.ticks(kNow) + limit::Ticks{155} * 3'000'000U)
-      << "it has been filled to the last tick";
+      << "the returned slots are used to the last tick";
 }
 
 TEST_F(LeaseScript, ChangedRateNeverLengthensReturnedSlots) {
@@ -207,10 +207,11 @@ TEST_F(LeaseScript, ChangedRateNeverLengthensReturnedSlots) {
   RoundTrip trip;
   charge(after, 1, &trip);
   EXPECT_EQ(trip.begin, limit::gcra_core(after)->ticks(kNow + 432'858us)) << "rounded up from 432,857.14";
-  EXPECT_TRUE(charge(after, 1).allowed) << "at the end, as the gap has less than a second left";
+  EXPECT_TRUE(charge(after, 1).allowed)
+      << "the charge is at the end, because less than a second is left of the returned slots";
   charge(before, 116, &trip);
   EXPECT_TRUE(trip.begin == limit::gcra_core(before)->ticks(kNow + 1'432'858us))
-      << "all but the last microsecond of it";
+      << "all returned slots except the last microsecond";
 }
 
 // No slot is left beyond the reach of the bucket's present burst.
@@ -240,8 +241,8 @@ TEST_F(LeaseScript, ChargeWithoutALeaseRemovesReturnedSlots) {
   scripts_.refund({plain, kNow});
   EXPECT_EQ(charge(plain).remaining, 0U);
   scripts_.set_clock(kNow + 1s);
-  EXPECT_TRUE(charge(kFull, 1).allowed) << "leased again";
-  EXPECT_FALSE(give_back(kFull, out)) << "what was debited before";
+  EXPECT_TRUE(charge(kFull, 1).allowed) << "a charge with a lease again";
+  EXPECT_FALSE(give_back(kFull, out)) << "units charged before";
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 

@@ -43,9 +43,9 @@ TEST(PermitSetMemory, PermitThatCannotBeStoredIsNotHeld) {
   PermitSet leases(1, std::chrono::seconds(10));
   const int made =
       fail_each_allocation([&] { leases.hold_unasked(kPlace); }, [&] { EXPECT_TRUE(leases.empty()); });
-  EXPECT_GE(made, 2) << "a key, a place of it";
+  EXPECT_GE(made, 2) << "allocations: a key and its permit";
   EXPECT_FALSE(leases.empty());
-  EXPECT_FALSE(leases.release(kPlace)) << "Redis has not heard of it";
+  EXPECT_FALSE(leases.release(kPlace)) << "Redis does not have the permit";
   EXPECT_TRUE(leases.empty());
 }
 
@@ -63,14 +63,14 @@ TEST(PermitSetMemory, LackOfMemoryForAPermitCausesNoRenewals) {
   const auto only_one_was_held = [&] {
     fresh->store.hold(kPlace);
     EXPECT_EQ(fresh->context.run_one(), 1U);
-    EXPECT_EQ(fresh->context.run_one(), 1U) << "it is renewed again and again";
+    EXPECT_EQ(fresh->context.run_one(), 1U) << "the permit is renewed repeatedly";
     fresh->store.release(kPlace);
     EXPECT_EQ(fresh->context.run_one(), 1U);
-    EXPECT_EQ(fresh->context.run_one(), 0U) << "nothing is held";
+    EXPECT_EQ(fresh->context.run_one(), 0U) << "no permit is held";
     fresh.emplace(settings);
   };
   const int made = fail_each_allocation([&] { fresh->store.hold(kPlace); }, only_one_was_held);
-  EXPECT_GE(made, 3) << "a timer's place, a key, a place of it";
+  EXPECT_GE(made, 3) << "allocations: a timer, a key, its permit";
 }
 
 struct Asked {

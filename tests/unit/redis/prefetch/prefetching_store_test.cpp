@@ -136,7 +136,7 @@ TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefundedInExactlyItsSlots) {
              its = behind.outcomes.at(0).slots_begin;
   const auto slot = limit::gcra_core(bucket_)->ticks(base::TimePoint(24h));
   EXPECT_TRUE(filled + slot == its || its + slot == filled)
-      << "beside it, on whichever side: a Redis that thaws may read them in any order";
+      << "the request and the grant are adjacent, in either order";
 }
 
 TEST_F(PrefetchingStore, RefusalThatArrivesLateChargesNothing) {

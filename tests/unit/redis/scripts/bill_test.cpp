@@ -25,14 +25,14 @@ TEST(Tags, HashTagDeterminesTheClusterSlotOfAKey) {
     EXPECT_EQ(slot_of(place), slot_of("weir:{" + text(place) + "}probe"));
     EXPECT_EQ(limit::slot_hash_of(limit::with_slot_hash({~0ULL, ~0ULL}, place)), place);
   }
-  EXPECT_EQ(limit::with_slot_hash({1, 2}, 0), (limit::Key{1, 2})) << "the rest of the name stays";
+  EXPECT_EQ(limit::with_slot_hash({1, 2}, 0), (limit::Key{1, 2})) << "the rest of the name is unchanged";
 }
 
 TEST(Tags, HashTagsCoverNearlyAllClusterSlots) {
   std::vector<int> tags(kSlots);
   for (unsigned place = 0; place <= 0xffff; ++place) ++tags[slot_of(static_cast<limit::SlotHash>(place))];
   EXPECT_EQ(std::count(tags.begin(), tags.end(), 0), 6);
-  EXPECT_EQ(*std::max_element(tags.begin(), tags.end()), 8) << "so that no node has much more than its share";
+  EXPECT_EQ(*std::max_element(tags.begin(), tags.end()), 8) << "no node has much more than its share of keys";
 }
 
 TEST(Tags, HashTagsAppearOnlyInTheKeysOfACluster) {

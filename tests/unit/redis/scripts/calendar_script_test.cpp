@@ -193,7 +193,7 @@ TEST_F(DifferentRedisTime, TwoRepliesAboutAWrongTimeAreAnError) {
   Canned redis(worker.loop, settings().address.unix_path, {{us_, 2, 0, 0, 0}, {us_, 2, 0, 0, 0}});
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_EQ(worker.charge(bill_).error, StoreError::BadReply);
-  EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U) << "nothing was charged";
+  EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U) << "no charge was made";
 }
 
 TEST_F(DifferentRedisTime, UnreadableReplyCountsTheChargesAsLost) {

@@ -289,8 +289,8 @@ TEST_F(RedisPermits, PermitCountsOnceIfItsCallFailedMidwayAndWasRepeated) {
   worker.begin(bill, one);
   worker.begin(fresh, other);
   ASSERT_TRUE(worker.turn_until([&] { return one.done && other.done; }));
-  EXPECT_FALSE(one.error || other.error) << "a fresh log by itself is not looked for";
-  EXPECT_EQ(held(), 42) << "until the first one expires";
+  EXPECT_FALSE(one.error || other.error) << "a new log does not fail";
+  EXPECT_EQ(held(), 42) << "the permit counts until it expires";
   EXPECT_EQ(server_.ask({"ZCARD", name_}).numbers.at(0), 1 + 42);
 }
 

@@ -152,7 +152,7 @@ TEST_F(ScriptState, ChargesThatRedisLostAreNotRefundedToAWindow) {
     worker_.store.settle(lost, before, 1);
     EXPECT_EQ(charge(limiter).remaining, 5);
     worker_.store.settle(lost, before, 6);
-    EXPECT_LE(charge(limiter).remaining, 2) << "two at least are owed";
+    EXPECT_LE(charge(limiter).remaining, 2) << "at least two units are used";
     worker_.store.refund(others, after);
     EXPECT_GE(charge(limiter).remaining, 1);
     server_.ask({"FLUSHDB"});

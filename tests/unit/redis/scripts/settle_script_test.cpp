@@ -60,9 +60,9 @@ class SettleScript : public ::testing::Test {
       const auto& rule = rules_[i];
       const bool drained = table_->current_outcome(line(i, 1), now_) == limit::full(rule.limiter);
       const auto expires = scripts_.expiry_of(limit::key_of(i));
-      EXPECT_TRUE(drained || expires > now_) << rule << " dies early";
+      EXPECT_TRUE(drained || expires > now_) << rule << " expires too early";
       // A refund to a log does not change its time to live.
-      EXPECT_TRUE(!drained || rule.merges() || expires <= now_ + 2ms) << rule << " lives on";
+      EXPECT_TRUE(!drained || rule.merges() || expires <= now_ + 2ms) << rule << " expires too late";
       if (drained) scripts_.forget(limit::key_of(i));
     }
   }

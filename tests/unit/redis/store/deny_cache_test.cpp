@@ -249,7 +249,7 @@ TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeInReturnedSlots) {
   ASSERT_TRUE(ask({&other, 1}));
   const std::array both{other, hot(5)}, dearer{other, hot(6)};
   ASSERT_FALSE(ask(both));
-  EXPECT_FALSE(refuses(dearer)) << "it would be told half a second";
+  EXPECT_FALSE(refuses(dearer)) << "the refusal would state half a second";
   EXPECT_FALSE(refuses(both));
 }
 

@@ -90,7 +90,7 @@ TEST(SharedSecret, IsRestoredAfterRedisLosesItsData) {
   server.ask({"FLUSHALL"});
   ASSERT_TRUE(weir.turn_until([&] { return server.ask({"EXISTS", "edge:secret"}).numbers.front() == 1; }));
   EXPECT_EQ(server.ask({"GET", "edge:secret"}).text, kOfferedText);
-  EXPECT_EQ(weir.agreed, std::nullopt) << "nothing changed";
+  EXPECT_EQ(weir.agreed, std::nullopt) << "the secret is unchanged";
 }
 
 TEST(SharedSecret, SecretThatAnotherInstanceRestoredFirstIsAdopted) {
