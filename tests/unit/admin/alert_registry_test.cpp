@@ -159,7 +159,7 @@ TEST_F(AlertRegistryTest, AlertThatAnotherProcessTakesOverIsPostedOnce) {
   EXPECT_THAT(posted(3), ElementsAre("ended b to /hook"));
 }
 
-TEST_F(AlertRegistryTest, TheNextProcessPostsUndeliveredMessages) {
+TEST_F(AlertRegistryTest, NewProcessPostsUndeliveredMessagesOfTheOldProcess) {
   for (auto* book : {&book_, &other_}) book->change({alert("a")}, at(0));
   fire();
   EXPECT_THAT(posted(1, false), ElementsAre("firing a to /hook"));

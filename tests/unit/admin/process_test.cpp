@@ -25,7 +25,7 @@ TEST(ProcessReader, ReadsMemoryAndDescriptorsOfThisProcess) {
   EXPECT_EQ(ProcessReader(false).read()->open_descriptors, before->open_descriptors + 1);
 }
 
-TEST(ProcessReader, CountsDescriptorsRarelyIfTheKernelDoesNotReportThem) {
+TEST(ProcessReader, CountsDescriptorsOnlyRarelyIfTheKernelDoesNotReportTheirNumber) {
   ProcessReader reader(false);
   const auto begin = ProcessReader::Clock::now();
   const auto before = reader.read(begin)->open_descriptors;

@@ -228,7 +228,7 @@ TEST_F(ServerTest, ErrorNamesAPortThatIsInUse) {
 }
 
 // After a kill -9, no process listens on the socket's file.
-TEST_F(ServerTest, ReplacesALeftoverUnixSocket) {
+TEST_F(ServerTest, ReplacesAUnixSocketFileThatNobodyServes) {
   std::string folder = (std::filesystem::temp_directory_path() / "weir-admin-XXXXXX").string();
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   ServerOptions options;

@@ -35,7 +35,7 @@ TEST(Endpoint, RejectsInvalidTextAndQuotesItInTheError) {
   EXPECT_TRUE(parse_endpoint("unix:/" + std::string(106, 'x')));
 }
 
-TEST(Endpoint, Ipv6SpellingsGiveEqualEndpoints) {
+TEST(Endpoint, AllSpellingsOfAnIpv6AddressGiveEqualEndpoints) {
   for (const char* spelt : {"[::1]:80", "[0:0:0:0:0:0:0:1]:80", "[0::1]:080"})
     EXPECT_EQ(parse_endpoint(spelt).value().to_string(), "[::1]:80") << spelt;
   EXPECT_EQ(parse_endpoint("[2001:DB8::A]:1").value(), parse_endpoint("[2001:db8:0::a]:1").value());

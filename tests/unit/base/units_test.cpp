@@ -65,7 +65,7 @@ TEST(Units, ReadableDurationsHaveAtMostTwoUnitsAndAreRoundedUp) {
   EXPECT_EQ(to_readable(48h), "2d");
 }
 
-TEST(Time, CeilSecondsRoundsUp) {
+TEST(Time, CeilSecondsRoundsUpToWholeSeconds) {
   EXPECT_EQ(ceil_seconds(0us), 0);
   EXPECT_EQ(ceil_seconds(1us), 1);
   EXPECT_EQ(ceil_seconds(1s), 1);

@@ -177,7 +177,7 @@ TEST(Describe, ShowsWebSocketMessageLimitsAndAllowedUpgrades) {
               HasSubstr("upstream \"api\", may upgrade to chat\n"));
 }
 
-TEST(Describe, ShowsTrustedProxiesAndBounds) {
+TEST(Describe, ShowsTrustedProxiesSizeBoundsAndTimeouts) {
   EXPECT_THAT(describe(parse_settings(kLeast, kFile)),
               HasSubstr("listener 127.0.0.1:8080 plain\n"
                         "bounds: heads up to 16KiB, 16384 connections\n"

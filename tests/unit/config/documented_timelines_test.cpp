@@ -149,7 +149,7 @@ void play(const DocumentTable& table, const limit::Limiter& limiter) {
   }
 }
 
-TEST(DocumentedTimelines, MatchTheLimiters) {
+TEST(DocumentedTimelines, MatchTheOutcomesOfTheLimiters) {
   std::map<std::string, int> played;  // by algorithm
   for (const auto& section : limiters_document())
     for (const auto& table : section.tables) {

@@ -59,7 +59,7 @@ TEST(LimiterReader, SoftMarginRaisesTheLimitOfEachAlgorithm) {
               ElementsAre(HasSubstr("rule[x].soft: adaptive_concurrency adjusts its limit itself")));
 }
 
-TEST(LimiterReader, ReadsCalendars) {
+TEST(LimiterReader, ReadsCalendarWindows) {
   const std::string fixed = "algorithm = \"fixed_window\"\n";
   EXPECT_EQ(understood(fixed + "limit = \"5/day\"\nalign = \"day\"\n"),
             "fixed_window 5/day by the calendar of UTC");

@@ -117,7 +117,7 @@ TEST(Schema, SuggestsTheNearestKey) {
   }
 }
 
-TEST(Schema, RejectsADateForEveryKey) {
+TEST(Schema, RejectsATomlDateForEveryKey) {
   for (const auto& door : doors())
     for (const auto& key : door.spec->keys) {
       if (!key.instead.empty()) continue;

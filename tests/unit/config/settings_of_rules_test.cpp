@@ -79,7 +79,7 @@ TEST(Settings, UsualAndConfiguredIdentityFieldsRequireATrustedPeer) {
   EXPECT_TRUE(of("trusted_fields = []\n" + sources).empty());
 }
 
-TEST(Settings, ASoftLimitAddsItsMarginToTheLimit) {
+TEST(Settings, SoftLimitAddsItsMarginToTheLimit) {
   const auto of = [](const std::string& more) {
     const auto rule = parse(with_rule(more)).rules[1];
     return limit::describe(rule.limiter) + "; " + limit::describe(rule.soft.value());

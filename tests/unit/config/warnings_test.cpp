@@ -201,7 +201,7 @@ TEST(Warnings, DoNotAppearIfKeySecretIsNotSet) {
   EXPECT_THAT(warnings_of(with_rule(redis)), Not(Contains(HasSubstr("key_secret"))));
 }
 
-TEST(Warnings, WarnOfALongTimeoutForRedis) {
+TEST(Warnings, WarnOfALongRedisTimeout) {
   const auto of = [](const std::string& timeout) {
     return warnings_of(with_rule(
         "store = \"redis\"\n[state]\nkey_secret = \"s\"\nredis = { url = \"redis://a\", timeout = \"" +
@@ -359,7 +359,7 @@ TEST(Warnings, WarnOfUnusedTokenAndCountrySettings) {
   EXPECT_THAT(of("key = [\"claim:sub|country\"]\n"), Not(Contains(unasked)));
 }
 
-TEST(Warnings, NameExpressionsThatNoPathMatches) {
+TEST(Warnings, NameRegularExpressionsThatNoPathMatches) {
   const auto warned = Contains(HasSubstr("are cut off before paths are compared"));
   const auto of = [](const std::string& path) {
     return warnings_of(with_rule("key = [\"ip\"]\nmatch = { path = '" + path + "' }\n"));

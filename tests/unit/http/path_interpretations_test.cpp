@@ -92,7 +92,7 @@ TEST(PathInterpretations, AreMarkedUnequalIfFewServersReadThePathSo) {
   }
 }
 
-TEST(PathInterpretations, AreBoundedForLongPaths) {
+TEST(PathInterpretations, NumberOfInterpretationsIsBoundedForLongPaths) {
   std::string raw = "/admin;%2F%5C%25%3B/..";
   while (raw.size() < 16'000) raw += "/a%2F%255C..;%2F%3B";
   const auto interpretations = interpretations_of(raw);

@@ -75,7 +75,7 @@ class Pairs {
   std::vector<Charged> charged_;
 };
 
-TEST(Pair, EachLimiterCountsWhatBothLimitersAdmitted) {
+TEST(LimiterPair, EachLimiterCountsWhatBothLimitersAdmitted) {
   const auto seed = new_seed();
   Dice dice(seed);
   for (int round = 0; round < 10'000 && !testing::Test::HasFatalFailure(); ++round) {
@@ -88,7 +88,7 @@ TEST(Pair, EachLimiterCountsWhatBothLimitersAdmitted) {
 
 // The larger limit admitted six requests. When load rose, the limit of two decided. A new request must wait
 // until fewer than two of the six are left, not until any two have ended.
-TEST(Pair, ConcurrencyLimitCountsThePermitsOfBothLimiters) {
+TEST(LimiterPair, ConcurrencyLimitCountsThePermitsOfBothLimiters) {
   const auto seed = new_seed();
   Dice dice(seed);
   for (int round = 0; round < 10'000; ++round) {
@@ -122,7 +122,7 @@ TEST(Pair, ConcurrencyLimitCountsThePermitsOfBothLimiters) {
 }
 
 // A bucket is not charged what it would reject: an hour at twice its rate would leave it an hour in debt.
-TEST(Pair, BucketGoesIntoNoDebtForAdmissionsOfTheOtherLimiter) {
+TEST(LimiterPair, BucketGoesIntoNoDebtForAdmissionsOfTheOtherLimiter) {
   const RandomPair pair{{token_bucket("1/s", 5), token_bucket("2/s", 10)}, false, {}};
   KeyTable table(64);
   std::array<Outcome, 2> outcomes;
@@ -134,7 +134,7 @@ TEST(Pair, BucketGoesIntoNoDebtForAdmissionsOfTheOtherLimiter) {
   EXPECT_TRUE(table.charge(pair.bill(0, 1, kRule), then + 1s, outcomes));
 }
 
-TEST(Pair, LogStoresNoMoreEntriesThanTheLargerLimitCanAdmit) {
+TEST(LimiterPair, LogStoresNoMoreEntriesThanTheLargerLimitCanAdmit) {
   const RandomPair pair{
       {SlidingLog::make(rate("5/day")).value(), SlidingLog::make(rate("20/s")).value()}, false, {}};
   KeyTable table(64);
@@ -150,7 +150,7 @@ TEST(Pair, LogStoresNoMoreEntriesThanTheLargerLimitCanAdmit) {
 
 // The rule's own log allows two in ten seconds. It counts a third admission of the other limiter at its own
 // mark, and keeps it until it expires.
-TEST(Pair, LogFilledBeyondItsLimitStillExpiresEachEntryOnTime) {
+TEST(LimiterPair, LogFilledBeyondItsLimitStillExpiresEachEntryOnTime) {
   const RandomPair pair{
       {SlidingLog::make(rate("2/10s")).value(), SlidingLog::make(rate("3/10s")).value()}, false, {}};
   KeyTable table(64);

@@ -240,7 +240,7 @@ TEST(Extremes, LargestCostsAndPeriodsDoNotOverflow) {
   }
 }
 
-TEST(Make, RejectsImpossibleParameters) {
+TEST(WindowLimiters, MakeRejectsImpossibleParameters) {
   const auto long_log = SlidingLog::make(rate("10001/h"));
   ASSERT_FALSE(long_log);
   EXPECT_NE(long_log.error().message.find("sliding_window"), std::string::npos);

@@ -212,7 +212,7 @@ TEST_F(UnixListener, DoesNotReplaceASocketInUse) {
 }
 
 // The socket's queue is full, so connecting fails although a process listens.
-TEST_F(UnixListener, DoesNotReplaceABusySocket) {
+TEST_F(UnixListener, DoesNotReplaceASocketWhoseQueueIsFull) {
   const auto endpoint = resolve(address)->front();
   const auto size = static_cast<socklen_t>(endpoint.size());
   const Descriptor busy(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -82,7 +82,7 @@ std::string told_by(std::initializer_list<std::string_view> lines) {
   return forwarded_client(settings, ip("10.0.0.1"), head.fields).to_string();
 }
 
-TEST(ForwardedClient, RejectsLeadingZerosAndConvertsCompatibleAddresses) {
+TEST(ForwardedClient, RejectsLeadingZerosAndConvertsIpv4CompatibleAddresses) {
   ClientSettings settings;
   settings.trusted_proxies = {cidr("10.0.0.0/8")};
   const auto of = [&](std::string_view list) {

@@ -79,7 +79,7 @@ class MatchTest : public testing::Test {
   Match match_;
 };
 
-TEST_F(MatchTest, EmptyMatchesEverything) {
+TEST_F(MatchTest, EmptyMatchAppliesToEveryRequest) {
   EXPECT_TRUE(holds());
   EXPECT_EQ(match_.describe(), "everything");
 }

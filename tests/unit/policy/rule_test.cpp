@@ -143,7 +143,7 @@ TEST(AppliedLimiter, ChoosesTheElasticLimitAtLowLoad) {
   EXPECT_EQ(local_limiter(rule, tier).limiter, tier.limiter);
 }
 
-TEST(AppliedLimiter, EnforcesAndReportsTheShareOfAnElasticLimit) {
+TEST(AppliedLimiter, EnforcesAndReportsTheLocalShareOfAnElasticLimit) {
   Rule rule = rule_of("r", {"ip"});
   rule.local_share = bucket(5, 5);
   rule.elastic = Elastic{.limiter = bucket(20, 20), .local_share = bucket(10, 10), .while_load_below = 0.7};

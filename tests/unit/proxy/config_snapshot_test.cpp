@@ -53,7 +53,7 @@ TEST(WorkerSnapshots, FreesASnapshotThatNoRequestUsesAtOnce) {
   EXPECT_TRUE(old.expired());
 }
 
-TEST(WorkerSnapshots, UnchangedUpstreamKeepsItsPool) {
+TEST(WorkerSnapshots, UnchangedUpstreamKeepsItsConnectionPool) {
   upstream::UpstreamSettings settings;
   settings.name = "api";
   const auto server_group =

@@ -53,7 +53,7 @@ TEST(OutageLog, LogsAnOmittedOutageThatLastsAfterAMinute) {
   EXPECT_TRUE(log.ends());
 }
 
-TEST(OutageLog, CountsNoFailedProbeAsAnEjection) {
+TEST(OutageLog, DoesNotCountAFailedProbeAsAnEjection) {
   OutageLog log;
   EXPECT_TRUE(log.begins(kStart));
   EXPECT_FALSE(log.goes_on(kStart + 1s, false));

@@ -220,7 +220,7 @@ TEST_F(KeyTableLogs, RuleWithAnotherAlgorithmStartsWithUnusedState) {
 }
 
 // A bill with every algorithm.
-class Mixed : public KeyTableLogs {
+class MixedAlgorithms : public KeyTableLogs {
  protected:
   std::vector<Charge> bill(std::uint64_t client, Cost cost = 1) const {
     std::vector<Charge> lines;
@@ -245,7 +245,7 @@ class Mixed : public KeyTableLogs {
                                           AdaptiveConcurrency::make(3, 80).value()};
 };
 
-TEST_F(Mixed, RequestIsChargedByAllRulesOrByNone) {
+TEST_F(MixedAlgorithms, RequestIsChargedByAllRulesOrByNone) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
   KeyTable table(10'000);
@@ -279,7 +279,7 @@ TEST_F(Mixed, RequestIsChargedByAllRulesOrByNone) {
   EXPECT_GT(refused, 500);
 }
 
-TEST_F(Mixed, ThreadsAdmitExactlyWhatOneThreadWould) {
+TEST_F(MixedAlgorithms, ConcurrentThreadsAdmitExactlyAsManyRequestsAsOneThread) {
   KeyTable table(10'000);
   std::atomic<std::uint64_t> admitted{0};
   {
@@ -310,7 +310,7 @@ TEST_F(Mixed, ThreadsAdmitExactlyWhatOneThreadWould) {
   }
 }
 
-TEST_F(Mixed, RequestWithAnEarlierClockReadingIsGrantedNothingMore) {
+TEST_F(MixedAlgorithms, RequestWithAnEarlierClockReadingIsGrantedNothingMore) {
   KeyTable table(10'000);
   std::vector<Outcome> outcomes(limiters_.size());
   const auto lines = bill(1);

@@ -83,7 +83,7 @@ void rush(Dice& dice) {
   }
 }
 
-TEST(KeyTableThreads, AdmitExactlyWhatOneThreadWould) {
+TEST(KeyTableThreads, AdmitExactlyAsManyRequestsAsOneThread) {
   const auto seed = new_seed();
   Dice dice(seed);
   for (int round = 0; round < 200 && !testing::Test::HasFatalFailure(); ++round) {

@@ -22,7 +22,7 @@ TEST(MinRateCheck, AcceptsASenderAtExactlyTheMinimumRate) {
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(pace.note(1s, moved += 100)) << i;
 }
 
-TEST(MinRateCheck, EarlySpeedDoesNotExcuseLaterSlowness) {
+TEST(MinRateCheck, RejectsASenderThatBecomesSlowAfterAFastStart) {
   MinRateCheck pace(kLeast);
   std::uint64_t moved = 1'000'000;
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(pace.note(1s, ++moved)) << i;

@@ -99,7 +99,7 @@ TEST_F(ShaperTest, RequestWithADepartureInThePastDepartsAtOnce) {
   EXPECT_EQ(waiters[0]->turn.end, Shaper::End::Departed);
 }
 
-TEST_F(ShaperTest, WakesForAnEarlierNewDeparture) {
+TEST_F(ShaperTest, WakesEarlierIfANewDepartureIsEarlier) {
   open(kOtherLane, slow), open(kLane, quick);
   join(kOtherLane, slow);
   auto& soon = join(kLane, quick);

@@ -52,7 +52,7 @@ TEST_F(ScriptFaultsTest, AreReportedAgainOnTheNextConnection) {
   EXPECT_TRUE(faults_.note(log_alone_, now_ + 10s));
 }
 
-TEST_F(ScriptFaultsTest, AreReportedEveryTenSecondsAtMost) {
+TEST_F(ScriptFaultsTest, AreReportedAtMostEveryTenSeconds) {
   EXPECT_TRUE(faults_.note(log_alone_, now_));
   for (int i = 0; i < 100; ++i) {
     faults_.went_well(log_alone_);

@@ -42,7 +42,7 @@ TEST(Grant, UnitsOfAFullBucketExpireAsItRefills) {
   EXPECT_EQ(grant.ready(kHere + 19ms), 0U);
 }
 
-TEST(Grant, UnitsOfAChargedBucketLastUntilTheirSlots) {
+TEST(Grant, UnitsOfAPartlyUsedBucketExpireAtTheTimeOfTheirSlots) {
   const auto grant = bucket_grant(20, 70);
   EXPECT_EQ(grant.ready(kHere + 65ms), 20U);
   EXPECT_EQ(grant.ready(kHere + 75ms), 14U);

@@ -44,7 +44,7 @@ TEST(RedisUrl, AcceptsReservedCharactersInThePassword) {
   EXPECT_EQ(parse_redis_url("unix:///run/@/redis.sock").value().address.unix_path, "/run/@/redis.sock");
 }
 
-TEST(RedisUrl, ErrorNamesTheKeysToUseForAnUnreadablePassword) {
+TEST(RedisUrl, ErrorAboutAnUnencodedPasswordNamesTheKeysToUse) {
   const auto parsed = parse_redis_url("redis://u:secret%@cache");
   ASSERT_FALSE(parsed);
   EXPECT_THAT(parsed.error().message, ::testing::HasSubstr("the keys username and password"));
