@@ -92,7 +92,7 @@ class ChargesOfAbandonedRequests(Abandoned):
         self.settled("debt")
 
     def test_client_that_stops_reading_is_charged_the_stated_cost(self):
-        """The response does not fit into all buffers, and weir reads its end after the client's time is over."""
+        """The response does not fit into all buffers. weir reads the end of the response after the client's write timeout."""
         self.start_weir(said(3000, 12 << 20), tokens("16MiB"), server='write_timeout = "300ms"\n')
         self.goes_on.set()
         with Client(self.weir.port) as client:
@@ -138,14 +138,15 @@ class PermitsOfAbandonedRequests(Abandoned):
             'limit = "2"', "limit = 2")
 
     def test_permit_is_held_until_the_server_has_responded(self):
-        """Twelve clients that leave at once cause at most two requests at the server."""
+        """Clients that leave release no permit, so the server never has more than two requests."""
         for head in (True, False):
             with self.subTest(head=head):
                 self.start_weir(b"x" * 100, self.held("answer"), head=head)
                 for _ in range(2):
                     self.ask_and_leave(head=head)
                 if head:  # the head alone does not end it
-                    eventually(lambda: self.weir.metric("weir_client_errors_total", kind="left") == 2, "weir has noticed that the client left")
+                    eventually(lambda: self.weir.metric("weir_client_errors_total", kind="left") == 2,
+                               "weir has noticed that the client left")
                 self.assertEqual([self.weir.get("/").status for _ in range(10)], [429] * 10)
                 self.goes_on.set()
                 eventually(lambda: self.weir.get("/").status == 200, "the permits are released")
@@ -155,7 +156,8 @@ class PermitsOfAbandonedRequests(Abandoned):
         self.start_weir(b"x" * 100, self.held("answer"), upstream='timeouts = { abandoned = "200ms" }')
         for _ in range(2):
             self.ask_and_leave()
-        eventually(lambda: self.weir.metric("weir_abandoned_answers_total", read="part") == 2, "weir has stopped reading the abandoned responses")
+        eventually(lambda: self.weir.metric("weir_abandoned_answers_total", read="part") == 2,
+                   "weir has stopped reading the abandoned responses")
         self.ask_and_leave()
 
     def test_without_the_hold_setting_a_permit_is_released_when_the_client_leaves(self):
@@ -164,7 +166,8 @@ class PermitsOfAbandonedRequests(Abandoned):
             for _ in range(6):
                 before = self.weir.metric("weir_client_errors_total", kind="left")
                 self.ask_and_leave()
-                eventually(lambda: self.weir.metric("weir_client_errors_total", kind="left") > before, "weir has noticed that the client left")
+                eventually(lambda: self.weir.metric("weir_client_errors_total", kind="left") > before,
+                           "weir has noticed that the client left")
             self.assertGreater(self.most, 2)
 
 

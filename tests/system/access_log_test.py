@@ -50,7 +50,7 @@ class AccessLog(TestCase):
             self.assertEqual([client.get("/", X_Request_ID=f"edge-{number}").status for number in range(2)], [200, 429])
         self.assertEqual([line["request_id"] for line in self.lines(path, 2)], ["edge-0", "edge-1"])
 
-    def test_weirs_own_responses_have_the_request_id_of_the_log(self):
+    def test_responses_by_weir_itself_have_the_request_id_of_the_log(self):
         routes = "".join(f'[[route]]\nmatch = {{ path = "{path}" }}\n{target}\n' for path, target in (
             ("/own", 'respond = { status = 200, body = "pong" }'), ("/away", 'upstream = "away"'), ("/api/*", 'upstream = "api"')))
         away = f'[[upstream]]\nname = "away"\nservers = ["127.0.0.1:{closed_port()}"]\n'
@@ -87,7 +87,7 @@ class AccessLog(TestCase):
         self.assertEqual([line["target"] for line in self.lines(path, 2)],
                          ["/a?api_key=***&b=1", "/a?b=1&api%5Fkey=***"])
 
-    def test_query_values_that_key_a_rule_or_a_balance_are_not_logged(self):
+    def test_query_values_used_as_keys_of_rules_or_of_hash_balance_are_not_logged(self):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port, rules=rule(key='["query:tenant"]', limit="9/s"),
                                      upstream='balance = "hash"\nhash_key = ["query:session"]')

@@ -118,7 +118,8 @@ class Alerts(TestCase):
         self.assertEqual([post[3]["repeated"] for post in receiver.posts[:3]], [False, True, True])
         (weir.folder / "weir.toml").write_text(config(self.upstream.port, rules=self.rules))
         weir.signal(signal.SIGHUP)
-        eventually(lambda: receiver.states()[-1] == ("per-ip", "ended"), "the alert that the configuration no longer has is posted as ended")
+        eventually(lambda: receiver.states()[-1] == ("per-ip", "ended"),
+                   "the alert that the configuration no longer has is posted as ended")
 
     def test_webhook_that_missed_all_attempts_gets_the_present_state_later(self):
         receiver = self.start(Receiver(*[503] * 1000))
@@ -175,14 +176,15 @@ class WebhookNames(TestCase):
         server.await_question()  # and sends no response
         eventually(lambda: sorted(name for name, _ in receiver.states()) == ["named", "numeric"], "the other alerts are posted")
         weir.wait_for("alert slow: its webhook at slow.test:.* did not accept the message: the DNS lookup timed out; trying again")
-        eventually(lambda: weir.metric("weir_alert_posts_superseded_total", alert="slow") == 1, "the message about the firing alert is replaced")
+        eventually(lambda: weir.metric("weir_alert_posts_superseded_total", alert="slow") == 1,
+                   "the message about the firing alert is replaced")
         self.assertEqual(weir.metric("weir_alert_posts_total", alert="slow"), 0)
         server.speak("127.0.0.1")
         eventually(lambda: ("slow", "ended") in receiver.states(), "the end is posted when the name is known")
 
 
 class WebhookFailures(TestCase):
-    """Many alerts on the same surge, each with another kind of webhook."""
+    """Several alerts on one rule, each with a webhook that fails in another way."""
 
     @classmethod
     def setUpClass(cls):

@@ -46,8 +46,8 @@ class Algorithms(TestCase):
         self.assertEqual(int(refused["x-ratelimit-reset"]), int(first.timestamp()))
 
     def test_queue_bound_counts_requests_whatever_their_cost(self):
-        """The first request departs at once and takes no place. Three wait behind it, 5 hours each. The fifth finds the queue
-        full."""
+        """The first request departs at once and takes no place. Three requests wait 5 hours each. The fifth request finds the
+        queue full."""
         queue = {"algorithm": '"leaky_bucket"', "queue": 3, "cost": 5}
         weir = self.weir(rule(limit="1/h", key="[]", **queue))
         self.assertEqual(weir.get("/").status, 200)

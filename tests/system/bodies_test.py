@@ -325,7 +325,7 @@ class WaitingForBodies(BodiesTestCase):
 
 
 class BodiesBeforeForwarding(TestCase):
-    """A body that weir has completely, and that is larger than a server reads at once."""
+    """A body that weir has received completely, and that is larger than a server reads at once."""
 
     BODY = bytes(range(256)) * (32 << 10)  # 8 MiB
     WORDS = rule("words", "100/s", key="[]", match='{ body_contains = "never", max_body = "16MiB" }')
@@ -449,7 +449,7 @@ class BodyMemory(BodiesTestCase):
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 0)
 
     def test_body_larger_than_the_whole_body_memory_gets_413(self):
-        """It would never find room, so 503 would be wrong."""
+        """The body never fits into the memory, so 503 and a retry would be wrong."""
         weir = self.weir()
         whole = self.post(weir, b"x" * ((256 << 10) + 1))
         with weir.connect() as client:
@@ -483,7 +483,7 @@ class BodyMemory(BodiesTestCase):
         self.assertEqual(first.read().status, 200)
 
     def test_memory_is_released_when_the_body_was_forwarded_not_at_the_end_of_the_request(self):
-        """A response, its transfer or a tunnel may take long, and must not hold the memory."""
+        """The response, its transfer or a tunnel may last long, and must not keep the memory of the body."""
         goes_on = threading.Event()
         self.addCleanup(goes_on.set)
         for half in (b"", answer(b"x" * 10)[:-5]):

@@ -120,7 +120,7 @@ class CertificateRenewal(TestCase):
 
 
 class Stapling(TestCase):
-    """openssl is the authority: it signs the responses about its own certificate."""
+    """The certificate signs its own OCSP responses, by openssl."""
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
@@ -180,7 +180,8 @@ class Stapling(TestCase):
         for name in ("edge.key", "edge.crt"):
             (weir.folder / name).write_bytes((self.folder / name).read_bytes())
         renewed = (self.folder / "edge.crt").read_text()
-        eventually(lambda: ssl.get_server_certificate(("127.0.0.1", weir.port), timeout=PATIENCE) == renewed, "the renewed certificate is used")
+        eventually(lambda: ssl.get_server_certificate(("127.0.0.1", weir.port), timeout=PATIENCE) == renewed,
+                   "the renewed certificate is used")
         self.assertEqual(self.stapled(weir), "no response sent")
         self.respond("edge", 3)
         (weir.folder / "edge.ocsp").write_bytes((self.folder / "edge.ocsp").read_bytes())

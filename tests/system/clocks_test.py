@@ -53,7 +53,7 @@ class InstancesWithDifferentClocks(TestCase):
             eventually(weir.is_ready, "weir is connected to Redis")
 
     def test_responses_of_all_instances_state_the_same_reset_time(self):
-        """Every response of every weir names the same time on Redis's clock at which a limit is reset or a window ends."""
+        """Every response of every instance states the same time of reset, by the clock of Redis."""
         for name in HUNDRED:
             with self.subTest(name):
                 answers = [get(weir.port, f"/{name}") for _ in range(40) for weir in self.weirs]

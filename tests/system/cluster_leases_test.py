@@ -56,8 +56,7 @@ class ClusterLeases(TestCase):
                 self.assertLess(trips, 0.05)
 
     def test_refusal_in_another_slot_refunds_or_returns_prefetched_units(self):
-        """One node charges the prefetched key and another refuses: the first one gets the charge back. Units already held are put
-        back."""
+        """One node charges a key and another node refuses. The first node refunds the charge. Prefetched units are returned."""
         weirs = [self.weir(leased("fixed_window", f"{MANY}/3000day", key='["host"]'),
                            rule("few", "600/3000day", algorithm='"fixed_window"', key='["path"]', store='"redis"'),
                            lease_return="300ms") for _ in range(2)]
@@ -76,7 +75,8 @@ class ClusterLeases(TestCase):
         self.assertEqual(self.counts(), [200] * 4)
 
     def test_instance_that_stops_returns_the_prefetched_units_of_many_keys(self):
-        """The keys lie in different slots and need more than one write. A weir that closes too early loses some of the units."""
+        """The keys lie in different slots, and returning their units needs more than one write. weir must not close the
+        connections earlier."""
         many, each = 1200, 5
         with self.weir(leased("fixed_window", f"{MANY}/3000day", key='["path"]')) as weir:
             with Client(weir.port) as client:

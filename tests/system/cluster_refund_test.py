@@ -59,7 +59,7 @@ class ClusterRefunds(TestCase):
         self.assertTrue(all(keys_of(node) for node in self.nodes), "keys are on all nodes")
 
     def test_charges_on_two_nodes_are_refunded_if_the_server_is_full(self):
-        """The first request takes the server's only place."""
+        """The first request takes the only place of the server."""
         gate = threading.Event()
         upstream = self.start(Upstream(lambda exchange: (gate.wait(PATIENCE), exchange.send(answer()))))
         weir = self.weir(upstream.port, self.daily("C"), places=1)
@@ -72,7 +72,7 @@ class ClusterRefunds(TestCase):
         self.await_charged(weir, 1, x_c="crowd")
 
     def test_refund_follows_a_slot_that_moved_to_another_node(self):
-        """A client leaves the queue after its charge has moved to another node."""
+        """A client leaves the queue after the slot of its charge has moved to another node."""
         queue = rule("queue", "1/min", algorithm='"leaky_bucket"', key="[]", queue=5, match='{ path = "/queue" }')
         weir = self.weir(self.start(Upstream()).port, self.daily("D") + queue)
         self.assertEqual(weir.get("/queue", x_d="other").status, 200)
@@ -87,7 +87,7 @@ class ClusterRefunds(TestCase):
         self.await_charged(weir, 1, x_d="leaving")
 
     def test_unreachable_node_causes_refunds_of_charges_on_other_nodes(self):
-        """The rules on that node refuse, so the charges on other nodes are refunded."""
+        """The rules on the node that is down refuse, so the charges on other nodes are refunded."""
         weir = self.weir(self.start(Upstream()).port, self.daily("E") + self.daily("F", match='{ path = "/both" }'))
         there = {f"staying {number}": self.home_of(weir, x_e=f"staying {number}")[1] for number in range(12)}
         staying = [name for name, node in there.items() if node is not self.nodes[2]]

@@ -59,7 +59,7 @@ class Cluster(TestCase):
         return keys_of(*nodes or self.masters)
 
     def test_1_two_instances_share_one_limit(self):
-        """Fifty connections to two weirs. The count is exact for a bill in one slot, and for a bill whose other rule has room."""
+        """Fifty connections to two instances. The count is exact for requests whose rules are in one slot, and in two slots."""
         weirs = [self.weir(("1/day", 200, '["header:X-A"]'), ("1/day", 1000, '["header:X-A", "path"]'),
                            ("1/day", 900, '["header:X-B"]'), ("1000000/s", 1000000, "[]")) for _ in range(2)]
         for name in ("one", "two"):
@@ -67,7 +67,8 @@ class Cluster(TestCase):
             self.assertEqual((statuses.count(200), statuses.count(429)), (200, 300), name)
         # The third rule got back what the first rule refused: 900 - 400 are left.
         spent = itertools.count(401)
-        eventually(lambda: weirs[0].get("/", x_a="three", x_b="both")["x-ratelimit-remaining"] == str(900 - next(spent)), "the refused charges are refunded")
+        eventually(lambda: weirs[0].get("/", x_a="three", x_b="both")["x-ratelimit-remaining"] == str(900 - next(spent)),
+                   "the refused charges are refunded")
         statuses = [status for i in range(4) for status in self.flood(weirs, 200, x_a=f"more {i}", x_b="both")]
         statuses += [weirs[0].get("/", x_a=f"rest {i}", x_b="both").status for i in range(100)]
         self.assertEqual(statuses.count(200), 901 - next(spent))
@@ -140,7 +141,7 @@ class Cluster(TestCase):
         self.assertGreater(target.calls("evalsha"), 0)
 
     def test_5_sliding_log_stays_exact_and_grows_while_its_slot_moves(self):
-        """A moving key must stay a string, because a list could not be created again in a slot that has left."""
+        """A key in a moving slot must stay a string. A list could not be created again on the node that the slot has left."""
         rules = rule("long", "150/day", algorithm='"sliding_log"', store='"redis"', key='["header:X-Long"]', on_store_failure='"closed"')
         weir = self.start(Weir(config(self.upstream.port, rules=rules, state=self.state())))
         eventually(lambda: weir.metric("weir_redis_up") == 2, "all nodes are up")
@@ -163,8 +164,8 @@ class Cluster(TestCase):
         return (statuses.count(200), statuses.count(429)) == (20, 15 * len(weirs) - 20)
 
     def test_7_killed_master_is_replaced_and_clients_of_other_nodes_notice_nothing(self):
-        """Clients of other nodes notice nothing. Clients of the killed node wait at most for the time-out. They share one limit
-        again when the replica is promoted."""
+        """Clients of other nodes notice nothing. Clients of the killed node wait at most the timeout. The limit is shared again
+        when the replica is promoted."""
         weirs = [self.weir(("1/day", 20, '["header:X-N"]'), ("1000000/s", 1000000, '["header:X-Load"]')) for _ in range(2)]
         self.assertTrue(self.shares(weirs, "before"))
         victim, others = self.masters[0], self.masters[1:]
@@ -205,7 +206,7 @@ class Cluster(TestCase):
         self.assertRegex(said, r"(?m)^  scripts +load, charge and refund$")
 
     def test_redis_check_continues_after_a_node_that_does_not_respond(self):
-        """The frozen node's kernel accepts the connection, but nothing answers. redis-check then asks the next node."""
+        """The kernel accepts connections to the frozen node, but nothing answers. redis-check then checks the next node."""
         alive = [node for node in self.nodes if node.process.poll() is None]
         frozen = next(node for node in alive if b"role:slave" in node.command("INFO", "replication"))
         frozen.process.send_signal(signal.SIGSTOP)

@@ -77,7 +77,7 @@ class ConfigErrors(TestCase):
         self.assertIn(done.returncode, (1, 2))
         self.assertIn("bad.crt", done.stderr)
 
-    def test_unusable_certificates_and_keys_have_different_messages(self):
+    def test_each_kind_of_unusable_certificate_or_key_has_its_own_message(self):
         for name in ("edge", "other"):
             make_certificate(self.folder, name)
         for cert, key, said in (
@@ -173,7 +173,7 @@ class ConfigErrors(TestCase):
         self.assertEqual({weir.get("/").status for _ in range(6)}, {200})
         self.assertEqual(weir.metric("weir_upstream_healthy", server=f"{name}:80"), 0)
 
-    def test_wrong_command_lines_are_rejected(self):
+    def test_invalid_command_lines_are_rejected(self):
         for arguments in (["run"], ["nonsense"], ["run", "--config"], ["echo", "--listen", "nowhere"]):
             done = subprocess.run([WEIR, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
             self.assertEqual(done.returncode, 2, arguments)

@@ -88,7 +88,8 @@ class ConnectionBounds(TestCase):
             half.send(HALF_A_HEAD)
         self.assertEqual(self.client(weir).get("/").status, 200, "a new client is served")
         self.assertGreaterEqual(weir.metric("weir_connections_evicted_total", was="begun"), 1)
-        eventually(lambda: weir.metric("weir_client_errors_total", kind="head_timeout") >= 1, "the closed connection counts as a head timeout")
+        eventually(lambda: weir.metric("weir_client_errors_total", kind="head_timeout") >= 1,
+                   "the closed connection counts as a head timeout")
 
     def test_at_max_connections_a_new_connection_waits_if_all_connections_are_busy(self):
         going = threading.Event()
@@ -113,7 +114,7 @@ class Descriptors(TestCase):
         resource.prlimit(weir.pid, resource.RLIMIT_NOFILE, (used + more, hard))
 
     @unittest.skipIf(SANITIZED, UBSAN_OPENS)
-    def test_weir_waits_without_spinning_if_descriptors_are_used_up(self):
+    def test_weir_uses_no_cpu_while_no_descriptors_are_free(self):
         upstream = self.start(Upstream())
         here = '[[route]]\nmatch = { path = "/here" }\nrespond = { status = 200 }\n[[route]]\nupstream = "api"'
         weir = self.start(Weir(config(upstream.port, server='head_timeout = "60s"', routes=here)))
@@ -159,7 +160,7 @@ class Descriptors(TestCase):
 
 
 class RefusedBodies(TestCase):
-    """A client that sends its whole body before it reads still finds the refusal."""
+    """A client that sends its whole body before it reads still receives the refusal."""
 
     def setUp(self):
         self.upstream = self.start(Upstream())

@@ -94,7 +94,7 @@ class Drain(TestCase):
         self.upstream.release.set()
 
     def test_requests_ended_at_the_drain_deadline_get_a_response_that_says_so(self):
-        """The client must not read that the upstream was late, because it was not."""
+        """The client must not get 504, because the upstream was not late."""
         weir = self.start(Weir(config(self.upstream.port).replace('drain = "5s"', 'drain = "200ms"')))
         for method, length in ("GET", ""), ("POST", "Content-Length: 5\r\n"):  # two of the five bytes arrive
             client = self.start(weir.connect())
@@ -150,7 +150,7 @@ class Drain(TestCase):
         self.assertEqual(weir.get("/").status, 200)
 
     def test_sighup_and_upgrade_signals_during_the_start_do_not_end_the_process(self):
-        """Its configuration comes through a pipe, so weir is still starting until the test writes to the pipe."""
+        """The configuration comes through a pipe, so weir is still starting until the test writes to the pipe."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         os.mkfifo(folder / "weir.toml")
         weir = Process([WEIR, "run", "--config", folder / "weir.toml"])

@@ -57,7 +57,7 @@ class Logins(Example):
             self.refuses(weir, "failed-logins", HOUR, body=b"wrong", method="POST", path=spelt)
         self.assertEqual(self.send(weir, 1, body=b"wrong", source="127.0.0.2", **self.login)[0].status, 401)
 
-    def test_sixty_four_concurrent_guesses_are_limited_to_five(self):
+    def test_sixty_four_concurrent_wrong_passwords_are_limited_to_five(self):
         weir = self.weir()
         statuses = together(64, lambda _: self.send(weir, 1, body=b"wrong", **self.login)[0].status)
         self.assertEqual((statuses.count(401), statuses.count(429)), (5, 59))

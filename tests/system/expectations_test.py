@@ -52,7 +52,8 @@ class Expectations(TestCase):
         self.assert_no_client_was_blamed(weir)
 
     def test_expect_field_listed_in_connection_is_not_forwarded_and_no_100_is_awaited(self):
-        """`Connection` removes the field, so no server sends 100. A client that withholds its body then causes the delay itself."""
+        """`Connection` removes the field, so no server sends 100 Continue. A client that withholds its body causes the delay
+        itself."""
         def polite(exchange):
             if exchange.head["expect"]:
                 return self.well(exchange)
@@ -83,7 +84,7 @@ class Expectations(TestCase):
         exchange.send(answer(exchange.read_body()))
 
     def test_weir_sends_100_continue_for_a_server_that_never_sends_it(self):
-        """A client that would wait forever gets its response, and no server is blamed."""
+        """A client that waits for 100 Continue gets its response, and no failure of the server is counted."""
         weir = self.weir(self.knows_no_expectation, more=self.NEVER_AGAIN)
         for method in ("POST", "PUT"):
             with weir.connect() as client:
@@ -190,8 +191,8 @@ class Expectations(TestCase):
         self.assertGreaterEqual(len(self.upstreams[0].exchanges), 1)
 
     def test_client_that_withholds_its_body_does_not_keep_a_server_ejected(self):
-        """The request may be the single trial of an ejected server. Otherwise no other request would try it until its time has
-        doubled."""
+        """The client's request may be the only trial of an ejected server. Other requests must not have to wait until the
+        ejection time has doubled."""
         well = threading.Event()
         weir = self.weir(lambda exchange: self.well(exchange) if well.is_set() else exchange.close(), self.well,
                          server='body_timeout = "300ms"\n', more='eject = { failures = 1, least = "100ms", most = "100ms" }')
@@ -203,10 +204,11 @@ class Expectations(TestCase):
             client.send(("PUT" + self.HEAD).encode())
             self.assertEqual([client.read().status for _ in range(2)], [100, 408])
         weir.wait_for(rf"server {self.upstreams[0].address} is back")
-        self.assertEqual(len([each for each in self.upstreams[0].exchanges if each.method == "PUT"]), 1, "one PUT was the trial of the ejected server")
+        self.assertEqual(len([each for each in self.upstreams[0].exchanges if each.method == "PUT"]), 1,
+                         "one PUT was the trial of the ejected server")
 
     def test_server_that_sends_no_100_continue_during_a_trial_is_not_ejected_for_longer(self):
-        """Other requests try the server meanwhile, because nobody knows who causes the silence."""
+        """Other requests try the server meanwhile, because neither the client nor the server is known to cause the silence."""
         well = threading.Event()
         weir = self.weir(lambda exchange: self.knows_no_expectation(exchange) if well.is_set() else exchange.close(), self.well,
                          more='eject = { failures = 1, least = "1s", most = "1h" }')

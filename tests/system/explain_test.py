@@ -331,7 +331,7 @@ class KeyCommands(ExplainTestCase):
 
 
 class KeysByShownText(ExplainTestCase):
-    """A client can be named in the way in which weir shows it. The keys file has only hashes, so weir knows no API key."""
+    """A client can be named by the text that weir shows for it. The keys file has only hashes, so weir knows no API key."""
 
     KEYS = "".join(f'[[key]]\nsha256 = "{hashlib.sha256(key).hexdigest()}"\nuser = "{user}"\ntier = "{tier}"\n'
                    for key, user, tier in ((b"paulas-key", "paula", "pro"), (b"adas-first", "ada", "free"), (b"adas-second", "ada", "free")))
@@ -433,7 +433,7 @@ class KeysByShownText(ExplainTestCase):
 
 
 class KeyResets(ExplainTestCase):
-    """Four logins are in progress, and succeed in the end. Meanwhile the key is reset, and then five logins fail."""
+    """Four logins are in progress when the key is reset, and succeed in the end. Then five logins fail."""
 
     def five_go_wrong(self, **more):
         held, gate = threading.Semaphore(0), threading.Event()

@@ -46,7 +46,7 @@ class WorkerFairness(TestCase):
 
 
 class SharedQueue(TestCase):
-    """One client fills a queue that others share, although no place is reserved for it."""
+    """One client fills a queue that it shares with other clients. No place is reserved for a client."""
 
     def setUp(self):
         self.upstream = self.start(Upstream())
@@ -98,7 +98,7 @@ class SharedQueue(TestCase):
         self.assertEqual([again[0].status, again[1].status, again[1].json()["rule"]], [200, 429, "two"])
 
     def test_request_that_displaced_another_request_and_leaves_is_charged(self):
-        """Otherwise a client could displace all others one after another, and pay nothing."""
+        """Otherwise a client could displace all other clients one after another without being charged."""
         weir = self.weir(queue=2, more=rule("two", "2/day", key='["api_key"]'))
         greedy = [self.enqueue(weir, "greedy") for _ in range(2)]
         leaving = self.send(weir, "leaving")
@@ -113,7 +113,8 @@ class SharedQueue(TestCase):
         self.assertEqual(weir.get("/", X_API_Key="leaving").json()["rule"], "two")
 
     def test_retry_after_of_a_displaced_request_is_the_time_when_its_cost_fits(self):
-        """Two requests that cost two units (200 s) each wait. There is room for another one in 100 s, when the first has left."""
+        """Two requests of cost two (200 s each) wait. After 100 s the first one has left, and the cost of another request
+        fits."""
         weir = self.weir("1/100s", queue=2, cost='{ header = "X-Cost" }')
         greedy = [self.enqueue(weir, "greedy", **{"X-Cost": "2"}) for _ in range(2)]
         self.send(weir, "modest", **{"X-Cost": "2"})
@@ -121,7 +122,7 @@ class SharedQueue(TestCase):
 
 
     def test_client_that_invents_api_keys_counts_as_one_client_in_a_queue(self):
-        """API keys that nobody vouches for must not give a client several places, whatever weir does with such keys."""
+        """Unverified API keys must not give a client several places, for every setting of unknown_keys."""
         for client in ("", 'keys = "keys.toml"', 'keys = "keys.toml"\nunknown_keys = "accept"'):
             with self.subTest(client):
                 weir = self.weir(client=client)

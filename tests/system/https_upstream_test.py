@@ -15,7 +15,7 @@ from harness import (TestCase, Upstream, Weir, answer, config, eventually, get, 
 
 
 class Plain:
-    """A server without TLS that says so at once."""
+    """A server without TLS that answers the handshake with plain text."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -122,7 +122,7 @@ class HttpsUpstream(TestCase):
         self.assert_own_error(self.weir(upstream, tls=trusted).get("/"), 502)
 
     def test_rejected_client_certificate_of_weir_is_reported_as_a_tls_failure(self):
-        """In TLS 1.3 it says so when the handshake is over for weir, in place of an answer."""
+        """In TLS 1.3 the server rejects the certificate after weir's handshake has ended, in place of a response."""
         make_authority(self.folder, "clients")
         upstream = self.serve(clients="clients")
         trusted = 'ca = "server.crt", server_name = "api.test"'
@@ -133,7 +133,7 @@ class HttpsUpstream(TestCase):
         weir.wait_for("is ejected for .*: its TLS handshake failed: .*certificate required")
 
     def test_certificate_chain_of_any_size_is_read(self):
-        """Some chains arrive in pieces that end where weir lets other work run."""
+        """Large chains arrive in several pieces, and weir lets other tasks run between them."""
         names = ",".join(f"DNS:name-{number}.of.a.certificate.that.is.fat.test" for number in range(130))
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                         "-subj", "/CN=fat", "-addext", f"subjectAltName={names}", "-keyout", self.folder / "fat.key",

@@ -90,7 +90,7 @@ class KeptTlsConnections(KeptConnectionsTestCase):
         self.assert_old_one_decided(weir, 0, kept)
 
     def test_only_the_first_of_several_pipelined_requests_is_answered_after_an_upgrade(self):
-        """As after every response that announces the end of the connection."""
+        """Requests after a response that announces the end of the connection are not served."""
         weir = self.secure(rules=LIMIT)
         kept = self.connect(weir)
         weir.upgrade()

@@ -56,7 +56,8 @@ class CertificateKeyTypes(TestCase):
             for sni in ("edge.test", "EDGE.test", "a.wild.test", "stranger.test", None):
                 self.assert_each_gets_its_own(weir, sni, "old", "new")
             for version in ("-tls1_2", "-tls1_3"):
-                self.assertEqual(self.shown(weir, version, sni="edge.test"), "new", "the ECDSA certificate is preferred if the client accepts both")
+                self.assertEqual(self.shown(weir, version, sni="edge.test"), "new",
+                                 "the ECDSA certificate is preferred if the client accepts both")
 
     def test_server_name_has_priority_over_the_key_type(self):
         make(self.folder, "first", "rsa", "edge.a.test")
@@ -75,7 +76,7 @@ class CertificateKeyTypes(TestCase):
         self.assert_each_gets_its_own(weir, "edge.test", "rsa", "ecdsa")
         self.assertEqual(self.shown(weir, "-sigalgs", "ed25519", sni="edge.test"), "ed25519")
 
-    def test_each_certificate_is_renewed_and_has_its_metric(self):
+    def test_each_certificate_is_renewed_and_has_its_own_expiry_metric(self):
         make(self.folder, "old", "rsa", "edge.test", days=30)
         make(self.folder, "new", "ecdsa", "edge.test", days=40)
         weir = self.weir("old", "new", server='certificate_check = "20ms"')

@@ -112,7 +112,7 @@ class Leases(TestCase):
         self.assertIn(b"X-RateLimit-Remaining", answer)
 
     def test_prefetched_units_of_a_bucket_can_be_returned_after_later_charges(self):
-        """Three weirs prefetch units, use some and become idle, several times. In the end the whole limit is admitted."""
+        """Three instances prefetch units, use some and become idle, several times. In the end the whole limit is admitted."""
         weirs = [self.weir(leased("token_bucket", "1/day", burst=2000, lease='"5%"'), lease_return="200ms") for _ in range(3)]
         admitted = 0
         for _ in range(12):
@@ -125,7 +125,7 @@ class Leases(TestCase):
         self.assertEqual(admitted, 2000)
 
     def test_refund_long_after_the_prefetched_units_were_returned_reaches_redis(self):
-        """The refund comes long after the units of the same call were returned."""
+        """The refund comes long after the other units of the same grant were returned."""
         away = self.start(Silent("127.0.0.1", 0))
         upstream = f'[[upstream]]\nname = "away"\nservers = ["127.0.0.1:{away.port}"]\ntimeouts = {{ connect = "700ms" }}\n'
         routes = '[[route]]\nmatch = { path = "/away" }\nupstream = "away"\n[[route]]\nrespond = { status = 200, body = "ok" }\n'

@@ -133,7 +133,7 @@ class Limits(TestCase):
         refused = weir.get("/")
         self.assertEqual((refused.json()["rule"], refused["retry-after"]), ("long", "3600"))
 
-    def test_tiers_come_from_the_keys_file(self):
+    def test_tier_of_a_client_comes_from_the_keys_file(self):
         tiers = '{ free = { limit = "1/day", burst = 1 }, pro = { limit = "1/day", burst = 3 } }'
         weir = self.weir(rule(limit="1/day", burst=2, key='["api_key|ip"]', tiers=tiers), client='keys = "keys.toml"',
                          files={"keys.toml": KEYS})

@@ -76,7 +76,7 @@ class Load(TestCase):
             eventually(lambda: [weir.metric("weir_load", kind=kind) for kind in ("lag", "cpu")] != before, "measured")  # noqa: B023
 
     def test_full_queue_of_one_client_does_not_end_the_use_of_the_elastic_limit(self):
-        """A queue of one client, or of a path that nobody else uses, does not count as load."""
+        """A queue that only one client uses does not count as load."""
         self.gate.set()
         for key in ("ip", "path"):
             with self.subTest(key):

@@ -93,7 +93,7 @@ class KubernetesManifests(TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_grace_period_of_a_pod_is_longer_than_hook_and_drain(self):
-        """The service lives longer than weir's hook and drain. The pod's grace period lives longer than both."""
+        """The service waits longer than the hook and the drain of weir. The grace period of the pod is longer than both."""
         drain = seconds(re.search(r'^drain = "(.*?)"', next(document["data"]["weir.toml"] for _, document in manifests()
                                                             if document["kind"] == "ConfigMap"), re.M)[1])
         for _, document in manifests():

@@ -22,7 +22,7 @@ MOST = 4000  # no socket here takes so many pages
 
 
 class Reader:
-    """A client of a port or of a unix socket's path. It reads nothing until it reads everything."""
+    """A client of a TCP port or a unix socket. It reads nothing until `read_to_end` is called."""
 
     def __init__(self, address, tls):
         sock = socket.socket(socket.AF_INET if isinstance(address, int) else socket.AF_UNIX)
@@ -166,7 +166,7 @@ upstream = "api"
         self.assertIn([200, 100, 408], everything)
 
     def test_error_response_never_follows_a_partly_written_early_response(self):
-        """The server responds before it has the body, which then turns out to be too large."""
+        """The server responds before it has the body, and then the body exceeds the bound."""
         asked = []
 
         def early(exchange):
@@ -180,7 +180,8 @@ upstream = "api"
             before, given_up = len(asked), self.given_up()
             for client in clients:
                 client.send(b"POST /early HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
-            eventually(lambda: len(asked) - before + self.given_up() - given_up >= len(clients), "every client was answered or disconnected")
+            eventually(lambda: len(asked) - before + self.given_up() - given_up >= len(clients),
+                       "every client was answered or disconnected")
             eventually(lambda: all(is_read(exchange.wire.sock) for exchange in asked[before:]), "weir has read the early responses")
             for client in clients:
                 client.send(b"800\r\n" + b"b" * 2048 + b"\r\n0\r\n\r\n")

@@ -103,7 +103,7 @@ class Bounds(TestCase):
 
 class ParameterCosts(TestCase):
     def test_requests_with_slow_decisions_do_not_delay_other_clients(self):
-        """Sixteen requests of milliseconds each would run as one turn of the worker if weir counted requests instead of work."""
+        """Sixteen such requests take milliseconds each. They must not run in one turn of the worker's event loop."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         log = pathlib.Path(folder) / "access.log"
         slow = "~x[xy]{14}z"  # more states than RE2 caches

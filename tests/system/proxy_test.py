@@ -211,7 +211,7 @@ def block_of(*heads):
 
 
 class FullBuffers(TestCase):
-    """A head behind others, which ends exactly where a buffer ends, leaves room for what follows."""
+    """Earlier messages end exactly at the end of a buffer. The next message must still find room."""
 
     GET = b"GET / HTTP/1.1\r\nHost: weir.test\r\nX: %s\r\n\r\n"
     EARLY = b"HTTP/1.1 103 Early Hints\r\nLink: %s\r\n\r\n"

@@ -76,7 +76,7 @@ class Way:
 
 
 class Newcomers(Load):
-    """Sends each request as another client."""
+    """Sends each request as a new client."""
 
     def get(self, client, number):
         return client.get("/", x_count=f"{id(client)}-{number}")
@@ -111,7 +111,8 @@ class RedisFailures(TestCase):
         strike()
         load.goes_on()
         if noticed:
-            eventually(lambda: all(weir.metric("weir_decisions_total", outcome="store_failed") > 0 for weir in weirs), "weir has noticed the failure")
+            eventually(lambda: all(weir.metric("weir_decisions_total", outcome="store_failed") > 0 for weir in weirs),
+                       "weir has noticed the failure")
         if noticed and lasting:
             self.assertEqual(self.admitted(weirs, "meanwhile"), [30, 30] if policy == "open" else [10, 10])
             eventually(lambda: all(weir.metric("weir_redis_up") == 0 for weir in weirs), "weir sends no request to Redis")
@@ -165,7 +166,7 @@ class RedisFailures(TestCase):
         self.endure(self.freeze_for_five_seconds, self.thaw)
 
     def test_requests_survive_a_frozen_redis_with_more_requests_than_open_calls(self):
-        """More bills than calls to Redis may be open: some always wait for others, also while Redis does not answer."""
+        """More requests than open calls to Redis: some requests always wait for others, also while Redis does not answer."""
         self.endure(self.freeze, self.thaw, workers=1, clients=24)
 
     def test_on_store_failure_local_applies_while_redis_is_frozen(self):
@@ -226,8 +227,8 @@ class RedisFailures(TestCase):
         self.endure(lambda: setattr(way, trouble, value), lambda: setattr(way, trouble, rest), within=within)
 
     def test_after_a_lost_reply_no_client_gets_the_reply_to_another_client(self):
-        """Later replies must not be taken for the lost one: a client that has used up its limit must not get another client's
-        reply."""
+        """Later replies must not answer the call whose reply was lost. Otherwise a client over its limit could get another
+        client's admission."""
         way = self.way()
         way.delay = 0.002  # so that several calls are open at once
         weir = self.weir("closed", workers=1)
@@ -258,7 +259,8 @@ class RedisFailures(TestCase):
         self.on_the_way("silent", True, False, within=AT_ONCE + 1)
 
     def test_redis_slower_than_the_timeout_delays_no_request_after_it_was_detected(self):
-        """Once weir knows it, no request waits for Redis until Redis is fast enough again. The log does not fill meanwhile."""
+        """After weir has noticed the delay, no request waits for Redis until Redis is fast enough again. The log does not fill
+        meanwhile."""
         way, self.timeout = self.way(), 0.05
         weir = self.weir(workers=1)
         eventually(lambda: weir.metric("weir_redis_up") == 1, "weir is connected to Redis")
@@ -274,7 +276,7 @@ class RedisFailures(TestCase):
         self.assertEqual(load.stop(), {200})
 
     def test_requests_survive_a_redis_that_loads_its_data(self):
-        """Loading takes Redis some seconds, in which it listens and replies LOADING."""
+        """Loading takes Redis some seconds. Meanwhile Redis accepts connections and replies LOADING."""
         self.redis.kill()
         self.redis.options = ("--rdbcompression", "no", "--key-load-delay", "4000", "--loading-process-events-interval-bytes", "1024")
         self.redis.start()

@@ -90,7 +90,7 @@ class SharedLimits(TestCase):
         self.assertEqual([answer["x-ratelimit-exceeded"] for answer in answers[9:12]], [None, "soft", "soft"])
 
     def test_any_number_of_rules_takes_one_round_trip_to_redis(self):
-        """/3 meets the first three of eight rules, and so on."""
+        """The path /3 matches the first three of eight rules, and so on."""
         weir = self.weir(*(shared(f"r{number}", "1000/s", key='["ip"]', match=f'{{ path = "~^/[{number}-8]$" }}')
                            for number in range(1, 9)))
         for rules in range(1, 9):
@@ -164,7 +164,8 @@ class SharedLimits(TestCase):
         for key in keys:
             self.assertNotIn(b"very-secret-key", key)
             self.assertTrue(key.startswith(b"weir"), key)
-            self.assertNotEqual(self.redis.command("PTTL", key.decode("latin-1")), -1, "the key does not expire")  # a probe key expires at once
+            self.assertNotEqual(self.redis.command("PTTL", key.decode("latin-1")), -1,
+                                "the key does not expire")  # a probe key expires at once
 
     def test_client_has_the_same_digest_with_and_without_redis(self):
         log = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))) / "access.log"

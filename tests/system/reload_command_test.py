@@ -43,7 +43,7 @@ class ReloadCommand(TestCase):
         self.assertEqual(self.reload(weir)[:2], (0, "the configuration was reloaded; weir check prints the same as before\n"))
 
     def test_reload_command_prints_warnings_about_the_new_configuration(self):
-        """A file that was cut off between two tables is a file without rules."""
+        """A configuration file that was truncated between two tables has no rules."""
         weir = self.weir()
         self.write(weir, self.text().split("[[rule]]")[0])
         status, out, errors = self.reload(weir)
@@ -102,7 +102,8 @@ class ReloadCommand(TestCase):
         self.assertIn(f"sent SIGHUP to process {weir.pid}", out)
         weir.wait_for("info reload: the configuration was reloaded")
         with subprocess.Popen(["sleep", "60"]) as bystander:
-            eventually(lambda: pathlib.Path(f"/proc/{bystander.pid}/comm").read_text() == "sleep\n", "the other process runs another program")
+            eventually(lambda: pathlib.Path(f"/proc/{bystander.pid}/comm").read_text() == "sleep\n",
+                       "the other process runs another program")
             status, _, errors = run_weir("reload", "--pid", str(bystander.pid), config=bare)
             self.assertEqual(status, 1)
             self.assertIn("does not handle SIGHUP and would be killed by it; write the process id of a running weir", errors)

@@ -104,7 +104,7 @@ class ReloadedConnections(ReloadTestCase):
 
 class ReloadUnderLoad(ReloadTestCase):
     def test_reloads_under_load_fail_no_request_and_keep_limits_exact(self):
-        """A limit for the whole time of the test, used by clients with kept and with new connections."""
+        """One limit for the whole test, used by clients with kept and with new connections."""
         most = 300
         other = self.start(Upstream())
 

@@ -193,7 +193,7 @@ class Resolve(TestCase):
                 self.assertEqual(weir.metric("weir_upstream_healthy"), 1)
 
     def test_faulty_address_of_redis_does_not_block_other_addresses(self):
-        """One address of Redis may be silent, or accept connections and send nothing, as a stopped process does."""
+        """One address of Redis does not respond, or accepts connections and sends nothing, as a stopped process does."""
         redis = self.start(Redis("--bind", "127.0.0.1", "127.0.0.3"))
         names = self.start(Names(api="127.0.0.3", redis="127.0.0.2 127.0.0.3"))
         for other in (Silent, Mute):

@@ -106,7 +106,7 @@ class RedisRights(TestCase):
         self.assertEqual(self.denied(sentinel), [])
 
     def test_every_documented_right_is_needed(self):
-        """weir or its check needs each right: without it, the check reports a missing right, or Redis denies a command."""
+        """Without any one of the rights, redis-check reports a missing right, or Redis denies a command."""
         redis = self.start(Redis())
         redis.command(*REDIS)
         elsewhere = {"+select", "+role", "+cluster|nodes", "+asking"}  # for another topology or database

@@ -98,7 +98,7 @@ class MasterCheck(TestCase):
 
 
 class OutdatedSentinels(TestCase):
-    """The first of three Sentinels names an old master. weir stops asking it and does not listen to it."""
+    """The first of three Sentinels names an old master. weir skips this Sentinel and does not subscribe to it."""
 
     def follow(self, old):
         master = self.start(Redis())
@@ -109,7 +109,8 @@ class OutdatedSentinels(TestCase):
         text = config(self.start(Upstream()).port, rules=rule("count", "1/day", key="[]", store='"redis"'), state=state)
         weir = self.start(Weir(text))
         eventually(lambda: weir.metric("weir_redis_up") == 2, "weir is connected to the master")
-        eventually(lambda: not stale.listeners and sum(len(other.listeners) for other in others) == 2, "weir listens to the other Sentinels")
+        eventually(lambda: not stale.listeners and sum(len(other.listeners) for other in others) == 2,
+                   "weir listens to the other Sentinels")
         asked, lines = stale.asked, len(weir.lines)
         self.assertLess(asked, 10)
         time.sleep(0.5)
@@ -165,7 +166,8 @@ class Failover(TestCase):
         failure()
         eventually(lambda: all(sentinel.knows == self.replica.port for sentinel in self.sentinels), "all Sentinels name the new master", 30)
         promoted = time.monotonic()
-        eventually(lambda: all(weir.metric("weir_redis_up") == 2 for weir in weirs) and self.replica.calls("evalsha") > 0, "weir is connected to the new master")
+        eventually(lambda: all(weir.metric("weir_redis_up") == 2 for weir in weirs) and self.replica.calls("evalsha") > 0,
+                   "weir is connected to the new master")
         attempt = 0
         while not self.shares(weirs, f"after {attempt}"):
             attempt += 1

@@ -82,7 +82,7 @@ class ChargedByStatus(Settlement):
             self.assertEqual(client.get("/login").status, 429)
         self.await_settled(weir, "login", refunded=12, charged=5)
 
-    def test_parallel_successes_leave_no_charge(self):
+    def test_parallel_successes_are_refunded_completely(self):
         for algorithm in ('"sliding_log"', '"token_bucket"', '"fixed_window"', '"sliding_window"', '"gcra"'):
             with self.subTest(algorithm=algorithm):
                 burst = {"burst": 63} if algorithm == '"gcra"' else {}

@@ -113,8 +113,8 @@ class Shaper(TestCase):
         self.enqueue(weir, "other", **{"X-API-Key": "another"})
 
     def test_request_overtaken_beyond_max_wait_is_refused_at_once(self):
-        """The request's own departure would be in time, but requests with a better priority take that departure and later ones.
-        Its refusal comes long before the end of max_wait, for which this test does not wait."""
+        """The request's own departure would be in time, but requests with a higher priority take this and later departures. The
+        refusal comes long before the end of max_wait."""
         routes = ('[[route]]\nupstream = "api"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
                   '[[route]]\nupstream = "api"')
         weir = self.start(Weir(config(self.upstream.port, routes=routes, rules=queue_rule("1/4s", 20, max_wait='"60s"'))))
@@ -165,7 +165,8 @@ class Shaper(TestCase):
         self.assertEqual(weir.metric("weir_queue_refused_total", reason="overdue"), 1)
 
     def test_full_queue_displaces_the_request_of_lowest_priority(self):
-        """Workers do not matter. The last request of the lowest priority is displaced, and none if all have the same priority."""
+        """The last request of the lowest priority is displaced, whichever worker has it. No request is displaced if all have the
+        same priority."""
         routes = "".join(f'[[route]]\nupstream = "api"\nmatch = {{ headers = {{ X-Class = "{name}" }} }}\n'
                          f"priority = {priority}\n" for name, priority in (("urgent", 0), ("batch", 9)))
         rules = queue_rule("1/60s", 3) + rule("spent", "100/day", key="[]")
@@ -186,7 +187,8 @@ class Shaper(TestCase):
         self.assertEqual(weir.get("/queue", X_Class="urgent").status, 429)
         self.assertEqual(weir.get("/queue").status, 429)
         self.assertEqual(weir.metric("weir_queue_depth"), 3)
-        self.assertEqual(weir.get("/other")["x-ratelimit-remaining"], "95", "the displaced request is refunded, and refused requests are not charged")
+        self.assertEqual(weir.get("/other")["x-ratelimit-remaining"], "95",
+                         "the displaced request is refunded, and refused requests are not charged")
         for client in urgent:
             client.leave()
         eventually(lambda: weir.metric("weir_queue_depth") == 0, "the urgent requests have departed")
@@ -229,7 +231,7 @@ class Shaper(TestCase):
         self.assertEqual(len(self.upstream.exchanges), 3, "the request of the client that left never reached the upstream")
 
     def test_request_to_an_unreachable_server_frees_no_departure_of_another_request(self):
-        """The request took the departure of another one that still waits, and that one has a departure of its own now."""
+        """The request took the departure of another request that still waits. The waiting request has another departure now."""
         routes = ('[[upstream]]\nname = "dead"\nservers = ["127.0.0.1:%d"]\n' % closed_port() +
                   '[[route]]\nupstream = "dead"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
                   '[[route]]\nupstream = "api"\n')
@@ -242,8 +244,8 @@ class Shaper(TestCase):
         self.assertEqual(weir.get("/queue").status, 429, "both places are taken")
 
     def test_places_of_clients_that_left_are_reused_over_all_workers(self):
-        """Ten wait, all but the last leave, ten come. With a queue for each worker, the freed departures before one that another
-        worker holds would be lost, and the new requests would be refused."""
+        """Ten requests wait, all but the last leave, and ten new requests come. With one queue for each worker, the freed
+        departures would be lost and the new requests refused."""
         weir = self.weir("1/4s", 10)
         clients = self.fill(weir, 10)
         self.assertEqual(weir.get("/queue").status, 429)

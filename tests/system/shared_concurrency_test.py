@@ -180,7 +180,7 @@ class SharedConcurrency(TestCase):
         self.assertEqual(weir.get("/").status, 429)
 
     def test_unresponsive_connection_is_replaced_before_the_lease_expires(self):
-        """No other request is sent whose time-out would reveal the failure."""
+        """No other request is sent whose timeout could reveal the failure."""
         way = self.start(Way(self.redis.port))
         one = at_once(limit=1)
         first = self.weir(one, lease="3s", url=f"redis://127.0.0.1:{way.port}", timeout="500ms")

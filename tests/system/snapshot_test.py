@@ -91,7 +91,7 @@ class Snapshot(TestCase):
         self.assertRegex(lines[0], r"restored 1 key from .*; 1 belonged to removed or changed rules")
 
     def test_limit_changed_over_a_restart_keeps_the_share_that_is_used(self):
-        """Tiers keep their share as well, even if weir is restarted twice before it sees the client again."""
+        """Tiers keep their used share as well, even if weir is restarted twice before the client returns."""
         def tiered(limit, of_tier):
             return rule("day", limit, algorithm='"fixed_window"', key='["api_key"]',
                         tiers=f'{{ pro = {{ limit = "{of_tier}" }} }}')

@@ -77,7 +77,7 @@ class ProtocolUpgrade(Tunnels):
         self.assertEqual(len(upstream.exchanges), 1)
 
     def test_server_that_switches_before_the_end_of_the_body_gets_no_more_of_the_request(self):
-        """The server would read the client's later bytes as part of the request."""
+        """Otherwise the server would read the client's later bytes as part of the request."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         got = []
 
@@ -107,7 +107,7 @@ class ProtocolUpgrade(Tunnels):
         self.assertNotIn(b"a frame", b"".join(got))
 
     def test_after_a_declined_upgrade_the_connection_serves_requests_under_the_rules(self):
-        """An upgrade that the server declined must not open a way around the rules."""
+        """An upgrade that the server declined must not let later requests evade the rules."""
         upstream = self.start(Upstream(answer(b"no", "426 Upgrade Required", "Upgrade: websocket\r\nConnection: upgrade\r\n")))
         weir = self.start(Weir(config(upstream.port, rules=rule("few", "2/day"))))
         client = self.start(weir.connect())
@@ -370,7 +370,8 @@ class MessageLimits(Tunnels):
         self.await_metric(weir, 1, "weir_tunnels_total", end="faulty")
         free = self.start(Weir(config(self.upstream.port)))
         self.upstream.reply = echo
-        self.assertEqual(self.through(self.opened(free), b"\x01 whatever"), b"\x01 whatever", "messages are not inspected without a message limit")
+        self.assertEqual(self.through(self.opened(free), b"\x01 whatever"), b"\x01 whatever",
+                         "messages are not inspected without a message limit")
 
     def test_nothing_is_forwarded_after_a_close_frame(self):
         weir = self.weir("100/s")

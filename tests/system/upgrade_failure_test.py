@@ -61,7 +61,7 @@ class UpgradeFailure(Upgrade):
         self.assertEqual(weir.metric("weir_upgrades_total", result="failed"), 5)
 
     def test_new_process_that_does_not_restore_the_state_in_time_is_killed(self):
-        """The process reports that it is ready, and nothing more."""
+        """The new process reports that it is ready, and then sends nothing more."""
         weir = self.weir(rules=self.LIMIT, routes=self.FREE, server='upgrade_pause = "300ms"')
         weir.install("exec python3 -c 'import os, socket, time; "
                      's = socket.socket(fileno=int(os.environ["WEIR_UPGRADE_FD"])); s.send(b"ready"); time.sleep(30)\'')
@@ -78,7 +78,7 @@ class UpgradeFailure(Upgrade):
         self.assertEqual(statuses.count(200), min(9, len(statuses)))
 
     def test_request_during_the_upgrade_pause_is_not_timed_out(self):
-        """The pause must not make the request's connection exceed its idle time."""
+        """The pause must not count as idle time of the request's connection."""
         weir = self.weir(routes=self.FREE, server='upgrade_pause = "1s"\nidle_timeout = "400ms"')
         weir.install(IMPOSTOR.split("hear(b\"state\")")[0] + "hear(b\"state\")\ntime.sleep(30)'")
         kept = self.enterContext(weir.connect())
@@ -127,7 +127,7 @@ class UpgradeFailure(Upgrade):
         self.assertEqual(weir.get("/").status, 200)
 
     def test_connections_stay_with_the_old_process_if_the_new_process_is_gone(self):
-        """The new process ends before a connection can be passed on. The client learns that with its next response."""
+        """The new process ends before a connection is passed on. Clients get `Connection: close` with their next response."""
         release = self.hold_requests()
         weir = self.weir()
         weir.install(IMPOSTOR % 'channel.send(b"serving"); hear(b"over"); os._exit(0)')
@@ -178,7 +178,7 @@ class UpgradeFailure(Upgrade):
             self.assertTrue(path.exists())
 
     def test_one_deadline_bounds_the_whole_upgrade_pause(self):
-        """The new process restores and opens, and both together take too long."""
+        """The new process restores the state and opens its listeners. Both steps together exceed the deadline."""
         weir = self.weir(rules=self.LIMIT, routes=self.FREE, server='upgrade_pause = "600ms"')
         late = 'time.sleep(0.4); channel.send(b"%s")'
         weir.install((IMPOSTOR % (late % "serving")).replace('channel.send(b"restored")', late % "restored"))

@@ -119,7 +119,7 @@ class Upgrade(Upgrade):
 
     TWO = '[[rule]]\nname = "two"\nalgorithm = "concurrency"\nlimit = 2\nkey = []\nmatch = { path = "/slow" }\n'
 
-    def test_permits_of_the_old_process_count_in_the_new_one(self):
+    def test_permits_of_the_old_process_count_in_the_new_process(self):
         release = self.hold_requests()
         weir = self.weir(rules=self.TWO, routes=self.SLOW + self.FREE)
         with weir.connect() as first, weir.connect() as second:
@@ -149,7 +149,7 @@ class Upgrade(Upgrade):
                 return False
         return True
 
-    def test_permits_of_the_first_of_three_processes_count_in_the_third(self):
+    def test_permits_of_the_first_of_three_processes_count_in_the_third_process(self):
         release = self.hold_requests()
         weir = self.weir(rules=self.TWO, routes=self.SLOW + self.FREE)
         with weir.connect() as first, weir.connect() as second, weir.connect() as third:
@@ -203,8 +203,8 @@ class Upgrade(Upgrade):
             self.assertEqual(client.read().body, b"late")
 
     def test_connection_passes_through_two_upgrades(self):
-        """The first process finishes a request when the second, which has nothing to finish, has handed over to a third. A first
-        SIGTERM, which a service manager sends to all of them, must not end that."""
+        """The first process is still finishing a request when the second process hands over to a third. A SIGTERM to all
+        processes must not end that request."""
         release = self.hold_requests()
         weir = self.weir(routes=self.SLOW + self.FREE)
         with weir.connect() as client:
@@ -253,7 +253,7 @@ class Upgrade(Upgrade):
         weir.wait_for("upgrade: requests decided by the old process since the new one took over: 0$")
 
     def test_any_number_of_listening_sockets_is_passed_on(self):
-        """They arrive in several messages."""
+        """The sockets are passed in several messages."""
         weir = self.start(Lineage(config(self.upstream.port, routes=self.FREE).replace("workers = 2", "workers = 130")))
         before = listening_at(weir.port, weir.pid)
         weir.upgrade()
@@ -337,7 +337,7 @@ class Upgrade(Upgrade):
             self.assertEqual([weir.get("/").status for _ in range(2)], [200, 429])
 
     def test_access_log_across_an_upgrade_replays_with_the_same_result(self):
-        """Neither the new process nor a replay counts what the old process refunds after the handover."""
+        """Refunds by the old process after the handover are counted neither by the new process nor by a replay."""
         release = self.hold_requests()
         weir = self.weir(rules=rule("failures", "3/day", algorithm='"fixed_window"', key="[]", charge='{ status = ["404"] }'),
                          routes=self.SLOW + '[[route]]\nrespond = { status = 404 }')
@@ -358,7 +358,7 @@ class Upgrade(Upgrade):
         self.assertEqual((said["requests"], said["refused_now"], said["newly_admitted"], said["left_out"]), (4, 1, 0, {}))
 
     def test_firing_alert_and_its_end_are_posted_once_across_an_upgrade(self):
-        """An alert that the new file lacks has ended. The old process, which still runs, reports that."""
+        """An alert that the new configuration does not have has ended. The old process still runs and posts the end."""
         receiver, other, release = self.start(Receiver()), self.start(Receiver()), self.hold_requests()
         stays = alert(receiver.port, what='rule = "some"', name='"stays"')
         limit = rule("some", "1/day", key="[]", match='{ path = "/" }')

@@ -71,7 +71,7 @@ class Load:
 
 
 class UpstreamFailures(TestCase):
-    """One of three servers fails under load. The others answer every request that can be sent again."""
+    """One of three servers fails under load. Every request that can be retried is answered by the other servers."""
 
     # A request is late if it waits for another deadline than that of 300 ms, however busy the machine is.
     LATE = 6 if SANITIZED else 3  # seconds
@@ -153,7 +153,7 @@ class UpstreamFailures(TestCase):
                 self.assert_none_lost_or_late(load)
 
     def test_server_with_truncated_responses_is_ejected(self):
-        """A response that a client has in part cannot be sent again. Only few requests get to such a server."""
+        """A response that was partly forwarded cannot be retried. Only few requests get to such a server."""
         for begun, ends in ((b"Content-Length: 10\r\n\r\n", True), (b"Content-Length: 10\r\n\r\nabc", True),
                             (b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", True),
                             (b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n", True),
@@ -168,7 +168,8 @@ class UpstreamFailures(TestCase):
                 load = self.load(weir)
                 self.assert_put_out(weir, upstream)
                 load.pass_on()
-                self.assertTrue(all(isinstance(each, (EOFError, OSError)) for each in self.assert_few_lost(load)), "the responses are truncated")
+                self.assertTrue(all(isinstance(each, (EOFError, OSError)) for each in self.assert_few_lost(load)),
+                                "the responses are truncated")
                 self.await_metric(weir, len(load.lost()), "weir_upstream_failures_total")
 
     def test_server_that_stops_reading_uploads_is_ejected(self):
@@ -181,7 +182,7 @@ class UpstreamFailures(TestCase):
         self.assertEqual(weir.metric("weir_client_errors_total"), 0)
 
     def test_head_of_an_endless_response_readmits_an_ejected_server(self):
-        """An event stream has no end to wait for."""
+        """An event stream never ends, so its head must readmit the server."""
         well, stream = threading.Event(), threading.Event()
 
         def reply(exchange):

@@ -262,7 +262,7 @@ class Retries(TestCase):
             self.assertEqual([client.get("/").status for _ in range(5)], [200] * 4 + [503])
 
     def test_request_that_was_not_sent_is_retried_with_any_method(self):
-        """Only a write shows that a unix socket takes no more data."""
+        """The server has closed its reading side of a unix socket. Only a write shows this."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-unix-"))
         listener = self.start(socket.socket(socket.AF_UNIX))
         listener.bind(f"{folder}/server")
@@ -334,7 +334,7 @@ class Retries(TestCase):
 
 
 class HonorUpstreamRetryAfter(TestCase):
-    """honor_upstream_retry_after."""
+    """The setting honor_upstream_retry_after."""
 
     ROUTES = """
 [[route]]
@@ -357,7 +357,8 @@ upstream = "api"
             self.assertIn(int(answered["retry-after"]), range(900, 1001))
         self.assertEqual(len(upstream.exchanges), 2)
         self.await_metric(weir, 3, "weir_upstream_paused_total")
-        self.assertEqual(weir.get("/other").body, b"slow down", "routes without honor_upstream_retry_after are not paused, and no request was charged")
+        self.assertEqual(weir.get("/other").body, b"slow down",
+                         "routes without honor_upstream_retry_after are not paused, and no request was charged")
 
     def test_retry_after_may_be_a_date_in_any_of_three_forms(self):
         """See RFC 9110 §5.6.7."""
