@@ -80,7 +80,7 @@ class Admin(TestCase):
 
 
 class AdminToken(TestCase):
-    def test_every_page_except_health_and_readiness_needs_the_token(self):
+    def test_pages_with_data_need_the_token_and_health_and_readiness_do_not(self):
         upstream = self.start(Upstream())
         text = config(upstream.port).replace("[admin]", '[admin]\ntoken = "${TEST_TOKEN}"')
         weir = self.start(Weir(text, environment={"TEST_TOKEN": "right"}))

@@ -100,7 +100,7 @@ class Limits(TestCase):
         problem = refused.json()
         self.assertEqual((problem["status"], problem["violated-policies"]), (429, ["per-ip"]))
 
-    def test_early_error_shows_no_limits_of_another_client(self):
+    def test_early_error_has_no_rate_limit_headers_of_an_earlier_request(self):
         weir = self.weir(rule(limit="1/day"), server='max_body = "1KiB"')
         for _ in range(8):  # so that the memory of both workers has been used
             weir.get("/")

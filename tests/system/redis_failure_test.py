@@ -162,10 +162,10 @@ class RedisFailures(TestCase):
         self.addCleanup(self.thaw)
         time.sleep(5)  # the failure itself: long enough for longer pauses between attempts
 
-    def test_requests_survive_a_redis_that_stops_responding_for_five_seconds(self):
+    def test_clients_see_no_error_while_redis_is_frozen_for_five_seconds(self):
         self.endure(self.freeze_for_five_seconds, self.thaw)
 
-    def test_requests_survive_a_frozen_redis_with_more_requests_than_open_calls(self):
+    def test_clients_see_no_error_while_redis_is_frozen_with_more_requests_than_open_calls(self):
         """More requests than open calls to Redis: some requests always wait for others, also while Redis does not answer."""
         self.endure(self.freeze, self.thaw, workers=1, clients=24)
 
@@ -175,7 +175,7 @@ class RedisFailures(TestCase):
     def test_on_store_failure_closed_applies_while_redis_is_frozen(self):
         self.closed(self.freeze, self.thaw)
 
-    def test_requests_survive_a_restart_of_redis(self):
+    def test_clients_see_no_error_while_redis_is_restarted(self):
         self.endure(self.redis.kill, self.redis.start)
 
     def test_on_store_failure_local_applies_while_redis_is_down(self):
@@ -184,11 +184,11 @@ class RedisFailures(TestCase):
     def test_on_store_failure_closed_applies_while_redis_is_down(self):
         self.closed(self.redis.kill, self.redis.start)
 
-    def test_no_request_notices_that_the_scripts_were_flushed(self):
+    def test_clients_see_no_error_when_the_scripts_are_flushed(self):
         self.timeout = 5  # a share for a busy machine, so that only the failure is noticed
         self.endure(lambda: self.redis.command("SCRIPT", "FLUSH"), noticed=False)
 
-    def test_no_request_notices_that_all_keys_were_flushed(self):
+    def test_clients_see_no_error_when_all_keys_are_flushed(self):
         self.timeout = 5
         self.endure(lambda: self.redis.command("FLUSHALL"), noticed=False)
 
@@ -198,7 +198,7 @@ class RedisFailures(TestCase):
     def empty(self):
         self.redis.command("CONFIG", "SET", "maxmemory", "0")
 
-    def test_requests_survive_a_full_redis(self):
+    def test_clients_see_no_error_while_redis_is_full(self):
         self.endure(self.fill, self.empty)
 
     def test_on_store_failure_closed_applies_while_redis_is_full(self):
@@ -211,7 +211,7 @@ class RedisFailures(TestCase):
     def promote(self):
         self.redis.command("REPLICAOF", "NO", "ONE")
 
-    def test_requests_survive_a_demotion_of_redis_to_a_replica(self):
+    def test_clients_see_no_error_while_redis_is_a_replica(self):
         self.endure(self.demote, self.promote)
 
     def test_on_store_failure_closed_applies_while_redis_is_a_replica(self):
@@ -248,13 +248,13 @@ class RedisFailures(TestCase):
         self.assertEqual(self.admitted([weir], "after"), [20])
         self.assertLessEqual(load.stop(), {200, 503})
 
-    def test_requests_survive_a_network_that_delays_replies(self):
+    def test_clients_see_no_error_while_the_network_delays_replies(self):
         self.on_the_way("delay", 0.6, 0.0)
 
-    def test_requests_survive_a_network_that_truncates_replies(self):
+    def test_clients_see_no_error_while_the_network_truncates_replies(self):
         self.on_the_way("torn", True, False)
 
-    def test_requests_survive_a_network_that_drops_all_packets(self):
+    def test_clients_see_no_error_while_the_network_drops_all_packets(self):
         self.timeout = 0.125  # a swallowed connection attempt takes eight of it: a second
         self.on_the_way("silent", True, False, within=AT_ONCE + 1)
 
@@ -275,7 +275,7 @@ class RedisFailures(TestCase):
         eventually(lambda: weir.metric("weir_redis_up") == 1, "weir is connected to Redis again")
         self.assertEqual(load.stop(), {200})
 
-    def test_requests_survive_a_redis_that_loads_its_data(self):
+    def test_clients_see_no_error_while_redis_loads_its_data(self):
         """Loading takes Redis some seconds. Meanwhile Redis accepts connections and replies LOADING."""
         self.redis.kill()
         self.redis.options = ("--rdbcompression", "no", "--key-load-delay", "4000", "--loading-process-events-interval-bytes", "1024")

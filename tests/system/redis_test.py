@@ -156,7 +156,7 @@ class SharedLimits(TestCase):
         self.assertEqual(sum(together(8, lambda index: self.statuses(ports[index % 2], 2)), []), [200] * 16)
         self.assertGreater(time.monotonic() - began, 1.4)
 
-    def test_keys_in_redis_expire_and_contain_no_client_data(self):
+    def test_keys_in_redis_expire_and_contain_no_api_key(self):
         weir = self.weir(shared(burst=5, key='["api_key"]'), shared("second", burst=5, key='["ip"]'))
         self.statuses(weir.port, 2, x_api_key="very-secret-key")
         keys = self.redis.command("KEYS", "*")
@@ -227,7 +227,7 @@ class SharedLimits(TestCase):
         eventually(lambda: self.redis.calls("evalsha") >= 7, "three late charges and their refunds have reached Redis")
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "8")
 
-    def test_redis_killed_under_load_loses_no_request(self):
+    def test_no_request_is_lost_when_redis_is_killed_under_load(self):
         weir = self.weir(shared(limit="100000/s", burst=100000), timeout="50ms")
         stop, results = threading.Event(), []
 
@@ -254,7 +254,7 @@ class SharedLimits(TestCase):
 
 
 class UnreachableRedis(TestCase):
-    def test_start_waits_for_redis_for_a_bounded_time(self):
+    def test_start_waits_for_redis_no_longer_than_start_wait(self):
         weir = self.weir("open", start_wait="0s")
         self.assertEqual(weir.get("/").status, 200)
 

@@ -70,7 +70,7 @@ class ChargedByStatus(Settlement):
         self.await_settled(weir, "login", charged=5)
         self.assertEqual(weir.get("/login").status, 429)
 
-    def test_uncharged_successes_are_refunded_and_headers_show_it(self):
+    def test_uncharged_successes_are_refunded_and_headers_show_the_refund(self):
         weir = self.weir(rule(**LOGIN))
         with weir.connect() as client:
             for _ in range(12):

@@ -58,7 +58,7 @@ class AlertRegistryTest : public LoginAlerts {
   AlertRegistry* speaker_ = &book_;
 };
 
-TEST_F(AlertRegistryTest, UnchangedAlertKeepsItsStateOverAReload) {
+TEST_F(AlertRegistryTest, UnchangedAlertKeepsItsStateAfterAReload) {
   book_.change({alert("a"), alert("b")}, at(0));
   fire();
   EXPECT_THAT(posted(1), ElementsAre("firing a to /hook", "firing b to /hook"));

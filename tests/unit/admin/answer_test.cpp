@@ -101,7 +101,7 @@ TEST_F(AnswerTest, UnknownPagesGet404AndWrongMethods405) {
   }
 }
 
-TEST_F(AnswerTest, EveryPageExceptHealthAndReadinessNeedsTheToken) {
+TEST_F(AnswerTest, PagesWithDataNeedTheToken) {
   token_ = Token("s3cret");
   for (const char* target : {"/metrics", "/api/rules", "/api/overview", "/nothing"}) {
     const auto refused = get(target);

@@ -149,7 +149,7 @@ TEST(LimiterLaws, RemainingUnitsIncreaseExactlyAtMoreAfter) {
   });
 }
 
-TEST(LimiterLaws, StateIsUnusedAgainExactlyAtResetAfter) {
+TEST(LimiterLaws, LimitHasRefilledExactlyAtResetAfter) {
   for_each_moment([](const Moment& m, Dice&) {
     const auto reset = m.step.outcome.reset_after;
     EXPECT_EQ(m.step.drained_at, m.now + reset);

@@ -223,7 +223,7 @@ TEST_F(ReplayTest, LoggedCounterOrdersRequestsWithinAMicrosecond) {
   EXPECT_EQ(report.first, kStart);
 }
 
-TEST_F(ReplayTest, NewProcessStartsWithUnusedLimits) {
+TEST_F(ReplayTest, NewProcessStartsWithFullLimits) {
   const std::vector rules{rule_of("per-ip", bucket("1/h", 1), {"ip"})};
   EXPECT_EQ(replay({{.run = 1}, {.at = kStart + 1s, .run = 1}}, rules).newly.refused, 1U);
   EXPECT_EQ(replay({{.run = 1}, {.at = kStart + 1s, .run = 2}}, rules).newly.refused, 0U);

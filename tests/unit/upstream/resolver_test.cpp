@@ -175,7 +175,7 @@ TEST_F(ResolverTest, ServerCanBeRemovedDuringItsLookUp) {
   EXPECT_EQ(figures().upstream, "new");
 }
 
-TEST_F(ResolverTest, CountersAreKeptOverAReload) {
+TEST_F(ResolverTest, CountersAreKeptAfterAReload) {
   resolver->watch({server_group_of("api", {"api.test"})});
   until([&] { return figures().same >= 1; });
   const auto same = figures().same;

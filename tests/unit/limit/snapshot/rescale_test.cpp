@@ -75,7 +75,7 @@ TEST(Rescale, ChangedConcurrencyLimitKeepsTheNumberInFlight) {
   EXPECT_EQ(left_after(many, 8, few), 0);
 }
 
-TEST(Rescale, AnotherAlgorithmStartsWithUnusedState) {
+TEST(Rescale, AnotherAlgorithmStartsWithItsFullLimit) {
   const Limiter bucket = TokenBucket::make({10, 1s}, 100).value();
   const Limiter window = FixedWindow::make({10, 1h}).value();
   EXPECT_EQ(rescaled(bucket, spent(bucket, 60), window, kStart), Cell{});
@@ -103,7 +103,7 @@ TEST(Rescale, RefundsAreRoundedDownAndDebtsUp) {
 }
 
 // Uses random numbers and any state that traffic can produce.
-TEST(RescaleLaws, UsedShareNeverDecreasesAndUnusedStateStaysUnused) {
+TEST(RescaleLaws, UsedShareNeverDecreasesAndAnUnusedLimitStaysUnused) {
   const auto seed = new_seed();
   Dice dice(seed);
   int changed = 0;

@@ -45,7 +45,7 @@ TEST_F(SnapshotOfOneRule, ReorderedRulesKeepTheirKeys) {
   EXPECT_FALSE(charge(again, {key_of(2), &hourly_, 1, 1}, kStart));
 }
 
-TEST_F(SnapshotOfOneRule, ChangedRuleStartsWithUnusedStateUnlessKeysAreConverted) {
+TEST_F(SnapshotOfOneRule, ChangedRuleStartsWithItsFullLimitUnlessKeysAreConverted) {
   KeyTable table(100);
   EXPECT_TRUE(charge(table, {key_of(1), &daily_, 5, 0}, kStart));
   const auto bytes = written(table, {rule_of("day", daily_)}, kStart);
@@ -113,7 +113,7 @@ TEST_F(SnapshotOfChangedRule, ConvertsTheKeysOfEachTierSeparately) {
   EXPECT_EQ(left(3, hourly_, 2), 1);
 }
 
-TEST_F(SnapshotOfChangedRule, AnotherAlgorithmStartsWithUnusedState) {
+TEST_F(SnapshotOfChangedRule, AnotherAlgorithmStartsWithItsFullLimit) {
   KeyTable table(100), again(100);
   EXPECT_TRUE(charge(table, {key_of(1), &daily_, 3, 0}, kStart));
   const auto restored = go_on(table, rule({{0, 0, 0, &daily_}}), again, rule({{0, 0, 0, &hourly_}}));

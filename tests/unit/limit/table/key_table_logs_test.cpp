@@ -205,7 +205,7 @@ TEST_F(KeyTableLogs, RefundOfAnExpiredLogEntryChangesNoOtherEntry) {
   EXPECT_EQ(table.current_outcome(line, kStart + 1h).remaining, 3);
 }
 
-TEST_F(KeyTableLogs, RuleWithAnotherAlgorithmStartsWithUnusedState) {
+TEST_F(KeyTableLogs, RuleWithAnotherAlgorithmStartsWithItsFullLimit) {
   KeyTable table(1'000);
   const auto log = sliding_log("3/h");
   const Limiter bucket = token_bucket("3/h", 3);

@@ -28,7 +28,7 @@ TEST_F(KeyTableTest, NewKeysInAFullTableShareTheOverflowCellOfTheirRule) {
     EXPECT_EQ(table.peek(line(i, three_), kStart).remaining, 1) << "a key in use was evicted";
 }
 
-TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyThatIsUnusedAgain) {
+TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyWhoseLimitHasRefilled) {
   KeyTable table(64);
   const auto taken = fill(table, three_);
   for (std::uint64_t i = 0; i < 16; ++i) {  // no sweep has run yet
@@ -46,7 +46,7 @@ TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyThatIsUnusedAgain) {
 
 // Each newcomer that later finds a slot may be one that was charged in the overflow cell. None gets more than
 // that cell has left. So filling the table does not buy a fresh limit when it drains.
-TEST_F(KeyTableTest, FillingTheTableGivesNoClientAnUnusedLimit) {
+TEST_F(KeyTableTest, FillingTheTableGivesNoClientItsFullLimitAgain) {
   const Rate five{.count = 5, .period = 24h};
   const std::vector<Limiter> limiters = {token_bucket("5/day", 5),
                                          Gcra::make(five, 5).value(),

@@ -8,7 +8,7 @@
 namespace weir::limit {
 namespace {
 
-TEST_F(KeyTableTest, ResetMakesAKeyUnused) {
+TEST_F(KeyTableTest, ResetRestoresTheFullLimitOfAKey) {
   KeyTable table(100);
   EXPECT_FALSE(table.forget(key_of(1, 0), kStart));
   ASSERT_TRUE(charge(table, {line(1, one_)}, kStart));
@@ -125,7 +125,7 @@ TEST_F(KeyTableTest, DepartureWithAnEarlierClockReadingCanBeRefunded) {
   EXPECT_TRUE(table.refund(line(1, queue), kStart + 1s - 1us, kStart + 1s));
 }
 
-TEST_F(KeyTableTest, KeyThatIsNotInTheTableCountsAsUnused) {
+TEST_F(KeyTableTest, KeyThatIsNotInTheTableHasItsFullLimit) {
   KeyTable table(100);
   EXPECT_EQ(table.peek(line(1, three_), kStart), step(three_, Cell{}, kStart, 1).outcome);
   EXPECT_TRUE(charge(table, {line(1, three_)}, kStart));
@@ -211,7 +211,7 @@ TEST_F(KeyTableTest, RefundOfAnEvictedKeyChangesNothing) {
   EXPECT_EQ(table.stats().keys, 0);
 }
 
-TEST_F(KeyTableTest, SweepEvictsOnlyKeysThatAreUnusedAgain) {
+TEST_F(KeyTableTest, SweepEvictsOnlyKeysWhoseLimitHasRefilled) {
   KeyTable table(10'000);
   for (std::uint64_t i = 0; i < 5'000; ++i) {
     charge(table, {line(i, three_, 3)}, kStart);

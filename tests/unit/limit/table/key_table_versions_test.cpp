@@ -248,7 +248,7 @@ TEST_F(KeyTableGenerations, MigrationEvictsKeysWhoseAlgorithmChanged) {
   EXPECT_EQ(table_.stats().keys, 0);
 }
 
-TEST_F(KeyTableGenerations, RemovedRuleThatReturnsStartsWithUnusedState) {
+TEST_F(KeyTableGenerations, RemovedRuleThatReturnsStartsWithItsFullLimit) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
   table_.forget(0);
@@ -279,7 +279,7 @@ TEST_F(KeyTableGenerations, PermitOfAFormerAlgorithmNeitherCountsNorReleases) {
   EXPECT_EQ(room(now), 2);
 }
 
-TEST_F(KeyTableGenerations, IdleKeyStartsWithUnusedStateAfterTheAlgorithmChangedAndReturned) {
+TEST_F(KeyTableGenerations, IdleKeyHasItsFullLimitAfterTheAlgorithmChangedAndReturned) {
   table_.define_rule(0, reading("r", two_), kNow);
   std::vector<Permit> held;
   held.push_back(hold(charge(1, two_, 0)));

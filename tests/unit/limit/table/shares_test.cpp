@@ -75,7 +75,7 @@ TEST_F(Shares, FloodedRuleStoresAtLeastFourFifthsOfMaxKeys) {
   EXPECT_GE(keys_of(0), kKeys * 4 / 5);
 }
 
-TEST_F(Shares, RuleWithAFullShareEvictsUnusedKeysForNewKeys) {
+TEST_F(Shares, RuleWithAFullShareEvictsRefilledKeysForNewKeys) {
   define_rule(0, one_);
   define_rule(1, one_);
   own_cells(2 * kKeys, 0, one_);

@@ -88,7 +88,7 @@ TEST_F(ClusterRefunds, PrefetchedUnitsOfManyKeysAreReturnedAtTheEnd) {
   EXPECT_EQ(units_.stats().held(), 0U);
 }
 
-TEST_F(ClusterRefunds, UnitsOfKeysInOneSlotAreReturnedInOneCall) {
+TEST_F(ClusterRefunds, UnitsOfKeysInOneSlotAreReturnedInFewCalls) {
   const auto many = keys(300, true);
   auto worker = weir();
   heat(*worker, many);

@@ -127,7 +127,7 @@ class SettleScript : public ::testing::Test {
   }
 };
 
-TEST_F(SettleScript, RandomSettlementsGiveTheSameOutcomesAsTheLocalLimiters) {
+TEST_F(SettleScript, RandomSettlementsGiveTheSameOutcomesAsTheModel) {
   for (int round = 0; round < 1'500; ++round) {
     begin_case();
     for (int request = 0; request < 20; ++request) {

@@ -118,7 +118,7 @@ TEST_F(CachedRefusals, EndEarlierByTheRoundTripAndTheClockDrift) {
   EXPECT_FALSE(refuses({{{key_, &two_a_second_, 1}}}));
 }
 
-TEST_F(CachedRefusals, ApplyOnlyToRequestsThatIncludeTheRefusingRule) {
+TEST_F(CachedRefusals, ApplyOnlyToRequestsWhoseRulesAreAllInTheCache) {
   const std::array both{Charge{key_, &one_a_second_}, Charge{other_, &two_a_second_}};
   ASSERT_TRUE(ask(both));
   EXPECT_FALSE(refuses(both));  // nothing was refused yet

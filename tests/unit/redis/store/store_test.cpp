@@ -72,7 +72,7 @@ TEST_F(StoreTest, CostAboveTheBurstIsRefusedWithAnInfiniteWait) {
   EXPECT_TRUE(worker.charge({{key(1), &century, 1}}).outcomes[0].allowed);
 }
 
-TEST_F(StoreTest, KeyExpiresWhenItsLimitIsUnusedAgain) {
+TEST_F(StoreTest, KeyExpiresWhenItsLimitHasRefilled) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   const auto answer = worker.charge({{key(1), &ten_an_hour_}});
