@@ -247,7 +247,7 @@ TEST_F(LeaseScript, ChargeWithoutALeaseRemovesReturnedSlots) {
 }
 
 // A rule without `lease` settles or refunds only a state that it has made itself.
-TEST_F(LeaseScript, RefundWithoutALeaseKeepsReturnedSlots) {
+TEST_F(LeaseScript, RefundWithoutALeaseDoesNotChangeAStateWithReturnedSlots) {
   make_gap(10, 5, 80);
   auto plain = line(kFull, 4);
   plain.lease = 0;
