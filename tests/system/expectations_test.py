@@ -280,7 +280,7 @@ class Expectations(TestCase):
             self.assertEqual(client.read().status, 401)
         self.assert_the_next_request_gets_a_new_connection(weir)
 
-    def test_a_connection_is_kept_if_the_server_sent_100(self):
+    def test_upstream_connection_is_kept_if_the_server_sent_100_continue(self):
         weir = self.weir(self.well, workers=1)
         for _ in range(2):
             self.assertEqual(self.ask(weir).status, 200)
