@@ -137,7 +137,7 @@ class Tiers(Example):
         self.assertTrue(least <= admitted <= min(most, least + 40), f"{admitted} of {least} to {most}")
         return answers[-1]
 
-    def test_each_tier_has_its_burst(self):
+    def test_each_tier_has_its_own_burst(self):
         weir = self.weir()
         self.assertEqual(self.burst(weir, 5, 6)["retry-after"], "10")
         self.assertEqual(self.burst(weir, 20, 12, X_API_Key="bob-1")["retry-after"], "5")  # 60 s ÷ 12

@@ -51,7 +51,7 @@ class Expectations(TestCase):
         self.await_metric(weir, 2, "weir_upstream_failures_total")
         self.assert_no_client_was_blamed(weir)
 
-    def test_expect_field_listed_in_connection_is_not_forwarded_and_no_100_is_awaited(self):
+    def test_expect_field_listed_in_connection_is_not_forwarded_and_no_100_continue_is_awaited(self):
         """`Connection` removes the field, so no server sends 100 Continue. A client that withholds its body causes the delay
         itself."""
         def polite(exchange):
@@ -127,7 +127,7 @@ class Expectations(TestCase):
             self.assertEqual(client.read().body, b"abc")
         self.assertEqual(weir.metric("weir_upstream_unanswered_expectations_total"), 1)
 
-    def test_body_100_continue_or_response_may_arrive_just_as_the_wait_ends(self):
+    def test_body_or_100_continue_or_response_may_arrive_just_as_the_wait_ends(self):
         """Clients have such timers too: curl sends the body after a second. A stopped weir finds all events at once when it
         continues."""
         on = threading.Event()

@@ -5,7 +5,7 @@
 namespace weir::base {
 namespace {
 
-TEST(Hex, ParsesWhatItFormatsAndUpperCase) {
+TEST(Hex, ParsesItsOwnFormatAndUpperCaseDigits) {
   const Digest128 digest{.lo = 0x0123'4567'89ab'cdef, .hi = 0x00fe'dcba'9876'5432};
   EXPECT_EQ(in_hex(digest), "00fedcba987654320123456789abcdef");
   EXPECT_EQ(digest_of_hex(in_hex(digest)), digest);

@@ -96,7 +96,7 @@ TEST(LimiterLaws, RejectedRequestChangesNothing) {
 }
 
 // Workers read their clocks before they lock, and a wall clock may be set back.
-TEST(LimiterLaws, RequestWithAnEarlierClockReadingIsGrantedNothingMore) {
+TEST(LimiterLaws, RequestWithAnEarlierClockReadingGetsNoAdditionalUnits) {
   int admitted = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
     const Cell& cell = m.step.next;

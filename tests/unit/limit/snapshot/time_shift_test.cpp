@@ -53,7 +53,7 @@ TEST(TimeShift, KeepsRemainingUnitsAndTimes) {
 }
 
 // A day of a clock that was fifty minutes fast becomes the same day of the correct clock.
-TEST(TimeShift, FixedWindowEndsWithTheNewClocksWindow) {
+TEST(TimeShift, ShiftedFixedWindowEndsWithTheWindowOfTheNewClock) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;
   const auto cell = step(day, {}, noon + 50min, 3).next;
@@ -66,7 +66,7 @@ TEST(TimeShift, FixedWindowEndsWithTheNewClocksWindow) {
 }
 
 // The client was promised forty more minutes, although the day of the correct clock has ended.
-TEST(TimeShift, FixedWindowKeepsItsShiftedEndIfTheNewClocksWindowHasEnded) {
+TEST(TimeShift, FixedWindowKeepsItsShiftedEndIfTheWindowOfTheNewClockHasEnded) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto midnight = TimePoint(std::chrono::sys_days(std::chrono::days(20'000)));
   const auto then = midnight - 90min;  // the old clock was two hours slow

@@ -310,7 +310,7 @@ TEST_F(MixedAlgorithms, ConcurrentThreadsAdmitExactlyAsManyRequestsAsOneThread) 
   }
 }
 
-TEST_F(MixedAlgorithms, RequestWithAnEarlierClockReadingIsGrantedNothingMore) {
+TEST_F(MixedAlgorithms, RequestWithAnEarlierClockReadingGetsNoAdditionalUnits) {
   KeyTable table(10'000);
   std::vector<Outcome> outcomes(limiters_.size());
   const auto lines = bill(1);
