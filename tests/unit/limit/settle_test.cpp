@@ -1,4 +1,4 @@
-// Settling by example: what is refunded, what is owed, and which entry or window changes.
+// Worked examples of settling: what is refunded, what is owed, and which entry or window changes.
 #include "weir/limit/settle.hpp"
 
 #include "unit/limit/random_case.hpp"
@@ -14,7 +14,7 @@ Limiter sliding_log(std::string_view limit) {
   return SlidingLog::make(rate(limit)).value();
 }
 
-// A table with one key, at kStart.
+// A table with one key, whose charges start at kStart.
 class Settling : public testing::Test {
  protected:
   bool charge(const Limiter& limiter, Cost cost, TimePoint at = kStart, std::uint64_t key = 1) {
@@ -66,7 +66,8 @@ TEST_F(Settling, FixedWindowIsInDebtUntilItEnds) {
   EXPECT_EQ(current_outcome(daily, noon + 12h).remaining, 100U);
 }
 
-// The first window counted 300 of 100. A third of that fits only after two thirds of the next window.
+// The first window has counted 300 of 100 units. So the next window has room only after two thirds of it have
+// passed.
 TEST_F(Settling, SlidingWindowCarriesItsDebtIntoTheNext) {
   const Limiter hourly = SlidingWindow::make(rate("100/h")).value();
   const TimePoint hour{Duration{1'700'000'000'000'000 / 3'600'000'000 * 3'600'000'000}};
@@ -90,7 +91,7 @@ TEST_F(Settling, ChargesADebtToAnEvictedKey) {
   EXPECT_EQ(table_.stats().keys, 0U) << "paid for: no slot is taken for nothing";
 }
 
-// A key drains and is evicted. Before its answer arrives, newcomers find the table full.
+// A key drains and is evicted. Before the answer to its request arrives, other keys fill the table.
 class SettlingAnew : public Settling {
  protected:
   static constexpr std::uint64_t kFillers = 1'000'000;
@@ -106,7 +107,7 @@ class SettlingAnew : public Settling {
     overflow_ = outcomes[0].overflow;
     return charged;
   }
-  // Charges ten units to a newcomer without a slot. Returns its key.
+  // Charges ten units to the overflow cell, for a key without a slot. Returns that key.
   std::uint64_t charge_what_newcomers_share() {
     std::uint64_t key = 1;
     while (!overflow_) EXPECT_TRUE(charge(budget_, 10, kStart + 5s, ++key));
@@ -156,8 +157,8 @@ TEST_F(Settling, EvictedLogOwesInAnEntryOfItsOwn) {
   EXPECT_TRUE(charge(daily, 5, kStart + 10s));
 }
 
-// The worker whose clock is ahead locks first. So the other worker's charge is entered later than its own
-// clock says, and settling must find it.
+// The worker whose clock is ahead locks first. So the other worker's charge is entered at a later mark than
+// its own clock says, and settling must find that entry.
 TEST_F(Settling, FindsAnEntryAtALaterMark) {
   const auto daily = sliding_log("5/day");
   ASSERT_TRUE(charge(daily, 1, kStart));
@@ -177,7 +178,7 @@ TEST_F(Settling, ExpiredEntryChangesNoOtherEntry) {
   EXPECT_EQ(current_outcome(brief, kStart + 10s).remaining, 2U);
 }
 
-// A log without memory and a shared log have a single entry.
+// A log without chunks and a log in an overflow cell have a single entry.
 TEST(SettleLaws, SettlesALogOfOneEntry) {
   const Limiter log = sliding_log("10/10s");
   const auto cell = [](TimePoint newest, Cost total) {
@@ -199,7 +200,7 @@ TEST(SettleLaws, SettlesALogOfOneEntry) {
   EXPECT_EQ(settled(cell(kStart, 6), later, 5, 2), cell(kStart, 6));
 }
 
-// A debt never exceeds the bits of an entry or of the log's total.
+// A debt never exceeds the bits of an entry or of the log's total cost.
 TEST_F(Settling, BoundsTheDebtOfALog) {
   const Limiter buckets = SlidingLog::make(rate("5/10s"), 10).value();
   ASSERT_TRUE(charge(buckets, 1, kStart));
@@ -231,7 +232,7 @@ TEST(SettleLaws, QueuesAndPermitsAreNotSettled) {
   }
 }
 
-// A full table, so that keys share the overflow cell.
+// The table is full, so keys share the overflow cell.
 TEST_F(Settling, SettlesTheOverflowCell) {
   const auto budget = token_bucket("1/h", 10);
   std::uint64_t key = 1;
@@ -245,8 +246,8 @@ TEST_F(Settling, SettlesTheOverflowCell) {
   EXPECT_EQ(current_outcome(budget, kStart, key).retry_after, 31h);
 }
 
-// Many threads reserve and settle the same key at once. In the end the key is charged exactly the settled
-// costs.
+// Many threads reserve and settle costs of the same key at once. In the end the key must be charged exactly
+// the settled costs.
 TEST_F(Settling, ThreadsLoseNoSettlement) {
   const Limiter limiters[] = {token_bucket("10000/day", 1'000'000), Limiter(sliding_log("10000/day")),
                               Limiter(FixedWindow::make(rate("1000000/day")).value())};
@@ -297,8 +298,8 @@ TEST(SettleLaws, LargestCostsDoNotOverflow) {
   }
 }
 
-// A bucket that was full in between no longer knows how much it was charged. A refund is then at most the
-// surplus too large, and a debt at most the excess too large. It never errs by more.
+// A bucket that was full in between has lost the sum of its charges. A refund may then be too large by the
+// surplus, and a debt by the excess. The error is never larger.
 TEST(SettleLaws, BucketThatWasFullErrsByTheDifferenceAtMost) {
   const auto seed = new_seed();
   Dice dice(seed);

@@ -57,7 +57,7 @@ TEST(Saved, FingerprintDependsOnAlgorithmAndNumbers) {
           << describe(some[i]) << " and " << describe(same[j]);
 }
 
-// Returns true if a reload may leave the keys of a rule in place.
+// counts_as() says whether a reload may leave the keys of a rule in place.
 TEST(Saved, RulesCountAlikeIfOnlyConcurrencyNumbersDiffer) {
   const Limiter window = FixedWindow::make(rate("10/day")).value();
   const Limiter two = Concurrency::make(2).value(), three = Concurrency::make(3).value();
