@@ -91,7 +91,7 @@ TEST(Parameters, CopyIsEmptyAndParsesAgain) {
   EXPECT_THAT(values(copy, "a"), IsEmpty());
 }
 
-// Compares with a simple implementation: every parameter against every name.
+// Compares the result with a simple search through all parameters for every name.
 TEST(Parameters, AgreesWithASimpleSearch) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
