@@ -6,8 +6,8 @@
 
 namespace weir::observe {
 
-// Rows never move, so readers need no lock. One thread adds rows. Other threads may use a row only after that
-// thread has passed them its index.
+// Rows never move, so readers need no lock. Only one thread may add rows. Other threads may use a row only
+// after that thread has passed its index to them.
 template <class Row, std::size_t kMost>
 class Rows {
  public:

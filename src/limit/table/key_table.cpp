@@ -289,9 +289,8 @@ bool KeyTable::refund(const Charge& asked, base::TimePoint departure, base::Time
 
 void KeyTable::release(const Charge& asked, base::TimePoint now, const Ending& ending, bool overflow,
                        HybridTimestamp* timestamp) {
-  constexpr HybridTimestamp kSinceAnyReset =
-      // No reset is later: keys with permits are never reset.
-      std::numeric_limits<HybridTimestamp>::max();
+  // Later than any reset: keys with permits are never reset.
+  constexpr HybridTimestamp kSinceAnyReset = std::numeric_limits<HybridTimestamp>::max();
   (void)impl_->amend(
       asked, {kSinceAnyReset, overflow, now, timestamp},
       [&](const Charge& charge, const Cell& cell) {
