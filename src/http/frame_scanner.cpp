@@ -14,7 +14,8 @@ unsigned octet(std::string_view bytes, std::size_t at) noexcept {
   return static_cast<unsigned char>(bytes[at]);
 }
 
-// Appends the first two octets of a Close frame; without a mask, also the code and the reason.
+// Appends the first two octets of a Close frame. If the frame is not masked, also appends the code and the
+// reason.
 void append_start(std::string& out, std::uint16_t code, std::string_view reason, unsigned mask_bit) {
   out += static_cast<char>(kFinal | 0x08U);
   out += static_cast<char>(mask_bit | (2U + static_cast<unsigned>(reason.size())));

@@ -48,7 +48,7 @@ std::string dots_first(std::string_view path) {
   return out;
 }
 
-// Returns the path as a server reads it that decodes slashes before it removes dot segments.
+// Returns the path as read by a server that decodes slashes before it removes dot segments.
 std::string slashes_decoded(std::string_view path) {
   std::string out;
   while (!path.empty()) {

@@ -42,13 +42,13 @@ class ChunkDecoder {
     Extension,  // an extension of a server, with any content
     ExtensionStart,
     ExtensionName,
-    NameOver,  // blanks after the name
+    NameOver,  // in blanks after the name
     ValueStart,
     Value,
     Quoted,
     Escaped,
     QuoteOver,  // the octet after the closing quote
-    ValueOver,  // blanks after the value
+    ValueOver,  // in blanks after the value
     SizeLf,
     Data,
     DataCr,

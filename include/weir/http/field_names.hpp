@@ -49,7 +49,7 @@ class FieldNames {
     if (field.id != FieldId::Other) return (known_ >> static_cast<unsigned>(field.id) & 1U) != 0;
     return contains(field.name);
   }
-  // The name must not be empty.
+  // Returns true if the name is in the set. The name must not be empty.
   [[nodiscard]] bool contains(std::string_view name) const noexcept {
     const auto row = row_of(name);
     return (lengths_[row] >> std::min(name.size(), kLongest) & 1U) != 0 && is_listed(row, name);
@@ -58,7 +58,7 @@ class FieldNames {
 
  private:
   struct Name {
-    std::string text;  // folded
+    std::string text;  // as kFoldedNameChars maps it
     bool prefix;
 
     [[nodiscard]] bool matches(std::string_view name) const noexcept;

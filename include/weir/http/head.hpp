@@ -12,7 +12,7 @@
 
 namespace weir::http {
 
-// The fields that weir itself reads. It forwards all others unread.
+// The fields that weir itself reads. weir forwards all other fields without reading them.
 enum class FieldId : std::uint8_t {
   Other,
   Accept,

@@ -17,7 +17,7 @@ class StatusReader {
 
   enum class State : std::uint8_t { Wanting, Known, Faulty };
 
-  // REQUIRES: no earlier call returned Known or Faulty.
+  // Reads the next piece of the response. REQUIRES: no earlier call returned Known or Faulty.
   State feed(std::string_view piece);
 
   // Returns the status, 200 or above. REQUIRES: feed() returned Known.

@@ -21,10 +21,11 @@ struct Ending {
   bool failed = false;  // the server sent no answer in time, or the connection broke
 };
 
-// The `retry_after` of a rejected request.
+// The `retry_after` of a request that a concurrency limit rejects.
 inline constexpr base::Duration kHint{1'000'000};
 
-// Admits a request while fewer than `limit` units are in flight. State: word 0 is the number in flight.
+// Admits a request while fewer than `limit` units are in flight. State: word 0 is the number of units in
+// flight.
 class Concurrency {
  public:
   [[nodiscard]] static base::Result<Concurrency> make(std::uint64_t limit);

@@ -47,7 +47,7 @@ class GcraCore {
   // (limit/settle.hpp).
   [[nodiscard]] Ticks owe(Ticks tat, base::TimePoint charged_at, Cost reserved, Cost actual) const noexcept;
 
-  // Returns the instant of the TAT, rounded up. From then on the state equals a fresh one.
+  // Returns the instant of the TAT, rounded up. From that instant on, the state equals a fresh state.
   [[nodiscard]] base::TimePoint instant(Ticks tat) const noexcept;
   // Returns an instant in ticks.
   [[nodiscard]] Ticks ticks(base::TimePoint at) const noexcept {

@@ -11,7 +11,7 @@ namespace weir::limit {
 
 class Permit {
  public:
-  // REQUIRES: `charge` was admitted, and holds(*charge.limiter).
+  // Takes over the units of a charge. REQUIRES: the charge was admitted, and holds(*charge.limiter).
   Permit(KeyTable& table, const Charge& charge, base::TimePoint now, bool overflow) noexcept
       : table_(&table), charge_(charge), held_since_(now), overflow_(overflow) {}
   Permit(Permit&& other) noexcept

@@ -30,9 +30,9 @@ struct SharedCell {
   Cell cell;
 };
 
-// The part of a rule that gives meaning to its cells. A cell means nothing without the numbers of its
-// limiter, and does not say which of the rule's limiters that is. So cells stay valid only if no variant
-// changed its numbers.
+// The part of a rule that gives meaning to its cells. A cell has no meaning without the numbers of its
+// limiter, and does not say to which of the rule's limiters it belongs. So cells stay valid only if no
+// variant has changed its numbers.
 struct SavedRule {
   struct Variant {
     std::uint64_t name;  // a digest that identifies the rule itself, a tier, an override or an elastic limit
@@ -48,8 +48,8 @@ struct SavedRule {
   // Returns the number of bits that a cost needs in the rule's logs, which all use the same number. Returns 0
   // if the rule keeps no logs.
   [[nodiscard]] unsigned log_cost_bits() const noexcept;
-  // Returns true if every key of the rule has a log. False for a rule that keeps logs but counts messages in
-  // buckets.
+  // Returns true if every key of the rule has a log. False for a rule that keeps logs of requests but counts
+  // WebSocket messages in buckets.
   [[nodiscard]] bool keeps_logs_alone() const noexcept;
   // Returns true if cells of `older`, a rule of the same name, mean the same under this rule.
   [[nodiscard]] bool reads(const SavedRule& older) const noexcept;

@@ -50,8 +50,8 @@ struct Snapshot {
 // Clocks that differ by at most this much count as equal.
 inline constexpr base::Duration kClocksAgree{2'000'000};
 // Returns by how much to shift a snapshot's instants in a process whose clock starts at `now`, the machine's
-// time. Zero if the clocks agree: the new process then starts its clock at `saved_at` or later. If the
-// machine's clock was set back meanwhile, no time has passed.
+// time. Returns zero if the clocks agree: the new process then starts its clock at `saved_at` or later. If
+// the machine's clock was set back in the meantime, no time counts as passed.
 [[nodiscard]] base::Duration shift_of(const Snapshot& snapshot, base::TimePoint now) noexcept;
 
 // The clock of the process that restores a snapshot.

@@ -45,7 +45,7 @@ class SteppedBucket {
 
  private:
   SteppedBucket(Rate rate, std::uint64_t burst) noexcept : rate_(rate), burst_(burst) {}
-  // Returns how many refills bring this many tokens.
+  // Returns the number of refills that together bring this many tokens.
   [[nodiscard]] std::int64_t refills(std::uint64_t tokens) const noexcept {
     return static_cast<std::int64_t>(tokens / rate_.count + (tokens % rate_.count != 0 ? 1 : 0));
   }

@@ -50,8 +50,8 @@ inline constexpr std::array<const char*, kSettled> kSettledNames{"charged", "ref
 // Errors of clients, and the ways in which clients leave.
 enum class ClientError : std::uint8_t {
   BadHead,       // 400: not HTTP, or not safe to interpret
-  HeadTooLarge,  // 431
-  BodyTooLarge,  // 413
+  HeadTooLarge,  // 431: the request head is larger than allowed
+  BodyTooLarge,  // 413: the request body is larger than allowed
   HeadTimeout,   // 408: the head was not complete in time
   BodyTimeout,   // the next part of the body did not arrive in time
   WriteTimeout,  // the client did not read its answer

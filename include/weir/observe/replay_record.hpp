@@ -51,7 +51,7 @@ struct Amendment {
 };
 inline constexpr std::string_view kAmendmentNames[] = {"refund", "settle", "release"};
 
-// One rule's decision.
+// The decision of one rule about the request.
 struct AppliedRule {
   const policy::Rule* rule = nullptr;
   limit::Key key;
@@ -97,7 +97,7 @@ struct ResetRecord {
   base::TimePoint at{};           // by weir's own clock
   base::Duration clock_ahead{0};  // how far weir's clock was ahead of the machine's
   std::string_view rule;
-  std::uint32_t asks = 0;  // policy::Rule::asks
+  std::uint32_t asks = 0;  // see policy::Rule::asks
   std::span<const ForgottenKey> keys;
 };
 

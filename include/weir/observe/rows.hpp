@@ -11,11 +11,11 @@ namespace weir::observe {
 template <class Row, std::size_t kMost>
 class Rows {
  public:
-  // REQUIRES size <= kMost.
+  // Adds rows until there are `size` rows. REQUIRES size <= kMost.
   void grow_to(std::size_t size) {
     for (; size_ < size; ++size_) rows_[size_] = std::make_unique<Row>();
   }
-  // REQUIRES that the row exists.
+  // Returns the row with this index. REQUIRES that the row exists.
   [[nodiscard]] Row& operator[](std::size_t at) const noexcept { return *rows_[at]; }
 
  private:

@@ -34,7 +34,7 @@ class LogReader {
     return static_cast<LogStore::Ref>(cell.words[1] >> 32);
   }
 
-  // Calls `visit` for the entries, oldest first, until it returns false.
+  // Calls `visit` for the entries, oldest first, until `visit` returns false.
   template <class Visit>
   void walk(Visit visit) const {
     if (total() == 0) return;

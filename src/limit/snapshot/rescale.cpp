@@ -39,12 +39,12 @@ Ticks scaled(Ticks a, Ticks b, Ticks c, Ticks most) noexcept {
   return std::min(quotient, most);
 }
 
-// Returns ⌈count × to / from⌉ of counts that fit a word.
+// Returns ⌈count × to / from⌉, at most kMostCount.
 std::uint64_t scaled_count(std::uint64_t count, std::uint64_t to, std::uint64_t from) noexcept {
   return static_cast<std::uint64_t>(std::min(divide_up(Ticks{count} * to, from), Ticks{kMostCount}));
 }
 
-// Converts a part of one period into the same part of another, rounded down.
+// Converts a part of one period into the same part of another period, rounded down.
 std::uint64_t scaled_length(std::uint64_t length, std::uint64_t to, std::uint64_t from) noexcept {
   return static_cast<std::uint64_t>(divide(Ticks{length} * to, from));
 }

@@ -37,7 +37,7 @@ class Reader {
   struct Meaning {
     std::optional<RuleIndex> index;  // nullopt if the rule is gone or was not adopted
     const SavedRule* rule;           // the rule in whose numbers the cells are
-    const SavedRule* next;           // the version to convert them to; null if they need no conversion
+    const SavedRule* next;           // the version to which the cells are converted; null: no conversion
   };
 
   void fail(std::string what) {

@@ -82,7 +82,7 @@ struct KeyTable::Impl {
   // reload may have changed the numbers of the cell. `change` and `change_log` receive the charge in its
   // present numbers.
   struct Where {
-    HybridTimestamp charged;  // the earliest timestamp of the charge
+    HybridTimestamp charged;  // the earliest timestamp that the charge can have
     bool overflow;            // the charge is in the overflow cell of its limiter ID
     base::TimePoint now;
     // Receives the timestamp of the change, unless it is null. Overflow cells have no timestamps.

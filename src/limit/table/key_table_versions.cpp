@@ -1,4 +1,4 @@
-// Keys of rules that a reload has changed.
+// Converts the keys of rules that a reload has changed.
 #include "limit/table/key_table_impl.hpp"
 
 #include <mutex>

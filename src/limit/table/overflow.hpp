@@ -90,8 +90,9 @@ class Overflow {
     Shared(const Limiter& limiter, const Cell& state) : units(limiter), cell(state) {}
   };
 
-  // Returns the cell of a limiter ID. A limiter ID without a cell of its own uses its rule's first or second
-  // cell, so that the two charges of an elastic rule never share one.
+  // Returns the key under which `cells_` has the cell of a limiter ID. Some limiter IDs have no cell of their
+  // own. They use the first or the second cell of their rule, so the two charges of an elastic rule never
+  // share a cell.
   [[nodiscard]] std::uint64_t name_of(RuleIndex rule, LimiterId limiter_id) const noexcept {
     const std::uint64_t first = std::uint64_t{rule} << kRuleAt;
     const std::uint64_t own = first | limiter_id;

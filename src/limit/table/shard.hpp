@@ -86,8 +86,8 @@ class alignas(kCacheLine) Shard {
  public:
   using Tag = std::uint16_t;
 
-  // REQUIRES: buckets ≥ 1; zeroed memory for `buckets` × kBucketSlots tags and slots. The memory and `logs`
-  // must outlive the shard.
+  // Must be called once, before all other members. REQUIRES: buckets ≥ 1; zeroed memory for `buckets` ×
+  // kBucketSlots tags and slots. That memory and `logs` must outlive the shard.
   void open(Tag* tags, Slot* slots, std::uint32_t buckets, LogStore& logs) noexcept;
 
   // Prefetches the tags of `key`. May be called without the mutex.
@@ -142,7 +142,7 @@ class alignas(kCacheLine) Shard {
   mutable std::mutex mutex;
   HybridTimestamp timestamp = 0;  // of the last change
   bool watched = false;           // changes of permits are reported (KeyTable::watch_permits)
-  Quota quota;                    // of the slots
+  Quota quota;                    // divides the slots among the rules
 
  private:
   struct Homes {  // the two buckets and the tag that a key's digest selects

@@ -1,4 +1,4 @@
-// Which limiters a snapshot treats as equal.
+// Tests which limiters a snapshot treats as equal.
 #include "weir/limit/saved.hpp"
 
 #include "unit/limit/traffic.hpp"
