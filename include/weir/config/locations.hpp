@@ -29,7 +29,7 @@ template <class T>
 }
 
 // The servers of each upstream, in the order of the configuration. If the look-up of a server's name failed,
-// the server has no address. Such a server is down until a later look-up succeeds.
+// the server has no address, and it is down until a later look-up succeeds.
 struct LookupResult {
   std::vector<std::vector<upstream::Server>> servers;
   std::vector<std::string> unknown;   // a message for each server whose name the resolver does not know

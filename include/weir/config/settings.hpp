@@ -39,9 +39,9 @@ struct StateSettings {
   std::size_t max_keys = 1'000'000;
   std::string snapshot;  // file name; empty: no snapshot
   std::optional<redis::RedisSettings> redis;
-  // empty: a random secret; weirs that share a Redis then agree on one (redis::SharedSecret)
+  // Empty: a random secret; weirs that share a Redis then agree on one (redis::SharedSecret).
   std::string key_secret;
-  // number of weirs that share the Redis; while Redis is away, each weir allows this fraction of a limit
+  // Number of weirs that share the Redis; while Redis is away, each weir allows this fraction of a limit.
   unsigned replicas = 1;
 };
 

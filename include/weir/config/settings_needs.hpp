@@ -32,9 +32,9 @@ namespace weir::config {
 // Return true if any rule, route or identity uses claims of tokens, or countries of addresses.
 [[nodiscard]] bool asks_for_claims(const Settings& settings);
 [[nodiscard]] bool asks_for_countries(const Settings& settings);
-// is_elastic(): returns true if the rule, one of its tiers or one of its overrides has an elastic limit.
-// asks_for_load(): returns true if any rule is elastic, so that weir must measure its load.
+// Returns true if the rule, one of its tiers or one of its overrides has an elastic limit.
 [[nodiscard]] bool is_elastic(const policy::Rule& rule);
+// Returns true if any rule has an elastic limit, so that weir must measure its load.
 [[nodiscard]] bool asks_for_load(const Settings& settings);
 // Returns true if the cost of any rule depends on the response.
 [[nodiscard]] bool asks_for_answers(const Settings& settings);

@@ -20,7 +20,7 @@ enum class StoreError {
   OutOfMemory,     // OOM: maxmemory is reached and nothing may be evicted
   Misconfigured,   // MISCONF, NOREPLICAS: Redis refuses writes for its own safety
   NotAllowed,      // NOAUTH, WRONGPASS, NOPERM: the user or the password is wrong, or a right is missing
-  // the ACL user may not run a command that a script uses; bills without that command still work
+  // The ACL user may not run a command that a script uses; bills without that command still work.
   CommandDenied,
   NoScript,     // NOSCRIPT, although weir has just loaded the script again
   ServerError,  // any other error reply

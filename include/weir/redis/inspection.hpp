@@ -51,14 +51,14 @@ struct Inspection {
   std::optional<ClockDifference> clock;
   // weir's commands that fail on this server, with the error: "EVALSHA: NOPERM …"
   std::vector<std::string> obstacles;
-  // commands that only `weir redis-check` sends, and that the server denied
+  // Commands that only `weir redis-check` sends, and that the server denied.
   std::vector<std::string> denied;
   // `unserved`: the number of cluster slots that have no node, according to this node. `others`: the
   // inspections of the cluster's other masters. For another master, `obstacles` lists only commands that the
   // server denies.
   std::size_t unserved = 0;
   std::vector<Inspection> others{};
-  // the shared secret's key; set if inspect() was called with `shares_secret`
+  // The shared secret's key; set if inspect() was called with `shares_secret`.
   std::optional<SecretLook> secret{};
 };
 

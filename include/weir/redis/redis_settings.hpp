@@ -25,7 +25,7 @@ struct TlsSettings {
   std::string ca;    // certificates of trusted authorities; empty: the system's authorities
   std::string cert;  // weir's own certificate, followed by its chain; empty: no client certificate
   std::string key;   // private key of `cert`
-  // the name that the certificate must have, also sent as SNI; empty: the host of the address
+  // The name that the certificate must have, also sent as SNI; empty: the host of the address.
   std::string server_name;
   bool verify = true;  // false: any certificate is accepted
   friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
@@ -51,12 +51,12 @@ struct RedisSettings {
   std::string password;                 // empty: weir sends no AUTH
   int database = 0;
   base::Duration timeout{20'000};  // the longest wait for the decision on one request
-  // the longest wait for Redis before a starting weir accepts requests
+  // The longest wait for Redis before a starting weir accepts requests.
   base::Duration start_wait{1'000'000};
   std::string prefix = "weir";  // the first part of every key's name
-  // time after which the concurrency permits of a crashed weir expire
+  // Time after which the concurrency permits of a crashed weir expire.
   base::Duration lease_time{10'000'000};
-  // time after which unused units are refunded in Redis (SharedGrants)
+  // Time after which unused units are refunded in Redis (SharedGrants).
   base::Duration lease_return{1'000'000};
   std::size_t lease_keys = 4096;  // the most keys of which weir holds units at once
   friend bool operator==(const RedisSettings&, const RedisSettings&) = default;

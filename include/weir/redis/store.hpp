@@ -6,8 +6,7 @@
 //
 // Guarantees
 //  1. `charge` returns within settings.timeout, and at once while the circuit breaker is open. The store
-//  itself
-//     tests whether Redis is available again; no client's request is used for the test.
+//     itself tests whether Redis is available again; no client's request is used for the test.
 //  2. A late reply is never matched to another command. If a late reply reports a charge, the store refunds
 //     the charge.
 //  3. After the error ConnectionLost, Redis may have charged the bill. After Timeout, Redis may have charged
@@ -17,8 +16,7 @@
 //     of the script, which decides each bill separately. If a call fails, all its bills fail. At most
 //     `max_pending` commands wait for a reply.
 //  5. If any command stays unanswered for patience_of(settings), the store replaces the connection, even if
-//  no
-//     bill waits. The new connection renews the permits at once.
+//     no bill waits. The new connection renews the permits at once.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -61,10 +59,10 @@ using StoreLog = std::function<void(LogLevel, std::string)>;
 // Bounds and intervals that have no configuration key.
 struct StoreTuning {
   unsigned failures_to_open = 5;  // consecutive failures that open the breaker
-  // upper bound of the first pause; doubles each time, with full jitter
+  // Upper bound of the first pause; doubles each time, with full jitter.
   base::Duration first_backoff{50'000};
-  // Chosen so that the store is up within a second after Redis is: one lost attempt and one pause.
-  // time to connect, sign in and load scripts; eight times the timeout if that is longer
+  // The time to connect, sign in and load scripts; eight timeouts if that is longer. With this value, one
+  // lost attempt and one pause take less than a second after Redis is available again.
   base::Duration open_timeout{600'000};
   base::Duration longest_backoff{300'000};
   std::size_t max_pending = 4096;            // commands without an answer
@@ -76,11 +74,11 @@ struct StoreStats {
   std::atomic<std::uint64_t> calls{0};     // bills sent
   std::atomic<std::uint64_t> failures{0};  // bills that ended with any error
   std::atomic<std::uint64_t> timeouts{0};  // bills that ended with the error Timeout
-  // charges that weir tried to refund, settle, release or renew, and keys to reset
+  // Charges that weir tried to refund, settle, release or renew, and keys to reset.
   std::atomic<std::uint64_t> refunds{0};
-  // changes in `refunds`, or lost charges, that Redis did not confirm
+  // Changes in `refunds`, or lost charges, that Redis did not confirm.
   std::atomic<std::uint64_t> refunds_lost{0};
-  // refunded slots for which a key's list of gaps had no room (gaps.lua)
+  // Refunded slots for which a key's list of gaps had no room (gaps.lua).
   std::atomic<std::uint64_t> gaps_lost{0};
   std::atomic<std::uint64_t> connects{0};  // successful connections, the first included
   // SCRIPT LOAD commands after NOSCRIPT, without those of each new connection
@@ -107,11 +105,11 @@ class Store {
   [[nodiscard]] bool finish();
   void stop();  // ends waiting calls with the error Stopped, and closes the connection for good
 
-  // Checks all lines, then charges all enforced lines or none, exactly as limit::KeyTable::charge does.
-  // outcomes[i] is the outcome of charges[i]; its times count from `server_now`, which is Redis's time.
-  // Without an error, both are set. REQUIRES 1 ≤ charges.size() == outcomes.size() ≤ kMaxCharges, and that
-  // all lines have different keys. The spans must live until the coroutine returns. The call cannot be
-  // cancelled; it ends within settings.timeout.
+  // Checks all lines, then charges all enforced lines or none, exactly as limit::KeyTable::charge does. Sets
+  // outcomes[i] to the outcome of charges[i], and `server_now` to Redis's time, from which the times in the
+  // outcomes count. Sets neither after an error, except as below. REQUIRES 1 ≤ charges.size() ==
+  // outcomes.size() ≤ kMaxCharges, and that all lines have different keys. The spans must live until the
+  // coroutine returns. The call cannot be cancelled; it ends within settings.timeout.
   //
   // In a cluster, some nodes may be away while others answer. Lines that are paid with units taken in advance
   // need no node. In such a case charge() returns an error, and `unasked` names the lines without an outcome.
