@@ -158,9 +158,8 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   StoreError refusal_ = StoreError::Away;  // the error that charges get while the session is not up
   bool stopped_ = false;
   unsigned failures_in_row_ = 0;
-  // Failures of calls sent before this time are part of the last counted failure.
-  Pipeline::Time counts_since_{};
-  unsigned attempts_ = 0;  // attempts to connect since the last answered bill; each doubles the pause
+  Pipeline::Time counts_since_{};  // failures of calls that were sent earlier were counted already
+  unsigned attempts_ = 0;          // attempts to connect since the last answered bill; each doubles the pause
   std::string last_error_;
   LogThrottle log_throttle_;
   Faults faults_;
@@ -190,9 +189,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   bool blocked_ = false;         // the socket's send buffer is full
   bool loading_charge_ = false;  // SCRIPT LOAD of charge.lua was sent and not answered yet
   bool loading_refund_ = false;
-  // Redis's clock, or until Redis's first answer this host's clock, minus the steady clock. Only selects the
-  // calendar windows that are sent with a bill.
-  base::Duration server_ahead_;
+  base::Duration server_ahead_;  // Redis's clock minus the steady clock; selects the calendar windows to send
   std::string charge_sha_, refund_sha_;
   std::mt19937 random_{std::random_device{}()};
 
