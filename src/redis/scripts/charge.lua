@@ -128,9 +128,9 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   end
 
   -- As Kind.Gcra, for a rule with `lease` whose state has gaps. If the cost fits into a gap, the line is charged there
-  -- and the TAT stays. Answer for a charge at the TAT: as in Kind.Gcra. A charge in a gap has
-  -- another answer: how far the TAT was ahead of now, rounded up; the fraction of the gap's start; and how far the
-  -- gap's start was ahead of now, plus one.
+  -- and the TAT stays. Answer for a charge at the TAT: as in Kind.Gcra. Answer for a charge in
+  -- a gap: The first number is how far the TAT was ahead of now, rounded up. The second is the fraction of the gap's
+  -- start. The third is how far the gap's start was ahead of now, plus one.
   if kind == Kind.GapGcra then
 --#include spans.lua
 --#include gaps.lua
