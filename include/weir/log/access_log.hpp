@@ -49,8 +49,8 @@ class AccessLog {
   // Passes whole lines to the writing thread. Returns false and writes nothing if the queue is full. Any
   // thread may call it.
   [[nodiscard]] bool write(std::string_view lines);
-  // Passes whole lines to the writing thread, too. If the queue is full, the lines are lost and nothing
-  // counts them.
+  // Passes whole lines to the writing thread. If the queue is full, drops the lines and counts them in
+  // lost().
   void write_or_lose(std::string_view lines);
   [[nodiscard]] const observe::LogFields& fields() const noexcept { return fields_; }
   // Must be called when the key table starts empty. The next line with the field "replay" then marks the
@@ -61,7 +61,8 @@ class AccessLog {
   [[nodiscard]] bool begins_run() noexcept {
     return unbegun_.load(std::memory_order_relaxed) && unbegun_.exchange(false);
   }
-  // Returns the number of lines that the log accepted but could not write. Any thread may call it.
+  // Returns the number of lines that could not be written after write() had accepted them, and of those that
+  // write_or_lose() dropped. Any thread may call it.
   [[nodiscard]] std::uint64_t lost() const noexcept;
   // Makes the writing thread open the file again by its name before it writes later lines. If the file cannot
   // be opened, reports the error and keeps the old file. Any thread may call it.
