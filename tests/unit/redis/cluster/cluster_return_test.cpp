@@ -20,9 +20,8 @@ class ClusterReturn : public ::testing::Test {
  protected:
   static void TearDownTestSuite() { cluster_.reset(); }
   void SetUp() override {
-    if (!cluster_)
-      cluster_ = std::make_unique<TwoMasters>();  // if SetUpTestSuite() failed, gtest would count the suite
-                                                  // as skipped
+    // Not in SetUpTestSuite(), because gtest would count the tests as skipped if that failed.
+    if (!cluster_) cluster_ = std::make_unique<TwoMasters>();
     cluster_->empty();
   }
 
