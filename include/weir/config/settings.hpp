@@ -41,7 +41,7 @@ struct StateSettings {
   std::optional<redis::RedisSettings> redis;
   // Empty: a random secret; weirs that share a Redis then agree on one (redis::SharedSecret).
   std::string key_secret;
-  // Number of weirs that share the Redis; while Redis is away, each weir allows this fraction of a limit.
+  // Number of weirs that share the Redis. While Redis is away, each weir divides limits by this number.
   unsigned replicas = 1;
 };
 

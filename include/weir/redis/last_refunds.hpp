@@ -25,9 +25,10 @@ class LastRefunds {
   using Groups = boost::container::small_vector<Group, 4>;
 
   // Returns the group of a key. A refund of one key makes the cached states of all keys in its group
-  // unusable, so there are many groups. Two lines of one bill should not be in one group, because a bill that
-  // one line refuses causes a refund of the other. Keys of one client may differ by a fixed amount
-  // (name_key.cpp). The multiplication puts most pairs of such keys into different groups.
+  // unusable, so there are many groups. Two lines of one bill in one group would defeat the cache: if one
+  // line refuses, the charge of the other line may be refunded, which makes both states unusable. Keys of one
+  // client may differ by a fixed amount (name_key.cpp). The multiplication puts most pairs of such keys into
+  // different groups.
   [[nodiscard]] static Group group_of(const limit::Key& key) noexcept {
     return static_cast<Group>(key.hi * 0x9e3779b97f4a7c15 >> (64 - std::bit_width(kGroups - 1)));
   }

@@ -74,9 +74,10 @@ struct StoreStats {
   std::atomic<std::uint64_t> calls{0};     // bills sent
   std::atomic<std::uint64_t> failures{0};  // bills that ended with any error
   std::atomic<std::uint64_t> timeouts{0};  // bills that ended with the error Timeout
-  // Charges that weir tried to refund, settle, release or renew, and keys to reset.
+  // Changes that the store was to send: refunds, settlements, releases, renewals, and resets of keys.
   std::atomic<std::uint64_t> refunds{0};
-  // Changes in `refunds`, or lost charges, that Redis did not confirm.
+  // Changes in `refunds` that could not be sent or that Redis did not confirm. Also charges that Redis may
+  // have made although their answer was lost or unreadable: nothing refunds them.
   std::atomic<std::uint64_t> refunds_lost{0};
   // Refunded slots for which a key's list of gaps had no room (gaps.lua).
   std::atomic<std::uint64_t> gaps_lost{0};

@@ -83,7 +83,8 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
  private:
   using Counter = std::atomic<std::uint64_t>;
 
-  // Life of the connection (session.cpp). `self` keeps the session alive while the coroutine runs.
+  // Functions for the life of the connection (session.cpp). `self` keeps the session alive while the
+  // coroutine runs.
   static net::Awaitable<void> run(std::shared_ptr<Session> self);
   [[nodiscard]] net::Awaitable<net::ErrorCode> attend();
   net::Awaitable<net::ErrorCode> open();
@@ -103,7 +104,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void hand_off();
   [[nodiscard]] std::string name() const;
 
-  // Sending (session_send.cpp).
+  // Functions that send (session_send.cpp).
   void schedule_flush();
   void pack();
   void flush();
@@ -123,7 +124,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void learn_server_time(base::TimePoint server_now) noexcept;
   [[nodiscard]] std::vector<std::coroutine_handle<>> fail_all(StoreError error);
 
-  // Replies (session_receive.cpp).
+  // Functions that handle replies (session_receive.cpp).
   [[nodiscard]] bool handle_replies();
   void handle(Pipeline::Entry entry, const Reply& reply);
   void handle_charges(Pipeline::Entry entry, const Reply& reply);

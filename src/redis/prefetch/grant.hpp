@@ -12,12 +12,12 @@
 // * The exact limiter counts the units that were spent by t', this unit included. All of these were debited
 //   by t', in the window in which they were spent. So the exact limiter counts no more than Redis in any
 //   window, and it admits the unit.
-// A log has a window of one microsecond for each entry. No unit can be spent later within its microsecond, so
-// a rule with a log takes no units in advance.
+// An exact sliding log has windows of one microsecond. No unit can be spent later within its microsecond, so
+// a rule with such a log takes no units in advance.
 //
-// Buckets (token bucket, GCRA). Each debited unit takes a slot [s, s + T) of virtual time. Here s = max(TAT,
-// t), and s + T <= t + B T, where B is the capacity. Slots are disjoint. A unit is spent at t' <= s, or
-// never.
+// Buckets (token bucket, GCRA). T is the time in which one unit refills, B the capacity, and TAT the
+// theoretical arrival time. Each debited unit takes a slot [s, s + T) of virtual time, with s = max(TAT, t)
+// and s + T <= t + B T. Slots are disjoint. A unit is spent at t' <= s, or never.
 // * Take any interval [a, b]. The slots of the units spent in it begin at a or later, and end by b + B T. So
 //   there are at most B + (b - a) / T such units.
 // * A bucket admits exactly the sequences of units that keep this bound for all intervals. Proof: TAT_j is

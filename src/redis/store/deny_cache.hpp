@@ -7,9 +7,9 @@
 // The cache stores the state of each line of a refused bill, not the refusal, and evaluates the limiter
 // again. So a request of lower cost gets its own answer. Retry-After, Remaining and Reset are those that
 // Redis would return now. A refusal from the cache is right for three reasons.
-//  1. Without refunds, a state never becomes earlier: charges only add to it, and it does not contain the
-//     time (src/limit). A limiter that refuses in a state also refuses in every later state. So if the
-//     limiter refuses the cached state now, it refuses the present state in Redis too.
+//  1. A state does not contain the time (src/limit), and charges only add to it. A state to which more was
+//     charged is called later. A limiter that refuses in a state also refuses in every later state. So if
+//     the limiter refuses in the cached state now, it refuses in the present state in Redis too.
 //  2. Redis read its clock at an unknown instant between `sent` and `received`. The cache refuses only if the
 //     limiter refuses under the assumption that Redis read its clock at `sent`. The wait is computed under
 //     the assumption that Redis read its clock at `received`. So the cache stops refusing up to one round
