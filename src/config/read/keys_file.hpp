@@ -13,8 +13,8 @@ namespace weir::config {
 
 // A tier that at least one key of the keys file has.
 struct AssignedTier {
-  std::string where;  // true: all keys of this tier are without user, org and service
-  bool alone = true;  // no key with this tier has a user, an org or a service
+  std::string where;  // the first key with the tier, such as "keys.toml:7"
+  bool alone = true;  // no key with the tier has a user, an org or a service
 };
 
 struct KeysFile {

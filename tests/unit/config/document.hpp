@@ -27,8 +27,8 @@ struct DocumentTable {
 
 // The part of a document from one heading to the next.
 struct Section {
-  std::string heading;  // its ```toml``` code blocks, one after another
-  std::string toml;     // its code blocks, one after another
+  std::string heading;  // without its #
+  std::string toml;     // its TOML code blocks, one after another
   std::vector<DocumentTable> tables;
 };
 
