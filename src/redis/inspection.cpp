@@ -67,8 +67,8 @@ std::string command(std::initializer_list<std::string_view> words) {
   return bytes;
 }
 
-// Sends the commands of one inspection, in order. The inspection ends at the first error; a denied command
-// does not end it.
+// Sends the commands of one inspection, in order. An error ends the inspection, but a denied command does
+// not.
 class Inspector {
  public:
   Inspector(net::Executor executor, const RedisSettings& settings, Inspection& found)
@@ -208,8 +208,7 @@ class Inspector {
       if (!theirs || took >= shortest) continue;
       shortest = took;
       const base::Duration half((took.count() + 1) / 2);
-      // Plus one because of rounding.
-      found_.clock = ClockDifference{*theirs - (local + half), half + base::Duration(1)};
+      found_.clock = ClockDifference{*theirs - (local + half), half + base::Duration(1)};  // 1 for rounding
     }
     co_return net::ErrorCode();
   }
@@ -312,8 +311,7 @@ class Trial {
     --under_way_;
   }
 
-  // Waits for the replies to all refunds. Replies come in order, so a last charge is answered after the
-  // refunds.
+  // Waits for the replies to all refunds. Replies come in order, so a last charge is answered after them.
   net::Task<void> hear_the_rest() {
     const limit::Charge last{random_key(), &bucket_};
     base::TimePoint now;

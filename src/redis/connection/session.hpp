@@ -60,9 +60,8 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
     return denied_.refuses(charges, outcomes, std::chrono::steady_clock::now());
   }
 
-  // Sends a bill, for a session of a cluster only (cluster_bill.cpp). The call must have a deadline and a
-  // permit ID. Returns the same errors as begin(). Accepts calls even while the first connection is being
-  // made.
+  // Sends a bill of a cluster (cluster_bill.cpp). The call must have a deadline and a permit ID. Returns the
+  // errors of begin(). Accepts calls even while the first connection is being made.
   [[nodiscard]] net::ErrorCode enqueue(Call& call);
   // Sends a command that another node redirected to this session's node. Returns false if there is no room or
   // no connection. `asking`: sends ASKING before the command.

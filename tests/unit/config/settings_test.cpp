@@ -256,8 +256,7 @@ TEST(Settings, MistakesInAKeysFileNeverShowAKey) {
                           keys + ":13: key[#6].key: found \"\"; expected an API key"));
 }
 
-// An empty value would switch off the check of a claim. A reference to an unset environment variable may give
-// one.
+// An empty value, as from an environment variable that is not set, would switch off the check of a claim.
 TEST(Settings, RejectsAnEmptyIssuerAudienceOrPublicKey) {
   const std::string jwt =
       "[client]\njwt = { algorithm = \"HS256\", secret = \"" + std::string(32, 's') + "\", ";

@@ -201,8 +201,7 @@ TEST_F(Failure, AUserWithTheDocumentedRightsSuffices) {
   EXPECT_EQ(worker.charge(bill_).error, StoreError::CommandDenied) << worker.store.last_error();
 }
 
-// If the test write used another command than bills do, it would succeed, and five more requests would fail
-// each time.
+// If the test charge used another command than bills do, it would succeed, and five more bills would fail.
 TEST_F(Failure, StaysDownWhileBillsWouldFail) {
   Server server;
   Worker worker(Worker::settings_for(server));
@@ -224,15 +223,13 @@ TEST_F(Failure, StaysDownWhileBillsWouldFail) {
 TEST_F(Failure, AMissingRightFailsOnlyBillsThatNeedIt) {
   Server server;
   server.ask({"ACL", "SETUSER", "default", "-exists"});
-  // Must outlive the worker, which renews permits of this limiter.
-  const limit::Limiter place = limit::Concurrency::make(1).value();
+  const limit::Limiter place = limit::Concurrency::make(1).value();  // outlives the worker, which needs it
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
   const std::vector<limit::Charge> denied = {{key(2), &place}};
   for (int i = 0; i < 20; ++i) EXPECT_EQ(worker.charge(denied).error, StoreError::CommandDenied);
   EXPECT_EQ(worker.store.state(), StoreState::Up);
-  // A bill that shares the call with the denied bill must succeed.
-  for (std::uint64_t left = 8; left > 0; --left) {
+  for (std::uint64_t left = 8; left > 0; --left) {  // bills that share a call with the denied bill succeed
     const std::vector<limit::Charge> fresh = {{key(left + 9), &ten_an_hour_}};
     Answer one, other, another;
     worker.begin(bill_, one);
