@@ -21,8 +21,7 @@ struct RedisFigures {
   std::uint64_t reconnects = 0;
   std::uint64_t amendments = 0;  // calls that refund or settle; no request waits for them
   std::uint64_t amendments_lost = 0;
-  std::uint64_t gaps_lost =
-      0;  // unused slots that were lost, because a key had too many (docs/design/prefetch.md)
+  std::uint64_t gaps_lost = 0;  // gaps of a key (docs/design/prefetch.md) beyond the most that it may have
 };
 
 // Counts of units that all workers have taken from Redis in advance, since weir started.
