@@ -28,7 +28,7 @@ struct WrongQuestion : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Percent-encodes all characters except the unreserved ones of RFC 3986 §2.3.
+// Percent-encodes all characters except the unreserved characters of RFC 3986 §2.3.
 std::string escaped(std::string_view text) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
@@ -79,8 +79,8 @@ int tell(const AdminAccess& access, Report report) {
   }
 }
 
-// Returns the method and the URL, such as "GET" and "http://host/path". If they are wrong, throws a message
-// that says what to write instead.
+// Returns the method and the URL, such as "GET" and "http://host/path". If the arguments are wrong, throws a
+// message that says what to write instead.
 std::pair<std::string, std::string> method_and_url(const std::vector<std::string>& request) {
   const auto& url = request.back();
   const std::string method = request.size() > 1 ? request.front() : "GET";

@@ -1,4 +1,4 @@
-// Turns the admin listener's JSON replies into lines for people. Pure.
+// Formats the admin listener's JSON replies as text for people. Pure.
 #pragma once
 
 #include <string>

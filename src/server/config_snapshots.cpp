@@ -126,7 +126,8 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
   return Draft{std::move(config_snapshot), std::move(changes)};
 }
 
-// Returns the rules with their limiters and numbers. Rules that have not changed keep theirs.
+// Returns the rules with their limiters and numbers. An unchanged rule keeps its limiters and its
+// number.
 base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<policy::Rule> rules,
                                                                 std::vector<std::string>& changes) {
   std::vector<bool> taken(limit::kMaxRules);

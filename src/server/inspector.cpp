@@ -222,7 +222,7 @@ std::optional<limit::LimiterId> Inspector::limiter_id_of(const policy::Rule& rul
 }
 
 bool Inspector::is_counted(const Found& found, const std::optional<observe::TopOfRule>& top) const {
-  std::size_t at = 0;  // look() returns the limits in Redis first
+  std::size_t at = 0;  // index into `limits`; look() has put the limits in Redis first
   for (const auto* list : {&found.locations.there, &found.locations.here})
     for (const auto& location : *list) {
       const auto& state = found.limits[at++];

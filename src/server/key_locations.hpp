@@ -20,8 +20,8 @@ struct KeyLocation {
 };
 
 struct KeyLocations {
-  std::vector<KeyLocation> there;  // in Redis
-  std::vector<KeyLocation> here;   // in the table
+  std::vector<KeyLocation> there;  // places in Redis
+  std::vector<KeyLocation> here;   // places in the key table
   // Keys that a reset must also empty. forgotten_here has the keys of `here`, and the table's keys of the
   // local shares that weir enforces while Redis is unavailable. A reset copies the charges of `there` to
   // forgotten_there.

@@ -11,7 +11,7 @@ namespace weir::upgrade {
 
 namespace {
 
-constexpr int kForRoom = 1'000;  // milliseconds
+constexpr int kForRoom = 1'000;  // milliseconds to wait if the channel is full
 constexpr std::size_t kLongest = 64 << 10;
 
 constexpr std::size_t kControl = CMSG_SPACE(kMostDescriptors * sizeof(int));

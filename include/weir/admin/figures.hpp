@@ -19,7 +19,7 @@ struct RedisFigures {
   std::uint64_t failures = 0;  // calls without a usable reply, including time-outs
   std::uint64_t timeouts = 0;
   std::uint64_t reconnects = 0;
-  std::uint64_t amendments = 0;  // calls that refund or settle; no request waits for them
+  std::uint64_t amendments = 0;  // calls that refund or settle charges; no request waits for these calls
   std::uint64_t amendments_lost = 0;
   std::uint64_t gaps_lost = 0;  // gaps of a key (docs/design/prefetch.md) beyond the most that it may have
 };
@@ -57,7 +57,7 @@ struct ProcessFigures {
   std::uint64_t resident_bytes = 0;
   std::uint64_t open_descriptors = 0;
   std::uint64_t most_descriptors = 0;
-  double cpu_seconds = 0;  // user and system time
+  double cpu_seconds = 0;  // user and system time of the process
 };
 
 // A certificate of a TLS listener.
@@ -70,7 +70,7 @@ struct CertificateFigures {
 };
 // A client certificate of weir, which weir presents to servers that ask for one.
 struct OwnCertificateFigures {
-  std::string shown_to;  // name of such a server: "upstream "api"", "redis"
+  std::string shown_to;  // the servers that ask for it: "upstream "api"", "redis"
   std::string file;
   std::chrono::sys_seconds not_after;
 };
@@ -82,7 +82,7 @@ struct TlsFigures {
   std::uint64_t faulty = 0;   // how often weir could not read changed files
 };
 
-// The state of an alert, and counts of its messages.
+// The state of an alert, with counts of its events and messages.
 struct AlertFigures {
   std::string name;
   std::string above;  // the threshold, such as "100/min"

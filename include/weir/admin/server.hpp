@@ -45,12 +45,12 @@ struct ServerOptions {
   // Port 0 means any free port. A name is looked up once, and the listener opens all its addresses.
   base::Endpoint address;
   std::string token;  // empty: requests need no token
-  // From accepting a connection to the end of its first request head.
+  // Longest time from accepting a connection to the end of its first request head.
   base::Duration head_deadline{2'000'000};
   // Time limit of each of these steps: reading a body; running a page's handler; sending a response and
   // reading the next head.
   base::Duration deadline{10'000'000};
-  std::function<void(std::string_view)> fault;  // called with a description of an internal fault
+  std::function<void(std::string_view)> fault;  // called with a description of each internal error
   // If there are more connections than this number, a new connection replaces the one that has made no
   // progress for the longest time.
   std::size_t max_connections = 64;

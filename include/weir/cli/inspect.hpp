@@ -17,9 +17,9 @@ struct AdminAccess {
 };
 
 struct ExplainOptions {
-  std::vector<std::string> request;  // METHOD (default GET), and "http://host/path?query" or "/path"
-  std::vector<std::string> headers;  // "Name: value"
-  std::string ip;                    // empty: 127.0.0.1
+  std::vector<std::string> request;  // METHOD (may be omitted: GET), and "http://host/path?query" or "/path"
+  std::vector<std::string> headers;  // lines such as "Name: value"
+  std::string ip;                    // address of the client; empty: 127.0.0.1
   std::string body;
   bool json = false;  // prints the reply's JSON unchanged
 };

@@ -46,7 +46,8 @@ class ListenerCertificates {
   [[nodiscard]] std::optional<std::string> missing_file() const;
 
   net::TlsSettings settings_;
-  // The old and the new TLS context share these keys, so TLS sessions survive a renewal.
+  // The keys of session tickets. The old and the new TLS context share them, so clients can resume their TLS
+  // sessions after a renewal.
   std::shared_ptr<net::TicketKeys> tickets_;
   net::FileStamps stamps_;
   net::TlsContext context_;

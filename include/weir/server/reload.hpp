@@ -52,7 +52,7 @@ class Reloading {
   // reading thread reads it too.
   Reloading(net::asio::io_context& control, std::string file, const config::Settings& in_force,
             std::function<ReloadReport(FreshConfiguration)> apply);
-  ~Reloading();  // waits for the reader thread
+  ~Reloading();  // waits until the reading thread has ended
   Reloading(const Reloading&) = delete;
   Reloading& operator=(const Reloading&) = delete;
 

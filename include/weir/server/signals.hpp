@@ -19,7 +19,7 @@ class Signals {
   // Blocks the signals `which`. Throws std::system_error if no file descriptor is left.
   Signals(const net::Executor& executor, std::initializer_list<int> which);
 
-  // Calls `told` with the number of each signal, including signals that arrived before this call. Must be
+  // Calls `told` with the number of each signal, including signals that arrived before listen(). Must be
   // called once.
   void listen(std::function<void(int signal)> told);
 

@@ -29,7 +29,7 @@ struct PermitChange {
 // `text`.
 [[nodiscard]] std::optional<PermitChange> permit_change_of(std::string_view text);
 
-// Divides the lines into messages of about 32 KiB.
+// Divides the lines into messages of at most about 32 KiB.
 [[nodiscard]] std::vector<std::vector<std::string>> in_messages(std::vector<std::string> lines);
 
 // Used by the old process. Belongs to the main thread; any thread may change permits. The table outlives this

@@ -22,8 +22,8 @@ namespace weir::upgrade {
 
 // State that the old process passes on in addition to sockets and keys.
 struct CarriedState {
-  base::Duration clock{};      // net::Clock::offset()
-  base::SipKey table, shared;  // policy::NamingKeys
+  base::Duration clock{};      // net::Clock::offset() of the old process
+  base::SipKey table, shared;  // keys for clients' names: the members of policy::NamingKeys
   // Numbers of earlier upgrades that succeeded and that failed.
   std::uint64_t upgraded = 0;
   std::uint64_t failed = 0;

@@ -36,15 +36,15 @@ struct UpgradeReport {
 // The sockets of one listener.
 struct ListenerSockets {
   const char* word;          // "listener" or "admin"
-  std::string address;       // of the listener, as configured
-  std::vector<int> sockets;  // stay open until hand_over
+  std::string address;       // address of the listener, as configured
+  std::vector<int> sockets;  // open until Callbacks::hand_over is called
 };
 
 class Upgrade {
  public:
   using Done = std::function<void(const UpgradeReport&)>;
 
-  // Callbacks into the program, called on the main thread.
+  // Functions of the program, which an Upgrade calls on the main thread.
   struct Callbacks {
     // Returns the state for the new process's Takeover::carried_state().
     std::function<CarriedState()> carried_state;
@@ -52,7 +52,7 @@ class Upgrade {
     std::function<std::vector<ListenerSockets>()> listener_sockets;
     // Pauses decisions, then calls `done` on any thread.
     std::function<void(std::function<void()> done)> pause;
-    std::function<void()> resume;
+    std::function<void()> resume;  // resumes decisions
     // Returns the states of all keys. Called while decisions are paused.
     std::function<base::Result<HandedState>()> state;
     std::function<void(pid_t)> announce;  // tells the service manager the new main process
@@ -68,7 +68,7 @@ class Upgrade {
 
   // `log` and the objects that `callbacks` uses outlive this object.
   Upgrade(net::Executor control, Callbacks callbacks, log::Log& log);
-  // Ends a new process that has not taken over.
+  // Ends the new process if it has not taken over.
   ~Upgrade();
   Upgrade(const Upgrade&) = delete;
   Upgrade& operator=(const Upgrade&) = delete;
@@ -108,7 +108,7 @@ class Upgrade {
   UpgradeStage stage_ = UpgradeStage::Idle;
   UpgradeReport report_;
   Clock::time_point paused_at_;
-  std::vector<std::string> alert_ids_;  // names of the new process's alerts
+  std::vector<std::string> alert_ids_;  // AlertState::alert_id of the new process's alerts
   std::vector<Done> told_;
   std::uint64_t attempt_ = 0;
   std::uint64_t failed_ = 0;

@@ -3,8 +3,8 @@
 //
 // The old process sends:
 //
-// - hello: the protocol version, the clock, the keys of clients' names, and counters
-// - listener: an address as configured, with sockets that listen there
+// - hello: the protocol version, the clock, the keys for clients' names, and the counts of upgrades
+// - listener: the configured address of a listener, with its sockets
 // - admin: the address and the sockets of the admin listener
 // - inherited: no more sockets follow
 // - held: lines about held concurrency permits (permit_changes.hpp), in one or more messages; after "over",
@@ -36,7 +36,7 @@ struct UpgradeMessage {
   std::string word;
   std::vector<std::string> lines;
   std::vector<net::OwnedDescriptor> descriptors;
-  bool cut = false;  // incomplete: this process had no descriptors left, or the message was too long
+  bool cut = false;  // the message is incomplete: no descriptors were left, or it was too long
 };
 
 // The most descriptors in one message. Linux allows 253.

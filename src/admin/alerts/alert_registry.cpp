@@ -67,7 +67,7 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string();
 }
 
-// Returns true if the receiver cannot tell the two alerts apart.
+// Returns true if the two alerts have the same name and webhook, so that the receiver cannot tell them apart.
 bool sound_alike(const Alert& one, const Alert& other) {
   return one.settings.name == other.settings.name && one.settings.webhook == other.settings.webhook;
 }

@@ -22,8 +22,8 @@ std::string request(const Webhook& hook, const std::string& body) {
   return text + "\r\n" + body;
 }
 
-// Returns true if another attempt would get the same status again. Statuses of a busy receiver are not
-// hopeless.
+// Returns true if another attempt would get the same status again. Returns false for statuses of a
+// busy receiver.
 bool is_hopeless(unsigned status) {
   return status >= 300 && status < 500 && status != 408 && status != 425 && status != 429;
 }

@@ -46,11 +46,11 @@ class Post final : net::Watched {
   net::Executor executor_;
   net::Watchdog& watchdog_;
   net::NameLookup& lookup_;
-  net::Timer pause_;  // between two checks of lookup_
+  net::Timer pause_;  // pause between two checks whether lookup_ has ended
   std::unique_ptr<net::Stream> stream_;
   net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits; else null
   bool late_ = false;
-  const char* late_fault_ = "";  // the fault to report if the deadline passes now
+  const char* late_fault_ = "";  // text for End::fault if the deadline passes now
 };
 
 }  // namespace weir::admin

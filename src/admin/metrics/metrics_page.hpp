@@ -81,9 +81,9 @@ class MetricsPage {
 
 // These functions write the families of one subject. All labels come from the configuration, never from a
 // client.
-void tell_traffic(MetricsPage& page);    // requests, durations, connections
-void tell_rules(MetricsPage& page);      // decisions, settlements, messages, load
-void tell_state(MetricsPage& page);      // the key table, Redis, leases
+void tell_traffic(MetricsPage& page);    // requests, durations and connections
+void tell_rules(MetricsPage& page);      // decisions, settlements, messages and load
+void tell_state(MetricsPage& page);      // the key table, Redis, and units taken in advance
 void tell_upstreams(MetricsPage& page);  // upstreams and their servers
 void tell_alerts(MetricsPage& page);
 void tell_process(MetricsPage& page);  // certificates and the process itself

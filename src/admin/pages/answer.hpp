@@ -16,7 +16,7 @@ struct PageRequest {
   std::string_view authorization = {};
   std::string_view host = {};
   std::string_view origin = {};
-  std::string_view fetch_site = {};  // Sec-Fetch-Site
+  std::string_view fetch_site = {};  // value of the field Sec-Fetch-Site
   std::string_view content_type = {};
   std::string_view if_none_match = {};
   bool has_body = false;       // true if the head announces a body

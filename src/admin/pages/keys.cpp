@@ -1,4 +1,4 @@
-// GET and DELETE /api/keys?rule=R&key=A&key=B: the state of one key, and its reset.
+// GET and DELETE /api/keys?rule=R&key=A&key=B: shows the state of one key, or resets the key.
 #include "admin/pages/limit_json.hpp"
 #include "admin/pages/pages.hpp"
 

@@ -19,7 +19,7 @@ class Token {
   [[nodiscard]] bool asked() const noexcept { return asked_; }
 
  private:
-  using Digest = std::array<unsigned char, 32>;  // SHA-256
+  using Digest = std::array<unsigned char, 32>;  // a SHA-256 digest
   static Digest digest(std::string_view text);
 
   bool asked_;

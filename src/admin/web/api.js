@@ -11,7 +11,7 @@ export const hasToken = () => sessionStorage.getItem(kKey) !== null;
 export const keepToken = (token) => sessionStorage.setItem(kKey, token);
 export const forgetToken = () => sessionStorage.removeItem(kKey);
 
-// Returns the response's JSON. Throws Unauthorized, NotThere, or an Error with weir's message.
+// Returns the response's JSON. Throws Unauthorized for 401, NotThere for 404, or an Error with weir's message.
 export async function ask(path, body) {
   const headers = {};
   if (hasToken()) headers.Authorization = `Bearer ${sessionStorage.getItem(kKey)}`;

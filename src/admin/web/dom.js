@@ -25,7 +25,7 @@ export function fill(element, ...children) {
   if (!selecting) element.replaceChildren(...children.flat().filter((child) => child != null && child !== false));
 }
 
-// Sets the text only if it differs, because screen readers announce each change.
+// Sets the element's text if it has another text. Otherwise does nothing, because screen readers announce each change.
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

@@ -1,4 +1,4 @@
-// The top of the page: whether weir is healthy, and which rules limit clients since when.
+// The top of the dashboard: whether weir is healthy, which rules refuse requests, and since when.
 
 import { find, fill, h, say } from "./dom.js";
 import { clock, plural, rate, span } from "./words.js";

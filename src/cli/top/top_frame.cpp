@@ -15,7 +15,7 @@ constexpr std::size_t kUnbounded = Screen::kUnbounded;
 constexpr std::size_t kIndent = 2, kCost = 8, kError = 10;  // widths of the columns of a list of clients
 constexpr std::string_view kBold = "\x1b[1m", kRed = "\x1b[31m", kPlain = "\x1b[0m";
 
-// Returns the text cut to the screen's width, with its newline.
+// Returns the text as a line with its newline, cut to the screen's width.
 std::string line_of(std::string text, const Screen& screen, std::string_view style) {
   if (screen.width != kUnbounded) text = in_columns(std::move(text), screen.width);
   text.erase(text.find_last_not_of(' ') + 1);
@@ -175,7 +175,7 @@ class Frame {
     if (!all) count(rules.subspan(shown));
   }
 
-  // Adds a line about the rules that are not shown.
+  // Adds a line that says how many rules are not shown.
   void count(std::span<const RuleRates> rules) {
     std::size_t refuse = 0, would = 0;
     for (const auto& rates : rules) {

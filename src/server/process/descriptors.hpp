@@ -1,4 +1,4 @@
-// The number of file descriptors that the system allows this process.
+// Finds out how many connections the limit of file descriptors allows.
 #pragma once
 
 #include <cstddef>

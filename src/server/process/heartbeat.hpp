@@ -1,4 +1,4 @@
-// Reports that the program is alive while all of its event loops run.
+// Calls `alive` again and again while all event loops of the program run.
 //
 // In each round, the heartbeat posts to all loops and waits for their replies. It calls `alive` after the
 // last reply. The next round begins only after this one has ended. So if a loop hangs, `alive` is not called,
@@ -39,8 +39,8 @@ class Heartbeat {
   net::Timer timer_;
   bool stopped_ = false;
   base::Duration every_{0};
-  std::size_t round_ = 0;    // replies to earlier rounds are ignored
-  std::size_t awaited_ = 0;  // replies that this round still lacks
+  std::size_t round_ = 0;    // number of the present round; replies to earlier rounds are ignored
+  std::size_t awaited_ = 0;  // replies for which the present round still waits
 };
 
 }  // namespace weir::server

@@ -17,8 +17,8 @@ namespace weir::server {
 // The environment variables that the service manager sets.
 struct NotifyEnvironment {
   const char* socket = nullptr;         // NOTIFY_SOCKET; null if it is not set
-  const char* watchdog_usec = nullptr;  // WATCHDOG_USEC
-  const char* watchdog_pid = nullptr;   // WATCHDOG_PID
+  const char* watchdog_usec = nullptr;  // WATCHDOG_USEC; null if it is not set
+  const char* watchdog_pid = nullptr;   // WATCHDOG_PID; null if it is not set
 };
 [[nodiscard]] NotifyEnvironment notify_environment();
 

@@ -56,11 +56,11 @@ class WorkerThread {
   // Any thread, before or after start(): accepts connections on a socket. `listener`: the listener's number,
   // which this worker must not have used for another listener before.
   void listen_on(std::size_t listener, net::ListeningSocket socket, proxy::AcceptorSettings settings);
-  // Any thread: new connections of the listener use these settings.
+  // Any thread: lets new connections of the listener use these settings.
   void renew(std::size_t listener, proxy::AcceptorSettings settings);
   // Any thread: accepts no more connections on this listener. Its open connections finish their requests.
   void leave(std::size_t listener);
-  // Any thread: requests that begin from now on use this configuration snapshot.
+  // Any thread: lets requests that begin from now on use this configuration snapshot.
   void begin(std::shared_ptr<const proxy::ConfigSnapshot> config_snapshot);
   // Any thread: stops accepting connections and deciding requests until resume(). Requests that are already
   // decided continue. `done` runs on the worker's thread once the pause has begun, and must not throw.

@@ -195,7 +195,7 @@ TEST(ConnectionHandoff, TakesConnectionsOnTheirWayAndNoMoreAfterTheEnd) {
   EXPECT_EQ(arrived, 3u);
   EXPECT_FALSE(arrivals.are_expected());
   EXPECT_EQ(handoff_sender.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::HandoffResult::Gone);
-  arrivals.end();  // a second call does nothing
+  arrivals.end();  // this second call of end() does nothing
   context.run();
   EXPECT_EQ(arrived, 3u);
 }
