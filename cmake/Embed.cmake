@@ -1,5 +1,5 @@
-# Writes SOURCE as a raw string literal. A line "--#include FILE" is replaced by the file, which lies in the same
-# folder. The names of kinds.hpp in that folder are replaced by their numbers: "Kind.Gcra" by 1.
+# Writes the file SOURCE into OUTPUT as a raw string literal. Replaces a line "--#include FILE" by this file of the
+# same folder. If the folder has a kinds.hpp, replaces its names by their numbers: "Kind.Gcra" by 1.
 file(READ ${SOURCE} text)
 get_filename_component(folder ${SOURCE} DIRECTORY)
 string(REGEX MATCHALL "--#include [a-z_.]+\n" lines "${text}")

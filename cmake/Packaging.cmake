@@ -1,8 +1,9 @@
-# Installs files by the Filesystem Hierarchy Standard (`cmake --install`), and lets CPack make a .deb of them (./dev
+# Installs files by the Filesystem Hierarchy Standard (`cmake --install`). CPack makes a Debian package of them (./dev
 # package).
 include(GNUInstallDirs)
 
-# The unit and the configuration (which names the schema) contain /usr and /etc. These paths follow another prefix.
+# The systemd unit and the configuration contain paths below /usr and /etc. Replaces these paths if weir is installed
+# under another prefix.
 foreach(file weir.service weir.toml)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/packaging/${file})
   file(READ ${PROJECT_SOURCE_DIR}/packaging/${file} text)
@@ -12,7 +13,7 @@ foreach(file weir.service weir.toml)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/packaging/${file} CONTENT "${text}" @ONLY)
 endforeach()
 
-# Debian wants compressed manual pages and changelogs. They have no time stamp, so that builds are reproducible.
+# Debian requires compressed manual pages and changelogs. gzip -n omits time stamps, so that builds are reproducible.
 set(compressed)
 foreach(file man/weir.8 man/weir.toml.5 debian/changelog)
   get_filename_component(name ${file} NAME)

@@ -1,12 +1,13 @@
-# Precompiles library headers that nearly every source of some rooms reads, because they took two thirds of each compile
-# time. Only with g++, because clang requires the same macros on every command line. Sources still include all headers
-# that they use, because ./dev lint reads them without precompiled headers.
+# Precompiles the library headers that nearly every source of a room includes, because they took two thirds of the
+# compile time. Works only with g++: clang requires the same macros on every command line. Sources must still include
+# all headers that they use, because ./dev lint compiles them without precompiled headers.
 option(WEIR_PRECOMPILED "Compile the headers of libraries once" ON)
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(WEIR_PRECOMPILED OFF)
 endif()
 
-# weir_precompiled(NAME HEADERS headers [LIBRARIES of the headers] [OPTIONS of the compiler])
+# weir_precompiled(NAME HEADERS headers [LIBRARIES libraries of these headers] [OPTIONS compiler options]): declares a
+# set of precompiled headers.
 function(weir_precompiled name)
   cmake_parse_arguments(GIVEN "" "" "HEADERS;LIBRARIES;OPTIONS" ${ARGN})
   set_property(GLOBAL PROPERTY WEIR_OPTIONS_${name} ${GIVEN_OPTIONS})
@@ -22,13 +23,13 @@ function(weir_precompiled name)
   target_compile_options(weir_precompiled_${name} PRIVATE ${GIVEN_OPTIONS})
 endfunction()
 
-# Lets the target use the headers of NAME and its options, because both must be compiled with the same options.
+# Lets the target use the precompiled headers NAME. Both must be compiled with the same options.
 function(weir_precompile_with target name)
   get_property(options GLOBAL PROPERTY WEIR_OPTIONS_${name})
   target_compile_options(${target} PRIVATE ${options})
   if(WEIR_PRECOMPILED)
     target_precompile_headers(${target} REUSE_FROM weir_precompiled_${name})
-    target_compile_options(${target} PRIVATE -fpch-preprocess)  # lets ccache see what changed
+    target_compile_options(${target} PRIVATE -fpch-preprocess)  # lets ccache see changes in the headers
   endif()
 endfunction()
 

@@ -2,7 +2,7 @@
 
 function(weir_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
-  # g++ 12 gives false warnings of these kinds in optimised library code (GCC bugs 105329, 105651, 109224).
+  # In optimised library code, g++ 12 gives false warnings of these kinds (GCC bugs 105329, 105651, 109224).
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-mismatched-new-delete>)
   if(WEIR_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
@@ -11,36 +11,38 @@ function(weir_compile_options target)
     target_compile_options(${target} PRIVATE -fsanitize=${WEIR_SANITIZE} -fno-omit-frame-pointer
                                              -fno-sanitize-recover=undefined)
     if(WEIR_SANITIZE MATCHES undefined)
-      # AddressSanitizer finds the same faults, except for alignment. The fuzz targets, which clang compiles, have all
-      # of these checks. With g++ they would double the compile time.
+      # AddressSanitizer finds these faults too, except for wrong alignment. The fuzz targets have all of these
+      # checks, because clang compiles them. With g++, the checks would double the compile time.
       target_compile_options(${target} PRIVATE
         $<$<CXX_COMPILER_ID:GNU>:-fno-sanitize=null,vptr,object-size,alignment>)
     endif()
     if(WEIR_SANITIZE STREQUAL "thread")
-      # ThreadSanitizer does not understand Asio's fences, but it understands the mutex under which Asio hands work
-      # over.
+      # ThreadSanitizer does not understand Asio's fences, and g++ warns about that. But it understands the mutex
+      # under which Asio passes work from thread to thread.
       target_compile_options(${target} PRIVATE -Wno-tsan)
     endif()
     target_link_options(${target} PRIVATE -fsanitize=${WEIR_SANITIZE})
   endif()
 endfunction()
 
-# Sources of a room are compiled several at a time, because most of the time of each goes to the headers of libraries. A
-# short loop of edit and compile is faster with -DWEIR_UNITY=OFF.
+# Sources of a room are compiled several at a time, because each spends most of its compile time on library headers.
+# If you edit and compile one source repeatedly, -DWEIR_UNITY=OFF is faster.
 option(WEIR_UNITY "Compile sources of a room several at a time (unity builds)" ON)
 
 # Must be called after weir_compile_options().
 function(weir_unity target)
   if(WEIR_UNITY AND NOT WEIR_FUZZ)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-    # A type of one source's anonymous namespace may be a member there; g++ takes the source for a header.
+    # In a unity build, g++ takes a source for a header, and warns if a class has a member whose type is in an unnamed
+    # namespace.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()
 
-# weir_room(NAME [PRECOMPILED set of headers, if not the standard one] [DEPENDS rooms below] [LIBRARIES outside
-# libraries]
-#           [EMBED files under src/ to embed as text])
+# weir_room(NAME [PRECOMPILED headers] [DEPENDS rooms] [LIBRARIES libraries] [EMBED files]): declares a room.
+#   PRECOMPILED: set of precompiled headers; default: standard
+#   DEPENDS: lower rooms
+#   EMBED: files under src/ to embed as text
 function(weir_room name)
   cmake_parse_arguments(ROOM "" "PRECOMPILED" "DEPENDS;LIBRARIES;EMBED" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
@@ -57,7 +59,9 @@ function(weir_room name)
   endforeach()
   weir_compile_options(${target})
   weir_unity(${target})
-  if(WEIR_FUZZ)  # clang 14 fails at some coroutines with this check: "Cannot represent a difference across sections"
+  # With -fsanitize=function, clang 14 cannot compile some coroutines: "Cannot represent a difference across
+  # sections".
+  if(WEIR_FUZZ)
     foreach(source ${sources})
       file(STRINGS ${source} coroutines REGEX "co_await|co_return" LIMIT_COUNT 1)
       if(coroutines)
@@ -71,8 +75,8 @@ function(weir_room name)
   weir_precompile_with(${target} ${ROOM_PRECOMPILED})
 endfunction()
 
-# Turns src/<file> into <file>.inc, a raw string literal, on the include path of the target. Depends on all files with
-# the same ending in its folder, because the file may include them.
+# Makes <file>.inc from src/<file>, as a raw string literal that the target can include. Depends on all files with the
+# same extension in its folder, because the file may include them.
 function(weir_embed target file)
   set(source ${PROJECT_SOURCE_DIR}/src/${file})
   get_filename_component(folder ${source} DIRECTORY)
@@ -81,7 +85,7 @@ function(weir_embed target file)
   weir_embed_as(${target} ${source} ${file} ${parts})
 endfunction()
 
-# Does the same for a file anywhere. Further arguments are the files that it depends on.
+# Makes <file>.inc from a source anywhere. Further arguments: the files on which the result depends.
 function(weir_embed_as target source file)
   set(output ${PROJECT_BINARY_DIR}/embedded/${file}.inc)
   set(parts ${ARGN})

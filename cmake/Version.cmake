@@ -1,5 +1,5 @@
-# Writes OUTPUT, a source file with the version. If SOURCE is a git work tree, the text includes the commit and its
-# date. Runs at each build, and changes the file only if its text changes.
+# Writes OUTPUT, a C++ source with the version of weir. If SOURCE is a git work tree, the version has the commit and
+# its date. Runs at each build, and changes the file only if the version has changed.
 set(commit "${COMMIT}")
 if(NOT commit)
   execute_process(COMMAND git -C ${SOURCE} log -1 --abbrev=12 --date=short --format=%h,\ %cd

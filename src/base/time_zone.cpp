@@ -1,5 +1,5 @@
-// Uses cctz. Howard Hinnant's tz.h 3.0.1, which Debian has too, ignores the rule for the future at the end of
-// a zone file. It gives New York no summer time from 2038 on.
+// Uses cctz. Howard Hinnant's tz.h 3.0.1, which Debian has too, ignores the rule for future clock changes at
+// the end of a zone file. With tz.h, New York would have no summer time from 2038 on.
 #include "weir/base/time_zone.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Finds out which weir a command asks, and with which token.
+// Finds the admin listener that a command asks, and the token for it.
 #pragma once
 
 #include "weir/cli/inspect.hpp"
@@ -11,15 +11,16 @@ namespace weir::cli {
 
 inline constexpr const char* kUsualAdmin = "127.0.0.1:9900";
 
-// The options that the user typed; empty if not typed.
+// The options that the user typed. An option that the user did not type is empty.
 struct TypedAccess {
   std::string_view address;
   std::string_view token;
 };
 
-// Returns the address and token to use. Typed options have priority over the file. The file has priority over
-// kUsualAdmin and the environment variable WEIR_ADMIN_TOKEN. Returns nullopt if no address is typed and the
-// file has no [admin] listener. `file`: null without a file. The error says what is wrong with the address.
+// Returns the address and the token to use. Typed options have priority over `file`, and `file` over
+// kUsualAdmin and the environment variable WEIR_ADMIN_TOKEN. `file`: the configuration; null if the user
+// named none. Returns nullopt if no address is typed and the file has no [admin] listener. The error says
+// what is wrong with the address.
 [[nodiscard]] base::Result<std::optional<AdminAccess>> find_access(const TypedAccess& typed,
                                                                    const config::Settings* file);
 

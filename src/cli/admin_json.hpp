@@ -1,4 +1,4 @@
-// Reads the admin listener's replies to commands: one JSON object for every status.
+// Reads the admin listener's replies to commands. Each reply is one JSON object, whatever its status.
 #pragma once
 
 #include "cli/ask_admin.hpp"
@@ -11,11 +11,11 @@
 
 namespace weir::cli {
 
-// Returns the object. Throws std::runtime_error if the reply has none.
+// Returns the JSON object of the reply. Throws std::runtime_error if the reply is not one.
 [[nodiscard]] boost::json::object object_in(const AdminReply& reply);
-// Returns the error's message; the whole body if there is none.
+// Returns the error message in the reply; the whole body if the reply has no message.
 [[nodiscard]] std::string message_in(const boost::json::object& said, const AdminReply& reply);
-// Returns the texts of a list; an empty list if the name is missing or has another type.
+// Returns the texts of the list `name`; an empty list if there is no such list of texts.
 [[nodiscard]] std::vector<std::string> texts_in(const boost::json::object& said, std::string_view name);
 
 }  // namespace weir::cli

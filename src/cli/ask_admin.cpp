@@ -21,7 +21,7 @@ namespace weir::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t kMostAnswered = std::size_t{16} << 20;  // bytes
+constexpr std::size_t kMostAnswered = std::size_t{16} << 20;  // most bytes of a reply
 
 struct TooLate {};
 
@@ -30,7 +30,7 @@ std::runtime_error failure(const char* doing) {
                             std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
 }
 
-// Waits until the socket is ready for `events`. Throws if the deadline passes first.
+// Waits until the socket is ready for `events`. Throws if `deadline` passes first.
 void await(const net::OwnedDescriptor& socket, short events, Clock::time_point deadline) {
   pollfd waiting{socket.get(), events, 0};
   while (true) {
@@ -84,7 +84,7 @@ void send_all(const net::OwnedDescriptor& socket, std::string_view bytes, Clock:
   }
 }
 
-// Reads until the connection ends.
+// Returns all bytes until the server closes the connection.
 std::string read_all(const net::OwnedDescriptor& socket, Clock::time_point deadline) {
   std::string text;
   for (;;) {
@@ -98,7 +98,8 @@ std::string read_all(const net::OwnedDescriptor& socket, Clock::time_point deadl
   }
 }
 
-// Sends the configured address as Host. Without a token, the admin listener accepts no other name.
+// Returns the request as text. Its Host is the configured address, because without a token the admin listener
+// rejects other names.
 std::string text_of(const AdminRequest& request) {
   const auto host = request.address.is_unix() ? std::string("localhost") : request.address.to_string();
   std::string text(request.method);
@@ -110,7 +111,7 @@ std::string text_of(const AdminRequest& request) {
   return text + "\r\n" + request.body;
 }
 
-// Parses the reply. weir closes the connection after it, so the body is the rest.
+// Parses the reply. weir closes the connection after the reply, so the body is everything after the head.
 AdminReply reply_in(const std::string& text) {
   AdminReply reply;
   const auto end = text.find("\r\n\r\n");

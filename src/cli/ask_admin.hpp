@@ -24,12 +24,13 @@ struct AdminRequest {
   std::chrono::seconds patience{10};
 };
 
-// The reply comes from something other than weir's admin listener.
+// Thrown if a reply does not come from an admin listener of weir.
 struct NoWeir : std::runtime_error {
   NoWeir() : std::runtime_error("this is not an admin listener of weir") {}
 };
 
-// Returns the reply. Throws NoWeir, or std::runtime_error with a message for people if there is no reply.
+// Returns the reply. Throws NoWeir, or std::runtime_error with a message for people if no reply arrives in
+// time.
 [[nodiscard]] AdminReply ask_admin(const AdminRequest& request);
 
 }  // namespace weir::cli

@@ -43,26 +43,27 @@ constexpr std::array<std::string_view, 13> kCommands = {
     "top", "replay", "echo",    "health", "schema",      "version"};
 constexpr std::array<std::string_view, 2> kCommandsOfKeys = {"show", "reset"};
 
-// For commands with no other positional argument, the file may stand alone, as in weir check FILE.
+// Names of the option for the configuration file, if a command has no other positional argument. Then the
+// file needs no option name, as in weir check FILE.
 constexpr const char* kFileAlone = "-c,--config,FILE";
 
-// The options as text. weir's own readers parse them.
+// The command line's options as text. weir's own functions parse these texts.
 struct Words {
   std::string config;
   std::string listen;
   std::string delay = "0ms";
-  std::string admin = kUsualAdmin;  // for health
-  std::string asked;                // address for the other commands; empty: not typed
+  std::string admin = kUsualAdmin;  // for weir health
+  std::string asked;                // address for the other commands that ask weir; empty if not typed
   ExplainOptions explain;
   KeysOptions keys;
   unsigned workers = 1;
   ReplayOptions replay;
   std::string token;
-  pid_t process = 0;  // for reload
+  pid_t process = 0;  // for weir reload
   bool once = false;
-  bool strict = false;   // for check
-  bool json = false;     // for check, redis-check and top
-  bool resolve = false;  // for check
+  bool strict = false;   // for weir check
+  bool json = false;     // for weir check, redis-check and top
+  bool resolve = false;  // for weir check
   unsigned clients = 5;
 };
 
@@ -72,13 +73,13 @@ int wrong(const std::string& what) {
   return kWrong;
 }
 
-// Declares the configuration of a command: weir check FILE, or weir check --config FILE.
+// Declares the configuration file of a command. Both weir check FILE and weir check --config FILE work.
 void declare_file(CLI::App& command, Words& words) {
   command.add_option(kFileAlone, words.config, "configuration file")->required()->type_name("FILE");
 }
 
 // Declares the options of commands that ask a running weir. Typed options have priority over the file, and
-// the file over the defaults. `file`: names of the option for the file.
+// the file has priority over defaults. `file`: names of the option for the file.
 void declare_access(CLI::App& command, Words& words, const char* file = "-c,--config") {
   command
       .add_option(file, words.config, "configuration file of that weir, for its [admin] address and token")
@@ -217,7 +218,8 @@ int do_run(const Words& words) {
   return server::run(words.config);
 }
 
-// Returns all warnings, including those that depend on the time and the files of this machine.
+// Returns all warnings about a configuration, including warnings that depend on the time or on other files of
+// this machine.
 std::vector<config::Warning> warnings_of(const config::Settings& settings, const std::string& file) {
   auto warnings = settings.warnings;
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
@@ -294,7 +296,7 @@ std::string nobody_to_ask(const Words& words) {
   return words.config + " has no [admin] address";
 }
 
-// Calls `use` with the admin address. Returns 2 if there is no admin listener.
+// Calls `use` with the admin listener's address. Returns 2 if the configuration has no admin listener.
 template <class Use>
 int ask_whom(const Words& words, Use use) {
   const auto file = file_of(words);
@@ -312,7 +314,8 @@ int do_top(const Words& words) {
   });
 }
 
-// Reloads. A faulty file is not put into use, whether this command or weir finds the fault.
+// Reloads the configuration of a running weir. A faulty file is never put into use, whether this command or
+// weir finds the fault.
 int do_reload(const Words& words) {
   std::optional<AdminAccess> access;
   try {
@@ -339,7 +342,8 @@ int do_explain(const Words& words) {
                   [&](const AdminAccess& access, const auto&) { return run_explain(access, words.explain); });
 }
 
-// Without a file, the command does not know how long [server] allows an upgrade to take.
+// Upgrades a running weir. Without the configuration file, this command does not know how long an upgrade may
+// take, and waits for kUnknown.
 int do_upgrade(const Words& words) {
   constexpr std::chrono::minutes kUnknown{10};
   return ask_whom(words, [&](const AdminAccess& access, const std::optional<config::Settings>& file) {
@@ -373,7 +377,7 @@ std::string no_command(std::string_view word, std::span<const std::string_view> 
   return "there is no command " + config::in_quotes(word) + config::suggestion(word, commands);
 }
 
-// Prints the parser's message, but a message of its own for an unknown command.
+// Prints the parser's error message. For an unknown command, prints weir's own message.
 int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (error.get_exit_code() == 0) return app.exit(error);
   const std::string_view first = argc < 2 ? "" : argv[1];

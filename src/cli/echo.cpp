@@ -1,7 +1,7 @@
-// `weir echo`: an upstream for demos, tests and load. It reports the request, or returns the request's body.
+// `weir echo`: an upstream for demos, tests and load. The path of a request chooses the response:
 //
-//   /headers       the head as it arrived, as text
-//   /status/503    that status
+//   /headers       the received request head, as text
+//   /status/503    an empty response with status 503
 //   anything else  {"method":…,"target":…}, or the request's body if there is one
 #include "weir/cli/commands.hpp"
 #include "weir/http/answer.hpp"
@@ -150,7 +150,7 @@ net::Awaitable<void> accept_all(net::AcceptorSocket& acceptor, net::Executor exe
     net::ErrorCode ec;
     co_await acceptor.async_accept(socket, net::into(ec));
     if (ec == net::asio::error::operation_aborted) co_return;
-    if (ec) {  // usually no descriptor is left; some become free
+    if (ec) {  // usually because no file descriptor is left; the pause lets some become free
       pause.expires_after(kAcceptPause);
       co_await pause.async_wait(net::into(ec));
       continue;

@@ -1,10 +1,10 @@
-// The exit statuses of weir's commands.
+// Exit codes of weir's commands.
 #pragma once
 
 namespace weir::cli {
 
 inline constexpr int kDone = 0;
-inline constexpr int kFailed = 1;  // the command was understood, and did not succeed
+inline constexpr int kFailed = 1;  // the command was right, but failed
 inline constexpr int kWrong = 2;   // the command line or the configuration is wrong
 
 }  // namespace weir::cli

@@ -19,7 +19,7 @@ namespace json = boost::json;
 
 constexpr unsigned kOk = 200;
 
-// A running weir refused the request.
+// Thrown if a running weir refuses the request.
 struct Refusal : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -28,7 +28,7 @@ struct WrongQuestion : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Percent-encodes all characters except the unreserved ones of RFC 3986 §2.3.
+// Percent-encodes all characters except the unreserved characters of RFC 3986 §2.3.
 std::string escaped(std::string_view text) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
@@ -43,7 +43,8 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// Returns the reply's members, which include `wanted`. Throws the reply's message if the status is not 200.
+// Returns the JSON object of the reply. Throws its message if the status is not 200, and NoWeir if the object
+// has no member `wanted`.
 json::object ask(const AdminAccess& access, std::string_view method, std::string target, std::string body,
                  const char* wanted) {
   const auto reply = ask_admin({.address = access.address,
@@ -59,7 +60,7 @@ json::object ask(const AdminAccess& access, std::string_view method, std::string
   throw WrongQuestion(what);
 }
 
-// Prints the result of `report` and returns the exit code.
+// Prints the text that `report` returns. Returns the exit code of the command.
 template <class Report>
 int tell(const AdminAccess& access, Report report) {
   try {
@@ -78,7 +79,8 @@ int tell(const AdminAccess& access, Report report) {
   }
 }
 
-// Returns "GET" and "http://host/path". Throws a message that says what to write instead.
+// Returns the method and the URL, such as "GET" and "http://host/path". If the arguments are wrong, throws a
+// message that says what to write instead.
 std::pair<std::string, std::string> method_and_url(const std::vector<std::string>& request) {
   const auto& url = request.back();
   const std::string method = request.size() > 1 ? request.front() : "GET";
@@ -105,8 +107,8 @@ json::object explain_request_of(const ExplainOptions& options) {
     explain_request["host"] = url.substr(0, end);
     url.remove_prefix(end);
   }
-  explain_request["path"] =
-      url.starts_with('/') ? std::string(url) : "/" + std::string(url);  // else "http://host"
+  // A URL such as "http://host" has no path; weir then uses "/".
+  explain_request["path"] = url.starts_with('/') ? std::string(url) : "/" + std::string(url);
   if (!options.ip.empty()) explain_request["ip"] = options.ip;
   if (!options.body.empty()) explain_request["body"] = options.body;
   json::object headers;

@@ -28,7 +28,7 @@ std::string number(const json::object& from, std::string_view name) {
   return value == nullptr ? "" : observe::json_text(*value);
 }
 
-// Returns a time in words. Null means never.
+// Returns the time that the member `name` has, in words. null means never.
 std::string time(const json::object& from, std::string_view name) {
   const auto* value = from.if_contains(name);
   if (value == nullptr || value->is_null()) return "never";
@@ -73,7 +73,7 @@ std::string limit_line(const json::object& limit, Mode mode) {
   return line;
 }
 
-// Formats rows of three columns. The first two columns are as wide as their longest text.
+// Formats rows of three columns as a table. The first two columns are as wide as the longest text in them.
 using Row = std::array<std::string, 3>;
 std::string table(const std::vector<Row>& rows) {
   std::size_t first = 0, second = 0;

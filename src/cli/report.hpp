@@ -1,4 +1,4 @@
-// Turns the admin listener's JSON replies into lines for people. Pure.
+// Formats the admin listener's JSON replies as text for people. Pure.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace weir::cli {
 
-// Returns the text for a reply of POST /api/explain: client, destination, a line for each rule, and the
-// verdict.
+// Returns the text for a reply of POST /api/explain. It shows the client, the destination, a line for each
+// rule, and the verdict.
 [[nodiscard]] std::string explanation_report(const boost::json::object& said);
 // Returns the text for a reply of /api/keys.
 [[nodiscard]] std::string keys_report(const boost::json::object& said);

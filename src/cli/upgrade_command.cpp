@@ -18,7 +18,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::chrono::seconds kSpare{5};  // for the network
+constexpr std::chrono::seconds kSpare{5};  // additional time for the network
 
 std::string in_words(const json::object& said) {
   for (const char* name : {"process", "keys", "changed", "left_out", "paused_ms"})

@@ -55,7 +55,7 @@ constexpr std::array kStatuses = {
 };
 constexpr Status kUnknown{0, "Unknown", "error"};
 
-// The index in kStatuses of each status from 200 on; its size for unregistered ones.
+// Maps each status from 200 on to its index in kStatuses. Unregistered statuses map to the size of kStatuses.
 constexpr auto kPlaces = [] {
   std::array<std::uint8_t, 400> places{};
   places.fill(kStatuses.size());
@@ -73,10 +73,10 @@ std::uint64_t seconds(base::Duration d) noexcept {
   return static_cast<std::uint64_t>(base::ceil_seconds(d));
 }
 
-// The maximum size of the fixed words and numbers of each text below.
+// The maximum size of the constant words and of the numbers in each text below.
 constexpr std::size_t kFixed = 512;
 
-// Removes the element before the first `separator` from the front of `list`, and returns it without white
+// Removes the first element of `list`, up to `separator`, and returns the element without surrounding white
 // space.
 std::string_view take_element(std::string_view& list, char separator) noexcept {
   const auto end = std::min(list.find(separator), list.size());
@@ -87,7 +87,8 @@ std::string_view take_element(std::string_view& list, char separator) noexcept {
   return element;
 }
 
-// Returns true for "q=0" or "Q=0.000": not acceptable (RFC 9110 §12.4.2).
+// Returns true for a weight of zero, such as "q=0" or "Q=0.000", which means: not acceptable (RFC 9110
+// §12.4.2).
 bool is_no_weight(std::string_view parameter) noexcept {
   if (!equal_ignoring_case(parameter.substr(0, 3), "q=0")) return false;
   return parameter.find_first_not_of("0.", 3) == std::string_view::npos;
@@ -135,7 +136,7 @@ void write_answer(std::string& text, const Answer& a) {
   TextWriter out(text, kFixed + reason.size() + a.date.size() + a.content_type.size() + a.fields.size() +
                            a.request_id.size() + a.body.size());
   out << "HTTP/1.1 " << a.status << " " << reason << "\r\nDate: " << a.date;
-  const bool bodiless = a.status == 204 || a.status == 304;  // RFC 9112 §6.3
+  const bool bodiless = a.status == 204 || a.status == 304;  // these statuses have no body (RFC 9112 §6.3)
   if (!bodiless) out << "\r\nContent-Type: " << a.content_type << "\r\nContent-Length: " << a.body.size();
   if (a.no_store) out << "\r\nCache-Control: no-store";
   out << "\r\n" << a.fields;

@@ -15,20 +15,21 @@ bool is_decimal_digit(char c) noexcept {
   return c >= '0' && c <= '9';
 }
 
-// A character of reg-name (RFC 3986 §3.2.2) without '%', because servers disagree about encoded names.
+// Returns true for characters of reg-name (RFC 3986 §3.2.2), except '%': servers disagree about encoded
+// names.
 bool is_name_character(char c) noexcept {
   const char l = static_cast<char>(c | 0x20);
   return is_decimal_digit(c) || (l >= 'a' && l <= 'z') ||
          std::string_view("-._~!$&'()*+,;=").find(c) != std::string_view::npos;
 }
 
-// No label may be empty, except the root's at the end of a name.
+// Returns true for a host name. No label may be empty, except after a dot at the end of the name.
 bool is_name(std::string_view text) noexcept {
   return !text.empty() && text.front() != '.' && text.find("..") == std::string_view::npos &&
          std::all_of(text.begin(), text.end(), is_name_character);
 }
 
-// Without brackets. IPvFuture (§3.2.2) is rejected; nobody uses it.
+// Returns true for an IPv6 address without brackets. Rejects IPvFuture (RFC 3986 §3.2.2), which nobody uses.
 bool is_ipv6(std::string_view text) noexcept {
   std::array<char, INET6_ADDRSTRLEN> terminated{};
   if (text.size() >= terminated.size()) return false;
@@ -37,7 +38,7 @@ bool is_ipv6(std::string_view text) noexcept {
   return ::inet_pton(AF_INET6, terminated.data(), &ignored) == 1;
 }
 
-// The text after the colon, which may be empty (§3.2.3).
+// Returns true for a port, the text after the colon. The port may be empty (RFC 3986 §3.2.3).
 bool is_port(std::string_view text) noexcept {
   std::uint16_t ignored = 0;
   const auto* end = text.data() + text.size();

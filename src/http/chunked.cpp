@@ -10,7 +10,7 @@ namespace weir::http {
 
 namespace {
 
-constexpr std::uint32_t kMostSpare = 16 << 10;  // extensions and trailers beyond the data's size
+constexpr std::uint32_t kMostSpare = 16 << 10;  // bytes by which extensions and trailers may exceed the data
 constexpr std::uint64_t kMostSize = std::uint64_t{1} << 60;
 
 constexpr int hex(char c) noexcept {
@@ -38,10 +38,11 @@ bool ChunkDecoder::spare(char c) noexcept {
   return is_text(c) && ++spare_ <= kMostSpare;
 }
 
-// name [ = value ], repeated after ';', with blanks around the marks.
+// Processes one byte of chunk extensions: name [ = value ], repeated after ';', with blanks around ';' and
+// '='.
 bool ChunkDecoder::step_in_extension(char c) noexcept {
   const bool blank = c == ' ' || c == '\t';
-  const bool over = c == ';' || c == '\r' || blank;  // may follow a name or a value
+  const bool over = c == ';' || c == '\r' || blank;  // these bytes end a name or a value
   const auto begin = [&](State next) {
     state_ = next;
     return true;
@@ -86,7 +87,7 @@ bool ChunkDecoder::step_in_trailer(char c) noexcept {
   return (!name || is_tchar(c)) && spare(c);
 }
 
-// Processes one byte that is not chunk data. Returns false if it is not allowed here.
+// Processes one byte that is not chunk data. Returns false if this byte is not allowed here.
 bool ChunkDecoder::step(char c) noexcept {
   const auto expect = [&](char wanted, State next) {
     if (c != wanted) return false;
@@ -100,7 +101,7 @@ bool ChunkDecoder::step(char c) noexcept {
       if (hex(c) >= 0) return digit(c);
       if (c == '\r') return expect('\r', State::SizeLf);
       [[fallthrough]];
-    case State::Blank:  // before ';' (RFC 9112 §7.1.1), or the padding of a server
+    case State::Blank:  // blanks before ';' (RFC 9112 §7.1.1), or padding by a server
       if (c == '\r') return sender_ == Sender::Server && expect('\r', State::SizeLf);
       state_ = c != ';' ? State::Blank : sender_ == Sender::Server ? State::Extension : State::ExtensionStart;
       return (c == ';' || c == ' ' || c == '\t') && spare(c);

@@ -12,7 +12,7 @@ namespace {
 
 using base::TextWriter;
 
-// The maximum size of the fixed words and numbers of a head.
+// The maximum size of the constant words and of the numbers in a head.
 constexpr std::size_t kFixedPart = 512;
 
 const char* end_of(std::string_view text) noexcept {
@@ -26,20 +26,20 @@ std::size_t most_of(const Fields& fields) noexcept {
   return sum;
 }
 
-// Copies the head from `begin` to the name of `last`, then writes the line of `last` in normal form.
+// Copies the received head from `begin` to the name of `last`, then writes the line of `last` in normal form.
 void append_piece(TextWriter& out, const char* begin, const Field& last) {
   out << std::string_view(begin, static_cast<std::size_t>(last.name.data() - begin)) << last.name << ": "
       << last.value << "\r\n";
 }
 
-// Returns true if the line of `field` is in normal form in the received head and the line of `next` follows.
-// The octet before `next` is always the LF of a line end; the octet before that may be white space.
+// Returns true if the received line of `field` is in normal form and the line of `next` follows it. The octet
+// before `next` is always the LF of a line end; the octet before that LF may be white space.
 bool adjoins(const Field& field, const Field& next) noexcept {
   return field.value.data() == end_of(field.name) + 2 && end_of(field.name)[1] == ' ' &&
          next.name.data() == end_of(field.value) + 2 && *end_of(field.value) == '\r';
 }
 
-// Writes the lines of the fields to forward. Adjacent lines are copied in one piece.
+// Writes the lines of those fields for which `goes_on` returns true. Adjacent lines are copied in one piece.
 template <class GoesOn>
 void copy_lines(TextWriter& out, const Fields& fields, GoesOn goes_on) {
   const char* run = nullptr;  // where the current piece begins
@@ -55,13 +55,13 @@ void copy_lines(TextWriter& out, const Fields& fields, GoesOn goes_on) {
   if (run != nullptr) append_piece(out, run, fields.back());
 }
 
-// Writes all values of a field as a list (RFC 9110 §5.3), each followed by ", ".
+// Writes all values of the fields with this ID as one list (RFC 9110 §5.3), each value followed by ", ".
 void append_list(TextWriter& out, const Fields& fields, FieldId id) {
   for (const auto& field : fields)
     if (field.id == id && !field.value.empty()) out << field.value << ", ";
 }
 
-// Returns true for fields that weir writes itself, from its own knowledge or that of a trusted peer.
+// Returns true for fields that weir writes itself, from its own knowledge or from that of a trusted peer.
 bool rewritten(FieldId id, bool peer_trusted) noexcept {
   switch (id) {
     case FieldId::Host:
@@ -80,7 +80,7 @@ bool rewritten(FieldId id, bool peer_trusted) noexcept {
   }
 }
 
-// Fields that weir knows have no underscore.
+// Returns true for a field name with '_'. The names of fields that weir knows have no underscore.
 bool has_underscore(const Field& field) noexcept {
   return field.id == FieldId::Other && field.name.find('_') != std::string_view::npos;
 }
@@ -98,7 +98,8 @@ void append_forwarded(TextWriter& out, const RequestHead& head, const ForwardedB
       << (v6 ? "]\""sv : ""sv) << ";proto=" << by.proto << ";host=\"" << head.authority << "\"\r\n";
 }
 
-// Writes X-Forwarded-For: the addresses from a trusted peer, then the peer. Writes no line if there are none.
+// Writes X-Forwarded-For: the addresses that a trusted peer sent, then the peer's address. Writes no line if
+// there are no addresses.
 void append_chain(TextWriter& out, const RequestHead& head, const ForwardedBy& by) {
   auto before = "X-Forwarded-For: "sv;
   const auto append = [&](std::string_view address) {
@@ -113,7 +114,7 @@ void append_chain(TextWriter& out, const RequestHead& head, const ForwardedBy& b
 
 void append_forwarding(TextWriter& out, const RequestHead& head, const ForwardedBy& by) {
   append_chain(out, head, by);
-  const auto said = [&](FieldId id) {  // the trusted peer sent it, and it is forwarded
+  const auto said = [&](FieldId id) {  // true: a trusted peer sent this field, and weir forwards it
     const auto* field = by.peer_trusted ? find_field(head.fields, id) : nullptr;
     return field != nullptr && !field->hop_by_hop;
   };
@@ -126,8 +127,8 @@ void append_forwarding(TextWriter& out, const RequestHead& head, const Forwarded
   out << (head.minor_version == 1 ? "1.1 weir\r\n"sv : "1.0 weir\r\n"sv);
 }
 
-// Writes the target. An absolute-form target becomes the origin-form of the same resource, octet for octet;
-// its authority becomes Host (RFC 9112 §3.2.2).
+// Writes the target. An absolute-form target becomes the origin-form of the same resource, with the same
+// octets. Its authority becomes Host (RFC 9112 §3.2.2).
 void append_target(TextWriter& out, const RequestHead& head) {
   auto target = head.target;
   if (head.path == "*") {
@@ -151,7 +152,8 @@ void append_upgrade(TextWriter& out, std::string_view protocol) {
   out << "Connection: upgrade\r\nUpgrade: " << protocol << "\r\n";
 }
 
-// Writes the protocols of the server's Upgrade fields in one line. Returns false if there are none.
+// Writes the protocols of the server's Upgrade fields in one line. Returns false if the server names no
+// protocol.
 bool append_offered_protocols(TextWriter& out, const Fields& fields) {
   auto before = "Upgrade: "sv;
   for (const auto& field : fields)
@@ -162,7 +164,7 @@ bool append_offered_protocols(TextWriter& out, const Fields& fields) {
   return any;
 }
 
-// Writes the Connection field of the client. Writes no line if it would be empty.
+// Writes the Connection field for the client. Writes no line if the field would be empty.
 void append_connection(TextWriter& out, const ResponseForm& form, bool offers_upgrade) {
   const auto persistence = !form.keep_alive                 ? "close"sv
                            : form.client_minor_version == 0 ? "keep-alive"sv
@@ -186,7 +188,7 @@ void write_request_head(std::string& text, const RequestHead& head, const Forwar
   TextWriter out(text, kFixedPart + head.method.size() + head.target.size() + 3 * head.authority.size() +
                            by.host.size() + 2 * (by.peer.size() + by.proto.size()) + by.request_id.size() +
                            by.upgrade.size() +
-                           2 * most_of(head.fields));  // once for the lines, once for the lists
+                           2 * most_of(head.fields));  // once for field lines, once for lists
   out << head.method << " ";
   append_target(out, head);
   out << " HTTP/1.1\r\nHost: " << (head.authority.empty() ? by.host : head.authority) << "\r\n";
@@ -224,12 +226,12 @@ void write_response_head(std::string& text, const ResponseHead& head, const Resp
   });
   if (!dated) out << "Date: " << date << "\r\n";
   out << extra;
-  // In a response to HEAD and in a 304, Content-Length describes the body of a GET. Responses 1xx and 204
-  // have no Content-Length.
+  // In a response to HEAD and in a 304, Content-Length describes the body that a GET would get. Responses 1xx
+  // and 204 have no Content-Length.
   const bool length_goes_on = head.length_known && head.status != 204 && form.framing != Framing::UntilClose;
   append_framing(out, form.framing, head.content_length, length_goes_on);
   // A 426 must name the protocols that the server requires (RFC 9110 §15.5.22). With any other status,
-  // Upgrade is an offer to weir, which switches only if the client asked.
+  // Upgrade only offers a protocol to weir, and weir does not switch unless the client asked.
   const bool offers_upgrade = head.status == 426 && append_offered_protocols(out, head.fields);
   append_connection(out, form, offers_upgrade);
   out << "\r\n";

@@ -8,13 +8,14 @@ namespace {
 
 constexpr unsigned kFinal = 0x80;
 constexpr unsigned kMasked = 0x80;
-constexpr unsigned kControl = 0x08;  // bit of the opcode
+constexpr unsigned kControl = 0x08;  // the opcode bit of control frames
 
 unsigned octet(std::string_view bytes, std::size_t at) noexcept {
   return static_cast<unsigned char>(bytes[at]);
 }
 
-// Appends the first two octets of a Close frame; without a mask, also the code and the reason.
+// Appends the first two octets of a Close frame. If the frame is not masked, also appends the code and the
+// reason.
 void append_start(std::string& out, std::uint16_t code, std::string_view reason, unsigned mask_bit) {
   out += static_cast<char>(kFinal | 0x08U);
   out += static_cast<char>(mask_bit | (2U + static_cast<unsigned>(reason.size())));
@@ -31,7 +32,8 @@ FrameScanner::Piece FrameScanner::fault() noexcept {
   return {Kind::Faulty, 0};
 }
 
-// Opcodes that extensions may define are treated as messages, or as pings (§5.2).
+// Returns true if a frame with this first octet and length may come now. Opcodes that extensions may define
+// are treated as messages, or as pings (§5.2).
 bool FrameScanner::fits(unsigned first, std::uint64_t length) const noexcept {
   const unsigned opcode = first & 0x0fU;
   if ((opcode & kControl) != 0) return (first & kFinal) != 0 && length <= 125;
@@ -56,7 +58,7 @@ FrameScanner::Piece FrameScanner::next(std::string_view bytes) noexcept {
   if (bytes.size() < header) return {};
   std::uint64_t length = more == 0 ? short_length : 0;
   for (std::size_t at = 2; at < 2 + more; ++at) length = length << 8U | octet(bytes, at);
-  // Only the shortest form of a length is valid, and its highest bit must be 0.
+  // A length must use the shortest form, and its highest bit must be 0.
   if ((more == 2 && length < 126) || (more == 8 && (length < 65'536 || length >> 63U != 0))) return fault();
   if (!fits(first, length)) return fault();
   left_ = length;

@@ -9,10 +9,10 @@ namespace weir::http {
 
 namespace {
 
-// Classes of octets, one bit each.
+// Classes of octets, one bit for each class.
 constexpr unsigned char kToken = 1;   // tchar (RFC 9110 §5.6.2)
 constexpr unsigned char kText = 2;    // field-vchar, SP and HTAB (RFC 9110 §5.5)
-constexpr unsigned char kTarget = 4;  // no white space or controls; browsers send obs-text
+constexpr unsigned char kTarget = 4;  // no white space or controls; includes obs-text, which browsers send
 constexpr unsigned char kBlank = 8;   // SP and HTAB
 
 constexpr std::array<unsigned char, 256> kClasses = [] {
@@ -43,9 +43,9 @@ Word load(const char* at) noexcept {
   return word;
 }
 
-// Returns how many of the eight octets precede the first control character; 8 if there is none. Uses the
-// haszero and hasless tests of https://graphics.stanford.edu/~seander/bithacks.html. Borrows go upwards, so
-// the lowest hit is a true one.
+// Returns how many of the eight octets precede the first control character; 8 if there is no control
+// character. Uses the haszero and hasless tests of https://graphics.stanford.edu/~seander/bithacks.html.
+// These may set wrong bits above the first right one, so only the lowest bit counts.
 std::size_t text_before_control(const char* eight) noexcept {
   static_assert(std::endian::native == std::endian::little);
   constexpr std::uint64_t kTops = 0x80 * kOnes;
@@ -56,9 +56,9 @@ std::size_t text_before_control(const char* eight) noexcept {
   return static_cast<std::size_t>(std::countr_zero((below_space | deleted) & kTops)) / 8;
 }
 
-// Compares without regard to case, word by word; the last word overlaps the one before. Setting bit 5 maps no
-// other token character to a lower-case letter or a hyphen. REQUIRES: `known` is in lower case, has at least
-// two octets and the size of `name`.
+// Returns true if `name` equals `known` without regard to case. Compares word by word; the last word overlaps
+// the word before. Setting bit 5 maps no other token character to a lower-case letter or a hyphen. REQUIRES:
+// `known` is in lower case, has at least two octets and the size of `name`.
 template <class Word>
 bool is_name(std::string_view name, std::string_view known) noexcept {
   constexpr auto kLower = static_cast<Word>(0x20 * kOnes);
@@ -111,7 +111,7 @@ bool HeadLines::take_line_end() noexcept {
   return line_ends_ == LineEnds::BareToo && take_one('\n');
 }
 
-// Accepts exactly "HTTP/1.0" and "HTTP/1.1" (RFC 9112 §2.3).
+// Reads the version, which must be exactly "HTTP/1.0" or "HTTP/1.1" (RFC 9112 §2.3).
 std::optional<unsigned> HeadLines::take_version() noexcept {
   constexpr std::string_view kName = "HTTP/1.";
   if (end_ - at_ < 8 || std::memcmp(at_, kName.data(), kName.size()) != 0) return std::nullopt;
@@ -145,7 +145,7 @@ std::optional<HeadLines::StatusLine> HeadLines::status_line() noexcept {
     if (!is_digit(*at_)) return std::nullopt;
     line.status = line.status * 10 + static_cast<unsigned>(*at_ - '0');
   }
-  // Some servers omit the space before an empty reason, although the grammar requires it.
+  // Some servers omit the space before an empty reason phrase, although the grammar requires the space.
   if (take_one(' ')) line.reason = take_text();
   if (!take_line_end()) return std::nullopt;
   return line;

@@ -1,9 +1,9 @@
 // Splits an HTTP/1 head into lines, character by character (RFC 9112 §3, §4, §5; RFC 9110 §5.5).
 //
 // Why not Beast's parser: docs/design/why-not-beast.md. For the same result, Beast needs 1.4 to 1.7 times the
-// instructions. This code repairs nothing. A bare CR, a folded line, white space before a colon and a control
-// character are malformed. A bare LF is malformed unless LineEnds allows it. Tests compare the results with
-// Beast's.
+// instructions. This parser repairs nothing: a bare CR, a folded line, white space before a colon and a
+// control character are malformed. A bare LF is malformed unless LineEnds allows it. Tests compare the
+// results with Beast's.
 #pragma once
 
 #include "weir/http/head.hpp"
@@ -16,7 +16,7 @@ namespace weir::http {
 
 class HeadLines {
  public:
-  // The accepted line ends. `BareToo` accepts LF as well as CRLF.
+  // The accepted line ends: only CRLF, or a bare LF as well.
   enum class LineEnds : unsigned char { CrlfOnly, BareToo };
 
   explicit HeadLines(std::string_view head, LineEnds line_ends = LineEnds::CrlfOnly) noexcept
@@ -32,19 +32,20 @@ class HeadLines {
     std::string_view reason;
     unsigned minor_version = 1;
   };
-  // Returns true if the head can begin with a method. REQUIRES: the head has at least one octet.
+  // Returns true if the head begins with a token character, as each method does. REQUIRES: the head has at
+  // least one octet.
   [[nodiscard]] bool begins_with_token() const noexcept;
   // Return the first line, or nullopt if it is malformed.
   [[nodiscard]] std::optional<RequestLine> request_line() noexcept;
   [[nodiscard]] std::optional<StatusLine> status_line() noexcept;
 
   enum class Result : unsigned char { Field, End, Malformed };
-  // Reads the next field, without its id. Returns End at the empty line if nothing follows it.
+  // Reads the next field, but not its FieldId. Returns End at the empty line if that line ends the head.
   [[nodiscard]] Result field(Field& field) noexcept;
 
  private:
   [[nodiscard]] std::string_view take(unsigned char wanted) noexcept;
-  [[nodiscard]] std::string_view take_text() noexcept;  // SP, HTAB, VCHAR and obs-text
+  [[nodiscard]] std::string_view take_text() noexcept;  // accepts SP, HTAB, VCHAR and obs-text
   [[nodiscard]] bool take_one(char wanted) noexcept;
   [[nodiscard]] bool take_line_end() noexcept;
   [[nodiscard]] std::optional<unsigned> take_version() noexcept;
@@ -54,8 +55,8 @@ class HeadLines {
   LineEnds line_ends_;
 };
 
-// The names of the fields that weir knows, in lower case and in the order of FieldId. The name of Other is
-// empty.
+// The names of the fields that weir knows, in lower case and in the order of FieldId. FieldId::Other has an
+// empty name.
 inline constexpr std::array<std::string_view, 25> kKnownFieldNames{"",
                                                                    "accept",
                                                                    "authorization",

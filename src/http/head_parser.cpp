@@ -16,7 +16,7 @@ namespace {
 constexpr Fault kMalformed{400, "the request head is malformed"};
 constexpr Fault kNoAnswer{502, "the response of the upstream is malformed"};
 
-// Returns true for fields that are always hop-by-hop (RFC 9110 §7.6.1), whether or not Connection names them.
+// Returns true for fields that RFC 9110 §7.6.1 makes hop-by-hop, whether or not Connection names them.
 bool is_final_recipient(FieldId id) noexcept {
   switch (id) {
     case FieldId::Connection:
@@ -46,7 +46,8 @@ std::optional<Fault> read_fields(HeadLines& lines, Fields& fields, Fault malform
   }
 }
 
-// The maximum number of options in all Connection fields. Each option is compared with every field name.
+// The maximum number of options in all Connection fields. Each option is compared with the name of every
+// field.
 constexpr std::size_t kMaxOptions = 32;
 
 struct ConnectionOptions {
@@ -55,8 +56,8 @@ struct ConnectionOptions {
   bool upgrade = false;
 };
 
-// Parses Connection and marks the fields that it names as hop-by-hop. Naming Host or a framing field does not
-// change how weir reads them, and weir writes those fields itself. Returns nullopt if there are too many
+// Parses Connection and marks the fields that it names as hop-by-hop. weir reads Host and the framing fields
+// even if Connection names them, and always writes these fields itself. Returns nullopt if there are too many
 // options.
 std::optional<ConnectionOptions> read_connection(Fields& fields) {
   ConnectionOptions options;
@@ -90,8 +91,8 @@ struct FramingFields {
 };
 
 // Parses Content-Length and Transfer-Encoding strictly (RFC 9112 §6.1, §6.3). The coding must be exactly
-// `chunked`. Lengths must consist of digits and be equal. A length above 2^63 - 1 is rejected: servers with
-// signed numbers would read it as negative.
+// `chunked`. A length must consist of digits, and all lengths must be equal. A length above 2^63 - 1 is
+// rejected: servers with signed numbers would read it as negative.
 FramingFields read_framing(const Fields& fields) {
   FramingFields found;
   for (const auto& field : fields) {
@@ -112,8 +113,8 @@ FramingFields read_framing(const Fields& fields) {
   return found;
 }
 
-// Methods are case-sensitive (RFC 9110 §9.1), but not for all servers. To such a server "post" is POST, and a
-// rule for POST would not match it.
+// Returns true if the method has a lower-case letter. Methods are case-sensitive (RFC 9110 §9.1), but some
+// servers read "post" as POST, although a rule for POST does not match "post".
 bool has_small_letters(std::string_view method) noexcept {
   return std::any_of(method.begin(), method.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
@@ -142,7 +143,7 @@ std::optional<Fault> read_target(RequestHead& head) {
     if (head.authority.empty() || !valid_authority(head.authority))
       return Fault{400, "the request target's host is invalid"};
   }
-  if (rest.empty() && head.method == "OPTIONS") {  // the server as a whole (RFC 9112 §3.2.4)
+  if (rest.empty() && head.method == "OPTIONS") {  // asks about the server as a whole (RFC 9112 §3.2.4)
     head.path = "*";
     return std::nullopt;
   }
@@ -186,7 +187,7 @@ bool has_no_body(unsigned status, bool to_head) noexcept {
 }
 
 // Sets framing, content_length, length_known and keep_alive. Ambiguous framing is a fault only if a body
-// follows. Otherwise the framing fields do not apply to this message and are dropped.
+// follows the head. Otherwise the framing fields do not apply to this message and are dropped.
 std::optional<Fault> read_response_framing(ResponseHead& head, bool to_head) {
   const auto framing = read_framing(head.fields);
   const bool ambiguous =
@@ -195,9 +196,9 @@ std::optional<Fault> read_response_framing(ResponseHead& head, bool to_head) {
   if (ambiguous && !bodiless) return Fault{502, "the framing of the upstream's response is ambiguous"};
   head.length_known = framing.length && !ambiguous;
   head.content_length = head.length_known ? *framing.length : 0;
-  // A server may send a body after such a head: it frames badly, sends chunks in HTTP/1.0 (RFC 9112 §6.1), or
-  // announces a body for a 204. Then weir could read that body as the next response, so it closes the
-  // connection.
+  // A server may send an unexpected body after a head whose framing is ambiguous. The same applies to chunks
+  // in HTTP/1.0 (RFC 9112 §6.1), and to a 204 that announces a body. So weir closes the connection, because
+  // it could read that body as the next response.
   const bool speaks_of_body = framing.chunked || head.content_length > 0;
   if (ambiguous || (framing.chunked && head.minor_version == 0) || (head.status == 204 && speaks_of_body))
     head.keep_alive = false;
@@ -212,9 +213,9 @@ std::optional<Fault> read_response_framing(ResponseHead& head, bool to_head) {
   return std::nullopt;
 }
 
-// Parses Expect (RFC 9110 §10.1.1). The only valid expectation is 100-continue, perhaps repeated. weir drops
-// the field if the request is HTTP/1.0 or has no body. Then the client does not wait, so no server must
-// answer it.
+// Parses Expect (RFC 9110 §10.1.1). The only valid expectation is 100-continue, which may be repeated. weir
+// drops the field if the request is HTTP/1.0 or has no body. The client then does not wait, so no server
+// needs to send a 100.
 std::optional<Fault> read_expectations(RequestHead& head) {
   const bool meant = head.minor_version == 1 && head.framing != Framing::None;
   for (auto& field : head.fields) {
@@ -226,7 +227,7 @@ std::optional<Fault> read_expectations(RequestHead& head) {
     });
     if (!known || !said) return Fault{417, "the only supported expectation is 100-continue"};
     field.hop_by_hop = field.hop_by_hop || !meant;
-    // If Connection names Expect, weir drops it (RFC 9110 §7.6.1), and no server will send a 100.
+    // If Connection names Expect, weir drops the field (RFC 9110 §7.6.1), and no server will send a 100.
     head.expects_continue = head.expects_continue || !field.hop_by_hop;
   }
   return std::nullopt;
@@ -247,7 +248,7 @@ std::optional<Fault> read_max_forwards(RequestHead& head) {
   return std::nullopt;
 }
 
-// Returns true if a line after `from` ends in LF without CR.
+// Returns true if any line that ends after `from` ends in LF without CR.
 bool has_bare_line_feed(std::string_view bytes, std::size_t from) noexcept {
   for (auto end = bytes.find('\n', from); end != std::string_view::npos; end = bytes.find('\n', end + 1))
     if (end == 0 || bytes[end - 1] != '\r') return true;
@@ -272,7 +273,7 @@ std::size_t find_answer_head_end(std::string_view bytes, std::size_t from) noexc
 }
 
 std::optional<Fault> find_early_fault(std::string_view begun, std::size_t from) noexcept {
-  if (begun.empty() || begun == "\r") return std::nullopt;  // perhaps an empty line
+  if (begun.empty() || begun == "\r") return std::nullopt;  // perhaps the beginning of an empty line
   HeadLines lines(begun);
   if (!lines.begins_with_token() || has_bare_line_feed(begun, from)) return kMalformed;
   const auto first = begun.find('\n');

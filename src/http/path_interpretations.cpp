@@ -16,7 +16,7 @@ namespace {
 
 using Parameters = PathStyle::Parameters;
 
-// The encoded octets at which a server splits a path, as a set of bits.
+// The kinds of encoded octets at which a server may split a path, as a set of bits.
 constexpr unsigned kSlash = 1;
 constexpr unsigned kBackslash = 2;
 
@@ -25,19 +25,19 @@ unsigned slash_kind(std::optional<char> octet) noexcept {
   return octet == '\\' ? kBackslash : 0;
 }
 
-// An octet and the number of characters that encode it.
+// An octet, and the number of characters in which the path encodes it.
 struct SpeltOctet {
   unsigned char value;
   std::size_t size;
 };
 
-// Returns the octet at the front of `rest`, encoded or not. REQUIRES: `rest` is not empty.
+// Returns the octet at the front of `rest`, which may be encoded. REQUIRES: `rest` is not empty.
 SpeltOctet front_octet(std::string_view rest) noexcept {
   const auto octet = encoded_octet(rest);
   return {static_cast<unsigned char>(octet.value_or(rest.front())), octet ? 3U : 1U};
 }
 
-// Returns the ASCII character that IIS reads in "%uXXXX".
+// Returns the ASCII character that the IIS server reads in "%uXXXX", if `rest` begins so.
 std::optional<SpeltOctet> wide_octet(std::string_view rest) {
   if (rest.size() < 6 || (rest[1] | 0x20) != 'u') return std::nullopt;
   const auto high = encoded_octet(std::string{'%', rest[2], rest[3]});
@@ -46,8 +46,8 @@ std::optional<SpeltOctet> wide_octet(std::string_view rest) {
   return SpeltOctet{static_cast<unsigned char>(*low), 6};
 }
 
-// Returns the ASCII character that lenient decoders read in two to four octets of UTF-8, which RFC 3629 §3
-// forbids.
+// Returns the ASCII character that lenient decoders read in an overlong UTF-8 form of two to four octets. RFC
+// 3629 §3 forbids such forms.
 std::optional<SpeltOctet> overlong_octet(std::string_view rest) noexcept {
   const auto lead = front_octet(rest);
   const bool two = lead.value == 0xc0 || lead.value == 0xc1;
@@ -65,14 +65,14 @@ std::optional<SpeltOctet> overlong_octet(std::string_view rest) noexcept {
   return std::nullopt;
 }
 
-// Returns a character in an encoding that strict servers do not know.
+// Returns the ASCII character at the front of `rest`, if its encoding is one that only some servers decode.
 std::optional<SpeltOctet> odd_octet(std::string_view rest) {
   if (rest.front() == '%')
     if (const auto wide = wide_octet(rest)) return wide;
   return overlong_octet(rest);
 }
 
-// Returns true if some server reads another octet at the front of `rest` than the normal form has.
+// Returns true if some servers read another octet at the front of `rest` than the normal form has there.
 bool is_special(std::string_view rest) {
   const char front = rest.front();
   if (front != '%') return static_cast<unsigned char>(front) >= 0xc0 && odd_octet(rest);
@@ -86,7 +86,7 @@ bool has_special(std::string_view raw) {
   return false;
 }
 
-// Returns `text` with each such character in the usual encoding.
+// Returns `text` in the usual encoding, without encodings that only some servers decode (odd_octet).
 std::string without_odd(std::string_view text) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   std::string out;
@@ -101,7 +101,8 @@ std::string without_odd(std::string_view text) {
   return out;
 }
 
-// Returns `text` with each "%25" replaced by '%'. `text` has the one spelling, so only "%25" encodes a '%'.
+// Returns `text` with each "%25" replaced by '%'. REQUIRES: `text` has the spelling of path_spelling(), in
+// which only "%25" encodes a '%'.
 std::string decoded_once(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -111,7 +112,7 @@ std::string decoded_once(std::string_view text) {
   return out;
 }
 
-// Returns `text` with '/' for the encoded octets of those kinds.
+// Returns `text` with '/' in place of each encoded octet of the given kinds.
 std::string with_slashes(std::string_view text, unsigned kinds) {
   std::string out;
   while (!text.empty()) {
@@ -128,8 +129,8 @@ unsigned slash_kinds(std::string_view text) noexcept {
   return kinds;
 }
 
-// Removes the parameters of all segments except dot segments. Rules compare names alone, but "..;x" is a name
-// to servers that know no parameters.
+// Removes the parameters of all segments except dot segments, because rules compare names without parameters.
+// "..;x" is not a dot segment but a name to servers that know no parameters.
 void remove_parameters(std::string& path) {
   std::string names;
   for (std::string_view rest = path; !rest.empty();) {
@@ -143,7 +144,7 @@ void remove_parameters(std::string& path) {
   path = std::move(names);
 }
 
-// Returns true if some decoder may find a ';' in the text.
+// Returns true if any decoder could find a ';' in the text.
 bool may_have_parameters(std::string_view text) noexcept {
   return text.find(';') != std::string_view::npos || text.find("%3") != std::string_view::npos ||
          text.find("%25") != std::string_view::npos;
@@ -178,7 +179,7 @@ class Finder {
       }
   }
 
-  // Adds the interpretations of servers that decode once more.
+  // Adds the interpretation of servers that decode `text` once more.
   void read_decoded(std::string_view text, PathStyle style) {
     if (interpretations_.too_many) return;
     if (const auto decoded = decoded_once(text); decoded != text) read(decoded, style);

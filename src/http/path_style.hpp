@@ -1,4 +1,4 @@
-// How a server interprets a request path. The defaults give the normal form (http/target.hpp).
+// How one kind of server interprets a request path. The defaults give the normal form (http/target.hpp).
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,16 @@ namespace weir::http {
 
 struct PathStyle {
   enum class Parameters : std::uint8_t {
-    All,    // after ';' and "%3B"
-    Plain,  // after ';'
+    All,    // drop what follows ';' and "%3B"
+    Plain,  // drop what follows ';'
     None,
   };
   Parameters dropped = Parameters::All;
-  bool merge_first = true;  // merge slashes before removing dot segments; false: after
+  bool merge_first = true;  // true: merge slashes before removing dot segments; false: afterwards
 };
 
-// Writes the path to `out` in that style, with one spelling. REQUIRES: `raw` begins with '/'.
+// Writes the path as a server of this style reads it, in the spelling of path_spelling(). REQUIRES: `raw`
+// begins with '/'.
 void write_path(std::string_view raw, PathStyle style, std::string& out);
 
 }  // namespace weir::http

@@ -4,7 +4,8 @@ namespace weir::http {
 
 namespace {
 
-// Removes one octet, encoded or not, from the front of `rest` and returns it. REQUIRES: `rest` is not empty.
+// Removes one octet, which may be encoded, from the front of `rest` and returns it. REQUIRES: `rest` is not
+// empty.
 char take_octet(std::string_view& rest, Plus plus) noexcept {
   const auto octet = encoded_octet(rest);
   const char c = octet ? *octet : rest.front();

@@ -14,9 +14,9 @@ using Status = ProxyHeader::Status;
 
 constexpr auto kSignature = "\r\n\r\n\0\r\nQUIT\n"sv;
 constexpr auto kWord = "PROXY "sv;
-constexpr std::size_t kMaxLine = 107;  // of version 1, with its CRLF
-constexpr std::size_t kFixed = 16;     // bytes of version 2 before the addresses
-constexpr std::size_t kV4 = 12;        // bytes of two addresses and two ports
+constexpr std::size_t kMaxLine = 107;  // the longest line of version 1, with its CRLF
+constexpr std::size_t kFixed = 16;     // bytes of a version 2 header before the addresses
+constexpr std::size_t kV4 = 12;        // bytes of two IPv4 addresses and two ports
 constexpr std::size_t kV6 = 36;
 constexpr ProxyHeader kBad{Status::Bad, 0, std::nullopt};
 constexpr ProxyHeader kNeedMore{};
@@ -29,7 +29,7 @@ std::uint16_t port_at(std::string_view bytes, std::size_t at) noexcept {
   return static_cast<std::uint16_t>(octet(bytes, at) << 8 | octet(bytes, at + 1));
 }
 
-// Removes the next word and the blank after it, and returns the word.
+// Removes the next word and the blank after it from `rest`. Returns the word.
 std::string_view take_word(std::string_view& rest) noexcept {
   const auto word = rest.substr(0, rest.find(' '));
   rest.remove_prefix(std::min(rest.size(), word.size() + 1));
@@ -50,7 +50,7 @@ std::optional<std::uint16_t> read_port(std::string_view text) noexcept {
   return port;
 }
 
-// Parses the text between "PROXY " and the end of the line.
+// Parses the text of a version 1 header between "PROXY " and the end of the line.
 ProxyHeader read_line(std::string_view rest, std::size_t size) noexcept {
   if (rest == "UNKNOWN" || rest.starts_with("UNKNOWN ")) return {Status::Whole, size, std::nullopt};
   const auto family = take_word(rest);
@@ -88,10 +88,10 @@ base::IpAddress v4_at(std::string_view bytes, std::size_t at) noexcept {
                              octet(bytes, at + 2) << 8 | octet(bytes, at + 3));
 }
 
-// `body` is the addresses and the rest. Leaves `ends` empty for other families. Returns false if the body is
-// invalid.
+// Reads the addresses of a version 2 header. `body` begins with the addresses. Leaves `ends` empty for
+// families other than IP. Returns false if the body is invalid.
 bool read_ends(unsigned family, std::string_view body, std::optional<ConnectionEnds>& ends) noexcept {
-  if ((family >> 4) > 3 || (family & 15U) > 2) return false;  // reserved
+  if ((family >> 4) > 3 || (family & 15U) > 2) return false;  // reserved values
   if (family == 0x11) {
     if (body.size() < kV4) return false;
     ends = {v4_at(body, 0), v4_at(body, 4), port_at(body, 8), port_at(body, 10)};

@@ -19,13 +19,14 @@ std::string_view without_blanks(std::string_view text) noexcept {
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-// Removes the version, if it has arrived.
+// Returns the target in the rest of a request line, without the version if the line has one.
 std::string_view target_in(std::string_view rest) noexcept {
   const auto version = rest.rfind(" HTTP/");
   return without_blanks(version == std::string_view::npos ? rest : rest.substr(0, version));
 }
 
-// Searches whole lines only, because the last line may be incomplete.
+// Returns the value of the first Host line. Searches whole lines only, because the last line may be
+// incomplete.
 std::string_view host_in(std::string_view lines) noexcept {
   constexpr std::string_view kName = "Host:";
   for (auto end = lines.find('\n'); end != std::string_view::npos; end = lines.find('\n')) {
@@ -37,8 +38,8 @@ std::string_view host_in(std::string_view lines) noexcept {
   return {};
 }
 
-// Returns the authority of `target` if that is a URL or no path at all, such as "user:secret@host:443".
-// Otherwise returns an empty text.
+// Returns the authority of `target` if the target is a URL, or an authority with a user such as
+// "user:secret@host:443". Otherwise returns an empty text.
 std::string_view authority_in(std::string_view target) noexcept {
   const bool has_scheme = target.substr(0, target.find_first_of("/?")).ends_with(':');
   const auto scheme = has_scheme ? target.find("://") : std::string_view::npos;
@@ -49,7 +50,7 @@ std::string_view authority_in(std::string_view target) noexcept {
              : std::string_view{};
 }
 
-// Returns the authority without user and password (RFC 3986 §3.2.1), which nobody should read in a log.
+// Returns the authority without user name and password (RFC 3986 §3.2.1), which must not appear in a log.
 std::string_view without_userinfo(std::string_view authority) noexcept {
   const auto at = authority.rfind('@');
   return at == std::string_view::npos ? authority : authority.substr(at + 1);
@@ -69,7 +70,7 @@ RejectedHead read_rejected_head(std::string_view bytes) {
   const auto authority = authority_in(target);
   if (authority.empty()) return head;
   head.host = without_userinfo(authority);
-  const auto userinfo = authority.size() - head.host.size();  // with its '@'
+  const auto userinfo = authority.size() - head.host.size();  // with the '@'
   if (userinfo > 1)
     head.target.replace(static_cast<std::size_t>(authority.data() - target.data()), userinfo - 1, "***");
   return head;

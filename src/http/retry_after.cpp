@@ -9,7 +9,7 @@ namespace weir::http {
 
 namespace {
 
-// Returns the number that the whole text is, or nullopt.
+// Returns the number if the whole text is a number, otherwise nullopt.
 std::optional<std::int64_t> whole(std::string_view digits) noexcept {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
@@ -23,7 +23,7 @@ struct DateText {
   std::string_view day, month, year, clock;  // clock: "08:49:37"
 };
 
-// "Sun, 06 Nov 1994 08:49:37 GMT"
+// Splits a date such as "Sun, 06 Nov 1994 08:49:37 GMT".
 std::optional<DateText> imf_fixdate(std::string_view text) noexcept {
   const bool formed = text.size() == 29 && text.substr(3, 2) == ", " && text[7] == ' ' && text[11] == ' ' &&
                       text[16] == ' ' && text.substr(25) == " GMT";
@@ -31,7 +31,7 @@ std::optional<DateText> imf_fixdate(std::string_view text) noexcept {
   return DateText{text.substr(5, 2), text.substr(8, 3), text.substr(12, 4), text.substr(17, 8)};
 }
 
-// "Sunday, 06-Nov-94 08:49:37 GMT"
+// Splits a date such as "Sunday, 06-Nov-94 08:49:37 GMT".
 std::optional<DateText> rfc850_date(std::string_view text) noexcept {
   const auto comma = text.find(',');
   if (comma < 6 || comma > 9) return std::nullopt;  // from "Monday" to "Wednesday"
@@ -42,7 +42,7 @@ std::optional<DateText> rfc850_date(std::string_view text) noexcept {
   return DateText{rest.substr(2, 2), rest.substr(5, 3), rest.substr(9, 2), rest.substr(12, 8)};
 }
 
-// "Sun Nov  6 08:49:37 1994"
+// Splits a date such as "Sun Nov  6 08:49:37 1994".
 std::optional<DateText> asctime_date(std::string_view text) noexcept {
   const bool formed =
       text.size() == 24 && text[3] == ' ' && text[7] == ' ' && text[10] == ' ' && text[19] == ' ';
@@ -73,8 +73,8 @@ std::optional<base::TimePoint> instant_of(const DateText& text, std::int64_t yea
   return base::TimePoint{std::chrono::sys_days{date} + *time};
 }
 
-// Returns the instant of a date whose year has two digits: the latest one that is at most 50 years after
-// `now` (RFC 9110 §5.6.7).
+// Returns the instant of a date whose year has two digits. Takes the latest century for which the date is at
+// most 50 years after `now` (RFC 9110 §5.6.7).
 std::optional<base::TimePoint> in_nearest_century(const DateText& text, std::int64_t year,
                                                   base::TimePoint now) noexcept {
   const std::chrono::year_month_day today{std::chrono::floor<std::chrono::days>(now)};
@@ -88,8 +88,8 @@ std::optional<base::TimePoint> in_nearest_century(const DateText& text, std::int
   return std::nullopt;
 }
 
-// Returns the instant of a date in any of the three forms that a recipient must accept (RFC 9110 §5.6.7). The
-// name of the day of the week is not compared with the date.
+// Returns the instant of a date in any of the three forms that a recipient must accept (RFC 9110 §5.6.7).
+// Does not check that the day of the week is right.
 std::optional<base::TimePoint> parse_http_date(std::string_view value, base::TimePoint now) noexcept {
   const auto short_year = rfc850_date(value);
   const auto fixdate = imf_fixdate(value);
@@ -103,7 +103,7 @@ std::optional<base::TimePoint> parse_http_date(std::string_view value, base::Tim
 }  // namespace
 
 std::optional<base::Duration> parse_retry_after(std::string_view value, base::TimePoint now) noexcept {
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // seconds; larger values count as this
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // seconds; larger values count as this value
   if (const auto seconds = whole(value)) return std::chrono::seconds{std::min(*seconds, kMost)};
   const auto date = parse_http_date(value, now);
   if (!date) return std::nullopt;

@@ -21,7 +21,7 @@ char lower(char c) noexcept {
   return is_upper(c) ? static_cast<char>(c + ('a' - 'A')) : c;
 }
 
-// pchar of RFC 3986 §3.3 without "%": unreserved / sub-delims / ":" / "@".
+// Marks the octets of pchar (RFC 3986 §3.3) without "%": unreserved / sub-delims / ":" / "@".
 constexpr std::array<bool, 256> kPathCharacters = [] {
   std::array<bool, 256> characters{};
   for (const char c : std::string_view("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~"
@@ -34,7 +34,7 @@ bool is_path_character(char c) noexcept {
   return kPathCharacters[static_cast<unsigned char>(c)];
 }
 
-// Returns true if the path may need a change. Also true for some normal paths ("/.well-known").
+// Returns true if the path may differ from its normal form. Also true for some normal paths ("/.well-known").
 bool is_suspicious(std::string_view path) noexcept {
   char before = '\0';
   for (const char c : path) {
@@ -45,7 +45,8 @@ bool is_suspicious(std::string_view path) noexcept {
   return false;
 }
 
-// Removes one octet, encoded or not, from the front of `rest` and returns it. REQUIRES: `rest` is not empty.
+// Removes one octet, which may be encoded, from the front of `rest` and returns it. REQUIRES: `rest` is not
+// empty.
 char take_octet(std::string_view& rest) noexcept {
   const auto octet = encoded_octet(rest);
   const char c = octet ? *octet : rest.front();
@@ -53,7 +54,7 @@ char take_octet(std::string_view& rest) noexcept {
   return c;
 }
 
-// Appends the octet in its one spelling.
+// Appends the octet as a normal form writes it: as itself or as %XX.
 void append_octet(std::string& out, char octet) {
   constexpr char kHex[] = "0123456789ABCDEF";
   const auto value = static_cast<unsigned char>(octet);
@@ -63,8 +64,8 @@ void append_octet(std::string& out, char octet) {
     out.append({'%', kHex[value >> 4], kHex[value & 15]});
 }
 
-// Removes a segment, without its slash, from the front of `rest`. Appends its name to `out`, and its
-// parameters unless the style drops them.
+// Removes a segment, without its slash, from the front of `rest`. Appends the segment's name to `out`, and
+// also its parameters unless the style drops them.
 void take_name(std::string_view& rest, std::string& out, PathStyle style) {
   using Parameters = PathStyle::Parameters;
   auto segment = rest.substr(0, rest.find('/'));
@@ -78,8 +79,9 @@ void take_name(std::string_view& rest, std::string& out, PathStyle style) {
   }
 }
 
-// Moves one segment and its slash from `rest` to `out`, and applies a dot segment. `out` ends with a slash
-// before. Afterwards it does too, unless this was the last segment and has a name.
+// Moves one segment and its slash from `rest` to `out`. A dot segment removes segments of `out` instead.
+// `out` must end with a slash. Afterwards `out` ends with a slash again, unless this was the last segment and
+// has a name.
 void take_segment(std::string_view& rest, std::string& out, PathStyle style) {
   const std::size_t begin = out.size();
   take_name(rest, out, style);
@@ -96,18 +98,19 @@ void take_segment(std::string_view& rest, std::string& out, PathStyle style) {
   }
 }
 
-// The properties of a segment that matter to removers of dot segments.
+// The properties of a segment that matter if servers remove dot segments in different ways.
 struct Segment {
-  std::size_t dots = 0;  // the segment is this many dots and nothing else, except parameters
+  std::size_t dots = 0;  // number of dots, if the name is only dots; otherwise 0
   bool empty = true;     // the name is empty
   bool parameters = false;
-  bool encoded_slash = false;     // the name contains one (is_encoded_slash())
-  bool hides_slash = false;       // the parameters contain one, and rules do not see parameters
-  bool dots_and_slashes = false;  // splitting the name at encoded slashes leaves "." or ".."
+  bool encoded_slash = false;  // the name contains an encoded slash (is_encoded_slash())
+  // The parameters contain an encoded slash. Rules do not see parameters.
+  bool hides_slash = false;
+  bool dots_and_slashes = false;  // split at its encoded slashes, the name has a part "." or ".."
 };
 
-// Returns true if an octet from take_octet() is a slash to servers that decode before they split a path, that
-// know backslashes, or that decode twice.
+// Returns true if some servers may take this octet from take_octet() for a slash. Such servers decode before
+// they split a path, or know backslashes, or decode twice.
 bool is_encoded_slash(char octet) noexcept {
   return octet == '/' || octet == '\\' || octet == '%';
 }
@@ -121,8 +124,8 @@ bool has_encoded_slash(std::string_view text) noexcept {
 
 Segment read_segment(std::string_view text) noexcept {
   Segment segment;
-  std::size_t dots = 0;  // of the part since the last encoded slash
-  bool named = false;    // that part has other characters
+  std::size_t dots = 0;  // dots in the part of the name since the last encoded slash
+  bool named = false;    // that part has characters other than dots
   const auto end_part = [&] {
     segment.dots_and_slashes = segment.dots_and_slashes || (!named && (dots == 1 || dots == 2));
   };
@@ -150,7 +153,7 @@ Segment read_segment(std::string_view text) noexcept {
   return segment;
 }
 
-// The stack of names that dot segments remove from.
+// The stack of names from which dot segments remove the last.
 class Names {
  public:
   void add(const Segment& segment) noexcept {
@@ -158,7 +161,7 @@ class Names {
     if (segment.encoded_slash) with_slash_ = count_;
   }
 
-  // Removes the last name, if any. Returns true if it had an encoded slash.
+  // Removes the last name, if any. Returns true if that name had an encoded slash.
   bool remove() noexcept {
     if (count_ == 0) return false;
     return count_-- == with_slash_;
@@ -174,12 +177,12 @@ constexpr const char* kDoubtfulSlash =
     "the path has an encoded slash, backslash or percent sign next to dots, in parameters or in a part that "
     "dots remove";
 
-// Returns why servers may find different resources of which rules see only one. Servers differ in whether
-// they merge slashes, know parameters or decode slashes.
+// Returns why different servers may find different resources, of which rules see only one; null if they
+// agree. Servers differ in whether they merge slashes, know parameters or decode slashes.
 const char* warn_about_segments(std::string_view path) noexcept {
   Names names;
   bool named = false;  // some segment has a name
-  bool hole = false;   // an empty segment follows it
+  bool hole = false;   // an empty segment follows a name
   while (!path.empty()) {
     path.remove_prefix(1);
     const auto text = path.substr(0, path.find('/'));
@@ -242,7 +245,8 @@ void write_path(std::string_view raw, PathStyle style, std::string& out) {
 
 namespace {
 
-// Returns one of the many spellings of an IPv6 literal (RFC 5952 §1). Returns an empty text if it is invalid.
+// Returns the usual spelling (RFC 5952) of an IPv6 literal, which can be spelled in many ways. Returns an
+// empty text if the literal is invalid.
 std::string_view normalise_literal(std::string_view host, std::string& scratch) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   in6_addr address{};

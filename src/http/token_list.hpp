@@ -5,7 +5,7 @@
 
 namespace weir::http {
 
-// Calls `each` with every non-empty element of the list, without white space around it.
+// Calls `each` with every non-empty element of the list, without the white space around it.
 template <class Each>
 void for_each_token(std::string_view list, Each each) {
   while (!list.empty()) {

@@ -12,7 +12,7 @@ namespace weir::log {
 
 namespace {
 
-constexpr std::size_t kMaxQueued = 1024;  // lines
+constexpr std::size_t kMaxQueued = 1024;  // number of lines
 
 spdlog::level::level_enum spdlog_level(LogLevel level) {
   switch (level) {
@@ -60,7 +60,7 @@ struct Log::Impl {
                                                                     spdlog::pattern_time_type::utc));
     logger->set_level(spdlog_level(level));
   }
-  // The thread writes all lines and is joined before its sink is destroyed.
+  // Destroys the pool first: its thread writes all queued lines and ends before the sink is destroyed.
   ~Impl() { pool.reset(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -70,7 +70,8 @@ struct Log::Impl {
                                                   spdlog::async_overflow_policy::overrun_oldest);
   }
 
-  // Returns true if another line may be written. Reports first how many were dropped before.
+  // Returns true if another line may be written in this second. If lines were dropped before, first logs how
+  // many.
   bool admit() {
     const std::lock_guard lock(mutex);
     const auto now = Clock::now();
@@ -85,12 +86,12 @@ struct Log::Impl {
     return false;
   }
 
-  // Shared, because spdlog's queue refers to the logger of each message, and the logger to the pool and its
-  // sink.
+  // A shared_ptr, because the messages in spdlog's queue refer to the logger, which refers to the pool and
+  // the sink.
   std::shared_ptr<spdlog::details::thread_pool> pool;
   spdlog::sink_ptr sink;
   std::shared_ptr<spdlog::async_logger> logger;
-  std::shared_ptr<spdlog::async_logger> audit;  // keeps its first level
+  std::shared_ptr<spdlog::async_logger> audit;  // has a fixed level; set_level() does not change it
   std::mutex mutex;                             // guards the members below
   Clock::time_point window_start{};
   unsigned in_window = 0;

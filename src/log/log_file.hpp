@@ -1,7 +1,8 @@
-// The file of the access log, or standard output. No data is buffered here: a call returns after the write.
+// The file of the access log, or standard output. Nothing is buffered here: append() returns after the data
+// is written.
 //
-// A full disk may take only a part of a line. The next write ends that line first, so that the next line
-// stays readable. The same applies to an incomplete line that another process left.
+// If the disk is full, only a part of a line may be written. The next append() ends that line first, so that
+// its own lines stay readable. It does the same if another process has left an incomplete line.
 //
 // Belongs to one thread.
 #pragma once
@@ -16,18 +17,19 @@ namespace weir::log {
 
 class LogFile {
  public:
-  // `name`: a file, which is created if it does not exist; "-": standard output. Throws std::runtime_error
-  // that names the file if it cannot be opened.
+  // `name`: the name of a file, which is created if it does not exist; "-" for standard output. Throws
+  // std::runtime_error with the name if the file cannot be opened.
   explicit LogFile(std::string name);
 
   struct Appended {
-    std::size_t lost = 0;  // lines
-    int error = 0;         // errno; 0: all lines are written
+    std::size_t lost = 0;  // number of lines that were not written
+    int error = 0;         // errno of the failed write; 0: all lines were written
   };
-  // Appends lines. Blocks while the reader of a pipe is slow. REQUIRES whole lines.
+  // Appends lines. Blocks while the reader of a pipe is slow. REQUIRES that `lines` ends with a line break.
   [[nodiscard]] Appended append(std::string_view lines) noexcept;
 
-  // Opens the file again by its name, and returns 0. On failure returns errno and keeps the old file.
+  // Opens the file again by its name and returns 0. If the file cannot be opened, returns errno and keeps the
+  // old file.
   [[nodiscard]] int reopen();
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
@@ -37,7 +39,7 @@ class LogFile {
 
   const std::string name_;
   net::OwnedDescriptor file_;
-  bool torn_ = false;  // the file ends within a line
+  bool torn_ = false;  // the file ends with an incomplete line
 };
 
 }  // namespace weir::log

@@ -43,7 +43,7 @@ void write_address(TextWriter& out, const base::IpAddress& ip) {
   }
 }
 
-// The start of a member of the line: `,"name":`.
+// The start of a member of the JSON line: `,"name":`.
 struct Beginning {
   std::array<char, 16> text{};
   std::size_t size = 0;
@@ -68,7 +68,7 @@ constexpr std::string_view beginning_of(LogField field) noexcept {
   return {beginning.text.data(), beginning.size};
 }
 
-// Writes the wanted fields of a record in order.
+// Writes those fields of a record that `fields` names, in order.
 class Line {
  public:
   Line(TextWriter& out, LogFields fields) noexcept : out_(out), fields_(fields) {}
@@ -116,7 +116,7 @@ void write_answer(Line& line, const AccessRecord& record) {
   line.text(LogField::Error, record.error);
 }
 
-// Writes fields that are not among the usual ones.
+// Writes the fields about the client, which are not among the usual fields.
 void write_client(Line& line, const AccessRecord& record) {
   line.digest(LogField::ApiKey, record.api_key);
   line.text(LogField::User, record.user);
@@ -127,7 +127,7 @@ void write_client(Line& line, const AccessRecord& record) {
   line.text(LogField::Country, record.country);
 }
 
-// Returns the upper bound of the line's size, with every octet of its texts escaped.
+// Returns an upper bound of the line's size: every octet of its texts may need an escape.
 std::size_t most(const AccessRecord& record) noexcept {
   constexpr std::size_t kFixed = 1024;
   std::size_t texts = 0;
@@ -179,8 +179,8 @@ void append_json(std::string& text, const ResetRecord& record) {
   out << "}\n";
 }
 
-// The format is version "-" trace-id "-" parent-id "-" flags. A later version may have more after another
-// "-". Version ff and ids of zeros are invalid.
+// The format of a traceparent is version "-" trace-id "-" parent-id "-" flags. A later version may add more
+// after another "-". Version ff and ids of zeros are invalid.
 std::string_view trace_id_of(std::string_view traceparent) noexcept {
   constexpr std::size_t kSize = 55, kTrace = 3, kTraceSize = 32, kParent = 36, kParentSize = 16, kFlags = 53;
   if (traceparent.size() < kSize || traceparent[2] != '-' || traceparent[35] != '-' || traceparent[52] != '-')

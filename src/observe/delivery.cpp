@@ -34,7 +34,8 @@ Delivery::End Delivery::sent() noexcept {
   return End::Sent;
 }
 
-// Full jitter: any duration up to the pause, so that many weirs do not retry together.
+// Full jitter: the pause is a random duration up to the maximum, so that many weirs do not retry at the same
+// time.
 Delivery::End Delivery::failed(bool hopeless, base::TimePoint now, std::uint64_t random) noexcept {
   under_way_ = false;
   if (std::exchange(replaced_, false)) return End::Again;

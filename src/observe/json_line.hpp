@@ -1,5 +1,5 @@
-// Writes members of a JSON object on one line of a log. `name`: a comma, the member's name in quotes and a
-// colon, in one literal.
+// Writes members of a JSON object on one line of a log. `name` must be a literal of a comma, the member's
+// name in quotes, and a colon.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -13,7 +13,7 @@
 
 namespace weir::observe {
 
-// Writes nothing if the value is empty.
+// Writes a member with a text, or nothing if the text is empty.
 inline void write_text(base::TextWriter& out, std::string_view name, std::string_view value) {
   if (value.empty()) return;
   out << name;
@@ -30,7 +30,7 @@ inline void write_count(base::TextWriter& out, std::string_view name, std::uint6
   out << name << value;
 }
 
-// Writes 32 hexadecimal digits: the two words as numbers, high word first.
+// Writes a member with a digest: 32 hexadecimal digits, the high word first.
 inline void write_digest(base::TextWriter& out, std::string_view name, const base::Digest128& digest) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::array<char, 32> text;

@@ -10,7 +10,7 @@ namespace weir::observe {
 
 namespace {
 
-// Returns which bytes need no escape inside a JSON string.
+// Marks the bytes that need no escape inside a JSON string.
 constexpr std::array<bool, 256> plain_bytes() {
   std::array<bool, 256> plain{};
   for (unsigned byte = 0x20; byte < 0x7f; ++byte) plain[byte] = byte != '"' && byte != '\\';
@@ -55,7 +55,8 @@ bool steers(char32_t code) {
   return code < 0xa0 || code == 0x2028 || code == 0x2029;
 }
 
-// Appends the character at the start of `text`, which is not a plain byte. Returns its number of bytes.
+// Appends the character at the start of `text`, which is no plain byte. Returns the number of bytes that the
+// character has in `text`.
 std::size_t append_special(std::string& out, std::string_view text) {
   if (static_cast<unsigned char>(text.front()) < 0x80) {
     append_ascii(out, text.front());

@@ -12,11 +12,11 @@ namespace {
 
 using base::TextWriter;
 
-// Upper bounds of parts of a line, in octets: the fixed part and one entry.
+// Upper bounds of a line's size, in octets: of its fixed part, and of each entry in its lists.
 constexpr std::size_t kFixed = 544;
-constexpr std::size_t kEntry = 384;  // up to 128 of it for a rule's name
+constexpr std::size_t kEntry = 384;  // includes up to 128 for the name of a rule
 
-// Appends the low `N` hex digits of a word.
+// Appends the low `N` hexadecimal digits of a word.
 template <std::size_t N>
 void write_hex(TextWriter& out, std::string_view name, std::uint64_t word) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -43,13 +43,13 @@ std::uint64_t since(base::TimePoint start, base::TimePoint at) noexcept {
   return static_cast<std::uint64_t>(std::max<std::int64_t>((at - start).count(), 0));
 }
 
-// Returns the turn's distance from the first turn of `at`.
+// Returns a timestamp minus the first timestamp of the instant `at`.
 std::uint64_t beyond(limit::HybridTimestamp timestamp, base::TimePoint at) noexcept {
   return timestamp > limit::timestamp_at(at) ? timestamp - limit::timestamp_at(at) : 0;
 }
 
-// Writes a number so that reading it gives the same number. Values below any threshold count as 0, because
-// they would have more digits than there is room for.
+// Writes a number so that reading it gives the same number. Very small numbers are written as 0, because they
+// would need more digits than the line has room for.
 void write_number(TextWriter& out, std::string_view name, double value) {
   constexpr double kLeast = 1e-9;
   std::array<char, 32> text;

@@ -8,8 +8,8 @@ namespace weir::observe {
 
 namespace {
 
-// Returns the size of the index. With this many places, a search mostly ends where it begins. New clients
-// cannot be predicted, and each further step is a mispredicted branch.
+// Returns the number of places in the index. With this many places, most searches end at their first place.
+// Searches for new clients cannot be predicted, so each further place would be a mispredicted branch.
 std::size_t places(std::size_t capacity) noexcept {
   return std::bit_ceil(4 * capacity);
 }
@@ -42,7 +42,7 @@ std::uint64_t SpaceSaving::floor() const noexcept {
       ->count;
 }
 
-// Takes an unused counter if there is one, else the smallest.
+// Returns an unused counter if there is one, otherwise the counter with the smallest count.
 auto SpaceSaving::take_over(const base::Digest128& client) -> Counter& {
   if (counters_.size() < capacity_) {
     counters_.push_back({.client = client});
@@ -58,7 +58,8 @@ auto SpaceSaving::take_over(const base::Digest128& client) -> Counter& {
   return counter;
 }
 
-// Counts only grow, so collected counters remain the smallest until they grow.
+// Returns a counter with the smallest count. Counts only grow, so a collected counter has the smallest count
+// until it grows.
 auto SpaceSaving::smallest() noexcept -> Index {
   while (!smallest_.empty()) {
     const auto index = smallest_.back();
@@ -84,7 +85,8 @@ void SpaceSaving::enter(Index index) noexcept {
   index_[at] = index;
 }
 
-// Moves later entries up, so that no search ends too early (Knuth, volume 3, §6.4, algorithm R).
+// Removes a counter from the index. Moves later entries up, so that no search for them ends too early (Knuth,
+// volume 3, §6.4, algorithm R).
 void SpaceSaving::remove(Index index) noexcept {
   auto hole = counters_[index].client.lo & mask_;
   while (index_[hole] != index) hole = (hole + 1) & mask_;
@@ -103,7 +105,8 @@ void SpaceSaving::reindex() noexcept {
   smallest_.clear();
 }
 
-// A client that has a counter in only one summary may have spent as much as the other's smallest counter.
+// If a client has a counter in only one summary, it may have spent up to the smallest count of the other
+// summary there.
 void SpaceSaving::merge(const SpaceSaving& other) {
   const auto here = floor(), there = other.floor();
   std::vector<Counter> all = counters_;

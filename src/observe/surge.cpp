@@ -4,8 +4,8 @@
 
 namespace weir::observe {
 
-// Returns how long an end must last, because an early end would be followed by a new beginning. The time is
-// bounded, because a limit per day need not wait for a day.
+// Returns how long events must stay below the limit before a surge ends. If a surge ended too early, it would
+// begin again soon. The time is bounded, because a limit per day need not wait for a day.
 base::Duration Surge::calm() const noexcept {
   constexpr base::Duration kMost{60'000'000};
   return std::max(settings_.lasting, std::min(settings_.above.period, kMost));

@@ -17,13 +17,14 @@ void TopClients::turn(std::unique_ptr<Generations>& generations, base::TimePoint
   current.refused.clear();
   current.since = now;
   if (now - before.since < 2 * kGeneration) return;
-  before.admitted.clear();  // there was no request for a whole generation
+  before.admitted.clear();  // the rule had no request for a whole generation
   before.refused.clear();
   before.since = now;
 }
 
 void TopClients::read(limit::RuleIndex rule, base::TimePoint now, std::optional<TopOfRule>& all) const {
-  Generations copy(capacity_);  // allocated before the lock, so that the worker never waits for an allocation
+  // Allocated before the lock is taken, so that the worker never waits for an allocation.
+  Generations copy(capacity_);
   {
     const std::lock_guard lock(mutex_);
     if (!rules_[rule]) return;

@@ -26,9 +26,9 @@ using Steady = std::chrono::steady_clock;
 constexpr unsigned kPings = 50;
 constexpr unsigned kLooksAtTheClock = 9;
 constexpr base::Duration kPatience = 2s;
-constexpr int kCrowd = 70;  // permits of one key: more than the scripts keep in a string
+constexpr int kCrowd = 70;  // number of permits of one key: more than the scripts keep in a string
 constexpr std::pair<int, int> kOldest{6, 2};
-constexpr std::string_view kReplica = "slave";  // the role's name in INFO
+constexpr std::string_view kReplica = "slave";  // INFO's name for the role of a replica
 
 std::string_view line_of(std::string_view info, std::string_view name) {
   for (std::size_t at = 0; at < info.size();) {
@@ -48,7 +48,7 @@ std::optional<Number> number_in(std::string_view text) {
   return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
-// Parses the reply to TIME: seconds and microseconds. Returns an instant.
+// Returns the instant in a reply to TIME, which has seconds and microseconds; nullopt for any other reply.
 std::optional<base::TimePoint> instant_in(const Reply& reply) {
   if (reply.words.size() != 2) return std::nullopt;
   const auto seconds = number_in<std::int64_t>(reply.words[0]);
@@ -67,7 +67,8 @@ std::string command(std::initializer_list<std::string_view> words) {
   return bytes;
 }
 
-// The commands of one inspection, in order. An error ends the inspection; a denied command does not.
+// Sends the commands of one inspection, in order. An error ends the inspection, but a denied command does
+// not.
 class Inspector {
  public:
   Inspector(net::Executor executor, const RedisSettings& settings, Inspection& found)
@@ -92,8 +93,7 @@ class Inspector {
   }
 
  private:
-  // Returns how many addresses may be tried: the nodes of a cluster, or the masters that the Sentinels
-  // report.
+  // Returns how many servers may be tried: one for each configured node of the cluster or for each Sentinel.
   [[nodiscard]] std::size_t candidates() const noexcept {
     if (settings_.topology == Topology::Cluster) return settings_.nodes.size();
     return sentinels_ ? settings_.sentinel.addresses.size() : 1;
@@ -112,7 +112,7 @@ class Inspector {
     if (sentinels_ && (ec || is_misled())) sentinels_->doubt();
     co_return ec;
   }
-  // Returns true if a Sentinel reported an old master.
+  // Returns true if a Sentinel has reported a former master, which is a replica now.
   [[nodiscard]] bool is_misled() const noexcept { return sentinels_ && found_.facts.role == kReplica; }
   net::Awaitable<net::ErrorCode> sign_in_here() {
     const Greeting greeting = sign_in(settings_);
@@ -147,7 +147,7 @@ class Inspector {
     if (!slots) co_return ec;
     found_.unserved = kSlots - slots->served();
     const base::Endpoint* last = nullptr;
-    for (Slot slot = 0; slot < kSlots; ++slot) {  // a node without slots has no keys of weir's
+    for (Slot slot = 0; slot < kSlots; ++slot) {  // only nodes with slots can have keys of weir
       const auto* owner = slots->owner(slot);
       if (owner == nullptr || owner == last || *owner == found_.address) continue;
       last = owner;
@@ -158,9 +158,9 @@ class Inspector {
     co_return ec;
   }
 
-  // Tries commands that the scripts use only for long logs and many permits, on a key that does not exist.
-  // They have no effect. Only a denied command counts; errors of a replica or about another node's slot do
-  // not.
+  // Runs commands that the scripts use only for long logs and many permits. They have no effect, because the
+  // key does not exist. Only denied commands become obstacles. Errors of a replica, or about another node's
+  // slot, do not.
   net::Awaitable<net::ErrorCode> try_rare_commands() {
     const std::string key = settings_.prefix + ":probe";
     for (const std::string& ask :
@@ -179,7 +179,7 @@ class Inspector {
   net::Awaitable<net::ErrorCode> time_pings() {
     const std::string ping = command({"PING"});
     std::vector<base::Duration> took;
-    for (unsigned i = 0; i <= kPings; ++i) {  // the first one warms up and does not count
+    for (unsigned i = 0; i <= kPings; ++i) {  // the result of the first ping is not used
       const auto began = Steady::now();
       const net::ErrorCode ec = co_await redis_.ask(ping);
       if (ec) co_return ec;
@@ -191,8 +191,9 @@ class Inspector {
     co_return net::ErrorCode();
   }
 
-  // Redis reads its clock between weir's sending and receiving. So the middle of the two is wrong by at most
-  // half of the trip. The shortest of several trips is the most precise.
+  // Redis reads its clock after weir sends TIME and before weir receives the reply. So the middle of the
+  // round trip is wrong by at most half of it. The shortest of several round trips gives the most precise
+  // result.
   net::Awaitable<net::ErrorCode> compare_clocks() {
     const std::string ask = command({"TIME"});
     auto shortest = base::kForever;
@@ -207,12 +208,12 @@ class Inspector {
       if (!theirs || took >= shortest) continue;
       shortest = took;
       const base::Duration half((took.count() + 1) / 2);
-      found_.clock = ClockDifference{*theirs - (local + half), half + base::Duration(1)};  // for rounding
+      found_.clock = ClockDifference{*theirs - (local + half), half + base::Duration(1)};  // 1 for rounding
     }
     co_return net::ErrorCode();
   }
 
-  // Returns true if the last reply is an error, and notes that error.
+  // Returns true if the last reply is an error, and adds the error to `denied` of the inspection.
   bool denied(const char* what) {
     const Reply& reply = redis_.reply();
     if (reply.kind != Reply::Kind::Error) return false;
@@ -222,8 +223,8 @@ class Inspector {
 
   const RedisSettings& settings_;
   Inspection& found_;
-  std::shared_ptr<TlsClient> tls_;        // null: plain
-  std::unique_ptr<Sentinels> sentinels_;  // null without Sentinels
+  std::shared_ptr<TlsClient> tls_;        // null: no TLS
+  std::unique_ptr<Sentinels> sentinels_;  // null: no Sentinels are configured
   RequestReply redis_;
 };
 
@@ -232,7 +233,7 @@ net::Awaitable<void> look(net::Executor executor, const RedisSettings& settings,
   (void)co_await inspector.look();
 }
 
-// Runs each of weir's operations once for each kind of state: numbers, logs, and permits.
+// Runs each operation of weir once for each form of state: numbers, logs, and permits.
 class Trial {
  public:
   Trial(net::asio::io_context& loop, const RedisSettings& settings, Inspection& found)
@@ -250,7 +251,7 @@ class Trial {
     crowd({random_key(), &long_log_}, kCrowd, entered_);
     crowd(place_, kCrowd, placed_);
     const auto told = store_.stats().refunds.load();
-    turn_until([&] { return placed_ == 0 || store_.stats().refunds.load() > told; });  // until renewed
+    turn_until([&] { return placed_ == 0 || store_.stats().refunds.load() > told; });  // waits for a renewal
     for (; placed_ > 0; --placed_) store_.release(place_);
     see_through(hear_the_rest());
     store_.stop();
@@ -258,7 +259,7 @@ class Trial {
   }
 
  private:
-  // A short lease, so that a renewal comes soon.
+  // Returns the settings with a short lease, so that a renewal comes soon.
   static RedisSettings patient(RedisSettings settings) {
     settings.timeout = kPatience;
     settings.lease_time = 300ms;
@@ -280,7 +281,7 @@ class Trial {
   net::Task<void> charge_and_refund() {
     for (const auto* limiter : {&bucket_, &log_}) {
       const limit::Charge charge{random_key(), limiter};
-      for (int i = 0; i < 5; ++i) {  // filled and drained in turn, so that a log uses all its commands
+      for (int i = 0; i < 5; ++i) {  // charges and refunds alternate, so that a log uses all its commands
         base::TimePoint now;
         const bool allowed = co_await admits(charge, now);
         if (!found_.obstacles.empty()) break;
@@ -290,8 +291,8 @@ class Trial {
     done_ = true;
   }
 
-  // Takes many permits of one key, each in its own call, so that they outgrow a string. As many calls run at
-  // once as do not wait for company.
+  // Takes many permits of one key, each with a call of its own, so that they become too many for a string.
+  // Sends as many calls at once as the pipeline sends without gathering them.
   void crowd(const limit::Charge& charge, int size, int& admitted) {
     for (int i = 0; i < size && found_.obstacles.empty(); ++i) {
       turn_until([&] { return under_way_ < Pipeline::kMostUnanswered; });
@@ -310,7 +311,7 @@ class Trial {
     --under_way_;
   }
 
-  // Replies come in order, so this charge's reply comes after those of the refunds.
+  // Waits for the replies to all refunds. Replies come in order, so a last charge is answered after them.
   net::Task<void> hear_the_rest() {
     const limit::Charge last{random_key(), &bucket_};
     base::TimePoint now;
@@ -335,7 +336,7 @@ class Trial {
 
   net::asio::io_context& loop_;
   Inspection& found_;
-  const bool tries_again_;  // another server may be the master by now, or another Sentinel can be asked
+  const bool tries_again_;  // another server may have become the master, or another Sentinel may be asked
   std::random_device random_;
   const limit::Limiter bucket_ = limit::TokenBucket::make({10, 1s}, 1).value();
   const limit::Limiter log_ = limit::SlidingLog::make({2, 2ms}).value();
@@ -344,7 +345,7 @@ class Trial {
   const limit::Charge place_{random_key(), &places_};
   Store store_;
   limit::LineSet unasked_ = 0;
-  int placed_ = 0;  // how many permits place_ holds
+  int placed_ = 0;  // number of permits that were taken for place_
   int entered_ = 0;
   std::size_t under_way_ = 0;
   bool done_ = false;
@@ -391,7 +392,7 @@ Inspection inspect(const RedisSettings& settings, bool shares_secret) {
     net::asio::co_spawn(loop, look(loop.get_executor(), alone, other), [](const std::exception_ptr&) {});
     loop.restart();
     loop.run();
-    other.others.clear();  // it reports the same masters
+    other.others.clear();  // that inspection reports the same masters
   }
   if (shares_secret) {
     net::asio::co_spawn(loop, SharedSecret::look(loop.get_executor(), settings, found.address),

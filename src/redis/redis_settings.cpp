@@ -14,7 +14,7 @@ constexpr const char* kExpected =
 constexpr std::string_view kDefaultPort = "6379";
 constexpr int kMostDatabase = 1'000'000;
 
-// A URL may contain a password, so the error does not repeat the URL.
+// Returns an error about a URL. The message does not contain the URL, because the URL may contain a password.
 base::Error wrong(const char* why) {
   return base::Error{std::string("the Redis URL ") + why + ": " + kExpected};
 }
@@ -26,7 +26,7 @@ std::optional<int> hex_digit(char c) {
   return std::nullopt;
 }
 
-// Decodes percent-encoding (RFC 3986 §2.1). Returns nullopt if two hex digits do not follow a '%'.
+// Decodes percent-encoding (RFC 3986 §2.1). Returns nullopt if a '%' is not followed by two hex digits.
 std::optional<std::string> decoded(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -44,14 +44,15 @@ std::optional<std::string> decoded(std::string_view text) {
   return out;
 }
 
-// Returns the position of the '@' after user and password. A host or database has no '@', so the last one is
-// right, whatever the password contains. The path of a socket may contain '@', so there it is the first "@/".
+// Returns the position of the '@' after user and password. Neither host nor database can contain '@', so this
+// is the last '@', whatever the password contains. The path of a socket may contain '@', so for a socket it
+// is the first '@' that a '/' follows.
 std::size_t end_of_user(std::string_view rest, bool is_socket) {
   if (!is_socket) return rest.rfind('@');
   return rest.starts_with('/') ? std::string_view::npos : rest.find("@/");
 }
 
-// Removes "user:password@" from the front of `rest`.
+// Removes "user:password@" from the start of `rest` and stores both in `settings`.
 bool take_user(std::string_view& rest, bool is_socket, RedisSettings& settings) {
   const auto at = end_of_user(rest, is_socket);
   if (at == std::string_view::npos) return true;

@@ -26,16 +26,16 @@ namespace {
 namespace asio = net::asio;
 using namespace std::chrono_literals;
 
-constexpr base::Duration kPatience = 1s;      // for one reply
-constexpr base::Duration kPeriod = 5s;        // between two rounds once a secret is agreed on
-constexpr base::Duration kFirstPause = 50ms;  // before that; doubled each time up to kMostPause
+constexpr base::Duration kPatience = 1s;      // longest wait for one reply
+constexpr base::Duration kPeriod = 5s;        // pause between two rounds after the first success
+constexpr base::Duration kFirstPause = 50ms;  // pause before the first success; doubles up to kMostPause
 constexpr base::Duration kMostPause = 300ms;
 constexpr int kMostRedirections = 5;
 
-// The server to ask next, and how.
+// The server to which the next command is sent.
 struct Target {
   base::Endpoint address;
-  bool asking = false;  // the slot is moving there: ASKING precedes each command
+  bool asking = false;  // the slot is moving to this server, so ASKING must precede each command
 };
 
 }  // namespace
@@ -91,7 +91,7 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
   [[nodiscard]] bool is_agreed() const noexcept { return is_agreed_; }
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
 
-  // Offers no secret. Must not be called together with start().
+  // Reads the secret and does not offer one. Must not be called if start() is called.
   net::Awaitable<SecretLook> look_at(Target target);
 
  private:
@@ -109,14 +109,13 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
   const std::string name_;
   const StoreLog log_;
   Agreed agreed_;
-  base::SipKey secret_;  // the agreed secret, or the offered one
+  base::SipKey secret_;  // the agreed secret; before that, the offered one
   bool is_agreed_ = false;
   bool stopped_ = false;
   std::string why_;
   LogThrottle log_throttle_;
-  std::shared_ptr<TlsClient> tls_;  // null: no TLS; shared with its connections
-  std::shared_ptr<Sentinels>
-      sentinels_;  // null without Sentinels; shared_ptr because its coroutine shares it
+  std::shared_ptr<TlsClient> tls_;        // null: no TLS; shared with the connections that use it
+  std::shared_ptr<Sentinels> sentinels_;  // null: no Sentinels are configured; shared with its coroutine
   RequestReply redis_;
   net::Timer pause_;
   std::mt19937 random_{std::random_device{}()};
@@ -135,14 +134,15 @@ net::Awaitable<void> SharedSecret::Asking::run(std::shared_ptr<Asking> self) {
         asking.take(*found);
       else
         asking.complain();
-    } catch (const std::bad_alloc&) {  // the next round repeats it
+    } catch (const std::bad_alloc&) {  // the next round tries again
     }
     pause = asking.is_agreed_ ? kPeriod : std::min(2 * pause, kMostPause);
     co_await asking.rest(pause);
   }
 }
 
-// Shortened at random, so that the weirs of one Redis do not ask together.
+// Waits for a random time up to `length`, so that the weirs that share a Redis do not all ask at the same
+// time.
 net::Awaitable<void> SharedSecret::Asking::rest(base::Duration length) {
   std::uniform_int_distribution<std::int64_t> jitter(length.count() / 2, length.count());
   pause_.expires_after(base::Duration(jitter(random_)));
@@ -150,7 +150,8 @@ net::Awaitable<void> SharedSecret::Asking::rest(base::Duration length) {
   if (!stopped_) co_await pause_.async_wait(net::into(ignored));
 }
 
-// Asks the one Redis, the nodes of a cluster, or the masters that Sentinels report, until one answers.
+// Asks the standalone server, the nodes of a cluster, or the masters that Sentinels report, until one server
+// answers.
 net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_somebody() {
   const bool cluster = settings_.topology == Topology::Cluster;
   const std::size_t tries = cluster      ? settings_.nodes.size()
@@ -172,7 +173,8 @@ net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_somebody()
   co_return std::nullopt;
 }
 
-// Offers a secret, and returns the one that Redis has. A replica rejects SET, which a GET would not show.
+// Offers a secret and returns the secret that Redis has. Sends SET even if Redis has a secret, because a
+// replica rejects SET but answers GET.
 net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target target) {
   std::string offer, question;
   append_command(offer, {"SET", name_, in_hex(secret_), "NX"});
@@ -190,8 +192,8 @@ net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target 
   co_return found;
 }
 
-// MGET returns nil for a missing key and for a value that is no string; EXISTS distinguishes them. TYPE may
-// be denied, because weir needs it nowhere else.
+// Uses MGET, which returns nil for a missing key and for a value that is not a string, and EXISTS, which
+// distinguishes the two. The user may not be allowed to run TYPE, because weir does not need it elsewhere.
 net::Awaitable<SecretLook> SharedSecret::Asking::look_at(Target target) {
   using State = SecretLook::State;
   std::string question, presence, type;
@@ -216,7 +218,7 @@ net::Awaitable<SecretLook> SharedSecret::Asking::look_at(Target target) {
                        answered ? "a value of type " + redis_.reply().text : "a value that is not a text"};
 }
 
-// Connects and signs in.
+// Connects to the server and signs in.
 net::Awaitable<bool> SharedSecret::Asking::meet(const base::Endpoint& address) {
   const Greeting greeting = sign_in(settings_);
   net::ErrorCode ec = co_await redis_.open(address);
@@ -231,7 +233,7 @@ net::Awaitable<bool> SharedSecret::Asking::meet(const base::Endpoint& address) {
   co_return !ec;
 }
 
-// Returns true after a reply that is no error. Follows the redirections of a cluster.
+// Sends a command. Returns true if the reply is no error. Follows the redirections of a cluster.
 net::Awaitable<bool> SharedSecret::Asking::say(const std::string& command, Target& target) {
   std::string asking;
   append_command(asking, {"ASKING"});
@@ -270,7 +272,8 @@ void SharedSecret::Asking::take(const base::SipKey& found) {
                                 "uses it, and clients start with new limits in Redis");
 }
 
-// Once a secret is agreed on, the store logs Redis's failures.
+// Logs why no secret is agreed on. After the first success it logs nothing, because the store logs failures
+// of Redis.
 void SharedSecret::Asking::complain() {
   if (is_agreed_ || !log_) return;
   const auto line = "redis: cannot read the secret in " + name_ + ": " + why_ +

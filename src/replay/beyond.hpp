@@ -1,4 +1,4 @@
-// Facts of a request that rules need and that a log lacks.
+// Which facts of a request a rule needs, if a log lacks them.
 #pragma once
 
 #include "weir/policy/match.hpp"
@@ -9,12 +9,13 @@
 
 namespace weir::replay {
 
-// Returns "the header X-Tenant", "the body"; empty if the log has all that is needed.
+// Returns the first such fact, such as "the header X-Tenant" or "the body". Returns an empty text if the log
+// has all facts.
 [[nodiscard]] std::string beyond_log(const policy::Match& match);
 [[nodiscard]] std::string beyond_log(const policy::Rule& rule);
 
-// Returns the names of the query parameters that are needed. A log has them, unless the weir that wrote it
-// hid them as secrets. Its lines show which are hidden (policy::hides_value).
+// Returns the names of the query parameters that the rule needs. A log has their values, unless the weir that
+// wrote the log hid them as secrets. Each line shows which values are hidden (policy::hides_value).
 [[nodiscard]] std::vector<std::string> asked_parameters(const policy::Match& match);
 [[nodiscard]] std::vector<std::string> asked_parameters(const policy::Rule& rule);
 

@@ -20,7 +20,8 @@ using observe::Amendment;
 using observe::RuleOutcome;
 
 constexpr std::string_view kWon = "won";
-// Replaces a token that was not verified. So rules that need its claims are left out, as they were then.
+// Stands for a token that was not verified. Rules that need its claims are then left out, as weir left them
+// out.
 constexpr std::string_view kUnverified = "?";
 
 const LoggedRule* said_of(const LogLine& line, const policy::Rule& rule) noexcept {
@@ -35,7 +36,8 @@ RuleOutcome outcome_of(std::string_view word) noexcept {
   return found == words.end() ? RuleOutcome::Admitted : static_cast<RuleOutcome>(found - words.begin());
 }
 
-// Splits the target by its form (RFC 9112 §3.2). weir has validated the target before.
+// Splits the target according to its form (RFC 9112 §3.2). weir validated the target when it received the
+// request.
 void split_target(http::RequestHead& head, std::string_view rest) {
   if (const auto scheme = rest.find("://"); !rest.starts_with('/') && scheme != std::string_view::npos) {
     rest.remove_prefix(scheme + 3);
@@ -68,7 +70,8 @@ Cases::Cases(const Candidate& candidate) : facts(candidate.rules.size()), candid
   }
 }
 
-// From the first line that hides a needed parameter on, the logged decision of the rule is used.
+// Finds rules that need a query parameter whose value the log hides. From this line on, the logged decisions
+// of such a rule are used.
 void Cases::find_hidden() {
   if (head_.query.find(policy::kHiddenValue) == std::string_view::npos) return;
   const auto hidden = [&](const std::string& name) { return policy::hides_value(head_.query, name); };
@@ -162,8 +165,8 @@ void Cases::add(const Reset& reset) {
   ++resets;
 }
 
-// The log's names are made under a secret key, so a reset key is known only if a request has it. A key
-// without requests is charged nothing.
+// A key in the log is named under a secret key. So a reset key can be related to a client only if the log
+// also has a request of that client. A key without requests is never charged, so its reset does not matter.
 std::vector<Forgotten> Cases::find_forgotten() const {
   std::vector<Forgotten> found;
   if (forgotten_.empty()) return found;
@@ -176,7 +179,8 @@ std::vector<Forgotten> Cases::find_forgotten() const {
   return found;
 }
 
-// A rule in memory counts within the process that wrote the line; state in Redis outlives it.
+// Names keys so that each process has keys of its own for rules in memory. State in Redis is common to all
+// processes.
 void Cases::collect(const LogLine& line, Case& made) {
   const policy::NamingKeys keys{.table = {line.run, 1}, .shared = {0, 2}};
   const auto objection = line.unverified ? evaluation_.collect_unverified(plain_, request_, keys)
@@ -192,7 +196,7 @@ void Cases::collect(const LogLine& line, Case& made) {
     add_entries(line, *bill, made);
 }
 
-// Adds the rule as logged: if it applied, with the logged key and cost.
+// Adds a rule to the bill as the log has it: if it applied, with the logged key and cost.
 void Cases::add_told(const policy::Rule& rule, const LogLine& line, policy::Bill& bill) {
   const auto* said = said_of(line, rule);
   if (said == nullptr) return;
@@ -236,7 +240,7 @@ void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& mad
   }
 }
 
-// Needed to report the refusals of rules that no longer exist.
+// Stores the logged refusals, so that the report also has refusals by rules that no longer exist.
 void Cases::add_refusals(const LogLine& line, Case& made) {
   for (const auto& said : line.rules) {
     if (said.says != observe::kRuleOutcomeNames[static_cast<std::size_t>(RuleOutcome::Refused)]) continue;
@@ -266,8 +270,8 @@ void Cases::settle_by_status(const LogLine& line, const policy::Rule& rule, Even
   events.push_back(event);
 }
 
-// Adds the logged changes of a rule's charges. If the log has no such rule, or one that asked something else,
-// adds the changes that the end of the request would cause.
+// Adds the logged changes of a rule's charges. If the log does not have the rule, or the rule asked something
+// else, adds the changes that the end of the request would cause.
 void Cases::add_events(const LogLine& line, const Case& made) {
   const auto end = line.start + line.total;
   const auto number = static_cast<std::uint32_t>(cases.size() - 1);

@@ -1,5 +1,5 @@
-// A recorded request, kept until all lines are read and can be put in order. It has the bill under the
-// candidate's rules and the later changes of each line.
+// Recorded requests, kept until all lines are read and can be put in order. Each has its bill under the
+// candidate's rules and the later changes of its charges.
 #pragma once
 
 #include "replay/names.hpp"
@@ -26,38 +26,38 @@ struct Case {
   std::uint8_t entries = 0;
   std::uint8_t refusals = 0;
   bool admitted_then = false;
-  bool unmet_now = false;  // the request lacks what the candidate's rules need
-  bool by_queue = false;   // it took another request's place in a queue: not a limiter's decision
+  bool unmet_now = false;  // the request lacks something that the candidate's rules need
+  bool by_queue = false;   // the request took another request's place in a queue, so no limiter decided
   bool admitted_now = false;
 };
 
-// A line of the bill.
+// One charge of the bill.
 struct Entry {
   limit::Charge charge;
   ClientId client = 0;
-  bool counted = false;         // policy::AppliedLimiter::counted
-  observe::RuleOutcome said{};  // the logged outcome, if `met_then`
+  bool counted = false;         // see policy::AppliedLimiter::counted
+  observe::RuleOutcome said{};  // the logged outcome; valid if `met_then`
   bool met_then = false;
-  bool allowed = false;  // in the replay
+  bool allowed = false;  // the outcome in the replay
   bool overflow = false;
-  std::int64_t delay = 0;  // in µs, in the replay
+  std::int64_t delay = 0;  // in the replay, in µs
 };
 
-// A rule that refused the request according to the log.
+// A rule that refused the request, according to the log.
 struct Refusal {
   NameId rule = 0;
   ClientId client = 0;
 };
 
-// A later change of an entry.
+// A later change of an entry's charge.
 struct Event {
   observe::Amendment what;
   std::uint32_t of_case = 0;
   std::uint32_t entry = 0;
-  bool departs_now = false;  // the departure comes from the replay, not from the log
+  bool departs_now = false;  // the replay determines the departure, not the log
 };
 
-// A reset key: as the log names it, or as the candidate's rules do.
+// A reset key, named either as in the log or under the candidate's rules.
 struct Forgotten {
   limit::HybridTimestamp timestamp = 0;
   limit::Key key;
@@ -67,15 +67,15 @@ class Cases {
  public:
   explicit Cases(const Candidate& candidate);
 
-  // Add a request, or a reset.
+  // Add a request, or a reset of a key.
   void add(const LogLine& line);
   void add(const Reset& reset);
 
-  // Adds releases for requests that were refused and would hold a place now. Each leaves after the average
-  // time of admitted requests.
+  // Adds releases for requests that were refused then but hold a concurrency permit now. Each permit is
+  // released after the average duration of admitted requests.
   void add_guesses();
 
-  // Returns the reset keys under the candidate's names. Must be called after all lines.
+  // Returns the reset keys, named under the candidate's rules. Must be called after all lines were added.
   [[nodiscard]] std::vector<Forgotten> find_forgotten() const;
 
   std::vector<Case> cases;
@@ -85,17 +85,18 @@ class Cases {
   Names names;
 
   struct RuleFacts {
-    std::string beyond;                   // from beyond_log(), or a parameter that the log hides
-    std::vector<std::string> parameters;  // from asked_parameters()
-    std::uint64_t told = 0;               // lines whose log has a rule of this name that asked the same
-    std::uint64_t told_otherwise = 0;     // lines whose log has a rule of this name that asked something else
-    std::uint64_t reset_otherwise = 0;    // resets of a rule of this name that asked something else
+    std::string beyond;                   // from beyond_log(), or the name of a hidden parameter
+    std::vector<std::string> parameters;  // the result of asked_parameters()
+    std::uint64_t told = 0;               // lines in which a rule of this name asked the same
+    std::uint64_t told_otherwise = 0;     // lines in which a rule of this name asked something else
+    std::uint64_t reset_otherwise = 0;    // resets by a rule of this name that asked something else
   };
-  std::vector<RuleFacts> facts;  // by index of the candidate's rule
-  std::array<bool, 7> seen{};    // whether any line had an api_key, user, org, service, device, tier, country
-  bool loads = false;            // whether any line had a load
-  bool routes_beyond = false;    // the route depends on facts that only the log has
-  std::uint64_t guessed = 0;     // releases that were guessed
+  std::vector<RuleFacts> facts;  // by index of the candidate's rules
+  // Whether any line had an api_key, a user, an org, a service, a device, a tier, a country, in this order.
+  std::array<bool, 7> seen{};
+  bool loads = false;          // whether any line had the load
+  bool routes_beyond = false;  // routes depend on facts that the log lacks, so logged routes are used
+  std::uint64_t guessed = 0;   // number of releases that add_guesses() added
   std::uint64_t resets = 0;
 
  private:
@@ -110,16 +111,16 @@ class Cases {
   void settle_by_status(const LogLine& line, const policy::Rule& rule, Event event);
 
   Candidate candidate_;
-  std::vector<Forgotten> forgotten_;       // under the names of the log
-  std::vector<policy::Rule> plain_;        // rules for which the log has all facts
-  std::vector<const policy::Rule*> told_;  // rules whose decisions are taken from the log
+  std::vector<Forgotten> forgotten_;       // named as in the log
+  std::vector<policy::Rule> plain_;        // the rules for which the log has all facts
+  std::vector<const policy::Rule*> told_;  // the rules whose logged decisions are used
   std::vector<std::string> route_parameters_;
   policy::Evaluation evaluation_;
   policy::Bill told_bill_;
   http::RequestHead head_;
   policy::Request request_;
   std::string path_, host_;
-  base::Duration admitted_for_{};  // sum over all admitted requests
+  base::Duration admitted_for_{};  // the sum of the durations of all admitted requests
   std::uint64_t admitted_ = 0;
 };
 

@@ -15,13 +15,14 @@ namespace {
 
 namespace json = boost::json;
 
-// Thrown and caught in this file. A dozen functions read a line, and a fault is rare.
+// A fault of the line. Thrown and caught in this file only: a dozen functions read a line, and faults are
+// rare.
 struct Fault {
   Unusable why;
 };
 
-constexpr std::string_view kCutText = "\xe2\x80\xa6";      // the end of a text that was cut
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // stands for an octet that is no UTF-8
+constexpr std::string_view kCutText = "\xe2\x80\xa6";      // ends a text that weir cut
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // stands for an octet that is not UTF-8
 
 const json::value* find(const json::object& object, std::string_view name) {
   return object.if_contains(json::string_view(name.data(), name.size()));
@@ -60,7 +61,7 @@ base::Duration span_in(const json::object& object, std::string_view name) {
   return base::Duration(us);
 }
 
-// Returns how far weir's clock was ahead of the line's time.
+// Returns how far weir's clock was ahead of the machine's clock, by which the line's time is.
 base::Duration clock_in(const json::object& replay) {
   const auto* value = find(replay, "clock_us");
   if (value == nullptr) return {};
@@ -103,7 +104,7 @@ limit::Cost cost_in(const json::object& object) {
   return static_cast<limit::Cost>(cost);
 }
 
-// Calls `each` with each object of a list.
+// Calls `each` with each object in a list.
 template <class Each>
 void for_each(const json::object& object, std::string_view name, Each each) {
   const auto* value = find(object, name);
@@ -218,10 +219,10 @@ void read_reset(const json::object& object, const json::object& replay, Reset& r
 struct LogLineReader::Impl {
   static constexpr std::size_t kRoom = 64 << 10;
 
-  std::array<unsigned char, kRoom> room;  // a longer line uses the heap
+  std::array<unsigned char, kRoom> room;  // the heap is used for longer lines
   std::array<unsigned char, 4096> stack;
   std::optional<json::monotonic_resource> memory;
-  std::optional<json::value> value;  // in `memory`
+  std::optional<json::value> value;  // its memory is `memory`
   json::parser parser{{}, {}, stack.data(), stack.size()};
   LogLine line;
 };

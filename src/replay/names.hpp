@@ -1,4 +1,4 @@
-// Rules and clients by number, so that a million requests need not repeat their names.
+// Numbers for rules and clients, so that a million requests need not repeat their names.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -22,7 +22,7 @@ struct ClientName {
 
 class Names {
  public:
-  // Returns the number of a rule. The candidate's rules come first, in order.
+  // Returns the number of a rule. The candidate's rules have the first numbers, in order.
   NameId rule(std::string_view name) {
     for (std::size_t i = 0; i < rules.size(); ++i)
       if (rules[i] == name) return static_cast<NameId>(i);
@@ -31,7 +31,7 @@ class Names {
     return static_cast<NameId>(rules.size() - 1);
   }
 
-  // Returns the number of a client. `make`: returns the name of a new client.
+  // Returns the number of a client. For a new client, calls `make`, which must return the client's name.
   template <class Make>
   ClientId client(const base::Digest128& key, Make make) {
     const auto [found, fresh] = ids_.try_emplace(key, static_cast<ClientId>(clients.size()));

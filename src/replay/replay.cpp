@@ -19,9 +19,9 @@ using observe::Amendment;
 
 struct Step {
   enum class Kind : std::uint8_t {
-    Charge,  // of the case `number`
-    Amend,   // by the event `number`
-    Forget,  // of the key `number`
+    Charge,  // charge the bill of the case with this `number`
+    Amend,   // apply the event with this `number`
+    Forget,  // reset the key with this `number`
   };
   limit::HybridTimestamp timestamp;
   std::uint32_t number;
@@ -59,7 +59,7 @@ void charge(Case& one, std::span<Entry> entries, limit::KeyTable& table) {
   }
 }
 
-// Does nothing if the request was not charged, because then there is nothing to change.
+// Changes an earlier charge. Does nothing if the request was not charged in the replay.
 void amend(const Event& event, const Case& of, const Entry& entry, limit::KeyTable& table) {
   if (!of.admitted_now || !entry.allowed) return;
   const auto& what = event.what;
@@ -105,7 +105,7 @@ struct Replay::Impl {
   Cases all;
   std::uint64_t lines = 0;
   std::array<std::uint64_t, kUnusable> unusable{};
-  std::map<std::uint64_t, bool> runs;  // whether the log has the run's first line
+  std::map<std::uint64_t, bool> runs;  // for each run: whether the log has its first line
 };
 
 Replay::Replay(const Candidate& candidate) : impl_(std::make_unique<Impl>(candidate)) {}

@@ -42,7 +42,8 @@ base::Result<ListenerCertificates> ListenerCertificates::read(const net::TlsSett
   return made;
 }
 
-// Takes the stamps first. A file that is written during the reading then differs from them at the next look.
+// Takes the time stamps before it reads the files. If a file is written during the reading, its stamp differs
+// at the next look.
 base::Result<bool> ListenerCertificates::look() {
   auto found = stamps();
   if (found == stamps_) return false;
@@ -130,7 +131,8 @@ admin::TlsFigures CertificateWatch::figures() const {
     for (std::size_t j = 0; j < states.size(); ++j) {
       const auto& files = watched.certificates.settings().certificates[j];
       auto stapled_until = states[j].stapled_until;
-      if (!files.ocsp.empty() && !stapled_until) stapled_until.emplace();  // a response that cannot be used
+      // The epoch marks an OCSP response that cannot be used.
+      if (!files.ocsp.empty() && !stapled_until) stapled_until.emplace();
       figures.certificates.push_back({.listener = watched.address,
                                       .file = files.cert,
                                       .not_after = states[j].not_after,

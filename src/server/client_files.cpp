@@ -20,7 +20,8 @@ std::optional<std::string> warning(const ClientFiles::Use& use, std::chrono::sys
 
 void add(std::vector<ClientFiles::Use>& uses, ClientFiles::Use use) {
   const auto same = [&](const ClientFiles::Use& other) { return other.is_same(use); };
-  if (std::any_of(uses.begin(), uses.end(), same)) return;  // webhooks that trust the same authorities
+  // Two webhooks, for example, may trust the same authorities.
+  if (std::any_of(uses.begin(), uses.end(), same)) return;
   use.read = net::stamps_of(use.tls);
   uses.push_back(std::move(use));
 }
@@ -71,13 +72,15 @@ void ClientFiles::watch(std::vector<Use> uses) {
   uses_ = std::move(uses);
 }
 
-// Takes the stamps first. A file that is written during the reading then differs from them at the next look.
+// Takes the time stamps before it reads the files. If a file is written during the reading, its stamp differs
+// at the next look.
 std::vector<std::string> ClientFiles::look() {
   std::vector<Use*> changed;
   for (auto& use : uses_) {
     auto found = net::stamps_of(use.tls);
     if (found == use.read && use.fault.empty()) continue;
-    if (found != use.read) use.fault.clear();  // a remaining fault is reported for the new files as well
+    // A fault that the new files still have is reported again.
+    if (found != use.read) use.fault.clear();
     use.read = std::move(found);
     if (const auto tried = net::try_files(use.tls))
       changed.push_back(&use);
@@ -101,7 +104,7 @@ std::vector<std::string> ClientFiles::look() {
   return lines;
 }
 
-// Records why the files cannot be used, and logs it once. Each look tries such files again.
+// Remembers why weir cannot use the files, and logs the reason once. Each look() tries these files again.
 void ClientFiles::refuse(Use& use, const std::string& why) {
   if (use.fault == why) return;
   use.fault = why;

@@ -44,8 +44,8 @@ const policy::Rule* find_rule(const std::vector<policy::Rule>& rules, const std:
   return found != rules.end() ? &*found : nullptr;
 }
 
-// Keeps the former order of a server's addresses, because name servers rotate them. A server that cannot be
-// looked up now keeps its former addresses.
+// Keeps the order of a server's addresses, because name servers rotate addresses. A server whose name cannot
+// be looked up now keeps its former addresses.
 void keep_order(const proxy::ConfigSnapshot& current, const config::Settings& settings,
                 std::vector<std::vector<upstream::Server>>& servers) {
   for (const auto& server_group : current.server_groups)
@@ -61,8 +61,8 @@ void keep_order(const proxy::ConfigSnapshot& current, const config::Settings& se
     }
 }
 
-// Returns what the log must hide: identities of clients, and keys that select a server. A session ID is as
-// good as a credential.
+// Returns which values must not appear in the log: identities of clients, and keys that select a server. A
+// session ID is as secret as a password.
 policy::Redaction redaction_of(const config::Settings& settings) {
   policy::Redaction redaction(settings.client);
   for (const auto& rule : settings.rules) redaction.hide(rule.key);
@@ -89,8 +89,8 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
   if (!rules) return rules.error();
   if (current_) keep_order(*current_, settings, servers);
   auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>();
-  // Clients stay on their servers (`balance`) across restarts. Weirs that share nothing choose the same
-  // servers too.
+  // With a fixed `balance`, the upstreams choose the same servers for the same clients after a restart, and
+  // in other weirs that do not share a secret.
   config_snapshot->config = {.server = settings.server,
                              .client = settings.client,
                              .routes = settings.routes,
@@ -119,14 +119,15 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
     try {
       config_snapshot->server_groups.push_back(
           server_group_of(settings.upstreams[i], std::move(servers[i]), changes));
-    } catch (const std::exception& error) {  // from TLS settings
+    } catch (const std::exception& error) {  // thrown if TLS settings are faulty
       return base::Error{error.what()};
     }
   }
   return Draft{std::move(config_snapshot), std::move(changes)};
 }
 
-// Returns the rules with the limiters and numbers that they keep, or with new ones.
+// Returns the rules with their limiters and numbers. An unchanged rule keeps its limiters and its
+// number.
 base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<policy::Rule> rules,
                                                                 std::vector<std::string>& changes) {
   std::vector<bool> taken(limit::kMaxRules);
@@ -150,8 +151,8 @@ base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<poli
   return rules;
 }
 
-// Returns the number under which the rule's keys count. A rule that starts afresh gets a new number. Refunds
-// and releases for the old number then cannot reach the new state.
+// Returns the number under which the key table counts the rule. A rule that starts with an empty counter gets
+// a new number. So refunds and releases for the old number cannot change the new counter.
 std::optional<limit::RuleIndex> ConfigSnapshots::place_cells(const policy::Rule& rule,
                                                              std::vector<bool>& taken) {
   const auto wanted = saved(rule);
@@ -206,7 +207,8 @@ std::shared_ptr<upstream::ServerGroup> ConfigSnapshots::make_server_group(
       settings, std::move(servers), [&log = log_](const std::string& change) { log.warning(change); }, older);
 }
 
-// Makes new server groups. They have new pools, so no connection remains that an old authority vouched for.
+// Makes new server groups for these upstreams. They have new connection pools, so connections that were
+// verified with the old files are not reused.
 base::Result<ConfigSnapshots::Draft> ConfigSnapshots::with_tls_read_again(
     const std::vector<std::string>& upstreams) const {
   auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>(*current_);
@@ -229,7 +231,8 @@ ConfigSnapshots::Draft ConfigSnapshots::renamed(const policy::NamingKeys& names)
   return {std::move(config_snapshot), {}};
 }
 
-// The main thread frees a snapshot, whichever worker is the last to release it.
+// Hands out a pointer whose deleter posts to the main thread. So the main thread frees the snapshot,
+// whichever worker releases it last.
 std::shared_ptr<const proxy::ConfigSnapshot> ConfigSnapshots::put_in_force(const Draft& draft) {
   const auto& config = draft.config_snapshot->config;
   for (const auto& rule : config.rules) {
@@ -282,7 +285,8 @@ std::vector<std::string> ConfigSnapshots::upstream_names() const {
   return names;
 }
 
-// Omits the variants of a rule that has started afresh: it is unknown which keys belong to them.
+// For a rule that has started with an empty counter, returns variants without a limiter, because it is
+// unknown which keys belong to which variant.
 std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   std::vector<limit::SavedRule> rules;
   for (std::size_t i = 0; i < cell_versions_.size(); ++i) {
@@ -294,7 +298,7 @@ std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   return rules;
 }
 
-// Takes the first limiter that counts concurrent requests, because permits of all such limiters are alike.
+// Uses the first limiter that counts concurrent requests, because permits are the same for all such limiters.
 std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, const limit::Key& key) const {
   const auto& rules = current_->config.rules;
   const auto found =
@@ -307,7 +311,7 @@ std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, 
   return std::nullopt;
 }
 
-// Keys of the former rule move to the present one when a request meets them, as after a reload.
+// When a request meets the present rule, its key moves there from the former rule, as after a reload.
 std::optional<limit::RuleIndex> ConfigSnapshots::adopt(const limit::FormerRule& former) {
   const auto free = std::find_if(cell_versions_.begin(), cell_versions_.end(),
                                  [](const CellVersion& reading) { return !reading.rule.has_value(); });
@@ -349,8 +353,8 @@ void ConfigSnapshots::free_unused(const std::vector<observe::Counters*>& counter
       });
 }
 
-// Forgets the keys of rules that no longer exist. Keys under old numbers move. A number without keys becomes
-// free.
+// Forgets the keys of rules that no longer exist, and moves keys from old numbers to present ones. Frees
+// numbers that have no keys.
 void ConfigSnapshots::tidy_cells(const std::vector<limit::RuleIndex>& elsewhere) {
   std::vector<bool> used(limit::kMaxRules);
   for (const auto cells : elsewhere) used[cells] = true;

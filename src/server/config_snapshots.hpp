@@ -1,9 +1,9 @@
-// Makes configuration snapshots (weir/proxy/config_snapshot.hpp). A reload keeps whatever it does not change:
-// server groups and the condition of servers, limiters, labels of counters, and the numbers of the table's
-// keys.
+// Makes configuration snapshots (weir/proxy/config_snapshot.hpp). A new snapshot reuses what a reload does
+// not change: server groups with the condition of their servers, limiters, labels of counters, and rule
+// numbers in the key table.
 //
-// Also tracks each snapshot until no request uses it, and frees what only that snapshot used. Belongs to the
-// main thread. Outlives the workers.
+// Also tracks each snapshot until no request uses it, and then frees what no other snapshot uses. Belongs to
+// the main thread. Outlives the workers.
 #pragma once
 
 #include "server/labels.hpp"
@@ -31,62 +31,67 @@ namespace weir::server {
 
 class ConfigSnapshots {
  public:
-  // `gone` runs on the main thread after the last request has released a snapshot.
+  // `gone` runs on the main thread each time after the last request has released a snapshot.
   ConfigSnapshots(net::asio::io_context& control, limit::KeyTable& table, const net::Clock& clock,
                   log::Log& log, std::function<void()> gone);
 
+  // A snapshot that is not in use yet.
   struct Draft {
     std::shared_ptr<proxy::ConfigSnapshot> config_snapshot;
-    std::vector<std::string> changes;  // in words
+    std::vector<std::string> changes;  // changes to the snapshot in use, in words
   };
-  // Makes a snapshot of checked settings with looked-up servers. The snapshot is not in use yet. The error
-  // says why none can be made.
+  // Makes a snapshot from checked settings. `servers`: the addresses of the servers of each upstream. The
+  // error says why no snapshot can be made.
   [[nodiscard]] base::Result<Draft> make(const config::Settings& settings,
                                          std::vector<std::vector<upstream::Server>> servers,
                                          const policy::NamingKeys& names);
-  // Returns a copy of the current snapshot with other keys for clients' names.
+  // Returns a copy of the snapshot in use with other keys for clients' names.
   [[nodiscard]] Draft renamed(const policy::NamingKeys& names) const;
-  // Returns a copy of the current snapshot with the TLS files of these upstreams read again. Only new
-  // connections use them, and idle connections are not reused. The error names the file and its fault.
+  // Returns a copy of the snapshot in use for which the TLS files of these upstreams are read again. Only new
+  // connections use the new files, and idle connections are not reused. The error names the faulty file and
+  // its fault.
   [[nodiscard]] base::Result<Draft> with_tls_read_again(const std::vector<std::string>& upstreams) const;
-  // Makes the draft current and registers its rules with the table. The caller hands it to the workers.
+  // Makes the draft the snapshot in use, and registers its rules with the key table. The caller must hand the
+  // returned snapshot to the workers.
   [[nodiscard]] std::shared_ptr<const proxy::ConfigSnapshot> put_in_force(const Draft& draft);
 
   [[nodiscard]] const proxy::ConfigSnapshot& current() const noexcept { return *current_; }
-  // Returns the current configuration, which stays alive while the pointer exists.
+  // Returns the configuration in use, which stays alive as long as the pointer exists.
   [[nodiscard]] std::shared_ptr<const proxy::Configuration> configuration() const noexcept {
     return {current_, &current_->config};
   }
-  // Returns the number of live snapshots, including the current one.
+  // Returns the number of snapshots that still exist, including the one in use.
   [[nodiscard]] std::size_t count() const noexcept { return live_.size(); }
   [[nodiscard]] observe::Counters::Shape shape() const noexcept;
   [[nodiscard]] std::vector<std::string> route_names() const;
   [[nodiscard]] std::vector<std::string> upstream_names() const;
-  // Returns the rules by the numbers of the table's keys. Unused numbers have an empty name.
+  // Returns the rules by their numbers in the key table (RuleIndex). Unused numbers have a rule with an empty
+  // name.
   [[nodiscard]] std::vector<limit::SavedRule> saved_rules() const;
 
-  // Returns a charge for a permit of the rule in the current snapshot. Nullopt if there is no such rule, or
-  // if it holds no permits in the table.
+  // Returns a charge for a permit of this rule in the snapshot in use. Returns nullopt if the rule does not
+  // exist or keeps no permits in the key table.
   [[nodiscard]] std::optional<limit::Charge> charge_for(std::string_view rule, const limit::Key& key) const;
 
-  // Registers a rule of an earlier process whose keys are restored. For limit::restore_snapshot().
+  // Assigns a number to a rule of an earlier process, so that its keys can be restored. For
+  // limit::restore_snapshot().
   [[nodiscard]] std::optional<limit::RuleIndex> adopt(const limit::FormerRule& former);
 
-  // Frees what no snapshot uses, and clears its counters in `counters`, which has those of all workers.
+  // Frees what no snapshot uses, and clears the freed counters. `counters`: the counters of all workers.
   // `elsewhere`: rule numbers that another process still uses (limit::ForeignPermits::rules).
   void tidy(const std::vector<observe::Counters*>& counters,
             const std::vector<limit::RuleIndex>& elsewhere = {});
-  // Returns the number of different limits since the start, at most limit::Limiters::kMost.
+  // Returns the number of different limits since weir started, at most limit::Limiters::kMost.
   [[nodiscard]] std::size_t limits() const noexcept { return limiters_.size(); }
 
  private:
-  // The numbers that one snapshot uses.
+  // The labels and rule numbers that one snapshot uses.
   struct Use {
     const proxy::ConfigSnapshot* config_snapshot;
     std::vector<std::size_t> routes, upstreams;
     std::vector<limit::RuleIndex> rules, cells;
   };
-  struct CellVersion {  // state of a rule number
+  struct CellVersion {  // state of one rule number
     std::optional<limit::SavedRule> rule;
     bool forgotten = false;
   };
@@ -112,7 +117,8 @@ class ConfigSnapshots {
   log::Log& log_;
   std::function<void()> gone_;
   limit::Limiters limiters_;
-  std::vector<limit::FormerRule> former_;  // adopted; never freed, because the table may still point to them
+  // Rules from adopt(); never freed, because the key table may still point to them.
+  std::vector<limit::FormerRule> former_;
   Labels routes_{observe::Counters::kMostRoutes};
   Labels upstreams_{observe::Counters::kMostUpstreams};
   Labels rules_{limit::kMaxRules};
@@ -121,7 +127,7 @@ class ConfigSnapshots {
   std::shared_ptr<const proxy::ConfigSnapshot> current_;
 };
 
-// Returns the differences that cannot change while weir runs, one line each in the form of ConfigError.
+// Returns a line in the form of ConfigError for each difference that weir cannot apply while it runs.
 [[nodiscard]] std::vector<std::string> find_unchangeable(const config::Settings& running,
                                                          const config::Settings& wanted,
                                                          const std::string& file);

@@ -1,5 +1,6 @@
-// Answers the admin listener's questions about limits: explanations of described requests, and single keys.
-// Reads the table directly. Asks Redis through the first worker's connection, on that worker's thread.
+// Answers questions of the admin listener about limits: explains described requests, and shows and resets
+// single keys. Reads the key table directly. Reads Redis through the first worker's connection, on that
+// worker's thread.
 //
 // Belongs to the control thread.
 #pragma once
@@ -31,14 +32,15 @@ namespace weir::server {
 
 class Inspector {
  public:
-  // Called anew for each question.
+  // Functions that return present values. The inspector calls them for each question.
   struct Moment {
-    std::function<std::shared_ptr<const proxy::Configuration>()> config;  // the current one
-    std::function<double()> load;                                         // of the system, 0 to 1
-    // The clients of a rule that /api/top lists, by Rule::index; nullopt if it counts nobody.
+    std::function<std::shared_ptr<const proxy::Configuration>()> config;  // the configuration in use
+    std::function<double()> load;  // the load of the system, from 0 to 1
+    // Returns the clients that /api/top lists for the rule with this Rule::index; nullopt if weir has counted
+    // no client.
     std::function<std::optional<observe::TopOfRule>(limit::RuleIndex)> top;
   };
-  // All arguments outlive the inspector.
+  // All references outlive the inspector.
   Inspector(net::Executor executor, const net::Clock& clock, limit::KeyTable& table,
             proxy::SharedQueue& queue, const std::vector<std::unique_ptr<WorkerThread>>& workers,
             log::Log& log, log::AccessLog& access_log, Moment moment)
@@ -51,15 +53,15 @@ class Inspector {
         access_log_(access_log),
         moment_(std::move(moment)) {}
 
-  // The functions of the same names in admin::Sources.
+  // These functions implement the functions of the same names in admin::Sources.
   [[nodiscard]] net::Awaitable<policy::Explanation> explain(policy::ExplainRequest explain_request);
   [[nodiscard]] net::Awaitable<admin::KeyResponse> keys(admin::KeyRequest question);
 
  private:
-  // The key that a question means.
+  // A key that the texts of a question may mean.
   struct Found {
     KeyLocations locations{};
-    std::vector<std::string> key{};  // as the reply names it
+    std::vector<std::string> key{};  // texts that name the key in the reply
     std::vector<policy::LimitState> limits{};
     unsigned status = 200;
     std::string error{};

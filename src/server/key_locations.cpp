@@ -18,8 +18,8 @@ KeyLocation location_of(const policy::Rule& rule, const policy::AppliedLimiter& 
            .lease = rule.lease ? policy::units_of(*rule.lease, *applied.limiter) : 0}};
 }
 
-// Returns the place for messages of a WebSocket. The table counts them for every store, under a name beside
-// that of the requests.
+// Returns the place that counts messages of WebSockets. Messages are always counted in the key table, even if
+// the rule's store is Redis. Their key differs from the key of the requests.
 KeyLocation location_of_messages(const policy::Rule& rule, policy::AppliedLimiter applied,
                                  const limit::Key& requests) {
   applied.limiter = applied.told = rule.messages->limiter.get();
@@ -30,7 +30,7 @@ KeyLocation location_of_messages(const policy::Rule& rule, policy::AppliedLimite
   return location;
 }
 
-// Adds the places of one limiter. `key` counts its requests. `local`: the name in the table; absent if
+// Adds the places of one limiter. `key`: counts the requests. `local`: the key in the table; absent if
 // unknown.
 void add_locations(KeyLocations& locations, const policy::Rule& rule, const policy::AppliedLimiter& applied,
                    const limit::Key& key, std::optional<limit::Key> local) {

@@ -1,5 +1,5 @@
-// The places where the state of a rule's key may be: one for each limiter of the rule. A request meets one of
-// the limiters. Pure.
+// The places where the state of a rule's key may be stored. Each limiter of the rule has its own place,
+// because a request uses only one of the limiters. Pure.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -15,16 +15,16 @@ namespace weir::server {
 
 struct KeyLocation {
   policy::AppliedLimiter applied;
-  limit::Charge charge;  // of one unit
+  limit::Charge charge;  // a charge of one unit
   bool messages = false;
 };
 
 struct KeyLocations {
-  std::vector<KeyLocation> there;  // in Redis
-  std::vector<KeyLocation> here;   // in the table
-  // Keys that a reset also empties. forgotten_here has the keys of `here`. It also has the keys of the local
-  // shares that weir enforces while Redis is away. forgotten_there has the keys of `there` once a reset
-  // begins.
+  std::vector<KeyLocation> there;  // places in Redis
+  std::vector<KeyLocation> here;   // places in the key table
+  // Keys that a reset must also empty. forgotten_here has the keys of `here`, and the table's keys of the
+  // local shares that weir enforces while Redis is unavailable. A reset copies the charges of `there` to
+  // forgotten_there.
   std::vector<limit::Key> forgotten_here;
   std::vector<limit::Charge> forgotten_there{};
 };
@@ -32,13 +32,16 @@ struct KeyLocations {
 // Returns true if a limiter of the rule counts concurrent requests.
 [[nodiscard]] bool holds(const policy::Rule& rule);
 
-// Returns the places of a key. REQUIRES a value for each part of the rule's key.
+// Returns the places of a key. REQUIRES one value for each part of the rule's key.
 [[nodiscard]] KeyLocations find_locations(const policy::Rule& rule, std::span<const policy::KeyValue> values,
                                           const policy::NamingKeys& names);
 
-// Does the same for a name that people see (policy::name_in_redis). `limiter_id` says which limiter counts
-// it. If `limiter_id` is absent and the rule has several limiters, each limiter is a place of that name. For
-// a rule in Redis, the table's name for the time without Redis is unknown, so a reset does not empty it.
+// Returns the places of a key with this name, which people see (policy::name_in_redis). `limiter_id`: the
+// limiter that counts the key. If `limiter_id` is absent and the rule has several limiters, returns a place
+// with this name for each limiter.
+//
+// For a rule in Redis, the result lacks the key's name in the table, which only the key's values determine.
+// So a reset does not empty the local share that weir enforces while Redis is unavailable.
 [[nodiscard]] KeyLocations find_locations(const policy::Rule& rule, const limit::Key& name,
                                           std::optional<limit::LimiterId> limiter_id,
                                           const policy::NamingKeys& names);

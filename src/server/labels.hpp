@@ -1,5 +1,5 @@
-// Assigns numbers to the names of configurations. A name keeps its number while a configuration has it.
-// Afterwards another name may get the number. Belongs to the main thread.
+// Assigns numbers to the names of a configuration's routes, rules and upstreams. A name keeps its number
+// until free() is called. Afterwards another name may get the number. Belongs to the main thread.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@ class Labels {
  public:
   explicit Labels(std::size_t most) : most_(most) {}
 
-  // Returns the number of a name. Nullopt if all numbers are taken. REQUIRES a name that is not empty.
+  // Returns the number of a name, and assigns one if the name has none. Returns nullopt if all numbers are
+  // taken. REQUIRES a name that is not empty.
   [[nodiscard]] std::optional<std::size_t> take(const std::string& name) {
     auto found = std::find(names_.begin(), names_.end(), name);
     if (found == names_.end()) found = std::find(names_.begin(), names_.end(), std::string());
@@ -25,7 +26,7 @@ class Labels {
   }
   void free(std::size_t label) { names_[label].clear(); }
 
-  // Returns the names by number. An empty name marks a free number.
+  // Returns the names by number. An empty name means that the number is free.
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
 
  private:

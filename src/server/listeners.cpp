@@ -11,7 +11,7 @@ namespace weir::server {
 
 namespace {
 
-// Returns the address as configured. Replaces port 0 by the port that the system chose.
+// Returns the address as configured. Replaces port 0 with the port that the system chose.
 std::string name_with_port(base::Endpoint address, const net::ListeningSocket& socket) {
   if (!address.is_unix()) address.port = socket.bound().port;
   return address.to_string();
@@ -39,8 +39,9 @@ Listeners::Listeners(net::Executor executor, const Workers& workers, log::Log& l
 base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endpoint& address) const {
   std::vector<net::ListeningSocket> sockets;
   if (inherited_sockets_) sockets = inherited_sockets_(address);
-  // Further workers share the inherited sockets. A new socket would receive connections before this process
-  // serves, and would lose them if this process never does.
+  // If there are fewer inherited sockets than workers, several workers share one. A new socket would receive
+  // connections before this process serves. If this process then failed to start, those connections would be
+  // lost.
   if (const auto inherited = sockets.size(); inherited != 0) {
     while (sockets.size() < workers_.size()) {
       auto another = sockets[sockets.size() % inherited].share();
@@ -51,7 +52,8 @@ base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endp
   }
   auto opened = net::ListeningSocket::open_all(address);
   if (!opened) return opened.error();
-  // Opens one socket for each worker and address, in this order. begin() gives socket i to worker i modulo n.
+  // Opens one socket for each worker, for each address in turn. begin() gives socket i to worker i modulo the
+  // number of workers.
   for (auto& first : *opened) {
     const auto at = sockets.size();
     sockets.push_back(std::move(first));
@@ -118,7 +120,7 @@ std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std
       const auto old = std::find_if(before.begin(), before.end(),
                                     [&](const Listener& each) { return each.number == listener.number; });
       listener.sockets = std::move(old->sockets);
-      listener.name = std::move(old->name);  // first, because its entrances use the name
+      listener.name = std::move(old->name);  // must be set before acceptor() below uses it
       before.erase(old);
       if (one.changed || other_bound)
         for (const auto& worker : workers_) worker->renew(listener.number, acceptor(listener));
@@ -137,8 +139,8 @@ proxy::AcceptorSettings Listeners::acceptor(const Listener& listener) const {
           most_sessions_};
 }
 
-// Every socket needs a worker that accepts on it, even if there are more sockets than workers. Otherwise its
-// clients would wait forever.
+// Each socket needs a worker that accepts its connections, even if there are more sockets than workers.
+// Otherwise clients of that socket would wait forever.
 void Listeners::begin(Listener& listener, std::vector<net::ListeningSocket> sockets) {
   const std::string what = std::string(listener.settings.tls ? "TLS " : "") + "listening on ";
   for (const auto& where : places_of(sockets))
@@ -169,7 +171,8 @@ void Listeners::close() {
   for (auto& listener : listeners_) listener.sockets.clear();
 }
 
-// Removes the files while the sockets are still open. Later, a file may belong to another process.
+// Removes the files of unix sockets while the sockets are still open. After they are closed, another process
+// may own the files.
 void Listeners::end() {
   for (const auto& listener : listeners_) remove_file(listener);
   close();

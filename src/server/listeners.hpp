@@ -1,5 +1,4 @@
-// The addresses where weir listens: the sockets of every worker and their certificates. Belongs to the main
-// thread.
+// The listeners of weir: the sockets of every worker and their certificates. Belongs to the main thread.
 #pragma once
 
 #include "server/process/worker_thread.hpp"
@@ -28,42 +27,46 @@ class Listeners {
   using Workers = std::vector<std::unique_ptr<WorkerThread>>;
 
   // Returns the sockets that another process or systemd left for the address. If there are none, weir opens
-  // its own.
+  // its own sockets.
   using InheritedSockets = std::function<std::vector<net::ListeningSocket>(const base::Endpoint& address)>;
 
   // `workers` and `log` outlive this object.
   Listeners(net::Executor executor, const Workers& workers, log::Log& log);
-  // Returns true if another process owns the file of a unix socket at the address and removes it.
+  // Returns true if another process owns the file of the unix socket at this address and removes the file.
   using IsLent = std::function<bool(const base::Endpoint& address)>;
   void inherit(InheritedSockets inherited_sockets, IsLent is_lent) {
     inherited_sockets_ = std::move(inherited_sockets);
     is_lent_ = std::move(is_lent);
   }
 
-  // A listener that prepare() has made ready.
+  // A listener that prepare() has prepared, for put_in_force().
   struct Wanted {
     net::ListenerSettings settings;
-    std::optional<std::size_t> number;          // of the listener that is there already
-    std::vector<net::ListeningSocket> sockets;  // of a new listener: at least one for each worker
-    std::vector<net::ListeningSocket> copies;   // of the sockets, to hand to a later process
+    // Number of the present listener at this address; nullopt if the listener is new.
+    std::optional<std::size_t> number;
+    // At least one socket for each worker if the listener is new; else empty.
+    std::vector<net::ListeningSocket> sockets;
+    // Copies of `sockets`, for an upgrade to hand to the new process.
+    std::vector<net::ListeningSocket> copies;
     CertificateWatch::Shown shown;
-    bool changed = true;  // differs from the listener before
+    bool changed = true;  // the settings differ from those of the present listener, or the listener is new
   };
-  // Opens the sockets of new listeners, and reads new certificates. Present listeners do not change. The
-  // error says what failed and for which listener.
+  // Opens the sockets of new listeners, and reads changed certificates. Does not change present listeners.
+  // The error names the listener and says what failed.
   [[nodiscard]] base::Result<std::vector<Wanted>> prepare(const config::Settings& settings) const;
-  // Makes these the only listeners. `most_sessions`: connections for each worker. Returns the changes in
-  // words.
+  // Makes `wanted` the only listeners. `most_sessions`: the most connections of each worker. Returns the
+  // changes in words.
   std::vector<std::string> put_in_force(std::vector<Wanted> wanted, std::size_t most_sessions);
 
-  // Returns every socket by the listener's address as configured. They stay open until close().
+  // Returns the sockets of each listener with its configured address. The sockets stay open until close().
   [[nodiscard]] std::vector<std::pair<std::string, std::vector<int>>> sockets() const;
-  // Takes over a connection of another process. If no listener has its address now, another listener serves
-  // one request on it.
+  // Takes over a connection that another process has accepted. If no listener has the connection's address
+  // any more, another listener serves one last request on it.
   void adopt(upgrade::ReceivedConnection arrived);
-  // Closes this object's sockets. Only the workers' own sockets remain.
+  // Closes the sockets that this object keeps. The sockets of the workers stay open.
   void close();
-  // Does the same when weir stops listening for good, and removes the files of unix sockets.
+  // Closes the sockets like close(), and removes the files of unix sockets. Must be called when weir stops
+  // listening and no process has taken over.
   void end();
 
   void look_at_certificates() { certificates_.look(); }
@@ -74,11 +77,13 @@ class Listeners {
   struct Listener {
     std::size_t number;
     net::ListenerSettings settings;
-    std::vector<net::ListeningSocket> sockets{};  // shared with the workers, to be handed on
-    std::string name{};  // address with the actual port; kept after the sockets are closed
+    // Copies of the workers' sockets, for an upgrade to hand to the new process.
+    std::vector<net::ListeningSocket> sockets{};
+    std::string name{};  // address with the actual port; stays valid after the sockets are closed
   };
 
-  // Prepares one listener, except for what stays. The error is that of prepare() above.
+  // Prepares one listener for prepare() above. Opens sockets only if the listener is new. The error says what
+  // failed.
   [[nodiscard]] base::Result<void> prepare(Wanted& wanted) const;
   [[nodiscard]] base::Result<std::vector<net::ListeningSocket>> open(const base::Endpoint& address) const;
   [[nodiscard]] proxy::AcceptorSettings acceptor(const Listener& listener) const;

@@ -29,7 +29,7 @@ base::SipKey random_key() {
   return key;
 }
 
-// Returns the same key for every weir with the same key_secret.
+// Returns the same key in every weir with the same key_secret; a random key if key_secret is empty.
 base::SipKey shared_key(const std::string& secret) {
   if (secret.empty()) return random_key();
   const auto digest = policy::ApiKeys::digest(secret);
@@ -38,13 +38,13 @@ base::SipKey shared_key(const std::string& secret) {
   return key;
 }
 
-// Returns true if the former process hands over a secret. A process that has not agreed on one hands over
-// none.
+// Returns true if the old process hands over a shared key for names. An old process that has not agreed on
+// one yet hands over zeros.
 bool has_shared_name_key(const upgrade::Takeover* takeover) {
   return takeover != nullptr && takeover->carried_state().shared != base::SipKey{};
 }
 
-// Keeps the keys of an earlier process, so that clients' names do not change.
+// Returns the keys for clients' names. Keeps the keys of an old process, so that the names do not change.
 policy::NamingKeys naming_keys(const config::Settings& settings, const upgrade::Takeover* takeover) {
   const bool handed = has_shared_name_key(takeover) && settings.state.key_secret.empty();
   return {.table = takeover != nullptr ? takeover->carried_state().table : random_key(),
@@ -52,7 +52,7 @@ policy::NamingKeys naming_keys(const config::Settings& settings, const upgrade::
           .slot_hashes = settings.state.redis && settings.state.redis->topology == redis::Topology::Cluster};
 }
 
-// Returns the correction that an earlier process's clock needs to agree with the machine's clock.
+// Returns by how much times of an earlier process must be moved to agree with the machine's clock.
 base::Duration shift_to_now(const std::optional<limit::Snapshot>& found, const upgrade::Takeover* takeover) {
   if (takeover == nullptr)
     return found ? limit::shift_of(*found, net::Clock::machine_now()) : base::Duration{0};
@@ -60,7 +60,7 @@ base::Duration shift_to_now(const std::optional<limit::Snapshot>& found, const u
   return std::chrono::abs(ahead) <= limit::kClocksAgree ? base::Duration{0} : ahead;
 }
 
-// Continues the earlier process's clock, corrected by `shift`.
+// Returns a clock that continues the earlier process's clock, moved by `shift`.
 net::Clock clock_after(base::Duration shift, const std::optional<limit::Snapshot>& found,
                        const upgrade::Takeover* takeover) {
   if (takeover != nullptr) return net::Clock::at_offset(takeover->carried_state().clock + shift);
@@ -73,8 +73,8 @@ unsigned count_workers(const proxy::ServerSettings& server) {
 
 constexpr std::chrono::seconds kForLastAnswers{1};
 
-// Ends the process after a delay, because writing the last log lines to a pipe without a reader would block
-// forever.
+// Ends the process after a delay, because writing the last log lines may block forever if the log is a pipe
+// that nobody reads.
 void end_soon() {
   std::thread([] {
     constexpr std::chrono::seconds kForLastLines{2};
@@ -114,7 +114,7 @@ Program::Program(const config::Settings& settings, config::LookupResult servers,
                  [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }),
       upgrade_(control_.get_executor(), callbacks(), log_) {
   for (const auto& warning : settings.warnings) log_.warning(warning.where + ": " + warning.what);
-  // Names in the snapshot were made with the key of the weir that wrote it.
+  // The names in the snapshot file were made with this key.
   if (snapshot_.found()) names_.table = snapshot_.found()->names;
   for (const auto& line : servers.unknown)
     log_.warning(line + "; the server is down until the lookup succeeds");
@@ -162,8 +162,8 @@ std::size_t Program::most_sessions() {
   return std::max<std::size_t>(1, descriptors.connections / worker_count_);
 }
 
-// Returns the sockets that another process or systemd left for a listener. If empty, the listener opens its
-// own.
+// Returns the sockets that an old process or systemd left for a listener. If there are none, the listener
+// opens its own sockets.
 std::vector<net::ListeningSocket> Program::inherited(const base::Endpoint& listener) {
   auto sockets =
       takeover_ != nullptr ? takeover_->take_listeners(listener) : std::vector<net::ListeningSocket>();
@@ -193,7 +193,7 @@ limit::Snapshot Program::here_and_now() const {
   return {.names = names_.table, .saved_at = clock_.now(), .machine_at = net::Clock::machine_now()};
 }
 
-// The first signal starts a drain, the second ends the process at once.
+// The first stop signal starts a drain, and the second one ends the process at once.
 void Program::on_signal(int signal) {
   if (signal == SIGUSR1) {
     log_.info("SIGUSR1: reopening the access log");
@@ -208,7 +208,8 @@ void Program::on_signal(int signal) {
     return reload({});
   }
   if (draining_) {
-    // Ctrl-C reaches both processes, so for this process it counts as the first signal.
+    // Ctrl-C reaches the old and the new process. For the old process, which drains already, it must count as
+    // the first stop signal.
     if (handoff_sender_ && !std::exchange(told_to_end_, true)) return;
     log_.info("stopping at once");
     if (handoff_receiver_) handoff_receiver_->close();
@@ -218,13 +219,14 @@ void Program::on_signal(int signal) {
   reload_owed_ = false;
   upgrade_.abandon();
   supervision_.stopping(settings_.server.drain);
-  if (handoff_receiver_) handoff_receiver_->end();  // first, because workers without clients end
+  // This must happen first, because workers without connections end when they drain.
+  if (handoff_receiver_) handoff_receiver_->end();
   listeners_->end();
   for (const auto& worker : workers_) worker->drain();
   drain();
 }
 
-// Limits the time in which workers finish. They were told to drain before.
+// Limits the time for the workers to finish. They must have been told to drain before.
 void Program::drain() {
   draining_ = true;
   log_.info("draining: completing open requests within " +
@@ -238,7 +240,7 @@ void Program::drain() {
   });
 }
 
-// Logs when the machine's clock was set, or when it ran on while the machine slept.
+// Logs a line if the machine's clock was set, or if it advanced while the machine slept.
 void Program::look_at_clocks() {
   const auto ahead = clock_.machine_ahead();
   switch (clock_step_.look(ahead)) {
@@ -256,7 +258,7 @@ void Program::look_at_clocks() {
   }
 }
 
-// Sweeps the whole table about once a minute.
+// Sweeps a part of the key table every 100 ms. The whole table is swept about once a minute.
 void Program::sweep_later() {
   constexpr std::chrono::milliseconds kEvery{100};
   constexpr std::size_t kRounds = 600;
@@ -275,8 +277,8 @@ void Program::start_supervision() {
   supervision_.start(std::move(loops), [this] { return readiness().ready; });
 }
 
-// Ends the control loop. Waits while the admin listener still replies. Also waits while the previous process
-// sends connections that this process passes on to the next.
+// Ends the control loop. Waits while the admin listener still replies. Also waits while the old process sends
+// connections that this process passes on to the next process.
 void Program::end_control(std::chrono::steady_clock::time_point latest) {
   constexpr std::chrono::milliseconds kLook{5};
   const bool answers = admin_ && admin_->is_answering() && std::chrono::steady_clock::now() < latest;

@@ -1,11 +1,11 @@
-// The main thread of a running weir: everything that workers share, the admin page, signals, and the periodic
-// sweep of the table.
+// The main thread of a running weir. Owns everything that workers share and the admin listener, handles
+// signals, and sweeps the key table periodically.
 //
-// - program.cpp starts and ends it.
+// - program.cpp starts and ends weir.
 // - program_reload.cpp puts another configuration into use.
-// - program_upgrade.cpp hands over to another process or takes over from one.
+// - program_upgrade.cpp hands over to a new process or takes over from an old one.
 // - program_sources.cpp provides the admin listener's data.
-// - program_secret.cpp learns the secret that weirs share.
+// - program_secret.cpp reads the secret that all weirs of one Redis share.
 #pragma once
 
 #include "server/config_snapshots.hpp"
@@ -56,9 +56,9 @@ T need(base::Result<T> result) {
 
 class Program {
  public:
-  // `servers`: looked up before, while SIGTERM still ends the process at once. `file`: the settings' file,
-  // which a reload reads again. `passed`: sockets from systemd. `takeover`: the process that this one
-  // replaces, or null. It outlives this object.
+  // `servers`: looked up by the caller, because during a look-up SIGTERM must still end the process at once.
+  // `file`: the configuration file, which a reload reads again. `passed`: listening sockets from systemd.
+  // `takeover`: the takeover from an old process; null if there is none. It outlives this object.
   Program(const config::Settings& settings, config::LookupResult servers, std::string file,
           upgrade::PassedSockets passed, upgrade::Takeover* takeover);
   int serve();
@@ -110,26 +110,27 @@ class Program {
   [[nodiscard]] limit::Snapshot here_and_now() const;
   void start_supervision();
 
-  config::Settings settings_;          // in use
-  const config::Settings begun_with_;  // at the start; keys that cannot change refer to it
+  config::Settings settings_;  // the configuration in use
+  // The configuration at the start; keys that cannot change are read from it.
+  const config::Settings begun_with_;
   net::asio::io_context control_{1};
-  // Must be created before the first thread, which is the log's.
+  // Must be created before the first thread. log_ starts that thread.
   Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}};
   log::Log log_;
   log::AccessLog access_log_;
   upgrade::PassedSockets passed_;
   upgrade::Takeover* const takeover_;
   SnapshotFile snapshot_;
-  // Moves times of an earlier process to this process's clock.
+  // Converts times of an earlier process to this process's clock.
   const base::Duration shift_;
   net::Clock clock_;
   net::ClockStep clock_step_;
   const base::TimePoint started_ = clock_.now();
   policy::NamingKeys names_;
-  bool names_agreed_;  // names_.shared is from the configuration, the process before, or Redis
+  bool names_agreed_;  // true if names_.shared comes from the configuration, the old process or Redis
   limit::KeyTable table_;
   ConfigSnapshots config_snapshots_;
-  limit::ForeignPermits foreign_permits_{table_};  // by the process before this one
+  limit::ForeignPermits foreign_permits_{table_};  // permits that the old process holds
   upgrade::PermitChanges permit_changes_{control_.get_executor(), table_};
   const unsigned worker_count_;
   proxy::SharedQueue queue_;
@@ -144,7 +145,8 @@ class Program {
   proxy::Shared shared_;
   net::Timer drain_deadline_{control_.get_executor()};
   net::Timer sweep_timer_{control_.get_executor()};
-  std::optional<upgrade::HandoffSender> handoff_sender_;  // set after another process has taken over
+  // Set after this process has handed over to a new one.
+  std::optional<upgrade::HandoffSender> handoff_sender_;
   std::vector<std::unique_ptr<WorkerThread>> workers_;
   std::optional<Listeners> listeners_;
   ClientFiles client_files_{control_.get_executor(), log_,
@@ -157,12 +159,12 @@ class Program {
   Supervision supervision_{control_.get_executor(), notify_environment(), log_};
   Reloading reloading_;
   upgrade::Upgrade upgrade_;
-  std::optional<upgrade::HandoffReceiver> handoff_receiver_;  // connections of the process before this one
-  bool reload_owed_ = false;                                  // a signal during an upgrade asked for a reload
+  std::optional<upgrade::HandoffReceiver> handoff_receiver_;  // receives connections from the old process
+  bool reload_owed_ = false;  // true if SIGHUP came during an upgrade, so a reload must follow the upgrade
   bool draining_ = false;
-  bool told_to_end_ = false;  // a signal came while this process drains after a takeover
+  bool told_to_end_ = false;  // true if a stop signal came after this process handed over
   std::uint64_t upgraded_ = takeover_ != nullptr ? takeover_->carried_state().upgraded + 1 : 0;
-  std::uint64_t connections_lost_ = 0;  // lost on the way from the process before this one
+  std::uint64_t connections_lost_ = 0;  // connections that were lost between the old process and this one
   std::uint64_t failed_before_ = takeover_ != nullptr ? takeover_->carried_state().failed : 0;
 };
 

@@ -7,8 +7,9 @@
 
 namespace weir::server {
 
-// Reloads unless an upgrade is under way, whose new process may have read the file before it changed. Then a
-// caller with `done` must ask again. A signal is remembered (see upgrade()).
+// Reloads, unless an upgrade is under way. The new process of an upgrade may have read the file before it
+// changed. So a caller with `done` must request the reload again after the upgrade. A reload by a signal is
+// done after the upgrade (see pay_reload()).
 void Program::reload(Reloading::Done done) {
   if (upgrade_.is_under_way()) {
     reload_owed_ = reload_owed_ || !done;
@@ -29,7 +30,8 @@ void Program::reload(Reloading::Done done) {
   });
 }
 
-// Logs at most kMost lines, because the log accepts a hundred lines a second and other parts log too.
+// Logs at most kMost lines, because the log accepts only a hundred lines a second, and other messages need
+// some of them.
 void Program::tell(log::LogLevel level, const std::vector<std::string>& lines) {
   constexpr std::size_t kMost = 30;
   for (std::size_t i = 0; i < std::min(kMost, lines.size()); ++i) log_.write(level, "reload: " + lines[i]);
@@ -68,7 +70,7 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
   return report;
 }
 
-// Only a lack of memory can make this function fail.
+// Puts a checked configuration into use. Fails only if memory is lacking.
 void Program::put_in_force(config::Settings settings, const ConfigSnapshots::Draft& draft,
                            std::vector<Listeners::Wanted> listeners, std::vector<ClientFiles::Use> files,
                            ReloadReport& report) {
@@ -100,8 +102,8 @@ void Program::put_in_force(config::Settings settings, const ConfigSnapshots::Dra
   log_.write_always(log::LogLevel::Info, "reload: the configuration was reloaded");
 }
 
-// Present requests and tunnels continue with the old files. The Redis connections check their files
-// themselves.
+// Uses changed TLS files. Present requests and tunnels continue with the old files. Redis connections are not
+// updated here, because they check their files themselves.
 base::Result<void> Program::take_up(const std::vector<const ClientFiles::Use*>& changed) {
   if (draining_) return {};
   std::vector<std::string> upstreams;
@@ -123,9 +125,9 @@ void Program::make_room_for_counters() {
   for (const auto& worker : workers_) worker->counters().make_room(config_snapshots_.shape());
 }
 
-// Frees what no request needs any more.
+// Frees configurations, counters and keys that no request needs any more.
 void Program::tidy() {
-  make_room_for_counters();  // a rejected draft may have added labels too
+  make_room_for_counters();  // needed, because a rejected draft may have added labels
   std::vector<observe::Counters*> counters;
   for (const auto& worker : workers_) counters.push_back(&worker->counters());
   config_snapshots_.tidy(counters, foreign_permits_.rules());

@@ -11,7 +11,8 @@ base::Result<ConfigSnapshots::Draft> Program::make_config_snapshot(
   return draft;
 }
 
-// Starts to learn the secret. Without key_secret, all weirs of one Redis share a secret that Redis keeps.
+// Starts to read the shared secret from Redis. Does nothing if key_secret is set; otherwise all weirs of one
+// Redis use this secret.
 void Program::start_shared_secret() {
   if (!config::needs_redis(begun_with_) || !begun_with_.state.key_secret.empty()) return;
   const auto say = [this](redis::LogLevel level, const std::string& line) {
@@ -22,7 +23,7 @@ void Program::start_shared_secret() {
   shared_secret_->start();
 }
 
-// Names clients of new requests with the secret. Present requests keep their names.
+// Uses the secret for clients' names in new requests. Present requests keep the old names.
 void Program::take_secret(const base::SipKey& secret) {
   if (names_agreed_ && names_.shared == secret) return;
   auto names = names_;

@@ -38,7 +38,7 @@ admin::Sources Program::sources() {
   return sources;
 }
 
-// Adds questions about the process as a whole, whose answer may take a while.
+// Adds the functions that answer slowly: reload, upgrade, explain and keys.
 void Program::add_questions(admin::Sources& sources) {
   sources.reload = [this](const std::string& peer, admin::ReloadDone done) {
     log_.audit("admin: " + peer + " requests a reload");
@@ -77,7 +77,7 @@ void Program::add_questions(admin::Sources& sources) {
     sources.top = [this](limit::RuleIndex label) { return std::pair(top_clients(label), clock_.now()); };
 }
 
-// Returns the counts of all workers for a rule's clients; nullopt if no worker has met any.
+// Returns the clients of a rule, counted by all workers; nullopt if no worker has counted a client.
 std::optional<observe::TopOfRule> Program::top_clients(limit::RuleIndex label) const {
   std::optional<observe::TopOfRule> all;
   if (begun_with_.admin.top == 0) return all;
@@ -136,7 +136,7 @@ std::vector<admin::ResolveFigures> Program::resolves() const {
   return figures;
 }
 
-// Workers measure their load only if a rule uses it. The other values are read now.
+// Returns the load by kind. Workers measure their load only if a rule uses it. The other kinds are read now.
 std::vector<std::pair<const char*, double>> Program::load() {
   using proxy::LoadKind;
   std::vector<std::pair<const char*, double>> load;
@@ -158,7 +158,7 @@ Inspector::Moment Program::moment() {
           [this](limit::RuleIndex label) { return top_clients(label); }};
 }
 
-// Returns the highest value of any kind, measured by the busiest worker.
+// Returns the load of the kind with the highest value.
 double Program::system_load() {
   double most = 0;
   for (const auto& [kind, part] : load()) most = std::max(most, part);
@@ -183,7 +183,7 @@ admin::Readiness Program::readiness() const {
           .cause = why_not_redis(**down)};
 }
 
-// Returns why a worker does not ask Redis; empty if the reason is not known yet.
+// Returns why a worker cannot use Redis; empty if the reason is not known yet.
 std::string Program::why_not_redis(const WorkerThread& worker) const {
   auto why = worker.redis()->why_down();
   if (why.empty() && shared_secret_) why = shared_secret_->why();

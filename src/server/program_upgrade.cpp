@@ -13,7 +13,7 @@
 
 namespace weir::server {
 
-// A refused upgrade calls `done` at once with the reason.
+// If an upgrade is refused, calls `done` at once with the reason.
 void Program::upgrade(upgrade::Upgrade::Done done) {
   const auto refuse = [&](const char* why) {
     log_.error(std::string("upgrade: ") + why);
@@ -31,8 +31,8 @@ void Program::upgrade(upgrade::Upgrade::Done done) {
                  });
 }
 
-// Does the reload that a signal asked for during the upgrade. The process that serves now reads the file
-// again.
+// Does the reload that a signal requested during the upgrade. The process that serves after the upgrade reads
+// the file.
 void Program::pay_reload(const upgrade::UpgradeReport& report) {
   if (!report.ok()) return reload({});
   log_.info("reload: process " + std::to_string(report.successor) + " reloads the configuration");
@@ -86,7 +86,8 @@ std::vector<upgrade::ListenerSockets> Program::listener_sockets() const {
   return all;
 }
 
-// Finishes what was begun. From now on only the other process writes the state to disk.
+// Finishes open requests and then ends. From now on, only the new process writes the state to the snapshot
+// file.
 void Program::hand_over(const upgrade::UpgradeReport& report, net::OwnedDescriptor channel) {
   handoff_sender_.emplace(std::move(channel));
   log_.write_always(
@@ -103,7 +104,7 @@ void Program::hand_over(const upgrade::UpgradeReport& report, net::OwnedDescript
   drain();
 }
 
-// Changes the permits that the previous process holds. Ignores rules that no longer exist.
+// Changes the number of permits that the old process holds. Ignores lines about rules that no longer exist.
 void Program::change_foreign_permits(const std::vector<std::string>& lines) {
   for (const auto& text : lines) {
     const auto line = upgrade::permit_change_of(text);
@@ -112,14 +113,16 @@ void Program::change_foreign_permits(const std::vector<std::string>& lines) {
   }
 }
 
-// Returns the number of requests decided with counts that the new process does not know.
+// Returns the number of requests that this process decided after the handover, with counts that the new
+// process does not know.
 std::uint64_t Program::decided_apart() const {
   std::uint64_t sum = 0;
   for (const auto& worker : workers_) sum += worker->decided_apart();
   return sum;
 }
 
-// The workers run already, so that Redis is connected when requests come, but they do not accept yet.
+// Takes over from the old process. The workers already run, so that they can connect to Redis first, but they
+// do not accept connections yet.
 void Program::take_over() {
   constexpr std::chrono::milliseconds kLook{2};
   takeover_->close_rest();
@@ -154,12 +157,13 @@ void Program::lose_connection(const char* why) {
   log_.warning(std::string("upgrade: a connection was dropped: ") + why);
 }
 
-// Handles what the previous process sends until it ends.
+// Returns the callbacks for what the old process sends until it ends.
 upgrade::HandoffReceiver::Callbacks Program::predecessor() {
   return {.take =
               [this](upgrade::ReceivedConnection arrived) {
                 if (!handoff_sender_) return listeners_->adopt(std::move(arrived));
-                // A process that has handed over itself passes the connection on to the next process.
+                // This process may have handed over itself. Then it passes the connection on to the next
+                // process.
                 if (handoff_sender_->take(arrived.socket.get(), arrived.listener, arrived.connection_info,
                                           arrived.unread) != proxy::HandoffResult::Yes)
                   lose_connection("the new process did not accept it");

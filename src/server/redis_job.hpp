@@ -1,4 +1,4 @@
-// A question to Redis that one thread hands to a worker and gets back with the replies.
+// A job that another thread gives to a worker: keys to reset in Redis, and keys to read.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -13,11 +13,12 @@ namespace weir::server {
 
 struct RedisJob {
   std::vector<limit::Charge> forget;      // keys to reset first
-  std::vector<proxy::RedisLookup> looks;  // keys to read afterwards, in order
-  bool state_only = false;  // true: report the keys' present state; false: report what the charges would get
+  std::vector<proxy::RedisLookup> looks;  // keys to read after the resets, in this order
+  // True: read the present state of the keys; false: read what the charges would get.
+  bool state_only = false;
 };
 
-// Runs on the store's thread.
+// Runs the job and stores the results in it. Runs on the store's thread.
 [[nodiscard]] net::Task<void> run_job(redis::Store& store, std::shared_ptr<RedisJob> job);
 
 }  // namespace weir::server

@@ -71,7 +71,8 @@ void Reloading::end(FreshConfiguration fresh) {
   ReloadReport report;
   try {
     report = apply_(std::move(fresh));
-  } catch (const std::exception& error) {  // no memory: keeps running rather than end all connections
+  } catch (const std::exception& error) {
+    // Memory is lacking. weir continues, because its end would close all connections.
     report.mistakes = {file_ + ": applied only in part: " + error.what() + "; reload again"};
   }
   finish(report);

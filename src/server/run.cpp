@@ -15,14 +15,15 @@ namespace weir::server {
 
 namespace {
 
-// Returns the first mistake and the number of further ones.
+// Returns a text with the first mistake and the number of further mistakes.
 std::string first_of(const std::vector<std::string>& mistakes) {
   if (mistakes.empty()) return "the configuration is wrong";
   const auto more = mistakes.size() - 1;
   return mistakes.front() + (more != 0 ? "; and " + std::to_string(more) + " more" : "");
 }
 
-// `takes_over`: a running weir has the addresses. It continues if this process does not start.
+// Looks up the servers of all upstreams. `takes_over`: an old process still serves. It continues if this
+// process does not start, so an unknown name prevents the start.
 config::LookupResult servers_of(const config::Settings& settings, bool takes_over) {
   auto found = config::look_up_servers(settings);
   if (!found.mistakes.empty()) throw config::CannotStart(first_of(found.mistakes));
@@ -34,9 +35,10 @@ config::LookupResult servers_of(const config::Settings& settings, bool takes_ove
 
 int run(const std::string& file) {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file at its limit (LimitFSIZE=) counts as one that cannot be written
-  // These signals must not end the process before it handles them. Blocked signals are still delivered to
-  // signalfd.
+  // Writing to a file at its size limit (LimitFSIZE=) then fails instead of ending the process.
+  std::signal(SIGXFSZ, SIG_IGN);
+  // These signals must not end the process before weir handles them. They are still delivered to signalfd,
+  // because weir blocks them.
   for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
   auto passed = upgrade::PassedSockets::of_environment();
   std::unique_ptr<upgrade::Takeover> takeover;

@@ -4,8 +4,8 @@
 
 namespace weir::upgrade {
 
-// Returns "VOICE FIRING UNSAID SINCE SEEN" for each alert: 0 or 1 twice, microseconds since the epoch, and a
-// count.
+// Returns the line "ID FIRING UNSAID SINCE SEEN" for each alert. FIRING and UNSAID are 0 or 1. SINCE is in
+// microseconds since the epoch, and SEEN is a count.
 std::vector<std::string> lines_of(const std::vector<admin::AlertState>& alerts) {
   std::vector<std::string> lines;
   lines.reserve(alerts.size());

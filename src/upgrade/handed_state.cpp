@@ -17,7 +17,7 @@ base::Error system_error(const char* what) {
   return base::Error{std::string(what) + ": " + std::system_category().message(errno)};
 }
 
-// Returns false, with errno set, if not all bytes could be written.
+// Returns false and sets errno if not all bytes could be written.
 bool write_all(int file, std::string_view bytes) noexcept {
   while (!bytes.empty()) {
     const auto count = ::write(file, bytes.data(), bytes.size());

@@ -54,7 +54,7 @@ PassedSockets PassedSockets::of_environment() {
   const auto process = number_in("LISTEN_PID");
   const auto count = number_in("LISTEN_FDS");
   for (const auto* variable : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"})
-    ::unsetenv(variable);  // NOLINT(concurrency-mt-unsafe): likewise
+    ::unsetenv(variable);  // NOLINT(concurrency-mt-unsafe): no thread runs yet
   if (!process || *process != ::getpid() || !count) return passed;
   for (int fd = kFirst; fd < kFirst + std::min(*count, kMostSockets); ++fd) {
     const int flags = ::fcntl(fd, F_GETFL);

@@ -9,7 +9,7 @@ namespace weir::upgrade {
 
 namespace {
 
-constexpr std::size_t kMessage = 32 << 10;  // bytes
+constexpr std::size_t kMessage = 32 << 10;  // most bytes in a message
 
 }  // namespace
 
@@ -68,8 +68,8 @@ void PermitChanges::tell(Tell tell) {
   send();
 }
 
-// Without memory the change is not reported. The other process counts the old permits until this process
-// ends.
+// If memory is lacking, a change is not reported. The new process then counts the permits as they were until
+// this process ends.
 void PermitChanges::note(const limit::PermitDelta& held) noexcept {
   try {
     const std::lock_guard lock(mutex_);

@@ -18,9 +18,9 @@ namespace weir::upgrade {
 
 namespace {
 
-constexpr int kChannel = STDERR_FILENO + 1;  // in the new process
+constexpr int kChannel = STDERR_FILENO + 1;  // number of the channel's descriptor in the new process
 
-// Returns this process's arguments. The kernel ends each with NUL.
+// Returns this process's arguments. In the file, each argument ends with NUL.
 std::vector<std::string> own_arguments() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -33,7 +33,7 @@ std::vector<std::string> own_arguments() {
   return arguments;
 }
 
-// Omits WATCHDOG_PID, because it names this process and not the new one.
+// Returns the environment without WATCHDOG_PID, because that variable names this process and not the new one.
 std::vector<std::string> environment_for_successor() {
   std::vector<std::string> environment;
   const auto is_of = [](std::string_view entry, std::string_view name) {
@@ -54,7 +54,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-// Resets the blocked and ignored signals of this process, so that the new one starts as usual.
+// Attributes that unblock all signals and reset ignored signals in the new process, as at a usual start.
 class Attributes {
  public:
   Attributes() {
@@ -81,8 +81,8 @@ class Actions {
   explicit Actions(int channel) {
     ::posix_spawn_file_actions_init(&actions_);
     ::posix_spawn_file_actions_adddup2(&actions_, channel, kChannel);
-    // Closes all other descriptors, because accept() does not set close-on-exec. Otherwise a client would not
-    // see that its connection was closed while the new process has a copy.
+    // Closes all other descriptors, because accept() does not set close-on-exec. Otherwise the new process
+    // would keep copies of client connections, and clients would not see that this process has closed them.
     ::posix_spawn_file_actions_addclosefrom_np(&actions_, kChannel + 1);
   }
   ~Actions() { ::posix_spawn_file_actions_destroy(&actions_); }
@@ -119,7 +119,7 @@ bool has_ended(pid_t successor) noexcept {
 }
 
 std::string end_successor(pid_t successor) {
-  ::kill(successor, SIGKILL);  // a process that has ended keeps its status
+  ::kill(successor, SIGKILL);  // if the process has already ended, this changes nothing
   int status = 0;
   while (::waitpid(successor, &status, 0) < 0)
     if (errno != EINTR) return "the process no longer exists";

@@ -26,7 +26,8 @@ bool parse(std::string_view text, Number& number) {
   return parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
 }
 
-// Returns true if the channel comes from this process's parent. Otherwise the environment is old or wrong.
+// Returns true if the channel belongs to this process's parent. If it does not, the environment variable is
+// out of date or wrong.
 bool is_from_parent(int channel) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -60,11 +61,11 @@ std::optional<CarriedState> carried_state_of(const std::vector<std::string>& lin
 }
 
 std::unique_ptr<Takeover> Takeover::of_environment() {
-  const char* said = std::getenv(kVariable);  // NOLINT(concurrency-mt-unsafe): there is one thread
+  const char* said = std::getenv(kVariable);  // NOLINT(concurrency-mt-unsafe): no thread runs yet
   if (said == nullptr) return nullptr;
   int fd = -1;
   const bool number = parse(std::string_view(said), fd) && fd > STDERR_FILENO;
-  ::unsetenv(kVariable);  // NOLINT(concurrency-mt-unsafe): likewise
+  ::unsetenv(kVariable);  // NOLINT(concurrency-mt-unsafe): no thread runs yet
   if (!number || !is_from_parent(fd)) return nullptr;
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   std::unique_ptr<Takeover> takeover(new Takeover(net::OwnedDescriptor(fd)));
@@ -99,7 +100,7 @@ void Takeover::read_inheritance() {
 std::vector<net::ListeningSocket> Takeover::take(std::string_view word, const base::Endpoint& address) {
   std::vector<net::ListeningSocket> taken;
   const auto text = address.to_string();
-  for (auto& one : inherited_) {  // many sockets come in several messages
+  for (auto& one : inherited_) {  // an address with many sockets comes in several messages
     if (one.word != word || one.address != text) continue;
     for (auto& each : std::exchange(one.sockets, {})) {
       auto socket = net::ListeningSocket::inherit(each.release(), address);
@@ -133,8 +134,9 @@ void Takeover::fail(std::string_view why) noexcept {
   try {
     std::string line(why);
     std::replace(line.begin(), line.end(), '\n', ' ');
-    if (!send_message(channel_.get(), "failed", {std::move(line)})) return;  // nobody receives it
-  } catch (const std::bad_alloc&) {  // the other process notices when this one ends
+    // If sending fails, the old process has ended, and nobody needs the message.
+    if (!send_message(channel_.get(), "failed", {std::move(line)})) return;
+  } catch (const std::bad_alloc&) {  // the old process notices when this process ends
   }
 }
 

@@ -73,7 +73,7 @@ void Upgrade::start() {
   ++attempt_;
   report_ = {};
   if (::getpid() == 1) {
-    // When process 1 of a container ends, the kernel ends all other processes in it.
+    // If process 1 of a container ends, the kernel ends all other processes in the container.
     return note(UpgradeEvent::Failed,
                 "weir is process 1 of a container, which stops with it; start another container");
   }
@@ -125,8 +125,8 @@ void Upgrade::hear(const UpgradeMessage& message) {
     count_restored(message.lines);
     return note(UpgradeEvent::Restored);
   }
-  // Checks for an end of the new process now. Otherwise the service manager would get the number of a dead
-  // process.
+  // If the new process has already ended, the upgrade fails here. Otherwise the service manager would learn
+  // the process ID of a process that no longer exists.
   if (message.word == "serving") {
     alert_ids_ = message.lines;
     return note(has_ended(report_.successor) ? UpgradeEvent::Failed : UpgradeEvent::Serving);
@@ -134,15 +134,16 @@ void Upgrade::hear(const UpgradeMessage& message) {
   note(UpgradeEvent::Failed, message.lines.empty() ? "it said \"" + message.word + "\"" : message.lines[0]);
 }
 
-// Reads the numbers of keys. A message without numbers means that all keys were restored.
+// Reads the numbers of keys from the message "restored". If the message has no numbers, all keys were
+// restored.
 void Upgrade::count_restored(const std::vector<std::string>& lines) {
   std::uint64_t* const counts[] = {&report_.keys, &report_.changed, &report_.left_out};
   for (std::size_t i = 0; i < std::min(lines.size(), std::size(counts)); ++i)
     std::from_chars(lines[i].data(), lines[i].data() + lines[i].size(), *counts[i]);
 }
 
-// Lets the step fail after `bound`. Reads waiting messages first, because a message that has arrived is not
-// late. Ignores a handler that was due when a later bound was set.
+// Makes the present step fail after `bound`. When the time has passed, reads waiting messages first, because
+// a message that has already arrived is not late. Ignores the end of an earlier bound.
 void Upgrade::be_late_after(base::Duration bound, const char* at_what) {
   deadline_.expires_after(bound);
   deadline_.async_wait([this, at_what](const net::ErrorCode& error) {
@@ -162,7 +163,7 @@ void Upgrade::send_state() {
   if (!send_message(channel_.native_handle(), "state", {}, {state->file.get()})) note(UpgradeEvent::Failed);
 }
 
-// From here on the new process is the service. "over" is sent after the service manager was told.
+// From here on, the new process is the service. Tells the service manager first, and then sends "over".
 void Upgrade::hand_over() {
   deadline_.cancel();
   report_.paused = std::chrono::duration_cast<base::Duration>(Clock::now() - paused_at_);

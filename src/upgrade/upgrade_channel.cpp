@@ -11,7 +11,7 @@ namespace weir::upgrade {
 
 namespace {
 
-constexpr int kForRoom = 1'000;  // milliseconds
+constexpr int kForRoom = 1'000;  // milliseconds to wait if the channel is full
 constexpr std::size_t kLongest = 64 << 10;
 
 constexpr std::size_t kControl = CMSG_SPACE(kMostDescriptors * sizeof(int));
@@ -41,7 +41,7 @@ std::vector<net::OwnedDescriptor> take_descriptors(msghdr& message) {
   return taken;
 }
 
-// Splits the text at line breaks. The first line is the word.
+// Splits the text at line breaks. The first line is the message's word.
 void divide(std::string_view text, UpgradeMessage& message) {
   message.lines.clear();
   const auto end = text.find('\n');
@@ -79,7 +79,7 @@ bool send_message(int channel, std::string_view word, const std::vector<std::str
       pollfd room{channel, POLLOUT, 0};
       if (errno != EAGAIN || ::poll(&room, 1, kForRoom) <= 0) return false;
     }
-  } catch (...) {  // no memory
+  } catch (...) {  // no memory for the text
     return false;
   }
 }

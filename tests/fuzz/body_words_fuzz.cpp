@@ -1,5 +1,5 @@
-// `body_contains`: a word is found in every body that has it, in each spelling that a server would decode,
-// with any text around it. Other words are not found.
+// Fuzzes `body_contains`. A word must be found in every body that contains it, in each encoding that a server
+// would decode, with any text around it. Other words must not be found.
 #include "fuzz/input.hpp"
 
 #include "weir/policy/body.hpp"
@@ -31,7 +31,7 @@ std::string percent_encoded(std::string_view word) {
   return out;
 }
 
-// Returns every ASCII character as \u00XX.
+// Returns the word with every ASCII character written as \u00XX.
 std::string json_escaped(std::string_view word) {
   std::string out;
   for (const char c : word) {
@@ -41,7 +41,7 @@ std::string json_escaped(std::string_view word) {
   return out;
 }
 
-// Returns the text without bytes that could form an escape with their neighbours.
+// Returns the text without bytes that could form an escape together with bytes beside the text.
 std::string harmless(std::string_view text) {
   std::string out;
   for (const char c : text)

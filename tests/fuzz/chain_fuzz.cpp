@@ -1,5 +1,5 @@
-// Bills over a small table that overflows. A bill is charged as a whole or not at all, and a refused bill
-// changes nothing.
+// Fuzzes bills on a table so small that it overflows. A bill must be charged as a whole or not at all, and a
+// rejected bill must change nothing.
 #include "fuzz/input.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -57,7 +57,7 @@ void check(const std::vector<Charge>& bill, const std::vector<Outcome>& outcomes
 
 struct Looks {
   std::vector<Outcome> outcomes;
-  std::vector<bool> known;  // true for keys with a slot
+  std::vector<bool> known;  // for each charge: whether the key has a slot
 };
 
 Looks look(const KeyTable& table, const std::vector<Charge>& bill, TimePoint now) {
@@ -66,9 +66,9 @@ Looks look(const KeyTable& table, const std::vector<Charge>& bill, TimePoint now
   return looks;
 }
 
-// Compares states, except for effects of room. A refused bill may evict a drained key or move a key. Then an
-// overflow cell may answer in place of the key's own cell, or the reverse. An evicted key starts with the
-// overflow cell's state.
+// Checks that a rejected bill has changed no state. A rejected bill may evict a drained key or move a key. An
+// overflow cell may then answer in place of the key's own cell, or the reverse. An evicted key starts with
+// the state of the overflow cell.
 void check_unchanged(const std::vector<Charge>& bill, const Looks& before, const Looks& after,
                      TimePoint now) {
   const KeyTable empty(16);
@@ -82,7 +82,7 @@ void check_unchanged(const std::vector<Charge>& bill, const Looks& before, const
   }
 }
 
-// Refunds or releases at once, so that keys come and go.
+// Refunds the bill or releases its permits at once, so that keys come and go.
 void end(KeyTable& table, const std::vector<Charge>& bill, const std::vector<Outcome>& outcomes,
          TimePoint now, bool refunds) {
   if (refunds) return table.refund(bill, now, outcomes, now);

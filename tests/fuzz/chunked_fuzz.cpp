@@ -1,4 +1,4 @@
-// A chunked body has the same content whole and in pieces, wherever it is cut.
+// Fuzzes chunked bodies. A body must decode to the same content whole and in pieces, wherever it is cut.
 #include "fuzz/input.hpp"
 
 #include "weir/http/chunked.hpp"
@@ -19,7 +19,7 @@ struct Decoded {
   bool operator==(const Decoded&) const = default;
 };
 
-// `cut`: the longest piece.
+// Decodes the input in pieces of at most `cut` bytes.
 Decoded decoded(std::string_view input, std::size_t cut, http::ChunkDecoder::Sender sender) {
   http::ChunkDecoder decoder(sender);
   Decoded result;

@@ -1,5 +1,5 @@
-// Costs in JSON bodies of requests and responses. A number read under a pointer is the one in Boost.JSON's
-// document; otherwise nothing is read. A plain number is found at any depth.
+// Fuzzes costs in JSON bodies of requests and responses. A number read by a pointer must equal the number
+// that Boost.JSON finds there, or nothing must be read. A plain number must be found at any depth.
 #include "fuzz/input.hpp"
 
 #include "weir/policy/cost.hpp"
@@ -33,7 +33,7 @@ ReportedCost told_of(const std::string& pointer, std::string_view body) {
   return policy::reported_cost_in_body(settlement, body);
 }
 
-// Compares whole numbers only, because others differ by rounding.
+// Compares only whole numbers, because fractions may differ by rounding.
 void compare(const json::value& document, const std::string& pointer, std::string_view body) {
   json::error_code ec;
   const auto* there = document.find_pointer(json::string_view(pointer.data(), pointer.size()), ec);
@@ -51,7 +51,7 @@ void compare(const json::value& document, const std::string& pointer, std::strin
                     (there->is_int64() && there->get_int64() >= 0 &&
                      static_cast<std::uint64_t>(there->get_int64()) <= limit::kMaxCost);
   const std::uint64_t number = fits ? there->to_number<std::uint64_t>() : 0;
-  // Nothing is read from a document with a repeated name, of which Boost.JSON keeps the last.
+  // weir reads nothing from a document with a repeated name. Boost.JSON keeps the last of such names.
   require(!cost || (fits && *cost == number), "a cost is the number that stands there");
   require(told.state != ReportedCost::State::Amount || !fits || told.amount == number,
           "an amount is the number that stands there");
@@ -89,7 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const auto end = std::min(input.find('\n'), input.size());
   std::string pointer(input.substr(0, end));
   if (!pointer.empty() && pointer.front() != '/') pointer.insert(0, 1, '/');
-  // A '~' that is no escape is rejected when the configuration is read.
+  // Completes each '~' that begins no escape, because the configuration reader rejects such pointers.
   for (auto at = pointer.find('~'); at != std::string::npos; at = pointer.find('~', at + 1))
     if (at + 1 == pointer.size() || (pointer[at + 1] != '0' && pointer[at + 1] != '1'))
       pointer.insert(at + 1, 1, '0');

@@ -1,5 +1,5 @@
-// A forwarded message can be read in only one way. weir accepts the head that it writes for an accepted head,
-// with the same method, path and body.
+// Fuzzes forwarded heads. weir must accept the head that it writes for an accepted head, with the same
+// method, path and body. So a forwarded message can be read in only one way.
 #include "fuzz/input.hpp"
 
 #include "weir/http/forwarding.hpp"
@@ -32,7 +32,7 @@ void check_request(std::string_view bytes, const http::ForwardedBy& by) {
   http::RequestHead head;
   if (parse_request_head(bytes, head) || head.max_forwards == 0U) return;
   const auto room = head.fields.capacity() - head.fields.size();
-  if (room < 12) return;  // weir's own fields are at most so many
+  if (room < 12) return;  // weir adds at most 12 fields of its own
   std::string out;
   write_request_head(out, head, by);
   http::RequestHead again;

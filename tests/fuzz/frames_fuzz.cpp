@@ -1,4 +1,5 @@
-// Frames have the same content whole and in pieces, wherever they are cut, and no byte is skipped.
+// Fuzzes WebSocket frames. Frames must be found whole and in pieces alike, wherever they are cut, and no byte
+// may be skipped.
 #include "fuzz/input.hpp"
 
 #include "weir/http/frame_scanner.hpp"
@@ -13,7 +14,8 @@ namespace {
 using http::FrameScanner;
 using Kind = FrameScanner::Kind;
 
-// Returns each header's kind and the position after it, for input in pieces of at most `cut` bytes.
+// Returns the kind of each header and the position after the header. Feeds the input in pieces of at most
+// `cut` bytes.
 std::string told(std::string_view input, FrameScanner::Sender sender, std::size_t cut) {
   FrameScanner scanner(sender);
   std::string text;

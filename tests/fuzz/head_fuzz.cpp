@@ -1,5 +1,5 @@
-// Heads of requests and responses. An accepted head has views into its own bytes, and cannot be read as
-// another message.
+// Fuzzes heads of requests and responses. The views of an accepted head must lie within its own bytes, and no
+// other message may be read from it.
 #include "fuzz/input.hpp"
 
 #include "weir/http/head_parser.hpp"
@@ -40,7 +40,7 @@ void check_request(std::string_view bytes) {
     return require(fault->status >= 400 && fault->status < 600, "a fault has its answer");
   const Within within{bytes};
   for (const auto view : {head.method, head.target, head.authority, head.query}) within(view);
-  // The path of a target in absolute form without a path is one of these.
+  // If an absolute-form target has no path, the path is one of these two, which lie outside the bytes.
   if (head.path != "/" && head.path != "*") within(head.path);
   check_fields(head.fields, within);
   require(!head.method.empty() && !head.target.empty(), "a request asks for something");
@@ -79,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   for (std::size_t from = 0; from < std::min<std::size_t>(size, 8); ++from)
     if (answer_end > from + 2)
       fuzz::require(http::find_answer_head_end(input, from) == answer_end, "wherever the search goes on");
-  // Copies the head, so that a sanitizer finds reads behind it.
+  // Passes a copy of the head, so that a sanitizer finds reads beyond its end.
   if (end != 0) fuzz::check_request(input.substr(0, end));
   if (answer_end == 0) return 0;
   const std::string head = input.substr(0, answer_end);

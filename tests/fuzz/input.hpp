@@ -1,4 +1,5 @@
-// Turns the fuzzer's bytes into numbers, and ends a run when a condition does not hold.
+// Helpers of the fuzz targets. Input turns the fuzzer's bytes into numbers, and require() aborts if a
+// condition does not hold.
 #pragma once
 
 #include "weir/limit/limiter.hpp"
@@ -18,7 +19,7 @@ inline void require(bool holds, const char* law) {
   std::abort();
 }
 
-// Returns zeros when the bytes are used up; `left` is then 0.
+// Reads numbers from the fuzzer's bytes. After the last byte all numbers are zero, and left() returns 0.
 class Input {
  public:
   Input(const std::uint8_t* bytes, std::size_t size) : at_(bytes), left_(size) {}
@@ -34,7 +35,7 @@ class Input {
     for (int i = 0; i < 8; ++i) value = value << 8 | byte();
     return value;
   }
-  // Returns a number whose count of bits is equally distributed; the first byte gives it.
+  // Returns a number whose length in bits is equally distributed. The first byte gives that length.
   std::uint64_t between(std::uint64_t least, std::uint64_t most) {
     const unsigned bits = byte() % 64 + 1;
     const std::uint64_t value = bits <= 8 ? byte() : word();
@@ -47,7 +48,7 @@ class Input {
   std::size_t left_;
 };
 
-// Returns any limiter whose numbers its `make` accepts, except for calendars, which are tables.
+// Returns any limiter that its `make` accepts. Returns no calendar windows, because calendars are tables.
 inline std::optional<limit::Limiter> limiter_from(Input& in) {
   constexpr std::uint64_t kCentury = std::uint64_t{36'500} * 86'400 * 1'000'000;
   const auto as_limiter = [](const auto& made) {

@@ -1,5 +1,5 @@
-// The text of POST /api/explain. Any text is rejected with a sentence, or read as a request. Written as JSON
-// again, the request reads the same.
+// Fuzzes the text of POST /api/explain. Any text must be rejected with a sentence, or be read as a request.
+// If that request is written as JSON, it must be read as the same request again.
 #include "admin/pages/explain_request_reader.hpp"
 #include "fuzz/input.hpp"
 

@@ -1,5 +1,5 @@
-// Keys files of any text, and good files with damage. Each mistake has its place. In a good file every key is
-// found with its holder.
+// Fuzzes keys files with any text, and good files with damage. Each mistake must be reported with its
+// position. In a good file every key must be found with its holder.
 #include "config/read/keys_file.hpp"
 #include "fuzz/input.hpp"
 

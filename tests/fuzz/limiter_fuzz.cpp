@@ -1,5 +1,5 @@
-// The laws of one limiter with one cell. The fuzzer chooses numbers, costs and pauses. Time may go back a
-// little, because a clock may be read before the lock is taken.
+// Fuzzes the laws of one limiter with one cell. The fuzzer chooses numbers, costs and pauses. Time may go
+// back a little, because a worker may read its clock before it gets the lock.
 #include "fuzz/input.hpp"
 
 namespace weir::fuzz {
@@ -46,7 +46,7 @@ void check_admission(const Moment& m, const Step& step) {
   const auto spend = [&](Cost cost) {
     return limit::step(m.limiter, step.next, m.now, cost).outcome.allowed;
   };
-  // A queue's remaining count is a number of requests of this cost.
+  // The `remaining` of a queue is a number of requests of this cost.
   const bool queue = std::holds_alternative<limit::LeakyBucket>(m.limiter);
   if (out.remaining != 0 && out.remaining <= limit::kMaxCost)
     require(spend(queue ? m.cost : out.remaining), "what remains can be spent");

@@ -1,5 +1,6 @@
-// Conditions on any request. A condition that holds has no reason why not. The body does not change what the
-// head decides. A value that is repeated with another text is no value.
+// Fuzzes conditions with any request. If a condition holds, weir must give no reason why it does not. The
+// body must not change what the head alone decides. A parameter that is repeated with another value must have
+// no value.
 #include "fuzz/input.hpp"
 #include "policy/identity/consistent_value.hpp"
 
@@ -55,7 +56,7 @@ void check_matches(policy::Request request) {
   }
 }
 
-// Returns the head with one more parameter at the end.
+// Returns a copy of the head whose query has one more parameter at the end.
 http::RequestHead with_parameter(const http::RequestHead& head, std::string& query,
                                  std::string_view parameter) {
   query = std::string(head.query) + (head.query.empty() ? "" : "&") + std::string(parameter);

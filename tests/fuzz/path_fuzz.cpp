@@ -1,5 +1,6 @@
-// Normal forms of paths. A normal form is its own normal form, and no spelling changes it. If the path is not
-// ambiguous, servers that remove dot segments first get the same path.
+// Fuzzes normal forms of paths. The normal form of a normal form must be the same path, and encoding a path
+// differently must not change its normal form. If weir finds no ambiguity, servers that remove dot segments
+// first must get the same path.
 #include "fuzz/input.hpp"
 
 #include "weir/http/path_interpretations.hpp"
@@ -24,8 +25,9 @@ std::string without_last_slash(std::string path) {
   return path;
 }
 
-// Removes dot segments as RFC 3986 §5.2.4 says: segments may be empty and have no parameters. Removes
-// parameters and merges slashes only afterwards. All bytes have their normal spelling.
+// Removes dot segments as RFC 3986 §5.2.4 says, with empty segments and without knowledge of parameters.
+// Removes parameters and merges slashes only afterwards. REQUIRES: all bytes have the spelling of
+// path_spelling().
 std::string dots_first(std::string_view path) {
   std::vector<std::string_view> stack;
   while (!path.empty()) {
@@ -46,7 +48,7 @@ std::string dots_first(std::string_view path) {
   return out;
 }
 
-// Returns the path as a server reads it that decodes slashes before it removes dot segments.
+// Returns the path as read by a server that decodes slashes before it removes dot segments.
 std::string slashes_decoded(std::string_view path) {
   std::string out;
   while (!path.empty()) {
@@ -57,7 +59,8 @@ std::string slashes_decoded(std::string_view path) {
   return out;
 }
 
-// Checks that the reading is the normal form, or one of the other readings that weir found.
+// Checks that a server's reading of `raw` is its normal form, or one of the other interpretations that weir
+// finds.
 void require_reading(std::string_view raw, const std::string& reading) {
   const auto way = normal(raw);
   http::PathInterpretations interpretations;
@@ -90,7 +93,7 @@ void check(std::string_view raw, const std::string& way, const std::string& resp
   require(normal(slashes_decoded(raw)) == normal(slashes_decoded(way)), "a slash that is encoded is seen");
 }
 
-// Returns the path with each byte except slashes encoded or not, as `in` says.
+// Returns the path with each byte, except slashes, either encoded or not, as `in` chooses.
 std::string another_spelling(std::string_view raw, Input& in) {
   constexpr char kDigits[] = "0123456789ABCDEF0123456789abcdef";
   std::string out = "/";

@@ -1,5 +1,6 @@
-// The first bytes of a connection are a PROXY header, are none, or may become one. More bytes do not change a
-// verdict. A written header is read back unchanged.
+// Fuzzes the first bytes of a connection. They are a PROXY header, or cannot become one, or may become one
+// with more bytes. More bytes must not change a decision. A header that weir writes must be read back
+// unchanged.
 #include "fuzz/input.hpp"
 
 #include "weir/http/proxy_header.hpp"
@@ -17,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   fuzz::require(whole.status == Status::Whole || !whole.ends, "what is not read tells nothing");
   fuzz::require(whole.status != Status::NeedMore || size < http::kMaxProxyHeader, "it is bounded");
   for (std::size_t cut = 0; cut < size; ++cut) {
-    const std::string part = input.substr(0, cut);  // a copy, so that reads behind it are found
+    const std::string part = input.substr(0, cut);  // a copy, so that a sanitizer finds reads beyond its end
     const auto early = http::read_proxy_header(part);
     if (early.status == Status::NeedMore) continue;
     fuzz::require(early.status == whole.status && early.size == whole.size && early.ends == whole.ends,

@@ -1,5 +1,6 @@
-// Replies to charge.lua. A reply answers a whole bill as the limiters would decide, or it is rejected.
-// Redirections and slot maps of a cluster: an address is complete, and a slot is below 16,384.
+// Fuzzes replies to charge.lua. A reply must answer a whole bill as the limiters could decide, or weir must
+// reject the reply. Also fuzzes redirections and slot maps of a cluster: an accepted address must be
+// complete, and an accepted slot below 16,384.
 #include "fuzz/input.hpp"
 #include "redis/cluster/cluster_slots.hpp"
 #include "redis/scripts/bill.hpp"
@@ -18,7 +19,7 @@ namespace {
 constexpr std::int64_t kNow = 1'800'000'000'000'000;  // microseconds since 1970: January 2027
 constexpr std::size_t kMostLines = 4;
 
-// Returns a number that Redis might send: a small one, one near the time, or any.
+// Returns a number that Redis might send: a small number, a time near kNow, or any number.
 std::int64_t number_from(Input& in) {
   switch (in.byte() % 4) {
     case 0:

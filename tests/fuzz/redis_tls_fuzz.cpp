@@ -1,6 +1,6 @@
-// TLS to Redis as a codec, with a real server's records: in pieces, damaged, or followed by other bytes.
-// Decrypted bytes are always a prefix of what the server wrote. Any input ends in an error or in a wait for
-// more.
+// Fuzzes the TLS codec for Redis with the records of a real server: in pieces, damaged, or followed by other
+// bytes. Decrypted bytes must always be a prefix of what the server wrote. Any input must end in an error or
+// in a wait for more bytes.
 #include "fuzz/input.hpp"
 #include "redis/connection/tls.hpp"
 
@@ -20,7 +20,7 @@ using redis::TlsCodec;
 
 constexpr std::size_t kMostSteps = 64;
 
-// Returns a server's context with a self-made certificate.
+// Returns a server's TLS context with a self-signed certificate.
 SSL_CTX* server_context() {
   static SSL_CTX* const kContext = [] {
     EVP_PKEY* key = EVP_EC_gen("P-256");
@@ -80,7 +80,7 @@ class Pair {
   }
 
  private:
-  // Sends the codec's output to the server, and keeps the server's reply for deliver().
+  // Sends the codec's output to the server. Keeps the server's reply for deliver().
   void talk() {
     auto& sealed = codec_.sealed();
     require(sealed.size() < (1U << 20), "what is to be sent is bounded");

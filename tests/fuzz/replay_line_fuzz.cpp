@@ -1,5 +1,5 @@
-// Lines of the access log as `weir replay` reads them. Any text is read, or rejected with a reason. The
-// result for a line does not depend on the line before.
+// Fuzzes lines of the access log as `weir replay` reads them. Any text must be read, or be rejected with a
+// reason. The result for a line must not depend on the line before.
 #include "fuzz/input.hpp"
 
 #include "weir/replay/log_line.hpp"
@@ -10,7 +10,7 @@
 namespace weir::fuzz {
 namespace {
 
-// The comparable content of a line.
+// The parts of a line that the target compares.
 struct Summary {
   bool usable = false;
   replay::Unusable why{};

@@ -1,4 +1,5 @@
-// Replies of Redis, good and bad. They have the same content whole and in pieces, and memory is bounded.
+// Fuzzes replies of Redis, valid or not. They must be read alike whole and in pieces, and memory must stay
+// bounded.
 #include "fuzz/input.hpp"
 #include "redis/connection/resp.hpp"
 

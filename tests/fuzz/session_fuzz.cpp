@@ -1,5 +1,5 @@
-// A whole session with any bytes of a client and of servers. The input before the first byte 255 is the
-// client's. Each further part up to a byte 255 is one response.
+// Fuzzes a whole session with any bytes from a client and from servers. The input before the first byte 255
+// comes from the client. Each further part, up to the next byte 255, is one response of a server.
 #include "fuzz/input.hpp"
 #include "unit/proxy/client/session_laws.hpp"
 

@@ -1,5 +1,5 @@
-// Responses to health checks and webhooks. The status does not depend on how the response is cut. An endless
-// response is given up within a bound.
+// Fuzzes responses to health checks and webhooks. The status must not depend on how the response is cut into
+// pieces. weir must stop reading an endless response within a bound.
 #include "fuzz/input.hpp"
 
 #include "weir/http/status_reader.hpp"
@@ -37,7 +37,8 @@ void run(std::string_view input) {
           "a status is final and has three digits");
   require(answer.size() < StatusReader::kMost || whole.state != StatusReader::State::Wanting,
           "an answer without end is given up");
-  // In pieces, a response may be rejected as soon as it is wrong. A known status is the same.
+  // In pieces, a response may be rejected as soon as an error shows. But a status that is known must be the
+  // same.
   for (const auto piece : {std::size_t{1}, std::size_t{static_cast<unsigned char>(input[0])} + 1}) {
     const auto cut = heard(answer, piece);
     if (whole.state == StatusReader::State::Known)

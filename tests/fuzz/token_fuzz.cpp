@@ -1,5 +1,6 @@
-// JSON Web Tokens. An unsigned text is never accepted. A signed one is accepted only with the right issuer
-// and audience and while it is valid. Claims are those of the payload.
+// Fuzzes JSON Web Tokens. An unsigned text must never be accepted. A signed token may be accepted only with
+// the right issuer and audience, and only while it is valid. The accepted claims must be those of the
+// payload.
 #include "fuzz/input.hpp"
 
 #include "weir/policy/token.hpp"
@@ -62,11 +63,11 @@ bool names(const json::value& said, std::string_view name) {
                      [&](const json::value& one) { return one.is_string() && names(one, name); });
 }
 
-// Checks the claims of an accepted payload that this key signed.
+// Checks the claims of a payload that the fuzz target signed and weir accepted.
 void check_believed(std::string_view payload, const policy::Claims& claims) {
   json::error_code ec;
   const auto said = json::parse(json::string_view(payload.data(), payload.size()), ec);
-  if (ec || !said.is_object()) return;  // other readers accept more as JSON than this one
+  if (ec || !said.is_object()) return;  // weir's parser accepts some JSON that this parser rejects
   const auto* issuer = said.as_object().if_contains("iss");
   const auto* audience = said.as_object().if_contains("aud");
   require(issuer != nullptr && names(*issuer, "issuer"), "a token of another issuer is refused");

@@ -1,4 +1,4 @@
-// Any configuration text is read, or its mistake has a line.
+// Fuzzes configuration texts. weir must read the text, or report each mistake with its line.
 #include "config/read/toml_reader.hpp"
 #include "fuzz/input.hpp"
 

@@ -1,7 +1,5 @@
-// Memory that runs out when a test says so.
-//
-// For the thread that says it alone. One file of a program defines operator new by take_memory(): a
-// replacement may not be inline.
+// Lets tests make memory run out, for the calling thread only. One source file of the test program must
+// define operator new by take_memory(), because a replacement of operator new may not be inline.
 #pragma once
 
 #include <cstdlib>
@@ -11,8 +9,9 @@
 
 namespace weir::tests {
 
-inline thread_local long allocations_left = -1;   // below zero: as many as anybody wants
-inline thread_local bool only_one_fails = false;  // then there is as much as anybody wants again
+// The number of allocations that succeed before one fails. Below zero, none fails.
+inline thread_local long allocations_left = -1;
+inline thread_local bool only_one_fails = false;  // after that failure, later allocations succeed again
 
 inline void* take_memory(std::size_t size) {
   if (allocations_left == 0) {
@@ -24,7 +23,8 @@ inline void* take_memory(std::size_t size) {
   throw std::bad_alloc();
 }
 
-// Fails its n-th allocation, for every n that it makes; how many it made.
+// Runs `step` until it succeeds, and fails its n-th allocation in run n. After each failure calls
+// `unchanged`. Returns the number of allocations of `step`.
 template <class Step, class Check>
 int fail_each_allocation(Step step, Check unchanged) {
   for (int n = 0;; ++n) {

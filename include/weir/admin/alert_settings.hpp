@@ -1,4 +1,4 @@
-// The configuration of alerts: what each alert watches, and the webhook that it posts to.
+// The configuration of alerts: which numbers each alert watches, and which webhook it posts to.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -10,41 +10,43 @@
 
 namespace weir::admin {
 
+// The events that an alert counts.
 enum class AlertOn : std::uint8_t {
-  Refusals,  // of a rule
-  Upstream,  // failures of its servers, and their 5xx responses
-  Redis,     // calls without a usable reply
+  Refusals,  // refusals of a rule
+  Upstream,  // failures of an upstream's servers, and their 5xx responses
+  Redis,     // calls to Redis without a usable reply
 };
 
-// The receiver of messages.
+// The receiver of an alert's messages.
 struct Webhook {
   base::Endpoint address;
   bool tls = false;
   std::string target;         // "/path?query"
-  std::string authorization;  // value of the header field; empty: no field
-  std::string ca;             // PEM file of trusted authorities; empty: the system's
+  std::string authorization;  // value of the Authorization header field; empty: the field is not sent
+  std::string ca;             // PEM file of trusted authorities; empty: the system's authorities
   friend bool operator==(const Webhook&, const Webhook&) = default;
 };
 
 struct AlertSettings {
   std::string name;
   AlertOn on = AlertOn::Refusals;
-  std::string subject;  // name of the rule or upstream; "redis"
+  std::string subject;  // name of the rule or upstream; "redis" for AlertOn::Redis
   observe::Surge::Settings surge;
   Webhook webhook;
-  limit::GcraCore posts;  // limits how often posts may be attempted
+  limit::GcraCore posts;  // limits how often the alert may try to post
   unsigned attempts = 5;
-  base::Duration timeout{5'000'000};  // for each attempt
+  base::Duration timeout{5'000'000};  // time limit of each attempt
   friend bool operator==(const AlertSettings&, const AlertSettings&) = default;
 };
 
-// The state of an alert, for another weir process that continues it.
+// The state of an alert, which an upgrade passes to the new process.
 struct AlertState {
-  std::string alert_id;  // identifies the alert: the same name and webhook give the same text
+  std::string alert_id;  // alerts with the same name and webhook have the same ID in all processes
   bool firing = false;
-  bool unsaid = false;  // the webhook does not know this state yet
+  bool unsaid = false;  // the webhook has not received a message about this state yet
+  // When the alert last began to fire.
   base::TimePoint since{};
-  std::uint64_t seen = 0;  // count within the last period
+  std::uint64_t seen = 0;  // events within the last period
   friend bool operator==(const AlertState&, const AlertState&) = default;
 };
 

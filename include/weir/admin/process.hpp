@@ -1,6 +1,6 @@
-// Reads values of this process from /proc/self.
+// Reads the resource usage of this process from /proc/self.
 //
-// For one thread.
+// Must be used by one thread only.
 #pragma once
 
 #include "weir/admin/figures.hpp"
@@ -15,13 +15,14 @@ class ProcessReader {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The period for counting open descriptors one by one, which takes about 12 ms for 9,000. Needed only if
-  // the kernel does not report the number itself (Linux before 6.2).
+  // How often open descriptors are counted one by one, which takes about 12 ms for 9,000 descriptors. This is
+  // needed only if the kernel does not report their number (Linux before 6.2).
   static constexpr std::chrono::seconds kCountEvery{30};
 
-  // `kernel_says`: false treats the kernel as an older one.
+  // `kernel_says`: false makes a test treat the kernel as one before Linux 6.2.
   explicit ProcessReader(bool kernel_says = true) noexcept : kernel_says_(kernel_says) {}
 
+  // Returns the usage now; nullopt if it cannot be read.
   [[nodiscard]] std::optional<ProcessFigures> read(Clock::time_point now = Clock::now());
 
  private:

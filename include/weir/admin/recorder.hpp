@@ -1,9 +1,9 @@
-// Records what the dashboard shows of the time before somebody opened it. Records how many requests were
-// admitted, delayed and refused in each step of the last minutes, in total and for each rule. Also records
-// since when a rule refuses.
+// Records numbers for a dashboard that is opened later. In each step of the last minutes, records how many
+// requests were admitted, delayed and refused, in total and for each rule. Also records since when a rule
+// refuses requests.
 //
-// Belongs to the thread of the admin listener. Memory is bounded: kKept numbers for each of 3 + 2 * rules
-// series.
+// Belongs to the thread of the admin listener. Memory is bounded: each of the 3 + 2 * rules series has kKept
+// numbers.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -20,22 +20,24 @@ struct Sources;
 class Recorder {
  public:
   static constexpr base::Duration kStep{5'000'000};
-  static constexpr std::size_t kKept = 180;  // steps: 15 minutes
-  // A refusal after so long a pause starts a new period of refusals.
+  static constexpr std::size_t kKept = 180;  // number of recorded steps: 15 minutes
+  // A refusal after a pause of this length begins a new period of refusals.
   static constexpr base::Duration kPause{60'000'000};
 
   Recorder();
 
-  // Must be called every kStep. A rule with the same name continues, even if its position changes.
+  // Records a step. Must be called every kStep. A rule with the same name as before continues its series,
+  // even if its position has changed.
   void look(const Sources& sources, base::TimePoint now);
 
-  // Returns the series: admitted, delayed, refused; then admitted and refused for each rule, in the order of
-  // rules(). For a shadow rule, the second series counts requests that it would have refused.
+  // Returns the series: admitted, delayed and refused requests; then admitted and refused requests of each
+  // rule, in the order of rules(). For a shadow rule, the series of refused requests counts the requests that
+  // it would have refused.
   [[nodiscard]] const observe::History& history() const noexcept { return history_; }
   [[nodiscard]] const std::vector<std::string>& rules() const noexcept { return rules_; }
-  // Returns the end of the last step; the epoch: no step has ended.
+  // Returns the end of the last step; the epoch if no step has ended.
   [[nodiscard]] base::TimePoint latest() const noexcept { return latest_; }
-  // Returns since when the rule refuses. REQUIRES rule < rules().size().
+  // Returns since when the rule with this number refuses requests. REQUIRES rule < rules().size().
   [[nodiscard]] const observe::Streak& refusals(std::size_t rule) const { return refusals_[rule]; }
 
  private:

@@ -1,4 +1,4 @@
-// Digests in hexadecimal, as logs and admin pages show them.
+// Writes and reads digests in hexadecimal, as logs and admin pages show them.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -9,9 +9,9 @@
 
 namespace weir::base {
 
-// Returns 32 lower-case digits, the high half first.
+// Returns the digest as 32 lower-case digits, the high half first.
 [[nodiscard]] std::string in_hex(const Digest128& digest);
-// Parses exactly 32 digits of either case. Returns nullopt for any other text.
+// Parses a digest of exactly 32 digits of either case. Returns nullopt for any other text.
 [[nodiscard]] std::optional<Digest128> digest_of_hex(std::string_view text);
 
 }  // namespace weir::base

@@ -28,7 +28,7 @@ class IpAddress {
   }
   [[nodiscard]] std::string to_string() const;
 
-  // Returns the address with all but its leading `bits` (of 128) set to zero.
+  // Returns a copy that keeps the first `bits` of the 128 bits. All other bits are zero.
   [[nodiscard]] IpAddress masked(int bits) const noexcept;
 
   friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;
@@ -52,7 +52,7 @@ class Cidr {
  private:
   Cidr(IpAddress base, int bits) noexcept : base_(base), bits_(bits) {}
   IpAddress base_;
-  int bits_;  // length of the prefix, of 128
+  int bits_;  // length of the prefix in bits, 0 to 128
 };
 
 }  // namespace weir::base

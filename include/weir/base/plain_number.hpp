@@ -1,4 +1,4 @@
-// Numbers without an exponent: 28800 and 0.5, never 2.88E4. Pure.
+// Writes numbers without an exponent: 28800 and 0.5, never 2.88E4. Pure.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // Appends many short pieces to a string. A message head or a log line consists of dozens of pieces, and
-// std::string::append checks the capacity for each. TextWriter reserves the maximum once and copies literals
-// by a few moves.
+// std::string::append checks the capacity for each piece. TextWriter reserves the maximum size once, and
+// copies each literal with a few move instructions.
 #pragma once
 
 #include <cassert>

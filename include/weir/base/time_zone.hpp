@@ -1,7 +1,8 @@
 // A time zone of the IANA database: the local date and time of an instant, and where days and months begin.
 //
 // `load` reads a file of /usr/share/zoneinfo or of $TZDIR. A loaded zone is immutable: all threads may use it
-// without a lock, and copies share it. The file's rule for the future covers instants after its last entry.
+// without a lock, and copies share it. After the last entry of a file, the file's rule for future clock
+// changes applies.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -36,8 +37,8 @@ class TimeZone {
     TimePoint end;
   };
   // Return the calendar day or month that contains `instant`. Consecutive spans never leave a gap and never
-  // overlap, even if clocks change at midnight. A day begins when its date first appears, or at the instant
-  // that skips its date. A day has 23 to 25 hours where daylight saving time changes.
+  // overlap, even if clocks change at midnight. A day begins when local clocks first show its date. If clocks
+  // skip the date, the day begins at the skip. If daylight saving time changes, a day has 23 to 25 hours.
   [[nodiscard]] Span day_of(TimePoint instant) const noexcept;
   [[nodiscard]] Span month_of(TimePoint instant) const noexcept;
 

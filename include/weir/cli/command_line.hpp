@@ -1,9 +1,9 @@
-// The command line of weir: `weir run`, `weir check` and the other commands.
+// Parses the command line of weir and runs its command: `weir run`, `weir check` and so on.
 #pragma once
 
 namespace weir::cli {
 
-// Returns the exit code: 0 success, 1 failure (such as a port in use), 2 a wrong command line or
+// Returns the exit code: 0 for success, 1 for a failure such as a port in use, 2 for a wrong command line or
 // configuration.
 int run_command_line(int argc, char** argv);
 

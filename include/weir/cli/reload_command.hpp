@@ -7,14 +7,14 @@
 
 namespace weir::cli {
 
-// Asks the admin listener for a reload, waits, and prints the changes. Returns the exit code:
-// - 0: the file is in use.
-// - 1: the file is not in use, or weir did not answer. Standard error has the reasons.
-// - 3: the reading takes longer. The log shows the result.
+// Asks the admin listener for a reload, waits for the result, and prints the changes. Returns the exit code:
+// - 0: weir uses the file's configuration.
+// - 1: weir does not use it, or did not reply. Standard error has the reasons.
+// - 3: the reload takes longer than weir waits. The log shows the result.
 int run_reload(const AdminAccess& access);
 
-// Sends SIGHUP instead, for a weir without admin listener. Returns 0 if the signal was sent. The log shows
-// the result.
+// Sends SIGHUP to a weir that has no admin listener. Returns 0 if the signal was sent. Only the log shows the
+// result of the reload.
 int signal_reload(pid_t process);
 
 }  // namespace weir::cli

@@ -1,4 +1,4 @@
-// The command `weir upgrade`, which makes a running weir hand over to a new process of its binary.
+// The command `weir upgrade`, which lets a new process of the same binary take over from a running weir.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -6,8 +6,8 @@
 
 namespace weir::cli {
 
-// Asks the admin listener for an upgrade and waits. Returns the exit code: 0 if the new process serves; 1 if
-// the old process continues, with the reason on standard error.
+// Asks the admin listener for an upgrade and waits for the result, at most `longest`. Returns the exit code:
+// 0 if the new process serves; 1 if the old process continues. Standard error then has the reason.
 int run_upgrade(const AdminAccess& access, base::Duration longest);
 
 }  // namespace weir::cli

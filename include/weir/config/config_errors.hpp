@@ -1,4 +1,4 @@
-// Collects the mistakes of a configuration while it is read, so that a person sees all of them at once.
+// Collects all mistakes of a configuration, so that the user sees them at once and not one per attempt.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@ namespace weir::config {
 
 class ConfigErrors {
  public:
-  // Adds a mistake. Replaces control characters by \xNN. `key`: the dotted path, as in "rule[per-key].limit";
-  // empty if the mistake concerns the whole file.
+  // Adds a mistake. Replaces control characters with \xNN. `key`: the dotted path, as in
+  // "rule[per-key].limit"; empty if the mistake concerns the whole file.
   void add(std::string_view file, int line, std::string_view key, std::string_view what);
 
   [[nodiscard]] bool empty() const noexcept { return found_.empty(); }
   [[nodiscard]] std::size_t count() const noexcept { return found_.size(); }
-  // Returns "FILE:LINE: KEY: WHAT" for each mistake, files in the order they were read, and by line within a
-  // file.
+  // Returns a line "FILE:LINE: KEY: WHAT" for each mistake. The files are in the order in which they were
+  // read, and the mistakes of a file in the order of lines.
   [[nodiscard]] std::vector<std::string> lines() const;
 
  private:
@@ -31,10 +31,11 @@ class ConfigErrors {
   std::vector<Mistake> found_;
 };
 
-// Returns the name nearest to `word` by edit distance. Empty if no name is near enough.
+// Returns the name with the smallest edit distance to `word`. Empty if no name is similar enough.
 [[nodiscard]] std::string_view nearest(std::string_view word, std::span<const std::string_view> names);
 
-// Returns `; did you mean "limit"?`. If no name is near, returns `; expected one of "a", "b"`.
+// Returns `; did you mean "limit"?`, with the name most similar to `word`. If no name is similar enough,
+// returns `; expected one of "a", "b"`.
 [[nodiscard]] std::string suggestion(std::string_view word, std::span<const std::string_view> names);
 
 [[nodiscard]] std::string in_quotes(std::string_view text);

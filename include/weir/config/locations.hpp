@@ -1,4 +1,4 @@
-// Where in the configuration a listener or a server stands, and the messages about one that cannot be used.
+// Finds the line of the configuration that declares a listener or a server, for messages about it.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -10,14 +10,14 @@
 
 namespace weir::config {
 
-// Return the name under which Settings::locations has it: `listener 127.0.0.1:80`, `server a:1 of upstream
-// "api"`.
+// Return the key of the listener or server in Settings::locations: `listener 127.0.0.1:80`, `server a:1 of
+// upstream "api"`.
 [[nodiscard]] std::string name_of(const net::ListenerSettings& listener);
 [[nodiscard]] std::string name_of(const upstream::UpstreamSettings& upstream,
                                   const upstream::ServerSettings& server);
 
-// Returns the error with its place in front: "weir.toml:3: WHAT". Without a known place, returns `what`
-// unchanged.
+// Returns the error `what` with its location before it: "weir.toml:3: WHAT". `whose`: a key of `locations`.
+// Returns `what` unchanged if `locations` does not have the key.
 [[nodiscard]] base::Error with_location(const Locations& locations, const std::string& whose,
                                         const base::Error& what);
 
@@ -28,16 +28,17 @@ template <class T>
   return result;
 }
 
-// The servers of each upstream, in the order of the configuration. A server whose name could not be looked up
-// has no address. It is down until a later look-up succeeds.
+// The servers of each upstream, in the order of the configuration. If the look-up of a server's name failed,
+// the server has no address, and it is down until a later look-up succeeds.
 struct LookupResult {
   std::vector<std::vector<upstream::Server>> servers;
-  std::vector<std::string> unknown;   // a message for each server whose name is unknown
-  std::vector<std::string> mistakes;  // a message for each fault that no later look-up can fix
+  std::vector<std::string> unknown;   // a message for each server whose name the resolver does not know
+  std::vector<std::string> mistakes;  // a message for each server that no later look-up can repair
 };
-// Looks up the names of all servers. Blocks.
+// Looks up the names of all servers. Blocks the calling thread.
 [[nodiscard]] LookupResult look_up_servers(const Settings& settings);
-// Returns a message for each name of a server, a listener or [admin] that cannot be looked up. Blocks.
+// Looks up the names of all servers, listeners and of [admin]. Returns a message for each name that fails.
+// Blocks the calling thread.
 [[nodiscard]] std::vector<std::string> find_unknown_names(const Settings& settings);
 
 }  // namespace weir::config

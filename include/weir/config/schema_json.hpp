@@ -1,20 +1,21 @@
 // The schema as JSON Schema, for editors and generated documents. `weir schema` prints it.
 //
-// The text uses draft 4, because taplo (the engine of Even Better TOML) supports that. Every configuration
-// that the loader accepts is valid under the schema. The schema does not express faults of the configuration
-// as a whole, such as a reference to a missing upstream or keys that exclude each other. Only the loader
-// finds those.
+// The text uses JSON Schema draft 4, because taplo (the engine of the editor plugin Even Better TOML)
+// supports that version. Every configuration that weir accepts is valid under the schema. Some invalid
+// configurations are valid under the schema too: it cannot express a reference to a missing upstream, or keys
+// that exclude each other. Only weir itself finds such mistakes.
 #pragma once
 
 #include <string>
 
 namespace weir::config {
 
-// Returns the JSON text. Equal schemas give equal texts. The text ends with a line break.
+// Returns the JSON text, which ends with a line break. Equal schemas give equal texts.
 [[nodiscard]] std::string schema_as_json();
 
-// Returns a regular expression that matches a whole text of `pattern`, or any text with an environment
-// variable, whose value is unknown here.
+// Returns a regular expression for a string in the configuration file. The expression matches if `pattern`
+// matches the whole string. It also matches every string with a reference to an environment variable, because
+// an editor does not know the value.
 [[nodiscard]] std::string whole_text(std::string_view pattern);
 
 }  // namespace weir::config

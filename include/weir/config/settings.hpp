@@ -1,4 +1,4 @@
-// The whole configuration as values: read once, checked, then immutable and shared by all workers.
+// The whole configuration as values. It is read once, checked, and then immutable; all workers share it.
 #pragma once
 
 #include "weir/admin/alert_settings.hpp"
@@ -25,13 +25,13 @@ namespace weir::config {
 
 struct AdminSettings {
   std::optional<base::Endpoint> address;  // absent: no admin listener
-  std::string token;                      // empty: no token is needed
-  std::size_t top = 64;                   // counters in each of a rule's two lists of clients; 0: no lists
+  std::string token;                      // empty: requests need no token
+  std::size_t top = 64;                   // length of each of a rule's two lists of clients; 0: no lists
 };
 
 struct LogSettings {
-  std::string access = "-";                                 // a file, "-" standard output, "off"
-  observe::LogFields fields = observe::LogFields::usual();  // of the access log
+  std::string access = "-";                                 // a file name, "-" for standard output, or "off"
+  observe::LogFields fields = observe::LogFields::usual();  // the fields of the access log
   log::LogLevel level = log::LogLevel::Info;
 };
 
@@ -39,8 +39,10 @@ struct StateSettings {
   std::size_t max_keys = 1'000'000;
   std::string snapshot;  // file name; empty: no snapshot
   std::optional<redis::RedisSettings> redis;
-  std::string key_secret;  // empty: weir generates one, and warns if rules share a Redis
-  unsigned replicas = 1;   // number of weirs that share the Redis; the local fallback divides limits by it
+  // Empty: a random secret; weirs that share a Redis then agree on one (redis::SharedSecret).
+  std::string key_secret;
+  // Number of weirs that share the Redis. While Redis is away, each weir divides limits by this number.
+  unsigned replicas = 1;
 };
 
 // Something that is allowed but probably not intended.
@@ -49,8 +51,8 @@ struct Warning {
   std::string what;
 };
 
-// The place in the configuration of each thing that a later message may name. Maps a name such as `listener
-// 127.0.0.1:80` to "weir.toml:3".
+// Maps the name of a thing in the configuration, such as `listener 127.0.0.1:80`, to its place, such as
+// "weir.toml:3". Later messages about the thing show the place.
 using Locations = std::map<std::string, std::string>;
 
 struct Settings {
@@ -69,7 +71,7 @@ struct Settings {
   Locations locations;
 };
 
-// Reports all mistakes of a configuration, one line each: "FILE:LINE: KEY: what was found; what was
+// Contains all mistakes of a configuration, one line each: "FILE:LINE: KEY: what was found; what was
 // expected".
 class ConfigError : public std::runtime_error {
  public:
@@ -84,11 +86,11 @@ class ConfigError : public std::runtime_error {
 // ConfigError with all mistakes.
 [[nodiscard]] Settings load_settings(const std::string& file);
 
-// Does the same for a text in memory. `file` names the text in messages, and its folder is the base of
-// relative paths.
+// Reads and checks a text in memory, like load_settings(). `file`: the name of the text in messages; relative
+// paths start in its folder.
 [[nodiscard]] Settings parse_settings(std::string_view text, const std::string& file);
 
-// Returns the text of `weir check`: the routes in order, each with the rules that apply to it.
+// Returns what `weir check` prints: the routes in order, each with the rules that apply to it.
 [[nodiscard]] std::string describe(const Settings& settings);
 
 }  // namespace weir::config

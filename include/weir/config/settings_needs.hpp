@@ -7,36 +7,36 @@
 
 namespace weir::config {
 
-// Returns true if a rule keeps its state in Redis.
+// Returns true if any rule keeps its state in Redis.
 [[nodiscard]] inline bool needs_redis(const Settings& settings) {
   return std::any_of(settings.rules.begin(), settings.rules.end(),
                      [](const policy::Rule& rule) { return rule.store == policy::Store::Redis; });
 }
 
-// Returns true if a rule takes units of keys from Redis in advance.
+// Returns true if any rule takes units from Redis in advance (the key `lease`).
 [[nodiscard]] inline bool takes_leases(const Settings& settings) {
   return std::any_of(settings.rules.begin(), settings.rules.end(),
                      [](const policy::Rule& rule) { return rule.lease.has_value(); });
 }
 
-// Returns how long an upgrade may take at most: the time for the new process to become ready, and two pauses
-// of requests. One pause waits for the state, the other for the signal to continue.
+// Returns the longest time that an upgrade may take. The new process must become ready, and requests pause
+// twice: until the new process has taken over the state, and until it listens.
 [[nodiscard]] inline base::Duration longest_upgrade(const Settings& settings) noexcept {
   return settings.server.upgrade_timeout + 2 * settings.server.upgrade_pause;
 }
 
-// Returns true if a rule's key or an upstream's balance uses the attribute.
+// Returns true if the key of a rule or the balancing of an upstream uses the attribute.
 [[nodiscard]] bool keyed_by(const Settings& settings, policy::Attribute kind);
-// Returns true if a rule reads bodies.
+// Returns true if any rule reads request bodies.
 [[nodiscard]] bool asks_for_bodies(const Settings& settings);
-// Return true if a rule, a route or an identity needs the claims of tokens, or the countries of addresses.
+// Return true if any rule, route or identity uses claims of tokens, or countries of addresses.
 [[nodiscard]] bool asks_for_claims(const Settings& settings);
 [[nodiscard]] bool asks_for_countries(const Settings& settings);
-// Return true if the rule has an elastic limit (itself, a tier or an override), or if any rule has one. Then
-// weir must measure its load.
+// Returns true if the rule, one of its tiers or one of its overrides has an elastic limit.
 [[nodiscard]] bool is_elastic(const policy::Rule& rule);
+// Returns true if any rule has an elastic limit, so that weir must measure its load.
 [[nodiscard]] bool asks_for_load(const Settings& settings);
-// Returns true if a rule's charge depends on the response.
+// Returns true if the cost of any rule depends on the response.
 [[nodiscard]] bool asks_for_answers(const Settings& settings);
 
 }  // namespace weir::config

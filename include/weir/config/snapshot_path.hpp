@@ -1,4 +1,4 @@
-// The file that keeps a snapshot of the key table ([state.memory] snapshot).
+// The path of the file in which weir saves the key table ([state.memory] snapshot).
 #pragma once
 
 #include <optional>
@@ -6,10 +6,10 @@
 
 namespace weir::config {
 
-// Returns the folder that holds the file; "." for a bare name.
+// Returns the folder of the file; "." for a name without a folder.
 [[nodiscard]] std::string folder_of(const std::string& path);
 
-// Returns the reason why no snapshot can be written at the path; nullopt if nothing prevents it.
+// Returns why no snapshot can be written to the path; nullopt if nothing prevents it.
 [[nodiscard]] std::optional<std::string> obstacle_to_snapshot(const std::string& path);
 
 }  // namespace weir::config

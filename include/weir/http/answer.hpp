@@ -1,5 +1,5 @@
-// Responses that weir writes itself: refusals, errors, canned responses. Also the fields that tell a client
-// its rate limit. Everything is appended directly to the buffer that is sent.
+// Responses that weir writes itself: refusals, errors, canned responses. Also the response fields that tell a
+// client its rate limit. All functions append to the buffer that is sent.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -11,23 +11,24 @@
 
 namespace weir::http {
 
-// The families of rate limit fields to write.
+// Which families of rate limit fields to write.
 struct RateLimitFamilies {
   bool x = true;     // X-RateLimit-Limit, -Remaining, -Reset
   bool ietf = true;  // RateLimit-Policy, RateLimit (draft-ietf-httpapi-ratelimit-headers-11)
 };
 
-// The state of a client in one rule, for the rate limit fields. weir reports the tightest rule, or the
-// refusing one.
+// The state of a client in one rule, for the rate limit fields. weir reports the rule that refused the
+// request. If no rule refused it, weir reports the rule with the least room.
 struct RateLimitHeaders {
   std::string_view rule;
   std::uint64_t limit = 0;
   std::uint64_t remaining = 0;
-  base::Duration window{};      // `w`, rounded up to seconds
-  base::Duration more_after{};  // `t`; in a refusal also Retry-After
+  base::Duration window{};      // parameter `w`, rounded up to seconds
+  base::Duration more_after{};  // parameter `t`; also Retry-After of a refusal
   base::TimePoint reset_at{};   // X-RateLimit-Reset, rounded up to Unix seconds
-  bool exceeded = false;        // the client is over a soft limit: X-RateLimit-Exceeded
-  // A concurrency limit has no time: it writes `qu`, and neither `w`, `t` nor Reset.
+  bool exceeded = false;        // the client is over a soft limit: write X-RateLimit-Exceeded
+  // True for a concurrency limit, which has no time. It writes the parameter `qu`, but no `w`, `t` or
+  // X-RateLimit-Reset.
   bool concurrency = false;
 };
 
@@ -40,7 +41,7 @@ void append_rate_limit_headers(std::string& out, const RateLimitHeaders& rate_li
 // Appends the Retry-After field.
 void append_retry_after(std::string& out, std::uint64_t seconds);
 
-// A complete response of weir's own. `fields` holds further complete field lines.
+// A complete response that weir itself writes. `fields` may hold more complete field lines.
 struct Answer {
   unsigned status = 500;
   std::string_view content_type = "application/json";
@@ -49,14 +50,14 @@ struct Answer {
   std::string_view date{};        // an HTTP-date (RFC 9110 §5.6.7)
   std::string_view request_id{};  // for X-Request-ID; empty omits the field
   bool keep_alive = true;
-  bool omit_body = false;  // for HEAD
+  bool omit_body = false;  // for the answer to a HEAD request
   bool no_store = true;
   unsigned client_minor_version = 1;
 };
 void write_answer(std::string& out, const Answer& answer);
 
-// Returns the seconds of Retry-After: rounded up, at least 1. Returns nullopt if the request can never
-// succeed.
+// Returns the value of Retry-After in seconds, rounded up and at least 1. Returns nullopt if the request can
+// never succeed.
 [[nodiscard]] std::optional<std::uint64_t> retry_after_seconds(base::Duration retry_after) noexcept;
 
 struct Refusal {
@@ -65,18 +66,18 @@ struct Refusal {
   std::optional<std::uint64_t> retry_after_seconds;
 };
 
-// {"error":"rate_limit_exceeded","message":…,"rule":…,"retry_after_seconds":…}
+// Appends {"error":"rate_limit_exceeded","message":…,"rule":…,"retry_after_seconds":…}
 void append_refusal_json(std::string& out, const Refusal& refusal);
-// The same as application/problem+json (RFC 9457), with the problem type of the IETF draft.
+// Appends the refusal as application/problem+json (RFC 9457), with the problem type of the IETF draft.
 void append_refusal_problem(std::string& out, const Refusal& refusal);
 
-// {"error":"not_found","message":"…"}. `what` is weir's own text and needs no escaping.
+// Appends {"error":"not_found","message":"…"}. `what` must be weir's own text that needs no escaping.
 void append_error_json(std::string& out, unsigned status, std::string_view what);
 
-// Returns "Not Found" or the like; "Unknown" for an unregistered status.
+// Returns the reason phrase of a status, such as "Not Found"; "Unknown" for an unregistered status.
 [[nodiscard]] std::string_view reason_phrase(unsigned status) noexcept;
 
-// Returns true if an Accept field names application/problem+json, unless with a weight of 0.
+// Returns true if an Accept field names application/problem+json with a weight above 0.
 [[nodiscard]] bool wants_problem_json(std::string_view accept) noexcept;
 
 }  // namespace weir::http

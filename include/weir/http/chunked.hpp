@@ -1,8 +1,9 @@
 // Decodes the chunked transfer coding (RFC 9112 §7.1) incrementally.
 //
 // Why not Beast's decoder: it needs a head that Beast parsed, it needs the whole line of a chunk in its
-// buffer, and it merges trailers into the head. A relay needs a decoder that takes any piece and stores no
-// bytes. Extensions and trailers are dropped. They may exceed the data before them by 16 KiB.
+// buffer, and it merges trailers into the head. A relay needs a decoder that accepts input in pieces of any
+// size and stores no bytes. Extensions and trailers are dropped. They may exceed the data before them by 16
+// KiB.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,8 @@ class ChunkDecoder {
     std::size_t used;       // bytes used, including `data`
   };
   // Servers may pad a chunk's size with blanks and write anything in extensions and trailers, because weir
-  // drops both. Clients must follow RFC 9112 §7.1.1 and §7.1.2: otherwise other readers could interpret the
-  // body differently.
+  // drops all of these. Clients must follow RFC 9112 §7.1.1 and §7.1.2. Otherwise a server behind weir could
+  // read the body differently.
   enum class Sender : std::uint8_t { Client, Server };
   explicit ChunkDecoder(Sender sender = Sender::Client) noexcept : sender_(sender) {}
 
@@ -38,16 +39,16 @@ class ChunkDecoder {
     SizeStart,
     Size,
     Blank,
-    Extension,  // of a server, with any content
+    Extension,  // an extension of a server, with any content
     ExtensionStart,
     ExtensionName,
-    NameOver,  // blanks after the name
+    NameOver,  // in blanks after the name
     ValueStart,
     Value,
     Quoted,
     Escaped,
     QuoteOver,  // the octet after the closing quote
-    ValueOver,  // blanks after the value
+    ValueOver,  // in blanks after the value
     SizeLf,
     Data,
     DataCr,
@@ -68,11 +69,12 @@ class ChunkDecoder {
 
   Sender sender_;
   State state_ = State::SizeStart;
-  std::uint64_t left_ = 0;   // bytes left of the chunk
-  std::uint32_t spare_ = 0;  // bytes of extensions, trailers and leading zeros, minus bytes of data
+  std::uint64_t left_ = 0;  // bytes left of the chunk
+  // Bytes of extensions, trailers and leading zeros, minus bytes of data.
+  std::uint32_t spare_ = 0;
 };
 
-// Appends the line that begins a chunk of `size` bytes. The caller writes CRLF after the data.
+// Appends the line that begins a chunk of `size` bytes. The caller must append the data and a CRLF.
 void append_chunk_size(std::string& out, std::uint64_t size);
 inline constexpr std::string_view kLastChunk = "0\r\n\r\n";
 

@@ -1,4 +1,4 @@
-// A set of header field names. weir looks up each field of each forwarded request.
+// A set of header field names. weir looks up every field of every forwarded request in it.
 //
 // Names are compared as CGI does: without regard to case, and with '-' for every character that is not a
 // letter or a digit. So "x_real_ip" and "X.Real.IP" equal "X-Real-IP".
@@ -49,7 +49,7 @@ class FieldNames {
     if (field.id != FieldId::Other) return (known_ >> static_cast<unsigned>(field.id) & 1U) != 0;
     return contains(field.name);
   }
-  // The name must not be empty.
+  // Returns true if the name is in the set. The name must not be empty.
   [[nodiscard]] bool contains(std::string_view name) const noexcept {
     const auto row = row_of(name);
     return (lengths_[row] >> std::min(name.size(), kLongest) & 1U) != 0 && is_listed(row, name);
@@ -58,30 +58,30 @@ class FieldNames {
 
  private:
   struct Name {
-    std::string text;  // folded
+    std::string text;  // as kFoldedNameChars maps it
     bool prefix;
 
     [[nodiscard]] bool matches(std::string_view name) const noexcept;
   };
   static constexpr std::size_t kRows = 64;
-  static constexpr std::size_t kLongest = 63;  // also stands for all greater lengths
+  static constexpr std::size_t kLongest = 63;  // stands for this length and all greater lengths
 
   [[nodiscard]] static std::size_t row_of(std::string_view name) noexcept {
     const auto first = static_cast<unsigned char>(detail::folded(name.front()));
     const auto third = static_cast<unsigned char>(name.size() > 2 ? detail::folded(name[2]) : '-');
-    return (5U * first + third) % kRows;  // names with a common prefix are in different rows
+    return (5U * first + third) % kRows;  // so that names with a common prefix are in different rows
   }
   [[nodiscard]] bool is_listed(std::size_t row, std::string_view name) const noexcept;
   void add_to(std::size_t row, const Name& name);
 
-  std::array<std::uint64_t, kRows> lengths_{};     // bit n: a name of n characters is in the row
-  std::array<std::uint16_t, kRows + 1> begins_{};  // index in names_ of each row
-  std::vector<Name> names_;                        // row by row
-  std::uint32_t known_ = 0;                        // bit n: the field of FieldId n
+  std::array<std::uint64_t, kRows> lengths_{};     // bit n: the row has a name of n characters
+  std::array<std::uint16_t, kRows + 1> begins_{};  // where each row begins in names_
+  std::vector<Name> names_;                        // the names of all rows, row after row
+  std::uint32_t known_ = 0;                        // bit n: the set has the field with FieldId n
 };
 
-// Returns the fields that tell a server who its client is. Only trusted peers may send them: a client that
-// sends them could impersonate somebody else. docs/security.md lists them.
+// Returns the fields that tell a server who its client is. Only trusted peers may send these fields, because
+// a client that sends them could impersonate somebody else. docs/security.md lists them.
 [[nodiscard]] FieldNames usual_trusted_fields();
 
 }  // namespace weir::http

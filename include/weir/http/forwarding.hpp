@@ -9,26 +9,27 @@
 
 namespace weir::http {
 
-// Input for the head of a forwarded request.
+// The facts about a request that its own head lacks and that the forwarded head needs.
 struct ForwardedBy {
-  std::string_view peer;           // the IP address of the peer as text; empty for a unix socket
-  std::string_view proto;          // "http" or "https"
-  std::string_view request_id;     // used unless a trusted peer sent its own
-  bool peer_trusted = false;       // keeps its X-Forwarded-*; those of others are replaced
-  bool told_by_forwarded = false;  // it names the client in Forwarded, so its X-Forwarded-For is untrusted
-  bool add_forwarded = false;      // also writes Forwarded (RFC 7239)
-  bool underscores = false;        // forwards fields whose names contain '_'
-  const FieldNames* trusted_fields = nullptr;  // not forwarded unless the peer is trusted; null: none
-  // weir will read the response: asks for the identity coding (RFC 9110 §12.5.3), and for no range.
+  std::string_view peer;        // the peer's IP address as text; empty for a unix socket
+  std::string_view proto;       // "http" or "https"
+  std::string_view request_id;  // value of X-Request-ID unless a trusted peer sent one
+  bool peer_trusted = false;    // keep X-Forwarded-* fields of this peer; those of other peers are replaced
+  // The peer names the client in Forwarded, so its X-Forwarded-For is not trusted.
+  bool told_by_forwarded = false;
+  bool add_forwarded = false;                  // also write Forwarded (RFC 7239)
+  bool underscores = false;                    // also forward fields whose names contain '_'
+  const FieldNames* trusted_fields = nullptr;  // only trusted peers may send them; null: none
+  // weir will read the response, so it asks for the identity coding (RFC 9110 §12.5.3) and for no range.
   bool whole_and_plain = false;
-  std::string_view upgrade{};  // the protocol for Upgrade; empty: none
-  std::string_view host{};     // the Host of a request without one: that of the server
+  std::string_view upgrade{};  // the protocol to request in Upgrade; empty: none
+  std::string_view host{};     // for requests without Host: the Host of the server
 };
 
 // Appends the head of the request to the upstream: method and target unchanged, HTTP/1.1, without hop-by-hop
 // fields. Adds the forwarding fields, Via, and the framing that weir uses for the body. Omits names with
-// underscores unless `underscores` is set: CGI programs (RFC 3875 §4.1.18) confuse them with the names with
-// hyphens. REQUIRES: Max-Forwards, if it applies, is not 0.
+// underscores unless `underscores` is set: CGI programs (RFC 3875 §4.1.18) cannot tell "X_Y" from "X-Y".
+// REQUIRES: Max-Forwards, if it applies, is not 0.
 void write_request_head(std::string& out, const RequestHead& head, const ForwardedBy& by);
 
 // Removes the expectation of 100 Continue (RFC 9110 §10.1.1), so that write_request_head() does not forward
@@ -42,13 +43,13 @@ struct ResponseForm {
   unsigned client_minor_version = 1;
 };
 
-// Appends the head of the response to the client, with the field lines of `extra`. `date` is the time of
+// Appends the head of the response to the client, with the field lines of `extra`. `date` must be the time of
 // receipt, for responses without Date (RFC 9110 §6.6.1).
 void write_response_head(std::string& out, const ResponseHead& head, const ResponseForm& form,
                          std::string_view extra, std::string_view date);
 
-// Appends the head of a 101 to the client: the end-to-end fields of the upstream, the protocol
-// (http/upgrade.hpp), and `extra`.
+// Appends the head of a 101 response to the client: the end-to-end fields of the upstream's response, the new
+// protocol (http/upgrade.hpp), and `extra`.
 void write_switch_head(std::string& out, const ResponseHead& head, std::string_view protocol,
                        std::string_view extra);
 

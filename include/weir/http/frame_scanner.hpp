@@ -22,27 +22,29 @@ class FrameScanner {
   static constexpr std::size_t kMostHeader = 14;
 
   enum class Kind : std::uint8_t {
-    Payload,       // of the current frame
+    Payload,       // a part of the current frame's payload
     Message,       // the header of a message's first frame
-    Continuation,  // the header of a later frame of that message
+    Continuation,  // the header of a later frame of the same message
     Ping,
     Pong,
     Close,
-    NeedMore,  // the header is incomplete; size 0
-    Faulty,  // a frame that this side may not send now, such as any after Close (§5.5.1); size 0, and final
+    NeedMore,  // the header is incomplete; the size is 0
+    // A frame that this side may not send now, such as any frame after Close (§5.5.1). The size is 0, and so
+    // are all later results.
+    Faulty,
   };
   struct Piece {
     Kind kind = Kind::NeedMore;
-    std::size_t size = 0;  // octets at the front
+    std::size_t size = 0;  // number of octets at the front of `bytes`
   };
-  // Returns the first piece of `bytes`, which continue the pieces before. An incomplete header returns
-  // NeedMore; the next call must then start with the same header.
+  // Returns the first piece of `bytes`, which must continue the previous pieces. Returns NeedMore if the
+  // header is incomplete. The next call must then start with the same header.
   [[nodiscard]] Piece next(std::string_view bytes) noexcept;
 
-  // Returns true if no frame is in progress, so that weir may insert a frame of its own.
+  // Returns true between frames, so that weir may insert a frame of its own.
   [[nodiscard]] bool between_frames() const noexcept { return left_ == 0 && !faulty_; }
 
-  // Returns true if a Close frame has begun: this side may send no further frame.
+  // Returns true if a Close frame has begun. After that frame, this side must not send another frame.
   [[nodiscard]] bool closed() const noexcept { return closed_; }
 
  private:
@@ -50,19 +52,19 @@ class FrameScanner {
   [[nodiscard]] bool fits(unsigned first, std::uint64_t length) const noexcept;
 
   bool masked_;
-  bool fragmented_ = false;  // inside a message of several frames
+  bool fragmented_ = false;  // a message of several frames has begun and not ended
   bool closed_ = false;
   bool faulty_ = false;
-  std::uint64_t left_ = 0;  // of the current payload
+  std::uint64_t left_ = 0;  // octets left of the current payload
 };
 
-// Status codes of a Close frame (§7.4.1).
+// Status codes that weir sends in Close frames (§7.4.1).
 inline constexpr std::uint16_t kGoingAway = 1001;
 inline constexpr std::uint16_t kProtocolError = 1002;
 inline constexpr std::uint16_t kPolicyViolation = 1008;
 
-// Appends a Close frame. `reason` has at most 123 octets of UTF-8. The second form masks it, as clients must
-// (§5.3).
+// Appends a Close frame. `reason` may have at most 123 octets of UTF-8. The second form masks the frame, as
+// clients must (§5.3).
 void append_close_frame(std::string& out, std::uint16_t code, std::string_view reason);
 void append_close_frame(std::string& out, std::uint16_t code, std::string_view reason,
                         std::array<unsigned char, 4> mask);

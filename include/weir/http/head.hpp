@@ -12,7 +12,7 @@
 
 namespace weir::http {
 
-// The fields that weir itself reads. It forwards all others unread.
+// The fields that weir itself reads. weir forwards all other fields without reading them.
 enum class FieldId : std::uint8_t {
   Other,
   Accept,
@@ -45,13 +45,14 @@ struct Field {
   std::string_view name;
   std::string_view value;  // without surrounding white space
   FieldId id = FieldId::Other;
-  bool hop_by_hop = false;  // not forwarded: listed in RFC 9110 §7.6.1 or named by Connection
+  // True: not forwarded, because RFC 9110 §7.6.1 lists the field or Connection names it.
+  bool hop_by_hop = false;
 };
 
 inline constexpr std::size_t kMaxFields = 128;
 using Fields = boost::container::static_vector<Field, kMaxFields>;
 
-// How to find the end of a body (RFC 9112 §6.3).
+// How the end of a body is found (RFC 9112 §6.3).
 enum class Framing : std::uint8_t {
   None,        // no body
   Length,      // content_length bytes
@@ -62,32 +63,33 @@ enum class Framing : std::uint8_t {
 struct RequestHead {
   std::string_view method;
   std::string_view target;     // as received
-  std::string_view authority;  // with port: of an absolute-form target, otherwise the Host field
-  std::string_view path;       // of the target, not decoded, without query; "*" for OPTIONS of the server
-  std::string_view query;      // without the '?'
+  std::string_view authority;  // with port: from an absolute-form target, otherwise from the Host field
+  std::string_view path;   // from the target, not decoded, without query; "*" for OPTIONS of the whole server
+  std::string_view query;  // without the '?'
   Fields fields;
-  unsigned minor_version = 1;  // of HTTP/1.x
+  unsigned minor_version = 1;  // the x of HTTP/1.x
   Framing framing = Framing::None;
   std::uint64_t content_length = 0;
   bool keep_alive = true;
   bool expects_continue = false;
-  bool wants_upgrade = false;                 // HTTP/1.1, and Connection names `upgrade` (RFC 9110 §7.8)
+  bool wants_upgrade = false;                 // HTTP/1.1 and Connection has `upgrade` (RFC 9110 §7.8)
   std::optional<std::uint64_t> max_forwards;  // for OPTIONS and TRACE only (RFC 9110 §7.6.2)
   ParameterBounds bounds{};  // must be set before the first call of query_values or cookie_values
 
-  void clear() noexcept;  // resets all members, but does not touch the unused memory of fields
+  // Resets all members, but does not touch the unused memory of `fields`.
+  void clear() noexcept;
 
   // Return all values of a query parameter or a cookie. The first call parses the query or the cookies.
   [[nodiscard]] NamedValues query_values(std::string_view name) const;
   [[nodiscard]] NamedValues cookie_values(std::string_view name) const;
-  // Stores the first bound that the request exceeds. The admission controller then rejects the request with a
-  // 400.
+  // Records that the request exceeds a bound; only the first call counts. The admission controller then
+  // rejects the request with a 400.
   void note_excess(const Excess& excess) const noexcept {
     if (!excess_) excess_ = excess;
   }
   [[nodiscard]] const Excess& excess() const noexcept { return excess_; }
 
-  // Filled by the first lookup. A head belongs to one thread.
+  // Filled by the first lookup. A head must be used by one thread only.
   mutable Parameters parameters_{};
   mutable Parameters cookies_{};
   mutable Excess excess_{};
@@ -102,7 +104,7 @@ struct ResponseHead {
   std::uint64_t content_length = 0;
   bool length_known = false;  // Content-Length is valid and no Transfer-Encoding overrides it
   bool keep_alive = true;
-  bool wants_upgrade = false;  // as in RequestHead
+  bool wants_upgrade = false;  // as in RequestHead, for the response
 
   void clear() noexcept;
 };

@@ -1,7 +1,7 @@
 // Parses heads strictly (RFC 9112): rejects every message that two readers could interpret differently.
 //
-// Responses are an exception: their lines may end in a bare LF (RFC 9112 §2.2), because some servers write
-// that. A client never receives a bare LF, because weir writes each line anew.
+// Responses may also have lines that end in a bare LF (RFC 9112 §2.2), because some servers write such lines.
+// A client never receives a bare LF, because weir writes each line anew.
 #pragma once
 
 #include "weir/http/head.hpp"
@@ -11,32 +11,35 @@
 
 namespace weir::http {
 
-// Why a message is rejected, and the status to answer with. `what` is a static text for the client.
+// The reason why weir rejects a message, and the status of weir's answer. `what` is a static text for the
+// client.
 struct Fault {
   unsigned status;
   const char* what;
 };
 
-// Finds the empty line that ends a request head. Returns the size of the head including it, or 0 if the head
-// is incomplete. `from` is the number of octets that were searched before.
+// Finds the empty line that ends a request head. Returns the size of the head including that line, or 0 if
+// the head is incomplete. `from` must be the number of octets that an earlier call has searched.
 [[nodiscard]] std::size_t find_head_end(std::string_view bytes, std::size_t from = 0) noexcept;
 
-// The same for a response head, whose lines may end in a bare LF.
+// Like find_head_end(), for a response head, whose lines may end in a bare LF.
 [[nodiscard]] std::size_t find_answer_head_end(std::string_view bytes, std::size_t from = 0) noexcept;
 
-// Returns why an incomplete request head cannot become valid, or nullopt. Checks only the first octet, the
-// first line and line ends. `from` is the number of octets that were checked before.
+// Returns why an incomplete request head can never become valid, or nullopt if it still can. Checks only the
+// first octet, the first line and line ends. `from` must be the number of octets that an earlier call has
+// checked.
 [[nodiscard]] std::optional<Fault> find_early_fault(std::string_view begun, std::size_t from = 0) noexcept;
 
-// The same for an incomplete response head (502). Checks only its first octets and its first line.
+// Like find_early_fault(), for an incomplete response head; the status is 502. Checks only the first octets
+// and the first line.
 [[nodiscard]] std::optional<Fault> find_early_answer_fault(std::string_view begun,
                                                            std::size_t from = 0) noexcept;
 
 // Fills `head` with views into `bytes`. REQUIRES: `bytes` is exactly one head, including its empty line.
 [[nodiscard]] std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& head);
 
-// `to_head`: the response to a HEAD request, which has no body whatever its fields say. Faults have status
-// 502, or 431 if the only fault is that there are too many fields or options.
+// Fills `head` with views into `bytes`. `to_head`: the request's method was HEAD, so the response has no body
+// whatever its fields say. Faults have status 502, or 431 if the only fault is too many fields or options.
 [[nodiscard]] std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head,
                                                        ResponseHead& head);
 

@@ -1,5 +1,5 @@
 // The query parameters or cookies of a request, by name. They are parsed once for each request, so many rules
-// cost little more than one.
+// that read them cost little more than one such rule.
 //
 // Pure. Belongs to one request head; allocates nothing once its memory is warm.
 #pragma once
@@ -15,11 +15,11 @@ namespace weir::http {
 
 // Bounds on parameters and cookies: [server] max_parameters and max_repeats.
 struct ParameterBounds {
-  std::size_t parameters = 1000;  // of a query; the same number of cookies
-  std::size_t repeats = 16;       // values of one name that a rule reads
+  std::size_t parameters = 1000;  // number of query parameters, and number of cookies
+  std::size_t repeats = 16;       // number of values of a name that a rule reads
 };
 
-// The bound that a request exceeds.
+// The bound that a request exceeds, if any.
 struct Excess {
   enum class Kind : std::uint8_t { None, Parameters, Cookies, Repeats };
   Kind kind = Kind::None;
@@ -30,23 +30,23 @@ struct Excess {
 };
 
 struct Parameter {
-  std::string_view name;     // decoded, if of a query
+  std::string_view name;     // decoded, if this is a query parameter
   std::string_view value;    // as received
   std::string_view decoded;  // query: decoded, '+' stays; cookie: as received
   std::string_view spaced;   // query: decoded, '+' is a blank; cookie: as received
   std::uint32_t order = 0;   // position in the request
 };
 
-// All values of one name, in the order of the request.
+// All values that a request has under one name, in the order of the request.
 struct NamedValues {
   std::span<const Parameter> values;
-  bool complete = true;  // false: a bound is exceeded, and some values are missing
+  bool complete = true;  // false: the request exceeds a bound, so some values are missing
 };
 
 class Parameters {
  public:
   Parameters() = default;
-  // A copy is empty and parses again.
+  // Copies nothing: the copy is empty and parses again when it is used.
   Parameters(const Parameters&) noexcept {}
   Parameters& operator=(const Parameters& other) noexcept {
     if (this != &other) clear();
@@ -56,8 +56,8 @@ class Parameters {
   // Removes all parameters; keeps a moderate amount of memory.
   void clear() noexcept;
 
-  // Parses `query` ("a=1&b=2") unless it was the last one parsed. Some servers read '+' in a name as a blank,
-  // others as '+'. So such a parameter is stored under both names.
+  // Parses `query` ("a=1&b=2") unless the last call parsed the same query. Some servers read '+' in a name as
+  // a blank, other servers as '+'. So a parameter with '+' in its name is stored under both names.
   void read_query(std::string_view query, std::size_t most);
   // Parse Cookie fields ("a=1; b=2"): begin_cookies(), then add_cookies() for each field, then end_cookies().
   void begin_cookies() noexcept;
@@ -65,7 +65,7 @@ class Parameters {
   void end_cookies();
 
   [[nodiscard]] bool is_read() const noexcept { return read_; }
-  // Returns true if there are more than `most`. Then none is stored.
+  // Returns true if the request has more than `most`. Then no parameter is stored.
   [[nodiscard]] bool too_many() const noexcept { return too_many_; }
   // Returns the values of `name`, which is case-sensitive.
   [[nodiscard]] std::span<const Parameter> named(std::string_view name) const noexcept;
@@ -75,9 +75,9 @@ class Parameters {
   void add_parameter(std::string_view piece);
   void sort();
 
-  std::vector<Parameter> parameters_;  // sorted by name, then by order
-  std::string decoded_;                // decoded text, to which views point; does not grow while parsing
-  std::string_view source_;            // the last parsed query
+  std::vector<Parameter> parameters_;  // sorted by name, then by `order`
+  std::string decoded_;                // the decoded text to which views point; does not grow while parsing
+  std::string_view source_;            // the query that was parsed last
   bool read_ = false;
   bool too_many_ = false;
 };

@@ -1,6 +1,6 @@
-// The different paths that servers may read in one request path. Servers decode a path once or twice. Some
-// split it at encoded slashes, and some know ";parameters". Some merge slashes before they remove dot
-// segments, some after.
+// The different paths that servers may find in one request path. Some servers decode a path once, others
+// twice. Some split it at encoded slashes, and some remove ";parameters". Some merge slashes before they
+// remove dot segments, others afterwards.
 //
 // Pure. Rules compare the normal form (http/target.hpp). The other interpretations show whether another
 // server would find another path.
@@ -13,18 +13,19 @@
 
 namespace weir::http {
 
-// Bounds on the interpretations of one path: the octets written to find them, and their number. Beyond
-// either, `too_many` is set. The first bounds the work that a client can cause before a rule rejects its
-// request.
+// Bounds on the interpretations of one path: the number of octets written to find them, and the number of
+// interpretations. Beyond either bound, `too_many` is set. The first bounds the work that a client can cause
+// before a rule rejects its request.
 inline constexpr std::size_t kMostReadOctets = 16 << 10;
 inline constexpr std::size_t kMostPathInterpretations = 64;
 
 struct PathInterpretations {
   std::vector<std::string> others;  // in normal form, unique, without the path's own normal form
-  // True: the normal form is no more likely than the others (path_warning() says why). False: most servers
-  // read the normal form. The others come from servers that split at encoded slashes or decode twice.
+  // True: servers disagree about this path, and the normal form is no more likely than the others
+  // (path_warning() says why). False: most servers read the normal form. Only servers that split paths at
+  // encoded slashes or decode twice read the others.
   bool equal = false;
-  bool too_many = false;  // `others` is then empty, and servers may read any path
+  bool too_many = false;  // `others` is then empty, because servers may read any path
 };
 
 // Finds the interpretations of `raw`, whose normal form is `normal`. Returns false if all servers read the

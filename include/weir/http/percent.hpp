@@ -1,4 +1,4 @@
-// Percent-decoding (RFC 3986 §2.1). A '%' that two hexadecimal digits do not follow stays as it is.
+// Percent-decoding (RFC 3986 §2.1). A '%' without two hexadecimal digits after it stays as it is.
 //
 // Pure. Allocates nothing if nothing is encoded.
 #pragma once
@@ -27,8 +27,8 @@ namespace weir::http {
 // The meaning of '+': itself in URIs, a blank in forms.
 enum class Plus : std::uint8_t { Itself, Blank };
 
-// Returns `raw` if nothing is encoded, otherwise the decoded text in `scratch`. Valid as long as both stay
-// unchanged.
+// Returns `raw` if nothing in it is encoded. Otherwise returns the decoded text, which is stored in
+// `scratch`. The result is valid as long as `raw` and `scratch` stay unchanged.
 [[nodiscard]] std::string_view percent_decoded(std::string_view raw, std::string& scratch,
                                                Plus plus = Plus::Itself);
 

@@ -1,10 +1,11 @@
-// The PROXY protocol, versions 1 and 2 (proxy-protocol.txt of HAProxy). A proxy sends this header first. It
-// names the two ends of the connection that the proxy forwards.
+// The PROXY protocol, versions 1 and 2 (proxy-protocol.txt of HAProxy). A proxy sends this header at the
+// start of a connection. The header names the two ends of the client's connection to the proxy.
 //
 //   1   PROXY TCP4 203.0.113.7 198.51.100.1 51234 443 CRLF
 //   2   | signature 12 | version, command 1 | family 1 | length 2 | addresses | TLVs |
 //
-// Pure. Ignores TLVs. Strict, so that no octets of the client can pass for a part of the header.
+// Pure. Ignores TLVs (type, length, value). Strict, so that no octets of the client can pass for a part of
+// the header.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -17,7 +18,7 @@
 
 namespace weir::http {
 
-// The two ends of the connection that the proxy accepted.
+// The two ends of the connection between the client and the proxy.
 struct ConnectionEnds {
   base::IpAddress source;
   base::IpAddress destination;
@@ -29,17 +30,17 @@ struct ConnectionEnds {
 struct ProxyHeader {
   enum class Status : std::uint8_t { NeedMore, Whole, Bad };
   Status status = Status::NeedMore;
-  std::size_t size = 0;  // if Whole
-  // Absent if the proxy speaks for itself (LOCAL) or does not know the ends (UNKNOWN, or not over IP).
+  std::size_t size = 0;  // size of the header; set if the status is Whole
+  // Absent if the proxy speaks for itself (LOCAL), or if it does not know the ends (UNKNOWN, or not IP).
   std::optional<ConnectionEnds> ends;
 };
 
-inline constexpr std::size_t kMaxProxyHeader = 2048;  // a longer header is Bad
+inline constexpr std::size_t kMaxProxyHeader = 2048;  // longer headers are Bad
 
-// Parses the first bytes of a connection.
+// Parses the PROXY header from the first bytes of a connection.
 [[nodiscard]] ProxyHeader read_proxy_header(std::string_view bytes) noexcept;
 
-// Appends a PROXY header of version 2; LOCAL if there are no ends.
+// Appends a PROXY header of version 2. If `ends` is absent, its command is LOCAL.
 void append_proxy_header(std::string& out, const std::optional<ConnectionEnds>& ends);
 
 }  // namespace weir::http

@@ -8,12 +8,15 @@ namespace weir::http {
 
 struct RejectedHead {
   std::string_view method;
-  std::string target;     // as received, with blanks; a user part before the '@' of a host becomes "***"
-  std::string_view host;  // of the target if that is a URL, otherwise of the first Host line; no user part
+  // As received, including blanks. A user name and password before the '@' of a host become "***".
+  std::string target;
+  // From the target if the target is a URL, otherwise from the first Host line. Without user name and
+  // password.
+  std::string_view host;
 };
 
-// Reads what it can of a rejected request head, or of its beginning. Unreadable parts are empty. Views point
-// into `bytes`.
+// Reads what is readable of a rejected request head, or of its beginning. Unreadable parts stay empty. Views
+// point into `bytes`.
 [[nodiscard]] RejectedHead read_rejected_head(std::string_view bytes);
 
 }  // namespace weir::http

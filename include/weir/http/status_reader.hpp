@@ -1,4 +1,4 @@
-// Reads only the status of a response: of a health check or a webhook.
+// Reads only the status of a response. For responses to health checks and webhooks.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@ namespace weir::http {
 // Takes a response piece by piece and skips its interim heads (RFC 9110 §15.2).
 class StatusReader {
  public:
-  // The maximum size of all heads of a response, including interim heads and what arrives with the last one.
-  // It stops servers that send interim heads without end.
+  // The maximum size of all heads of a response, including interim heads and octets that arrive with the last
+  // head. This bound stops servers that send interim heads without end.
   static constexpr std::size_t kMost = 16 << 10;  // octets
 
   enum class State : std::uint8_t { Wanting, Known, Faulty };
 
-  // REQUIRES: no earlier call returned Known or Faulty.
+  // Reads the next piece of the response. REQUIRES: no earlier call returned Known or Faulty.
   State feed(std::string_view piece);
 
   // Returns the status, 200 or above. REQUIRES: feed() returned Known.

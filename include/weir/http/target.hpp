@@ -1,7 +1,9 @@
-// Normal forms of paths and hosts, which rules compare and count by. weir forwards them as received.
+// Normal forms of paths and hosts. Rules compare them and use them in keys. weir forwards paths and hosts as
+// received.
 //
-// Pure. A result is a view of the argument if that is already normal (no allocation), otherwise of `scratch`.
-// It is valid as long as both stay unchanged. REQUIRES: the argument is not a view of `scratch`.
+// Pure. If the argument is already normal, the result is a view of the argument, and nothing is allocated.
+// Otherwise the result is a view of `scratch`. The view is valid as long as both stay unchanged. REQUIRES:
+// the argument is not a view of `scratch`.
 #pragma once
 
 #include <string>
@@ -9,39 +11,42 @@
 
 namespace weir::http {
 
-// Returns the normal form of a path, by RFC 3986 §6.2.2 and some more rules, so that a resource has one name.
-// Each octet is decoded once, then written in one way. Octets that a path may contain (pchar, §3.3) are
+// Returns the normal form of a path: RFC 3986 §6.2.2 and some more rules, so that each resource has one name.
+// First each octet is decoded once and written in one way. Octets that a path may contain (pchar, §3.3) are
 // written as they are, all others as %XX in upper case. A '%' without two digits becomes "%25", an encoded
 // slash "%2F". Then each segment loses its ";parameters" (or "%3B…"), slashes are merged, and dot segments
 // are removed, never above the root. Case and a trailing slash matter. An empty path becomes "/". A fragment
-// is cut off. A text that does not begin with '/' ("*") stays as it is. A normal path is its own normal form.
+// is cut off. A text that does not begin with '/' ("*") stays as it is. The normal form of a normal path is
+// the same path.
 //
 // Parameters are removed before dot segments: servers that know parameters read "/a/..;x/b" as "/b".
 [[nodiscard]] std::string_view normalise_path(std::string_view raw, std::string& scratch);
 
-// Returns the path with every octet written in one way, and nothing removed.
+// Returns the path with each octet written as in a normal form: as itself if a path may contain it, otherwise
+// as %XX. Removes nothing.
 [[nodiscard]] std::string path_spelling(std::string_view raw);
 
-// Returns why weir rejects this path, as a sentence for the client; null if it does not. Browsers' URL
-// parsers read a backslash as a slash, and C programs end a text at a NUL.
+// Returns why weir rejects this path, as a sentence for the client. Returns null if weir accepts it.
+// Backslashes are rejected because URL parsers of browsers read them as slashes. NULs are rejected because C
+// programs end a text there.
 [[nodiscard]] const char* path_fault(std::string_view raw) noexcept;
 
-// Returns why servers disagree about the resource of this path, as a sentence; null if they agree. The
-// normal form alone is then unsafe (http/path_interpretations.hpp finds the other interpretations). The
-// reasons are:
-// * path_fault();
-// * a dot segment with parameters, which only some servers know;
-// * ".." after an empty segment, which removes different segments before and after slashes are merged;
-// * "%2F", "%5C" or (for servers that decode twice) "%25" beside dots, in parameters, or in a segment that
-//   ".." removes. There it is a slash that rules do not see. Elsewhere rules find it in the normal form.
+// Returns why servers disagree about the resource of this path, as a sentence. Returns null if servers agree.
+// If they disagree, the normal form alone is unsafe (http/path_interpretations.hpp finds the other
+// interpretations). The reasons are:
+// * path_fault() returns a fault;
+// * a dot segment has parameters, which only some servers know;
+// * ".." follows an empty segment, so it removes another segment if slashes are merged first;
+// * "%2F", "%5C" or "%25" (for servers that decode twice) is next to dots, in parameters, or in a segment
+//   that ".." removes. Rules do not see the slash there. Elsewhere rules find it in the normal form.
 [[nodiscard]] const char* path_warning(std::string_view raw) noexcept;
 
 // Returns the host in lower case, without its port and trailing dot. An IPv6 literal keeps its brackets.
 [[nodiscard]] std::string_view normalise_host(std::string_view authority, std::string& scratch);
 
-// Returns true if the text is empty or a valid uri-host [ ":" port ] (RFC 9110 §7.2). The host is an IPv6
-// address in brackets, or a name without empty labels and percent-encoding. The port is at most 65535. So all
-// readers find the same host in it.
+// Returns true if the text is empty or a valid uri-host [ ":" port ] (RFC 9110 §7.2). The host must be an
+// IPv6 address in brackets, or a name without empty labels or percent-encoding. The port must be at most
+// 65535. So all servers find the same host in a valid text.
 [[nodiscard]] bool valid_authority(std::string_view text) noexcept;
 
 }  // namespace weir::http

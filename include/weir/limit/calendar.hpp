@@ -48,7 +48,7 @@ class Calendar {
   struct Entry {
     std::int32_t first_day;
     std::int64_t offset;     // seconds
-    base::TimePoint begins;  // of first_day
+    base::TimePoint begins;  // the first instant of first_day
   };
   [[nodiscard]] std::int32_t day_number(base::TimePoint at) const noexcept;
   [[nodiscard]] base::TimePoint start_of(std::int32_t day) const noexcept;

@@ -17,11 +17,11 @@ struct Cell {
 
 struct Step {
   Outcome outcome;
-  Cell next;                   // the state to store if the request is charged
-  base::TimePoint drained_at;  // from then on `next` equals a fresh cell and may be evicted
+  Cell next;                   // the state to store if the request is charged; otherwise the old state stays
+  base::TimePoint drained_at;  // from this instant on `next` equals a fresh cell, so the key may be evicted
 };
 
-// The drained_at of a cell whose permits come back at an unknown time.
+// The drained_at of a cell that counts concurrency permits. Nobody knows when requests will release them.
 inline constexpr base::TimePoint kNever = base::TimePoint::max();
 
 }  // namespace weir::limit

@@ -16,11 +16,11 @@ using Key = base::Digest128;
 using RuleIndex = std::uint16_t;
 inline constexpr std::size_t kMaxRules = 256;
 
-// Identifies one of a rule's limiters that count separately: the rule's own, a tier's, an override's, an
-// elastic.
+// Identifies one of a rule's limiters. The rule itself, each tier, each override and each elastic limit has a
+// limiter of its own, and these limiters count separately.
 using LimiterId = std::uint32_t;
 
-// The most charges in the bill of one request.
+// The maximum number of charges in the bill of one request.
 inline constexpr std::size_t kMaxCharges = 32;
 
 struct Charge {
@@ -29,10 +29,10 @@ struct Charge {
   Cost cost = 1;
   RuleIndex rule = 0;
   bool enforced = true;      // false: a shadow rule, evaluated separately and charged only if it would admit
-  LimiterId limiter_id = 0;  // a full table has one overflow cell for each limiter ID
-  Cost lease = 0;            // Redis only: the most units that a weir may take in advance; 0 is none
-  // The previous charge, of the same rule, decides; this charge only counts (limit/pair.hpp). Implies
-  // !enforced.
+  LimiterId limiter_id = 0;  // each limiter ID has an overflow cell of its own, for keys without a slot
+  Cost lease = 0;            // Redis only: the most units that this process may take in advance; 0: none
+  // True: the previous charge of the bill, which is of the same rule, decides. This charge then only counts
+  // the request (limit/pair.hpp), and `enforced` is false.
   bool counted = false;
 };
 

@@ -14,21 +14,23 @@ namespace weir::limit {
 
 // How an exchange ended. An adaptive limit learns from it.
 struct Ending {
-  // The time from sending the request to receiving the head of the answer. Absent if the time says nothing:
-  // the client left, no server was asked, or the server answered with an error of its own.
+  // The time from sending the request to receiving the head of the answer. Absent if that time does not show
+  // the load of the server: the client left, no server was asked, or the server itself answered with an
+  // error.
   std::optional<base::Duration> latency{};
   bool failed = false;  // the server sent no answer in time, or the connection broke
 };
 
-// The `retry_after` of a rejected request.
+// The `retry_after` of a request that a concurrency limit rejects.
 inline constexpr base::Duration kHint{1'000'000};
 
-// Admits a request while fewer than `limit` units are in flight. State: word 0 is the number in flight.
+// Admits a request while fewer than `limit` units are in flight. State: word 0 is the number of units in
+// flight.
 class Concurrency {
  public:
   [[nodiscard]] static base::Result<Concurrency> make(std::uint64_t limit);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Charges a cost that does not fit (limit/pair.hpp).
+  // Returns the cell after a charge that exceeds the limit (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] Cell release(const Cell& cell, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
@@ -52,26 +54,28 @@ class Concurrency {
 // with the same percentile, for the same reason.) Each answer updates these values, where w = 4 × limit, from
 // 32 to 512:
 //
-// * quick: a mean latency. Each answer moves it by 1/w of the distance. The limit follows this mean.
-// * slow: a mean that each answer moves by 1/8w, so that chance moves it little. With at most `min` in
-//   flight: by 1/2w.
-// * best: falls at once to the slow mean, and to 5/4 of the quick mean.
-// * best, with at most `min` in flight: moves towards the slow mean by 1/32. Then weir's requests do not
-//   queue: the server has become slower, or the mixture of requests has changed.
+// * quick: a mean latency. Each answer moves this mean by 1/w of its distance from the answer's latency. The
+//   limit follows this mean.
+// * slow: a mean that each answer moves by 1/8w, so that chance moves it little. With at most `min` requests
+//   in flight, each answer moves it by 1/2w.
+// * best: falls at once to the slow mean, or to 5/4 of the quick mean if that is lower.
+// * best, with at most `min` in flight: moves towards the slow mean by 1/32. So few requests do not queue at
+//   the server. A higher latency then means that the server has become slower, or that the mixture of
+//   requests has changed.
 // * best, with at most ¾ of the limit in flight and quick ≤ 5/4 × best: moves towards the quick mean by 1/8w.
-//   This corrects a best that chance made too low.
+//   This corrects a best value that chance made too low.
 // * gradient = 3/2 × best ÷ quick, from ½ to 1. So weir tolerates a latency of 3/2 × best.
 // * target, if the gradient is below 1: limit × gradient.
-// * target, if the gradient is 1: limit + √limit. This requires that at least half the limit is in
-//   use: unused room proves nothing. With at most `min` in flight it also requires quick ≤ 9/8 × best.
+// * target, if the gradient is 1: limit + √limit. This requires that at least half the limit is in use,
+//   because an unused limit proves nothing. With at most `min` in flight it also requires quick ≤ 9/8 × best.
 // * limit: rises half way to the target in as many answers as it admits at once (about one round trip), and
 //   falls half way in twice as many.
 //
-// The first 127 answers of a key have equal weight in both means. During the first 2 × limit answers best is
-// the slow mean. A failed exchange counts as a gradient of ½ and as no latency. weir rejects no requests in
-// order to measure the best latency. If a server stays slower, the limit falls to `min`. There weir learns
-// the new best from ordinary traffic, and the limit rises again. A fresh key starts at √(min × max). A key
-// forgets what it has learned after ten minutes without traffic.
+// The first 127 answers of a key have equal weight in both means. During the first 2 × limit answers, best
+// equals the slow mean. A failed exchange counts as a gradient of ½, and its latency is ignored. weir never
+// rejects requests in order to measure the best latency. If a server stays slower, the limit falls to `min`.
+// At that limit weir learns the new best from ordinary traffic, and the limit rises again. A fresh key starts
+// at √(min × max). A key forgets what it has learned after ten minutes without traffic.
 //
 // State, from the highest bit on (all zero is a fresh key):
 // * word 0: last use in 16 s (28 bits, to the year 2106) | in flight (14) | limit in 1/256 (22)
@@ -84,7 +88,7 @@ class AdaptiveConcurrency {
   // Returns an error unless 1 ≤ min ≤ max ≤ kMost.
   [[nodiscard]] static base::Result<AdaptiveConcurrency> make(std::uint64_t min, std::uint64_t max);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Charges a cost that does not fit (limit/pair.hpp).
+  // Returns the cell after a charge that exceeds the limit (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] Cell release(const Cell& cell, base::TimePoint now, Cost cost,
                              const Ending& ending) const noexcept;
@@ -107,7 +111,7 @@ class AdaptiveConcurrency {
   [[nodiscard]] std::uint64_t adapted(const State& state, std::uint64_t gradient) const noexcept;
   void learn(State& state, base::Duration latency, std::uint64_t chance) const noexcept;
 
-  std::uint64_t min_, max_, start_;  // start_ in 1/256 of a unit
+  std::uint64_t min_, max_, start_;  // start_: the limit of a fresh key, in 1/256 of a unit
 };
 
 }  // namespace weir::limit

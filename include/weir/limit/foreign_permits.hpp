@@ -1,7 +1,7 @@
 // The concurrency permits that the previous process still holds after an upgrade, while it finishes its
 // requests. Clients see one limit, so this process counts those permits as well.
 //
-// Belongs to one thread. The table outlives it.
+// Belongs to one thread. The table must outlive this object.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -20,13 +20,13 @@ class ForeignPermits {
   explicit ForeignPermits(KeyTable& table) noexcept : table_(table) {}
 
   // Adds `units` permits of charge.key that the other process took, or subtracts permits that it released.
-  // `charge` says how they count; its cost is ignored. Throws std::bad_alloc, and then nothing has changed.
-  // REQUIRES: limit::holds(*charge.limiter).
+  // `charge` names the key, the rule and the limiter; its cost is ignored. If it throws std::bad_alloc,
+  // nothing has changed. REQUIRES: limit::holds(*charge.limiter).
   void change(Charge charge, std::int64_t units, base::TimePoint now);
-  // Releases all of them. Called when the other process has ended.
+  // Releases all these permits. Must be called when the other process has ended.
   void give_back_all(base::TimePoint now);
   [[nodiscard]] std::uint64_t units() const noexcept { return units_; }
-  // Returns the rules of these permits, in no order, perhaps with duplicates. A rule stays in use until the
+  // Returns the rules of these permits, in any order, perhaps with duplicates. A rule stays in use until the
   // other process holds none of its permits.
   [[nodiscard]] std::vector<RuleIndex> rules() const;
 

@@ -1,8 +1,9 @@
 // The shared arithmetic of token bucket, GCRA and leaky bucket: virtual scheduling (ITU-T I.371, Annex A).
 //
-// The state of a key is one instant, the theoretical arrival time (TAT). At that instant time will have paid
-// for all admitted requests. Each unit of cost moves the TAT by one emission interval T = period / count. A
-// request fits if the TAT, moved by its cost, is at most `now` + depth, where depth = capacity × T.
+// The state of a key is one instant, the theoretical arrival time (TAT). At that instant, elapsed time will
+// have paid for all admitted requests. Each unit of cost moves the TAT by one emission interval T = period /
+// count. A request fits if the TAT, moved by the request's cost, is at most `now` + depth, where depth =
+// capacity × T.
 //
 //   now                    TAT                          now + depth
 //    |—— already spent ————|———— still to be spent ————|
@@ -22,33 +23,33 @@ namespace weir::limit {
 
 class GcraCore {
  public:
-  // Returns an error unless capacity ≥ 1 and capacity × T ≤ 100 years. `max_wait` bounds how far ahead the
-  // TAT may be before a request, whatever its cost.
+  // Returns an error unless capacity ≥ 1 and capacity × T ≤ 100 years. `max_wait` bounds how far the TAT may
+  // be ahead of now when a request arrives, whatever the request's cost.
   [[nodiscard]] static base::Result<GcraCore> make(Rate rate, std::uint64_t capacity,
                                                    base::Duration max_wait = base::kForever);
-  // Makes the spacing of a queue, whose capacity counts requests of the asking request's cost. A request fits
-  // if at most `capacity` requests of its own cost, including itself, lie between now and the TAT.
+  // Makes the GcraCore of a queue. `capacity` is a number of requests: a request fits if at most `capacity`
+  // requests of its own cost, including itself, lie between now and the TAT.
   [[nodiscard]] static base::Result<GcraCore> make_queue(Rate rate, std::uint64_t capacity,
                                                          base::Duration max_wait);
 
   struct Step {
-    Outcome outcome;      // without `delay`
-    Ticks tat;            // the new state if allowed, otherwise the old one
-    base::Duration wait;  // how far the TAT was ahead of now before the charge, rounded up
+    Outcome outcome;      // `delay` is not set
+    Ticks tat;            // the new state if the request is allowed, otherwise the old state
+    base::Duration wait;  // how far the TAT was ahead of now before the charge; rounded up
   };
   // A fresh key has tat 0. REQUIRES: 1 ≤ cost ≤ kMaxCost, now ≥ the epoch.
   [[nodiscard]] Step step(Ticks tat, base::TimePoint now, Cost cost) const noexcept;
 
-  // Returns the TAT without one earlier charge.
+  // Returns the TAT after the refund of an earlier charge.
   [[nodiscard]] Ticks refund(Ticks tat, Cost cost) const noexcept;
 
   // Returns the TAT after the cost of an earlier charge has risen from `reserved` to `actual`
   // (limit/settle.hpp).
   [[nodiscard]] Ticks owe(Ticks tat, base::TimePoint charged_at, Cost reserved, Cost actual) const noexcept;
 
-  // Returns the instant of the TAT, rounded up. From then on the state equals a fresh one.
+  // Returns the instant of the TAT, rounded up. From that instant on, the state equals a fresh state.
   [[nodiscard]] base::TimePoint instant(Ticks tat) const noexcept;
-  // Returns the TAT of an instant.
+  // Returns an instant in ticks.
   [[nodiscard]] Ticks ticks(base::TimePoint at) const noexcept {
     return Ticks(static_cast<std::uint64_t>(at.time_since_epoch().count())) * rate_.count;
   }
@@ -63,16 +64,17 @@ class GcraCore {
   [[nodiscard]] base::Duration window(Cost cost = 1) const noexcept;
   // Returns the largest cost that fits a fresh key. For a queue: 1000, or `capacity` if that is more.
   [[nodiscard]] std::uint64_t largest_cost() const noexcept;
-  // Returns how far the TAT may be ahead for a request of this cost to fit. REQUIRES: cost ≤ largest_cost().
+  // Returns how far ahead of now the TAT may be if a request of this cost is to fit. REQUIRES: cost ≤
+  // largest_cost().
   [[nodiscard]] Ticks room(Cost cost) const noexcept;
 
  private:
   GcraCore() = default;
   // The bounds for a request of one cost.
   struct Measure {
-    Ticks unit;     // unit of `remaining`: T, or in a queue the request's cost × T
-    Ticks depth;    // how far ahead the TAT may be after the charge
-    Ticks longest;  // how far ahead the TAT may be before the charge; at most depth
+    Ticks unit;     // the unit of `remaining`: T, or for a queue T × the request's cost
+    Ticks depth;    // how far ahead of now the TAT may be after the charge
+    Ticks longest;  // how far ahead of now the TAT may be before the charge; at most depth
   };
   [[nodiscard]] Measure measure(Cost cost) const noexcept;
   [[nodiscard]] static Ticks spendable(Ticks wait, const Measure& by) noexcept;

@@ -1,15 +1,17 @@
-// The position of a change in the order of all changes of the key table. A log of changes can thus be
-// replayed in the original order.
+// The position of a change in the order of all changes of the key table. With these positions, a replay can
+// apply a log of changes in their original order.
 //
-// A microsecond is not enough. Workers read the clock before they lock, so the later of two charges of one
-// key may have the earlier time, or both the same. This is a hybrid logical clock (Kulkarni, Demirbas et
-// al., "Logical Physical Clocks", 2014) whose processes are the shards of the table:
+// A time in microseconds is not enough. Workers read the clock before they lock, so the later of two charges
+// of one key may have the earlier time, or both may have the same time. A HybridTimestamp is therefore the
+// value of a hybrid logical clock (Kulkarni, Demirbas et al., "Logical Physical Clocks", 2014). The shards of
+// the table are the processes of that clock:
 //
 //   63                    12 11        0
-//   | µs since the epoch    | count     |      a count that overflows moves on to the next µs
+//   | µs since the epoch    | count     |      if the count overflows, the µs grow by one
 //
-// A change takes a timestamp above that of every shard it locks, and not before its own time. The shards
-// store it. So the changes of one key are in exact order, and all changes nearly in order of time.
+// A change takes a timestamp above that of every shard that it locks, and not before the change's own time.
+// Each of these shards stores the new timestamp. So the changes of one key are in exact order, and the
+// changes of all keys are nearly in order of time.
 #pragma once
 
 #include "weir/base/time.hpp"

@@ -5,23 +5,23 @@
 //
 // Invariants
 //  1. The constructor claims all memory. A key is in one of two buckets of eight slots, or in none.
-//  2. Only a drained key is evicted: its state equals that of a fresh key. So inventing keys buys no fresh
-//     state.
-//  3. A newcomer without a slot uses the overflow cell of its limiter ID (limit/charge.hpp). It gets no slot
-//  if
-//     both its buckets are full of live keys that cannot move, or if its rule has used up its share
-//     (limit/table/quota.hpp). The overflow cell rejects earlier than the newcomer's own cell would. Until
-//     it has drained, newcomers that find a slot start with its state, because it may hold charges of
-//     theirs. Permits are not copied.
+//  2. Only a drained key is evicted: its state equals that of a fresh key. So a client cannot get a fresh
+//     state by inventing keys.
+//  3. A newcomer is a key without a slot. It gets no slot if both its buckets are full of live keys that
+//     cannot move, or if its rule has used up its share (limit/table/quota.hpp). It then uses the overflow
+//     cell of its limiter ID (limit/charge.hpp), which rejects earlier than the newcomer's own cell would. A
+//     newcomer that later finds a slot starts with a copy of the overflow cell, unless that cell has drained:
+//     it may hold earlier charges of the newcomer. Permits are not copied.
 //  4. A bill is charged as a whole or not at all. It locks its shards in ascending order, then the overflow
 //     cells, then the log store, so two bills never deadlock.
 //  5. A rejected bill allocates no slot.
-//  6. A log (limit/sliding_log.hpp) of more than one entry takes chunks of a shared store. The store has what
-//     the slots leave of 64 bytes a key, and at least 1 MiB. If it is full, each admission moves the newest
-//     entry of its log forward. That key is then rejected earlier, never admitted too soon. This can happen
-//     to every log of a rule: with a million keys and one rule that keeps logs, about 149 keys of 10,000
-//     entries use up the store.
-//  7. A concurrency limit counts permits in the key's cell. No sweep evicts a cell while a permit is out.
+//  6. A log (limit/sliding_log.hpp) of more than one entry takes chunks of a shared store. The table may use
+//     64 bytes a key. The store gets what the slots leave of that, and at least 1 MiB. If the store is full,
+//     each admission moves the newest entry of its log forward. That key is then rejected earlier, never
+//     admitted too soon. This can happen to every log of a rule. Example: in a table of a million keys with
+//     one rule that keeps logs, about 149 keys of 10,000 entries use up the store.
+//  7. A concurrency limit counts permits in the key's cell. No sweep evicts a cell while a request holds a
+//     permit of it.
 //  8. A key starts anew when it is reset, or when a reload gives its rule another algorithm. Earlier charges
 //     and permits are then neither refunded nor settled in the new state.
 #pragma once
@@ -42,14 +42,14 @@
 
 namespace weir::limit {
 
-// The actual cost of an earlier charge.
+// The actual cost of an earlier charge, which is now known.
 struct Settled {
   base::TimePoint charged_at;
   Cost actual;          // 0 to kMaxCost
   base::TimePoint now;  // when the actual cost became known
 };
 
-// A change of the permits of a key: `units` more, or fewer if negative.
+// A change of the number of permits that a key holds: `units` more, or fewer if negative.
 struct PermitDelta {
   Key key;
   RuleIndex rule = 0;
@@ -58,43 +58,45 @@ struct PermitDelta {
 
 class KeyTable {
  public:
-  // Makes room for `max_keys` live keys (1 to 2^30). Uses at most 64 bytes of memory a key, resident once
-  // used.
+  // Makes room for `max_keys` live keys (1 to 2^30). Reserves at most 64 bytes of memory a key. A page of it
+  // becomes resident when it is first used.
   explicit KeyTable(std::size_t max_keys);
   ~KeyTable();
   KeyTable(const KeyTable&) = delete;
   KeyTable& operator=(const KeyTable&) = delete;
 
-  // Checks all charges, then charges all enforced ones or none. outcomes[i] belongs to charges[i]. Returns
-  // true if charged. A shadow charge is charged if it would admit and all enforced charges admit. A charge
-  // that only counts (limit/pair.hpp) is charged together with the previous one, beyond its limit if
-  // necessary; its outcome is then `allowed`. `timestamp`, here and below, receives the timestamp of the
-  // change (limit/hybrid_timestamp.hpp); it may be null. REQUIRES: charges.size() == outcomes.size() ≤
-  // kMaxCharges. All keys differ. All pairs of rule and limiter ID differ. If a rule has two charges, one
-  // limiter ID is even and the other odd. now ≥ the epoch.
+  // Checks all charges of a bill, then charges either all enforced charges or none. outcomes[i] belongs to
+  // charges[i]. Returns true if the bill was charged. A shadow charge is charged if its limiter admits it and
+  // the bill is charged. A charge that only counts (limit/pair.hpp) is charged together with the previous
+  // one, beyond its limit if necessary; its outcome is then `allowed`. `timestamp` may be null. Otherwise it
+  // receives the timestamp of the change (limit/hybrid_timestamp.hpp), here and in the functions below.
+  // REQUIRES: charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. All pairs of rule and limiter
+  // ID differ. If a rule has two charges, one limiter ID is even and the other odd. now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
               HybridTimestamp* timestamp = nullptr);
 
-  // Refunds the allowed charges of a bill that `charge` charged at `charged_at`, with the delays in its
-  // outcomes.
+  // Refunds the allowed charges of a bill that charge() charged at `charged_at`. `outcomes` are those of that
+  // call: their delays determine the departures.
   void refund(std::span<const Charge> charges, base::TimePoint charged_at, std::span<const Outcome> outcomes,
               base::TimePoint now);
 
-  // Refunds one charge that had promised `departure`. `overflow` is that of its outcome and selects the
-  // shared cell. A log refunds the entry that took the charge, even if the entry has moved to a later mark. A
-  // missing key is fresh already; then nothing happens. Returns false if the cell stays unchanged: a queue
-  // has promised a later departure since, the charge no longer counts, or the key has started anew. Call at
-  // most once for each charge.
+  // Refunds one charge that had promised `departure`. `overflow` must be Outcome::overflow of that charge;
+  // true selects the shared overflow cell. A log refunds the entry that took the charge, even if the entry
+  // has moved to a later mark. A key without a slot is fresh already, so nothing changes. Returns false if
+  // the cell stays unchanged: a queue has promised a later departure since, the charge no longer counts, or
+  // the key has started anew. Must be called at most once for each charge.
   bool refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow = false,
               HybridTimestamp* timestamp = nullptr);
 
-  // Returns the permits of a charge whose exchange has ended. Call once for each charge (limit::Permit does).
-  // `overflow` is that of its outcome. REQUIRES: limit::holds(*charge.limiter).
+  // Releases the permits of a charge whose exchange has ended. Must be called once for each charge
+  // (limit::Permit does so). `overflow` must be Outcome::overflow of that charge. REQUIRES:
+  // limit::holds(*charge.limiter).
   void release(const Charge& charge, base::TimePoint now, const Ending& ending, bool overflow = false,
                HybridTimestamp* timestamp = nullptr);
 
-  // Replaces the cost of an earlier charge by its actual cost (limit/settle.hpp). `overflow` is that of its
-  // outcome. Call at most once for each charge. REQUIRES: limit::settles(*charge.limiter).
+  // Replaces the cost of an earlier charge by its actual cost (limit/settle.hpp). `overflow` must be
+  // Outcome::overflow of that charge. Must be called at most once for each charge. REQUIRES:
+  // limit::settles(*charge.limiter).
   void settle(const Charge& charge, const Settled& settled, bool overflow = false,
               HybridTimestamp* timestamp = nullptr);
 
@@ -102,7 +104,7 @@ class KeyTable {
   [[nodiscard]] Outcome current_outcome(const Charge& charge, base::TimePoint now,
                                         bool overflow = false) const;
 
-  // Returns what `charge` would answer, and charges nothing.
+  // Returns the outcome that `charge` would have now, and charges nothing.
   [[nodiscard]] Outcome peek(const Charge& charge, base::TimePoint now) const;
 
   // Resets a key to the state of a fresh key. Charges before `now`, or in the same microsecond, are no longer
@@ -112,28 +114,31 @@ class KeyTable {
   // Returns true if the key has a slot. Otherwise it is fresh or uses a shared cell.
   [[nodiscard]] bool knows(const Key& key) const;
 
-  // Evicts drained keys from the next `buckets` buckets, round-robin over the table. Returns how many.
+  // Evicts drained keys from the next `buckets` buckets, round-robin over the table. Returns the number of
+  // evicted keys.
   std::size_t sweep(base::TimePoint now, std::size_t buckets);
 
   // For snapshots (limit/snapshot.hpp). Calls `see` for every key that is live at `now` and holds no permits.
-  // Charges made meanwhile may be missing. REQUIRES: `rules` are the rules of all keys, by RuleIndex.
+  // Charges made during the call may be missing. REQUIRES: `rules` are the rules of all keys, by RuleIndex.
   void visit(base::TimePoint now, std::span<const SavedRule> rules,
              const std::function<void(const SavedKey&)>& see) const;
   [[nodiscard]] std::vector<SharedCell> shared_cells(base::TimePoint now) const;
-  // Restores a key or a shared cell. Returns false if there is no room. An existing key stays as it is.
-  // `cost_bits` are those of the rule's logs. REQUIRES: the cell or log belongs to a limiter of saved.rule.
+  // Restores a key from a snapshot. Returns false if the table has no room for it. If the table already has
+  // the key, its state there stays. `cost_bits` must be SavedRule::log_cost_bits() of the rule. The second
+  // form restores a shared overflow cell. REQUIRES: the saved state belongs to a limiter of saved.rule.
   bool restore(const SavedKey& saved, unsigned cost_bits, base::TimePoint now);
   void restore(const SharedCell& shared);
 
-  // For upgrades: another process counts the permits of this one. Reports the present permits of each key to
-  // `see`, then every change, in order. Shared cells are not reported. Any thread may call `see`, under the
-  // lock of a shard: `see` must be quick, must not call the table and must not throw. A new watcher replaces
-  // the previous one. REQUIRES: `rules` are the rules of all keys, by RuleIndex; no reload begins meanwhile.
+  // For upgrades, during which another process also counts the permits of this process. Reports the present
+  // permits of each key to `see`, then every change, in order. Shared overflow cells are not reported. Any
+  // thread may call `see`, under the lock of a shard: `see` must be quick, must not call the table and must
+  // not throw. A new watcher replaces the previous one. REQUIRES: `rules` are the rules of all keys, by
+  // RuleIndex; no reload begins meanwhile.
   using PermitObserver = std::function<void(const PermitDelta&)>;
   void watch_permits(std::span<const SavedRule> rules, PermitObserver see);
   void unwatch_permits();
   // Charges permits that another process holds, beyond the limit if necessary, until release(). Returns true
-  // if a shared cell counts them (the `overflow` of an outcome). REQUIRES: limit::holds(*charge.limiter).
+  // if a shared overflow cell counts them (Outcome::overflow). REQUIRES: limit::holds(*charge.limiter).
   [[nodiscard]] bool hold(const Charge& charge, base::TimePoint now);
 
   // For reloads, by one thread; charges may go on meanwhile. Declares that RuleIndex `index` stands for
@@ -142,30 +147,31 @@ class KeyTable {
   // anew. The limiters must outlive the table. REQUIRES, if `index` is in use: is_current(index), and the old
   // rule counts_as(rule).
   void define_rule(RuleIndex index, const SavedRule& rule, base::TimePoint now);
-  // Declares that `index` stands for `rule` as it was in an earlier process. It is older than all other
-  // versions. Returns false if no present rule continues its keys. The limiters must outlive the table.
+  // Declares that `index` stands for `rule` as an earlier process had it. All other versions of the rule
+  // count as newer. Returns false if no present rule continues its keys. The limiters must outlive the table.
   [[nodiscard]] bool define_former_rule(RuleIndex index, const SavedRule& rule);
   // Returns true if `index` is in use, and its cells have not started anew under another index since.
   [[nodiscard]] bool is_current(RuleIndex index) const;
   // Declares that the rule of `index` is gone: no charge uses it any more. migrate_cells() evicts its keys.
   void forget(RuleIndex index);
-  // Evicts the keys of forgotten rules and those that start anew. Converts cells that no request has used
-  // since the reload, but only if the rule has one limiter: a cell does not say which of several limiters it
-  // belongs to. Locks one shard at a time: in a table of a million keys a charge waits for some 4,000 of them
-  // at most.
+  // Evicts the keys of forgotten rules, and keys that must start anew. Converts cells that no request has
+  // used since the reload, but only if the rule has one limiter: a cell does not say which of several
+  // limiters it belongs to. Locks one shard at a time. So a charge waits for one shard at most, which has
+  // some 4,000 keys in a table of a million.
   void migrate_cells(base::TimePoint now);
-  // Frees `index` for another rule. REQUIRES: no key has it, and no charge uses it any more.
+  // Frees `index` for another rule. REQUIRES: no key has this index, and no charge uses it any more.
   void retire(RuleIndex index);
 
   struct Stats {
     std::uint64_t keys = 0;              // slots in use, including drained keys that no sweep has evicted yet
     std::uint64_t slots = 0;             // all slots of the table
     std::uint64_t overflowed = 0;        // charges to overflow cells since the start
-    std::uint64_t overflow_refused = 0;  // enforced charges that overflow state rejected, since the start
+    std::uint64_t overflow_refused = 0;  // enforced charges rejected by an overflow cell or a copy of one
     std::uint64_t log_chunks = 0;        // all chunks of the log store, of 64 bytes each
     std::uint64_t log_chunks_used = 0;   // chunks in use
     std::uint64_t log_merged = 0;        // admissions that found no free chunk, since the start
-    std::array<std::uint64_t, kMaxRules> keys_by_rule{};  // `keys`, by the rule of their last charge
+    // `keys` by rule. Each key counts for the rule of its last charge.
+    std::array<std::uint64_t, kMaxRules> keys_by_rule{};
   };
   [[nodiscard]] Stats stats() const;
 

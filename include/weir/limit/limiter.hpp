@@ -22,43 +22,46 @@ namespace weir::limit {
 using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, FixedWindow, SlidingWindow,
                              SlidingLog, Concurrency, AdaptiveConcurrency>;
 
-// Computes one step. A SlidingLog treats the cell as a log of one entry.
+// Returns the outcome and the new state of one request. For a SlidingLog, the cell is a log of one entry.
 [[nodiscard]] Step step(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost) noexcept;
 
-// Returns the cell as if an earlier charge had not happened. A bucket is exact unless the key would have been
-// full again without the charge. Then the refund also returns what time had refilled, at most `cost`. Windows
-// and logs refund the entry of the charge, if it still counts. Concurrency limits return the permit and learn
-// nothing. `departure` is the instant that the charge promised (its own time if there was no delay).
+// Returns the cell as if an earlier charge had not happened. The result for a bucket is exact, unless the
+// bucket would have been full again without the charge. Then the refund also returns units that time had
+// refilled already, at most `cost`. Windows and logs refund the entry of the charge if that entry still
+// counts. Concurrency limits release the permit and learn no latency. `departure` is the instant that the
+// charge promised: the time of the charge if there was no delay.
 [[nodiscard]] Cell refund(const Limiter& limiter, const Cell& cell, base::TimePoint departure,
                           Cost cost) noexcept;
 
-// Returns true if a request returns its units when its exchange ends.
+// Returns true if a request holds its units until its exchange ends, as with concurrency limits.
 [[nodiscard]] bool holds(const Limiter& limiter) noexcept;
 // Returns how many units are in flight; 0 unless holds(limiter).
 [[nodiscard]] std::uint64_t in_flight(const Limiter& limiter, const Cell& cell) noexcept;
-// Returns the cell after a permit has come back. REQUIRES: holds(limiter).
+// Returns the cell after a request has released its units. REQUIRES: holds(limiter).
 [[nodiscard]] Cell release(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,
                            const Ending& ending) noexcept;
 
-// Converts a cell of `from` into a cell of `to` that drains at the same instant (rounded up), or has as much
-// in flight. Used where limiters share a cell, because they may count in different units. Returns a fresh
-// cell if the two are of different families, which happens only after a change of the configuration.
+// Converts a cell of `from` into a cell of `to` that drains at the same instant (rounded up), or has the same
+// number of units in flight. Needed if several limiters share a cell, because they may count in different
+// units. Returns a fresh cell if the limiters are of different families, which happens only after a change of
+// the configuration.
 [[nodiscard]] Cell carry_over(const Limiter& from, const Cell& cell, const Limiter& to) noexcept;
 
-// Returns when `cell` equals a fresh one; kNever while something is in flight.
+// Returns when `cell` will equal a fresh cell; kNever while any request holds units of it.
 [[nodiscard]] base::TimePoint drained_at(const Limiter& limiter, const Cell& cell) noexcept;
 
-// Returns the spacing of a token bucket, a GCRA or a leaky bucket; null for other algorithms.
+// Returns the GcraCore of a token bucket, a GCRA or a leaky bucket; null for other algorithms.
 [[nodiscard]] const GcraCore* gcra_core(const Limiter& limiter) noexcept;
 
-// Returns the quota that the rate limit headers report: what an idle client may spend. Leaky bucket: `queue`.
+// Returns the quota that the rate limit headers report: the units that an idle client may spend. For a leaky
+// bucket this is `queue`.
 [[nodiscard]] std::uint64_t quota(const Limiter& limiter) noexcept;
-// Returns the quota at the time of `outcome`.
+// Returns the quota at the time of `outcome`. An adaptive concurrency limit changes with time.
 [[nodiscard]] inline std::uint64_t quota_of(const Limiter& limiter, const Outcome& outcome) noexcept {
   return outcome.limit != 0 ? outcome.limit : quota(limiter);
 }
-// Returns the window `w` that the headers report: the time until an empty quota is full. Zero if
-// holds(limiter).
+// Returns the window `w` that the headers report: the time in which a used-up quota becomes full again. Zero
+// if holds(limiter).
 [[nodiscard]] base::Duration window(const Limiter& limiter) noexcept;
 // Returns the longest delay of a request. kForever if only the queue bounds it, or if the limiter never
 // delays.

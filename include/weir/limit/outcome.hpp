@@ -1,4 +1,4 @@
-// The answer of one limiter to one request. All durations count from the `now` of the step.
+// The answer of one limiter to one request. All durations begin at the `now` of the step.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -10,31 +10,33 @@ namespace weir::limit {
 
 struct Outcome {
   bool allowed = false;
-  // If several clocks decided a bill: by how many µs the clock of this charge was ahead of the bill's.
-  // Narrow, to share a word with `allowed`.
+  // How many µs the clock that decided this charge was ahead of the bill's clock. Several Redis servers may
+  // decide one bill, each by its own clock. 32 bits, to share a word with `allowed`.
   std::int32_t ahead = 0;
-  // The units that the key can still spend now: after the charge if allowed, without it if rejected.
+  // The units that the key can still spend now: after the charge if the request is allowed, without the
+  // charge if it is rejected.
   Cost remaining = 0;
-  // The request would be rejected at every earlier instant and admitted at this one (same cost, no other
-  // traffic). Zero if allowed. kForever if the cost exceeds the capacity. Concurrency limits return a hint
-  // (limit/concurrency.hpp).
+  // The time until the same request would be admitted, if no other request comes; it would be rejected at
+  // every earlier instant. Zero if allowed. kForever if the cost exceeds the capacity. Concurrency limits
+  // return a hint (limit/concurrency.hpp).
   base::Duration retry_after{0};
-  // Until the state equals that of a fresh key.
+  // The time until the state equals that of a fresh key.
   base::Duration reset_after{0};
-  // Until `remaining` grows by one; zero if it is at its maximum. If rejected, equal to retry_after.
+  // The time until `remaining` grows by one; zero if `remaining` is at its maximum. Equal to retry_after if
+  // the request is rejected.
   base::Duration more_after{0};
-  // Until the departure of a request that waits in a queue. Zero in all other cases.
+  // The time until the departure of a request that waits in a queue. Zero in all other cases.
   base::Duration delay{0};
-  // The key had no slot in the table, and a shared overflow cell answered.
+  // True: the key had no slot in the table, and a shared overflow cell answered.
   bool overflow = false;
-  // Admitted from units that this process had taken from Redis in advance
+  // True: the request was admitted from units that this process had taken from Redis in advance
   // (src/redis/prefetch/grant_cache.hpp).
   bool in_advance = false;
-  // The present limit, if it changes with the key (adaptive_concurrency); zero if quota() says it. Narrow, to
-  // share a word with `overflow`, because outcomes are on the hot path.
+  // The present limit of a key of adaptive_concurrency, which changes with time. Zero for all other limiters:
+  // their limit is quota(). 32 bits, to share a word with `overflow`, because outcomes are on the hot path.
   std::uint32_t limit = 0;
-  // Bucket with units taken in advance: where its slots begin (src/redis/prefetch/grant.hpp). A refund
-  // returns the slots to that position.
+  // For a bucket whose units were taken from Redis in advance: the instant, in ticks, at which the slots of
+  // the charge begin (src/redis/prefetch/grant.hpp). A refund returns the slots to that position.
   Ticks slots_begin = 0;
   base::TimePoint debited_at{};  // units taken in advance: when Redis was charged for them
   friend bool operator==(const Outcome&, const Outcome&) = default;

@@ -41,17 +41,18 @@ class Gcra {
   GcraCore gcra_core_;
 };
 
-// Queues requests: admits a request with a delay, so that departures have the steady rate `limit`. At most
-// `queue` requests of equal cost wait, whatever that cost; a request that departs at once does not count.
-// None waits longer than `max_wait`. The state says how much work is ahead, not how many requests. So a
-// request assumes that all requests ahead have its own cost.
+// Queues requests: gives each admitted request a delay, so that requests depart at the steady rate `limit`.
+// If all requests have the same cost, at most `queue` requests wait; a request that departs at once does not
+// count. No request waits longer than `max_wait`. The state says how much work is ahead, not how many
+// requests. So each request is checked as if all requests ahead of it had its own cost.
 class LeakyBucket {
  public:
   [[nodiscard]] static base::Result<LeakyBucket> make(Rate limit, std::uint64_t queue,
                                                       base::Duration max_wait);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Returns the cell without the departure if it was the last one promised. Otherwise returns the cell
-  // unchanged, and the departure stays unused: two requests may never hold one departure.
+  // Withdraws a departure that a request will not use. Returns the cell without that departure if it was the
+  // last one promised. Otherwise returns the cell unchanged, so that two requests never get the same
+  // departure.
   [[nodiscard]] Cell withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept;
   [[nodiscard]] const GcraCore& gcra_core() const noexcept { return gcra_core_; }
   [[nodiscard]] std::uint64_t quota() const noexcept { return gcra_core_.capacity() - 1; }

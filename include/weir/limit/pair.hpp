@@ -1,12 +1,11 @@
-// Two limiters of one rule: one decides, and both count what it admits. An elastic rule has its own limiter
-// and an elastic one. The load decides for each request which of them decides, so both must always be up to
-// date.
+// Two limiters of one rule: one decides about a request, and both count the request if it is admitted. An
+// elastic rule has its own limiter and an elastic limiter. The present load selects the deciding limiter for
+// each request, so the counts of both must always be up to date.
 //
-// The limiter that only counts is charged beyond its limit, like a debt (limit/settle.hpp), if the excess
-// ends by itself: permits come back, a window ends, a log forgets. The log then keeps the newest units: as
-// many as the deciding limiter can have admitted in its own period, and never more entries than that. Buckets
-// and queues are charged only what fits. Otherwise they would stay in debt for as long as the other limiter
-// admits more.
+// The other limiter only counts. It is charged beyond its limit, like a debt (limit/settle.hpp), if the
+// excess ends by itself: permits are released, a window ends, entries of a log expire. A log beyond its limit
+// keeps only its newest units: as many as the larger of the two quotas. Buckets and queues are charged only
+// if the cost fits. Otherwise they would stay in debt for as long as the other limiter admits more.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -18,21 +17,23 @@
 
 namespace weir::limit {
 
-// Returns true if charge `line` only counts what the charge before it decides.
+// Returns true if charge number `line` of the bill only counts, and the charge before it decides
+// (Charge::counted).
 [[nodiscard]] inline bool follows(std::span<const Charge> bill, std::size_t line) noexcept {
   return bill[line].counted && line != 0 && bill[line - 1].rule == bill[line].rule;
 }
 
-// Returns true if the limiter counts costs that it would reject.
+// Returns true if this limiter may be charged beyond its limit.
 [[nodiscard]] bool counts_beyond(const Limiter& limiter) noexcept;
 
-// Returns how many units a log then keeps.
+// Returns how many units a log keeps if it only counts what `decider` admits.
 [[nodiscard]] inline Cost most_counted(const Limiter& limiter, const Limiter& decider) noexcept {
   return std::max(quota(limiter), quota(decider));
 }
 
-// Returns the outcome of the limiter that only counts, where `own` is its answer. `allowed` in the result
-// means that it is charged if the bill is. `decided`: the other limiter admits.
+// Returns the outcome of a limiter that only counts. `own`: the limiter's own answer to the request.
+// `decided`: the deciding limiter admits the request. `allowed` in the result means: if the bill is charged,
+// this limiter is charged too.
 [[nodiscard]] inline Outcome counted(const Limiter& limiter, Outcome own, bool decided) noexcept {
   if (own.allowed || !decided || !counts_beyond(limiter)) {
     own.allowed = own.allowed && decided;
@@ -44,8 +45,8 @@ namespace weir::limit {
   return own;
 }
 
-// Returns the cell after charging a cost that it would reject. A log is a cell with its one entry. REQUIRES:
-// counts_beyond(limiter).
+// Returns the cell after a charge that the limiter would reject. For a SlidingLog, the cell is a log of one
+// entry, and `most` is most_counted(). REQUIRES: counts_beyond(limiter).
 [[nodiscard]] Cell charge_over_limit(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,
                                      Cost most) noexcept;
 

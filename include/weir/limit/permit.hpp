@@ -11,7 +11,7 @@ namespace weir::limit {
 
 class Permit {
  public:
-  // REQUIRES: `charge` was admitted, and holds(*charge.limiter).
+  // Takes over the units of a charge. REQUIRES: the charge was admitted, and holds(*charge.limiter).
   Permit(KeyTable& table, const Charge& charge, base::TimePoint now, bool overflow) noexcept
       : table_(&table), charge_(charge), held_since_(now), overflow_(overflow) {}
   Permit(Permit&& other) noexcept
@@ -20,7 +20,7 @@ class Permit {
         held_since_(other.held_since_),
         overflow_(other.overflow_) {}
   Permit& operator=(Permit&&) = delete;
-  // An exchange that ends without give_back() teaches an adaptive limit nothing.
+  // Releases the units unless give_back() has done so. An adaptive limit then learns no latency.
   ~Permit() { give_back(held_since_, {}); }
 
   // Releases the units now and reports how the exchange ended. Later calls do nothing.
@@ -31,7 +31,7 @@ class Permit {
   [[nodiscard]] const Charge& charge() const noexcept { return charge_; }
 
  private:
-  KeyTable* table_;  // null after the release
+  KeyTable* table_;  // null after the units were released
   Charge charge_;
   base::TimePoint held_since_;
   bool overflow_;

@@ -1,12 +1,13 @@
 // Converts the state of a key when a reload changes the numbers of its rule. A client that has used 60 % of
-// the old limit has used 60 % of the new one, rounded up, so no client gains by the change. What is kept:
+// the old limit has used 60 % of the new one, rounded up, so no client gains by the change. For each
+// algorithm, the conversion keeps these values:
 //
 // * bucket, gcra: time until full ÷ time to fill an empty bucket
 // * stepwise: tokens spent ÷ burst, and the elapsed part of the period
 // * fixed window: count ÷ limit, in the present window of the new numbers
 // * sliding window: both counts ÷ limit; if the period changed, their present weighted sum ÷ limit
 // * logs: cost ÷ limit, and time left ÷ period, of each entry
-// * leaky bucket: the promised departures; the new rate begins after them
+// * leaky bucket: the promised departures; later departures follow them at the new rate
 // * concurrency: the number in flight. An adaptive limit also keeps what it has learned, within the new
 //   bounds.
 //
@@ -22,8 +23,9 @@
 
 namespace weir::limit {
 
-// Laws: equal numbers change nothing; a drained cell stays drained; the used share does not fall, and rises
-// by less than one unit. Logs of more than one entry use the overload below.
+// Returns the converted cell. Laws: equal numbers change nothing; a drained cell stays drained; the used
+// share does not fall, and rises by less than one unit. For logs of more than one entry, use the overload
+// below.
 [[nodiscard]] Cell rescaled(const Limiter& from, const Cell& cell, const Limiter& to,
                             base::TimePoint now) noexcept;
 
@@ -31,12 +33,11 @@ namespace weir::limit {
 [[nodiscard]] std::vector<LogEntry> rescaled(const SlidingLog& from, std::span<const LogEntry> entries,
                                              const SlidingLog& to, base::TimePoint now);
 
-// Convert the units of an earlier charge into units of the new limit: rounded down for a refund, rounded up
-// for a debt.
+// Convert the cost of an earlier charge into units of the new limit. A refund is rounded down, a debt up.
 [[nodiscard]] Cost rescaled_refund(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 [[nodiscard]] Cost rescaled_debt(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 
-// Returns true if usage carries over, false if the key starts anew.
+// Returns true if a reload from one limiter to the other keeps usage; false if keys start anew.
 [[nodiscard]] bool rescales(const Limiter& from, const Limiter& to) noexcept;
 
 }  // namespace weir::limit

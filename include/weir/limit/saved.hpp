@@ -30,41 +30,42 @@ struct SharedCell {
   Cell cell;
 };
 
-// The part of a rule that gives meaning to its cells. A cell means nothing without the numbers of its
-// limiter, and does not say which of the rule's limiters that is. So cells stay valid only if no variant
-// changed its numbers.
+// The part of a rule that gives meaning to its cells. A cell has no meaning without the numbers of its
+// limiter, and does not say to which of the rule's limiters it belongs. So cells stay valid only if no
+// variant has changed its numbers.
 struct SavedRule {
   struct Variant {
-    std::uint64_t name;                // identifies the rule itself, a tier, an override or an elastic limit
-    std::uint64_t numbers;             // a digest of everything that a cell's meaning depends on
-    LimiterId limiter_id = 0;          // in the configuration of the rule
-    const Limiter* limiter = nullptr;  // enforced in the table; null: its keys start anew
+    std::uint64_t name;  // a digest that identifies the rule itself, a tier, an override or an elastic limit
+    std::uint64_t numbers;             // a digest of all numbers on which the meaning of a cell depends
+    LimiterId limiter_id = 0;          // another configuration may give this variant another ID
+    const Limiter* limiter = nullptr;  // applied by this table; null: the variant's keys start anew
     friend bool operator==(const Variant&, const Variant&) = default;
   };
   std::string name;
   std::vector<Variant> variants;
   std::vector<const Limiter*> limiters{};  // all limiters that a cell may belong to; owned by the rule set
 
-  // Returns the bits of a cost in the rule's logs, which are all of one kind; 0 if it keeps no logs.
+  // Returns the number of bits that a cost needs in the rule's logs, which all use the same number. Returns 0
+  // if the rule keeps no logs.
   [[nodiscard]] unsigned log_cost_bits() const noexcept;
-  // Returns true if every key of the rule has a log. False for a rule that keeps logs but counts messages in
-  // buckets.
+  // Returns true if every key of the rule has a log. False for a rule that keeps logs of requests but counts
+  // WebSocket messages in buckets.
   [[nodiscard]] bool keeps_logs_alone() const noexcept;
-  // Returns true if cells of `older`, a rule of the same name, keep their meaning.
+  // Returns true if cells of `older`, a rule of the same name, mean the same under this rule.
   [[nodiscard]] bool reads(const SavedRule& older) const noexcept;
   // Returns true if both rules may share one RuleIndex. Their variants must have the same names and limiter
   // IDs. The numbers must be the same too, except those of concurrency limits.
   [[nodiscard]] bool counts_as(const SavedRule& other) const noexcept;
 
-  // Return null if there is none.
+  // Return null if there is no such variant.
   [[nodiscard]] const Variant* variant_of(LimiterId limiter_id) const noexcept;
   [[nodiscard]] const Limiter* limiter_named(std::uint64_t name) const noexcept;
 };
 
-// A rule as it was when the snapshot was written, with its limiters.
+// A rule as the process had it that wrote the snapshot, with the rule's limiters.
 struct FormerRule {
   SavedRule rule;
-  std::vector<SharedLimiter> limiters;  // `rule` points to them
+  std::vector<SharedLimiter> limiters;  // owns the limiters to which `rule` points
 };
 
 // Returns a digest that is equal for limiters with equal algorithm and numbers, in every process.

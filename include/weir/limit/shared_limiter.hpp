@@ -1,5 +1,6 @@
-// A limiter that several rule sets share. Copies share it, and it never moves. So charges, promised
-// departures and Redis state may point to it, whichever version of the configuration they began with.
+// An immutable limiter that several rule sets share. All copies of a SharedLimiter point to one limiter,
+// which never moves. So charges, promised departures and Redis state can point to that limiter even after a
+// reload.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -17,7 +18,7 @@ namespace weir::limit {
 
 class SharedLimiter {
  public:
-  // NOLINTBEGIN(bugprone-forwarding-reference-overload): what it requires keeps copies and moves out
+  // NOLINTBEGIN(bugprone-forwarding-reference-overload): the constraint excludes copies and moves
   template <class L>
   requires std::constructible_from<Limiter, L> &&
       (!std::same_as<std::remove_cvref_t<L>, SharedLimiter>)SharedLimiter(L&& limiter)
@@ -29,19 +30,19 @@ class SharedLimiter {
   operator const Limiter&() const noexcept { return *limiter_; }
 
  private:
-  std::shared_ptr<const Limiter> limiter_;  // shared: others may outlive the rule set
+  std::shared_ptr<const Limiter> limiter_;  // shared: other owners may outlive the rule set
 };
 
-// All limiters that have ever been in force. Equal limiters are one object. The process keeps them for ever,
-// because nobody knows who still points to them. So a rule that a reload did not change keeps its limiter.
-// Belongs to the main thread.
+// All limiters that any configuration of this process has used. Equal limiters are one object, so a rule that
+// a reload did not change keeps its limiter. The process never frees a limiter, because nobody knows who
+// still points to it. Belongs to the main thread.
 class Limiters {
  public:
-  // Each takes some 200 bytes.
+  // The maximum number of limiters. Each uses some 200 bytes.
   static constexpr std::size_t kMost = 65'536;
 
-  // Replaces `limiter` by the kept limiter that equals it, or keeps it. Returns false if there are kMost
-  // already.
+  // Replaces `limiter` by the equal limiter of this collection, or adds `limiter` to the collection. Returns
+  // false if the collection already has kMost limiters.
   [[nodiscard]] bool settle(SharedLimiter& limiter);
   [[nodiscard]] std::size_t size() const noexcept { return kept_.size(); }
 

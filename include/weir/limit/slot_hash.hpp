@@ -1,4 +1,5 @@
-// The hash slot of a key among several Redis nodes, and sets of a bill's charges. Plain values.
+// The part of a key that selects its Redis node in a cluster, and sets of the charges of a bill. Plain
+// values.
 #pragma once
 
 #include "weir/limit/charge.hpp"

@@ -13,18 +13,19 @@
 // * end: a word of ones | number of keys | digest of all words before it
 //
 // A snapshot keeps:
-// * The secret key of client names (k0, k1). Without it no client would find its cell again. It is not
-//   derived from key_secret, which many weirs and perhaps many people know. A person with that key can
-//   aim clients at one bucket of the table. So a snapshot is a secret, and only the owner may read the file.
+// * The secret key of client names (k0, k1). Without it no client would find its cell again. A person who
+//   knows it can find clients that share one bucket of the table. So it is not derived from key_secret, which
+//   many weirs and perhaps many people know. A snapshot is therefore a secret, and only the owner may read
+//   the file.
 // * Instants, by the clock that limits use, and the time of that clock and of the machine's clock. A
 //   restore shifts all instants to its own clock (shift_of, src/limit/snapshot/time_shift.hpp). The time
 //   between counts as passed, as measured by the machine's clock.
 // * Cells of rules whose numbers are unchanged (SavedRule). Cells of changed rules are converted as after a
-//   reload: a restore gives the rule as it was then a RuleIndex of its own.
-// A snapshot does not keep permits: those requests ended with the process.
+//   reload: a restore gives the old version of the rule a RuleIndex of its own.
+// A snapshot does not keep permits, because their requests ended with the process.
 //
-// The digest (SipHash without a secret) detects damage. It does not detect a forger, who would have to be the
-// owner.
+// The digest (SipHash without a secret) detects damage. It does not detect forgery, but only the owner of the
+// file could forge it.
 #pragma once
 
 #include "weir/limit/key_table.hpp"
@@ -43,33 +44,34 @@ struct Snapshot {
   base::SipKey names;                           // the secret key of client names
   base::TimePoint saved_at;                     // by the clock that limits use
   std::uint64_t keys = 0;                       // number of keys; write_snapshot() ignores it
-  std::optional<base::TimePoint> machine_at{};  // the same instant by the machine's clock; absent if equal
+  std::optional<base::TimePoint> machine_at{};  // `saved_at` by the machine's clock; absent if equal
 };
 
 // Clocks that differ by at most this much count as equal.
 inline constexpr base::Duration kClocksAgree{2'000'000};
 // Returns by how much to shift a snapshot's instants in a process whose clock starts at `now`, the machine's
-// time. Zero if the clocks agree: the new process then starts its clock at `saved_at` or later. If the
-// machine's clock was set back meanwhile, no time has passed.
+// time. Returns zero if the clocks agree: the new process then starts its clock at `saved_at` or later. If
+// the machine's clock was set back in the meantime, no time counts as passed.
 [[nodiscard]] base::Duration shift_of(const Snapshot& snapshot, base::TimePoint now) noexcept;
 
 // The clock of the process that restores a snapshot.
 struct RestoreAt {
-  base::TimePoint now;      // to be added to all instants
+  base::TimePoint now;      // the present time, by the clock of this process
   base::Duration shift{0};  // to be added to all instants
 };
 
-// Takes the next bytes.
+// Receives the next bytes that are written.
 using ByteSink = std::function<void(std::string_view)>;
-// Fills a buffer with the next bytes and returns how many. Fewer than the buffer holds means the end.
+// Fills a buffer with the next bytes and returns their number. A number below the buffer's size means the
+// end.
 using ByteSource = std::function<std::size_t(std::span<char>)>;
 
-// Returns how many keys it wrote. Any thread may use the table meanwhile; charges of that time may be
-// missing. REQUIRES: `rules` are the rules of the table's keys, by RuleIndex.
+// Returns the number of keys that it wrote. Other threads may use the table during the call; their charges
+// may be missing. REQUIRES: `rules` are the rules of the table's keys, by RuleIndex.
 std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
                              std::span<const SavedRule> rules, const ByteSink& sink);
 
-// Reads everything in bounded memory, and trusts nothing until the digest has matched. Errors read "ends
+// Reads all bytes in bounded memory, and trusts nothing until the digest has matched. Errors read "ends
 // early", "is damaged: …" or "is of version 1, this weir reads 4 and 5".
 [[nodiscard]] base::Result<Snapshot> check_snapshot(const ByteSource& source,
                                                     std::span<const SavedRule> rules);
@@ -78,17 +80,17 @@ struct Restored {
   std::uint64_t keys = 0;     // keys restored to the table
   std::uint64_t drained = 0;  // keys that drained in the meantime
   std::uint64_t changed = 0;  // keys of rules that are gone or that `adopt` refused
-  // Keys for which a smaller table has no room. It is then full of live keys, so they use the overflow cells
-  // of their rules. All of them together gain one fresh state for each limiter ID.
+  // Keys for which a smaller table has no room. The table is then full of live keys, so these keys use the
+  // overflow cells of their rules. All of them together gain one fresh state for each limiter ID.
   std::uint64_t left_out = 0;
 };
 
-// Called for a rule whose numbers have changed. Returns a RuleIndex for its old version, or nullopt: its keys
-// start anew.
+// Called for a rule whose numbers have changed. Returns a RuleIndex for the old version of the rule, or
+// nullopt if its keys must start anew.
 using Adopt = std::function<std::optional<RuleIndex>(const FormerRule&)>;
 
-// REQUIRES: check_snapshot accepted the same bytes with the same rules. If it fails nevertheless, the table
-// keeps what was read before the error.
+// REQUIRES: check_snapshot accepted the same bytes with the same rules. If restoring fails nevertheless, the
+// table keeps the keys that were read before the error.
 [[nodiscard]] base::Result<Restored> restore_snapshot(const ByteSource& source,
                                                       std::span<const SavedRule> rules, const RestoreAt& at,
                                                       KeyTable& table, const Adopt& adopt = {});

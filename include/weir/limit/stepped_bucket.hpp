@@ -29,13 +29,13 @@ class SteppedBucket {
   [[nodiscard]] static base::Result<SteppedBucket> make(Rate limit, std::uint64_t burst);
 
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Refunds at most what is still spent. The periods stay the same.
+  // Refunds `cost`, or all that is still spent if that is less. The periods stay the same.
   [[nodiscard]] Cell refund(const Cell& cell, Cost cost) const noexcept;
   // Raises the cost of an earlier charge from `reserved` to `actual` (limit/settle.hpp).
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                          Cost actual) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns the same number of spent tokens in a cell of this bucket that is full at `drained_at`.
+  // Returns a cell of this bucket with the same number of spent tokens, which is full again at `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
   [[nodiscard]] const Rate& rate() const noexcept { return rate_; }
@@ -45,7 +45,7 @@ class SteppedBucket {
 
  private:
   SteppedBucket(Rate rate, std::uint64_t burst) noexcept : rate_(rate), burst_(burst) {}
-  // Returns how many refills bring this many tokens.
+  // Returns the number of refills that together bring this many tokens.
   [[nodiscard]] std::int64_t refills(std::uint64_t tokens) const noexcept {
     return static_cast<std::int64_t>(tokens / rate_.count + (tokens % rate_.count != 0 ? 1 : 0));
   }

@@ -1,7 +1,7 @@
 // The limiters that count in windows: fixed windows, and sliding windows by weight.
 //
 // A state never moves back. Workers read the clock before they lock, so `now` may be before the current
-// window of a cell. The answer is then that for the start of the window.
+// window of a cell. The cell then answers as at the start of that window.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -21,8 +21,8 @@ inline constexpr std::uint64_t kMostCount = 0xffff'ffff;  // maximum count of a 
 // aligned to the epoch, or to the local days or months of a calendar. It is the simplest algorithm and the
 // least precise: twice the limit can pass around a boundary.
 //
-// State: word 0 is the end of the window (µs), word 1 its count. If the count is 0 or the window is over:
-// fresh.
+// State: word 0 is the end of the window (µs), word 1 its count. If the count is 0 or the window is over, the
+// key is fresh.
 class FixedWindow {
  public:
   enum class Align : std::uint8_t { Epoch, Day, Month };
@@ -34,19 +34,20 @@ class FixedWindow {
                                                       std::shared_ptr<const Calendar> calendar);
 
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Refunds a charge if the cell still counts its window.
+  // Refunds a charge if the cell still counts the window of that charge.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
   // Raises the cost of an earlier charge from `reserved` to `actual` (limit/settle.hpp).
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                          Cost actual) const noexcept;
-  // Charges a cost that does not fit (limit/pair.hpp).
+  // Returns the cell after a charge that exceeds the limit (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns the same count, in the window of this limiter that ends when the other limiter's cell drains.
+  // Returns a cell with the same count, in the window of this limiter that ends when the other limiter's cell
+  // drains.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
   [[nodiscard]] Interval window_at(base::TimePoint at) const noexcept;
-  [[nodiscard]] const Rate& rate() const noexcept { return rate_; }  // calendar: per 24 h or 31 days
+  [[nodiscard]] const Rate& rate() const noexcept { return rate_; }  // of a calendar: per 24 h or 31 days
   [[nodiscard]] Align align() const noexcept { return align_; }
   [[nodiscard]] const Calendar* calendar() const noexcept { return calendar_.get(); }
   [[nodiscard]] std::uint64_t quota() const noexcept { return rate_.count; }
@@ -78,15 +79,16 @@ class SlidingWindow {
  public:
   [[nodiscard]] static base::Result<SlidingWindow> make(Rate limit);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Refunds a charge in the window that counted it.
+  // Refunds a charge in the window that counted it, if the cell still has that window.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
   // Raises the cost of an earlier charge from `reserved` to `actual` (limit/settle.hpp).
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                          Cost actual) const noexcept;
-  // Charges a cost that does not fit (limit/pair.hpp).
+  // Returns the cell after a charge that exceeds the limit (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns the sum of both counts, in a window of this limiter that has full weight until `drained_at`.
+  // Returns a cell with the sum of both counts, in a window of this limiter that has full weight until
+  // `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
   // Converts a cell so that the used share of the limit stays the same (limit/rescale.hpp).
   [[nodiscard]] Cell rescaled(const SlidingWindow& from, const Cell& cell,

@@ -3,13 +3,13 @@
 //   AccessLogLines (one a worker) ─► batch of lines ─► AccessLog (one a process): bounded queue ─► thread ─►
 //   file
 //
-// A worker formats lines into its buffer. It passes the buffer on when the buffer is full or kMaxWait has
-// passed, because each transfer costs a lock, a copy and often a wake-up. If the disk or the reader of a pipe
-// is too slow, the queue fills. The log then drops batches and counts their lines, so that it never blocks a
-// worker. It also counts lines that a full disk rejects.
+// A worker formats lines into its buffer. It passes the buffer to the queue when the buffer is full or
+// kMaxWait has passed, because each transfer costs a lock, a copy and often a wake-up. If the disk or the
+// reader of a pipe is too slow, the queue fills. The log then drops batches and counts their lines, so that
+// it never blocks a worker. It also counts lines that could not be written because the disk was full.
 //
-// For a rotation, rename the file and send SIGUSR1. The thread that writes also opens the new file. So the
-// queued lines go to the old or the new file, and no line is lost.
+// For a rotation, rename the file and send SIGUSR1. The writing thread then opens a new file with the old
+// name. Lines in the queue go to the old or the new file, and no line is lost.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -30,58 +30,61 @@ class AccessLog {
  public:
   using Say = std::function<void(const std::string&)>;
 
-  // `target`: a file, which is appended to and whose folder must exist; "-" for standard output; or "off".
-  // `say` receives messages about the writing, one line each, on the thread that writes. Throws
-  // std::runtime_error that names the file if it cannot be opened.
+  // `target`: the name of a file, whose folder must exist and to which lines are appended; "-" for standard
+  // output; or "off". `say`: called on the writing thread with messages about failed writes, one line each.
+  // Throws std::runtime_error with the file's name if the file cannot be opened.
   AccessLog(const std::string& target, Say say, observe::LogFields fields = observe::LogFields::usual(),
             std::size_t max_batches = kMaxBatches);
-  // Writes the queued lines. Every AccessLogLines of this log must be destroyed before.
+  // Writes the queued lines. Every AccessLogLines of this log must be destroyed before this destructor runs.
   ~AccessLog();
   AccessLog(const AccessLog&) = delete;
   AccessLog& operator=(const AccessLog&) = delete;
 
   static constexpr std::size_t kMaxBatches = 256;
 
-  // Returns the reason why this process cannot open such a file; empty if it can. Creates and changes
-  // nothing.
+  // Returns why this process cannot open `target`; empty if it can. Creates and changes no file.
   [[nodiscard]] static std::string fault_of(const std::string& target);
 
   [[nodiscard]] bool is_on() const noexcept { return impl_ != nullptr; }
-  // Passes whole lines to the writing thread. Returns false and takes nothing if the queue is full. Any
-  // thread.
+  // Passes whole lines to the writing thread. Returns false and writes nothing if the queue is full. Any
+  // thread may call it.
   [[nodiscard]] bool write(std::string_view lines);
-  // Does the same for callers without a counter. If the queue is full, the lines are lost.
+  // Passes whole lines to the writing thread. If the queue is full, drops the lines and counts them in
+  // lost().
   void write_or_lose(std::string_view lines);
   [[nodiscard]] const observe::LogFields& fields() const noexcept { return fields_; }
-  // Must be called when the key table starts empty. The next line with the field "replay" then says so.
+  // Must be called when the key table starts empty. The next line with the field "replay" then marks the
+  // start of a run, so that `weir replay` starts with empty counters too.
   void begin_run() noexcept { unbegun_ = true; }
-  // Returns true once after begin_run(): the caller's line must say that a run begins. Any thread.
+  // Returns true for the first call after begin_run(); the caller's line must then mark the start of a run.
+  // Any thread may call it.
   [[nodiscard]] bool begins_run() noexcept {
     return unbegun_.load(std::memory_order_relaxed) && unbegun_.exchange(false);
   }
-  // Returns the number of lines that were accepted but could not be written. Any thread.
+  // Returns the number of lines that could not be written after write() had accepted them, and of those that
+  // write_or_lose() dropped. Any thread may call it.
   [[nodiscard]] std::uint64_t lost() const noexcept;
-  // Opens the file again by its name, before later lines are written. If that fails, reports it and keeps the
-  // old file. Any thread.
+  // Makes the writing thread open the file again by its name before it writes later lines. If the file cannot
+  // be opened, reports the error and keeps the old file. Any thread may call it.
   void reopen();
 
  private:
   struct Impl;
   observe::LogFields fields_;
-  std::unique_ptr<Impl> impl_;  // null: off
+  std::unique_ptr<Impl> impl_;  // null if the log is off
   std::atomic<bool> unbegun_{false};
 };
 
-// One worker's buffer for the log.
+// One worker's buffer for lines of the access log.
 class AccessLogLines final : public observe::AccessSink {
  public:
   static constexpr std::size_t kBatchBytes = 32 << 10;
   static constexpr base::Duration kMaxWait{100'000};
 
-  // `log` and `counters` outlive this object. Belongs to the thread of `executor`. Must be destroyed after
-  // its loop has ended.
+  // `log` and `counters` must outlive this object. Belongs to the thread of `executor`. Must be destroyed
+  // after the thread's event loop has ended.
   AccessLogLines(AccessLog& log, net::Executor executor, observe::Counters& counters);
-  ~AccessLogLines() override;  // passes on the remaining lines
+  ~AccessLogLines() override;  // passes the remaining lines to the log
   AccessLogLines(const AccessLogLines&) = delete;
   AccessLogLines& operator=(const AccessLogLines&) = delete;
 
@@ -97,7 +100,7 @@ class AccessLogLines final : public observe::AccessSink {
   net::Timer timer_;
   std::string lines_;
   std::size_t count_ = 0;  // number of lines in lines_
-  bool waiting_ = false;   // the timer runs; it keeps running after an early transfer
+  bool waiting_ = false;   // timer_ runs, possibly after an early transfer of the lines
 };
 
 }  // namespace weir::log

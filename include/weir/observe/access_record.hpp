@@ -1,4 +1,4 @@
-// The facts of one ended request, however it ended, and its line in the access log.
+// The facts about one ended request, however it ended, and the request's line in the access log.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -14,7 +14,7 @@
 
 namespace weir::observe {
 
-// The fields that a line may have beside its time, in the order of the line.
+// The fields that a line may have besides its time, in the order of the line.
 enum class LogField : std::uint8_t {
   Client,
   Method,
@@ -51,7 +51,7 @@ inline constexpr std::array<std::string_view, kLogFields> kLogFieldNames{
     "verdict", "rule",    "key",      "server",    "error",      "api_key",    "user",
     "org",     "service", "device",   "tier",      "country",    "replay"};
 
-// A set of fields.
+// A set of log fields.
 class LogFields {
  public:
   constexpr LogFields() = default;
@@ -66,7 +66,7 @@ class LogFields {
     bits_ |= others.bits_;
     return *this;
   }
-  // Returns all fields up to `error`.
+  // Returns the default fields: all fields up to `error`.
   [[nodiscard]] static constexpr LogFields usual() noexcept {
     LogFields fields;
     for (unsigned i = 0; i <= static_cast<unsigned>(LogField::Error); ++i)
@@ -92,44 +92,45 @@ class LogFields {
 };
 static_assert(kLogFields <= 32);
 
-// Views, valid only during the call that gets the record. Empty or absent fields are left out of the line.
-// Raw credentials have no field here.
+// One ended request. Contains views that are valid only during the call that receives the record. Empty or
+// absent fields are left out of the line. Raw credentials have no field here.
 struct AccessRecord {
-  base::TimePoint start{};     // when the head was complete, by the machine's clock
+  base::TimePoint start{};     // when the head was complete; by the machine's clock
   base::Duration total{0};     // from `start` to the end
-  base::Duration queued{0};    // part of `total`: waiting for the departure
-  base::Duration upstream{0};  // part of `total`: from the end of the request sent to the head of the answer
-  base::IpAddress client;      // the client's address, behind trusted proxies
+  base::Duration queued{0};    // part of `total`: waiting for the departure from a queue
+  base::Duration upstream{0};  // part of `total`: from the end of the sent request to the head of the answer
+  base::IpAddress client;      // the client's address, found behind trusted proxies
   std::string_view method;
-  std::string_view target;  // as received, with the query
+  std::string_view target;  // as received, with query
   std::string_view host;
   std::string_view route;              // name of the route; empty: no route matched
-  unsigned status = 0;                 // 0: no answer was begun
-  std::uint64_t bytes_in = 0;          // octets of the body
-  std::uint64_t bytes_out = 0;         // octets of the body
+  unsigned status = 0;                 // 0: weir sent no answer
+  std::uint64_t bytes_in = 0;          // octets of the request's body
+  std::uint64_t bytes_out = 0;         // octets of the response's body
   std::string_view verdict;            // "forward", "delay", "reject"; empty: nothing was decided
   std::string_view rule;               // the rule that the decision names
-  std::optional<base::Digest128> key;  // the client's name in that rule: a keyed digest
+  std::optional<base::Digest128> key;  // the client's name in that rule, a keyed digest
   std::string_view server;             // name of the server that answered
   std::string_view request_id;
   std::string_view trace_id;  // 32 hex digits (trace_id_of)
   std::string_view user_agent;
-  std::string_view error;  // how it failed, as one of weir's words: "client_left", "connect_failed"
+  // The failure, as one of weir's words, such as "client_left" or "connect_failed".
+  std::string_view error;
   // The identity of the client. The API key is a digest.
   std::optional<base::Digest128> api_key{};
   std::string_view user{}, org{}, service{}, device{}, tier{}, country{};
-  const ReplayRecord* replay = nullptr;  // null: not wanted
+  const ReplayRecord* replay = nullptr;  // null: the log does not have this field
 };
 
-// Appends one line of JSON with its newline: the time, and those of `fields` that are present. Allocates only
-// if `out` must grow.
+// Appends one line of JSON with its newline: the time, and those of `fields` that the record has. Allocates
+// only if `out` must grow.
 void append_json(std::string& out, const AccessRecord& record, LogFields fields = LogFields::usual());
 
-// Appends a line about a key that was reset: its time, and what a replay needs.
+// Appends the line for a reset of a key: the time, and the facts that a replay needs.
 void append_json(std::string& out, const ResetRecord& record);
 
-// Returns the trace-id of a traceparent (W3C Trace Context §3.2.2); empty if the field is invalid. weir takes
-// no part in traces and forwards the field unchanged.
+// Returns the trace-id of a traceparent header (W3C Trace Context §3.2.2). Returns an empty text if the
+// header is invalid. weir creates no traces and forwards the header unchanged.
 [[nodiscard]] std::string_view trace_id_of(std::string_view traceparent) noexcept;
 
 // Receives the records of one worker. Called on that worker's thread at the end of every request.
@@ -137,7 +138,7 @@ class AccessSink {
  public:
   virtual ~AccessSink() = default;
   virtual void record(const AccessRecord& record) = 0;
-  // Returns the fields that the sink writes. No other fields need be gathered.
+  // Returns the fields that the sink writes. The caller may leave out all other fields of a record.
   [[nodiscard]] virtual LogFields fields() const noexcept { return LogFields::usual(); }
 };
 

@@ -1,9 +1,10 @@
 // The counters of one worker.
 //
-// Each worker has one object, which only its thread writes. The admin page may read all of them at any time
-// and adds them up (tally.hpp). The size comes from the configuration: a client's request can choose a cell,
-// but never create one. Routes, rules and upstreams have labels, numbers that a reload assigns to names. A
-// name that stays keeps its label and its counts. A label is cleared before another name gets it.
+// Each worker has one Counters object, which only the worker's thread writes. The admin thread may read all
+// of these objects at any time and adds them up (tally.hpp). The configuration determines the number of
+// cells, so a client's request can never create one. Routes, rules and upstreams have labels: numbers that a
+// reload assigns to names. A name that stays in the configuration keeps its label and its counts. A label is
+// cleared before another name gets it.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -25,16 +26,16 @@
 namespace weir::observe {
 
 struct UpstreamTallies {
-  Tally connects;   // connections opened
-  Tally failures;   // connects refused or timed out, and exchanges that broke off
+  Tally connects;   // connections that weir opened
+  Tally failures;   // connects that were refused or timed out, and exchanges that broke off
   Tally errors;     // answers with status 5xx
   Tally oversized;  // answers whose head was too large to forward
   Tally reused;     // requests that used an idle connection
-  Tally prompted;   // clients that weir asked for the body because the server sent no 100 Continue
-  Tally retries;    // repetitions of requests
-  Gauge waiting;    // requests that wait for a server with room now
+  Tally prompted;   // requests whose client got a 100 Continue from weir because the server sent none
+  Tally retries;    // requests that were sent again
+  Gauge waiting;    // requests that wait now for a server with room
   Tally queued;     // requests that have waited for room
-  Tally crowded;    // requests that got no room
+  Tally crowded;    // requests that got no room at any server
   Tally denied;     // requests not sent again because the retry budget was used up
   Tally paused;     // requests that weir answered because the upstream had asked for a pause
 };
@@ -46,7 +47,7 @@ class alignas(64) Counters {
     std::size_t rules = 0;
     std::size_t upstreams = 0;
   };
-  // Bounds for a process, including configurations that still have requests.
+  // Bounds for a process. Older configurations that still have requests count, too.
   static constexpr std::size_t kMostRoutes = 4096;
   static constexpr std::size_t kMostUpstreams = 1024;
 
@@ -54,14 +55,15 @@ class alignas(64) Counters {
   Counters(const Counters&) = delete;
   Counters& operator=(const Counters&) = delete;
 
-  // Counts ended requests. `route`: nullopt if none matched. `status`: 0 if the client got no answer.
+  // Counts ended requests. `route`: nullopt if no route matched. `status`: 0 if the client got no answer.
   [[nodiscard]] Tally& requests(std::optional<std::size_t> route, unsigned status) noexcept {
     return row_of(route)[status_slot(status)];
   }
   [[nodiscard]] const Tally& requests(std::optional<std::size_t> route, unsigned status) const noexcept {
     return row_of(route)[status_slot(status)];
   }
-  // Adds a route's counts of all statuses to `sums`. A page reads all statuses of every route.
+  // Adds a route's counts, one for each status, to `sums`. Used for metrics pages, which need all of these
+  // counts.
   static constexpr std::size_t kStatusSlots = 502;
   using StatusSums = std::array<std::uint64_t, kStatusSlots>;
   void add_requests(std::optional<std::size_t> route, StatusSums& sums) const noexcept;
@@ -69,7 +71,8 @@ class alignas(64) Counters {
   [[nodiscard]] static constexpr unsigned status_at(std::size_t slot) noexcept {
     return slot == 0 ? kNoStatus : kFirstStatus + static_cast<unsigned>(slot) - 1;
   }
-  // Counts ended requests that were decided. Requests to which no rule applied count as admitted.
+  // Counts ended requests for which weir made a decision. A request to which no rule applied counts as
+  // admitted.
   [[nodiscard]] Tally& verdicts(Verdict verdict) noexcept {
     return verdicts_[static_cast<std::size_t>(verdict)];
   }
@@ -82,7 +85,7 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& decisions(limit::RuleIndex rule, RuleOutcome outcome) const noexcept {
     return rules_[rule].decisions[static_cast<std::size_t>(outcome)];
   }
-  // Refusals of the rule by the deny cache, without asking Redis.
+  // Counts refusals by the rule's deny cache, for which weir did not ask Redis.
   [[nodiscard]] Tally& denied_here(limit::RuleIndex rule) noexcept { return rules_[rule].denied_here; }
   [[nodiscard]] const Tally& denied_here(limit::RuleIndex rule) const noexcept {
     return rules_[rule].denied_here;
@@ -129,18 +132,19 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& token_faults(policy::TokenFault fault) const noexcept {
     return token_faults_[static_cast<std::size_t>(fault)];
   }
-  // Answers that weir read on after the client had left. `whole`: the answer came whole.
+  // Counts answers that weir continued to read after the client had left. `whole`: weir received all of the
+  // answer.
   [[nodiscard]] Tally& abandoned(bool whole) noexcept { return abandoned_[whole ? 1 : 0]; }
   [[nodiscard]] const Tally& abandoned(bool whole) const noexcept { return abandoned_[whole ? 1 : 0]; }
-  // For the thread that reloads, before the worker gets the labels. make_room() adds rows; the others clear
-  // labels for reuse. REQUIRES at most kMostRoutes, limit::kMaxRules and kMostUpstreams, and that nothing is
-  // counted under a cleared label.
+  // For the thread that reloads, before the worker gets the labels. make_room() adds rows; the other
+  // functions clear labels for reuse. REQUIRES at most kMostRoutes, limit::kMaxRules and kMostUpstreams, and
+  // that nothing is counted under a cleared label any more.
   void make_room(const Shape& shape);
   void clear_route(std::size_t route) noexcept;
   void clear_rule(limit::RuleIndex rule) noexcept;
   void clear_upstream(std::size_t upstream) noexcept;
 
-  // Statuses from 100 to 599 have a cell each. All others share one, read as kOtherStatus.
+  // Each status from 100 to 599 has a cell. All other statuses share one cell, which is read as kOtherStatus.
   static constexpr unsigned kNoStatus = 0;
   static constexpr unsigned kFirstStatus = 100;
   static constexpr unsigned kLastStatus = 599;
@@ -151,23 +155,23 @@ class alignas(64) Counters {
   Gauge tunnels_open;         // upgraded client connections
   Tally bytes_in;             // from clients, including heads, after TLS
   Tally bytes_out;            // to clients
-  Gauge queue_depth;          // requests that wait for their departure
-  Tally connections_crowded;  // closed at once: their address had the most connections allowed
-  Tally accept_failures;      // the system returned no connection: out of descriptors or memory
-  std::array<Tally, policy::kPriorities> shed;  // by priority: answered 503 because of load
-  Gauge body_memory;                            // bytes in use for bodies that rules read
-  Tally body_memory_refused;                    // bodies that got no memory
-  Tally queue_crowded;       // refused: their client had the most places that one client may have
-  Tally queue_displaced;     // refused: requests of better priority took their places
-  Tally queue_levelled;      // refused: requests of clients with fewer places took theirs
-  Tally queue_overdue;       // refused: others went first until the rule's max_wait was over
-  Tally store_failures;      // decisions for which Redis did not answer in time
-  Tally access_log_dropped;  // dropped lines
-  // Set before the worker runs; null: top clients are not counted.
+  Gauge queue_depth;          // requests that wait now for their departure
+  Tally connections_crowded;  // closed at once: their address had the maximum number of connections
+  Tally accept_failures;      // accept() failed: out of descriptors or memory
+  std::array<Tally, policy::kPriorities> shed;  // answered 503 because of load, by priority
+  Gauge body_memory;                            // bytes in use now for bodies that rules read
+  Tally body_memory_refused;                    // bodies for which no memory was left
+  Tally queue_crowded;                          // refused: their client had the maximum number of places
+  Tally queue_displaced;                        // refused: requests of better priority took their places
+  Tally queue_levelled;                         // refused: clients with fewer places took their places
+  Tally queue_overdue;                          // refused: others departed first until max_wait was over
+  Tally store_failures;                         // decisions for which Redis did not answer in time
+  Tally access_log_dropped;                     // lines that were dropped
+  // Must be set before the worker runs. Null: top clients are not counted.
   std::unique_ptr<TopClients> top;
   Histogram request_seconds;   // from the end of the head to the end of the answer
-  Histogram decision_seconds;  // includes Redis's round trip if Redis was asked
-  Histogram upstream_seconds;  // from the end of the request sent to the head of the answer
+  Histogram decision_seconds;  // includes the round trip if Redis was asked
+  Histogram upstream_seconds;  // from the end of the sent request to the head of the answer
 
  private:
   static_assert(kStatusSlots == kOtherStatus - kFirstStatus + 2);
@@ -188,7 +192,7 @@ class alignas(64) Counters {
   }
 
   Rows<StatusRow, kMostRoutes> routes_;
-  mutable StatusRow unrouted_;  // of requests without a route
+  mutable StatusRow unrouted_;  // counts of requests that matched no route
   Rows<RuleTallies, limit::kMaxRules> rules_;
   Rows<UpstreamTallies, kMostUpstreams> upstreams_;
   std::array<Tally, kVerdicts> verdicts_;

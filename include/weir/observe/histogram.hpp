@@ -1,4 +1,4 @@
-// Durations, counted in buckets of fixed bounds, as Prometheus expects.
+// Counts durations in buckets of fixed bounds, as Prometheus expects.
 //
 // One thread records; any thread may read (tally.hpp). Allocates nothing.
 #pragma once
@@ -15,13 +15,13 @@ namespace weir::observe {
 
 class Histogram {
  public:
-  // Upper bounds in microseconds, inclusive: 50 µs to 60 s in steps of about 2.
+  // The upper bound of each bucket in microseconds, inclusive: 50 µs to 60 s, about doubling each time.
   static constexpr std::array<std::uint32_t, 19> kBounds{
       50,      100,     250,     500,       1'000,     2'500,     5'000,      10'000,     25'000,    50'000,
       100'000, 250'000, 500'000, 1'000'000, 2'500'000, 5'000'000, 10'000'000, 30'000'000, 60'000'000};
-  static constexpr std::size_t kBuckets = kBounds.size() + 1;  // the last has no upper bound
+  static constexpr std::size_t kBuckets = kBounds.size() + 1;  // the last bucket has no upper bound
 
-  // Records a duration; a negative one counts as zero.
+  // Records a duration. A negative duration counts as zero.
   void record(base::Duration duration) noexcept {
     const std::int64_t us = std::max<std::int64_t>(duration.count(), 0);
     buckets_[bucket_of(us)].add();
@@ -29,19 +29,19 @@ class Histogram {
   }
 
   struct Totals {
-    std::array<std::uint64_t, kBuckets> counts{};  // of each bucket alone, not cumulative
+    std::array<std::uint64_t, kBuckets> counts{};  // of each bucket alone; not cumulative
     std::uint64_t count = 0;                       // the sum of `counts`
     std::uint64_t sum_us = 0;
 
     Totals& operator+=(const Totals& other) noexcept;
   };
-  // Returns the counts. Durations recorded during the call may be missing. `count` always equals the sum of
-  // `counts`.
+  // Returns the counts. May miss durations that are recorded during the call. `count` always equals the sum
+  // of `counts`.
   [[nodiscard]] Totals read() const noexcept;
 
  private:
-  // Counts the bounds below the value instead of searching. There is no branch to mispredict, and the
-  // compiler makes a few vector comparisons of it.
+  // Counts the bounds that are below the value, instead of a search. This has no branch to mispredict, and
+  // compilers turn it into a few vector comparisons.
   static constexpr std::size_t bucket_of(std::int64_t us) noexcept {
     const auto clamped = static_cast<std::uint32_t>(std::min<std::int64_t>(us, kBounds.back() + 1));
     std::uint32_t below = 0;

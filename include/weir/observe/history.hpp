@@ -1,5 +1,5 @@
-// The increases of several series in each step of the last minutes, in constant memory. Plain values; the
-// owner calls note() once a step.
+// Stores how much each of several totals has grown in each step of the last minutes, in constant memory.
+// Plain values; the owner must call note() once a step.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,22 @@ namespace weir::observe {
 
 class History {
  public:
-  // REQUIRES kept ≥ 1.
+  // `series` is the number of totals, `kept` the number of steps to store. REQUIRES kept ≥ 1.
   History(std::size_t series, std::size_t kept);
 
-  // Records the totals at the end of a step, one for each series. The first call only sets the starting
-  // point. A total that fell has restarted from zero. REQUIRES as many totals as series.
+  // Records the totals at the end of a step, one total for each series. The first call only sets the starting
+  // point. If a total has fallen, its counter has restarted from zero. REQUIRES as many totals as series.
   void note(std::span<const std::uint64_t> totals);
 
-  // Replaces the series. `from` gives the old index of each; nullopt: a new series, without increases so far.
-  // Its total is taken at the next note().
+  // Replaces the series. `from` has the old index of each new series. nullopt means a new series, which has
+  // not grown so far. Its first total is taken at the next note().
   void remap(std::span<const std::optional<std::size_t>> from);
 
   [[nodiscard]] std::size_t series() const noexcept { return last_.size(); }
-  // Returns the number of known steps, at most `kept`.
+  // Returns the number of stored steps, at most `kept`.
   [[nodiscard]] std::size_t steps() const noexcept { return steps_; }
-  // Returns the increase in a step; step 0 is the oldest. An increase beyond the type's range is clamped.
-  // REQUIRES series < series(), step < steps().
+  // Returns how much a series grew in a step; step 0 is the oldest. A value beyond the type's range is
+  // clamped. REQUIRES series < series(), step < steps().
   [[nodiscard]] std::uint32_t increase(std::size_t series, std::size_t step) const noexcept;
 
  private:
@@ -36,9 +36,9 @@ class History {
   std::size_t kept_;
   bool begun_ = false;
   std::size_t steps_ = 0;
-  std::size_t next_ = 0;                            // the row of the next step
-  std::vector<std::optional<std::uint64_t>> last_;  // last totals; nullopt: none yet
-  std::vector<std::uint32_t> rows_;                 // kept_ rows of series() values
+  std::size_t next_ = 0;                            // the row for the next step
+  std::vector<std::optional<std::uint64_t>> last_;  // the last total of each series; nullopt: none yet
+  std::vector<std::uint32_t> rows_;                 // `kept_` rows, each with one value for each series
 };
 
 }  // namespace weir::observe

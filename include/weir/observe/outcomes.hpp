@@ -1,5 +1,5 @@
-// The outcomes that weir counts separately: decisions of rules, settlements of charges, ends of clients and
-// tunnels. The names are labels of metrics.
+// The outcomes that weir counts separately: decisions of rules, settlements of charges, and how clients,
+// connections and tunnels end. Metrics use the names as labels.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@ enum class RuleOutcome : std::uint8_t {
   Delayed,  // admitted, with a later departure
   Refused,
   ShadowRefused,  // would have been refused if the rule were enforced
-  Overflow,       // charged to the overflow cell, because the key table was full of live keys
-  StoreFailed,    // the rule's store did not answer; on_store_failure decided
+  Overflow,       // charged to a shared overflow cell, because the key table had no room
+  StoreFailed,    // the rule's store did not answer, so on_store_failure decided
 };
 inline constexpr std::size_t kRuleOutcomes = 6;
 inline constexpr std::array<const char*, kRuleOutcomes> kRuleOutcomeNames{
@@ -25,39 +25,39 @@ inline constexpr std::array<const char*, kRuleOutcomes> kRuleOutcomeNames{
 enum class MessageOutcome : std::uint8_t {
   Admitted,
   Delayed,  // admitted after a wait
-  Refused,  // ended its connection
+  Refused,  // refused, which ended the message's connection
   ShadowRefused,
 };
 inline constexpr std::size_t kMessageOutcomes = 4;
 inline constexpr std::array<const char*, kMessageOutcomes> kMessageOutcomeNames{"admitted", "delayed",
                                                                                 "refused", "shadow_refused"};
 
-// The result of a charge that the answer was to settle.
+// The result of settling a charge, which depends on the server's answer.
 enum class Settled : std::uint8_t {
-  Charged,     // as reserved: because of the status, or because the actual cost was equal
-  Refunded,    // refunded whole
-  Surplus,     // refunded in part
-  Debt,        // the actual cost was more than reserved
-  Untold,      // the answer does not tell the cost: the reserved cost remains
-  Unreadable,  // the text with the cost is too long, compressed, no JSON or no amount: the reserved cost
-               // remains
+  Charged,   // stays as reserved: the status requires it, or the actual cost is equal
+  Refunded,  // refunded whole
+  Surplus,   // partly refunded: the actual cost was less than reserved
+  Debt,      // the actual cost was more than reserved
+  Untold,    // the answer does not contain the cost: the reserved cost remains
+  // The text with the cost is too long, compressed, not JSON or not an amount. The reserved cost remains.
+  Unreadable,
   Unanswered,  // the upstream got the request and did not answer: the reserved cost remains
 };
 inline constexpr std::size_t kSettled = 7;
 inline constexpr std::array<const char*, kSettled> kSettledNames{"charged", "refunded",   "surplus",   "debt",
                                                                  "untold",  "unreadable", "unanswered"};
 
-// Errors of clients, and how clients left.
+// Errors of clients, and the ways in which clients leave.
 enum class ClientError : std::uint8_t {
-  BadHead,       // 400: not HTTP, or HTTP that cannot be trusted
-  HeadTooLarge,  // 431
-  BodyTooLarge,  // 413
-  HeadTimeout,   // 408: the head did not end in time
-  BodyTimeout,   // the body did not continue in time
+  BadHead,       // 400: not HTTP, or not safe to interpret
+  HeadTooLarge,  // 431: the request head is larger than allowed
+  BodyTooLarge,  // 413: the request body is larger than allowed
+  HeadTimeout,   // 408: the head was not complete in time
+  BodyTimeout,   // the next part of the body did not arrive in time
   WriteTimeout,  // the client did not read its answer
   Handshake,     // the TLS handshake failed
   Left,          // the client left before its answer was complete
-  ProxyHeader,   // the connection did not begin with the PROXY protocol
+  ProxyHeader,   // the connection did not begin with a valid PROXY header
   SlowBody,      // 408: the body was slower than min_rate
   SlowRead,      // the client read its answer slower than min_rate
   IdleRecords,   // the client sent too many TLS records without data
@@ -72,12 +72,13 @@ inline constexpr std::array<const char*, kClientErrors> kClientErrorNames{
 // The result of a TLS handshake with a client.
 enum class Handshake : std::uint8_t {
   Full,
-  Resumed,    // resumed an earlier session
+  Resumed,    // succeeded by resuming an earlier session
   Left,       // the connection ended during the handshake
-  Late,       // it took longer than head_timeout
+  Late,       // the handshake took longer than head_timeout
   Untrusted,  // the client's certificate is missing or not trusted
-  Alerted,    // the client sent an alert, mostly because it does not trust weir's certificate
-  Failed,     // nothing in common, or no TLS
+  // The client sent an alert, in most cases because it does not trust weir's certificate.
+  Alerted,
+  Failed,  // no common version or cipher, or not TLS at all
 };
 inline constexpr std::size_t kHandshakes = 7;
 inline constexpr std::array<const char*, kHandshakes> kHandshakeNames{"full",      "resumed", "left",  "late",
@@ -85,22 +86,22 @@ inline constexpr std::array<const char*, kHandshakes> kHandshakeNames{"full",   
 
 // How an upgraded connection (status 101) ended.
 enum class TunnelEnd : std::uint8_t {
-  Closed,       // both sides ended it
+  Closed,       // both sides closed it
   Idle,         // no byte in either direction for timeouts.tunnel
-  Stopped,      // weir stops
+  Stopped,      // weir is shutting down
   ClientBroke,  // the client's connection broke
   ServerBroke,  // the server's connection broke
-  Refused,      // the client sent too many messages
-  Faulty,       // the client sent an invalid frame, under a rule that counts messages
+  Refused,      // a rule refused a message of the client
+  Faulty,       // the client sent an invalid frame to a rule that counts messages
 };
 inline constexpr std::size_t kTunnelEnds = 7;
 inline constexpr std::array<const char*, kTunnelEnds> kTunnelEndNames{
     "closed", "idle", "stopped", "client_broke", "server_broke", "refused", "faulty"};
 
-// The state of a connection that was closed to make room.
+// The state of a connection that weir closed to make room for others.
 enum class Evicted : std::uint8_t {
-  Idle,   // it waited for a request, or for the end of a refused one
-  Begun,  // its handshake, PROXY header or request head had been incomplete for a while
+  Idle,   // it was waiting for a request, or for the end of a refused request
+  Begun,  // its TLS handshake, PROXY header or request head had been incomplete for a while
 };
 inline constexpr std::size_t kEvicted = 2;
 inline constexpr std::array<const char*, kEvicted> kEvictedNames{"idle", "begun"};

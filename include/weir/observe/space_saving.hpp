@@ -1,20 +1,23 @@
-// The clients with the highest cost, in constant memory: Space-Saving (Metwally, Agrawal and El Abbadi,
-// "Efficient computation of frequent and top-k elements in data streams", 2005), with weighted clients.
+// Finds the clients with the highest total cost in constant memory. The algorithm is Space-Saving (Metwally,
+// Agrawal and El Abbadi, "Efficient computation of frequent and top-k elements in data streams", 2005), with
+// a cost for each request.
 //
-// There are K counters. A client with a counter adds its cost to it. Otherwise a new client takes over the
-// smallest counter with its count, and notes that count as its possible error.
+// There are K counters. A client that has a counter adds its cost to that counter. A client without one takes
+// over the counter with the smallest count. The counter keeps its count, and also stores it as the client's
+// possible error.
 //
 // Invariants; N is the sum of all costs
-//  1. The sum of the counts is N.
-//  2. For each client with a counter: count − error ≤ its true cost ≤ count, and error ≤ N / K.
-//  3. The true cost of a client without a counter is at most `floor()`. That is the smallest count, which is
-//     at most N / K. So every client that spent more than N / K has a counter.
+//  1. The sum of all counts is N.
+//  2. For each client with a counter: count − error ≤ true cost of the client ≤ count, and error ≤ N / K.
+//  3. The true cost of a client without a counter is at most `floor()`, which is the smallest count and at
+//     most N / K. So every client that spent more than N / K has a counter.
 //
-// Merged summaries keep 2 and 3, where N is the sum for both (Agarwal, Cormode et al., "Mergeable summaries",
-// 2012, §3).
+// Merged summaries keep invariants 2 and 3; N is then the sum for both (Agarwal, Cormode et al., "Mergeable
+// summaries", 2012, §3).
 //
-// Pure. Allocates once. Finding a client costs a probe of a hash index. A new client usually costs the same:
-// one pass over all counters collects the smallest, which are then used up one by one.
+// Pure. Allocates once. Finding a client costs one probe of a hash index. A new client usually costs no more:
+// one pass over all counters collects those with the smallest count, and new clients then take these one by
+// one.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -30,8 +33,8 @@ namespace weir::observe {
 
 class SpaceSaving {
  public:
-  static constexpr std::size_t kMost = 1024;  // counters
-  static constexpr std::size_t kText = 39;    // octets of a client's displayed text
+  static constexpr std::size_t kMost = 1024;  // the maximum number of counters
+  static constexpr std::size_t kText = 39;    // maximum octets of a client's displayed text
 
   struct Counter {
     base::Digest128 client;
@@ -39,17 +42,17 @@ class SpaceSaving {
     std::uint64_t error = 0;
     std::array<char, kText> room{};
     std::uint8_t size = 0;
-    std::uint32_t limiter_id = 0;  // which of the rule's limiters counts the client (limit::LimiterId)
+    std::uint32_t limiter_id = 0;  // the rule's limiter that counts the client (limit::LimiterId)
 
     [[nodiscard]] std::string_view text() const noexcept { return {room.data(), size}; }
   };
 
-  // REQUIRES 1 ≤ capacity ≤ kMost.
+  // Creates an empty summary with this many counters. REQUIRES 1 ≤ capacity ≤ kMost.
   explicit SpaceSaving(std::size_t capacity);
 
-  // Adds a client's cost. If the client gets a new counter, calls `describe` with room for its text; it
-  // returns the number of octets written. Digests are keyed (base/siphash.hpp), so a client cannot choose its
-  // place in the index.
+  // Adds a client's cost. If the client gets a new counter, calls `describe` with a buffer for the client's
+  // text; `describe` must return the number of octets it wrote. The digest must be keyed (base/siphash.hpp),
+  // so that a client cannot choose its place in the index.
   template <class Describe>
   void add(const base::Digest128& client, std::uint64_t cost, Describe describe,
            std::uint32_t limiter_id = 0) {
@@ -64,17 +67,17 @@ class SpaceSaving {
     counter.limiter_id = limiter_id;
   }
 
-  // Adds the counts of another summary. Allocates.
+  // Adds the counts of another summary to this one. Allocates memory.
   void merge(const SpaceSaving& other);
   void clear() noexcept;
 
-  // Returns the counters in no particular order.
+  // Returns the counters in any order.
   [[nodiscard]] std::span<const Counter> counters() const noexcept { return counters_; }
   [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
-  // Returns the most that a client without a counter can have spent.
+  // Returns the maximum cost that a client without a counter can have spent.
   [[nodiscard]] std::uint64_t floor() const noexcept;
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  // Returns the memory of a summary with this capacity, in bytes.
+  // Returns the memory that a summary of this capacity uses, in bytes.
   [[nodiscard]] static std::size_t size_of(std::size_t capacity) noexcept;
 
  private:
@@ -94,10 +97,11 @@ class SpaceSaving {
   void reindex() noexcept;
 
   std::size_t capacity_;
-  std::size_t mask_;               // of the index: a power of two minus one; 3/4 of its places are free
-  std::vector<Index> index_;       // open addressing: index of a counter, or kNowhere
-  std::vector<Counter> counters_;  // at most capacity_
-  std::vector<Index> smallest_;    // some counters with the smallest count, which have not grown since
+  std::size_t mask_;               // size of the index minus one; the size is a power of two
+  std::vector<Index> index_;       // open addressing: the index of a counter, or kNowhere
+  std::vector<Counter> counters_;  // at most capacity_ counters
+  // Counters that had the smallest count when they were collected. Some may have grown since.
+  std::vector<Index> smallest_;
   std::uint64_t smallest_count_ = 0;
   std::uint64_t total_ = 0;
 };

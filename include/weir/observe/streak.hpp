@@ -1,4 +1,4 @@
-// Tracks since when something recurs: from its first event until it has paused for longer than
+// Tracks since when events recur. A spell lasts from its first event until no event has come for longer than
 // `longest_pause`. Plain values; time is an argument.
 #pragma once
 
@@ -13,8 +13,8 @@ class Streak {
  public:
   explicit Streak(base::Duration longest_pause) noexcept : longest_pause_(longest_pause) {}
 
-  // Notes the total number of events. The first call only sets the starting point. A total that fell has
-  // restarted from zero. REQUIRES that `now` does not decrease.
+  // Records the total number of events. The first call only sets the starting point. If the total has fallen,
+  // its counter has restarted from zero. REQUIRES that `now` does not decrease.
   void note(std::uint64_t total, base::TimePoint now) noexcept {
     if (total_ && total != *total_) {
       if (!since_) since_ = now;
@@ -24,9 +24,9 @@ class Streak {
     if (since_ && now - *last_ > longest_pause_) since_.reset();
   }
 
-  // Returns the start of the current spell; nullopt if there is none.
+  // Returns the start of the current spell; nullopt if there is no spell now.
   [[nodiscard]] std::optional<base::TimePoint> since() const noexcept { return since_; }
-  // Returns the time of the last event; nullopt: never.
+  // Returns the time of the last event; nullopt if there was none.
   [[nodiscard]] std::optional<base::TimePoint> last() const noexcept { return last_; }
 
  private:

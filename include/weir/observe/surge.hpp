@@ -1,9 +1,9 @@
-// Detects that something happens more often than it should, which an alert watches. A step over plain values,
-// with the time as an argument: totals go in, changes come out.
+// Detects that events are more frequent than an alert allows. Plain values, with the time as an argument:
+// totals go in, changes come out.
 //
 //   quiet ── more than `above` within its period, for as long as `lasting` ──► firing ── repeated every
 //     ▲                                                                          │        `repeat`
-//     └──────────── no more than that, for `lasting` and at least calm() ────────┘
+//     └──────── no more than `above`, for `lasting` and at least calm() ─────────┘
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -19,33 +19,34 @@ namespace weir::observe {
 class Surge {
  public:
   struct Settings {
-    limit::Rate above;          // more than `count` within any such period
-    base::Duration lasting{0};  // how long that must last
-    base::Duration repeat{0};   // interval of repeated reports while it lasts; 0: never
+    limit::Rate above;          // events are too frequent if more than `count` come within a period
+    base::Duration lasting{0};  // how long events must be too frequent before the surge fires
+    base::Duration repeat{0};   // interval of repeated reports while the surge fires; 0: no repetition
     friend bool operator==(const Settings&, const Settings&) = default;
   };
   enum class Change : std::uint8_t { None, Began, GoesOn, Ended };
 
   explicit Surge(const Settings& settings) noexcept : settings_(settings) {}
 
-  // Notes the total number of events. The first call only sets the starting point. A total that fell has
-  // restarted from zero. REQUIRES that `now` does not decrease. One call a second is often enough.
+  // Records the total number of events. The first call only sets the starting point. If the total has fallen,
+  // its counter has restarted from zero. REQUIRES that `now` does not decrease. The owner should call this
+  // function once a second.
   Change note(std::uint64_t total, base::TimePoint now);
 
-  // Takes over the state of another Surge. Counting restarts now, so a firing surge ends once it has been
-  // calm.
+  // Takes over the state of another Surge, except for its counts. Counting restarts at zero, so a firing
+  // surge ends after calm() unless events stay too frequent.
   void go_on(bool firing, base::TimePoint since, std::uint64_t seen, base::TimePoint now) noexcept;
 
   [[nodiscard]] bool firing() const noexcept { return firing_since_.has_value(); }
-  // Returns since when it fires, or fired last; the epoch: never.
+  // Returns since when the surge fires, or since when it last fired; the epoch if it never fired.
   [[nodiscard]] base::TimePoint since() const noexcept { return began_; }
-  // Returns the number of events within the last period. Events at its far end count for up to 1/60 of the
+  // Returns the number of events within the last period. The oldest events may count for up to 1/60 of a
   // period longer.
   [[nodiscard]] std::uint64_t seen() const noexcept { return seen_; }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
 
  private:
-  static constexpr std::size_t kMarks = 60;  // parts of a period
+  static constexpr std::size_t kMarks = 60;  // a period has this many parts
 
   struct Mark {
     base::TimePoint at;
@@ -57,11 +58,12 @@ class Surge {
   [[nodiscard]] base::Duration calm() const noexcept;
 
   Settings settings_;
-  std::optional<std::uint64_t> total_;  // the last total
-  std::uint64_t grown_ = 0;             // events since the first call
-  std::deque<Mark> marks_;              // at most kMarks + 1; the first is a period old or older
+  std::optional<std::uint64_t> total_;  // the last total that note() received
+  std::uint64_t grown_ = 0;             // number of events since the first call
+  std::deque<Mark> marks_;  // at most kMarks + 1; the first is at least a period old, except at the start
   std::uint64_t seen_ = 0;
-  std::optional<base::TimePoint> other_since_;  // since when the state contradicts `firing`
+  // Since when events are too frequent although the surge does not fire, or the reverse.
+  std::optional<base::TimePoint> other_since_;
   std::optional<base::TimePoint> firing_since_;
   base::TimePoint began_{};
   base::TimePoint said_{};

@@ -10,14 +10,14 @@
 
 namespace weir::observe {
 
-// A number that only grows while it counts one thing.
+// A counter that only grows. clear() resets it for another use.
 class Tally {
  public:
   void add(std::uint64_t amount = 1) noexcept {
     value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
   }
   [[nodiscard]] std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
-  // Resets the number for its next use. REQUIRES that no thread writes.
+  // Resets the number to zero for its next use. REQUIRES that no thread writes.
   void clear() noexcept { value_.store(0, std::memory_order_relaxed); }
 
  private:

@@ -1,12 +1,13 @@
-// One worker's part of the clients that spend most of each rule, and of those refused most.
+// The clients that spend the most units of each rule, and those that are refused the most, as seen by one
+// worker.
 //
-// Each rule has two Space-Saving summaries (space_saving.hpp), by admitted and by refused cost. Each exists
-// in two generations, the current and the one before. A generation ends after kGeneration, so the result
-// covers the last one to two generations.
+// Each rule has two Space-Saving summaries (space_saving.hpp), one of admitted and one of refused cost. Each
+// summary exists in two generations, the current one and the one before. A generation ends after kGeneration,
+// so results cover the last one to two generations.
 //
-// The worker's thread writes once a request; the admin's thread reads. A mutex protects both, and rarely
-// blocks, because a reader copies one rule's counters at a time. A rule's memory is allocated at its first
-// request.
+// The worker's thread writes once a request, and the admin thread reads. A mutex protects both sides. It
+// rarely blocks, because a reader copies one rule's counters at a time. The memory of a rule is allocated at
+// the rule's first request.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -23,28 +24,28 @@
 
 namespace weir::observe {
 
-// The summaries of one rule, of one worker or of several together.
+// The summaries of one rule, from one worker or from several workers together.
 struct TopOfRule {
   SpaceSaving admitted, refused;
-  base::TimePoint since{};  // earlier requests are not included
+  base::TimePoint since{};  // the summaries do not include earlier requests
 };
 
 class TopClients {
  public:
   static constexpr base::Duration kGeneration = std::chrono::seconds(60);
 
-  // `capacity`: counters of each summary; 0: clients are not counted.
+  // `capacity`: the number of counters in each summary; 0 turns counting off.
   explicit TopClients(std::size_t capacity) noexcept : capacity_(capacity) {}
   TopClients(const TopClients&) = delete;
   TopClients& operator=(const TopClients&) = delete;
 
   [[nodiscard]] bool is_on() const noexcept { return capacity_ != 0; }
 
-  // For the worker: adds all costs of one request under one lock.
+  // For the worker: adds all costs of one request, under one lock.
   class Writing {
    public:
     Writing(TopClients& top, base::TimePoint now) : top_(top), now_(now), lock_(top.mutex_) {}
-    // Adds the cost of `charge`. The charge's key is the name shown to people.
+    // Adds the cost of `charge`. charge.key must be the name that is shown to people.
     void add(const policy::Rule& rule, const limit::Charge& charge, bool admitted,
              const policy::Request& request) {
       auto& of_rule = top_.current(rule.index, now_);
@@ -61,10 +62,10 @@ class TopClients {
     std::lock_guard<std::mutex> lock_;
   };
 
-  // Adds this worker's summaries of a rule to `all`. `rule`: its label (Rule::index). Adds nothing if the
-  // worker had no request for the rule lately. Thread-safe.
+  // Adds this worker's summaries of a rule to `all`. `rule` is the rule's label (Rule::index). Adds nothing
+  // if the worker had no request for the rule in the last two generations. Thread-safe.
   void read(limit::RuleIndex rule, base::TimePoint now, std::optional<TopOfRule>& all) const;
-  // Clears a label, which belongs to another rule from now on. Thread-safe.
+  // Clears the summaries of a label, which another rule uses from now on. Thread-safe.
   void forget(limit::RuleIndex label);
   // Returns the allocated memory, in bytes. Thread-safe.
   [[nodiscard]] std::size_t memory() const;

@@ -1,4 +1,4 @@
-// The verdict of a request that was decided.
+// The decision about a request, for counters.
 #pragma once
 
 #include <array>
@@ -8,9 +8,9 @@
 namespace weir::observe {
 
 enum class Verdict : std::uint8_t {  // in the order of policy::Verdict
-  Admitted,                          // at once
-  Delayed,                           // admitted, with a later departure
-  Refused,                           // by a rule, at once or during its wait
+  Admitted,                          // admitted at once
+  Delayed,                           // admitted with a later departure
+  Refused,                           // refused by a rule, at once or while the request waited
 };
 inline constexpr std::size_t kVerdicts = 3;
 inline constexpr std::array<const char*, kVerdicts> kVerdictNames{"admitted", "delayed", "refused"};

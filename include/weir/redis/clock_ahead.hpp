@@ -1,4 +1,4 @@
-// The distance between two readings of Redis servers' clocks.
+// How far one Redis server's clock is ahead of another's.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -9,9 +9,9 @@
 
 namespace weir::redis {
 
-// Returns how far `clock`, the Redis clock that decided an answer, is ahead of `bill`, the time of the whole
-// bill. The result is Outcome::ahead, in microseconds. That field has 32 bits, so the distance is clamped to
-// about 35 minutes.
+// Returns `clock` minus `bill`, in microseconds. `clock`: the time of the Redis server that decided one line
+// of a bill. `bill`: the time from which the whole bill's outcomes count. The result goes into
+// Outcome::ahead, which has 32 bits, so it is clamped to about ±35 minutes.
 [[nodiscard]] inline std::int32_t clock_ahead(base::TimePoint clock, base::TimePoint bill) noexcept {
   using Limits = std::numeric_limits<std::int32_t>;
   return static_cast<std::int32_t>(

@@ -1,5 +1,5 @@
-// The reasons why Redis did not answer a bill. The rule's on_store_failure handles every value; no value
-// reaches a client.
+// The reasons why Redis did not decide a bill (the charges of one request). The rule's on_store_failure says
+// what happens to the request for any of these reasons. Clients never see these values.
 #pragma once
 
 #include <type_traits>
@@ -10,21 +10,22 @@ namespace weir::redis {
 
 enum class StoreError {
   Timeout = 1,     // no answer within settings.timeout; Redis may still carry out the charge
-  Away,            // no connection at the moment; nothing was sent
+  Away,            // there is no connection now; nothing was sent
   ConnectionLost,  // the connection broke after the command was sent
   BreakerOpen,     // too many failures in a row; nothing was sent
   Overloaded,      // too many commands wait already (StoreTuning::max_pending); nothing was sent
   Stopped,         // the store is stopping
-  Loading,         // LOADING, BUSY, TRYAGAIN, MASTERDOWN: Redis will answer again soon
-  ReadOnly,        // READONLY: this server is a replica now
+  Loading,         // LOADING, BUSY, TRYAGAIN, MASTERDOWN: a temporary state of the server
+  ReadOnly,        // READONLY: the server has become a replica
   OutOfMemory,     // OOM: maxmemory is reached and nothing may be evicted
   Misconfigured,   // MISCONF, NOREPLICAS: Redis refuses writes for its own safety
-  NotAllowed,      // NOAUTH, WRONGPASS, NOPERM
-  CommandDenied,   // the ACL user may not run a command of a script; only bills that need it fail
-  NoScript,        // NOSCRIPT again after weir loaded the script again
-  ServerError,     // any other error reply
-  BadReply,        // not RESP, or not a reply of weir's scripts
-  NoTls,           // the TLS handshake failed: untrusted certificate, or a server without TLS
+  NotAllowed,      // NOAUTH, WRONGPASS, NOPERM: the user or the password is wrong, or a right is missing
+  // The ACL user may not run a command that a script uses; bills without that command still work.
+  CommandDenied,
+  NoScript,     // NOSCRIPT, although weir has just loaded the script again
+  ServerError,  // any other error reply
+  BadReply,     // the bytes are not RESP, or the reply is not one that weir's scripts return
+  NoTls,        // the TLS handshake failed: the certificate is not trusted, or the server has no TLS
 };
 
 [[nodiscard]] const boost::system::error_category& store_category() noexcept;

@@ -1,5 +1,5 @@
-// Inspects a Redis server for `weir redis-check`: what the server reports, and whether weir could keep its
-// state there.
+// Inspects a Redis server for `weir redis-check`: reads what the server reports about itself, and tests
+// whether weir could keep its state there.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -15,21 +15,22 @@
 
 namespace weir::redis {
 
-// The fields of the INFO reply. A field is empty or absent if the server does not report it or denies INFO.
+// Fields of the server's INFO reply. A field is empty or absent if the server does not report it or denies
+// INFO.
 struct ServerFacts {
   std::string product;  // "Redis" or "Valkey"
   std::string version;
   std::string role;                         // "master" or "slave"
   std::string eviction;                     // maxmemory-policy
-  std::optional<std::uint64_t> max_memory;  // bytes; 0: no bound
+  std::optional<std::uint64_t> max_memory;  // maxmemory in bytes; 0: no limit
   std::optional<std::uint64_t> used_memory;
-  std::optional<unsigned> replicas{};  // connected replicas, if this server is a master
+  std::optional<unsigned> replicas{};  // number of connected replicas; absent if this server is a replica
   bool in_cluster = false;
 };
 [[nodiscard]] ServerFacts read_info(std::string_view info);
 
-// Returns true for Redis 6.2 or later and for any Valkey, whose first version matches Redis 7.2. Returns
-// false if the version is unreadable.
+// Returns true for Redis 6.2 or later, and for every version of Valkey, because the first one corresponds to
+// Redis 7.2. Returns false if the version cannot be parsed.
 [[nodiscard]] bool is_recent(const ServerFacts& facts) noexcept;
 
 struct RoundTrips {
@@ -38,28 +39,32 @@ struct RoundTrips {
 };
 
 struct ClockDifference {
-  base::Duration ahead;  // distance of Redis's clock ahead of this host's; negative: behind
-  base::Duration error;  // largest error of `ahead`: half of the shortest round trip that measured it
+  base::Duration ahead;  // Redis's clock minus this host's clock
+  base::Duration error;  // the largest possible error of `ahead`: half of the shortest round trip
 };
 
 struct Inspection {
   base::Endpoint address;   // the inspected server
-  std::string unreachable;  // why the server did not answer; empty if it did
+  std::string unreachable;  // why the server did not answer; empty if the server answered
   ServerFacts facts;
   std::optional<RoundTrips> round_trips;
   std::optional<ClockDifference> clock;
-  std::vector<std::string> obstacles;  // commands of weir that fail there: "EVALSHA: NOPERM …"
-  std::vector<std::string> denied;     // commands that only an inspection sends and that the server denied
-  // `unserved`: the number of cluster slots without a node, as this node sees it. `others`: the other masters
-  // of the cluster. The obstacles of another master are denied commands only.
+  // weir's commands that fail on this server, with the error: "EVALSHA: NOPERM …"
+  std::vector<std::string> obstacles;
+  // Commands that only `weir redis-check` sends, and that the server denied.
+  std::vector<std::string> denied;
+  // `unserved`: the number of cluster slots that have no node, according to this node. `others`: the
+  // inspections of the cluster's other masters. For another master, `obstacles` lists only commands that the
+  // server denies.
   std::size_t unserved = 0;
   std::vector<Inspection> others{};
-  std::optional<SecretLook> secret{};  // set if `shares_secret`
+  // The shared secret's key; set if inspect() was called with `shares_secret`.
+  std::optional<SecretLook> secret{};
 };
 
-// Connects and signs in as weir does, then runs weir's commands: it charges and refunds under a key of its
-// own. That key expires within a second. If `shares_secret`, inspects the key of the shared secret as well.
-// Blocks for a few seconds at most.
+// Connects and signs in as weir does, then runs weir's commands: charges and refunds a test key, which
+// expires within a second. If `shares_secret`, also reads the key of the shared secret. Blocks for a few
+// seconds at most.
 [[nodiscard]] Inspection inspect(const RedisSettings& settings, bool shares_secret);
 
 }  // namespace weir::redis

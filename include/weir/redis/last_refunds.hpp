@@ -1,7 +1,7 @@
-// When each group of keys last had a refund by this process. A store discards state that it read before a
-// refund, because that state may be later than the real one.
+// The time of this process's last refund in each group of keys. A cached state of a key must not be used if
+// it was read before a refund of the key, because the refund has lowered the key's usage.
 //
-// Shared by the stores of all workers, and outlives their loops. Thread-safe.
+// The stores of all workers share one object, which must outlive their loops. Thread-safe.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -24,16 +24,17 @@ class LastRefunds {
   using Group = std::uint16_t;
   using Groups = boost::container::small_vector<Group, 4>;
 
-  // A refund of one key ends the cached state of all keys in its group, so there are many groups. Two lines
-  // of one bill in one group would defeat the cache: the refusal of one line refunds the other. The
-  // multiplication spreads pairs of keys that differ by a fixed amount (name_key.cpp), so such pairs do not
-  // all share a group.
+  // Returns the group of a key. A refund of one key makes the cached states of all keys in its group
+  // unusable, so there are many groups. Two lines of one bill in one group would defeat the cache: if one
+  // line refuses, the charge of the other line may be refunded, which makes both states unusable. Keys of one
+  // client may differ by a fixed amount (name_key.cpp). The multiplication puts most pairs of such keys into
+  // different groups.
   [[nodiscard]] static Group group_of(const limit::Key& key) noexcept {
     return static_cast<Group>(key.hi * 0x9e3779b97f4a7c15 >> (64 - std::bit_width(kGroups - 1)));
   }
 
-  // Must be called when the refund is sent, and again when Redis has, or may have, carried it out. In
-  // between, others may still read the state from before the refund.
+  // Must be called when a refund is sent, and again when Redis has carried it out or may have. Between the
+  // two calls, a worker may still read a state from before the refund.
   void note(std::span<const Group> groups, Time now) noexcept {
     for (const auto group : groups) raise(last_[group], now);
   }

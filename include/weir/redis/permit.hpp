@@ -1,6 +1,6 @@
-// One exchange's permit of a concurrency limit in Redis. The destructor releases it.
+// One request's permit of a concurrency limit in Redis. The destructor releases the permit.
 //
-// Owned by the exchange and used on the worker's thread. The store outlives it.
+// The request's exchange owns the permit and uses it on the worker's thread. The store must outlive it.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -12,8 +12,8 @@ namespace weir::redis {
 
 class Permit {
  public:
-  // Takes over a charge that `store` has carried out, or that Store::hold() was called for. REQUIRES
-  // holds(*charge.limiter).
+  // `charge`: a charge that `store` has made in Redis, or for which the caller has called Store::hold().
+  // REQUIRES limit::holds(*charge.limiter).
   Permit(Store& store, const limit::Charge& charge) noexcept : store_(&store), charge_(charge) {}
   Permit(Permit&& other) noexcept : store_(std::exchange(other.store_, nullptr)), charge_(other.charge_) {}
   Permit& operator=(Permit&&) = delete;

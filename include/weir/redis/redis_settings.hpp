@@ -1,4 +1,4 @@
-// The settings of the Redis in which rules share their state.
+// The settings of the Redis server or cluster in which weir keeps the state of rules with store = "redis".
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -15,27 +15,29 @@ namespace weir::redis {
 
 enum class Topology : std::uint8_t {
   Standalone,  // one server, at `address`
-  Sentinel,    // the current master, as reported by Sentinels; `address` is not used
-  Cluster,     // several masters, each with a part of the keys; `address` is not used
+  Sentinel,    // the current master, as the Sentinels report it; `address` is not used
+  Cluster,     // several masters, each with some of the keys; `address` is not used
 };
 
-// TLS to Redis or to a Sentinel. Files are PEM and are read again when they change.
+// TLS settings for connections to Redis and to Sentinels. The files are PEM. weir reads a file again after it
+// has changed.
 struct TlsSettings {
-  std::string ca;           // authorities that sign servers' certificates; empty: the system's
-  std::string cert;         // weir's own certificate, then its chain; empty: none
-  std::string key;          // private key of `cert`
-  std::string server_name;  // expected in certificates and sent as SNI; empty: the host of the address
-  bool verify = true;       // false: any certificate is accepted
+  std::string ca;    // certificates of trusted authorities; empty: the system's authorities
+  std::string cert;  // weir's own certificate, followed by its chain; empty: no client certificate
+  std::string key;   // private key of `cert`
+  // The name that the certificate must have, also sent as SNI; empty: the host of the address.
+  std::string server_name;
+  bool verify = true;  // false: any certificate is accepted
   friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
-// The Sentinels, which report the address of the master.
+// The Sentinels, which report the master's address.
 struct SentinelSettings {
   std::vector<base::Endpoint> addresses;
-  std::string master;    // the master's name at the Sentinels
-  std::string user;      // ACL user at the Sentinels; empty: the default user
-  std::string password;  // at the Sentinels; empty: no AUTH
-  bool tls = false;      // Sentinels are reached over TLS, with the master's TLS settings
+  std::string master;    // the name under which the Sentinels know the master
+  std::string user;      // ACL user for connections to Sentinels; empty: the default user
+  std::string password;  // password for connections to Sentinels; empty: weir sends no AUTH
+  bool tls = false;      // true: connections to Sentinels use TLS, with the master's TLS settings
   friend bool operator==(const SentinelSettings&, const SentinelSettings&) = default;
 };
 
@@ -43,31 +45,35 @@ struct RedisSettings {
   base::Endpoint address;
   Topology topology = Topology::Standalone;
   SentinelSettings sentinel{};
-  std::vector<base::Endpoint> nodes{};  // of a cluster: the nodes that weir asks first for the slot table
-  std::optional<TlsSettings> tls{};     // absent: plain
+  std::vector<base::Endpoint> nodes{};  // cluster nodes that weir asks first for the slot table
+  std::optional<TlsSettings> tls{};     // absent: connections without TLS
   std::string user;                     // ACL user; empty: the default user
-  std::string password;                 // empty: no AUTH
+  std::string password;                 // empty: weir sends no AUTH
   int database = 0;
-  base::Duration timeout{20'000};          // longest wait of one decision
-  base::Duration start_wait{1'000'000};    // longest wait for Redis at start before weir accepts requests
-  std::string prefix = "weir";             // of every key
-  base::Duration lease_time{10'000'000};   // time until permits of a dead weir expire
-  base::Duration lease_return{1'000'000};  // time until unused units go back to Redis (SharedGrants)
-  std::size_t lease_keys = 4096;           // number of keys that weir may hold units of at once
+  base::Duration timeout{20'000};  // the longest wait for the decision on one request
+  // The longest wait for Redis before a starting weir accepts requests.
+  base::Duration start_wait{1'000'000};
+  std::string prefix = "weir";  // the first part of every key's name
+  // Time after which the concurrency permits of a crashed weir expire.
+  base::Duration lease_time{10'000'000};
+  // Time after which unused units are refunded in Redis (SharedGrants).
+  base::Duration lease_return{1'000'000};
+  std::size_t lease_keys = 4096;  // the most keys of which weir holds units at once
   friend bool operator==(const RedisSettings&, const RedisSettings&) = default;
 };
 
-// Returns how long a connection may leave a command unanswered before weir replaces it. Permits are renewed
-// three times in lease_time, so after a lost renewal the new connection can still renew them in time. The
-// result is never below `timeout`, so a slow answer that a decision still waits for ends no connection.
+// Returns how long a command may stay unanswered before weir replaces the connection. weir renews permits
+// three times in `lease_time`. So if one renewal is lost, the new connection can still renew the permits
+// before they expire. The result is never below `timeout`, so weir keeps the connection while a decision
+// still waits for a slow reply.
 [[nodiscard]] base::Duration patience_of(const RedisSettings& settings) noexcept;
 
 // Parses "redis://[user:password@]host[:port][/database]", the same with rediss:// for TLS, or
-// "unix://[user:password@]/path[?db=N]". User and password are percent-decoded. A password may
-// contain any reserved character unencoded except '%'. An error never contains the text.
+// "unix://[user:password@]/path[?db=N]". User and password are percent-decoded. A password may contain any
+// reserved character unencoded except '%'. Errors never contain `url`, because it may contain a password.
 [[nodiscard]] base::Result<RedisSettings> parse_redis_url(std::string_view url);
 
-// Returns what is wrong with the files that the settings name, or nullopt.
+// Returns what is wrong with the files that the settings name; nullopt if all files can be used.
 [[nodiscard]] std::optional<base::Error> fault_of(const TlsSettings& settings);
 
 }  // namespace weir::redis

@@ -1,8 +1,8 @@
-// Units of hot keys that this process has taken from Redis in advance. Redis has debited them already, so
-// weir admits requests from them without a round trip. This class holds the units of all workers;
-// redis/prefetch/grant_cache.hpp has the arithmetic.
+// Units of hot keys that this process has debited in Redis in advance, so that weir can admit requests
+// without a round trip. A unit is one part of a request's cost. This class holds the units of all workers;
+// redis/prefetch/grant_cache.hpp decides how many units to take.
 //
-// Shared by the stores of all workers, and outlives their loops. Thread-safe.
+// The stores of all workers share one object, which must outlive their loops. Thread-safe.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -25,14 +25,14 @@ struct RoundTrip;
 // (redis/prefetch/grant.hpp).
 [[nodiscard]] bool can_be_leased(const limit::Limiter& limiter) noexcept;
 
-// Counters in units, since the start. taken + put_back − spent − returned − lost are held now.
+// Counters of units since the start; held() is the number of units held now.
 struct GrantStats {
   std::uint64_t taken = 0;
   std::uint64_t spent = 0;
-  std::uint64_t put_back = 0;  // spent units that came back because their request did not proceed
-  std::uint64_t returned = 0;  // sent back to Redis
-  std::uint64_t lost = 0;      // expired, or their key was reset
-  std::uint64_t crowded = 0;   // a count of events, not units: a key found no place
+  std::uint64_t put_back = 0;  // spent units that were put back, because their request was not forwarded
+  std::uint64_t returned = 0;  // refunded in Redis
+  std::uint64_t lost = 0;      // units that expired, or whose key was reset
+  std::uint64_t crowded = 0;   // not units: the number of times that a key found no free entry
 
   [[nodiscard]] std::uint64_t held() const noexcept { return taken + put_back - spent - returned - lost; }
 };
@@ -41,8 +41,8 @@ class SharedGrants {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Holds units of at most `keys` keys (rounded up to a multiple of 64). Gives units back `hold` after the
-  // last request for their key.
+  // Can hold units of at most `keys` keys (rounded up to a multiple of 64). A key's units are refunded in
+  // Redis if no request has used the key for `hold`.
   SharedGrants(std::size_t keys, base::Duration hold);
   ~SharedGrants();
   SharedGrants(const SharedGrants&) = delete;
@@ -51,7 +51,7 @@ class SharedGrants {
   [[nodiscard]] base::Duration hold() const noexcept { return hold_; }
   [[nodiscard]] GrantStats stats() const;
 
-  // The functions below are for stores; Stock documents them. REQUIRES line.lease != 0.
+  // Called by stores. GrantCache documents the functions of the same names. REQUIRES line.lease != 0.
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
   void note_trip(const limit::Charge& line, Time now);
@@ -62,13 +62,14 @@ class SharedGrants {
   [[nodiscard]] std::vector<Refund> arrived(const limit::Charge& line, const RoundTrip& trip,
                                             const limit::Outcome& outcome);
   void failed(const limit::Charge& line, Time now);
-  // Drops the units of the key without a refund, because the key's state in Redis was reset.
+  // Drops the key's units and does not refund them, because a reset has erased the key's state in Redis.
   void forget(const limit::Charge& line);
-  // sweep() and give_up() return `most` lines or slightly more; the rest remains for the next call.
+  // sweep() and give_up() return about `most` refunds, possibly a few more. Call again for the remaining
+  // ones.
   [[nodiscard]] std::vector<Refund> sweep(Time now, std::size_t most = kAnyNumber);
   [[nodiscard]] std::vector<Refund> give_up(Time now, std::size_t most = kAnyNumber);
 
-  // Each store calls enter() once and leave() once. leave() returns true for the last store.
+  // Each store must call enter() once and leave() once. leave() returns true for the last store that leaves.
   void enter() noexcept { ++sharers_; }
   [[nodiscard]] bool leave() noexcept { return --sharers_ == 0; }
 

@@ -1,9 +1,10 @@
-// Agrees with other weirs on a secret, if `[state] key_secret` is not set. The secret is random and kept in
-// Redis under "PREFIX:secret".
+// Agrees with other weir processes on a secret, if `[state] key_secret` is not set. The secret is random.
+// Redis keeps it under "PREFIX:secret".
 //
-// Every weir offers a secret (SET … NX) and then reads the one that Redis holds. It repeats both every five
-// seconds, because Redis may lose its data. After a loss, the first weir that asks puts its secret back, and
-// a weir that finds another secret adopts it. So weirs that share a Redis differ for one period at most.
+// Every weir sends its own secret with SET … NX, which Redis ignores if it has a secret already. Then weir
+// reads the secret that Redis holds, and adopts it. weir repeats both commands every five seconds, because
+// Redis may lose its data. After a loss, the first weir that repeats them restores its secret. So weirs that
+// share a Redis use different secrets for five seconds at most.
 //
 // One object per process, used on one thread.
 #pragma once
@@ -25,18 +26,18 @@ namespace weir::redis {
 
 // The key under which Redis keeps the secret.
 [[nodiscard]] std::string secret_name(const RedisSettings& settings);
-// in_hex() returns 32 lower-case hexadecimal digits. secret_in() is its inverse; it returns nullopt for any
-// other text.
+// in_hex() returns the secret as 32 lower-case hexadecimal digits. secret_in() parses such digits; it returns
+// nullopt for any other text.
 [[nodiscard]] std::string in_hex(const base::SipKey& secret);
 [[nodiscard]] std::optional<base::SipKey> secret_in(std::string_view text);
 
 // The value that Redis holds under the key of the secret.
 struct SecretLook {
   enum class State : std::uint8_t {
-    Absent,   // nothing: the first weir puts its secret there
-    Good,     // a secret
-    Foreign,  // another value; `what` describes it: "a list"
-    Unknown,  // the read failed; `what` says why
+    Absent,   // no value: the first weir that asks stores its secret
+    Good,     // the value is a secret
+    Foreign,  // the value is no secret; `what` describes it: "a list"
+    Unknown,  // the value could not be read; `what` says why
   };
   State state = State::Unknown;
   std::string what{};
@@ -44,19 +45,19 @@ struct SecretLook {
 
 class SharedSecret {
  public:
-  // Called with the first secret that Redis returns, and with each later one that differs from the one
-  // before.
+  // Called with the first secret that Redis returns, and again whenever Redis returns another secret.
   using Agreed = std::function<void(const base::SipKey&)>;
 
-  // `offered`: the secret that weir puts into Redis if Redis has none. No command is sent before start().
+  // `offered`: the secret that weir stores in Redis if Redis has none. The constructor sends nothing; start()
+  // does.
   SharedSecret(net::Executor executor, const RedisSettings& settings, const base::SipKey& offered,
                StoreLog log, Agreed agreed);
   ~SharedSecret();  // stops
   SharedSecret(const SharedSecret&) = delete;
   SharedSecret& operator=(const SharedSecret&) = delete;
 
-  // Reads the secret from the Redis server at `address`, or from the node of the cluster that `address`
-  // names. Offers no secret. `settings` must outlive the coroutine.
+  // Reads the secret and changes nothing. `address`: the Redis server, or the node of a cluster, to connect
+  // to. In a cluster, that node names the node that keeps the secret. `settings` must outlive the coroutine.
   [[nodiscard]] static net::Awaitable<SecretLook> look(net::Executor executor, const RedisSettings& settings,
                                                        base::Endpoint address);
 
@@ -65,12 +66,12 @@ class SharedSecret {
 
   // Returns true once Redis has returned a secret.
   [[nodiscard]] bool is_agreed() const noexcept;
-  // Returns why the last attempt failed. Empty if the last attempt succeeded, or if no attempt has ended.
+  // Returns why the last attempt failed. Empty if the last attempt succeeded, or if the first has not ended.
   [[nodiscard]] const std::string& why() const noexcept;
 
  private:
   class Asking;
-  std::shared_ptr<Asking> asking_;  // shared with its coroutine, which ends after this object
+  std::shared_ptr<Asking> asking_;  // shared with its coroutine, which may end after this object is destroyed
 };
 
 }  // namespace weir::redis

@@ -1,19 +1,22 @@
-// The state that several weirs share in Redis. One script in Redis checks and charges a bill in one round
-// trip.
+// The state that several weirs share in Redis. A bill is the list of charges of one request; each charge is a
+// line of the bill. A script in Redis checks and charges a bill in one round trip.
 //
-// Each worker has one store, with one connection, or with one connection to each master of a cluster. The
+// Each worker has one store. A store has one connection, or one connection to each master of a cluster. The
 // store belongs to the worker's io_context and thread. Any thread may call stats(), state() and why_down().
 //
 // Guarantees
-//  1. `charge` returns within settings.timeout, and at once while the breaker is open. The store itself tries
-//     whether Redis is back; no client's request does.
-//  2. A late reply is never matched to another command. If it reports a charge, the charge is refunded.
-//  3. After ConnectionLost, Redis may have carried out the charge. After Timeout it may too, if the
-//     connection ends before the late reply. After any other error Redis charged nothing.
-//  4. All commands of one loop turn leave in one write. The turn's bills share script calls; the script
-//     decides each bill separately. If a call fails, all its bills fail. At most `max_pending` commands wait.
-//  5. A connection that leaves any command unanswered for patience_of(settings) is replaced, even if no bill
-//     waits. The new connection renews the permits at once.
+//  1. `charge` returns within settings.timeout, and at once while the circuit breaker is open. The store
+//     itself tests whether Redis is available again; no client's request is used for the test.
+//  2. A late reply is never matched to another command. If a late reply reports a charge, the store refunds
+//     the charge.
+//  3. After the error ConnectionLost, Redis may have charged the bill. After Timeout, Redis may have charged
+//     the bill too, and the charge stays if the connection breaks before the late reply. After any other
+//     error Redis has charged nothing.
+//  4. The store sends all commands of one turn of the event loop in one write. Bills of one turn share calls
+//     of the script, which decides each bill separately. If a call fails, all its bills fail. At most
+//     `max_pending` commands wait for a reply.
+//  5. If any command stays unanswered for patience_of(settings), the store replaces the connection, even if
+//     no bill waits. The new connection renews the permits at once.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -41,110 +44,118 @@ namespace weir::redis {
 struct Refund;
 
 enum class StoreState : std::uint8_t {
-  Up,       // waits before the next attempt; every charge fails at once
-  Down,     // waiting before the next attempt; every charge fails at once
-  Probing,  // connects and tries a charge of its own; every other charge still fails at once
+  Up,       // connected; charges are sent
+  Down,     // pauses before the next attempt to connect; every charge fails at once
+  Probing,  // connects and makes a test charge; every other charge still fails at once
 };
 
 enum class LogLevel : std::uint8_t { Info, Warning };
 
-// Called on the worker's thread, never per request. Each change of state is logged, at most three times in
-// ten seconds. A new reason for the same state, or a failure of some bills only, is logged at most every ten
-// seconds.
+// Receives log lines on the worker's thread, and never a line for each request. At most three changes of the
+// state are logged in ten seconds. A new reason for the same state, or a failure of some bills only, is
+// logged at most every ten seconds.
 using StoreLog = std::function<void(LogLevel, std::string)>;
 
 // Bounds and intervals that have no configuration key.
 struct StoreTuning {
-  unsigned failures_to_open = 5;         // consecutive failures that open the breaker
-  base::Duration first_backoff{50'000};  // bound of the first pause; doubles each time, with full jitter
-  // Chosen so that weir is back within a second of Redis: one lost attempt and one pause.
-  base::Duration open_timeout{600'000};  // to connect, sign in, load scripts; or eight timeouts, if longer
+  unsigned failures_to_open = 5;  // consecutive failures that open the breaker
+  // Upper bound of the first pause; doubles each time, with full jitter.
+  base::Duration first_backoff{50'000};
+  // The time to connect, sign in and load scripts; eight timeouts if that is longer. With this value, one
+  // lost attempt and one pause take less than a second after Redis is available again.
+  base::Duration open_timeout{600'000};
   base::Duration longest_backoff{300'000};
   std::size_t max_pending = 4096;            // commands without an answer
-  base::Duration finish_timeout{1'000'000};  // wait in finish() for the answers to the last refunds
+  base::Duration finish_timeout{1'000'000};  // how long finish() waits for the replies to the last refunds
 };
 
-// The counters of a store. The worker writes them, any thread may read them; they only grow.
+// The counters of a store. Only the worker writes them; any thread may read them. They never decrease.
 struct StoreStats {
-  std::atomic<std::uint64_t> calls{0};         // bills sent
-  std::atomic<std::uint64_t> failures{0};      // of the calls, those answered with any error
-  std::atomic<std::uint64_t> timeouts{0};      // of the failures, those that met the deadline
-  std::atomic<std::uint64_t> refunds{0};       // lines refunded, settled or renewed
-  std::atomic<std::uint64_t> refunds_lost{0};  // of the refunds, those that Redis did not confirm
-  std::atomic<std::uint64_t> gaps_lost{0};     // returned slots that found no room (gaps.lua)
-  std::atomic<std::uint64_t> connects{0};      // successful connections; all but the first are reconnects
-  std::atomic<std::uint64_t> script_loads{0};  // script loads after NOSCRIPT, beyond those of each connect
-  std::atomic<std::uint64_t> opened{0};        // times that the breaker opened
-  std::atomic<std::uint64_t> writes{0};        // send calls
+  std::atomic<std::uint64_t> calls{0};     // bills sent
+  std::atomic<std::uint64_t> failures{0};  // bills that ended with any error
+  std::atomic<std::uint64_t> timeouts{0};  // bills that ended with the error Timeout
+  // Changes that the store was to send: refunds, settlements, releases, renewals, and resets of keys.
+  std::atomic<std::uint64_t> refunds{0};
+  // Changes in `refunds` that could not be sent or that Redis did not confirm. Also charges that Redis may
+  // have made although their answer was lost or unreadable: nothing refunds them.
+  std::atomic<std::uint64_t> refunds_lost{0};
+  // Refunded slots for which a key's list of gaps had no room (gaps.lua).
+  std::atomic<std::uint64_t> gaps_lost{0};
+  std::atomic<std::uint64_t> connects{0};  // successful connections, the first included
+  // SCRIPT LOAD commands after NOSCRIPT, without those of each new connection
+  std::atomic<std::uint64_t> script_loads{0};
+  std::atomic<std::uint64_t> opened{0};  // how often the circuit breaker opened
+  std::atomic<std::uint64_t> writes{0};  // system calls that send
 };
 
 class Store {
  public:
-  // `refunds` and `units` are shared by all stores of the process and must outlive the executor's loop. If
-  // `refunds` is null, the store has its own. If `units` is null, the store takes no units in advance, even
-  // if charges ask for it.
+  // `refunds` and `units`: shared by all stores of the process; must outlive the executor's loop. If
+  // `refunds` is null, the store has its own object. If `units` is null, the store takes no units in advance,
+  // even if charges allow it.
   Store(net::Executor executor, const RedisSettings& settings, StoreLog log = {},
         const StoreTuning& tuning = {}, LastRefunds* refunds = nullptr, SharedGrants* units = nullptr);
   ~Store();  // stops
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  void start();  // begins to connect; call once
-  // Must be called when no more bills arrive, and again until it returns true. Gives back units held in
-  // advance and waits for Redis's answers. Returns true if stop() would lose nothing, if Redis is away, or if
-  // tuning.finish_timeout has passed since the first call.
+  void start();  // begins to connect; must be called once
+  // Must be called when no more bills arrive, and again until it returns true. Refunds the units that were
+  // taken in advance. Returns true once Redis has answered all commands. Also returns true if Redis is away,
+  // or if tuning.finish_timeout has passed since the first call.
   [[nodiscard]] bool finish();
-  void stop();  // answers waiting calls with Stopped and closes; final
+  void stop();  // ends waiting calls with the error Stopped, and closes the connection for good
 
-  // Checks all lines, then charges all enforced lines or none, exactly as limit::KeyTable::charge does.
-  // outcomes[i] answers charges[i], counted from `server_now`, which is Redis's time. Both are set only on
-  // success. REQUIRES 1 ≤ charges.size() == outcomes.size() ≤ kMaxCharges, and that no two lines have one
-  // key. The spans must live until the coroutine returns. The call cannot be cancelled; it ends within
-  // settings.timeout.
+  // Checks all lines, then charges all enforced lines or none, exactly as limit::KeyTable::charge does. Sets
+  // outcomes[i] to the outcome of charges[i], and `server_now` to Redis's time, from which the times in the
+  // outcomes count. Sets neither after an error, except as below. REQUIRES 1 ≤ charges.size() ==
+  // outcomes.size() ≤ kMaxCharges, and that all lines have different keys. The spans must live until the
+  // coroutine returns. The call cannot be cancelled; it ends within settings.timeout.
   //
-  // In a cluster, some nodes may answer while others are away; units held in advance need no node. Then
-  // charge() returns an error, and `unasked` names the lines without an answer. The other outcomes are set,
-  // and those lines are charged unless one of them was refused. After any other error, `unasked` names all
-  // lines. Outcome::ahead says which clock decided a line. Throws std::bad_alloc; then nothing was charged,
-  // in Redis or here.
+  // In a cluster, some nodes may be away while others answer. Lines that are paid with units taken in advance
+  // need no node. In such a case charge() returns an error, and `unasked` names the lines without an outcome.
+  // The outcomes of the other lines are set. Those lines are charged, unless Redis refused one of them. After
+  // any other error, `unasked` names all lines. Outcome::ahead says which server's clock decided a line.
+  // Throws std::bad_alloc; then nothing is charged, neither in Redis nor in this process.
   [[nodiscard]] net::Task<net::ErrorCode> charge(std::span<const limit::Charge> charges,
                                                  std::span<limit::Outcome> outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
 
-  // Returns Redis's time if the store knows that Redis would refuse the bill now. Then nothing is charged,
-  // and the outcomes are those that Redis would return, counted from that time. Returns nullopt if Redis must
-  // be asked, which is always so if a line may delay. REQUIRES as for charge(), and that answers settle no
-  // line's rule.
+  // Refuses a bill without a round trip if the store knows that Redis would refuse it now. Sets the outcomes
+  // to those that Redis would return, and returns Redis's time, from which they count. Charges nothing.
+  // Returns nullopt if Redis must decide; this is always the case for a bill with a line that may delay the
+  // request. REQUIRES the same as charge(), and that no line's cost depends on the response.
   [[nodiscard]] std::optional<base::TimePoint> refuses(std::span<const limit::Charge> charges,
                                                        std::span<limit::Outcome> outcomes) noexcept;
 
-  // Refunds one charge whose promised departure was `departure`. Returns without waiting for a reply.
-  // REQUIRES charge.lease == 0.
+  // Refunds one charge. `departure`: the time at which the charge allowed the request to depart. Returns
+  // without waiting for a reply. REQUIRES charge.lease == 0.
   void refund(const limit::Charge& charge, base::TimePoint departure);
-  // Refunds any charge that was taken at `charged_at` with `outcome`.
+  // Refunds one charge, of any kind, that was made at `charged_at` (Redis's time) and had this outcome.
   void refund(const limit::Charge& charge, base::TimePoint charged_at, const limit::Outcome& outcome);
 
-  // Changes the cost of a charge from charge.cost to `actual` (limit/settle.hpp). The charge was taken at
-  // `charged_at`, by Redis's time. Must be called at most once for a charge. Returns without waiting for a
+  // Changes the cost of a charge from charge.cost to `actual` (limit/settle.hpp). `charged_at`: when the
+  // charge was made, by Redis's time. Must be called at most once for a charge. Returns without waiting for a
   // reply. REQUIRES limit::settles(*charge.limiter).
   void settle(const limit::Charge& charge, base::TimePoint charged_at, limit::Cost actual);
 
-  // Releases a charge's permit. The store renews the permit until then. Must be called once for a charge;
-  // redis::Permit does so. REQUIRES limit::holds(*charge.limiter).
+  // Releases the permit of a charge; until then the store renews it. Must be called once for a charge; the
+  // destructor of redis::Permit does so. REQUIRES limit::holds(*charge.limiter).
   void release(const limit::Charge& charge);
-  // Holds a permit for a request that was admitted while Redis was away. The store enters the permit in Redis
-  // once Redis is back.
+  // Holds a permit for a request that was admitted while Redis was away. The store writes the permit to Redis
+  // as soon as Redis is available.
   void hold(const limit::Charge& charge);
 
-  // Returns the outcome that one line would have now. Nothing is charged, kept or renewed, in Redis or here.
-  // Units that this process holds in advance count as spent, because Redis has debited them. Errors are those
-  // of charge(). Ends within settings.timeout.
+  // Sets `outcome` to the outcome that one line would have now. Charges and renews nothing, neither in Redis
+  // nor in this process. Units that this process has taken in advance count as spent, because Redis has
+  // debited them. Errors are those of charge(). Ends within settings.timeout.
   [[nodiscard]] net::Task<net::ErrorCode> look(limit::Charge charge, limit::Outcome& outcome,
                                                base::TimePoint& server_now);
-  // Returns true, and sets the outcome, if units held in advance would admit the charge.
+  // Returns true, and sets the outcome, if units that were taken in advance would pay for the charge.
   [[nodiscard]] bool holds_for(const limit::Charge& charge, limit::Outcome& outcome) const;
-  // Resets the key, in Redis and in all that this process holds or knows of it. Returns without waiting for a
-  // reply. Commands sent later see the reset state. REQUIRES !limit::holds(*charge.limiter).
+  // Resets the key in Redis, and drops all that this process holds or knows of the key. Returns without
+  // waiting for a reply. Commands that are sent later see the reset key. REQUIRES
+  // !limit::holds(*charge.limiter).
   void forget(const limit::Charge& charge);
 
   [[nodiscard]] StoreState state() const noexcept;
@@ -152,8 +163,8 @@ class Store {
   // Returns why the store is not up, or the last error reply. Empty if there never was an error. Must be
   // called on the worker's thread.
   [[nodiscard]] const std::string& last_error() const noexcept;
-  // Returns why the store is not up; in a cluster, the reason of one node. Empty while the store is up, and
-  // before the first attempt has ended. Thread-safe.
+  // Returns why the store is not up; in a cluster, why one of the nodes is not up. Empty while the store is
+  // up, and before the first attempt to connect has ended. Thread-safe.
   [[nodiscard]] std::string why_down() const;
 
  private:
@@ -166,7 +177,7 @@ class Store {
   struct Common;
   [[nodiscard]] bool pays_here(Charges charges) const noexcept;
 
-  // Shared with pending handlers on the io_context, which may end after the store is destroyed.
+  // Shared with handlers that wait on the io_context and may run after the store is destroyed.
   std::shared_ptr<Backend> backend_;
   base::Duration finish_timeout_;
   std::optional<std::chrono::steady_clock::time_point> finish_by_;

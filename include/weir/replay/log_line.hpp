@@ -1,4 +1,4 @@
-// Reads a line of weir's access log (weir/observe/replay_record.hpp describes the content).
+// Reads lines of weir's access log (weir/observe/replay_record.hpp describes their content).
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -16,12 +16,12 @@
 
 namespace weir::replay {
 
-// The decision about the request.
+// The logged decision about the request.
 enum class Verdict : std::uint8_t {
   Admitted,
   Refused,
-  Unmet,   // the request lacked something that a rule needs
-  Closed,  // the store of a rule was away
+  Unmet,   // refused: the request lacked something that a rule needs
+  Closed,  // refused: the store of a rule did not answer
 };
 
 struct LoggedRule {
@@ -36,10 +36,10 @@ struct LoggedRule {
 
 struct DoneAmendment {
   std::string_view rule;
-  observe::Amendment what;  // its `rule` is unused
+  observe::Amendment what;  // `what.rule` is unused
 };
 
-// All state of a key of a rule was reset.
+// A reset of the state of one client under a rule: all its keys.
 struct Reset {
   std::string_view rule;
   std::uint32_t asks = 0;
@@ -47,11 +47,12 @@ struct Reset {
 };
 
 struct LogLine {
-  bool is_reset = false;  // then only `reset` is set; otherwise all members but `reset`
+  // True: only `reset` is set. False: all members except `reset` are set.
+  bool is_reset = false;
   Reset reset;
   std::uint64_t run = 0;
-  bool first = false;       // the first line of its run
-  base::TimePoint start{};  // by the clock of the weir that wrote the line, as all instants here
+  bool first = false;       // the first line about the table of this run
+  base::TimePoint start{};  // by the clock of the weir that wrote the line, like all instants here
   base::TimePoint asked{};
   base::Duration total{};
   base::Duration upstream{};
@@ -62,7 +63,7 @@ struct LogLine {
   std::optional<double> load;
   unsigned status = 0;
   Verdict verdict = Verdict::Admitted;
-  std::string_view unmet;   // the rule, if `verdict` is Unmet
+  std::string_view unmet;   // the rule that refused, if `verdict` is Unmet
   bool unverified = false;  // the token was not verified, so its claims are absent
   std::vector<LoggedRule> rules;
   std::vector<DoneAmendment> amendments;
@@ -70,13 +71,13 @@ struct LogLine {
 
 // The reasons why a line is unusable.
 enum class Unusable : std::uint8_t {
-  NoJson,    // no JSON object on a line of its own: cut off, or not weir's
+  NoJson,    // not a whole JSON object: cut off, or not written by weir
   NoReplay,  // written without the field "replay"
-  Unasked,   // ended before any rule decided: bad head, unknown key, shed load, or a client that left
-  Closed,    // a rule's store was away and the rule refused: nothing was decided
-  Cut,       // a text or the list of amendments was too long for the line
-  Lost,      // decided by a process that another had taken over from: its charges are unknown
-  Lacking,   // a field is missing or has a value that weir does not write
+  Unasked,   // ended before any rule decided: bad head, unknown key, shed load, or the client left
+  Closed,    // refused because a rule's store did not answer: nothing was decided
+  Cut,       // a text or the list of amendments did not fit in the line
+  Lost,      // decided during an upgrade by the old process: the new process does not know its charges
+  Lacking,   // a field is missing, or has a value that weir never writes
 };
 inline constexpr std::size_t kUnusable = 7;
 inline constexpr const char* kUnusableWords[kUnusable] = {
@@ -88,7 +89,7 @@ inline constexpr const char* kUnusableWords[kUnusable] = {
     "decided in memory by a process that another had taken over from",
     "a field is missing or says what weir does not write"};
 
-// Reads line by line into its own memory, which it reuses.
+// Reads one line at a time into its own memory, which it reuses.
 class LogLineReader {
  public:
   LogLineReader();
@@ -96,7 +97,7 @@ class LogLineReader {
   LogLineReader(const LogLineReader&) = delete;
   LogLineReader& operator=(const LogLineReader&) = delete;
 
-  // Returns null, and sets `why`, if the line is unusable. The views are valid until the next call.
+  // Returns null and sets `why` if the line is unusable. Views in the result are valid until the next call.
   [[nodiscard]] const LogLine* read(std::string_view text, Unusable& why);
 
  private:
@@ -104,7 +105,7 @@ class LogLineReader {
   std::unique_ptr<Impl> impl_;
 };
 
-// Parses "2026-02-20T10:00:00.123456Z", as the log writes it; nullopt for any other text.
+// Parses a time as the log writes it: "2026-02-20T10:00:00.123456Z". Returns nullopt for any other text.
 [[nodiscard]] std::optional<base::TimePoint> parse_time(std::string_view text) noexcept;
 
 }  // namespace weir::replay

@@ -1,6 +1,7 @@
 // The certificate files of TLS connections that weir opens to upstreams, webhooks and Redis.
 //
-// weir reads changed files while it runs, as it does for listeners (weir/server/certificates.hpp).
+// weir reads changed files while it runs. weir/server/certificates.hpp does the same for the files of
+// listeners.
 #pragma once
 
 #include "weir/admin/figures.hpp"
@@ -19,17 +20,17 @@
 
 namespace weir::server {
 
-// Belongs to the main thread.
+// Watches these files and reads those that change. Belongs to the main thread.
 class ClientFiles {
  public:
   enum class Kind : std::uint8_t { Upstream, Webhooks, Redis };
-  // TLS settings that name files, and their owner.
+  // The TLS settings of one upstream, of the webhooks or of Redis, if the settings name files.
   struct Use {
     Kind kind;
-    std::string name;  // name of the upstream
+    std::string name;  // name of the upstream; empty for webhooks and Redis
     net::TlsClientSettings tls;
-    net::FileStamps read{};  // stamps at the last reading
-    std::string fault{};     // why the present files are not in use; empty: they are
+    net::FileStamps read{};  // time stamps of the files when they were last read
+    std::string fault{};     // why weir does not use the present files; empty if weir uses them
     net::OwnCertificate own{};
 
     [[nodiscard]] std::string who() const;
@@ -37,24 +38,25 @@ class ClientFiles {
       return kind == other.kind && name == other.name && tls == other.tls;
     }
   };
-  // Returns all TLS settings that name files, with the present stamps of the files. Must be called before
-  // contexts are made from the files.
+  // Returns a Use for all TLS settings that name files, with the present time stamps of the files. Must be
+  // called before TLS contexts are made from the files. A file that changes in between is then read again.
   [[nodiscard]] static std::vector<Use> uses_in(const config::Settings& settings);
 
-  // Puts the changed files in use for new connections. The error says why that failed.
+  // Must use the changed files for new connections. The error says why they cannot be used.
   using Renew = std::function<base::Result<void>(const std::vector<const Use*>& changed)>;
   // `log` outlives this object.
   ClientFiles(net::Executor executor, log::Log& log, Renew renew)
       : timer_(executor), log_(log), renew_(std::move(renew)) {}
 
-  // Watches these files. An entry that was watched before keeps its stamps.
+  // Watches the files of these settings from now on. Settings that were watched before keep their time
+  // stamps.
   void watch(std::vector<Use> uses);
-  // Reads changed files, and returns a line for each use of them. A faulty file changes nothing. The log
-  // reports it once, and each later call tries it again.
+  // Reads the files that have changed. Returns a line of text for each Use that now uses changed files. A
+  // faulty file changes nothing. The log reports it once, and each later call reads it again.
   std::vector<std::string> look();
-  // Repeats look() with this period from now on; 0: never.
+  // Calls look() once in each period from now on. A period of 0 stops the calls.
   void look_every(base::Duration period);
-  // Adds the state of these files to the figures of the listeners.
+  // Adds the state of these files to `figures`, which has the figures of the listeners' certificates.
   void add_to(admin::TlsFigures& figures) const;
 
  private:
@@ -70,7 +72,7 @@ class ClientFiles {
 };
 
 // Returns a warning for each of weir's own client certificates that has expired or expires within two weeks.
-// `now`: the system's clock.
+// `now`: the time of the system's clock.
 [[nodiscard]] std::vector<std::string> warn_of_own_certificates(const config::Settings& settings,
                                                                 std::chrono::sys_seconds now);
 

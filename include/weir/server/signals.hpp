@@ -1,7 +1,8 @@
-// Reads signals from a descriptor (signalfd(2)) instead of handling them in arbitrary threads.
+// Reads signals from a file descriptor (signalfd(2)), so that one thread receives them all.
 //
-// Must be created before any other thread, so that all threads block the signals and none is lost. The
-// signals stay blocked until the process ends. Belongs to the thread that runs the io_context.
+// A Signals object must be created before any other thread, so that all threads block these signals and no
+// signal is lost. The signals stay blocked until the process ends. Belongs to the thread that runs the
+// io_context.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -15,10 +16,10 @@ namespace weir::server {
 
 class Signals {
  public:
-  // Throws std::system_error if no file descriptor is left.
+  // Blocks the signals `which`. Throws std::system_error if no file descriptor is left.
   Signals(const net::Executor& executor, std::initializer_list<int> which);
 
-  // Calls `told` with the number of each signal, including signals that arrived before this call. Must be
+  // Calls `told` with the number of each signal, including signals that arrived before listen(). Must be
   // called once.
   void listen(std::function<void(int signal)> told);
 

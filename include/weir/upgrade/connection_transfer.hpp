@@ -1,5 +1,5 @@
-// Sends connections from the process that retires to the one that has taken over. Each connection is one
-// message (upgrade_channel.hpp) with its socket.
+// Sends open connections from the old process to the new one after the new process has taken over. Each
+// connection is one message (upgrade_channel.hpp) with its socket.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -15,46 +15,49 @@
 
 namespace weir::upgrade {
 
-// Used by the process that retires. Its workers share the object, which outlives them.
+// Used by the old process. Its workers share this object, which outlives them.
 class HandoffSender final : public proxy::ConnectionHandoff {
  public:
   explicit HandoffSender(net::OwnedDescriptor channel) noexcept : channel_(std::move(channel)) {}
   [[nodiscard]] proxy::HandoffResult take(int fd, std::string_view listener,
                                           const proxy::ConnectionInfo& connection_info,
                                           std::string_view unread) noexcept override;
-  // Sends the changes of permits (permit_changes.hpp). If that fails, the other process counts the old
-  // permits until this one ends.
+  // Sends changes of the permits that this process holds (permit_changes.hpp). If sending fails, the new
+  // process counts the permits as they were until this process ends.
   void report_permits(const std::vector<std::string>& lines) noexcept;
 
  private:
   net::OwnedDescriptor channel_;
 };
 
-// A connection that has arrived, and the address of its listener.
+// A connection from the old process, and the address of its listener.
 struct ReceivedConnection {
   net::OwnedDescriptor socket;
   std::string listener;
   proxy::ConnectionInfo connection_info;
-  std::string unread;  // bytes of its next request that were read already
+  std::string unread;  // bytes of its next request that the old process has already read
 };
 
-// Used by the process that has taken over, until the other one has ended. Belongs to the main thread.
+// Used by the new process until the old one has ended. Belongs to the main thread.
 class HandoffReceiver {
  public:
   struct Callbacks {
-    std::function<void(ReceivedConnection)> take;  // for each connection
-    std::function<void()> lost;                    // for a connection without its socket
-    // change_foreign_permits: for changes of the other process's permits (permit_changes.hpp). ended: when
-    // the other process has ended, unless end() or close() was called before.
+    std::function<void(ReceivedConnection)> take;  // called with each connection
+    std::function<void()> lost;                    // called for a connection that arrived without its socket
+    // change_foreign_permits: called when the permits that the old process holds change (permit_changes.hpp).
+    // ended: called when the old process has ended, unless end() or close() was called before.
     std::function<void(const std::vector<std::string>& lines)> change_foreign_permits;
     std::function<void()> ended;
   };
 
   HandoffReceiver(net::Executor control, net::OwnedDescriptor channel, Callbacks callbacks);
-  // Returns true if connections may still arrive: the other process lives, and close() was not called.
+  // Returns true if connections may still arrive: the old process runs, and neither end() nor close() was
+  // called.
   [[nodiscard]] bool are_expected() const noexcept { return channel_.is_open(); }
-  // Takes the connections that are on their way. The other process keeps those that it has not sent yet.
+  // Receives the connections that are already on the channel, and then closes the channel. The old process
+  // keeps the connections that it has not sent.
   void end();
+  // Closes the channel without receiving the connections on it.
   void close() noexcept;
 
  private:

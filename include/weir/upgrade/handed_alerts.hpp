@@ -1,4 +1,5 @@
-// The states of alerts as lines of text, one each, for the process that takes over.
+// Converts the states of alerts to lines of text and back, for an upgrade. Each line has the state of one
+// alert.
 #pragma once
 
 #include "weir/admin/alert_settings.hpp"
@@ -9,7 +10,7 @@
 namespace weir::upgrade {
 
 [[nodiscard]] std::vector<std::string> lines_of(const std::vector<admin::AlertState>& alerts);
-// Returns the states in the lines. Skips lines with other content.
+// Returns the states that the lines contain. Skips lines with another form.
 [[nodiscard]] std::vector<admin::AlertState> alerts_of(const std::vector<std::string>& lines);
 
 }  // namespace weir::upgrade

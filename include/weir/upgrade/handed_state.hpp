@@ -1,5 +1,5 @@
-// The states of all keys for the process that takes over: a snapshot in a memory file, whose descriptor is
-// passed on.
+// Hands the states of all keys to the new process: as a snapshot in a memory file, whose descriptor is passed
+// on.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -13,21 +13,22 @@
 
 namespace weir::upgrade {
 
-// Returns words such as "3 keys; 1 was of a rule that is gone or counts otherwise; …".
+// Returns a text such as "3 keys; 1 was of a rule that is gone or counts otherwise; …".
 [[nodiscard]] std::string kept_in_words(std::uint64_t keys, std::uint64_t changed, std::uint64_t left_out);
 
 struct HandedState {
   net::OwnedDescriptor file;
   std::uint64_t keys = 0;
-  std::vector<std::string> held;  // see permit_changes.hpp
+  std::vector<std::string> held;  // lines about held permits; see permit_changes.hpp
 };
 
-// Writes the states. REQUIRES that no other thread charges meanwhile, and that `rules` made the keys.
+// Writes the states of all keys to a memory file. REQUIRES that no other thread charges meanwhile, and that
+// the table's keys belong to `rules`.
 [[nodiscard]] base::Result<HandedState> write_state(const limit::KeyTable& table,
                                                     const limit::Snapshot& snapshot,
                                                     std::span<const limit::SavedRule> rules);
-// Reads the states into the table. After an error the file is incomplete, and the table may have a part of
-// it.
+// Reads the states from the file into the table. After an error the file is incomplete, and the table may
+// contain a part of the keys.
 [[nodiscard]] base::Result<limit::Restored> read_state(int file, std::span<const limit::SavedRule> rules,
                                                        const limit::RestoreAt& at, limit::KeyTable& table,
                                                        const limit::Adopt& adopt = {});

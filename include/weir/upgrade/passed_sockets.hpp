@@ -1,5 +1,5 @@
-// Listening sockets that systemd passed to this process (socket activation, sd_listen_fds(3)). Each socket
-// stays here until the listener of its address takes it. Belongs to the main thread.
+// Listening sockets that systemd passed to this process (socket activation, sd_listen_fds(3)). This object
+// owns each socket until the listener of the socket's address takes it. Belongs to the main thread.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -13,16 +13,17 @@ namespace weir::upgrade {
 
 class PassedSockets {
  public:
-  // Takes the sockets of LISTEN_FDS if LISTEN_PID is this process. Removes both variables from the
-  // environment, so that no child process uses the sockets.
+  // Takes the sockets that LISTEN_FDS announces, if LISTEN_PID is this process. Removes the variables from
+  // the environment, so that no child process uses the sockets.
   [[nodiscard]] static PassedSockets of_environment();
 
-  // Returns all sockets that listen at `address`; for a name, at any address of the name. A socket at "[::]"
-  // also matches "0.0.0.0", because systemd opens "[::]" for a bare port.
+  // Returns all sockets that listen at `address`, and gives up their ownership. If `address` is a name,
+  // returns the sockets at any address of the name. A socket at "[::]" also matches "0.0.0.0", because
+  // systemd opens "[::]" if only a port is configured.
   [[nodiscard]] std::vector<net::ListeningSocket> take(const base::Endpoint& address);
-  // Returns true if take() found a socket for the address.
+  // Returns true if an earlier take() found a socket for this address.
   [[nodiscard]] bool took(const base::Endpoint& address) const;
-  // Returns the addresses of the sockets that no listener has taken.
+  // Returns the addresses of the sockets that no take() has returned.
   [[nodiscard]] std::vector<std::string> unclaimed() const;
 
  private:

@@ -1,6 +1,6 @@
-// The new process's side of an upgrade: what it inherits from the weir that started it, and the messages
-// until it serves. Belongs to the main thread and blocks. The running weir keeps the deadlines, and ends this
-// process if it is late.
+// The new process's side of an upgrade: what it inherits from the old process that started it, and the
+// messages until it serves. Belongs to the main thread and blocks. The old process sets the deadlines, and
+// ends this process if it is late.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -20,58 +20,62 @@
 
 namespace weir::upgrade {
 
-// State that is passed on besides sockets and keys.
+// State that the old process passes on in addition to sockets and keys.
 struct CarriedState {
-  base::Duration clock{};      // net::Clock::offset()
-  base::SipKey table, shared;  // policy::NamingKeys
-  std::uint64_t upgraded = 0;  // earlier upgrades that succeeded; `failed`: those that failed
+  base::Duration clock{};      // net::Clock::offset() of the old process
+  base::SipKey table, shared;  // keys for clients' names: the members of policy::NamingKeys
+  // Numbers of earlier upgrades that succeeded and that failed.
+  std::uint64_t upgraded = 0;
   std::uint64_t failed = 0;
 };
 [[nodiscard]] std::vector<std::string> lines_of(const CarriedState& carried_state);
-// Returns nullopt if the lines have another form or another protocol version.
+// Returns nullopt if the lines have another form or are of another protocol version.
 [[nodiscard]] std::optional<CarriedState> carried_state_of(const std::vector<std::string>& lines);
 
-// The states of limits.
+// The states of all keys, and the held permits.
 struct InheritedState {
-  net::OwnedDescriptor file;      // handed_state.hpp
-  std::vector<std::string> held;  // permit_changes.hpp
+  net::OwnedDescriptor file;      // see handed_state.hpp
+  std::vector<std::string> held;  // lines about held permits; see permit_changes.hpp
 };
 
-// The last items that the new process receives, when it becomes the service.
+// The values that the new process receives when it becomes the service.
 struct HandoffChannel {
-  net::OwnedDescriptor channel;     // connections arrive on it
-  std::vector<std::string> alerts;  // handed_alerts.hpp
+  net::OwnedDescriptor channel;     // connections of the old process arrive on it
+  std::vector<std::string> alerts;  // lines of alerts' states; see handed_alerts.hpp
 };
 
 class Takeover {
  public:
-  // The environment variable with the number of the channel's descriptor.
+  // Name of the environment variable that has the number of the channel's descriptor.
   static constexpr const char* kVariable = "WEIR_UPGRADE_FD";
 
-  // Returns null if no process hands over. Must be called before the first thread starts, because it changes
-  // the environment. Throws CannotStart if the inherited state cannot be understood.
+  // Returns null if no old process started this one. Must be called before another thread starts, because it
+  // changes the environment. Throws CannotStart if the old process uses another version of the protocol, or
+  // if this process has too few file descriptors.
   [[nodiscard]] static std::unique_ptr<Takeover> of_environment();
 
   [[nodiscard]] const CarriedState& carried_state() const noexcept { return carried_state_; }
-  // Returns the inherited sockets of this configured address; none if the other weir did not listen there.
-  // Returns each socket once.
+  // Returns the inherited sockets of the listener at this configured address. Returns an empty list if the
+  // old process did not listen there, or if an earlier call has returned the sockets.
   [[nodiscard]] std::vector<net::ListeningSocket> take_listeners(const base::Endpoint& address);
+  // Returns the inherited sockets of the admin listener in the same way.
   [[nodiscard]] std::vector<net::ListeningSocket> take_admin(const base::Endpoint& address);
-  // Closes the sockets that nobody took. remove_files_of_rest() then removes the files of unix sockets among
-  // them. It must be called only when this process is the service.
+  // Closes the inherited sockets that neither function above has returned.
   void close_rest();
+  // Removes the files of the unix sockets among those that close_rest() has closed. Must be called only after
+  // this process has become the service.
   void remove_files_of_rest() noexcept;
 
-  // Tells the running weir why this process cannot take over. Never throws.
+  // Tells the old process why this process cannot take over.
   void fail(std::string_view why) noexcept;
-  // Reports that all is ready, and waits for the states of limits. Throws CannotStart if the running weir
-  // gave up.
+  // Reports that this process can take over, and waits for the states of all keys. Throws CannotStart if the
+  // old process gave up or ended.
   [[nodiscard]] InheritedState await_state();
-  // Reports that the states are restored, and waits for the message to open. Returns as well if the other
-  // process is gone, because then no process serves.
+  // Reports that the states are restored, and waits for the message to accept connections. Also returns if
+  // the old process has ended, because then no other process serves.
   void await_word_to_open(const limit::Restored& restored);
-  // Reports that this process accepts connections, and which alerts it has. Waits until the service manager
-  // knows the new main process.
+  // Reports that this process accepts connections, and the IDs of its alerts. Waits until the service manager
+  // knows this process as its main process.
   [[nodiscard]] HandoffChannel await_handoff_channel(const std::vector<std::string>& alert_ids);
 
  private:
@@ -88,7 +92,7 @@ class Takeover {
   net::OwnedDescriptor channel_;
   CarriedState carried_state_;
   std::vector<Inherited> inherited_;
-  std::vector<std::string> files_;  // of unix listeners that nobody took
+  std::vector<std::string> files_;  // files of the unix sockets that close_rest() has closed
 };
 
 }  // namespace weir::upgrade

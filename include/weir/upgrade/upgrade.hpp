@@ -1,6 +1,6 @@
-// The running weir's side of an upgrade. It starts its own binary again, hands over its listening sockets and
-// the states of its limits, and ends. If a step fails, it continues as before. upgrade_steps.hpp has the
-// order of the steps. Belongs to the main thread.
+// The old process's side of an upgrade. The old process starts its own binary again, hands over its listening
+// sockets and the states of its limits, and ends. If a step fails, it continues as before. upgrade_steps.hpp
+// has the order of the steps. Belongs to the main thread.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -25,53 +25,58 @@
 namespace weir::upgrade {
 
 struct UpgradeReport {
-  std::string fault;    // empty: the upgrade succeeded
-  pid_t successor = 0;  // process ID
-  // Keys whose state was restored; keys lost because their rules changed; keys lost for lack of room.
+  std::string fault;    // why the upgrade failed; empty if it succeeded
+  pid_t successor = 0;  // process ID of the new process
+  // Numbers of keys: restored; lost because their rules changed; lost for lack of room.
   std::uint64_t keys = 0, changed = 0, left_out = 0;
   base::Duration paused{0};  // the longest time that requests waited
   [[nodiscard]] bool ok() const noexcept { return fault.empty(); }
 };
 
-// Sockets that listen on an address.
+// The sockets of one listener.
 struct ListenerSockets {
   const char* word;          // "listener" or "admin"
-  std::string address;       // as configured
-  std::vector<int> sockets;  // open until hand_over
+  std::string address;       // address of the listener, as configured
+  std::vector<int> sockets;  // open until Callbacks::hand_over is called
 };
 
 class Upgrade {
  public:
   using Done = std::function<void(const UpgradeReport&)>;
 
-  // Callbacks into the program, called on the main thread.
+  // Functions of the program, which an Upgrade calls on the main thread.
   struct Callbacks {
+    // Returns the state for the new process's Takeover::carried_state().
     std::function<CarriedState()> carried_state;
+    // Returns the sockets of all listeners.
     std::function<std::vector<ListenerSockets>()> listener_sockets;
-    std::function<void(std::function<void()> done)> pause;  // pauses decisions; calls `done` on any thread
-    std::function<void()> resume;
+    // Pauses decisions, then calls `done` on any thread.
+    std::function<void(std::function<void()> done)> pause;
+    std::function<void()> resume;  // resumes decisions
+    // Returns the states of all keys. Called while decisions are paused.
     std::function<base::Result<HandedState>()> state;
-    std::function<void(pid_t)> announce;  // tells the service manager
-    // Stops this process's alerts. Returns the states of those that the new process has (handed_alerts.hpp).
+    std::function<void(pid_t)> announce;  // tells the service manager the new main process
+    // Stops this process's alerts. Returns the states of the alerts with these IDs (handed_alerts.hpp).
     std::function<std::vector<std::string>(const std::vector<std::string>& alert_ids)> alerts;
+    // Called when the new process has become the service. `channel`: carries this process's connections.
     std::function<void(const UpgradeReport&, net::OwnedDescriptor channel)> hand_over;
   };
   struct Bounds {
-    base::Duration start;  // until the new process is ready
-    base::Duration pause;  // of requests
+    base::Duration start;  // longest time until the new process is ready
+    base::Duration pause;  // longest time that requests wait
   };
 
   // `log` and the objects that `callbacks` uses outlive this object.
   Upgrade(net::Executor control, Callbacks callbacks, log::Log& log);
-  // Ends a new process that has not taken over.
+  // Ends the new process if it has not taken over.
   ~Upgrade();
   Upgrade(const Upgrade&) = delete;
   Upgrade& operator=(const Upgrade&) = delete;
 
   // Starts an upgrade. Calls `done` on the main thread with the result; it may be empty. If an upgrade is
-  // under way, `done` gets its result.
+  // already under way, `done` gets the result of that upgrade.
   void begin(const Bounds& bounds, Done done);
-  // Gives up a present upgrade, because weir ends.
+  // Ends a present upgrade without success, because weir stops.
   void abandon();
   [[nodiscard]] bool is_under_way() const noexcept { return stage_ != UpgradeStage::Idle; }
 
@@ -103,7 +108,7 @@ class Upgrade {
   UpgradeStage stage_ = UpgradeStage::Idle;
   UpgradeReport report_;
   Clock::time_point paused_at_;
-  std::vector<std::string> alert_ids_;  // names of the new process's alerts
+  std::vector<std::string> alert_ids_;  // AlertState::alert_id of the new process's alerts
   std::vector<Done> told_;
   std::uint64_t attempt_ = 0;
   std::uint64_t failed_ = 0;

@@ -1,25 +1,25 @@
-// Messages between a running weir and the new process that takes over. Each message is a word, lines and
+// Messages between the old and the new process of an upgrade. Each message is a word, lines and file
 // descriptors on a pair of sockets (SOCK_SEQPACKET).
 //
-// The running weir sends:
+// The old process sends:
 //
-// - hello: the protocol version, the clock, the keys of clients' names, and counters
-// - listener: an address as configured, with sockets that listen there
-// - admin: the same for the admin listener
-// - inherited: ends the inherited sockets
-// - held: permits of concurrency limits (permit_changes.hpp), in one or more messages; after "over", each
-// change
-// - state: a file in memory with the snapshot
-// - open: asks to accept connections
-// - over: the service manager knows the new main process; states of alerts
+// - hello: the protocol version, the clock, the keys for clients' names, and the counts of upgrades
+// - listener: the configured address of a listener, with its sockets
+// - admin: the address and the sockets of the admin listener
+// - inherited: no more sockets follow
+// - held: lines about held concurrency permits (permit_changes.hpp), in one or more messages; after "over",
+// lines about each change
+// - state: a memory file with the states of all keys
+// - open: the new process must accept connections now
+// - over: the service manager knows the new main process; the lines have the states of alerts
 //
 // The new process sends:
 //
-// - ready: it can take over
-// - restored: the number of keys that it restored, lost because their rules changed, and lost for lack of
+// - ready: the new process can take over
+// - restored: how many keys were restored, were lost because their rules changed, and were lost for lack of
 // room
-// - serving: it accepts connections; names of its alerts
-// - failed: why it cannot take over
+// - serving: the new process accepts connections; the lines have the IDs of its alerts
+// - failed: why the new process cannot take over
 #pragma once
 
 #include "weir/net/owned_descriptor.hpp"
@@ -36,23 +36,25 @@ struct UpgradeMessage {
   std::string word;
   std::vector<std::string> lines;
   std::vector<net::OwnedDescriptor> descriptors;
-  bool cut = false;  // incomplete: this process had no descriptors left, or the message was too long
+  bool cut = false;  // the message is incomplete: no descriptors were left, or it was too long
 };
 
-// The most descriptors in a message. Linux allows 253.
+// The most descriptors in one message. Linux allows 253.
 inline constexpr std::size_t kMostDescriptors = 128;
 
-// Returns two ends, which are closed on exec; nullopt if no file descriptor is left.
+// Returns the two ends of a channel, which are closed on exec. Returns nullopt if no file descriptor is left.
 [[nodiscard]] std::optional<std::pair<net::OwnedDescriptor, net::OwnedDescriptor>> upgrade_channel();
 
-// Sends a message. Waits up to a second for room. Only the last of `lines` may contain a line break; it then
-// arrives as several lines. Returns false if nobody reads the other end. REQUIRES at most kMostDescriptors.
+// Sends a message. Waits up to a second if the channel is full. Only the last of `lines` may contain line
+// breaks; it then arrives as several lines. Returns false if nobody reads the other end or if the channel
+// stays full. REQUIRES at most kMostDescriptors descriptors.
 [[nodiscard]] bool send_message(int channel, std::string_view word,
                                 const std::vector<std::string>& lines = {},
                                 const std::vector<int>& descriptors = {}) noexcept;
 
 enum class Arrival : std::uint8_t { Message, Nothing, End };
-// Receives a message. With `wait`, blocks until there is one; otherwise returns Nothing if there is none.
+// Receives a message. If `wait` is true, blocks until a message arrives. Otherwise returns Nothing if no
+// message has arrived.
 [[nodiscard]] Arrival receive_message(int channel, bool wait, UpgradeMessage& message);
 
 }  // namespace weir::upgrade

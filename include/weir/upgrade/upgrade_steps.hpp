@@ -1,11 +1,11 @@
-// The order of steps in which a running weir hands over to a new process. Pure: takes an event and returns an
+// The order of steps in which the old process hands over to the new one. Pure: takes an event and returns an
 // action.
 //
 //   Idle ─Begun→ Starting ─Ready→ Pausing ─Paused→ Restoring ─Restored→ Opening ─Serving→ Idle (handed over)
 //
-// From Pausing on, the running weir decides no requests, so that the counters can move. If a step before
-// Serving fails, it ends the new process first and then resumes. Two processes never decide with the same
-// counters.
+// From Pausing on, the old process decides no requests, so that the counters can move. If a step before
+// Serving fails, the old process first ends the new one and then decides requests again. So two processes
+// never decide with the same counters.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ namespace weir::upgrade {
 enum class UpgradeStage : std::uint8_t {
   Idle,
   Starting,   // the new process reads its configuration and builds what it needs
-  Pausing,    // workers stop deciding
-  Restoring,  // the new process reads the states
-  Opening,    // the new process starts to accept connections
+  Pausing,    // workers stop deciding requests
+  Restoring,  // the new process reads the states of keys
+  Opening,    // the new process begins to accept connections
 };
 
 enum class UpgradeEvent : std::uint8_t {
   Begun,
   Ready,     // the new process can take over
   Paused,    // no worker decides requests
-  Restored,  // the new process has the states
+  Restored,  // the new process has the states of keys
   Serving,
   Failed,  // the new process failed, ended, was late or sent an unexpected message; or weir stops
 };
@@ -37,7 +37,7 @@ enum class UpgradeAct : std::uint8_t {
   LetOpen,
   HandOver,
   GiveUp,           // ends the new process
-  GiveUpAndResume,  // the same, and decides requests again
+  GiveUpAndResume,  // ends the new process, and decides requests again
 };
 
 struct UpgradeStep {

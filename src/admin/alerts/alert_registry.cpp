@@ -22,7 +22,8 @@ namespace {
 namespace json = boost::json;
 using Change = observe::Surge::Change;
 
-// Returns the count of events since the start. Returns 0 if the alert's subject is no longer configured.
+// Returns how many events of this alert weir has counted since its start. Returns 0 if the rule or upstream
+// of the alert is no longer configured.
 std::uint64_t total_of(const AlertSettings& alert, const Sources& sources) {
   std::uint64_t sum = 0;
   switch (alert.on) {
@@ -66,12 +67,12 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string();
 }
 
-// Returns true if the receiver cannot tell the two alerts apart.
+// Returns true if the two alerts have the same name and webhook, so that the receiver cannot tell them apart.
 bool sound_alike(const Alert& one, const Alert& other) {
   return one.settings.name == other.settings.name && one.settings.webhook == other.settings.webhook;
 }
 
-// Returns a digest, because webhooks contain secrets and are long.
+// Returns a digest of the name and the webhook, because a webhook's URL may be long and contain secrets.
 std::string alert_id_of(const AlertSettings& alert) {
   const auto& webhook = alert.webhook;
   const auto digest = base::siphash128({}, alert.name + (webhook.tls ? "\nhttps://" : "\nhttp://") +
@@ -190,7 +191,7 @@ void AlertRegistry::tell(Alert& alert, Change change, base::TimePoint now) {
   if (change != Change::GoesOn)
     say_("alert " + alert.settings.name + (change == Change::Began ? " fires: " : " has ended: ") +
          std::to_string(figures.seen) + " within the last period, the threshold is " + figures.above);
-  // This message makes older ones of a removed alert with the same name and webhook obsolete.
+  // This message replaces waiting messages of removed alerts with the same name and webhook.
   figures.superseded += std::erase_if(
       leaving_, [&](const auto& old) { return sound_alike(*old, alert) && !old->delivery.empty(); });
   if (alert.delivery.put(message(alert, change, now), now)) ++figures.superseded;

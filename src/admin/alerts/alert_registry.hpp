@@ -1,8 +1,9 @@
-// The list of alerts with their states and waiting messages: the part of alerts without connections. Times
-// are arguments.
+// The alerts with their states and waiting messages. This part of alerts has no connections, and gets times
+// as arguments.
 //
-// If an alert is removed, or its settings change while it fires, its webhook must hear that it has ended.
-// Such an alert stays here until that message was delivered or given up. Belongs to one thread.
+// If an alert is removed or its settings change while it fires, its webhook must receive a message that the
+// alert has ended. The registry keeps such an alert until this message was delivered or given up. Belongs to
+// one thread.
 #pragma once
 
 #include "weir/admin/alert_settings.hpp"
@@ -22,52 +23,55 @@ namespace weir::admin {
 
 struct Alert {
   AlertSettings settings;
-  net::TlsContext tls;  // null if the webhook does not use TLS
+  net::TlsContext tls;  // null if the webhook's URL does not use TLS
   observe::Surge surge;
   observe::Delivery delivery;
-  std::shared_ptr<AlertFigures> figures;  // shared by all alerts that have had this name, one after another
-  // The addresses of the webhook's host.
+  // Counts for the metrics. An alert shares this object with earlier alerts of the same name.
+  std::shared_ptr<AlertFigures> figures;
+  // Looks up the addresses of the webhook's host.
   std::unique_ptr<net::NameLookup> lookup = std::make_unique<net::NameLookup>();
 };
 
 class AlertRegistry {
  public:
-  // Shared with a running post, which may outlive a change.
+  // The list shares its alerts with running posts, which may outlive a change().
   using Alerts = std::vector<std::shared_ptr<Alert>>;
 
-  // `say` writes lines to the log. `version`: weir's version, for the messages.
+  // `say` writes lines to the log. `version`: weir's version, which the messages contain.
   AlertRegistry(std::string version, std::function<void(const std::string&)> say);
 
-  // Throws if the `ca` of a webhook cannot be read.
+  // Returns a new alert. Throws if the webhook's `ca` file cannot be read.
   [[nodiscard]] static std::shared_ptr<Alert> make(AlertSettings settings);
 
-  // Replaces the alerts. An alert with unchanged settings keeps its state. Throws like make(), and then
-  // nothing has changed.
+  // Replaces the alerts. An alert with unchanged settings keeps its state. Throws if a webhook's `ca` file
+  // cannot be read, and then changes nothing.
   void change(std::vector<AlertSettings> settings, base::TimePoint now);
 
-  // Reads the webhooks' authority files again for later messages. A faulty file is ignored, and the former
-  // content stays in use.
+  // Reads the webhooks' files of trusted authorities again, for later messages. If a file is faulty, its
+  // former content stays in use.
   void read_authorities();
 
   // Returns AlertState::alert_id of each alert.
   [[nodiscard]] std::vector<std::string> alert_ids() const;
-  // Ends all alerts. Another process continues those of `alert_ids` and sends their waiting messages. Returns
-  // the states of those that fire or have a waiting message. Other alerts are removed as change() removes
-  // them.
+  // Ends all alerts for an upgrade. The new process continues the alerts with these IDs and sends their
+  // waiting messages. Returns the states of these alerts, except for alerts that neither fire nor have a
+  // waiting message. All other alerts are removed as by change().
   [[nodiscard]] std::vector<AlertState> retire(const std::vector<std::string>& alert_ids,
                                                base::TimePoint now);
-  // Continues alerts from which another process has retired.
+  // Continues alerts of the old process from the states that its retire() returned.
   void go_on(const std::vector<AlertState>& states, base::TimePoint now);
 
-  // Must be called once a second. Counts events and creates messages.
+  // Counts events and creates messages. Must be called once a second.
   void look(const Sources& sources, base::TimePoint now);
 
-  // Returns all alerts that may have a message, removed ones first. Forgets removed alerts without a message.
+  // Returns all alerts that may have a message to send, removed alerts first. Forgets removed alerts that
+  // have no message.
   [[nodiscard]] Alerts speakers();
 
   [[nodiscard]] std::vector<AlertFigures> figures() const;
 
  private:
+  // Removes an alert. If the alert is firing, creates the message that it has ended.
   void leave(const std::shared_ptr<Alert>& alert, base::TimePoint now);
   void tell(Alert& alert, observe::Surge::Change change, base::TimePoint now);
   [[nodiscard]] std::string message(const Alert& alert, observe::Surge::Change change,
@@ -77,6 +81,7 @@ class AlertRegistry {
   const std::string host_;
   std::function<void(const std::string&)> say_;
   Alerts alerts_;  // in the order of the configuration
+  // Removed alerts that may still have a message to send.
   Alerts leaving_;
 };
 

@@ -43,7 +43,8 @@ struct Alerts::Impl {
   std::mt19937_64 random{std::random_device{}()};
 };
 
-// Runs once a second. A step that fails for lack of memory is tried again in the next turn.
+// Checks all alerts and starts their posts, once a second. If memory is lacking for a step, the next call
+// tries the step again.
 void Alerts::Impl::turn() {
   try {
     book.look(sources, sources.now());
@@ -58,7 +59,7 @@ void Alerts::Impl::turn() {
   });
 }
 
-// Each post has a connection of its own, so that no post waits for the receiver of another.
+// Starts each post in its own coroutine, so that no post waits for the receiver of another post.
 void Alerts::Impl::post_what_is_due() {
   for (const auto& alert : book.speakers()) {
     const std::string* const due = alert->delivery.begin(sources.now());
@@ -74,7 +75,8 @@ void Alerts::Impl::post_what_is_due() {
 
 net::Task<void> Alerts::Impl::post(std::shared_ptr<Alert> alert, std::string body) {
   const auto& settings = alert->settings;
-  const auto tls = net::share(alert->tls.get());  // the alert may get another context meanwhile
+  // Keeps the TLS context alive, because the alert may get another one meanwhile.
+  const auto tls = net::share(alert->tls.get());
   Post::End end;
   try {
     Post attempt(executor, watchdog, *alert->lookup);
@@ -109,7 +111,8 @@ void Alerts::Impl::note_end(Alert& alert, const Post::End& end) {
 Alerts::Alerts(net::Executor executor, std::vector<AlertSettings> settings, Sources sources,
                std::function<void(const std::string&)> say)
     : impl_(std::make_unique<Impl>(executor, std::move(settings), std::move(sources), std::move(say))) {
-  (void)net::Reactor::of(executor);  // created now: it needs a descriptor, and later none may be left
+  // Creates the reactor now, because it needs a file descriptor, and there may be none left later.
+  (void)net::Reactor::of(executor);
 }
 
 Alerts::~Alerts() {

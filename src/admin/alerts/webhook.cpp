@@ -22,7 +22,8 @@ std::string request(const Webhook& hook, const std::string& body) {
   return text + "\r\n" + body;
 }
 
-// Returns true for statuses that another attempt would get again. A busy receiver may accept a later attempt.
+// Returns true if another attempt would get the same status again. Returns false for statuses of a
+// busy receiver.
 bool is_hopeless(unsigned status) {
   return status >= 300 && status < 500 && status != 408 && status != 425 && status != 429;
 }
@@ -58,8 +59,8 @@ net::Task<net::ErrorCode> Post::connect(net::Dial::Target target, base::Duration
   co_return ec;
 }
 
-// Waits until the look-up ends or `patience` has passed. Returns why no address is known; empty if one is
-// known.
+// Waits until the look-up ends, but at most `patience`. Returns an empty text if an address is known, else
+// the reason why none is known.
 net::Task<std::string> Post::look_up(const base::Endpoint& address, base::Duration patience) {
   lookup_.begin(address);
   const auto until = std::chrono::steady_clock::now() + patience;
@@ -78,7 +79,7 @@ net::Task<Post::End> Post::attempt(const Webhook& hook, SSL_CTX* tls, base::Dura
   const bool is_name = net::is_name(hook.address);
   std::string unknown;
   if (is_name) unknown = co_await look_up(hook.address, timeout / 2);
-  if (late_) co_return End{late_fault_};  // the deadline was used up
+  if (late_) co_return End{late_fault_};  // the deadline passed during the look-up
   if (!unknown.empty()) co_return End{std::move(unknown)};
   const auto numeric =
       is_name ? base::Result<std::vector<net::RawEndpoint>>{lookup_.known()} : net::resolve(hook.address);
@@ -102,7 +103,8 @@ net::Task<Post::End> Post::attempt(const Webhook& hook, SSL_CTX* tls, base::Dura
   co_return End{"it returned " + std::to_string(status), is_hopeless(status)};
 }
 
-// Reads the status of the final response. Returns why there is none; empty if `status` is set.
+// Reads the status of the final response. Returns an empty text if `status` is set, else the reason why it is
+// not.
 net::Task<std::string> Post::read_status(unsigned& status) {
   http::StatusReader answer;
   std::size_t read = 0;

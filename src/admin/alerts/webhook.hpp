@@ -1,8 +1,8 @@
-// Posts one message to a webhook, over a connection of its own.
+// Posts one message to a webhook, over its own connection.
 //
-// Belongs to one thread's loop. Looks the name up for each message, so that the receiver may move. If the
-// look-up takes more than half of the time-out, it continues alone, and the post uses the name's former
-// addresses.
+// Belongs to the thread of one event loop. Looks up the receiver's name for each message, because its
+// addresses may change. If the look-up takes more than half of the time limit, the post uses the addresses of
+// an earlier look-up, and the look-up continues in the background.
 #pragma once
 
 #include "weir/admin/alert_settings.hpp"
@@ -18,17 +18,19 @@ namespace weir::admin {
 
 class Post final : net::Watched {
  public:
-  // `lookup`: the receiver's name; outlives the post.
+  // `lookup`: looks up the receiver's name; outlives the post.
   Post(net::Executor executor, net::Watchdog& watchdog, net::NameLookup& lookup)
       : Watched(watchdog), executor_(executor), watchdog_(watchdog), lookup_(lookup), pause_(executor) {}
 
+  // The result of a post.
   struct End {
-    std::string fault;            // empty: the receiver accepted the message
-    bool hopeless = false;        // another attempt would have the same result
-    bool may_have_taken = false;  // the whole message was sent, but no response says whether it was accepted
+    std::string fault;      // empty: the receiver accepted the message
+    bool hopeless = false;  // true if another attempt would have the same result
+    // True if the whole message was sent, but no response says whether the receiver accepted it.
+    bool may_have_taken = false;
   };
-  // Posts `body`. One call at a time. `tls`: the context that verifies the server; null without TLS. `hook`
-  // and `body` outlive the task.
+  // Posts `body`. Only one call may run at a time. `tls`: the TLS context that verifies the server; null
+  // without TLS. `hook` and `body` must outlive the task.
   [[nodiscard]] net::Task<End> send(const Webhook& hook, SSL_CTX* tls, base::Duration timeout,
                                     const std::string& body);
 
@@ -44,11 +46,11 @@ class Post final : net::Watched {
   net::Executor executor_;
   net::Watchdog& watchdog_;
   net::NameLookup& lookup_;
-  net::Timer pause_;  // between two checks of lookup_
+  net::Timer pause_;  // pause between two checks whether lookup_ has ended
   std::unique_ptr<net::Stream> stream_;
-  net::Dial* dial_ = nullptr;  // in the frame of connect() while it waits
+  net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits; else null
   bool late_ = false;
-  const char* late_fault_ = "";  // the fault to report if the deadline passes now
+  const char* late_fault_ = "";  // text for End::fault if the deadline passes now
 };
 
 }  // namespace weir::admin

@@ -1,5 +1,5 @@
-// Counts exceptions on the control thread. Logs the first one, and then none until the failed work has
-// succeeded. Belongs to that thread.
+// Counts exceptions of some work on the control thread. Logs the first exception, and no further exception
+// until the work has succeeded again. Belongs to the control thread.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ class Faults {
  public:
   using Say = std::function<void(std::string_view)>;
 
-  // `what`: the work, such as "admin: accepting". `say` may be empty.
+  // `what`: name of the work, such as "admin: accepting". `say` writes to the log; it may be empty.
   Faults(const char* what, const Say& say) : what_(what), say_(say) {}
 
-  // REQUIRES that an exception is being handled.
+  // Counts the present exception. REQUIRES that the caller handles an exception.
   void note() noexcept {
     ++count_;
     if (said_ || !say_) return;
@@ -29,10 +29,11 @@ class Faults {
       } catch (const std::exception& fault) {
         say_(std::string(what_) + " failed; weir continues: " + fault.what());
       }
-    } catch (...) {  // no memory for the message: the next fault reports it
+    } catch (...) {  // no memory for the message: the next exception is logged instead
       said_ = false;
     }
   }
+  // Must be called when the work has succeeded.
   void works() noexcept { said_ = false; }
 
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }

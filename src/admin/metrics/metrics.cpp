@@ -1,5 +1,5 @@
-// Writes the metrics page. Uses only prometheus-cpp's serialiser, because its registry locks and stores
-// values, while weir reads its own counters on request.
+// Writes the metrics page. Uses only the serialiser of prometheus-cpp. Its registry would lock and store
+// values, but weir reads its own counters for each scrape.
 #include "admin/metrics/metrics_page.hpp"
 #include "admin/pages/answer.hpp"
 

@@ -1,6 +1,6 @@
-// The metrics page under construction: metric families of prometheus-cpp, and sums over workers.
+// Builds the metrics page from metric families of prometheus-cpp and sums over all workers.
 //
-// Exists for one scrape. The metrics_*.cpp files write the families, by subject.
+// A MetricsPage exists for one scrape. The files metrics_*.cpp write the families, one file for each subject.
 #pragma once
 
 #include "weir/admin/sources.hpp"
@@ -16,8 +16,8 @@ namespace weir::admin {
 
 using Labels = std::vector<prometheus::ClientMetric::Label>;
 
-// One family. Adds up the values of equal labels, because two routes may have one name. Prometheus rejects a
-// whole page with a series that appears twice.
+// One metric family. Adds up values with equal labels, because two routes may have the same name. Prometheus
+// would reject the whole page if a series appeared twice.
 class Family {
  public:
   Family(prometheus::MetricType type, std::string name, std::string help)
@@ -55,7 +55,7 @@ class MetricsPage {
   }
   void put(const Family& family) { families_.push_back(family.build()); }
 
-  // Returns the sum of what `read` finds in the counters of each worker.
+  // Returns the sum of what `read` returns for each worker's counters.
   template <class Read>
   [[nodiscard]] double sum(Read read) const {
     double total = 0;
@@ -63,11 +63,11 @@ class MetricsPage {
     return total;
   }
 
-  // Put a family of one series, or a histogram, over all workers.
+  // These functions add a family to the page: one series, or one histogram, with the sum over all workers.
   void total(observe::Tally observe::Counters::*tally, std::string name, std::string help);
   void level(observe::Gauge observe::Counters::*level, std::string name, std::string help);
   void durations(const observe::Histogram observe::Counters::*histogram, std::string name, std::string help);
-  // Put a family with a series for each upstream.
+  // These functions add a family with one series for each upstream.
   void each_upstream(observe::Tally observe::UpstreamTallies::*tally, std::string name, std::string help);
   void each_upstream(observe::Gauge observe::UpstreamTallies::*level, std::string name, std::string help);
 
@@ -79,10 +79,11 @@ class MetricsPage {
   std::vector<prometheus::MetricFamily> families_;
 };
 
-// Write the families of one subject. Labels come from the configuration, never from a client.
-void tell_traffic(MetricsPage& page);    // requests, durations, connections
-void tell_rules(MetricsPage& page);      // decisions, what settles them, messages, load
-void tell_state(MetricsPage& page);      // the key table, Redis, leases
+// These functions write the families of one subject. All labels come from the configuration, never from a
+// client.
+void tell_traffic(MetricsPage& page);    // requests, durations and connections
+void tell_rules(MetricsPage& page);      // decisions, settlements, messages and load
+void tell_state(MetricsPage& page);      // the key table, Redis, and units taken in advance
 void tell_upstreams(MetricsPage& page);  // upstreams and their servers
 void tell_alerts(MetricsPage& page);
 void tell_process(MetricsPage& page);  // certificates and the process itself

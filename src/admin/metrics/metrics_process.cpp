@@ -57,7 +57,8 @@ void tell_upgrades(MetricsPage& page) {
                .add({}, figures.lost));
 }
 
-// Counts failed work of the control thread, which continued afterwards.
+// Writes how often work of the control thread failed with an exception. The thread continued after each of
+// them.
 void tell_faults(MetricsPage& page) {
   Family faults =
       page.counter("weir_control_faults_total", "Internal errors of the admin listener or of alerts.");

@@ -27,7 +27,7 @@ void tell_keys(MetricsPage& page) {
                .add({}, stats.log_merged));
 }
 
-// Reports how far the system's clock differs from weir's clock, by which calendars and times of day run.
+// Writes how far the system's clock is ahead of weir's clock, which weir uses for calendars and times of day.
 void tell_clock(MetricsPage& page) {
   if (!page.sources().now) return;
   const auto ahead =

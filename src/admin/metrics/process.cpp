@@ -17,7 +17,7 @@ double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
-// Returns the number of open descriptors, without the one that reads the folder.
+// Returns the number of open descriptors, not counting the one that reads the folder.
 std::optional<std::uint64_t> count_descriptors() {
   std::error_code ec;
   std::uint64_t count = 0;
@@ -29,7 +29,8 @@ std::optional<std::uint64_t> count_descriptors() {
 
 }  // namespace
 
-// The size of the folder is the number of descriptors (proc(5)). Older kernels report 0.
+// Returns the size of the folder, which is the number of open descriptors (proc(5)). Older kernels report 0
+// as its size; then the descriptors are counted one by one.
 std::optional<std::uint64_t> ProcessReader::open_descriptors(Clock::time_point now) {
   struct stat folder {};
   if (kernel_says_ && ::stat(kDescriptors, &folder) == 0 && folder.st_size > 0)
@@ -42,7 +43,8 @@ std::optional<std::uint64_t> ProcessReader::open_descriptors(Clock::time_point n
 }
 
 std::optional<ProcessFigures> ProcessReader::read(Clock::time_point now) {
-  std::ifstream statm("/proc/self/statm");  // proc(5): size and resident, in pages
+  // The first numbers of the file (proc(5)) are the size and the resident size, in pages.
+  std::ifstream statm("/proc/self/statm");
   std::uint64_t size = 0;
   std::uint64_t resident = 0;
   if (!(statm >> size >> resident)) return std::nullopt;

@@ -7,6 +7,7 @@
 
 namespace weir::admin {
 
+// Returns the sum of what `read` returns for each worker's counters.
 template <class Read>
 [[nodiscard]] std::uint64_t total(const Sources& sources, Read read) {
   std::uint64_t sum = 0;
@@ -14,7 +15,7 @@ template <class Read>
   return sum;
 }
 
-// REQUIRES rule < sources.rules.size().
+// Returns how many decisions of this rule had this outcome. REQUIRES rule < sources.rules.size().
 [[nodiscard]] inline std::uint64_t total(const Sources& sources, std::size_t rule,
                                          observe::RuleOutcome outcome) {
   return total(sources, [&](const observe::Counters& counters) {
@@ -22,6 +23,7 @@ template <class Read>
   });
 }
 
+// Returns how many requests had this verdict.
 [[nodiscard]] inline std::uint64_t total(const Sources& sources, observe::Verdict verdict) {
   return total(sources,
                [&](const observe::Counters& counters) { return counters.verdicts(verdict).value(); });

@@ -1,8 +1,8 @@
-// Decides whether a request may read an admin page.
+// Decides whether the admin listener answers a request.
 //
-// The checks in order: the token, or without one the Host; the page and its method; whether another site's
-// page sent the request; the body. The Host check and the site check concern browsers. A browser
-// inside the network sends what a stranger's page tells it to send.
+// The checks, in this order: the token; the Host, if no token is set; the page and its method; whether
+// another site's page sent the request; the body. The checks of the Host and of the site protect against
+// browsers. A browser inside the network sends requests that a page of a hostile site tells it to send.
 #pragma once
 
 #include "admin/pages/answer.hpp"
@@ -21,26 +21,28 @@ namespace weir::admin {
 
 struct Admission {
   Token token;
-  base::Endpoint address;  // of the listener, as configured
+  base::Endpoint address;  // of the admin listener, as configured
 };
 
-// Returns the page, or the refusal. Pages for anybody ignore the token and the Host.
+// Returns the page that answers the request, or the refusal. The token and the Host are not checked for pages
+// that anybody may read.
 [[nodiscard]] std::variant<const Page*, Answer> admit(const Admission& admission,
                                                       const PageRequest& question);
 
-// Returns the refusal of a request that may not see data for operators; nullopt if it may.
+// Returns the refusal if this request may not read data for operators; nullopt if it may.
 [[nodiscard]] std::optional<Answer> fault_of_asker(const Admission& admission, const PageRequest& question);
 
-// Returns true if no other site's name can be in the Host (DNS rebinding). Such a Host is an IP address,
-// localhost or the configured name. A request without Host passes, because browsers always send one.
+// Returns true if the Host cannot be the name of another site (DNS rebinding): if it is an IP address,
+// localhost or the configured name. An empty Host is accepted, because browsers always send one.
 [[nodiscard]] bool is_own_host(std::string_view host, const base::Endpoint& address);
 
-// Returns true if the browser says that another site's page sent the request (Origin, RFC 6454;
+// Returns true if the browser reports that another site's page sent the request (Origin, RFC 6454;
+// Sec-Fetch-Site, W3C Fetch Metadata).
 // Sec-Fetch-Site, W3C Fetch Metadata).
 [[nodiscard]] bool is_of_another_site(const PageRequest& question);
 
-// Header fields of every response. Browsers must not frame it, guess its type, or reveal its address to
-// others. The dashboard's page may run only its own scripts and styles.
+// Header fields of every response. They forbid browsers to show the response in a frame, to guess its type,
+// and to send its address to other sites. The dashboard's page may run only its own scripts and styles.
 inline constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kGuardingFields{
     {{"Content-Security-Policy",
       "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "

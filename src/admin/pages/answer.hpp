@@ -1,4 +1,4 @@
-// Requests to the admin listener and its responses as values, without sockets.
+// Values for the admin listener's requests and responses, without sockets.
 #pragma once
 
 #include "weir/admin/sources.hpp"
@@ -8,24 +8,27 @@
 
 namespace weir::admin {
 
-// Views into a request, which lives until its response has been sent.
+// A request. Its members point into the received request, which lives until the response has been sent.
 struct PageRequest {
   std::string_view method;
-  std::string_view target;              // as received
-  std::string_view authorization = {};  // values of header fields; empty: absent, here and below
+  std::string_view target;  // as received
+  // Values of header fields, from here to if_none_match; empty if the field is absent.
+  std::string_view authorization = {};
   std::string_view host = {};
   std::string_view origin = {};
-  std::string_view fetch_site = {};  // Sec-Fetch-Site
+  std::string_view fetch_site = {};  // value of the field Sec-Fetch-Site
   std::string_view content_type = {};
   std::string_view if_none_match = {};
-  bool has_body = false;       // the head announces a body
-  std::string_view body = {};  // complete, if the page takes a body
-  std::string peer = {};       // address of the client: "203.0.113.7:50000"; "unix" at a unix socket
-  bool has_token = true;       // has the token, or no token is set
-  bool is_operators = true;    // may see data for operators: no stranger's page can have sent it
+  bool has_body = false;       // true if the head announces a body
+  std::string_view body = {};  // the whole body, if the page accepts a body
+  // Address of the client, such as "203.0.113.7:50000", or "unix" if the client uses a unix socket.
+  std::string peer = {};
+  bool has_token = true;  // true if the request has the right token, or if no token is set
+  // True if the request may read data for operators (fault_of_asker() in admission.hpp).
+  bool is_operators = true;
 };
 
-// Return the part of the target before '?', and the part behind it.
+// Return the part of the target before the first '?', and the part after it.
 [[nodiscard]] std::string_view path_of(const PageRequest& question) noexcept;
 [[nodiscard]] std::string_view query_of(const PageRequest& question) noexcept;
 
@@ -33,21 +36,23 @@ struct Answer {
   unsigned status = 200;
   std::string body = {};
   std::string_view content_type = "application/json";
-  std::string allow = {};      // for 405: the methods that the page has
-  bool challenge = false;      // for 401: adds WWW-Authenticate
-  std::string_view etag = {};  // with its quotes; allows caching with revalidation. Empty: no caching
+  std::string allow = {};  // for status 405: the methods that the page accepts
+  bool challenge = false;  // for status 401: adds the field WWW-Authenticate
+  // ETag with its quotes; browsers may then cache the response and revalidate it. Empty: no caching.
+  std::string_view etag = {};
 };
 
-// Returns an error in the form of all of weir's errors: {"error": CODE, "message": …}.
+// Returns an error response. Its body has the form of all errors of weir: {"error": CODE, "message": …}.
 [[nodiscard]] Answer error_answer(unsigned status, std::string_view code, std::string_view message);
 
-// Returns 304 if the request has the answer's etag; otherwise the answer.
+// Returns 304 if the browser already has this version of the answer (If-None-Match); otherwise returns the
+// answer.
 [[nodiscard]] Answer unless_known(Answer answer, const PageRequest& question);
 
-// Return the texts of pages that have a file of their own.
+// Return the bodies of pages that have their own file.
 [[nodiscard]] std::string metrics_text(const Sources& sources);  // Prometheus text exposition format 0.0.4
 [[nodiscard]] std::string rules_json(const Sources& sources);
-[[nodiscard]] std::string overview_json(const Sources& sources);  // the dashboard's present data
-[[nodiscard]] std::string history_json(const Sources& sources);   // the dashboard's data of the last minutes
+[[nodiscard]] std::string overview_json(const Sources& sources);  // the present data for the dashboard
+[[nodiscard]] std::string history_json(const Sources& sources);   // the last minutes' data for the dashboard
 
 }  // namespace weir::admin

@@ -1,4 +1,4 @@
-// GET and DELETE /api/keys?rule=R&key=A&key=B: the state of one key, and its reset.
+// GET and DELETE /api/keys?rule=R&key=A&key=B: shows the state of one key, or resets the key.
 #include "admin/pages/limit_json.hpp"
 #include "admin/pages/pages.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Returns the decoded name and value of the first parameter, and removes it from the query.
+// Removes the first parameter from the query. Returns its decoded name and value.
 std::pair<std::string, std::string> take_parameter(std::string_view& query) {
   const auto parameter = query.substr(0, query.find('&'));
   query.remove_prefix(std::min(parameter.size() + 1, query.size()));
@@ -28,7 +28,8 @@ std::pair<std::string, std::string> take_parameter(std::string_view& query) {
   return {decoded(name), decoded(value)};
 }
 
-// Returns a sentence about what is wrong with the query; empty if nothing is.
+// Reads the query into `question`. Returns a sentence about what is wrong with the query; empty if nothing is
+// wrong.
 std::string read_question(std::string_view query, KeyRequest& question) {
   while (!query.empty()) {
     auto [name, value] = take_parameter(query);

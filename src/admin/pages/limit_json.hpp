@@ -1,4 +1,4 @@
-// The states of limiters as JSON.
+// Formats the states of limiters as JSON.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -8,7 +8,7 @@
 
 namespace weir::admin {
 
-// Returns seconds with fractions; null for never.
+// Returns a number of seconds with fractions; null if the duration is kForever.
 [[nodiscard]] boost::json::value seconds_json(base::Duration duration);
 
 [[nodiscard]] boost::json::object limit_json(const policy::LimitState& state);

@@ -21,7 +21,7 @@ bool announces_body(const Parser& parser) {
   return parser.chunked() || parser.content_length().value_or(0) > 0;
 }
 
-// Returns a text such as "203.0.113.7:50000".
+// Returns the client's address, such as "203.0.113.7:50000"; "unix" for a client of a unix socket.
 std::string peer_of(const net::Socket& socket) {
   ErrorCode ec;
   const auto peer = socket.remote_endpoint(ec);

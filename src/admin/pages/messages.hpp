@@ -1,4 +1,4 @@
-// Converts between Beast's messages and the pages' requests and responses.
+// Converts between Beast's HTTP messages and the pages' requests and responses.
 #pragma once
 
 #include "admin/pages/admission.hpp"
@@ -15,16 +15,19 @@ namespace weir::admin {
 using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
 using Response = boost::beast::http::response<boost::beast::http::string_body>;
 
-// `request`: the request of this response; null: the connection ends after it.
+// Returns the HTTP response. `request`: the request that it answers. If null, the connection ends after the
+// response.
 [[nodiscard]] Response to_response(Answer answer, const Parser* request);
-// Returns views into the parser. REQUIRES a complete head.
+// Returns the request with views into the parser. REQUIRES that the parser has read a complete head.
 [[nodiscard]] PageRequest question_of(const Parser& parser, const net::Socket& socket);
 
-// Returns the response to bytes that are no request; nullopt if the client is gone.
+// Returns the error response for bytes that are not a valid request; nullopt if the client has closed the
+// connection.
 [[nodiscard]] std::optional<Answer> fault_answer(const net::ErrorCode& ec);
-// Returns the response to a faulty body. `late`: the body took too long.
+// Returns the error response for a body that cannot be read. `late`: true if reading the body took too long.
 [[nodiscard]] std::optional<Answer> fault_of_body(const net::ErrorCode& ec, bool late);
-// Rejects several Host fields (RFC 9112 §3.2), because a proxy in between may use another one.
+// Returns an error response unless the request has exactly one Host field (RFC 9112 §3.2); a request of
+// HTTP/1.0 may have none. If it had two, a proxy in between might use the other one.
 [[nodiscard]] std::optional<Answer> fault_of_host(const Parser& parser);
 
 }  // namespace weir::admin

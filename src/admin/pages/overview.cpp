@@ -1,6 +1,6 @@
-// The data that the dashboard requests every few seconds. Counters are totals since weir started; the page
-// computes rates from them. Times are in milliseconds since the Unix epoch. docs/dashboard.md describes each
-// member.
+// The data that the dashboard requests every few seconds. Counters are totals since weir started, and the
+// dashboard computes rates from them. Times are in milliseconds since the Unix epoch. docs/dashboard.md
+// describes each member.
 #include "admin/metrics/totals.hpp"
 #include "admin/pages/answer.hpp"
 #include "admin/pages/rules.hpp"
@@ -51,7 +51,7 @@ json::object traffic(const Sources& sources) {
   return out;
 }
 
-// Returns the number of responses by first digit of the status, and of requests without a response.
+// Returns how many responses had each first digit of the status, and how many requests got no response.
 json::object answers(const Sources& sources) {
   constexpr std::array<const char*, 6> kNames{"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
   std::array<std::uint64_t, kNames.size()> sums{};
@@ -76,8 +76,8 @@ json::object latency(const Sources& sources) {
           {"counts", json::array(totals.counts.begin(), totals.counts.end())}};
 }
 
-// Returns the rule's position in the record, which may differ from its present one after a reload. Nullopt if
-// it is not recorded.
+// Returns the rule's position in the recorder, which may differ from its position in the configuration after
+// a reload. Returns nullopt if the recorder does not have the rule.
 std::optional<std::size_t> place_of(const std::string& rule, const Recorder* recorder) {
   if (recorder == nullptr) return std::nullopt;
   const auto found = std::find(recorder->rules().begin(), recorder->rules().end(), rule);
@@ -103,7 +103,7 @@ json::array upstreams(const Sources& sources) {
   const auto figures = sources.servers ? sources.servers() : std::vector<ServerFigures>{};
   json::array out;
   for (std::size_t i = 0; i < sources.upstreams.size(); ++i) {
-    if (sources.upstreams[i].empty()) continue;  // an unused label
+    if (sources.upstreams[i].empty()) continue;  // the label is unused
     const auto sum = [&](observe::Tally observe::UpstreamTallies::*tally) {
       return total(sources, [&](const Counters& counters) { return (counters.upstream(i).*tally).value(); });
     };
@@ -122,7 +122,7 @@ json::array upstreams(const Sources& sources) {
   return out;
 }
 
-// Returns one object with the sums of all workers' connections.
+// Returns one object with the sums over the Redis connections of all workers.
 json::object redis(const std::vector<RedisFigures>& workers) {
   RedisFigures sum;
   std::uint64_t up = 0;

@@ -1,5 +1,5 @@
-// The pages of the admin listener by path and method. Each page is a line of the table in pages.cpp and a
-// function in a file of its own.
+// The pages of the admin listener by path and method. Each page is a line of the table in pages.cpp, and a
+// handler function in its own file.
 #pragma once
 
 #include "admin/pages/answer.hpp"
@@ -15,33 +15,35 @@
 namespace weir::admin {
 
 struct Page {
-  // Handlers run on the server's thread. The request and the sources outlive the response. A coroutine must
-  // finish within ServerOptions::deadline.
+  // Types of handlers, which run on the server's thread. The request and the sources outlive the response. A
+  // handler that is a coroutine must finish within ServerOptions::deadline.
   using Say = Answer (*)(const Sources&, const PageRequest&);
   using Ask = net::Awaitable<Answer> (*)(const Sources&, const PageRequest&);
 
   enum class For : std::uint8_t {
-    Anybody,   // needs no token: for probes, which have none, and for pages without data
-    Operator,  // needs the token if one is set
+    Anybody,   // the page needs no token, because probes have none and some pages show no data
+    Operator,  // the page needs the token if one is set
   };
-  enum class Body : std::uint8_t { None, Json };  // the body that a request may have
+  enum class Body : std::uint8_t { None, Json };  // the body that a request for this page may have
 
   std::string_view path;
-  std::string_view method;  // GET includes HEAD. POST, PUT and DELETE may change state; GET never does
+  std::string_view method;  // GET also allows HEAD. POST, PUT and DELETE may change state; GET never does
   For whom;
   std::variant<Say, Ask> handler;
   Body body = Body::None;
-  // The time that the response may take beyond ServerOptions::deadline; null: none.
+  // Additional time that the handler may take beyond ServerOptions::deadline; null: no additional time.
   base::Duration Sources::*patience = nullptr;
 };
 
-// Returns the page with this path and method. If only the path exists, returns its first page; else null.
+// Returns the page with this path and method. If no page has both, returns the first page with this path;
+// null if there is none.
 [[nodiscard]] const Page* find_page(std::string_view path, std::string_view method) noexcept;
+// Returns true if the page allows this method.
 [[nodiscard]] bool answers(const Page& page, std::string_view method) noexcept;
-// Returns a list such as "GET, HEAD, DELETE".
+// Returns the methods of all pages with this path, such as "GET, HEAD, DELETE".
 [[nodiscard]] std::string methods_of(std::string_view path);
 
-// Handlers that have a file of their own.
+// Handlers that have their own file.
 [[nodiscard]] net::Awaitable<Answer> ask_reload(const Sources& sources, const PageRequest& question);
 [[nodiscard]] net::Awaitable<Answer> ask_upgrade(const Sources& sources, const PageRequest& question);
 [[nodiscard]] net::Awaitable<Answer> answer_explain(const Sources& sources, const PageRequest& question);

@@ -1,4 +1,4 @@
-// GET /api/rules: each rule with its counters.
+// GET /api/rules: returns each rule with its counters.
 #include "admin/pages/rules.hpp"
 
 #include "admin/metrics/totals.hpp"

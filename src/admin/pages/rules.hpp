@@ -1,4 +1,4 @@
-// A rule with its counters as JSON.
+// Formats a rule with its counters as JSON.
 #pragma once
 
 #include "weir/admin/sources.hpp"
@@ -7,7 +7,7 @@
 
 namespace weir::admin {
 
-// REQUIRES at < sources.rules.size().
+// Returns the rule with this number. REQUIRES at < sources.rules.size().
 [[nodiscard]] boost::json::object rule_json(const Sources& sources, std::size_t at);
 
 }  // namespace weir::admin

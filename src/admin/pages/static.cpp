@@ -13,8 +13,8 @@ constexpr std::string_view kScript = "text/javascript; charset=utf-8";
 constexpr std::string_view kStyle = "text/css; charset=utf-8";
 constexpr std::string_view kPicture = "image/svg+xml";
 
-// Returns an FNV-1a hash in quotes. A browser uses it to check whether its copy is current; nothing else
-// depends on it.
+// Returns an FNV-1a hash of the content, in quotes. Browsers use it only to check whether their copy is
+// current.
 constexpr std::array<char, 18> tag_of(std::string_view content) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -29,11 +29,11 @@ constexpr StaticFile file(std::string_view path, std::string_view content_type, 
   return {path, content_type, content, tag_of(content)};
 }
 
-// dygraph.js is longer than the 65,536 bytes that the C++ standard requires of compilers. GCC and clang
-// accept it.
+// The string literal of dygraph.js is longer than 65,536 bytes, the length that the C++ standard requires
+// compilers to accept. GCC and clang accept longer literals.
 #pragma GCC diagnostic ignored "-Woverlength-strings"
 
-// In the order in which the page loads them.
+// The files, in the order in which the page loads them.
 constexpr std::array kFiles{
     file("/", kHtml,
 #include "admin/web/index.html.inc"

@@ -1,4 +1,4 @@
-// The dashboard's files, which the build embeds.
+// The dashboard's files, which are embedded in the binary.
 #pragma once
 
 #include <array>
@@ -10,12 +10,12 @@ struct StaticFile {
   std::string_view path;
   std::string_view content_type;
   std::string_view content;
-  std::array<char, 18> tag;  // hash of the content
+  std::array<char, 18> tag;  // hash of the content, in quotes
 
   [[nodiscard]] std::string_view etag() const noexcept { return {tag.data(), tag.size()}; }
 };
 
-// Returns a file that lives as long as the process; null if there is no such file.
+// Returns the file with this path; null if there is none. The file lives as long as the process.
 [[nodiscard]] const StaticFile* find_static(std::string_view path) noexcept;
 
 }  // namespace weir::admin

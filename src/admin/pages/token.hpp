@@ -1,4 +1,4 @@
-// The admin token, stored and compared as a digest.
+// The admin token. weir keeps and compares only its digest.
 #pragma once
 
 #include <array>
@@ -11,13 +11,15 @@ class Token {
   // An empty token admits every request.
   explicit Token(std::string_view token);
 
-  // Returns true if the token is right. `authorization`: the field's value, "Bearer TOKEN" (RFC 6750 §2.1).
-  // The duration reveals nothing about the token, because whole digests of equal length are compared.
+  // Returns true if the request has the right token. `authorization`: value of the header field, "Bearer
+  // TOKEN" (RFC 6750 §2.1). The time that this takes reveals nothing about the token, because digests of
+  // equal length are compared completely.
   [[nodiscard]] bool admits(std::string_view authorization) const;
+  // Returns true if requests need a token.
   [[nodiscard]] bool asked() const noexcept { return asked_; }
 
  private:
-  using Digest = std::array<unsigned char, 32>;  // SHA-256
+  using Digest = std::array<unsigned char, 32>;  // a SHA-256 digest
   static Digest digest(std::string_view text);
 
   bool asked_;

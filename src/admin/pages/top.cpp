@@ -19,7 +19,7 @@ namespace json = boost::json;
 using observe::SpaceSaving;
 using observe::TopOfRule;
 
-constexpr std::size_t kShown = 10;  // lines in each list by default
+constexpr std::size_t kShown = 10;  // clients in each list, if the query does not say how many
 
 struct Wish {
   std::optional<std::string> rule;
@@ -33,7 +33,7 @@ std::optional<std::size_t> parse_count(std::string_view text) {
   return count >= 1 && count <= SpaceSaving::kMost ? std::optional(count) : std::nullopt;
 }
 
-// Returns nullopt if the query has another parameter or a wrong value.
+// Returns what the query asks for; nullopt if the query has an unknown parameter or a wrong value.
 std::optional<Wish> read_wish(std::string_view query) {
   Wish wish;
   std::string scratch;

@@ -1,11 +1,12 @@
-// GET /api/top: for each rule, the clients with most admitted and most refused units.
+// GET /api/top: for each rule, the clients with the most admitted and the most refused units.
 #pragma once
 
 #include "admin/pages/answer.hpp"
 
 namespace weir::admin {
 
-// Parameters: `rule=NAME` for one rule, `n=COUNT` for the number of clients in each list.
+// Returns the page. Parameters of the query: `rule=NAME` for one rule only, `n=COUNT` for the number of
+// clients in each list.
 [[nodiscard]] Answer say_top(const Sources& sources, const PageRequest& question);
 
 }  // namespace weir::admin

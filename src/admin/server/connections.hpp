@@ -1,5 +1,5 @@
-// The connections of the admin listener with their deadlines. If there are too many, one of them must give
-// way. All belong to one thread.
+// The connections of the admin listener, and their deadlines. If there are too many, a new connection
+// replaces an old one. All of them belong to one thread.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -16,13 +16,13 @@ class Connection;
 
 class Connections {
  public:
-  // If there are `most` connections, closes the one without progress for the longest time. So idle
-  // connections never keep a health check out.
+  // Must be called before a connection is added. If there are `most` connections, closes the one that has
+  // made no progress for the longest time. So idle connections never prevent a health check.
   void make_room(std::size_t most);
   // Ends the wait of each connection whose deadline has passed.
   void end_late();
   void close_all();
-  // Returns true if a request waits for its response.
+  // Returns true if any request still waits for its response.
   [[nodiscard]] bool is_answering() const;
 
  private:
@@ -30,7 +30,8 @@ class Connections {
   std::set<Connection*> all_;
 };
 
-// Lives in the frame of its coroutine, and registers itself in `all`, which outlives it.
+// One connection. Lives in the frame of the coroutine that serves it, and registers itself in `all`, which
+// outlives it.
 class Connection {
  public:
   using Clock = std::chrono::steady_clock;
@@ -42,14 +43,14 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Starts a step that may take so long.
+  // Starts a step that may take at most `allowance`.
   void begin(base::Duration allowance) {
     since = Clock::now();
     deadline = since + allowance;
   }
 
-  // Ends the wait. A first time-out while reading a body only cancels the read; otherwise the socket is
-  // closed.
+  // Ends the wait of the coroutine. While a body is read, the first call only cancels the read, so that a
+  // response can still be sent. Any other call closes the socket.
   void end_wait();
   void close();
 
@@ -57,8 +58,8 @@ class Connection {
   Clock::time_point since;  // start of the present step
   Clock::time_point deadline;
   bool reads_body = false;
-  bool answers = false;  // between a request's head and the last byte of its response
-  bool late = false;     // the body took too long
+  bool answers = false;  // true from the end of a request's head to the last byte of its response
+  bool late = false;     // true if reading the body took too long
 
  private:
   Connections& all_;

@@ -32,17 +32,19 @@ using net::Awaitable;
 using net::ErrorCode;
 using net::into;
 
-constexpr std::size_t kMaxHead = 8 << 10;   // bytes
-constexpr std::size_t kMaxBody = 64 << 10;  // bytes
-constexpr std::size_t kMaxDiscarded =
-    64 << 10;  // bytes read after the last response; otherwise a reset could destroy the response
-constexpr base::Duration kAcceptPause{100'000};  // after a failed accept, usually for lack of descriptors
+constexpr std::size_t kMaxHead = 8 << 10;   // most bytes of a request head
+constexpr std::size_t kMaxBody = 64 << 10;  // most bytes of a request body
+// Most bytes to read after the last response. If unread bytes were left, closing would reset the
+// connection, and the client could lose the response.
+constexpr std::size_t kMaxDiscarded = 64 << 10;
+// Pause after a failed accept, usually because no file descriptor is left.
+constexpr base::Duration kAcceptPause{100'000};
 
 }  // namespace
 
 namespace {
 
-// An acceptor with its timer: one for each address of the listener.
+// An acceptor and its timer. There is one Door for each address of the listener.
 struct Door {
   explicit Door(net::ListeningSocket listening, net::Executor executor)
       : acceptor(std::move(listening).into_acceptor(executor)), vacancy(executor) {}
@@ -53,7 +55,7 @@ struct Door {
 }  // namespace
 
 struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
-  // REQUIRES at least one socket.
+  // REQUIRES at least one listening socket.
   Impl(asio::io_context& io, ServerOptions given, Sources read, std::vector<net::ListeningSocket> listening)
       : options(std::move(given)),
         admission{Token(options.token), options.address},
@@ -92,11 +94,11 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   void spawn(Awaitable<void> task);
 
   ServerOptions options;
-  // Shared with running responses, which may wait after newer sources arrived.
+  // Shared with responses under way, which still use these sources after newer ones have replaced them.
   std::shared_ptr<const Sources> sources;
   Admission admission;
   base::Endpoint bound;
-  std::vector<base::Endpoint> addresses;  // the address of each door
+  std::vector<base::Endpoint> addresses;  // one for each of `doors`
   net::Executor executor;
   std::deque<Door> doors;
   net::Timer sweep_timer;
@@ -109,7 +111,8 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   Connections connections;
   bool stopped = false;
   bool retired = false;
-  bool owns_file = true;  // of a unix socket's file; false if another process listens on it
+  // True if this process must remove the file of its unix socket; false if another process listens on it.
+  bool owns_file = true;
 };
 
 void Server::Impl::stop() {
@@ -140,7 +143,7 @@ void Server::Impl::spawn(Awaitable<void> task) {
   });
 }
 
-// Accepts connections. Without memory for a connection, closes it and pauses.
+// Accepts connections. If memory for a connection is lacking, closes the connection and pauses.
 Awaitable<void> Server::Impl::accept(Door& door) {
   const auto self = shared_from_this();
   ErrorCode ec;
@@ -162,7 +165,7 @@ Awaitable<void> Server::Impl::accept(Door& door) {
   }
 }
 
-// Repeats a step until stop(), even if the step throws.
+// Calls `step` after each pause until stop(), even if the step throws.
 Awaitable<void> Server::Impl::repeat(net::Timer& timer, base::Duration pause, Faults& faults,
                                      void (Impl::*step)()) {
   const auto self = shared_from_this();
@@ -179,12 +182,12 @@ Awaitable<void> Server::Impl::repeat(net::Timer& timer, base::Duration pause, Fa
   }
 }
 
-// Closes connections whose deadline has passed, which ends their waits.
+// Ends the waits of connections whose deadline has passed.
 void Server::Impl::sweep() {
   connections.end_late();
 }
 
-// Records data for a dashboard that is opened later.
+// Records numbers for a dashboard that is opened later.
 void Server::Impl::record() {
   if (sources->now) recorder.look(*sources, sources->now());
 }
@@ -207,7 +210,7 @@ Awaitable<void> Server::Impl::serve(net::Socket socket) {
   }
 }
 
-// Serves one request. Returns false if it was the connection's last.
+// Serves one request. Returns false if the connection must end after it.
 Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::flat_buffer& buffer) {
   Parser parser;
   parser.header_limit(kMaxHead);
@@ -223,7 +226,8 @@ Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::fl
     said = co_await answer(connection, buffer, parser);
   if (!said || stopped) co_return false;
   connection.begin(options.deadline);
-  // Unread bytes of a body would be read as the next request, so the connection then ends.
+  // If a body was not read completely, the connection ends after the response. Otherwise the body's rest
+  // would be read as the next request.
   const bool whole = !ec && parser.is_done();
   auto response = to_response(std::move(*said), whole ? &parser : nullptr);
   if (retired) response.keep_alive(false);
@@ -258,7 +262,7 @@ Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::fla
   co_return unless_known(std::move(said), question);
 }
 
-// Reads the body. Returns the error response; nullopt if the body is complete.
+// Reads the body. Returns an error response, or nullopt if the body is complete.
 Awaitable<std::optional<Answer>> Server::Impl::read_body(Connection& connection,
                                                          boost::beast::flat_buffer& buffer, Parser& parser) {
   ErrorCode ec;
@@ -267,13 +271,15 @@ Awaitable<std::optional<Answer>> Server::Impl::read_body(Connection& connection,
     const auto bytes = asio::buffer(kContinue);
     co_await asio::async_write(connection.socket, bytes, into(ec));
   }
-  connection.reads_body = true;  // a time-out before this closes: a 408 could follow part of the 100
+  // From here on, a time-out causes a 408. An earlier time-out closes the connection, because the 408 could
+  // follow an incomplete 100.
+  connection.reads_body = true;
   if (!ec) co_await http::async_read(connection.socket, buffer, parser, into(ec));
   connection.reads_body = false;
   co_return fault_of_body(ec, std::exchange(connection.late, false));
 }
 
-// Sends a response. Returns false if the connection must not be used again.
+// Sends a response. Returns false if the connection must end.
 Awaitable<bool> Server::Impl::send(Connection& connection, Response response) {
   ErrorCode ec;
   co_await http::async_write(connection.socket, response, into(ec));
@@ -283,8 +289,8 @@ Awaitable<bool> Server::Impl::send(Connection& connection, Response response) {
   co_return false;
 }
 
-// Reads the rest of the input first, because closing with unread bytes would reset the connection and lose
-// the response (RFC 9112 §9.6).
+// Reads and ignores input before the connection is closed. Closing with unread bytes would reset the
+// connection, and the client could lose the response (RFC 9112 §9.6).
 Awaitable<void> Server::Impl::discard(Connection& connection) {
   ErrorCode ec;
   connection.socket.shutdown(asio::socket_base::shutdown_send, ec);

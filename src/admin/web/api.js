@@ -1,7 +1,8 @@
-// Sends the page's requests to weir. The token stays in this tab's storage. It is sent in a header, never in a URL.
+// Sends the dashboard's requests to weir. The token is kept in this tab's storage, and is sent in a header, never in
+// a URL.
 
 const kKey = "weir-token";
-const kPatience = 5000; // milliseconds for a response
+const kPatience = 5000; // longest wait for a response, in milliseconds
 
 export class Unauthorized extends Error {}
 export class NotThere extends Error {}
@@ -10,7 +11,7 @@ export const hasToken = () => sessionStorage.getItem(kKey) !== null;
 export const keepToken = (token) => sessionStorage.setItem(kKey, token);
 export const forgetToken = () => sessionStorage.removeItem(kKey);
 
-// Returns the response's JSON. Throws Unauthorized, NotThere, or an Error with weir's message.
+// Returns the response's JSON. Throws Unauthorized for 401, NotThere for 404, or an Error with weir's message.
 export async function ask(path, body) {
   const headers = {};
   if (hasToken()) headers.Authorization = `Bearer ${sessionStorage.getItem(kKey)}`;
@@ -30,8 +31,8 @@ export async function ask(path, body) {
   return JSON.parse(text);
 }
 
-// Returns true if this tab has the right token or none is needed. Called first, because browsers log every 401 as an
-// error.
+// Returns true if this tab has the right token, or if weir needs none. Called before other requests, because browsers
+// log every 401 as an error.
 export const isAdmitted = async () => (await ask("/api/access")).admitted;
 
 function complaint(text) {

@@ -1,4 +1,4 @@
-// The three charts of requests per second, which Dygraph draws, and the small charts of rules.
+// The three charts of requests per second, which Dygraph draws, and the small charts in the table of rules.
 
 import { find, say } from "./dom.js";
 import { clock, rate } from "./words.js";
@@ -9,11 +9,12 @@ const kSeries = ["admitted", "delayed", "refused"];
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-// Only these two plugins are used. The legend would set inline styles, which the page's Content-Security-Policy
-// forbids.
+// Only these two plugins are used. The Legend plugin would set inline styles, which the page's
+// Content-Security-Policy forbids.
 Dygraph.PLUGINS = [Dygraph.Plugins.Axes, Dygraph.Plugins.Grid];
 
-// The data of all three charts. A row has a time and the three rates at that time, or nulls.
+// The data of all three charts. Each row has a time and the three rates at that time; a rate is null if it is
+// unknown.
 class Track {
   rows = [];
 
@@ -22,7 +23,7 @@ class Track {
     while (this.rows[0][0] < milliseconds - kKept) this.rows.shift();
   }
 
-  // Returns the rows of one chart.
+  // Returns the times and the rates for the chart of this name.
   of(name) {
     const at = kSeries.indexOf(name) + 1;
     return this.rows.map((row) => [row[0], row[at]]);
@@ -38,7 +39,7 @@ export class Charts {
     new ResizeObserver(() => this.#plots.forEach((chart) => chart.resize())).observe(find(".charts"));
   }
 
-  // Starts with weir's history of the time before this page was opened.
+  // Starts with weir's history, which covers the time before this page was opened.
   begin(history) {
     this.#track = new Track();
     const steps = history.admitted.length;
@@ -50,7 +51,7 @@ export class Charts {
     this.#build();
   }
 
-  // `rates`: null if the rates at that time are unknown.
+  // Adds a row. `rates`: null if the rates at that time are unknown.
   push(milliseconds, rates) {
     this.#track.push(milliseconds, rates);
     if (this.#plots.size === 0) this.#build();
@@ -78,7 +79,7 @@ export class Charts {
   }
 }
 
-// Returns the top of the scale. It is at least 1.1, so that a few requests do not look like a peak.
+// Returns the top of the chart's scale. It is at least 1.1, so that a few requests do not look like a peak.
 const ceiling = (values) => Math.max(1, ...values) * 1.1;
 
 const place = (name) => find(`[data-series=${name}] .plot`);
@@ -89,7 +90,7 @@ function describe(name, values) {
     `Requests ${name} per second in the last 15 minutes: ${rate(values.at(-1) ?? 0)} now, ${rate(Math.max(0, ...values))} at most`);
 }
 
-// Draws a chart. Its axes show hours and minutes, and rates in the same form as the rest of the page.
+// Draws a chart. Its axes show hours and minutes, and rates in the format of the rest of the page.
 function plot(name, rows) {
   const chart = new Dygraph(place(name), rows, {
     labels: ["time", name],
@@ -111,19 +112,19 @@ function plot(name, rows) {
     highlightCallback: (_, at, [point]) => point_at(name, at, point?.yval),
     unhighlightCallback: () => point_at(name),
   });
-  place(name).querySelector("input")?.remove(); // invisible, and without a label
+  place(name).querySelector("input")?.remove(); // the invisible input that Dygraph adds has no label
   return chart;
 }
 
-// Shows the value under the pointer in the caption.
+// Shows the value under the pointer in the chart's caption.
 function point_at(name, at, value) {
   const title = name[0].toUpperCase() + name.slice(1);
   say(find(`[data-series=${name}] figcaption`), value == null ? title : `${title}: ${rate(value)} at ${clock(at)}`);
 }
 
-const kSteps = 180; // of weir's history
+const kSteps = 180; // number of steps in weir's history
 
-// Returns a small chart of a rule's refusals. It is SVG, so that a hundred of them stay cheap.
+// Returns a small chart of a rule's refusals. It is plain SVG, so that a hundred of these charts use little time.
 export function spark(known) {
   const counts = [...Array(Math.max(0, kSteps - known.length)).fill(0), ...known];
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");

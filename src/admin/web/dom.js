@@ -1,6 +1,7 @@
-// Creates elements. Texts are never parsed as HTML, because they may contain anything that a client sent.
+// Helpers to create and fill elements. Texts are never parsed as HTML, because clients may have sent them.
 
-// Example: h("td", { class: "number" }, "12", h("small", {}, "…")). Properties that are null or false are omitted.
+// Returns a new element, as in h("td", { class: "number" }, "12", h("small", {}, "…")). Omits properties that are
+// null or false.
 export function h(name, properties = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(properties)) {
@@ -11,19 +12,20 @@ export function h(name, properties = {}, ...children) {
   return element;
 }
 
-// A badge behind the name of a rule that is not enforced.
+// Returns a badge to put after the name of a shadow rule.
 export const shadow_badge = () => h("span", { class: "badge note", title: "counted, never enforced" }, "shadow");
 
 export const find = (selector) => document.querySelector(selector);
 
-// Replaces an element's children, unless the user has selected text in it, because the selection would be lost.
+// Replaces an element's children. Does nothing while the user has selected text in the element, because the selection
+// would be lost.
 export function fill(element, ...children) {
   const selection = document.getSelection();
   const selecting = selection && !selection.isCollapsed && element.contains(selection.anchorNode);
   if (!selecting) element.replaceChildren(...children.flat().filter((child) => child != null && child !== false));
 }
 
-// Sets the text only if it differs, because screen readers announce each change.
+// Sets the element's text if it has another text. Otherwise does nothing, because screen readers announce each change.
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

@@ -1,4 +1,4 @@
-// The form that describes a request: POST /api/explain.
+// The form that describes a request, and the decision that weir returns for it (POST /api/explain).
 
 import { ask, NotThere, Unauthorized } from "./api.js";
 import { find, h, shadow_badge } from "./dom.js";
@@ -22,11 +22,11 @@ export function listen(unauthorized) {
 
 const value = (name) => find(`#explain-${name}`).value.trim();
 
-// Returns the content of the form without empty fields. Throws if a line is not a header field.
+// Returns what the form describes, without empty fields. Throws if a line is not a header field.
 function described() {
   const request = { method: value("method"), path: value("path") };
   for (const name of ["host", "ip"]) if (value(name)) request[name] = value(name);
-  const fields = new Map();  // a name that occurs twice is a field with two lines
+  const fields = new Map(); // a name that occurs twice is one field with two lines
   for (const line of value("headers").split("\n").filter((each) => each.trim())) {
     const colon = line.indexOf(":");
     if (colon < 1) throw new Error(`"${line.trim()}" is not a header: write Name: value`);

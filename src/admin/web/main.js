@@ -1,5 +1,5 @@
-// Runs the page: asks for the token if one is needed, then requests the data repeatedly. Shows a message if weir does
-// not answer.
+// Runs the dashboard: asks for the token if weir needs one, and then requests the data repeatedly. Shows a message if
+// weir does not answer.
 
 import { ask, forgetToken, hasToken, isAdmitted, keepToken, Unauthorized } from "./api.js";
 import { Charts } from "./charts.js";
@@ -11,17 +11,17 @@ import * as top from "./top.js";
 import * as verdict from "./verdict.js";
 import { clock, rate, span } from "./words.js";
 
-const kEvery = 2000; // milliseconds between two requests
-const kEveryHidden = 20_000; // the same, while the page is hidden
+const kEvery = 2000; // milliseconds between two requests while the page is visible
+const kEveryHidden = 20_000; // milliseconds between two requests while the page is hidden
 const kHistoryEvery = 15_000;
 
 let charts;
 let rates = new Rates();
 let history;
 let historyAt = 0;
-let started; // start time of the weir that sent the data
-let shownAt; // when the latest data arrived; undefined: not yet
-let seenAt; // the same by weir's clock
+let started; // start time of the weir process that sent the latest data
+let shownAt; // when the latest data arrived; undefined if no data has arrived
+let seenAt; // the time of weir's clock in the latest data
 let timer;
 let asking = false;
 
@@ -44,8 +44,8 @@ async function poll() {
   timer = setTimeout(poll, document.hidden ? kEveryHidden : kEvery);
 }
 
-// Requests the history of the last minutes. The charts need it once after each start of weir; the rules need it
-// regularly.
+// Requests the history of the last minutes. The charts need it once after each start of weir. The table of rules
+// needs it regularly.
 async function remember(overview) {
   const fresh = started !== overview.started;
   if (!fresh && Date.now() - historyAt < kHistoryEvery) return;
@@ -54,7 +54,7 @@ async function remember(overview) {
   if (!fresh) return;
   started = overview.started;
   rates = new Rates();
-  find("#figures").hidden = false;  // first, because the charts measure their size
+  find("#figures").hidden = false; // must come first, because the charts measure their size
   find("#waiting").hidden = true;
   charts ??= new Charts();
   charts.begin(history);
@@ -91,7 +91,7 @@ function lost(error) {
   if (shownAt) charts.push(seenAt + Date.now() - shownAt, null);
 }
 
-// Shows the form for the token. Called again if the token was wrong or is no longer valid.
+// Shows the form that asks for the token. Called again if the token was wrong or is no longer valid.
 function askForToken() {
   const wrong = hasToken();
   forgetToken();

@@ -1,4 +1,4 @@
-// The tables and tiles below the charts.
+// The tables and tiles below the charts of the dashboard.
 
 import { spark } from "./charts.js";
 import { fill, find, h, shadow_badge } from "./dom.js";

@@ -1,11 +1,11 @@
 // Computes rates from the totals that weir counts since its start.
 
-const kSpan = 10_000; // milliseconds over which a rate is averaged
+const kSpan = 10_000; // milliseconds over which rates are averaged
 
 export class Rates {
   #seen = [];
 
-  // Adds an overview. Forgets the older ones if weir was restarted or its clock went back.
+  // Adds an overview (/api/overview). Forgets all earlier overviews if weir was restarted or its clock went back.
   take(overview) {
     const last = this.#seen.at(-1);
     if (last && (last.started !== overview.started || last.now > overview.now)) this.#seen = [];
@@ -13,17 +13,17 @@ export class Rates {
     while (this.#seen.length > 2 && overview.now - this.#seen[1].now >= kSpan) this.#seen.shift();
   }
 
-  // Returns the growth per second of the value that `read` returns; null before there are two overviews. `read` may
-  // return nothing for an older overview.
+  // Returns by how much the value that `read` returns has grown per second, on average over kSpan. Returns null if
+  // there are fewer than two overviews, or if `read` returns null or undefined for one of them.
   of(read) {
     return increase(this.#seen[0], this.#seen.at(-1), read);
   }
-  // Does the same since the previous overview.
+  // Returns the growth per second since the previous overview.
   latest(read) {
     return increase(this.#seen.at(-2), this.#seen.at(-1), read);
   }
 
-  // Returns a quantile of the durations of the latest requests in microseconds; null if there were none.
+  // Returns a quantile of the durations of the latest requests, in microseconds; null if there were no requests.
   quantile(share) {
     const first = this.#seen[0];
     const last = this.#seen.at(-1);
@@ -40,7 +40,7 @@ function increase(first, last, read) {
   return (Math.max(0, after - before) * 1000) / (last.now - first.now);
 }
 
-// Interpolates between the bounds of the bucket, as Prometheus's histogram_quantile does.
+// Returns a quantile. Interpolates between the bounds of its bucket, as Prometheus's histogram_quantile does.
 export function quantile(bounds, counts, share) {
   const sum = counts.reduce((total, count) => total + count, 0);
   if (sum === 0) return null;

@@ -1,4 +1,5 @@
-// The clients with most admitted and most refused cost: GET /api/top. Hidden if this weir does not count clients.
+// The clients with the most admitted and the most refused units of each rule (GET /api/top). Hidden if weir does not
+// count clients.
 
 import { ask } from "./api.js";
 import { fill, find, h, shadow_badge } from "./dom.js";
@@ -24,7 +25,8 @@ const shadow = ({ mode }) => mode === "shadow";
 const cost = (clients) => clients.reduce((sum, client) => sum + client.cost, 0);
 const kShown = 8;
 
-// Returns the name of a client. Adds a digest if the name only tells the kind of key, which many clients share.
+// Returns the name of a client. Adds a digest if the name only tells the kind of key, because many clients have that
+// name.
 const named = ({ client, digest }) => (client && !/api_key|:/.test(client) ? client : `${client} ${digest.slice(0, 8)}`.trim());
 
 function list(title, clients) {

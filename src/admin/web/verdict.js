@@ -1,16 +1,16 @@
-// The top of the page: whether weir is healthy, and which rules limit clients since when.
+// The top of the dashboard: whether weir is healthy, which rules refuse requests, and since when.
 
 import { find, fill, h, say } from "./dom.js";
 import { clock, plural, rate, span } from "./words.js";
 
 const kDay = 86_400_000;
-const kWarnDays = 14; // before a certificate expires
-const kNearlyFull = 0.9; // of the key table
+const kWarnDays = 14; // a certificate that expires in fewer days causes a warning
+const kNearlyFull = 0.9; // part of the key table; above it, a warning is shown
 
 export const refusals = (rule) => rule.counters.refused + rule.counters.shadow_refused;
 
-// Returns the findings, the worst first: { mood: "bad" | "warn" | "note", badge, text, about }. `about` names the
-// affected part of weir for the headline.
+// Returns the findings, the worst first: { mood: "bad" | "warn" | "note", badge, text, about }. `about`: the affected
+// part of weir, which the headline names.
 export function findings(overview, rates) {
   const all = [...readiness(overview), ...alerts(overview), ...redis(overview, rates), ...servers(overview, rates),
                ...certificates(overview), ...table(overview, rates), ...rules(overview, rates)];
@@ -104,7 +104,7 @@ function headline(found, overview) {
   return `${worst === "bad" ? "In trouble" : "Needs attention"}: ${[...about].join(", ")}. ${limits}`;
 }
 
-const kMost = 8; // findings that are listed; the tables below show the rest
+const kMost = 8; // how many findings are listed; the tables below show the rest
 
 export function show(overview, rates) {
   const found = findings(overview, rates);

@@ -26,7 +26,7 @@ export function bytes(value) {
   return `${value < 10 && unit > 0 ? tenth.format(value) : whole.format(value)} ${units[unit]}`;
 }
 
-// Returns a duration in microseconds as "50 µs", "2.5 ms" or "1.2 s".
+// Returns a duration in microseconds as text: "50 µs", "2.5 ms" or "1.2 s".
 export function micros(value) {
   if (value == null) return "–";
   if (value < 1000) return `${whole.format(value)} µs`;
@@ -34,7 +34,7 @@ export function micros(value) {
   return `${(value / 1_000_000).toFixed(1)} s`;
 }
 
-// Returns a duration in milliseconds with its largest units: "45 s", "12 min", "3 h 20 min", "5 days".
+// Returns a duration in milliseconds as text in its largest units: "45 s", "12 min", "3 h 20 min", "5 days".
 export function span(milliseconds) {
   const seconds = Math.max(0, Math.round(milliseconds / 1000));
   if (seconds < 100) return `${seconds} s`;
@@ -45,7 +45,7 @@ export function span(milliseconds) {
   return `${Math.floor(hours / 24)} days`;
 }
 
-// Returns the local time of day, with the date unless it is today.
+// Returns the local time of day, and also the date unless the time is today.
 export function clock(milliseconds) {
   const at = new Date(milliseconds);
   const time = at.toLocaleTimeString("en-GB");

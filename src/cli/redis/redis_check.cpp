@@ -48,7 +48,8 @@ void tell_server(RedisReport& report, const redis::ServerFacts& facts, bool clus
     report.faults.push_back("it is not a cluster node, but topology is \"cluster\"");
 }
 
-// Warns of a policy that evicts weir's keys. All of them expire, so the volatile policies evict them too.
+// Returns a warning if Redis may evict weir's keys. All these keys have an expiry time, so the volatile
+// policies evict them too.
 std::string warn_about(const redis::ServerFacts& facts) {
   if (facts.eviction.empty() || facts.eviction == "noeviction" || facts.max_memory == 0u) return "";
   const std::string which =
@@ -88,7 +89,7 @@ void tell_clock(RedisReport& report, const redis::ClockDifference& clock) {
         "limits in memory, logs and X-RateLimit-Reset follow this host's clock");
 }
 
-// Reports what Redis has in place of the shared secret. Used without key_secret.
+// Reports the key of Redis that has the shared secret. weir uses this key only without key_secret.
 void tell_secret(RedisReport& report, const redis::SecretLook& look, const std::string& name) {
   using State = redis::SecretLook::State;
   if (look.state == State::Foreign)
@@ -120,7 +121,7 @@ std::string heading(const base::Endpoint& address, const redis::RedisSettings& r
          "\n";
 }
 
-// Returns the reason of a failed connection, with the key of the configuration to check.
+// Returns the reason of a failed connection, and adds which key of the configuration to check.
 std::string with_advice(const std::string& unreachable, const redis::RedisSettings& redis) {
   const auto says = [&](std::string_view words) { return unreachable.find(words) != std::string::npos; };
   if (says("WRONGPASS") || says("NOAUTH"))
@@ -131,14 +132,14 @@ std::string with_advice(const std::string& unreachable, const redis::RedisSettin
     return unreachable + " (expected a database that exists: url = \"redis://…/0\" of [state.redis])";
   if (says("max number of clients"))
     return unreachable + " (expected a free connection: raise maxclients of that Redis)";
-  if (says("LOADING") || says("certificate")) return unreachable;  // the message is sufficient
+  if (says("LOADING") || says("certificate")) return unreachable;  // the reason needs no advice
   const auto* key = redis.topology == redis::Topology::Cluster    ? "nodes"
                     : redis.topology == redis::Topology::Sentinel ? "sentinels"
                                                                   : "url";
   return unreachable + " (expected a Redis where " + key + " of [state.redis] says)";
 }
 
-// Reports on a node. Returns false if it does not answer.
+// Reports on one node of Redis. Returns false if the node does not answer.
 bool tell_node(RedisReport& report, const redis::Inspection& found, const redis::RedisSettings& redis) {
   report.text += heading(found.address, redis);
   if (!found.unreachable.empty()) {
@@ -156,14 +157,15 @@ bool tell_node(RedisReport& report, const redis::Inspection& found, const redis:
   return true;
 }
 
-// Returns a sentence about a command that Redis denied. `denied` has the form "TIME: NOPERM …".
+// Returns a sentence about a command that Redis denied to this check. `denied`: the command and Redis' reply,
+// "TIME: NOPERM …".
 std::string not_asked(const std::string& denied) {
   const bool scripts_ask = denied.starts_with("TIME");
   return "this check was not allowed to read " + denied +
          (scripts_ask ? " (weir's scripts need this)" : " (weir itself does not need this)");
 }
 
-// Reports on a further node, with its address before each message.
+// Reports on another node, with its address before each fault and warning.
 void tell_other(RedisReport& report, const redis::Inspection& other, const redis::RedisSettings& redis) {
   RedisReport its;
   (void)tell_node(its, other, redis);

@@ -1,4 +1,4 @@
-// The output of `weir redis-check`, made from the findings of an inspection. Pure.
+// The output of `weir redis-check`, made from what an inspection of Redis has found. Pure.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -10,16 +10,16 @@
 namespace weir::cli {
 
 struct RedisReport {
-  std::string text;                   // one fact a line
-  std::vector<std::string> faults;    // why rules cannot keep their state there
-  std::vector<std::string> warnings;  // what works but is probably not intended
+  std::string text;                   // one fact about Redis in each line
+  std::vector<std::string> faults;    // reasons why rules cannot keep their state in this Redis
+  std::vector<std::string> warnings;  // settings of Redis that work but are probably not intended
 };
 
-// Returns the report. REQUIRES state.redis.
+// Returns the report for people. REQUIRES state.redis.
 [[nodiscard]] RedisReport report_on(const redis::Inspection& found, const config::StateSettings& state);
 
-// Returns the same for machines as one line of JSON: the facts of each node, all faults and all warnings.
-// REQUIRES state.redis.
+// Returns the report for programs as one line of JSON: the facts about each node, all faults and all
+// warnings. REQUIRES state.redis.
 [[nodiscard]] std::string redis_check_json(const redis::Inspection& found,
                                            const config::StateSettings& state);
 

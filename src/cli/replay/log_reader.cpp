@@ -28,7 +28,7 @@ std::runtime_error failure(const std::string& file, const std::string& why) {
 
 }  // namespace
 
-// Reads through zlib, which passes data without compression through unchanged.
+// Reads through zlib, which returns uncompressed data unchanged.
 struct LogReader::Impl {
   explicit Impl(const std::string& name) : file_name(name) {
     std::error_code error;
@@ -40,7 +40,8 @@ struct LogReader::Impl {
     text.resize(kPiece);
   }
 
-  // Moves the rest of the last line to the front and reads more behind it. Returns false at the end.
+  // Moves the unread rest of the buffer to its front, and fills the buffer from the file. Returns false at
+  // the end of the file.
   bool fill() {
     std::memmove(text.data(), text.data() + at, end - at);
     end -= at;
@@ -105,7 +106,8 @@ std::optional<std::pair<std::string, std::string>> find_same_log(const std::vect
   for (const auto& file : files) {
     struct stat status {};
     const int failed = file == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(file.c_str(), &status);
-    if (failed != 0 || !S_ISREG(status.st_mode)) continue;  // a pipe cannot be read twice
+    // Pipes need no check, because they cannot be read twice.
+    if (failed != 0 || !S_ISREG(status.st_mode)) continue;
     const auto [known, fresh] = seen.try_emplace({status.st_dev, status.st_ino}, file);
     if (!fresh) return std::pair(known->second, file);
   }

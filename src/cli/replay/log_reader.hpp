@@ -13,14 +13,15 @@ namespace weir::cli {
 
 class LogReader {
  public:
-  // Opens a file; "-" is standard input. Throws std::runtime_error that names the file if it cannot be opened
-  // or read.
+  // Opens a file; "-" is standard input. Throws std::runtime_error if the file cannot be opened or read. The
+  // message names the file.
   explicit LogReader(const std::string& file);
   ~LogReader();
   LogReader(const LogReader&) = delete;
   LogReader& operator=(const LogReader&) = delete;
 
-  // Returns the next line without its newline; nullopt at the end. The result is valid until the next call.
+  // Returns the next line without its newline; nullopt at the end of the file. The result is valid until the
+  // next call.
   [[nodiscard]] std::optional<std::string_view> next();
   // Returns the number of bytes read from the file, in compressed form if the file is compressed.
   [[nodiscard]] std::uint64_t consumed() const noexcept;
@@ -30,12 +31,12 @@ class LogReader {
   std::unique_ptr<Impl> impl_;
 };
 
-// Returns the size of all files together, in compressed form if they are compressed. Returns 0 if the size of
-// a file cannot be known before reading.
+// Returns the size of all files together; compressed files count with their compressed size. Returns 0 if the
+// size of a file is unknown before the file is read, as for a pipe.
 [[nodiscard]] std::uint64_t size_of_logs(const std::vector<std::string>& files);
 
-// Returns two names that mean the same file on disk, whose lines would count twice. Nullopt if there are
-// none.
+// Returns two names in `files` of the same file on disk, because its lines would be counted twice. Returns
+// nullopt if all files differ.
 [[nodiscard]] std::optional<std::pair<std::string, std::string>> find_same_log(
     const std::vector<std::string>& files);
 

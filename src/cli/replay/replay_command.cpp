@@ -18,8 +18,8 @@ namespace weir::cli {
 
 namespace {
 
-// Shows the progress on one line of standard error, at most ten times a second. Does nothing without a
-// terminal.
+// Shows the progress on one line of standard error, at most ten times a second. Does nothing if standard
+// error is not a terminal.
 class ProgressBar {
  public:
   ProgressBar() : shown_(::isatty(STDERR_FILENO) == 1) {}
@@ -29,7 +29,7 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // `part`: from 0 to 1.
+  // `part`: the finished part of the work, from 0 to 1.
   void show(const char* doing, double part) {
     constexpr std::chrono::milliseconds kPause{100};
     const auto now = std::chrono::steady_clock::now();

@@ -1,4 +1,4 @@
-// A report of a replay as text for people, or as JSON.
+// Formats the report of a replay as text for people, or as JSON.
 #pragma once
 
 #include "weir/replay/replay.hpp"

@@ -1,4 +1,4 @@
-// Fits texts into the columns of a screen. Pure.
+// Functions that fit texts into the columns of a terminal. Pure.
 #pragma once
 
 #include <cstddef>
@@ -7,21 +7,22 @@
 
 namespace weir::cli {
 
-// Returns the text in exactly this width: padded with blanks behind it, or cut and marked with a ~.
+// Returns the text in exactly this width: padded with blanks at its end, or cut and marked with a ~.
 [[nodiscard]] std::string in_columns(std::string text, std::size_t width);
-// Returns the text in at least this width, with blanks before it.
+// Returns the text in at least this width, padded with blanks at its beginning.
 [[nodiscard]] std::string to_the_right(const std::string& text, std::size_t width);
 
 // Returns a number with at most four digits: "12", "12.3k", "1.20M".
 [[nodiscard]] std::string short_number(double value);
 
-// A part of a line. Parts with a high rank are left out first; parts with rank 0 never.
+// A part of a line. If a line is too wide, parts with the highest rank are left out first. Parts with rank 0
+// are never left out.
 struct Part {
   std::string text;
   unsigned rank = 0;
 };
-// Returns the parts for which there is room, instead of all parts and a cut end. The result is wider than
-// `width` only if the parts of rank 0 are.
+// Returns as many parts as fit into `width`, in their order. The result is wider than `width` only if the
+// parts with rank 0 are wider.
 [[nodiscard]] std::string fitting(std::vector<Part> parts, std::size_t width);
 
 }  // namespace weir::cli

@@ -14,7 +14,7 @@ namespace weir::cli {
 
 namespace {
 
-// Returns true if a key ends the view. The end of the input also ends it.
+// Returns true if the user has pressed a key that ends the view, or if the input has ended.
 bool key_ends() {
   constexpr char kControlC = 3, kControlD = 4;
   char key = 0;
@@ -40,7 +40,7 @@ Terminal::Terminal() {
   if (::tcgetattr(STDIN_FILENO, &before_) != 0)
     throw std::runtime_error("standard output is not a terminal; write --once for one frame");
   auto raw = before_;
-  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);  // Ctrl-C arrives as a key, too
+  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);  // Ctrl-C arrives as a key press
   ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
   std::cout << "\x1b[?1049h\x1b[?25l" << std::flush;
 }
@@ -70,7 +70,8 @@ Screen Terminal::screen() {
   Screen screen{.ansi = true};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     screen.width = size.ws_col;
-    screen.height = size.ws_row > 0 ? size.ws_row - std::size_t{1} : screen.height;  // one for the cursor
+    // One line is for the cursor.
+    screen.height = size.ws_row > 0 ? size.ws_row - std::size_t{1} : screen.height;
   }
   return screen;
 }

@@ -1,4 +1,4 @@
-// The terminal of a view that is drawn again each second. For one thread, and one view in a process.
+// The terminal of a view that is drawn again each second. For one thread; a process may have only one view.
 #pragma once
 
 #include "cli/top/top_frame.hpp"
@@ -12,8 +12,8 @@
 
 namespace weir::cli {
 
-// Blocks SIGTERM, SIGHUP, SIGINT and SIGQUIT. After the destructor, signals that arrived have their usual
-// effect.
+// Blocks SIGTERM, SIGHUP, SIGINT and SIGQUIT while it exists. Signals that arrive meanwhile take effect after
+// the destructor.
 class BlockedSignals {
  public:
   BlockedSignals();
@@ -21,7 +21,7 @@ class BlockedSignals {
   BlockedSignals(const BlockedSignals&) = delete;
   BlockedSignals& operator=(const BlockedSignals&) = delete;
 
-  // The descriptor is readable while a signal waits.
+  // Returns a descriptor that is readable while a blocked signal waits.
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
 
  private:
@@ -29,21 +29,23 @@ class BlockedSignals {
   net::OwnedDescriptor descriptor_;
 };
 
-// Reads single keys and uses a separate screen. The destructor restores the terminal, however the view ends.
+// Reads single key presses and draws on the terminal's alternate screen. The destructor restores the
+// terminal.
 class Terminal {
  public:
-  // Throws std::runtime_error if standard input is no terminal.
+  // Throws std::runtime_error if standard input is not a terminal.
   Terminal();
   ~Terminal();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  // Waits. Returns true early if a key or a signal asks for the end.
+  // Waits for this time. Returns true at once if a key press or a signal ends the view.
   [[nodiscard]] bool ends_within(std::chrono::milliseconds wait) const;
+  // Returns the terminal's present size.
   [[nodiscard]] static Screen screen();
 
  private:
-  BlockedSignals signals_;  // is destroyed last
+  BlockedSignals signals_;  // destroyed last, so that the terminal is restored before signals take effect
   termios before_{};
 };
 

@@ -48,7 +48,7 @@ Sample take(const TopOptions& options) {
   return sample;
 }
 
-// Returns the width of a single frame: COLUMNS, the terminal's width, or else no bound.
+// Returns the width of a single frame: COLUMNS if set, else the terminal's width, else no bound.
 std::size_t width_of_output() {
   if (const char* const text = std::getenv("COLUMNS"); text != nullptr) {
     const std::string_view columns(text);
@@ -71,10 +71,11 @@ void show_once(const TopOptions& options) {
             << std::flush;
 }
 
-// Draws one frame after another. weir may stop and return as another process whose counters start at 0.
+// Draws one frame after another. weir may stop meanwhile, and a new process may answer whose counters start
+// at 0.
 class LiveView {
  public:
-  // Throws if weir does not answer at first.
+  // Throws if weir does not answer the first request.
   explicit LiveView(const TopOptions& options) : options_(options), before_(take(options)) {}
 
   std::string next(const Screen& screen) {

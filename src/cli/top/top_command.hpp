@@ -1,4 +1,4 @@
-// `weir top`: shows the present activity of a running weir, drawn again each second.
+// `weir top`: shows what a running weir does now, and draws the view again each second.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -10,14 +10,14 @@ namespace weir::cli {
 struct TopOptions {
   base::Endpoint admin;
   std::string token;     // empty: no token
-  bool once = false;     // prints one frame of any height, and needs no terminal
-  bool json = false;     // prints that frame as JSON; implies `once`
-  unsigned clients = 5;  // lines in each list
+  bool once = false;     // prints one frame of unlimited height; needs no terminal
+  bool json = false;     // prints one frame as JSON; implies `once`
+  unsigned clients = 5;  // clients in each list
 };
 
-// Runs until q or Ctrl-C, or for one frame, and returns 0. Returns 1 if weir does not answer the first
-// request. Also returns 1 if standard input is no terminal and `once` is false. Signals such as SIGTERM end
-// the process after the terminal is restored.
+// Draws frames until the user presses q or Ctrl-C, or only one frame. Returns 0 afterwards. Returns 1 if weir
+// does not answer the first request, or if standard input is not a terminal and `once` is false. Signals such
+// as SIGTERM end the process after the terminal is restored.
 int run_top(const TopOptions& options);
 
 }  // namespace weir::cli

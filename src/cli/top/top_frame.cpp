@@ -12,10 +12,10 @@ namespace weir::cli {
 namespace {
 
 constexpr std::size_t kUnbounded = Screen::kUnbounded;
-constexpr std::size_t kIndent = 2, kCost = 8, kError = 10;  // columns of a list of clients
+constexpr std::size_t kIndent = 2, kCost = 8, kError = 10;  // widths of the columns of a list of clients
 constexpr std::string_view kBold = "\x1b[1m", kRed = "\x1b[31m", kPlain = "\x1b[0m";
 
-// Returns the text cut to the screen's width, with its newline.
+// Returns the text as a line with its newline, cut to the screen's width.
 std::string line_of(std::string text, const Screen& screen, std::string_view style) {
   if (screen.width != kUnbounded) text = in_columns(std::move(text), screen.width);
   text.erase(text.find_last_not_of(' ') + 1);
@@ -23,19 +23,19 @@ std::string line_of(std::string text, const Screen& screen, std::string_view sty
   return text + (screen.ansi ? "\x1b[K\n" : "\n");
 }
 
-// Returns the name of a client. Adds a digest if the name only tells the kind of key, which many clients
-// share.
+// Returns the name of a client. Adds a digest if the name only tells the kind of key, because many clients
+// have that name.
 std::string client_name(const TopClient& one) {
   const bool bare = one.client.empty() || one.client.find("api_key") != std::string::npos ||
                     one.client.find(':') != std::string::npos;
   return one.client + (bare ? " " + one.digest.substr(0, 8) : "");
 }
 
-// A rule and the rates of its decisions, per second.
+// A rule, and how many decisions of each kind it made per second.
 struct RuleRates {
   const TopRule* rule;
   double admitted, delayed, refused, would_refuse;
-  bool idle;  // no request met the rule
+  bool idle;  // true if no request met the rule
 
   [[nodiscard]] bool refuses() const noexcept { return refused > 0; }
 };
@@ -67,7 +67,7 @@ class Frame {
     lines_.push_back(line_of(std::move(text), screen_, style));
   }
 
-  // Returns the number of lines that are left.
+  // Returns how many more lines fit on the screen.
   [[nodiscard]] std::size_t room() const noexcept {
     if (screen_.height == 0) return std::numeric_limits<std::size_t>::max();
     return screen_.height - std::min(lines_.size(), screen_.height);
@@ -153,8 +153,8 @@ class Frame {
     show_briefly(std::span(next, rules.end()));
   }
 
-  // Shows a rule with its clients in at most `most` lines. Returns false if there is no room for one client
-  // in each list.
+  // Shows a rule and its clients in at most `most` lines. Returns false, and shows nothing, if there is no
+  // room for one client in each list.
   bool show_block(const RuleRates& rates, std::size_t most) {
     constexpr std::size_t kAround = 3;  // a blank line, the rule's line, and the titles of the lists
     const auto wanted = lines_of_clients(*rates.rule);
@@ -175,7 +175,7 @@ class Frame {
     if (!all) count(rules.subspan(shown));
   }
 
-  // Adds a line about the rules that are not shown.
+  // Adds a line that says how many rules are not shown.
   void count(std::span<const RuleRates> rules) {
     std::size_t refuse = 0, would = 0;
     for (const auto& rates : rules) {
@@ -191,7 +191,8 @@ class Frame {
     line(text + "; enlarge the terminal or read /api/top", refuse != 0 ? kRed : std::string_view{});
   }
 
-  // On a narrow screen, omits numbers first, except for the most important one, and cuts the name last.
+  // Shows the rates of a rule on one line. On a narrow screen, omits the less important numbers, and then
+  // cuts the name.
   void show_rates(const RuleRates& rates) {
     const bool shadow = rates.rule->shadow;
     std::vector<Part> matters;
@@ -209,8 +210,8 @@ class Frame {
                                                                    : kBold);
   }
 
-  // Returns the name for a line with `rest` columns behind it. Without room for "(shadow)", the words "would
-  // refuse" show the mode.
+  // Returns the rule's name, if `rest` more columns must fit on its line. Adds "(shadow)" only if there is
+  // room. Otherwise the words "would refuse" on the line show the mode.
   [[nodiscard]] std::string name_of(const TopRule& rule, std::size_t rest) const {
     auto name = rule.rule + (rule.shadow ? " (shadow)" : "");
     if (name.size() + rest <= screen_.width) return name;
@@ -219,8 +220,8 @@ class Frame {
     return name.size() <= most || most < 2 ? name : in_columns(std::move(name), most);
   }
 
-  // Returns both lists, to show side by side. On a narrow screen, returns refused clients only, or admitted
-  // ones if none was refused.
+  // Returns the lists of clients to show side by side. On a narrow screen, returns only the refused clients,
+  // or only the admitted clients if none was refused.
   [[nodiscard]] std::vector<List> lists_of(const TopRule& rule) const {
     constexpr std::size_t kTwo = 50;
     List admitted{"  most admitted", &rule.admitted};
@@ -229,7 +230,7 @@ class Frame {
     return {rule.refused.empty() ? admitted : refused};
   }
 
-  // Returns the number of lines of the lists, including their titles.
+  // Returns how many lines the lists of clients need, with their titles.
   [[nodiscard]] std::size_t lines_of_clients(const TopRule& rule) const {
     std::size_t most = 0;
     for (const auto& list : lists_of(rule)) most = std::max(most, list.clients->size());
@@ -259,8 +260,8 @@ class Frame {
     }
   }
 
-  // Returns a client with its cost and the error of the cost. The numbers appear only if the name leaves
-  // room.
+  // Returns a client with its cost and the error of the cost. Omits the numbers if there is no room behind
+  // the name.
   static std::string cell(const std::vector<TopClient>& clients, std::size_t at, std::size_t width,
                           std::size_t longest) {
     constexpr std::size_t kBriefCost = 7, kAddress = 15;

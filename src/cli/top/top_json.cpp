@@ -12,7 +12,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Returns a counter or a cost as a whole number. It arrives as a floating-point number.
+// Returns a counter or a cost as a whole number. weir sends these numbers as floating-point numbers.
 json::value whole(double number) {
   return std::llround(number);
 }

@@ -1,4 +1,5 @@
-// The output of `weir top --json`: one frame for machines, with the names of the admin listener's pages.
+// The output of `weir top --json`: one frame for programs, with the member names of the admin listener's
+// pages.
 #pragma once
 
 #include "cli/top/top_sample.hpp"
@@ -8,8 +9,8 @@
 
 namespace weir::cli {
 
-// Returns one line of JSON with its newline. Rates are per second, between the two samples. `address`: the
-// admin listener's address.
+// Returns one line of JSON with its newline. Rates are per second, computed between the two samples.
+// `address`: the admin listener's address.
 [[nodiscard]] std::string top_json(const Sample& before, const Sample& now, std::string_view address);
 
 }  // namespace weir::cli

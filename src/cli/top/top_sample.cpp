@@ -44,7 +44,7 @@ std::vector<TopClient> read_clients(const json::value& list) {
   return clients;
 }
 
-// Returns a rule's name and mode. Earlier versions of weir do not send the mode on every page.
+// Reads the name and the mode of a rule. Earlier versions of weir do not send the mode on each page.
 TopRule read_rule(const json::value& entry, const char* name) {
   const auto* mode = entry.as_object().if_contains("mode");
   return {.rule = json::value_to<std::string>(entry.at(name)),

@@ -1,4 +1,4 @@
-// The admin listener's pages that `weir top` reads, as values.
+// The data of the admin listener's pages that `weir top` reads.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -12,7 +12,8 @@
 
 namespace weir::cli {
 
-// The series of a page in Prometheus' text format with their labels and values. Parses only what weir writes.
+// The series of a page in Prometheus' text format with their labels and values. Parses only the subset of the
+// format that weir writes.
 class Figures {
  public:
   using Labels = std::map<std::string, std::string, std::less<>>;
@@ -26,7 +27,7 @@ class Figures {
   explicit Figures(std::string_view page);
 
   [[nodiscard]] const std::vector<Series>& all() const noexcept { return all_; }
-  // Returns the sum of the series with this name and at least these labels.
+  // Returns the sum of all series that have this name and at least these labels.
   [[nodiscard]] double sum(std::string_view name, const Labels& labels = {}) const;
   [[nodiscard]] bool has(std::string_view name) const;
   // Returns the number of series with this name.
@@ -42,7 +43,7 @@ struct TopClient {
 };
 struct TopRule {
   std::string rule;
-  bool shadow = false;  // refuses no request; `refused` has the clients it would refuse
+  bool shadow = false;  // the rule refuses no request; `refused` has the clients that it would refuse
   double seconds = 0;
   std::vector<TopClient> admitted{}, refused{};
 };
@@ -50,14 +51,16 @@ struct TopRule {
 struct Sample {
   std::chrono::steady_clock::time_point taken;
   Figures figures;
-  std::vector<TopRule> top;  // for each rule, in the file's order; without clients if they are not counted
-  bool top_is_on = true;     // false: clients are not counted
+  // One entry for each rule, in the configuration's order; without clients if weir does not count clients.
+  std::vector<TopRule> top;
+  bool top_is_on = true;  // false if weir does not count clients
 };
-// Returns the growth of a counter's sum per second between two samples; 0 if weir was restarted.
+// Returns how much the sum of a counter grew per second between two samples. Returns 0 if weir was restarted
+// between them.
 [[nodiscard]] double rate(const Sample& before, const Sample& now, std::string_view name,
                           const Figures::Labels& labels = {});
-// Return the rules of a page of /api/top, or of /api/rules, which has no clients. Throw std::runtime_error
-// for any other text.
+// Return the rules of the page /api/top, or of /api/rules, whose rules have no clients. Throw
+// std::runtime_error if the text is not such a page.
 [[nodiscard]] std::vector<TopRule> read_top(std::string_view page);
 [[nodiscard]] std::vector<TopRule> read_rules(std::string_view page);
 

@@ -7,8 +7,8 @@ namespace weir::config {
 
 namespace {
 
-// Returns the optimal string alignment distance: the number of edits (insert, delete, replace, swap of
-// neighbours) from one word to the other. Keeps three rows of the table of distances.
+// Returns the optimal string alignment distance: the number of edits (insert, delete, replace, swap
+// neighbours) that turn one word into the other. Keeps only the last three rows of the table of distances.
 std::size_t distance(std::string_view from, std::string_view to) {
   std::vector<std::size_t> before(to.size() + 1), last(to.size() + 1), row(to.size() + 1);
   std::iota(last.begin(), last.end(), std::size_t{0});
@@ -26,7 +26,7 @@ std::size_t distance(std::string_view from, std::string_view to) {
   return last[to.size()];
 }
 
-// Replaces control characters, so that the text may be shown on a terminal.
+// Returns the text with control characters replaced, so that a terminal can show it.
 std::string printable(std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string result;
@@ -64,7 +64,8 @@ std::vector<std::string> ConfigErrors::lines() const {
 }
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> names) {
-  // Accepts wrong letters up to a third of the word, at least one. A more distant guess would mislead.
+  // Accepts one edit for every three letters of the word, and at least one. A name with more edits would be a
+  // misleading guess.
   std::size_t best = std::min(std::max<std::size_t>(word.size() / 3, 1) + 1, word.size());
   std::string_view found;
   for (const auto name : names) {

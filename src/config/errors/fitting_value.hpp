@@ -1,4 +1,4 @@
-// Suggests a value to write in place of one with a wrong type or spelling.
+// Suggests what to write instead of a value with a wrong type or spelling.
 #pragma once
 
 #include "config/read/toml_reader.hpp"
@@ -11,26 +11,27 @@
 
 namespace weir::config {
 
-// Returns the value in TOML syntax. Empty for a table or a date.
+// Returns the node's value in TOML syntax. Empty for a table or a date.
 [[nodiscard]] std::string as_toml(const Node& node);
-// Returns a text, or the digits of a whole number. Empty for any other value.
+// Returns the content of a string, or the digits of a whole number. Empty for any other value.
 [[nodiscard]] std::string as_plain_text(const Node& node);
 
-// Returns the value that the key takes in place of `text`, in TOML syntax: "\"10/s\"" for "10 / s", "true"
-// for "yes". Empty if no such value is known.
+// Returns a value that the key accepts and that `text` probably means, in TOML syntax: "\"10/s\"" for "10 /
+// s", "true" for "yes". Empty if there is no such value.
 [[nodiscard]] std::string fitting_text(const KeySpec& spec, std::string_view text);
-// Does the same for a value that TOML could read.
+// Returns the same for a value that the TOML parser accepted.
 [[nodiscard]] std::string fitting_value(const KeySpec& spec, const Node& entry);
-// Returns a value that the key takes: its default, or a usual one. Empty for a table.
+// Returns a value that the key accepts: its default or a usual value. Empty for a table.
 [[nodiscard]] std::string example_value(const KeySpec& spec);
-// Returns a noun for a value of the kind, as in "or another duration".
+// Returns a noun for values of the kind, as in "or another duration".
 [[nodiscard]] std::string_view noun_of(Kind kind);
 
-// Returns the keys that lead to the value at `at` in a line, starting with the outermost inline table.
+// Returns the keys that lead to the value at offset `at` of a line. The first is the key at the start of the
+// line; the keys of inline tables follow.
 [[nodiscard]] std::vector<std::string> keys_before(std::string_view line, std::size_t at);
-// Returns the key at the end of the path; null if there is none.
+// Returns the key that `path` leads to from `table`; null if there is none.
 [[nodiscard]] const KeySpec* find_key(const TableSpec& table, std::span<const std::string> path) noexcept;
-// Does the same for a path below a key that holds tables.
+// Returns the key that `path` leads to from the tables of `key`; null if there is none.
 [[nodiscard]] const KeySpec* find_below(const KeySpec& key, std::span<const std::string> path) noexcept;
 
 }  // namespace weir::config

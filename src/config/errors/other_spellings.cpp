@@ -11,7 +11,7 @@ namespace weir::config {
 
 namespace {
 
-// Returns the text in small letters, without blanks and underscores.
+// Returns the text in lower case, without blanks and underscores.
 std::string squeezed(std::string_view text) {
   std::string plain;
   for (const char c : text)

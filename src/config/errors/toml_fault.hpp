@@ -7,14 +7,14 @@
 
 namespace weir::config {
 
-// The place where the parser stopped, and its reason.
+// Where the TOML parser stopped, and its error message.
 struct ParserStop {
   std::size_t line;    // counted from 1
   std::size_t column;  // counted from 1, in characters
   std::string_view reason;
 };
 
-// Returns a sentence about the line of `text`, such as: found 10/s without quotes; write limit = "10/s"
+// Returns a message about the faulty line of `text`, such as: found 10/s without quotes; write limit = "10/s"
 [[nodiscard]] std::string describe_fault(std::string_view text, const ParserStop& stop);
 
 }  // namespace weir::config

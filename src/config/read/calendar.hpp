@@ -1,4 +1,4 @@
-// Loads a time zone of the system as a calendar (limit/calendar.hpp) while the configuration is read.
+// Loads a time zone of the system as a calendar (limit/calendar.hpp), while the configuration is read.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -9,9 +9,9 @@
 
 namespace weir::config {
 
-// Returns the days and months of a zone of the IANA time zone database, such as "Europe/Berlin" or "UTC", up
-// to the year 2150. After 2150 the last offset from UTC stays. The error says that there is no such zone.
-// Touches no global state of the C library.
+// Returns the days and months of a zone of the IANA time zone database, such as "Europe/Berlin" or "UTC".
+// They are exact up to the year 2150; afterwards the offset from UTC stays the same. The error says that the
+// zone does not exist. Changes no global state of the C library.
 [[nodiscard]] base::Result<std::shared_ptr<const limit::Calendar>> load_calendar(const std::string& zone);
 
 }  // namespace weir::config

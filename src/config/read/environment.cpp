@@ -13,12 +13,12 @@ bool is_name(std::string_view text) {
          std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
-// Names the result type, because a string converts to an Error as well.
+// Returns the text as a Result. The type must be explicit, because a string also converts to an Error.
 base::Result<std::string> found(std::string text) {
   return base::Result<std::string>(boost::system::in_place_value, std::move(text));
 }
 
-// Returns the value for the text between "${" and "}".
+// Returns the replacement for a reference. `reference`: the text between "${" and "}".
 base::Result<std::string> look_up(std::string_view reference) {
   const auto mark = reference.find(":-");
   const std::string name(reference.substr(0, mark));

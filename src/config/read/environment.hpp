@@ -1,4 +1,4 @@
-// `${NAME}` and `${NAME:-text}` in the values of a configuration.
+// Replaces `${NAME}` and `${NAME:-text}` in the strings of a configuration by environment variables.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -8,9 +8,9 @@
 
 namespace weir::config {
 
-// Returns the text with each reference replaced by the variable's value. The value itself is not expanded.
-// "text" behind ":-" replaces a variable that is unset or empty, as in a shell. The error names the variable
-// and never shows a value.
+// Returns the text with each reference replaced by the variable's value. A reference in that value is not
+// replaced. If the variable is unset or empty, the text after ":-" is used, as in a shell. The error names
+// the variable and shows no value.
 [[nodiscard]] base::Result<std::string> expand_environment(std::string_view text);
 
 }  // namespace weir::config

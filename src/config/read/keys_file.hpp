@@ -1,5 +1,5 @@
-// Reads the keys file ([client] keys), which lists API keys and their holders. Pure: reads text, opens no
-// file.
+// Reads the keys file ([client] keys), which lists API keys and their holders. Pure: parses a text and opens
+// no file.
 #pragma once
 
 #include "weir/config/config_errors.hpp"
@@ -11,10 +11,10 @@
 
 namespace weir::config {
 
-// A tier that the keys file assigns to a key.
+// A tier that at least one key of the keys file has.
 struct AssignedTier {
-  std::string where;  // the first key with the tier, as "keys.toml:7"
-  bool alone = true;  // no key with this tier has a user, an org or a service
+  std::string where;  // the first key with the tier, such as "keys.toml:7"
+  bool alone = true;  // no key with the tier has a user, an org or a service
 };
 
 struct KeysFile {
@@ -22,8 +22,8 @@ struct KeysFile {
   std::map<std::string, AssignedTier> tiers;
 };
 
-// Returns the keys of a TOML text of [[key]] tables, without the faulty keys. `file`: the name of the file in
-// messages. A message about a key never shows the key.
+// Parses a TOML text of [[key]] tables, and returns the keys without a mistake. `file`: the name of the file
+// for messages. Messages never show a key.
 [[nodiscard]] KeysFile read_keys(std::string_view text, const std::string& file, ConfigErrors& mistakes);
 
 }  // namespace weir::config

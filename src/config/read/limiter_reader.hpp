@@ -1,4 +1,4 @@
-// Reads the numbers of an algorithm in a rule, a tier or an override, and makes a limiter of them.
+// Reads the numbers of a limit in a rule, a tier or an override, and makes a limiter from them.
 #pragma once
 
 #include "config/read/table_reader.hpp"
@@ -21,7 +21,8 @@ enum class Algorithm : std::uint8_t {
   AdaptiveConcurrency,
 };  // in the order of the schema's choices
 
-// The settings that a rule has once, for its own limit, its tiers and its overrides.
+// Settings that a rule has only once. They apply to the rule's own limit and to those of its tiers and
+// overrides.
 struct Method {
   Algorithm algorithm = Algorithm::TokenBucket;
   bool stepwise = false;                            // for TokenBucket
@@ -32,25 +33,27 @@ struct Method {
 
 struct Limiters {
   limit::Limiter limiter;
-  std::optional<limit::Limiter> local_share{};  // one weir's part of the limit; set with `replicas`
-  std::optional<limit::Limiter> soft{};         // the limit with the margin of `soft`, if the key is there
-  std::optional<limit::Limiter> soft_share{};   // the same for local_share
-  std::optional<limit::Rate> rate{};            // the value of `limit`
-  std::uint64_t room = 0;                       // the burst or the queue
+  // One weir's part of `limiter`, for times without Redis; set with `replicas`.
+  std::optional<limit::Limiter> local_share{};
+  // `limiter` with the margin of the key `soft`; absent without that key
+  std::optional<limit::Limiter> soft{};
+  std::optional<limit::Limiter> soft_share{};  // one weir's part of `soft`
+  std::optional<limit::Rate> rate{};           // the value of the key `limit`, if it is a rate
+  std::uint64_t room = 0;                      // the value of `burst` or `queue`
 };
 
-// Reads algorithm, refill, align, timezone and buckets of a rule.
+// Reads the keys algorithm, refill, align, timezone and buckets of a rule.
 [[nodiscard]] Method read_method(const TableReader& rule);
 
-// Returns the reason why Redis cannot keep such a state, as part of a message. Empty if Redis can.
+// Returns, as a part of a message, why Redis cannot keep the state of this method. Empty if Redis can.
 [[nodiscard]] std::string not_in_redis(const Method& method);
 
-// Reads limit, burst, queue, max_wait, min, max and soft of `table`. `replicas`: the number of weirs among
-// which the limit is divided for the local share; 0: no local share. `least_room`: the lowest default of
-// burst or queue. After a mistake the limiter has arbitrary numbers.
+// Reads the keys limit, burst, queue, max_wait, min, max and soft of `table`. `replicas`: the number of weirs
+// among which the limit is divided; 0: no local share. `least_room`: the default of burst or queue is at
+// least this. After a mistake, the limiter has arbitrary numbers.
 [[nodiscard]] Limiters read_limiters(const TableReader& table, const Method& method, unsigned replicas,
                                      std::uint64_t least_room = 0);
-// Returns "queue" for a leaky bucket and "burst" for the others.
+// Returns the key that sets Limiters::room: "queue" for a leaky bucket, "burst" for the other algorithms.
 [[nodiscard]] std::string_view key_of_room(const Method& method) noexcept;
 
 }  // namespace weir::config

@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::size_t kMostAlerts = 100;
 constexpr std::size_t kLongestTarget = 2048;
-constexpr base::Duration kShortestPeriod{1'000'000};  // because surges are checked once a second
+constexpr base::Duration kShortestPeriod{1'000'000};  // surges are detected once a second
 constexpr base::Duration kLongestTimeout{60'000'000};
 
-// Return true if the text may appear in a request line, or as the value of a header field.
+// Return true if a request line (is_visible) or the value of a header field may contain the text.
 bool is_visible(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
 }
@@ -23,8 +23,8 @@ bool is_field_value(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
 }
 
-// Parses "https://host[:port][/path][?query]"; nullopt if the text is no such address. Rejects a user or
-// password in it, because the log would show it.
+// Parses "https://host[:port][/path][?query]"; nullopt for any other text. Rejects an address with a user or
+// a password, because the log would show it.
 std::optional<admin::Webhook> parse_webhook(std::string_view text) {
   constexpr std::pair<std::string_view, const char*> kSchemes[] = {{"https://", ":443"}, {"http://", ":80"}};
   for (const auto& [scheme, port] : kSchemes) {
@@ -49,7 +49,7 @@ std::optional<admin::Webhook> parse_webhook(std::string_view text) {
   return std::nullopt;
 }
 
-// Returns the text between "://" and the path.
+// Returns the part of the URL between "://" and the path.
 std::string_view authority_of(std::string_view url) {
   const auto start = url.find("://");
   if (start == std::string_view::npos) return {};
@@ -79,7 +79,7 @@ void read_webhook(const TableReader& table, const ReadContext& context, admin::W
     table.mistake("ca", made.error().message);
 }
 
-// Reads the subject (the key `rule`, `upstream` or `store`) and its threshold.
+// Reads the subject of the alert (the key `rule`, `upstream` or `store`) and its threshold.
 void read_subject(const TableReader& table, const Settings& settings, admin::AlertSettings& alert) {
   const int subjects = table.has("rule") + table.has("upstream") + table.has("store");
   if (subjects != 1) {

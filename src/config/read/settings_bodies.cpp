@@ -1,4 +1,5 @@
-// Reads what rules take from bodies: the words of a match, the cost under a JSON pointer, and the size bound.
+// Reads the keys about request bodies: the words of a match, the cost at a JSON pointer, and the most bytes
+// to read.
 #include "config/read/settings_sections.hpp"
 
 #include "weir/policy/body.hpp"
@@ -9,7 +10,7 @@ namespace weir::config {
 
 namespace {
 
-// Bodies that rules read are held in memory, one for each request whose body is not complete yet.
+// The largest max_body. Each body that a rule reads is in memory until the body is complete.
 constexpr std::uint64_t kMostRead = 16U << 20;
 constexpr std::size_t kLongestPointer = 128;
 
@@ -21,7 +22,7 @@ std::uint64_t read_max_body(const TableReader& table) {
   return kMostRead;
 }
 
-// Returns true for a JSON pointer (RFC 6901 §3) without characters that a header would have to escape.
+// Returns true for a JSON pointer (RFC 6901 §3) whose characters need no escape in a header.
 bool is_pointer(std::string_view text) {
   if (!text.starts_with('/') || text.size() > kLongestPointer) return false;
   for (std::size_t i = 0; i < text.size(); ++i) {

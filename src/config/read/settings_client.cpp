@@ -19,7 +19,7 @@ constexpr SourceWord kNamedSources[] = {{"header", Source::Kind::Header},
                                         {"cookie", Source::Kind::Cookie},
                                         {"claim", Source::Kind::Claim}};
 
-// Reads a table that names exactly one place in a request.
+// Reads a table that names exactly one source in a request, such as a header or a query parameter.
 Source read_source(const TableReader& client, std::string_view key, const TableSpec& spec) {
   const auto table = client.table(key, spec);
   Source source;
@@ -52,7 +52,7 @@ std::vector<base::Cidr> read_trusted(const TableReader& table) {
   std::vector<base::Cidr> blocks;
   const auto texts = table.texts("trusted_proxies");
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    // A peer on a unix socket has no address. It counts as "::", which no other peer can have.
+    // A peer on a unix socket has no address. It gets the address "::", which no other peer can have.
     if (const auto block = base::Cidr::parse(texts[i] == "unix:" ? "::" : texts[i]))
       blocks.push_back(*block);
     else
@@ -61,14 +61,14 @@ std::vector<base::Cidr> read_trusted(const TableReader& table) {
   return blocks;
 }
 
-// Returns true for a field name such as "X-Auth-User", or "X-Auth-*" for all names with that prefix.
+// Returns true for the name of a field such as "X-Auth-User", or for a prefix such as "X-Auth-*".
 bool is_field_pattern(std::string_view text) noexcept {
   if (text.ends_with('*')) text.remove_suffix(1);
   return text.find('*') == std::string_view::npos && is_token(text);
 }
 
-// Returns the usual fields, the fields that identify clients, and the fields of the file. An empty list in
-// the file protects no field.
+// Returns the fields that only trusted peers may send: the usual ones, those that identify clients, and those
+// in the file. An empty list in the file means that there are none.
 http::FieldNames read_trusted_fields(const TableReader& table, const policy::ClientSettings& client) {
   const auto texts = table.texts("trusted_fields");
   if (table.has("trusted_fields") && texts.empty()) return {};
@@ -113,11 +113,11 @@ void read_tokens(const TableReader& table, const ReadContext& context, policy::C
                                  .audience = table.text("audience"),
                                  .leeway = table.duration("leeway"),
                                  .require_exp = table.boolean("require_exp")};
-  for (const char* key : {"issuer", "audience"})  // an empty text would turn the check off
+  for (const char* key : {"issuer", "audience"})  // an empty text would switch the check off
     if (table.has(key) && table.text(key).empty())
       table.mistake(key, std::string("found \"\"; expected the value that tokens contain, or no ") + key +
                              " to accept any");
-  if (!table.has("algorithm")) return;  // reported as missing already
+  if (!table.has("algorithm")) return;  // the missing key was reported
   const bool shared = settings.algorithm.starts_with("HS");
   settings.key = read_token_key(table, context, shared);
   if (settings.key.empty()) {
@@ -161,7 +161,8 @@ policy::ClientSettings read_client(const TableReader& table, ReadContext& contex
   return client;
 }
 
-// Reads the keys file. A file that cannot be read is a mistake of [client] keys, the key that names it.
+// Reads the keys file. If the file cannot be read, reports a mistake of the key `keys` in [client], which
+// names the file.
 policy::ApiKeys read_api_keys(const TableReader& client, const std::string& file, ReadContext& context) {
   const auto text = read_file(file, kLargestText);
   if (!text) {

@@ -32,7 +32,8 @@ void read_path(const TableReader& table, policy::Match& match) {
   match.path = std::move(*path);
 }
 
-// A method in small letters is a mistake, because weir rejects requests with one (400).
+// Reads `methods`. A method in lower case is a mistake, because weir rejects requests with such a method
+// (400).
 void read_methods(const TableReader& table, policy::Match& match) {
   match.methods = table.texts("methods");
   if (table.has("methods") && match.methods.empty())
@@ -52,7 +53,7 @@ void read_methods(const TableReader& table, policy::Match& match) {
   }
 }
 
-// Hosts of requests are compared in lower case, without port and trailing dot.
+// Reads `host`. Hosts of requests are compared in lower case, without port and trailing dot.
 void read_host(const TableReader& table, policy::Match& match) {
   if (!table.has("host")) return;
   auto host = table.text("host");
@@ -112,7 +113,7 @@ void read_addresses(const TableReader& table, policy::Match& match) {
   }
 }
 
-// Returns true for a code of ISO 3166-1 alpha-2, as country databases have it.
+// Returns true for a country code of ISO 3166-1 alpha-2, the form that country databases use.
 bool is_country(std::string_view text) {
   const auto letter = [](char c) { return c >= 'A' && c <= 'Z'; };
   return text.size() == 2 && letter(text[0]) && letter(text[1]);

@@ -1,4 +1,4 @@
-// Says which facts about requests the configuration needs. weir looks up no others.
+// Finds out which facts about requests the configuration uses. weir does not look up other facts.
 #include "config/read/settings_sections.hpp"
 
 #include <algorithm>

@@ -7,12 +7,13 @@ namespace weir::config {
 
 namespace {
 
-// The message for an address with a password in it, as in a URL. It does not repeat the address.
+// The message for an address that is more than "host:port". It does not show the address, which may contain a
+// password.
 constexpr const char* kOnlyHostAndPort =
     "found an address with more than host and port; expected \"host:port\", and the password in url or "
     "password";
 
-// Reads a list of at least one "host:port".
+// Reads a list of "host:port" with at least one element.
 std::vector<base::Endpoint> read_addresses(const TableReader& table, const char* key) {
   std::vector<base::Endpoint> addresses;
   if (!table.has(key))
@@ -45,7 +46,7 @@ void read_sentinels(const TableReader& table, redis::SentinelSettings& sentinel)
   sentinel.tls = table.boolean("sentinel_tls");
 }
 
-// Reads the TLS settings, and lets OpenSSL check the files before weir serves.
+// Reads the TLS settings. Loads the files with OpenSSL, and reports mistakes in them.
 void read_tls(const TableReader& table, const ReadContext& context, redis::RedisSettings& redis) {
   for (const char* key : {"tls", "sentinel_tls"})
     if (table.has(key) && !redis.tls)
@@ -92,7 +93,8 @@ void read_topology(const TableReader& table, redis::RedisSettings& redis) {
 
 }  // namespace
 
-// `username` and `password` take the characters that a URL would have to percent-encode.
+// Reads `username` and `password`. They may contain characters that would have to be percent-encoded in a
+// URL.
 void read_user(const TableReader& table, redis::RedisSettings& redis) {
   const auto user = table.text("username");
   const auto password = table.text("password");
@@ -106,7 +108,7 @@ void read_user(const TableReader& table, redis::RedisSettings& redis) {
 }
 
 redis::RedisSettings read_redis(const TableReader& table, const ReadContext& context) {
-  if (!table.has("url")) return redis::RedisSettings{};  // reported as missing already
+  if (!table.has("url")) return redis::RedisSettings{};  // the missing key was reported
   const auto url = table.text("url");
   auto parsed = redis::parse_redis_url(url);
   if (!parsed) {

@@ -10,7 +10,7 @@ namespace weir::config {
 
 namespace {
 
-// See RFC 9110 §15.3.5, §15.3.6, §15.4.5.
+// Returns true for status codes whose responses have no content (RFC 9110 §15.3.5, §15.3.6, §15.4.5).
 bool has_no_content(unsigned status) noexcept {
   return status == 204 || status == 205 || status == 304;
 }
@@ -31,7 +31,7 @@ policy::CannedResponse read_respond(const TableReader& table) {
   return answer;
 }
 
-// Returns 0 if the key is absent.
+// Returns the size; 0 if the key is absent. Reports a size of zero as a mistake.
 std::uint64_t positive_size(const TableReader& table, std::string_view key) {
   const auto size = table.size(key);
   if (size && *size == 0) table.mistake(key, "found 0; expected a size above zero, or remove this key");
@@ -54,8 +54,8 @@ std::size_t find_upstream(const TableReader& table,
   return 0;
 }
 
-// Returns a label for a route without a name: its host and path, with a number if an earlier route has the
-// same.
+// Returns a label for a route without a name: its host and path. Appends a number if an earlier route has the
+// same label.
 std::string label_of(const policy::Route& route, const TableReader& match,
                      const std::set<std::string>& taken) {
   std::string label = route.match.host.value_or("");
@@ -75,8 +75,8 @@ void name_route(const TableReader& table, const TableReader& match, std::set<std
     table.mistake("name", "found " + in_quotes(route.name) + " a second time; expected a unique name");
 }
 
-// Stores names in small letters, because protocol names ignore case (RFC 9110 §7.8). Other code compares
-// exactly.
+// Returns the names of protocols in lower case. Protocol names ignore case (RFC 9110 §7.8), but other code
+// compares them exactly.
 std::vector<std::string> read_upgrades(const TableReader& table) {
   auto protocols = table.texts("upgrade");
   for (std::size_t i = 0; i < protocols.size(); ++i)

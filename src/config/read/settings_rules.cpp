@@ -16,7 +16,7 @@ namespace weir::config {
 
 namespace {
 
-// Returns what the configuration lacks for the attribute; empty if it lacks nothing.
+// Returns what the configuration must have so that requests have the attribute; empty if nothing is missing.
 std::string lacking_for(const policy::AttributeRef& attribute, const ReadContext& context) {
   switch (attribute.kind) {
     case policy::Attribute::CertSubject:
@@ -76,7 +76,7 @@ void read_cost(const TableReader& table, policy::Rule& rule) {
   rule.cost = static_cast<limit::Cost>(*cost);
 }
 
-// Settings that the numbers of a rule, a tier and an override depend on.
+// Facts about the rule that its numbers, and those of its tiers and overrides, depend on.
 struct Terms {
   const Method& method;
   unsigned replicas;
@@ -84,7 +84,7 @@ struct Terms {
 
 double read_load(const TableReader& table, std::string_view key) {
   const auto* node = table.node(key);
-  if (node == nullptr) return 0;  // reported as missing already
+  if (node == nullptr) return 0;  // the missing key was reported
   const auto* fraction = std::get_if<Fraction>(&node->value);
   const auto* whole = std::get_if<std::int64_t>(&node->value);
   const double load = fraction != nullptr ? fraction->value
@@ -97,8 +97,8 @@ double read_load(const TableReader& table, std::string_view key) {
   return 0;
 }
 
-// Rejects an elastic limit that is lower than the rule's own in any number. At low load, a lower limit would
-// refuse requests that the rule itself admits.
+// Reports a mistake if a number of the elastic limit is lower than the rule's own. While the load is low, a
+// lower limit would refuse requests that the rule's own limit admits.
 void refuse_less(const TableReader& table, const limit::Limiter& own, const limit::Limiter& elastic) {
   const auto mistake = [&](std::string_view key, const std::string& raised) {
     table.mistake(key,
@@ -117,7 +117,7 @@ void refuse_less(const TableReader& table, const limit::Limiter& own, const limi
                             : base::to_string(limit::longest_wait(own)));
 }
 
-// `base`: the limit that the elastic one raises.
+// Reads the table `elastic`. `base`: the rule's own limit, which the elastic limit raises.
 policy::Elastic read_elastic(const TableReader& table, const Terms& terms, const Limiters& base) {
   auto limiters = read_limiters(table, terms.method, terms.replicas, base.room);
   const auto& own = base.rate;
@@ -138,7 +138,7 @@ policy::Elastic read_elastic(const TableReader& table, const Terms& terms, const
   return {std::move(limiters.limiter), std::move(limiters.local_share), read_load(table, "while_load_below")};
 }
 
-// `Numbers`: a rule or a variant of a rule.
+// `Numbers`: the type of a rule, a tier or an override.
 template <class Numbers>
 void read_numbers(const TableReader& table, const Terms& terms, Numbers& numbers) {
   auto limiters = read_limiters(table, terms.method, terms.replicas);
@@ -157,7 +157,7 @@ limit::Limiter any_limiter() {
   return *limit::TokenBucket::make({}, 1);
 }
 
-// Reads the priority of a tier. All rules must give a tier the same priority.
+// Reads the priority of a tier. Reports a mistake if another rule gives the tier another priority.
 void read_tier_priority(const TableReader& tier, const std::string& name,
                         policy::TierPriorities& priorities) {
   if (!tier.has("priority")) return;
@@ -230,7 +230,7 @@ void read_overrides(const TableReader& table, const ReadContext& context, const 
   }
 }
 
-// A rule has no default constructor, because a limiter needs numbers.
+// Returns a rule with arbitrary numbers. A rule has no default constructor, because a limiter needs numbers.
 policy::Rule blank_rule() {
   return {.name = {},
           .match = {},
@@ -367,7 +367,7 @@ std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& se
                                      ReadContext& context) {
   std::vector<policy::Rule> rules;
   std::set<std::string> taken;
-  std::size_t lines = 0;  // entries in the bill of a request that matches all rules
+  std::size_t lines = 0;  // lines in the bill of a request that matches all rules
   for (const auto& table : root.tables("rule", schema::kRule)) {
     auto rule = read_rule(table, settings, context, taken);
     rule.index = rule.cells = static_cast<limit::RuleIndex>(rules.size());

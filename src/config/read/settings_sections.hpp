@@ -1,5 +1,5 @@
-// The sections of a configuration, each read by one function. The functions report mistakes to the reader's
-// list. Their results are meaningful only if that list stays empty.
+// Functions that each read one section of a configuration. They add mistakes to the list of their
+// TableReader. If the list is not empty at the end, their results are meaningless.
 #pragma once
 
 #include "config/read/keys_file.hpp"
@@ -20,28 +20,28 @@
 
 namespace weir::config {
 
-// An address on which the configuration listens.
+// An address of a listener, and the line that declares it.
 struct Taken {
   base::Endpoint address;
   int line;
 };
 
-// Facts that sections share in addition to the settings themselves.
+// Facts that the functions share, in addition to Settings.
 struct ReadContext {
-  std::string file;                             // the name of the file in messages
-  std::filesystem::path folder;                 // base of relative paths
-  std::map<std::string, AssignedTier> tiers;    // tiers of the keys file
+  std::string file;                             // the name of the configuration's file in messages
+  std::filesystem::path folder;                 // the file's folder, in which relative paths start
+  std::map<std::string, AssignedTier> tiers;    // tiers in the keys file
   policy::Store store = policy::Store::Memory;  // the default for rules without `store`
-  bool store_is_said = false;                   // [state] has store
-  bool certificates = false;                    // a listener has client_ca, valid or not
-  bool tokens = false;                          // [client] has jwt, valid or not
-  bool countries = false;                       // [client] has geo, valid or not
-  policy::TierPriorities tier_priorities{};     // priorities of tiers, from the rules
+  bool store_is_said = false;                   // [state] has the key `store`
+  bool certificates = false;                    // a listener has the key client_ca, valid or not
+  bool tokens = false;                          // [client] has the key jwt, valid or not
+  bool countries = false;                       // [client] has the key geo, valid or not
+  policy::TierPriorities tier_priorities{};     // priorities of tiers, which the rules set
   std::vector<Taken> taken{};                   // addresses of the listeners read so far
-  // The line of each thing that a later message may name, such as `rule "login"` or `[client]`.
+  // Maps the name of a thing that a later message may name, such as `rule "login"` or `[client]`, to its
+  // line.
   mutable std::map<std::string, int> lines{};
-  mutable std::vector<std::string>
-      files{};  // the configuration's own file, and those that resolve() returned
+  mutable std::vector<std::string> files{};  // the configuration's own file, and the files that it names
 };
 
 [[nodiscard]] proxy::ServerSettings read_server(const TableReader& table);
@@ -63,68 +63,70 @@ struct ReadContext {
 [[nodiscard]] std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
                                                             const ReadContext& context);
 
-// Read `charge`, and a `cost` that is a table with response_header, response_json or reserve.
+// read_charge() reads `charge`, and `cost` if is_settled_cost(): a table with response_header, response_json
+// or reserve.
 void read_charge(const TableReader& rule, policy::Rule& into);
 [[nodiscard]] bool is_settled_cost(const TableReader& cost);
 void read_settled_cost(const TableReader& cost, policy::Rule& into);
-// Reports a mistake if the algorithm cannot correct a charge after the response, as leaky_bucket and
-// concurrency cannot.
+// Reports a mistake if the rule's cost depends on the response but its algorithm cannot correct a charge.
+// These algorithms are leaky_bucket and concurrency.
 void check_settlement(const TableReader& rule, const policy::Rule& read);
-// Reads `lease`. Must be called after everything else of the rule. `numbers_are_sound`: the rule's numbers
-// have no mistake.
+// Reads `lease`. Must be called after all other keys of the rule were read. `numbers_are_sound`: false if the
+// rule's numbers have a mistake.
 void read_lease(const TableReader& rule, bool numbers_are_sound, policy::Rule& into);
 
-// Reads a list of attributes from the key of this name.
+// Reads a list of attributes from the key with the name `key`.
 [[nodiscard]] policy::KeyPattern read_key(const TableReader& table, std::string_view key,
                                           const ReadContext& context);
 [[nodiscard]] policy::Match read_match(const TableReader& table, const ReadContext& context);
-// Reads `body_contains` and `max_body` of a match.
+// Reads the keys `body_contains` and `max_body` of a match.
 void read_body_words(const TableReader& table, policy::Match& match);
-// Reads `json` and `max_body` of a cost.
+// Reads the keys `json` and `max_body` of a cost.
 void read_json_cost(const TableReader& table, policy::Rule& rule);
-// Returns the largest number of body bytes that the rule reads; 0: the rule reads no body.
+// Returns the most bytes of a body that the rule reads; 0: the rule reads no bodies.
 [[nodiscard]] std::uint64_t most_body(const policy::Rule& rule);
 // Reads the keys file.
 [[nodiscard]] policy::ApiKeys read_api_keys(const TableReader& client, const std::string& file,
                                             ReadContext& context);
 
-// Returns a warning for each setting that is allowed but probably not intended.
+// Returns warnings about settings that are allowed but probably not intended.
 [[nodiscard]] std::vector<Warning> find_warnings(const Settings& settings, const ReadContext& context);
 
-// Returns the path; a relative path is appended to the folder of the configuration.
+// Returns `path`, preceded by the configuration's folder if `path` is relative.
 [[nodiscard]] std::string resolve(const ReadContext& context, const std::string& path);
 
-// The most bytes that weir reads of the configuration and of the keys file, and of any other file that the
-// configuration names. A larger or endless file is a mistake.
+// The most bytes that weir reads. kLargestText is for the configuration and the keys file, kLargestFile for
+// other files that the configuration names. A larger file, or one without an end, is a mistake.
 inline constexpr std::size_t kLargestText = 256 << 20;
 inline constexpr std::size_t kLargestFile = 16 << 20;
 
-// Returns the content of the file. The error is the system's reason, or says that the file has more than
+// Returns the content of the file. The error is that of the system, or says that the file is larger than
 // `most` bytes.
 [[nodiscard]] base::Result<std::string> read_file(const std::string& path, std::size_t most = kLargestFile);
 [[nodiscard]] bool holds_something(const std::string& file);
-// Returns true if `file` is named but missing or empty. readable_file() has reported that.
+// Returns true if `file` is not an empty name, but the file is missing or empty. readable_file() has then
+// reported that.
 [[nodiscard]] bool is_unreadable(const std::string& file);
-// Returns the path of the file that the key names. Reports a mistake if the file is missing or empty. Returns
-// an empty text without the key. `kind`: the expected content, such as "PEM".
+// Returns the path of the file that the key names; empty if the table does not have the key. Reports a
+// mistake if the file is missing or empty. `kind`: the kind of file for the message.
 [[nodiscard]] std::string readable_file(const TableReader& table, std::string_view key,
                                         const ReadContext& context, std::string_view kind = "PEM");
 
-// Returns true if the name may appear in a header, a log line and a label: 1 to 128 printable ASCII
+// Returns true if the name may appear in a header, a log line and a metric label: 1 to 128 printable ASCII
 // characters without " and \.
 [[nodiscard]] bool is_plain_name(std::string_view name) noexcept;
-// Returns true if the text is a token of RFC 9110 §5.6.2, as field names and methods are.
+// Returns true if the text is a token of RFC 9110 §5.6.2. Names of header fields and methods are tokens.
 [[nodiscard]] bool is_token(std::string_view text) noexcept;
 
 // Returns what is wrong with the port of "host:port", such as "the port 99999 is above 65535; ". Empty if the
-// port is good or absent.
+// port is valid or absent.
 [[nodiscard]] std::string about_port(std::string_view authority);
 
-// Returns what is wrong with a text that base::Cidr::parse() rejected, and what to write. `alternative`:
-// another value that the key accepts.
+// Returns a message about a text that base::Cidr::parse() rejected: what is wrong, and what to write.
+// `alternative`: another value that the key accepts.
 [[nodiscard]] std::string fault_of_block(std::string_view text, std::string_view alternative = {});
 
-// Returns true if the match accepts every request.
+// Returns true if every request meets the match.
 [[nodiscard]] bool is_everything(const policy::Match& match);
 
 }  // namespace weir::config

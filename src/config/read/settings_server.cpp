@@ -46,7 +46,7 @@ void read_sizes(const TableReader& table, proxy::ServerSettings& server) {
   server.max_body = body.value_or(0);
 }
 
-// Lets OpenSSL check the files before weir serves.
+// Loads the certificate and its key with OpenSSL, and reports mistakes in the files.
 void check_pair(const TableReader& table, const net::CertificateFiles& files) {
   if (!holds_something(files.cert)) return;
   if (const auto fault = net::fault_of_certificate(files.cert)) return table.mistake("cert", fault->message);
@@ -98,13 +98,13 @@ bool is_loopback(const base::Endpoint& address) {
   return ip && (v4->contains(*ip) || v6->contains(*ip));
 }
 
-// Returns true if a socket at `one` also receives connections to `other`. [::] receives those to IPv4 as
-// well.
+// Returns true if a socket that listens on `one` also accepts connections to `other`. A socket on [::] also
+// accepts connections to IPv4 addresses.
 bool covers(const base::IpAddress& one, const base::IpAddress& other) {
   return one == other || one == base::IpAddress{} || (one == base::IpAddress::v4(0) && other.is_v4());
 }
 
-// Returns true if the two addresses cannot be bound side by side. Does not look names up.
+// Returns true if two listeners cannot have these addresses at the same time. Does not look up names.
 bool collide(const base::Endpoint& one, const base::Endpoint& other) {
   if (one.is_unix() || other.is_unix()) return one == other;
   if (one.port == 0 || one.port != other.port) return false;
@@ -114,7 +114,7 @@ bool collide(const base::Endpoint& one, const base::Endpoint& other) {
   return covers(*a, *b) || covers(*b, *a);
 }
 
-// Claims the table's address. Reports a mistake if an earlier listener has it.
+// Notes the address of the table's listener. Reports a mistake if an earlier listener has the same address.
 void take_address(const TableReader& table, const base::Endpoint& address, ReadContext& context) {
   for (const auto& [other, line] : context.taken)
     if (collide(address, other))
@@ -180,14 +180,14 @@ AdminSettings read_admin(const TableReader& root, ReadContext& context) {
     context.lines["[admin]"] = table.node("address")->line;
   }
   admin.token = table.text("token");
-  // RFC 6750 §2.1 allows fewer characters. These are the characters that a header can carry.
+  // RFC 6750 §2.1 allows fewer characters in a token. This accepts all characters that a header can contain.
   if (std::any_of(admin.token.begin(), admin.token.end(), [](char c) { return c <= ' ' || c > '~'; }))
     table.mistake("token",
                   "found blanks, line breaks or non-ASCII characters; expected visible ASCII, which fits in "
                   "an Authorization header");
   admin.top = static_cast<std::size_t>(table.whole("top"));
   if (!admin.address || is_loopback(*admin.address)) return admin;
-  // The message tells only the length, because a token must not appear in messages.
+  // The message shows only the length, because a token must not appear in messages.
   if (!admin.token.empty() && admin.token.size() < kShortestToken)
     table.mistake("token", "found " + std::to_string(admin.token.size()) + " characters, but " +
                                admin.address->to_string() +
@@ -204,7 +204,7 @@ AdminSettings read_admin(const TableReader& root, ReadContext& context) {
 
 namespace {
 
-// Reads single fields by name, or the set "usual".
+// Reads the list of the access log's fields: names of fields, or "usual" for the default set.
 observe::LogFields read_log_fields(const TableReader& table) {
   observe::LogFields fields;
   std::vector<std::string_view> words{"usual"};
@@ -227,7 +227,7 @@ observe::LogFields read_log_fields(const TableReader& table) {
   return fields;
 }
 
-// Rejects a file name that is a word with a special meaning elsewhere. Empty if the name is good.
+// Rejects a word that other programs use with a special meaning, such as "stdout". Empty if the name is good.
 std::string fault_of_log_name(const std::string& name) {
   auto word = name;
   for (auto& c : word)

@@ -14,7 +14,7 @@ namespace weir::config {
 
 namespace {
 
-// Returns true for a name or an address, as certificates have them.
+// Returns true for a host name or an IP address in the form that certificates use.
 bool is_host_name(std::string_view text) {
   const auto fits = [](char c) {
     const char l = static_cast<char>(c | 0x20);
@@ -35,7 +35,8 @@ std::string about_numbers(std::string_view address) {
              : "";
 }
 
-// Parses what parse_endpoint() accepts, or a server's URL. A URL without a port has the port of its scheme.
+// Parses an address as parse_endpoint() does, or a server's URL. A URL without a port has the default port of
+// its scheme.
 base::Result<ServerAddress> parse_server_address(std::string_view text) {
   constexpr std::pair<std::string_view, const char*> kSchemes[] = {{"https://", ":443"}, {"http://", ":80"}};
   for (const auto& [scheme, port] : kSchemes) {
@@ -59,7 +60,7 @@ base::Result<ServerAddress> parse_server_address(std::string_view text) {
   return ServerAddress{std::move(*endpoint), false};
 }
 
-// Reads the address into `server`. Returns what is wrong; empty if nothing is.
+// Parses the address and stores it in `server`. Returns what is wrong with it; empty if nothing is.
 std::string read_address(std::string_view text, upstream::ServerSettings& server) {
   auto address = parse_server_address(text);
   if (!address) return address.error().message;
@@ -180,7 +181,7 @@ std::optional<upstream::HealthCheck> read_health(const TableReader& upstream) {
   return check;
 }
 
-// Returns the number of "20%" or "0%".
+// Returns 20 for "20%".
 unsigned read_budget(const TableReader& table) {
   const auto text = table.text("budget");
   unsigned percent = 0;
@@ -213,7 +214,8 @@ upstream::Retry read_retry(const TableReader& upstream) {
   return retry;
 }
 
-// Has a least interval, because every weir asks the name servers, which belong to others.
+// Reads the interval between look-ups. It has a lower bound, because every weir queries the name servers,
+// which other programs use too.
 base::Duration read_resolve(const TableReader& upstream) {
   constexpr base::Duration kLeast{100'000};
   const auto every = upstream.duration("resolve");
@@ -242,7 +244,7 @@ upstream::Timeouts read_timeouts(const TableReader& upstream) {
   return timeouts;
 }
 
-// Reads `tls`, and sets the host name of servers that have none.
+// Reads `tls`. Sets the host name in the certificate for servers that have none.
 void read_tls(const TableReader& upstream, const ReadContext& context, upstream::UpstreamSettings& settings) {
   const auto table = upstream.table("tls", schema::kUpstreamTls);
   settings.tls = {.ca = readable_file(table, "ca", context),
@@ -265,7 +267,7 @@ void read_tls(const TableReader& upstream, const ReadContext& context, upstream:
                   "found without the other; expected cert and key together");
   if (table.flawed() || table.has("cert") != table.has("key") || is_unreadable(settings.tls.ca) ||
       is_unreadable(settings.tls.cert) || is_unreadable(settings.tls.key))
-    return;  // reported already
+    return;  // the mistake was reported
   if (const auto made = net::make_tls_client_context(settings.tls); !made)
     table.mistake("", made.error().message);
 }
@@ -323,7 +325,7 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, 
     upstream.retry = read_retry(table);
     upstream.resolve = read_resolve(table);
     upstream.proxy_protocol = table.boolean("proxy_protocol");
-    // Uses a connection for one client only, because its PROXY header names that client.
+    // A connection with a PROXY header is used for one client only, because the header names that client.
     upstream.max_idle = upstream.proxy_protocol ? 0 : static_cast<std::size_t>(table.whole("max_idle"));
     context.lines["upstream " + in_quotes(upstream.name)] = table.line();
     upstreams.push_back(std::move(upstream));

@@ -101,15 +101,15 @@ bool of_kind(const Node& node, Kind kind) {
   return true;
 }
 
-// Returns true if a string in the value could not be read. That mistake is reported already.
+// Returns true if the value contains a string that could not be read. That mistake was reported.
 bool unreadable(const Node& node) {
   if (std::holds_alternative<Unreadable>(node.value)) return true;
   const auto* array = node.array();
   return array != nullptr && std::any_of(array->begin(), array->end(), unreadable);
 }
 
-// Returns the first element with a wrong type for a list of that kind. Null if there is none or the value is
-// no list.
+// Returns the first element that a list of this kind must not contain. Null if there is no such element, or
+// if the value is no list.
 const Node* stranger_in(const Node& node, Kind kind) {
   const auto* array = node.array();
   if (array == nullptr) return nullptr;
@@ -120,7 +120,7 @@ const Node* stranger_in(const Node& node, Kind kind) {
   return found == array->end() ? nullptr : &*found;
 }
 
-// Returns words such as "found a string" or "found a list with a whole number in it".
+// Returns the start of a message, such as "found a string" or "found a list with a whole number in it".
 std::string finding(const Node& node, Kind kind) {
   const auto* stranger = stranger_in(node, kind);
   return "found " + std::string(type_name(node)) +
@@ -174,7 +174,7 @@ void TableReader::check_entry(const Node& entry) {
   if (well_typed(entry, *spec)) entries_.push_back(&entry);
 }
 
-// Returns ": write [[rule]] …" if [rule] was found, or the reverse.
+// Returns the end of a message, ": write [[rule]] …", if [rule] was found, or the reverse.
 std::string TableReader::header_instead(const Node& entry, const KeySpec& spec) const {
   const bool of_root = path_.empty();
   const bool tables = entry.array() != nullptr && of_kind(entry, Kind::Subtables) && !entry.array()->empty();
@@ -231,8 +231,8 @@ const KeySpec& TableReader::spec_of(std::string_view key,
   return *spec;
 }
 
-// Returns the parsed text of the key or of its default; nullopt if both are absent or the text is wrong.
-// `nearest` returns how to write a text that does not parse; null if there is no such function.
+// Parses the key's string or its default. Returns nullopt if both are absent, or if the string does not
+// parse. `nearest`: null, or a function that returns the correct spelling of a string that does not parse.
 template <class T, class Parse>
 std::optional<T> TableReader::parsed(std::string_view key, Parse parse, Nearest nearest) const {
   const auto* entry = find(key);
@@ -331,7 +331,7 @@ std::vector<std::string> TableReader::texts(std::string_view key) const {
     for (const auto& element : *entry->array()) result.push_back(*element.text());
     return result;
   }
-  while (!rest.empty()) {  // words of the default value
+  while (!rest.empty()) {  // splits the default into words
     const auto end = std::min(rest.find(' '), rest.size());
     result.emplace_back(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));

@@ -1,9 +1,9 @@
-// Reads one table of a configuration by its schema.
+// Reads one table of a configuration according to its schema.
 //
-// The constructor checks every entry. It reports an unknown key, a wrong type, a key that belongs to another
-// table, and a missing key. The accessors then return values; an absent key has the schema's default. After a
-// mistake an accessor returns an arbitrary value of its type. The configuration is rejected anyway, but
-// reading continues to find further mistakes.
+// The constructor checks every entry. It reports unknown keys, wrong types, keys that belong to another
+// table, and missing keys. The other functions then return values. For an absent key they return the schema's
+// default. After a mistake they return an arbitrary value of the right type: the configuration is rejected
+// anyway, and reading continues only to find more mistakes.
 #pragma once
 
 #include "config/read/toml_reader.hpp"
@@ -21,7 +21,7 @@
 
 namespace weir::config {
 
-// The file of a table and the list of its mistakes. Both outlive every reader.
+// The file that contains a table, and the list of the file's mistakes. Both must outlive every reader.
 struct SourceFile {
   const std::string* file;
   ConfigErrors* mistakes;
@@ -29,8 +29,8 @@ struct SourceFile {
 
 class TableReader {
  public:
-  // `node` is a table, or null if the table is absent; then all keys have their defaults. It outlives the
-  // reader.
+  // `node`: a table, which must outlive the reader; null if the table is absent, so that all keys have their
+  // defaults. `line`, `path`: the place of the table for messages.
   TableReader(const Node* node, int line, std::string path, const TableSpec& spec, SourceFile source_file);
 
   [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
@@ -38,20 +38,23 @@ class TableReader {
   [[nodiscard]] bool knows(std::string_view key) const noexcept { return spec_->find(key) != nullptr; }
   // Returns true if the file has the key, valid or not.
   [[nodiscard]] bool mentions(std::string_view key) const;
-  // Returns true if the constructor found a mistake. A missing key may then be what the faulty entry meant.
+  // Returns true if the constructor found a mistake. If a key is missing, a faulty entry may have been meant
+  // as that key.
   [[nodiscard]] bool flawed() const noexcept { return flawed_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  // Returns the line of the table. An absent table has the line of its parent.
+  // Returns the line of the table; for an absent table, the line of the table that would contain it.
   [[nodiscard]] int line() const noexcept { return line_; }
   [[nodiscard]] const SourceFile& source_file() const noexcept { return source_file_; }
 
-  // REQUIRES for all accessors: the schema has the key with this kind.
+  // The functions below return values. REQUIRES that the schema has the key, with the kind that the function
+  // is for.
   [[nodiscard]] bool boolean(std::string_view key) const;
-  [[nodiscard]] std::string text(std::string_view key) const;  // for Text and Choice; empty without a default
+  // For Text and Choice; empty if there is no default.
+  [[nodiscard]] std::string text(std::string_view key) const;
   [[nodiscard]] std::int64_t whole(std::string_view key) const;
   [[nodiscard]] std::optional<std::uint64_t> size(std::string_view key) const;
   [[nodiscard]] base::Duration duration(std::string_view key) const;
-  // Returns a duration and reports zero as a mistake, because a deadline of zero ends everything at once.
+  // Returns a duration. Reports zero as a mistake, because a deadline of zero would end everything at once.
   [[nodiscard]] base::Duration deadline(std::string_view key) const;
   [[nodiscard]] std::optional<limit::Rate> rate(std::string_view key) const;     // for Rate and Limit
   [[nodiscard]] std::optional<std::uint64_t> count(std::string_view key) const;  // for Limit, at least 1
@@ -59,21 +62,23 @@ class TableReader {
   [[nodiscard]] std::vector<std::string> texts(std::string_view key) const;  // for Texts and OneOrMore
   [[nodiscard]] TableReader table(std::string_view key, const TableSpec& spec) const;
   [[nodiscard]] std::vector<TableReader> tables(std::string_view key, const TableSpec& spec) const;
-  // Returns the entries of a table whose keys the user chooses.
+  // Returns the entries of a table whose keys are names that the user chooses.
   [[nodiscard]] const std::vector<Node>& named(std::string_view key) const;
-  // Returns the entry itself; null if it is absent or was rejected.
+  // Returns the key's entry in the file; null if the entry is absent or has a mistake.
   [[nodiscard]] const Node* node(std::string_view key) const { return find(key); }
 
-  // Returns the chosen word as an enumerator: its position among the schema's choices, counted from 0.
+  // Returns the chosen word as an enumerator, whose number is the word's position in the schema's list of
+  // choices.
   template <class Enum>
   [[nodiscard]] Enum choice(std::string_view key) const {
     return static_cast<Enum>(choice_index(key));
   }
 
-  // Reports a mistake at the key's line; at the table's line if the key is absent or empty.
+  // Reports a mistake at the line of the key. If the key is absent or empty, reports it at the line of the
+  // table.
   void mistake(std::string_view key, std::string_view what) const;
-  // Reports a mistake at the line of an element of the key's list. If the value is no list, reports at the
-  // key.
+  // Reports a mistake at the line of an element of the key's list. If the value is no list, reports it at the
+  // line of the key.
   void mistake_in(std::string_view key, std::size_t position, std::string_view what) const;
   void mistake_at(int line, std::string_view path, std::string_view what) const;
   void missing(std::string_view key, std::string_view expected) const;
@@ -95,7 +100,7 @@ class TableReader {
   const TableSpec* spec_;
   SourceFile source_file_;
   const Node* node_;
-  std::vector<const Node*> entries_;  // the entries without a mistake
+  std::vector<const Node*> entries_;  // entries without a mistake
   bool flawed_ = false;
 };
 

@@ -16,9 +16,10 @@ int line_of(const toml::source_region& source) {
   return source.begin.line == 0 ? 1 : static_cast<int>(source.begin.line);
 }
 
-// Returns the line of the first key with too many dots; nullopt if there is none. toml++ bounds the depth of
-// values but not of keys. Each part of a key is a table, so a key "a.a.a…" could overflow the stack. A run of
-// so many dots with only names between them is no real key.
+// Returns the line of the first key with more than kMostDots dots; nullopt if there is none. toml++ limits
+// the depth of values but not of keys. It makes a table for each part of a key, so a key "a.a.a…" could
+// overflow the stack. Counts dots with nothing but characters of names between them; no sensible text has so
+// many.
 std::optional<int> line_of_endless_key(std::string_view text) {
   constexpr unsigned kMostDots = 1000;
   int line = 1;
@@ -61,7 +62,7 @@ class Converter {
       result.entries.push_back(
           convert(name, line_of(key.source()), node, path.empty() ? name : path + "." + name));
     }
-    // Sorts by line, because toml++ sorts by name and people read from the top.
+    // toml++ sorts the entries by name. Messages should appear in the order of lines.
     std::stable_sort(result.entries.begin(), result.entries.end(),
                      [](const Node& a, const Node& b) { return a.line < b.line; });
     return result;
@@ -75,7 +76,7 @@ class Converter {
     return result;
   }
 
-  // Returns element_label() of a node that is not converted yet.
+  // Returns element_label() of a node of toml++.
   static std::string label(const toml::node& node, std::size_t position) {
     const auto* table = node.as_table();
     const auto name = table == nullptr ? std::nullopt : (*table)["name"].value<std::string>();

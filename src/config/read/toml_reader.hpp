@@ -1,4 +1,4 @@
-// TOML as plain values with line numbers. No other file of the project uses the parser's types.
+// Reads TOML into plain values with line numbers. No other file of the project uses the TOML parser's types.
 #pragma once
 
 #include "weir/config/config_errors.hpp"
@@ -14,15 +14,15 @@ namespace weir::config {
 struct Node;
 
 struct Table {
-  std::vector<Node> entries;  // each with its key, in the order of the file
+  std::vector<Node> entries;  // in the order of the file; each entry has its key
 };
 using Array = std::vector<Node>;
 
-struct Fraction {  // a number with a point
+struct Fraction {  // a number with a decimal point
   double value = 0;
 };
-struct Moment {};      // a date or time; no key takes one
-struct Unreadable {};  // a string whose environment variable is missing; the mistake is noted already
+struct Moment {};      // a date or time; no key accepts one
+struct Unreadable {};  // a string with an unset environment variable; the mistake was reported
 
 struct Node {
   std::string key;  // empty for an element of an array
@@ -34,17 +34,19 @@ struct Node {
   [[nodiscard]] const std::string* text() const noexcept { return std::get_if<std::string>(&value); }
 };
 
-// "a string", "a whole number", "a table", …
+// Returns a name for the node's type: "a string", "a whole number", "a table", …
 [[nodiscard]] std::string_view type_name(const Node& node) noexcept;
 
-// Returns the name of a list element in messages: "[per-key]", or its position from 1, such as "[#2]".
+// Returns a label for an element of a list in messages: "[per-key]" if it has a name, otherwise its position,
+// counted from 1, such as "[#2]".
 [[nodiscard]] std::string element_label(std::string_view name, std::size_t position);
 
-// Says whether messages may quote lines of the file. They must not quote a file of API keys.
+// Whether messages may quote lines of the file. They must not quote lines of a keys file, which contain API
+// keys.
 enum class Quoting : std::uint8_t { Lines, Nothing };
 
-// Returns the document, with `${NAME}` in strings replaced. Adds what cannot be read to `mistakes`. After a
-// syntax error the table is empty.
+// Parses `text` and replaces `${NAME}` in its strings. Adds mistakes to `mistakes`. After a syntax error, the
+// result is an empty table.
 [[nodiscard]] Node read_toml(std::string_view text, const std::string& file, ConfigErrors& mistakes,
                              Quoting quoting = Quoting::Lines);
 

@@ -12,13 +12,13 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kLine = 110;  // longest line in characters
+constexpr std::size_t kLine = 110;  // most characters of a line with several values
 
 bool is_scalar(const json::value& value) {
   return !value.is_object() && !value.is_array();
 }
 
-// Returns true for an object or an array that holds only scalars.
+// Returns true for an object or an array whose members are all scalars.
 bool is_flat(const json::value& value) {
   if (const auto* array = value.if_array()) return std::all_of(array->begin(), array->end(), is_scalar);
   const auto* object = value.if_object();
@@ -30,7 +30,7 @@ class Layout {
  public:
   std::string text;
 
-  // `room`: the width of the text that stands before the value on its line.
+  // `room`: the width of the text before the value on the same line.
   void put(const json::value& value, std::size_t depth, std::size_t room) {
     const auto line = on_one_line(value);
     if (is_scalar(value) || (is_flat(value) && 2 * depth + room + line.size() <= kLine))

@@ -1,4 +1,5 @@
-// Prints JSON for people: one entry a line, but a short flat value stays on one line.
+// Prints JSON for people: each entry on its own line, except that a short object or array of scalars is on
+// one line.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@
 
 namespace weir::config {
 
-// Returns the text with a line break at the end. Objects keep the order of insertion.
+// Returns the JSON text, with a line break at the end. The members of objects keep their order.
 [[nodiscard]] std::string laid_out(const boost::json::value& value);
 
 }  // namespace weir::config

@@ -1,7 +1,8 @@
-// Every key that a configuration may hold, with its type, default and purpose. One table for each TOML table.
+// Every key that a configuration may have, with its type, default and purpose. Each TOML table has one C++
+// table of its keys.
 //
-// No other file declares keys. The schema drives the reader: types, ranges, choices, defaults, missing and
-// unknown keys. A test checks that config/weir.toml shows every key. `weir schema` prints the schema for
+// No other file declares keys. The reader takes types, ranges, choices, defaults, missing and unknown keys
+// from this schema. A test checks that config/weir.toml shows every key. `weir schema` prints the schema for
 // editors and for docs/configuration.md.
 #pragma once
 
@@ -19,18 +20,18 @@ enum class Kind : std::uint8_t {
   Duration,   // "250ms"
   Size,       // "64KiB", or a number of bytes
   Rate,       // "10/s"
-  Limit,      // a rate or a whole number, depending on the algorithm
+  Limit,      // a rate; for some algorithms a whole number
   Address,    // "host:port", "[v6]:port", "unix:/path"
   Texts,      // a list of strings
   OneOrMore,  // a string or a list of strings
-  Subtable,   // a table with keys of its own
-  Subtables,  // a list of tables
+  Subtable,   // a table with a schema of its own
+  Subtables,  // a list of such tables
   Named,      // a table whose keys are names that the user chooses
-  Mixed,      // read by hand; has one of several shapes
-  // The kinds below occur only as shapes.
-  Each,     // a list whose elements have one of several shapes
-  Share,    // a number, with or without a fraction, from `least` to `most` hundredths
-  Present,  // true; false is not allowed
+  Mixed,      // a value of one of several shapes, which the reader's code checks
+  // The kinds below occur only as shapes of a value, not as keys.
+  Each,     // a list; each element has one of several shapes
+  Share,    // a number, perhaps with a fraction; `least` and `most` are its bounds in hundredths
+  Present,  // only `true`
 };
 
 struct Choice {
@@ -40,21 +41,22 @@ struct Choice {
 struct TableSpec;
 
 struct KeySpec {
-  std::string_view name = {};  // a shape has none
+  std::string_view name = {};  // empty for a shape
   Kind kind = Kind::Text;
-  std::string_view fallback = {};  // the default as written in TOML, without quotes; empty: none
+  std::string_view fallback = {};  // the default in TOML syntax, without quotes; empty: no default
   std::string_view about = {};
-  // For a key that people look for here but that belongs to another table: what to write, and where. The
-  // reader rejects the key with this advice.
+  // For a key that people write in this table although it belongs to another table: advice on what to write,
+  // and where. The reader rejects the key and shows the advice.
   std::string_view instead = {};
   bool required = false;
   std::int64_t least = 0;
   std::int64_t most = 0;
   std::span<const Choice> choices = {};
-  // A regular expression for the text, or for each text (schema_patterns.hpp); empty: any text.
+  // A regular expression for the string, or for each string of a list (schema_patterns.hpp); empty: any
+  // string.
   std::string_view pattern = {};
   // For Subtable and Subtables: the keys of the table. For Mixed, Each and Named: the possible shapes of the
-  // value or of its elements. Never null for these kinds, and null for all others.
+  // value or of its elements. Not null for these five kinds; null for all other kinds.
   const TableSpec* inner = nullptr;
 };
 

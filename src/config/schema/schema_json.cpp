@@ -14,13 +14,13 @@ namespace {
 
 namespace json = boost::json;
 
-// A kind whose texts all have the same form.
+// A kind of key whose strings all have the same form.
 struct Look {
   Kind kind;
   std::string_view name;
   std::string_view pattern;
   std::string_view about;
-  std::int64_t least = -1;  // at least 0: a whole number from this one on is valid as well
+  std::int64_t least = -1;  // if not negative: whole numbers from this one on are valid too
 };
 constexpr Look kLooks[] = {
     {Kind::Duration, "duration", pattern::kDuration,
@@ -88,7 +88,8 @@ json::value default_of(const KeySpec& key) {
   return words;
 }
 
-// Writes a definition for every table below the root, named after the first place where the table is used.
+// Writes a definition for every table below the root. Its name is the path of the first place that uses the
+// table.
 class Writer {
  public:
   json::object document() {
@@ -126,7 +127,7 @@ class Writer {
     if (!key.about.empty()) property["description"] = key.about;
     if (!key.fallback.empty()) property["default"] = default_of(key);
     auto what = shape(key, path);
-    // JSON Schema ignores what stands beside $ref.
+    // JSON Schema ignores all members next to $ref.
     if (what.contains("$ref")) what = {{"allOf", json::array{std::move(what)}}};
     property.insert(what.begin(), what.end());
     return property;
@@ -182,7 +183,7 @@ class Writer {
   const std::string& name_of(const TableSpec& spec, const std::string& path) {
     const auto [known, fresh] = names_.emplace(&spec, path);
     if (fresh) {
-      definitions_[path] = nullptr;  // reserves the place before the tables inside it
+      definitions_[path] = nullptr;  // inserted before the definitions of inner tables
       definitions_[path] = table(spec, path);
     }
     return known->second;

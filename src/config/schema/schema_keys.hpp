@@ -1,4 +1,4 @@
-// Functions with which the schema's tables are written.
+// Functions that make KeySpecs, for the tables of the schema.
 #pragma once
 
 #include "config/schema/schema.hpp"
@@ -34,7 +34,7 @@ constexpr KeySpec mixed(std::string_view name, const TableSpec& shapes, std::str
                         std::string_view about) {
   return {.name = name, .kind = Kind::Mixed, .fallback = fallback, .about = about, .inner = &shapes};
 }
-// Returns the same key with a pattern for its texts.
+// Returns `key` with a pattern for its strings.
 constexpr KeySpec like(std::string_view pattern, KeySpec key) {
   key.pattern = pattern;
   return key;

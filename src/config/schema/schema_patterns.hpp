@@ -1,16 +1,17 @@
-// Regular expressions for texts that the loader parses further, such as durations and addresses.
+// Regular expressions for strings whose content has a syntax of its own, such as durations and addresses.
 //
-// They are in the dialect of JSON Schema (ECMA 262 without look-around), so that every editor understands
-// them. The loader does not use them: they tell editors what the loader accepts. A test compares each pattern
-// with the function that parses such texts. A pattern matches every text that its function accepts. A pattern
-// may also match a text that only arithmetic can reject, such as a number that is too large.
+// They use the dialect of JSON Schema (ECMA 262 without look-around), so that every editor understands them.
+// Only editors use the expressions; weir itself parses the strings. A test compares each expression with the
+// function that parses such strings. An expression matches every string that its function accepts. It may
+// also match a string that the function rejects for its value, such as a number that is too large.
 #pragma once
 
 #include <string_view>
 
 namespace weir::config::pattern {
 
-// Alternatives need "(?:…)" if something follows them. A pattern must match the whole text, from ^ to $.
+// These macros are parts of patterns. A part with alternatives needs "(?:…)" if something follows it. A whole
+// pattern must match from ^ to $.
 #define WEIR_PERIOD "(?:us|ms|s|sec|m|min|h|hour|d|days?)"
 #define WEIR_COUNT "0*(?:[1-9][0-9]{0,8}|1000000000)"
 #define WEIR_PORT "0*(?:[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
@@ -36,9 +37,10 @@ inline constexpr std::string_view kHours =
     "(?:[01][0-9]|2[0-3]):[0-5][0-9]-(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00)";
 inline constexpr std::string_view kCountry = "[A-Z]{2}";
 inline constexpr std::string_view kKeyPart = WEIR_PLACE "(?:\\|" WEIR_PLACE ")*";
-inline constexpr std::string_view kMargin = "0*(?:[1-9][0-9]?|100)%";     // of a soft limit
-inline constexpr std::string_view kBudget = "0*(?:[0-9]{1,2}|100)%";      // share of retries
-inline constexpr std::string_view kLease = "0*(?:[1-9]|1[0-9]|2[0-5])%";  // share of a limit
+inline constexpr std::string_view kMargin = "0*(?:[1-9][0-9]?|100)%";  // margin of a soft limit
+inline constexpr std::string_view kBudget = "0*(?:[0-9]{1,2}|100)%";   // retries as a share of requests
+// Units taken in advance, as a share of the limit.
+inline constexpr std::string_view kLease = "0*(?:[1-9]|1[0-9]|2[0-5])%";
 inline constexpr std::string_view kName = "[ !#-\\[\\]-~]{1,128}";  // printable ASCII without " and backslash
 inline constexpr std::string_view kRedisUrl = "(?:rediss?|unix)://.+";
 inline constexpr std::string_view kWebhook = "https?://" WEIR_URL_HOST "(?::" WEIR_PORT ")?(?:[/?#].*)?";

@@ -48,7 +48,7 @@ constexpr Choice kMessagesOver[] = {{"delay"}, {"close"}};
 constexpr Choice kOnStoreFailure[] = {{"local"}, {"open"}, {"closed"}};
 constexpr Choice kModes[] = {{"enforce"}, {"shadow"}};
 
-// Keys that a rule, a tier and an override share: the numbers of the algorithm.
+// Keys of rules, tiers and overrides: the numbers of a limit.
 constexpr KeySpec kLimit =
     key("limit", Kind::Limit, "", "COUNT/PERIOD, such as \"10/s\" or \"20/10s\"; concurrency: a number");
 constexpr KeySpec kBurst =

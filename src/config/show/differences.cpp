@@ -13,27 +13,28 @@ namespace {
 using Set = std::unordered_set<std::string>;
 using List = std::vector<std::string>;
 
-// Returns the part of the line before ": ", which names the thing for the lines below it.
+// Returns the part of the line before ": ". The label identifies the thing, also for the indented lines below
+// it.
 std::string_view label_of(std::string_view line) {
   return line.substr(0, line.find(": "));
 }
 
-// The content of one text.
+// The lines of one description.
 struct Printed {
-  List things;                        // each line once, with its parent's label
-  Set known;                          // the same lines
-  Set labels;                         // labels of routes and rules
-  List uses;                          // which rule applies to which route: `route "a": rule "b"`
-  Set used;                           // the same pairs
-  std::map<std::string, List> order;  // lines whose order decides, by parent
+  List things;                        // all lines, each once, with the label of their parent
+  Set known;                          // the lines in `things`
+  Set labels;                         // the labels of routes and rules
+  List uses;                          // pairs of a route and a rule that applies to it: `route "a": rule "b"`
+  Set used;                           // the pairs in `uses`
+  std::map<std::string, List> order;  // by the parent's label: its lines whose order matters
 };
 
 void add(List& list, Set& known, std::string thing) {
   if (known.insert(thing).second) list.push_back(std::move(thing));
 }
 
-// Reads a text line by line. A rule appears under each route that it may apply to, and is the same
-// everywhere.
+// Reads a description line by line. A rule appears under each route to which it may apply, always with the
+// same lines.
 class Reader {
  public:
   void read(std::string_view line, std::size_t depth) {
@@ -54,7 +55,8 @@ class Reader {
 
  private:
   Printed said_;
-  std::vector<std::pair<std::size_t, std::string_view>> above_;  // indentation and label of each line above
+  // Indentation and label of the current line's parents.
+  std::vector<std::pair<std::size_t, std::string_view>> above_;
 };
 
 Printed read(std::string_view text) {
@@ -78,7 +80,7 @@ void tell(std::string_view sign, const Printed& some, const Printed& others, Lis
   }
 }
 
-// For each parent, reports the first line that both texts have and that changed places.
+// For each parent, reports the first line that changed places. Lines that only one text has are ignored.
 void tell_order(const Printed& before, const Printed& now, List& told) {
   for (const auto& [parent, things] : now.order) {
     const auto found = before.order.find(parent);

@@ -1,4 +1,4 @@
-// Reports differences that no description of a configuration shows, because the values are secret or long.
+// Reports differences that describe() does not show, because the values are secret or too long.
 #include "weir/config/config_errors.hpp"
 #include "weir/config/differences.hpp"
 #include "weir/config/settings.hpp"
@@ -9,7 +9,8 @@ namespace weir::config {
 
 namespace {
 
-// Returns true if the keys differ but not their number. A different number is shown elsewhere.
+// Returns true if both keys files have the same number of keys but are different. describe() shows the
+// number.
 bool differ_unshown(const policy::ClientSettings& before, const policy::ClientSettings& now) {
   return before.keys && now.keys && before.keys->size() == now.keys->size() && *before.keys != *now.keys;
 }
@@ -18,8 +19,8 @@ bool have_other_key(const policy::ClientSettings& before, const policy::ClientSe
   return before.tokens && now.tokens && before.tokens->settings().key != now.tokens->settings().key;
 }
 
-// Returns true if an alert has the same server as before but another path, authorization or CA. Only the
-// server is shown elsewhere.
+// Returns true if an alert has the same server as before, but another path, authorization or CA. describe()
+// shows only the server.
 bool posts_elsewhere(const admin::AlertSettings& alert, const std::vector<admin::AlertSettings>& before) {
   return std::any_of(before.begin(), before.end(), [&](const admin::AlertSettings& old) {
     return old.name == alert.name && old.webhook.address == alert.webhook.address &&

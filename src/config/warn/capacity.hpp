@@ -1,4 +1,5 @@
-// The most that one request may cost. A rule whose cost is above its capacity refuses every request.
+// The highest cost of a request that a limiter can ever admit. A rule with a higher cost refuses every
+// request.
 #pragma once
 
 #include "config/read/limiter_reader.hpp"
@@ -9,15 +10,15 @@
 
 namespace weir::config {
 
-// Returns the highest cost of a request that the idle limiter admits.
+// Returns the highest cost of a request that the unused limiter admits.
 [[nodiscard]] std::uint64_t most_at_once(const limit::Limiter& limiter);
-// Does the same for a rule's own numbers, including its soft or elastic limit.
+// Returns the same for the rule's own numbers; a soft or elastic limit counts.
 [[nodiscard]] std::uint64_t most_at_once(const policy::Rule& rule);
-// Returns true if the idle limiter admits a request of this cost.
+// Returns true if the unused limiter admits a request of this cost.
 [[nodiscard]] bool admits_idle(const limit::Limiter& limiter, limit::Cost cost);
 
-// Reports a mistake if the rule, a tier or an override can never admit a request. Must be called after
-// everything else of the rule was read without a mistake.
+// Reports a mistake if the rule, a tier or an override can never admit a request. Must be called after all
+// other keys of the rule were read without a mistake.
 void check_capacity(const TableReader& table, const Method& method, const policy::Rule& rule);
 
 }  // namespace weir::config

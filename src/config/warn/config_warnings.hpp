@@ -1,4 +1,5 @@
-// Collects warnings about settings that are allowed but probably not intended, each with its place.
+// Collects warnings about settings that are allowed but probably not intended, each with its place in the
+// file.
 #pragma once
 
 #include "config/read/settings_sections.hpp"
@@ -10,10 +11,11 @@ namespace weir::config {
 
 class ConfigWarnings {
  public:
-  // `context` outlives this object.
+  // `context` must outlive this object.
   explicit ConfigWarnings(const ReadContext& context) noexcept : context_(context) {}
 
-  // `whose`: a name of ReadContext::lines. For any other name the warning shows the file alone.
+  // Adds a warning. `whose`: a key of ReadContext::lines, such as "[client]". For any other text, the place
+  // of the warning is the file without a line.
   void add(const std::string& whose, const std::string& what);
   void add(const policy::Rule& rule, const std::string& what);
   void add(const policy::Route& route, const std::string& what);
@@ -22,7 +24,8 @@ class ConfigWarnings {
   // Adds a warning at a place in any file, such as "keys.toml:7".
   void add_at(const std::string& where, const std::string& what);
 
-  // Returns "weir.toml:14", or "weir.toml" if the line is not known.
+  // Returns the place of a key of ReadContext::lines, such as "weir.toml:14"; "weir.toml" if the line is not
+  // known.
   [[nodiscard]] std::string where(const std::string& whose) const;
 
   [[nodiscard]] std::vector<Warning> take() noexcept { return std::move(found_); }
@@ -32,20 +35,20 @@ class ConfigWarnings {
   std::vector<Warning> found_;
 };
 
-// Return the name of a rule or route in messages.
+// Return the name of a rule or route for messages, such as `rule "login"`.
 [[nodiscard]] std::string name_of(const policy::Rule& rule);
 [[nodiscard]] std::string name_of(const policy::Route& route);
 
-// Add the warnings about one part of a configuration.
+// Each of these functions adds the warnings about one part of a configuration.
 void warn_of_routes(const Settings& settings, ConfigWarnings& warnings);
 void warn_of_rules(const Settings& settings, ConfigWarnings& warnings);
 void warn_of_keys(const Settings& settings, ConfigWarnings& warnings);
 void warn_of_matches(const Settings& settings, ConfigWarnings& warnings);
 
-// Returns true if another rule limits each address for the same requests. A rule that counts all clients
-// together does not do: one client could use it up for everybody.
+// Returns true if another rule limits each client address for the same requests. A rule that counts all
+// clients together is not enough, because one client could use up its limit for everybody.
 [[nodiscard]] bool is_bounded_by_address(const policy::Rule& rule, const Settings& settings);
-// Returns true if a client gets higher numbers of the rule by a header or a query that it writes.
+// Returns true if an override gives higher numbers to clients that send a certain header or query parameter.
 [[nodiscard]] bool has_chosen_override(const policy::Rule& rule);
 
 }  // namespace weir::config

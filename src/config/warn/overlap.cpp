@@ -15,7 +15,8 @@ bool is_exact(std::string_view path) {
   return !path.starts_with('~') && !path.ends_with('*');
 }
 
-// Returns the path as written. Empty without a path or for a regular expression, whose matches are unknown.
+// Returns the path as written. Empty if there is no path, or if it is a regular expression, which is not
+// analysed.
 std::string plain_path(const policy::Match& match) {
   if (!match.path) return {};
   auto text = match.path->describe();
@@ -33,7 +34,7 @@ bool paths_disjoint(const policy::Match& a, const policy::Match& b) {
   return !l.starts_with(r) && !r.starts_with(l);
 }
 
-// Returns true if `wide` has all texts of `narrow`. An empty list is no condition.
+// Returns true if `wide` contains all texts of `narrow`. An empty list means no condition.
 bool any_covers(const std::vector<std::string>& wide, const std::vector<std::string>& narrow) {
   const auto in_wide = [&](const std::string& text) {
     return std::find(wide.begin(), wide.end(), text) != wide.end();
@@ -48,7 +49,7 @@ bool blocks_cover(const std::vector<base::Cidr>& wide, const std::vector<base::C
   return wide.empty() || (!narrow.empty() && std::all_of(narrow.begin(), narrow.end(), in_wide));
 }
 
-// Returns true if each condition of `wide` follows from a condition of `narrow`.
+// Returns true if each condition of `wide` is implied by a condition of `narrow`.
 template <class SameName>
 bool names_cover(const std::vector<policy::NamedText>& wide, const std::vector<policy::NamedText>& narrow,
                  SameName same_name) {
@@ -64,7 +65,8 @@ bool heads_cover(const policy::Match& wide, const policy::Match& narrow) {
          names_cover(wide.query, narrow.query, std::equal_to<>());
 }
 
-// Compares only conditions with the same max_body, because words are searched in that part of the body.
+// Compares the words only if both matches have the same max_body, because words are searched in that part of
+// the body.
 bool bodies_cover(const policy::Match& wide, const policy::Match& narrow) {
   return wide.body_words.empty() ||
          (wide.max_body == narrow.max_body && any_covers(wide.body_words, narrow.body_words));

@@ -1,17 +1,17 @@
-// How the requests of two matches overlap. `weir check` uses it to list the rules of a route, and the routes
-// that are never reached.
+// Compares the conditions of routes and rules (policy::Match). `weir check` uses these functions to list the
+// rules of a route, and the routes that no request reaches.
 #pragma once
 
 #include "weir/policy/match.hpp"
 
 namespace weir::config {
 
-// Returns true if it is certain that no request meets both. May return false if only a deeper analysis could
-// tell.
+// Returns true if no request can meet both matches. May return false even then, because it does not analyse
+// all conditions.
 [[nodiscard]] bool plainly_disjoint(const policy::Match& a, const policy::Match& b);
 
-// Returns true if it is certain that every request that meets `narrow` meets `wide`. May return false
-// likewise.
+// Returns true if every request that meets `narrow` also meets `wide`. May return false even then, because it
+// does not analyse all conditions.
 [[nodiscard]] bool plainly_covers(const policy::Match& wide, const policy::Match& narrow);
 
 }  // namespace weir::config

@@ -14,7 +14,7 @@ namespace {
 
 using policy::Attribute;
 
-// Returns true if every request has the attribute. Alternatives behind such an attribute are never used.
+// Returns true if every request has the attribute. Alternatives after such an attribute are never used.
 bool is_of_every(const policy::AttributeRef& attribute) {
   constexpr Attribute kOfEvery[] = {Attribute::Ip, Attribute::Method, Attribute::Path};
   return std::find(std::begin(kOfEvery), std::end(kOfEvery), attribute.kind) != std::end(kOfEvery);
@@ -28,12 +28,12 @@ bool takes_api_key(const policy::KeyPart& part) {
   return false;
 }
 
-// Returns true if a client that invents an API key gets a state of its own, whatever else is in the key.
+// Returns true if a part of the key is the API key, so that each invented API key has a counter of its own.
 bool rests_on_api_key(const policy::Rule& rule) {
   return std::any_of(rule.key.begin(), rule.key.end(), takes_api_key);
 }
 
-// Returns true if weir accepts an API key that nobody has checked.
+// Returns true if weir accepts API keys that are not in a keys file.
 bool can_invent_keys(const policy::ClientSettings& client) {
   return !client.keys || client.unknown_keys == policy::UnknownKeys::Accept;
 }
@@ -44,16 +44,16 @@ std::string text_of(const policy::KeyPart& part) {
   return in_quotes(text);
 }
 
-// Returns true if clients can choose or invent the value. Names of routes and upstreams depend on such
-// values, but their number is bounded.
+// Returns true if clients can choose or invent the attribute's value. Routes and upstreams are not included,
+// because their number is bounded.
 bool is_chosen(Attribute attribute) {
   constexpr Attribute kChosen[] = {Attribute::Header, Attribute::Query,  Attribute::Cookie, Attribute::Path,
                                    Attribute::Device, Attribute::Method, Attribute::Host};
   return std::find(std::begin(kChosen), std::end(kChosen), attribute) != std::end(kChosen);
 }
 
-// Suggests what a part with unused alternatives was meant to be. Puts the attributes that every request has
-// last, or combines all attributes if clients can choose the rest.
+// Suggests what a part with unused alternatives was meant to be. Puts an attribute that every request has at
+// the end. If clients can choose all other attributes, suggests a key of all attributes instead.
 std::string perhaps(const policy::KeyPart& part) {
   policy::KeyPart first, last;
   for (const auto& attribute : part)
@@ -70,7 +70,7 @@ std::string perhaps(const policy::KeyPart& part) {
   return text_of(first);
 }
 
-// Warns if an alternative stands behind an attribute that every request has, because it is never used.
+// Warns of alternatives after an attribute that every request has, because they are never used.
 void warn_of_fallbacks(const policy::Rule& rule, ConfigWarnings& warnings) {
   for (const auto& part : rule.key) {
     const auto present = std::find_if(part.begin(), part.end(), is_of_every);
@@ -82,7 +82,7 @@ void warn_of_fallbacks(const policy::Rule& rule, ConfigWarnings& warnings) {
   }
 }
 
-// Returns true if a condition allows only one value for the name.
+// Returns true if a condition allows only one value for the header or parameter `name`.
 bool is_exact(const std::vector<policy::NamedText>& conditions, std::string_view name, bool with_case) {
   return std::any_of(conditions.begin(), conditions.end(), [&](const policy::NamedText& condition) {
     const auto text = condition.text.describe();
@@ -91,7 +91,7 @@ bool is_exact(const std::vector<policy::NamedText>& conditions, std::string_view
   });
 }
 
-// Returns true if the rule's conditions leave a bounded number of values.
+// Returns true if the match limits the number of values that the attribute can have.
 bool is_bound_by_match(const policy::AttributeRef& ref, const policy::Match& match) {
   switch (ref.kind) {
     case Attribute::Method:
@@ -111,7 +111,7 @@ bool is_bound_by_match(const policy::AttributeRef& ref, const policy::Match& mat
   }
 }
 
-// Returns true if a client that invents values gets a state of its own by this part of the rule's key.
+// Returns true if a client can get a new counter by inventing a value for this part of the key.
 bool is_chosen_part(const policy::KeyPart& part, const policy::Rule& rule) {
   const auto last = std::find_if(part.begin(), part.end(), is_of_every);
   const auto looked_at = last == part.end() ? last : last + 1;
@@ -120,14 +120,14 @@ bool is_chosen_part(const policy::KeyPart& part, const policy::Rule& rule) {
   });
 }
 
-// Returns the first part of the rule's key that clients can choose; null if there is none.
+// Returns the first part of the key for which clients can invent values; null if there is none.
 const policy::KeyPart* chosen_part(const policy::Rule& rule) {
   const auto is_one = [&](const policy::KeyPart& part) { return is_chosen_part(part, rule); };
   const auto found = std::find_if(rule.key.begin(), rule.key.end(), is_one);
   return found != rule.key.end() ? &*found : nullptr;
 }
 
-// Returns true if no client can escape the rule by leaving out a part of the key.
+// Returns true if the rule also applies to clients that leave out a part of its key.
 bool applies_to_all(const policy::Rule& rule) {
   return rule.on_missing != policy::OnMissing::Skip ||
          std::all_of(rule.key.begin(), rule.key.end(), [](const policy::KeyPart& part) {
@@ -135,9 +135,9 @@ bool applies_to_all(const policy::Rule& rule) {
          });
 }
 
-// Returns true if `other` limits every request that `rule` matches, and no client can escape `other`.
+// Returns true if `other` limits every request that `rule` matches, and no client can avoid `other`.
 bool is_bounded_by(const policy::Rule& rule, const policy::Rule& other, const Settings& settings) {
-  // How many are under way at once says nothing of how many there are in an hour.
+  // A limit of concurrent requests does not limit the number of requests in an hour.
   if (limit::holds(other.limiter) && !limit::holds(rule.limiter)) return false;
   return other.mode == policy::Mode::Enforce && chosen_part(other) == nullptr && applies_to_all(other) &&
          !has_chosen_override(other) && !(can_invent_keys(settings.client) && rests_on_api_key(other)) &&
@@ -149,7 +149,7 @@ bool is_bounded(const policy::Rule& rule, const Settings& settings) {
                      [&](const policy::Rule& other) { return is_bounded_by(rule, other, settings); });
 }
 
-// Returns true if the rule counts a client without credentials by its address.
+// Returns true if the rule counts clients by address, at least clients without credentials.
 bool counts_addresses(const policy::Rule& rule) {
   const auto falls_back_on_ip = [](const policy::KeyPart& part) {
     return std::any_of(part.begin(), part.end(),
@@ -183,7 +183,7 @@ void warn_of_chosen_keys(const Settings& settings, ConfigWarnings& warnings) {
   }
 }
 
-// Returns true if every connection must show a client certificate.
+// Returns true if every listener requires a client certificate.
 bool certificates_are_required(const Settings& settings) {
   return std::all_of(settings.listeners.begin(), settings.listeners.end(),
                      [](const net::ListenerSettings& listener) {
@@ -198,13 +198,13 @@ bool names(const std::vector<policy::NamedText>& conditions, std::string_view na
   });
 }
 
-// Returns true if the rule's conditions require the source of an identity to be present.
+// Returns true if the match requires the header or query parameter that `source` names.
 bool asks_for(const policy::Match& match, const policy::Source& source) {
   return (source.kind == policy::Source::Kind::Header && names(match.headers, source.name)) ||
          (source.kind == policy::Source::Kind::Query && names(match.query, source.name));
 }
 
-// Returns true if a client can send a request that meets the rule's conditions and lacks the attribute.
+// Returns true if a client can send a request that meets the match but does not have the attribute.
 bool can_be_left_out(const policy::AttributeRef& ref, const policy::Match& match, const Settings& settings) {
   switch (ref.kind) {
     case Attribute::ApiKey:
@@ -219,7 +219,7 @@ bool can_be_left_out(const policy::AttributeRef& ref, const policy::Match& match
       return true;
     case Attribute::Tier:
       return match.tiers.empty();
-    case Attribute::Host:  // HTTP/1.0 allows a request without Host
+    case Attribute::Host:  // a request of HTTP/1.0 may have no Host
       return !match.host;
     case Attribute::Header:
       return !names(match.headers, ref.name);
@@ -232,7 +232,7 @@ bool can_be_left_out(const policy::AttributeRef& ref, const policy::Match& match
   }
 }
 
-// Returns the first part of the key that a client can leave out to escape the rule; null if there is none.
+// Returns the first part of the key that a client can leave out to avoid the rule; null if there is none.
 const policy::KeyPart* part_left_out(const policy::Rule& rule, const Settings& settings) {
   if (rule.on_missing != policy::OnMissing::Skip) return nullptr;
   const auto found = std::find_if(rule.key.begin(), rule.key.end(), [&](const policy::KeyPart& part) {
@@ -243,8 +243,8 @@ const policy::KeyPart* part_left_out(const policy::Rule& rule, const Settings& s
   return found != rule.key.end() ? &*found : nullptr;
 }
 
-// Suggests a remedy, up to " or ". Empty if clients can choose the part, because the remedy would not help
-// then.
+// Returns the start of a suggestion, up to " or ". Empty if clients can invent values for the part, because
+// they would still avoid the rule then.
 std::string remedy_for(const policy::KeyPart& part, const policy::Rule& rule) {
   if (is_chosen_part(part, rule)) return {};
   auto with_ip = part;

@@ -1,5 +1,5 @@
-// Conditions that do not do what their writers probably mean: overrides that a client chooses, and
-// expressions for what no path has.
+// Warns of conditions that probably do not do what was intended: overrides that a client can choose, and
+// regular expressions with a character that no path contains.
 #include "config/warn/capacity.hpp"
 #include "config/warn/config_warnings.hpp"
 
@@ -11,7 +11,7 @@ namespace weir::config {
 
 namespace {
 
-// Returns the units that a limiter admits in a second in the long run; 0 if it counts what is under way.
+// Returns the units per second that a limiter admits in the long run; 0 for a limit of concurrent requests.
 double units_per_second(const limit::Limiter& limiter) {
   const auto of = [](const limit::Rate& rate) {
     return static_cast<double>(rate.count) * 1e6 / static_cast<double>(rate.period.count());
@@ -27,14 +27,14 @@ double units_per_second(const limit::Limiter& limiter) {
       limiter);
 }
 
-// Returns true if the override admits more than the rule's own numbers, at once or in the long run.
+// Returns true if the override admits more than the rule's own limit, at once or in the long run.
 bool admits_more(const policy::Variant& variant, const policy::Rule& rule) {
   return most_at_once(*variant.limiter) > most_at_once(*rule.limiter) ||
          units_per_second(*variant.limiter) > units_per_second(*rule.limiter);
 }
 
-// Returns true if a client decides whether the conditions hold: they ask for a header or a query parameter,
-// and for nothing about the client that it cannot choose.
+// Returns true if a client can decide whether it meets the match: the match has conditions on headers or
+// query parameters, and none on the client's address, tier or country.
 bool is_chosen_by_client(const policy::Match& match) {
   const bool asks_who = !match.ip.empty() || !match.tiers.empty() || !match.countries.empty();
   const auto names_text = [](const policy::Match& one) { return !one.headers.empty() || !one.query.empty(); };
@@ -49,9 +49,9 @@ const policy::Variant* chosen_override(const policy::Rule& rule) {
   return found != rule.overrides.end() ? &*found : nullptr;
 }
 
-// Returns the first character that an expression asks for and no path has when rules compare it; '\0' if
-// there is none. A class such as [^;] may hold it. Looks only at expressions in which each character is
-// needed: not at those with alternatives, groups, quoted texts and named classes.
+// Returns the first character that the expression requires but that paths never contain when rules compare
+// them; '\0' if there is none. Ignores characters in classes such as [^;]. Returns '\0' for expressions with
+// alternatives, groups, quoted texts or named classes, because not every character in them is required.
 char never_in_paths(std::string_view expression) {
   constexpr std::string_view kCutOff = ";#?";
   constexpr std::string_view kOptional = "?*{";
@@ -63,7 +63,8 @@ char never_in_paths(std::string_view expression) {
   for (std::size_t at = 0; at < expression.size(); ++at) {
     const char c = expression[at];
     if (c == '[') {
-      const auto first = at + (expression.substr(at + 1).starts_with('^') ? 3 : 2);  // "[]a]" holds a ']'
+      // The first ']' of "[]a]" is a member of the class.
+      const auto first = at + (expression.substr(at + 1).starts_with('^') ? 3 : 2);
       at = std::min(expression.find(']', std::min(first, expression.size())), expression.size());
     } else if (c == '\\') {
       ++at;

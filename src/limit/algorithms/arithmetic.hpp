@@ -39,7 +39,7 @@ constexpr base::TimePoint instant(std::uint64_t us) noexcept {
   return base::TimePoint(base::Duration(static_cast<std::int64_t>(us)));
 }
 
-// Convert between a cell and a state of one 128-bit number.
+// Convert between a cell and its 128-bit theoretical arrival time (limit/gcra_core.hpp).
 constexpr Ticks tat_of(const Cell& cell) noexcept {
   return (Ticks{cell.words[1]} << 64) | cell.words[0];
 }

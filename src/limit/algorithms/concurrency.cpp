@@ -11,7 +11,8 @@ namespace weir::limit {
 
 namespace {
 
-// The answer of both limiters. `in_flight` of `limit` are in use; `most` is the limit's maximum.
+// Returns the outcome of a request, for both kinds of limiter. `in_flight` of `limit` units are in use. The
+// limit may grow to `most`.
 Outcome granted(std::uint64_t in_flight, std::uint64_t limit, std::uint64_t most, Cost cost) noexcept {
   Outcome out;
   const std::uint64_t room = beyond(limit, in_flight);
@@ -23,8 +24,8 @@ Outcome granted(std::uint64_t in_flight, std::uint64_t limit, std::uint64_t most
   return out;
 }
 
-constexpr std::uint64_t kScale = 256;      // units of a limit in the state
-constexpr std::uint64_t kGradient = 1024;  // the value of a gradient of 1
+constexpr std::uint64_t kScale = 256;      // the state stores a limit of 1 as this number
+constexpr std::uint64_t kGradient = 1024;  // represents a gradient of 1
 constexpr std::uint64_t kWorst = kGradient / 2;
 constexpr std::uint64_t kGrain = 16'000'000;
 constexpr unsigned kLimitBits = 22, kFlightBits = 14, kUsedBits = 28;
@@ -53,8 +54,8 @@ constexpr std::uint64_t unpacked(std::uint64_t bits) noexcept {
 }
 
 // Returns pseudo-random bits for a moment. A value that 19 bits cannot hold exactly is rounded up with a
-// probability equal to its remainder. So a step of 1/4096 is neither lost nor always the same.
-// (Multiplicative hashing by the golden ratio; Knuth, volume 3, §6.4.)
+// probability equal to its remainder. So even a step of 1/4096 takes effect on average. (Multiplicative
+// hashing by the golden ratio; Knuth, volume 3, §6.4.)
 constexpr std::uint64_t chance_at(std::uint64_t moment) noexcept {
   const std::uint64_t mixed = moment * 0x9e37'79b9'7f4a'7c15;
   return mixed ^ (mixed >> 32);
@@ -66,7 +67,7 @@ constexpr std::uint64_t rounded(std::uint64_t latency, std::uint64_t chance) noe
   return unpacked(packed(latency + low_bits(chance, shift)));
 }
 
-// Moves `from` towards `to` by 1/window of the distance.
+// Returns `from`, moved towards `to` by 1/window of the distance.
 constexpr std::uint64_t nearer(std::uint64_t from, std::uint64_t to, std::uint64_t window,
                                std::uint64_t chance) noexcept {
   const std::uint64_t way = to > from ? to - from : from - to;
@@ -74,15 +75,15 @@ constexpr std::uint64_t nearer(std::uint64_t from, std::uint64_t to, std::uint64
   return rounded(to > from ? from + step : from - step, chance);
 }
 
-// Bounds on w, the number of answers in the quick mean (4 × limit, four round trips). The slow mean has 8 ×
-// w.
+// Bounds on w, the number of answers that the quick mean covers (4 × limit: four round trips). The slow mean
+// covers 8 × w answers.
 constexpr std::uint64_t kFewest = 32, kMostAnswers = 512, kSlower = 8;
 
 constexpr std::uint64_t window_at(std::uint64_t limit) noexcept {
   return std::clamp(4 * limit, kFewest, kMostAnswers);
 }
 
-// ⌊√n⌋, by Newton's method from above.
+// Returns ⌊√n⌋, by Newton's method from above.
 constexpr std::uint64_t root(std::uint64_t n) noexcept {
   if (n < 2) return n;
   std::uint64_t x = n;
@@ -181,9 +182,9 @@ Cell AdaptiveConcurrency::charge_over_limit(const Cell& cell, base::TimePoint no
   return cell_of(state);
 }
 
-// Returns the limit after one answer. It rises half way to the target in as many answers as it admits at
-// once. It falls at half that speed, because the mean that it follows is as slow. The smallest step is 1, so
-// that rounding does not stop it.
+// Returns the limit after one answer. The limit rises half way to the target in as many answers as it admits
+// at once. It falls at half that speed, because the quick mean falls no faster. The smallest step is 1, so
+// that rounding does not stop the limit.
 std::uint64_t AdaptiveConcurrency::adapted(const State& state, std::uint64_t gradient) const noexcept {
   const std::uint64_t whole = state.limit / kScale;
   if (gradient < kGradient) {
@@ -195,8 +196,8 @@ std::uint64_t AdaptiveConcurrency::adapted(const State& state, std::uint64_t gra
   return std::min(state.limit + std::max<std::uint64_t>(rise, 1), max_ * kScale);
 }
 
-// Updates both means and the best after one answer. The first answers have equal weight, so that a single one
-// does not decide.
+// Updates both means and the best latency after one answer. The first answers have equal weight, so that a
+// single answer does not decide.
 void AdaptiveConcurrency::learn(State& state, base::Duration latency, std::uint64_t chance) const noexcept {
   constexpr std::uint64_t kLongest = std::numeric_limits<std::uint32_t>::max();
   constexpr std::uint64_t kFirst = (std::uint64_t{1} << kSeenBits) - 1;
@@ -216,8 +217,8 @@ void AdaptiveConcurrency::learn(State& state, base::Duration latency, std::uint6
     state.best = nearer(state.best, state.slow, kFewest, chance);
   else if (roomy && 4 * state.quick <= 5 * state.best)
     state.best = nearer(state.best, state.quick, kSlower * window, chance);
-  // A fall of the quick mean by a quarter is more than chance. Before the slow mean follows, the limit would
-  // rise.
+  // If the quick mean falls this far below the best, chance is not the reason. The slow mean takes longer to
+  // fall, and meanwhile the limit would rise. So the best falls at once.
   state.best = std::min(state.best, rounded(state.quick * 5 / 4, 0));
 }
 
@@ -226,12 +227,12 @@ Cell AdaptiveConcurrency::release(const Cell& cell, base::TimePoint now, Cost co
   State state = state_of(cell, now);
   if (state.in_flight == 0) return cell;  // the permit was released already
   if (ending.failed) {
-    state.limit = adapted(state, kWorst);  // counts as the slowest answer
+    state.limit = adapted(state, kWorst);  // a failure counts as the slowest answer
   } else if (ending.latency) {
     learn(state, *ending.latency, chance_at(micros(now) + state.in_flight));
     const std::uint64_t gradient = kGradient * 3 / 2 * state.best / state.quick;
-    // With at most `min` in flight the best is being learned. The limit does not rise until quick is close to
-    // it.
+    // With at most `min` in flight, weir is still learning the best latency. The limit does not rise until
+    // the quick mean is close to that best.
     const bool knows = state.in_flight > min_ || 8 * state.quick <= 9 * state.best;
     if (gradient < kGradient || knows) state.limit = adapted(state, std::clamp(gradient, kWorst, kGradient));
   }

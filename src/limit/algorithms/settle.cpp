@@ -12,7 +12,8 @@ namespace {
 
 static_assert(kHundredYears == micros(kLongestDebt));
 
-// Returns what to add to a count. If the reserve still counts, only the difference is added; otherwise all.
+// Returns the debt to add to a count. If the reserved cost still counts, only the difference is added;
+// otherwise the whole actual cost.
 constexpr Cost rest_of(bool reserve_counts, Cost reserved, Cost actual) noexcept {
   return reserve_counts ? actual - reserved : actual;
 }

@@ -31,7 +31,7 @@ Interval FixedWindow::window_at(base::TimePoint at) const noexcept {
   return {start, start + rate_.period};
 }
 
-// Looks at the calendar only if the window of the cell is over.
+// Uses the calendar only if the window of the cell is over.
 Step FixedWindow::step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
   std::uint64_t used = cell.words[1];
   base::TimePoint end = instant(cell.words[0]);
@@ -95,7 +95,7 @@ SlidingWindow::Counts SlidingWindow::counts_at(const Cell& cell, std::uint64_t a
 
 std::uint64_t SlidingWindow::fits_at(const Counts& counts, std::uint64_t at, Cost cost) const noexcept {
   const std::uint64_t room = rate_.count - cost;
-  // Returns how long (µs) the following window must run until at most `bound` of `count` still weigh.
+  // Returns how many µs of the following window must pass until the weighted `count` is at most `bound`.
   const auto faded = [&](std::uint64_t count, std::uint64_t bound) {
     if (count <= bound) return std::uint64_t{0};
     return period() - static_cast<std::uint64_t>(divide(Ticks{bound} * period(), count));
@@ -106,7 +106,7 @@ std::uint64_t SlidingWindow::fits_at(const Counts& counts, std::uint64_t at, Cos
 }
 
 Cost SlidingWindow::remaining(const Counts& counts, std::uint64_t at) const noexcept {
-  const Ticks left = counts.start + period() - at;  // of the current window
+  const Ticks left = counts.start + period() - at;  // the rest of the current window, in µs
   const auto weighted = static_cast<std::uint64_t>(divide_up(counts.previous * left, period()));
   return beyond(rate_.count, counts.current + weighted);
 }
@@ -136,7 +136,7 @@ Step SlidingWindow::step(const Cell& cell, base::TimePoint now, Cost cost) const
 Cell SlidingWindow::refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept {
   Counts counts = counts_of(cell);
   const std::uint64_t at = micros(charged_at);
-  if (at >= counts.start + period()) return cell;  // no such window: refunded already
+  if (at >= counts.start + period()) return cell;  // the charge was refunded already
   if (at >= counts.start)
     counts.current = beyond(counts.current, cost);
   else if (at + period() >= counts.start)

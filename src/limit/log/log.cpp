@@ -32,7 +32,7 @@ bool Log::wants_chunk(std::uint64_t mark) const noexcept {
   return std::size_t{chunk.first} + chunk.count == LogStore::kEntries;
 }
 
-// REQUIRES: room in the newest chunk, or a spare chunk.
+// Appends an entry. REQUIRES: the newest chunk has room, or `spare` is a chunk.
 void Log::append(std::uint64_t word, LogStore::Ref spare) noexcept {
   LogStore::Ref at = tail();
   if (spare != 0) {
@@ -54,7 +54,7 @@ void Log::push(const LogEntry& entry, LogStore::Ref spare) noexcept {
   const bool merges = total() != 0 && (entry.mark == newest() || (wanted && spare == 0));
   if (total() == 0) return set(entry.mark, entry.cost, 0);
   if (merges) {
-    const Cost most = (Cost{1} << cost_bits_) - 1;  // only debts can exceed it
+    const Cost most = (Cost{1} << cost_bits_) - 1;  // only a debt can exceed the maximum
     if (tail() == 0) return set(entry.mark, std::min(most, total() + entry.cost), 0);
     auto& chunk = chunks_[tail()];
     auto& word = chunk.entries[std::size_t{chunk.first} + chunk.count - 1];

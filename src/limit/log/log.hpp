@@ -9,10 +9,11 @@
 // Invariants
 //  1. Without entries both words are zero. A single entry may be in the cell alone. Otherwise every entry is
 //     in a chunk, no chunk is empty, and marks ascend from the oldest entry on.
-//  2. An entry keeps only the low bits of its mark. The rest follows from the newest mark, which is less than
-//     2^50 marks younger (2^32 with buckets). SlidingLog::kLongest and kMostBuckets guarantee that.
+//  2. An entry stores only the low bits of its mark. The high bits follow from the newest mark, which is less
+//     than 2^50 marks later (2^32 with buckets). SlidingLog::kLongest and kMostBuckets guarantee that
+//     distance.
 //
-// Lives on the stack of the key table, under the lock of the cell's shard.
+// A Log object lives on the stack of a key table function, which holds the lock of the cell's shard.
 #pragma once
 
 #include "limit/log/log_store.hpp"
@@ -33,7 +34,7 @@ class LogReader {
     return static_cast<LogStore::Ref>(cell.words[1] >> 32);
   }
 
-  // Calls `visit` for the entries, oldest first, until it returns false.
+  // Calls `visit` for the entries, oldest first, until `visit` returns false.
   template <class Visit>
   void walk(Visit visit) const {
     if (total() == 0) return;
@@ -66,18 +67,21 @@ class Log : public LogReader {
   Log(Cell& cell, LogStore& store, unsigned cost_bits) noexcept
       : LogReader(cell, store, cost_bits), own_(cell), chunks_(store) {}
 
-  // Removes entries whose mark + `span` ≤ `mark`. They count no more, so no answer changes.
+  // Removes entries whose mark + `span` ≤ `mark`. Such entries no longer count, so no answer changes.
   void forget(std::uint64_t mark, std::uint64_t span) noexcept;
   // Returns true if an entry at `mark` needs another chunk.
   [[nodiscard]] bool wants_chunk(std::uint64_t mark) const noexcept;
-  // Adds an entry. `spare` is an empty chunk if wants_chunk(); if it is 0, the newest entry moves to the mark
-  // and takes the cost. REQUIRES: entry.mark ≥ newest(), 0 < entry.cost ≤ SlidingLog::kMostTotal − total().
+  // Adds an entry. If wants_chunk(), `spare` must be an empty chunk or 0. With 0, the newest entry moves to
+  // the mark of `entry` and takes its cost. REQUIRES: entry.mark ≥ newest(), 0 < entry.cost ≤
+  // SlidingLog::kMostTotal − total().
   void push(const LogEntry& entry, LogStore::Ref spare) noexcept;
 
-  // Takes back a cost. Its entry may be at a later mark, because another worker's clock was ahead or no chunk
-  // was left. So this function and add_from() search from the mark on. REQUIRES: the entry still counts.
+  // Refunds a cost. The entry that took the cost may be at a later mark, because another worker's clock was
+  // ahead or no chunk was left. So this function and add_from() search from entry.mark on. REQUIRES: that
+  // entry still counts.
   void take_back_from(const LogEntry& entry) noexcept;
-  // Adds cost to the entry that took a charge, up to the bounds. Returns false if there is no such entry.
+  // Adds entry.cost to the entry that took a charge, up to `most_entered` and SlidingLog::kMostTotal. Returns
+  // false if there is no such entry.
   [[nodiscard]] bool add_from(const LogEntry& entry, Cost most_entered) noexcept;
 
  private:
@@ -91,8 +95,8 @@ class Log : public LogReader {
   void clear() noexcept;
   void append(std::uint64_t word, LogStore::Ref spare) noexcept;
   void erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexcept;
-  // Returns the first entry at or after a mark; its cost is 0 if there is none. `*word` is set to its
-  // position if it is in a chunk.
+  // Returns the first entry at or after a mark, with cost 0 if there is none. If the entry is in a chunk,
+  // sets `*word` to its position.
   [[nodiscard]] LogEntry first_from(std::uint64_t mark, std::uint64_t** word) const noexcept;
 
   Cell& own_;

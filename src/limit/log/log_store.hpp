@@ -1,13 +1,15 @@
-// The memory of logs: a fixed number of chunks that all shards share. Each is a cache line of seven entries.
+// The memory of logs: a fixed number of chunks that all shards share. A chunk is one cache line and holds
+// seven entries.
 //
 //   chunk  | next 4 | first 1 | count 1 | rule 2 | 7 × 8 bytes of entries |
 //
-// A log takes a chunk when an admission needs one, and returns it when its entries have expired. So a store
-// as large as one key's longest log serves many short logs. Chunks are linked, so nothing is copied. All have
-// one size, so nothing fragments.
+// A log takes a chunk when an admission needs one, and returns the chunk when its entries have expired. So a
+// store that is as large as one key's longest log can serve many short logs. Chunks are linked, so nothing is
+// copied. All chunks have one size, so memory does not fragment.
 //
-// Owned by the key table. Any thread may call `take`, `give_back` and the counters. The contents of a chunk
-// belong to the holder of the lock of its log's key. The store's own mutex is locked last.
+// Owned by the key table. Any thread may call `take`, `give_back` and the counters. A chunk belongs to the
+// log of one key. Its contents may be used only under the lock of that key's shard. The store's own mutex is
+// always locked last.
 #pragma once
 
 #include "limit/table/pages.hpp"
@@ -23,13 +25,13 @@ namespace weir::limit {
 
 class LogStore {
  public:
-  using Ref = std::uint32_t;  // 0: none
+  using Ref = std::uint32_t;  // 1 plus the index of a chunk; 0: no chunk
   static constexpr std::size_t kEntries = 7;
 
   struct Chunk {
     Ref next;
-    std::uint8_t first;  // earlier entries have expired
-    std::uint8_t count;  // entries from `first` on
+    std::uint8_t first;  // index of the first live entry; earlier entries have expired
+    std::uint8_t count;  // number of live entries
     RuleIndex rule;      // the rule that took the chunk
     std::array<std::uint64_t, kEntries> entries;
   };
@@ -39,17 +41,17 @@ class LogStore {
 
   // Returns an empty chunk, linked to itself. Returns 0 if none is left or the rule has used up its share.
   [[nodiscard]] Ref take(RuleIndex rule) noexcept;
-  // The same without regard to shares, for entries that a log had before.
+  // Returns a chunk like take(), even if the rule has used up its share. For entries that a log had before.
   [[nodiscard]] Ref take_beyond_share(RuleIndex rule) noexcept;
   void give_back(Ref chunk) noexcept;
-  // Returns all chunks of the ring that contains `chunk`; 0 is an empty ring.
+  // Returns all chunks of the ring that contains `chunk` to the store. If `chunk` is 0, does nothing.
   void give_back_ring(Ref chunk) noexcept;
 
   [[nodiscard]] Chunk& operator[](Ref chunk) const noexcept { return chunks_[chunk - 1]; }
 
   void share_out(const QuotaAccounts& accounts, QuotaSplit split) noexcept;
 
-  // Counts an admission that found no chunk and was merged with the newest entry.
+  // Counts an admission that found no free chunk, so that its cost was added to the newest entry.
   void note_merged() noexcept { merged_.fetch_add(1, std::memory_order_relaxed); }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -65,7 +67,7 @@ class LogStore {
   mutable std::mutex mutex_;  // guards the members below
   Quota quota_;
   Ref free_ = 0;             // the first free chunk
-  std::size_t touched_ = 0;  // chunks beyond it were never used, so their pages are not resident
+  std::size_t touched_ = 0;  // number of chunks ever used; pages of later chunks are not resident
   std::size_t in_use_ = 0;
   std::atomic<std::uint64_t> merged_{0};
 };

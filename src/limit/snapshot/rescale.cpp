@@ -18,7 +18,7 @@ Ticks scaled(Ticks a, Ticks b, Ticks c, Ticks most) noexcept {
   const Ticks whole = b / c;
   if (whole != 0 && a > most / whole) return most;
   Ticks quotient = a * whole;
-  Ticks rest = 0;  // of a × (b mod c), by the bits of a from the highest on
+  Ticks rest = 0;  // the remainder of a × (b mod c), built from the highest bit of a on
   Ticks more = 0;
   const Ticks part = b % c;
   for (int bit = 127; part != 0 && bit >= 0; --bit) {
@@ -39,12 +39,12 @@ Ticks scaled(Ticks a, Ticks b, Ticks c, Ticks most) noexcept {
   return std::min(quotient, most);
 }
 
-// Returns ⌈count × to / from⌉ of counts that fit a word.
+// Returns ⌈count × to / from⌉, at most kMostCount.
 std::uint64_t scaled_count(std::uint64_t count, std::uint64_t to, std::uint64_t from) noexcept {
   return static_cast<std::uint64_t>(std::min(divide_up(Ticks{count} * to, from), Ticks{kMostCount}));
 }
 
-// Converts a part of one period into the same part of another, rounded down.
+// Converts a part of one period into the same part of another period, rounded down.
 std::uint64_t scaled_length(std::uint64_t length, std::uint64_t to, std::uint64_t from) noexcept {
   return static_cast<std::uint64_t>(divide(Ticks{length} * to, from));
 }
@@ -58,13 +58,14 @@ concept RescaledBucket = std::is_same_v<L, TokenBucket> || std::is_same_v<L, Gcr
 template <class L>
 concept RescaledPermits = std::is_same_v<L, Concurrency> || std::is_same_v<L, AdaptiveConcurrency>;
 
-// The wait until full is scaled from the old depth to the new one. Each depth is in ticks of its own rate.
+// Scales the time until the bucket is full from the old depth to the new one. Each depth is in ticks of its
+// own rate.
 template <RescaledBucket L>
 Cell carried(const L& from, const Cell& cell, const L& to, base::TimePoint now) noexcept {
   const Ticks wait = beyond(tat_of(cell), from.gcra_core().ticks(now));
   if (wait == 0) return {};
   const Ticks most =
-      std::max(depth_of(to.gcra_core()), Ticks{kHundredYears} * to.gcra_core().rate().count);  // for a debt
+      std::max(depth_of(to.gcra_core()), Ticks{kHundredYears} * to.gcra_core().rate().count);  // for debts
   return cell_of(to.gcra_core().ticks(now) +
                  scaled(wait, depth_of(to.gcra_core()), depth_of(from.gcra_core()), most));
 }
@@ -110,15 +111,16 @@ Cell carried(const L&, const Cell& cell, const L&, base::TimePoint) noexcept {
   return cell;
 }
 
-// Returns false for queues, whose costs are departures, and for permits. Both stay what they are.
+// Returns true if a reload scales costs with the limit. False for queues and concurrency limits: their
+// departures and permits stay as they are.
 bool has_share(const Limiter& limiter) noexcept {
   return !holds(limiter) && !std::holds_alternative<LeakyBucket>(limiter);
 }
 
 }  // namespace
 
-// Scales both counts. If the period changed, scales their weighted sum, in the current window of the new
-// period.
+// Scales both counts. If the period has changed, scales their weighted sum instead, in the current window of
+// the new period.
 Cell SlidingWindow::rescaled(const SlidingWindow& from, const Cell& cell,
                              base::TimePoint now) const noexcept {
   if (from.drained_at(cell) <= now) return {};
@@ -138,8 +140,8 @@ Cell rescaled(const Limiter& from, const Cell& cell, const Limiter& to, base::Ti
   return std::visit([&]<class L>(const L& l) { return carried(std::get<L>(from), cell, l, now); }, to);
 }
 
-// Entries that get the same mark are merged. The cumulative cost is rounded up, so that the total is the
-// scaled total.
+// Entries that get the same mark are merged. The running total is rounded up, not each cost, so that the
+// final total is the scaled total.
 std::vector<LogEntry> rescaled(const SlidingLog& from, std::span<const LogEntry> entries,
                                const SlidingLog& to, base::TimePoint now) {
   std::vector<LogEntry> carried;

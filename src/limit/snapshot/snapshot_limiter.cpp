@@ -55,7 +55,7 @@ struct GcraCoreWords {
   base::Duration max_wait;
 };
 
-// Reads back what Putting wrote, for each algorithm.
+// Reads the words that Putting wrote, for each algorithm.
 class Taking {
  public:
   explicit Taking(WordReader& in) : in_(in) {}

@@ -27,8 +27,8 @@ class Reader {
   Reader(const ByteSource& source, std::span<const SavedRule> rules, const RestoreAt& at, const Adopt& adopt)
       : in_(source), rules_(rules), at_(at.now), shift_{at.shift, at.now}, adopt_(adopt) {}
 
-  // Calls `see_shared` and `see_key` for cells of rules that still read them or were adopted. Shared cells
-  // come in the present numbers.
+  // Calls `see_shared` for each shared cell, and `see_key` for each key. Leaves out cells of rules that are
+  // gone or that `adopt` refused. Shared cells are in the numbers of the present rules.
   base::Result<Snapshot> read(const SeeShared& see_shared, const SeeKey& see_key);
   [[nodiscard]] std::uint64_t changed() const noexcept { return changed_; }
 
@@ -36,8 +36,8 @@ class Reader {
   // How to interpret the keys of a rule in the snapshot.
   struct Meaning {
     std::optional<RuleIndex> index;  // nullopt if the rule is gone or was not adopted
-    const SavedRule* rule;           // gives the cells their meaning
-    const SavedRule* next;           // the version to convert them to; null if they need no conversion
+    const SavedRule* rule;           // the rule in whose numbers the cells are
+    const SavedRule* next;           // the version to which the cells are converted; null: no conversion
   };
 
   void fail(std::string what) {
@@ -60,7 +60,7 @@ class Reader {
   base::TimePoint at_;
   TimeShift shift_;
   const Adopt& adopt_;
-  std::vector<Meaning> now_;       // by the index in the snapshot
+  std::vector<Meaning> now_;       // by the rule's index in the snapshot
   std::deque<FormerRule> former_;  // the rules whose numbers have changed
   Snapshot snapshot_{};
   std::uint64_t changed_ = 0;
@@ -156,7 +156,8 @@ void Reader::read_shared(const SeeShared& see) {
   }
 }
 
-// Converts the cell at once, as KeyTable::define_rule() does: no charge uses it under its former index.
+// Converts a shared cell to the rule `next` and reports it at once, as KeyTable::define_rule() does. No
+// charge uses the cell under its former index.
 void Reader::hand_off(const SharedCell& shared, std::uint64_t variant, const SavedRule& next,
                       const SeeShared& see) {
   const auto index = static_cast<RuleIndex>(&next - rules_.data());
@@ -165,7 +166,8 @@ void Reader::hand_off(const SharedCell& shared, std::uint64_t variant, const Sav
       see({index, is.limiter_id, *is.limiter, rescaled(shared.units, shared.cell, *is.limiter, at_)});
 }
 
-// Checks what the table relies on: entries in order, all within a period, and costs that its chunks can hold.
+// Reads a log and checks what the table relies on. Entries must be in order and within one period, and their
+// costs must fit a chunk.
 void Reader::read_log(SavedKey& saved, unsigned cost_bits) {
   const std::uint64_t count = take_count(SlidingLog::kMostExact, "entries in a log");
   if (count == 0) return fail("is damaged: a log is empty");

@@ -17,15 +17,16 @@ static_assert(std::endian::native == std::endian::little, "words are copied in t
 
 inline constexpr std::uint64_t kSnapshotMagic = 0x7379'656b'7269'6577;  // "weirkeys"
 inline constexpr std::uint64_t kSnapshotVersion =
-    5;  // also changes with the form of names (policy/identity/name_key.cpp)
-inline constexpr std::uint64_t kOneClockVersion = 4;  // the version without the machine's clock
+    5;  // grows also if the form of names changes (policy/identity/name_key.cpp)
+inline constexpr std::uint64_t kOneClockVersion = 4;  // the version that did not store the machine's clock
 inline constexpr std::uint64_t kSnapshotEnd = ~std::uint64_t{0};
 inline constexpr std::size_t kLongestRuleName = 128;
 inline constexpr std::size_t kMostVariants = std::size_t{1} << 16;
 inline constexpr std::size_t kMostLimiters = 8 * kMostVariants;
 inline constexpr std::size_t kMostSharedCells = Overflow::kMostCells;
 
-// Layout of a key's first word: drained_at from bit kDrainedAt on, then whether it is a log, then the rule.
+// The first word of a key has drained_at in the bits from kDrainedAt on. The bit kIsLog below says whether
+// the key has a log, and the low eight bits are its rule.
 inline constexpr unsigned kDrainedAt = 9;
 inline constexpr std::uint64_t kIsLog = std::uint64_t{1} << 8;
 inline constexpr std::uint64_t kLatest = (std::uint64_t{1} << 55) - 2;  // µs
@@ -74,7 +75,7 @@ class WordWriter {
   std::size_t count_ = 0;
 };
 
-// After the end of the bytes take() returns zeros, and ended() is true.
+// Reads words from a ByteSource. After its last word take() returns zeros, and ended() is true.
 class WordReader {
  public:
   explicit WordReader(const ByteSource& source) : source_(source) {}
@@ -95,7 +96,8 @@ class WordReader {
     const std::uint64_t first = take();
     return {{first, take()}};
   }
-  // REQUIRES: the caller has taken the length that precedes the text.
+  // Reads a text of `length` octets and its padding. REQUIRES: the caller has taken the length, which
+  // precedes the text.
   std::string take_text(std::size_t length) {
     std::string text(length, '\0');
     for (std::size_t at = 0; at < length; at += sizeof(std::uint64_t)) {
@@ -104,7 +106,7 @@ class WordReader {
     }
     return text;
   }
-  // Returns true if the next words are the digest of all words before, and nothing follows.
+  // Reads the digest. Returns true if it is that of all words before, and nothing follows.
   bool take_end() {
     auto before = digest_;
     const bool right = take_digest() == before.digest();

@@ -14,7 +14,8 @@ std::uint64_t micros_of(base::TimePoint at) noexcept {
 void put_rule(WordWriter& out, const SavedRule& rule) {
   out.put(rule.name);
   out.put(rule.limiters.size());
-  std::unordered_map<const Limiter*, std::uint64_t> places;  // counted from 1; 0: no limiter
+  // The number of each limiter, counted from 1. 0 means no limiter.
+  std::unordered_map<const Limiter*, std::uint64_t> places;
   std::uint64_t place = 0;
   for (const auto* limiter : rule.limiters) {
     put_limiter(out, *limiter);
@@ -29,7 +30,7 @@ void put_rule(WordWriter& out, const SavedRule& rule) {
   }
 }
 
-// Returns the variant by which a restore finds the cell again. Null if the variant is gone.
+// Returns the variant by whose name a restore finds the cell again. Returns null if the variant is gone.
 const SavedRule::Variant* variant_of(const SharedCell& shared, std::span<const SavedRule> rules) {
   const auto& variants = rules[shared.rule].variants;
   const auto found = std::find_if(variants.begin(), variants.end(), [&](const SavedRule::Variant& variant) {

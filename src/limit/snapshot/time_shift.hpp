@@ -1,9 +1,9 @@
-// Shifts the instants of a snapshot from the clock of the old process to that of the new one.
+// Shifts the instants of a snapshot from the clock of the old process to the clock of the new process.
 //
-// All instants move by the same duration, so what a client was told stays true. A fixed window ends where the
-// new clock ends its window, if that is no further from the shifted end than the clocks are apart. Otherwise
-// it ends at the shifted end, and the next window is a whole one of the new clock. Permits have no instant
-// and stay as they are. Pure.
+// All instants move by the same duration, so promises to clients stay true. Fixed windows are an exception: a
+// window ends with the new clock's window, if that end is near the shifted end. Near means: no further away
+// than the two clocks are apart. Otherwise the window keeps its shifted end, and the next window is a whole
+// window of the new clock. Permits have no instant and stay as they are. Pure.
 #pragma once
 
 #include "weir/limit/saved.hpp"
@@ -11,8 +11,8 @@
 namespace weir::limit {
 
 struct TimeShift {
-  base::Duration by{0};   // zero moves nothing
-  base::TimePoint now{};  // by the new clock
+  base::Duration by{0};   // what to add to each instant; zero moves nothing
+  base::TimePoint now{};  // the present time by the new clock
 };
 
 [[nodiscard]] Cell shifted(const Limiter& limiter, const Cell& cell, const TimeShift& shift) noexcept;
@@ -22,8 +22,9 @@ struct TimeShift {
 [[nodiscard]] base::TimePoint end_of_window(const FixedWindow& limiter, const Cell& cell,
                                             base::TimePoint at) noexcept;
 
-// Shifts a key. A key names its rule but not which of the rule's limiters it belongs to. That is the limiter
-// whose drained_at is closest to the saved one. REQUIRES: the rule has limiters.
+// Shifts a key. A key names its rule but not which of the rule's limiters it belongs to. So this function
+// takes the limiter under which the cell would drain closest to the saved drained_at. REQUIRES: the rule has
+// limiters.
 void move(SavedKey& saved, const SavedRule& rule, const TimeShift& shift) noexcept;
 
 }  // namespace weir::limit

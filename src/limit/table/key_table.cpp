@@ -7,7 +7,7 @@
 
 namespace weir::limit {
 
-// Clears a cell. A log's cell must not be read by a limiter of another kind.
+// Resets the cell of a slot. A limiter of another kind must never read the cell of a log.
 void KeyTable::Impl::renew(Slot& slot) noexcept {
   if (slot.due.is_log()) logs.give_back_ring(LogReader::tail_of(slot.cell));
   slot.cell = {};
@@ -40,7 +40,7 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
       line.slot->cell = inherited(charge, now);
       line.inherits = line.slot->cell != Cell{};
     }
-    // A queue is an exception: its departures count from the request's own instant.
+    // Queues are an exception: their departures count from the request's own time.
     if (!std::holds_alternative<LeakyBucket>(*charge.limiter)) now = std::max(now, shard.forgotten_at());
   }
   if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
@@ -50,7 +50,7 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
   return line;
 }
 
-// Uses the overflow cell of the charge's limiter ID.
+// Checks a charge against the overflow cell of its limiter ID.
 auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Locks& locks) -> LineCheck {
   LineCheck line;
   line.limiter = charge.limiter;
@@ -62,10 +62,10 @@ auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Loc
   return line;
 }
 
-// Returns the state that a new slot starts with. The table may have had no room for this key, and then the
-// overflow cell of its limiter ID holds charges of it. Until that cell has drained, a new slot starts with
-// its state. Otherwise filling the table would buy a fresh limit. Permits are not inherited: they are
-// released where they were charged.
+// Returns the state with which a new slot starts. The table may have had no room for this key before. The
+// overflow cell of its limiter ID then holds charges of the key. So until that cell has drained, a new slot
+// starts with a copy of it. Otherwise a client could get a fresh limit by filling the table. Permits are not
+// copied: they are released in the overflow cell.
 Cell KeyTable::Impl::inherited(const Charge& charge, base::TimePoint now) const noexcept {
   if (holds(*charge.limiter)) return {};
   const Cell shared = overflow.cell(charge.rule, charge.limiter_id, *charge.limiter);
@@ -79,8 +79,9 @@ Cell KeyTable::Impl::fresh(const Charge& charge, base::TimePoint now) const {
   return inherited(charge, now);
 }
 
-// Reserves a chunk if the charge may need it, before the bill is known to pass. Without a chunk the entry is
-// merged with the newest one: the key is then rejected earlier than necessary, never admitted too soon.
+// Checks a charge against a log. Reserves a chunk if the charge may need one, before weir knows whether the
+// bill passes. Without a chunk, the cost is added to the newest entry. The key is then rejected earlier than
+// necessary, never admitted too soon.
 void KeyTable::Impl::check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now,
                                LineCheck& line) {
   Log log(line.slot->cell, logs, limiter.cost_bits());
@@ -112,7 +113,8 @@ void KeyTable::Impl::follow(const Charge& charge, const LineCheck& decider, base
   line.step.drained_at = drained_at(limiter, line.step.next);
 }
 
-// Removes the oldest entries, and takes a chunk if the new entry then needs one.
+// Removes the oldest entries of a log that counts beyond its limit. If the new entry then needs a chunk,
+// takes and returns one.
 LogStore::Ref KeyTable::Impl::make_room(Log& log, const Charge& charge, const LineCheck& line) {
   log.take_back_from({0, beyond(log.total() + charge.cost, line.most)});
   return log.wants_chunk(line.mark) ? logs.take(line.rule) : 0;
@@ -191,7 +193,7 @@ bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change chang
 
 bool KeyTable::Impl::settle_log(const SlidingLog& limiter, RuleIndex rule, Log& log, const Settled& settled,
                                 Cost reserved) {
-  if (settled.actual == reserved) return false;  // equal in the numbers of a reload
+  if (settled.actual == reserved) return false;  // equal in the numbers of the reloaded rule
   const auto mark = limiter.mark_of(settled.charged_at);
   if (mark + limiter.marks() <= std::max(limiter.mark_of(settled.now), log.newest()))
     return false;  // the charge no longer counts
@@ -207,7 +209,8 @@ bool KeyTable::Impl::settle_log(const SlidingLog& limiter, RuleIndex rule, Log& 
   return true;
 }
 
-// The reserve has been paid for and the key was evicted, but the actual cost is higher.
+// Settles a charge whose key was evicted, because time had paid for the reserved cost. Charges the actual
+// cost if that is higher.
 void KeyTable::Impl::settle_anew(const Charge& charge, const Settled& settled, Shard& shard) {
   if (settled.actual <= charge.cost) return;
   const Limiter& limiter = *charge.limiter;
@@ -242,11 +245,11 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
       impl_->follow(charges[i], lines[i - 1], now, line);
     outcomes[i] = line.step.outcome;
     if (line.inherits && !outcomes[i].allowed) [[unlikely]]
-      outcomes[i].overflow = true;  // rejected also for charges of other keys
+      outcomes[i].overflow = true;  // charges of other keys contributed to this
     if (!charges[i].enforced || line.step.outcome.allowed) continue;
     admitted = false;
     if (outcomes[i].overflow) [[unlikely]]
-      impl_->overflow.note_refusal();  // the lock of the overflow cells is held
+      impl_->overflow.note_refusal();  // this thread holds the lock of the overflow cells
   }
   for (std::size_t i = 0; i < charges.size(); ++i)
     impl_->finish(charges[i], lines[i], admitted && lines[i].step.outcome.allowed);
@@ -286,8 +289,8 @@ bool KeyTable::refund(const Charge& asked, base::TimePoint departure, base::Time
 
 void KeyTable::release(const Charge& asked, base::TimePoint now, const Ending& ending, bool overflow,
                        HybridTimestamp* timestamp) {
-  constexpr HybridTimestamp kSinceAnyReset =
-      std::numeric_limits<HybridTimestamp>::max();  // keys with permits are never reset
+  // Later than any reset: keys with permits are never reset.
+  constexpr HybridTimestamp kSinceAnyReset = std::numeric_limits<HybridTimestamp>::max();
   (void)impl_->amend(
       asked, {kSinceAnyReset, overflow, now, timestamp},
       [&](const Charge& charge, const Cell& cell) {
@@ -302,7 +305,7 @@ void KeyTable::settle(const Charge& asked, const Settled& settled, bool overflow
   const auto change = [&](const Charge& charge, const Cell& cell) {
     const auto reserved = share_back(asked, charge, asked.cost);
     const auto actual = share_owed(asked, charge, settled.actual);
-    if (actual > reserved && settled.actual < asked.cost) return cell;  // less than a unit of the new numbers
+    if (actual > reserved && settled.actual < asked.cost) return cell;  // rounding, not a debt
     return limit::settle(*charge.limiter, cell, settled.charged_at, reserved, actual);
   };
   const auto change_log = [&](const Charge& charge, const SlidingLog& limiter, Log& log) {
@@ -321,7 +324,8 @@ bool KeyTable::forget(const Key& key, base::TimePoint now, HybridTimestamp* time
   const std::lock_guard lock(shard.mutex);
   shard.timestamp = timestamp_after(shard.timestamp, now);
   if (timestamp != nullptr) *timestamp = shard.timestamp;
-  impl_->resets.note(key, shard.timestamp);  // noted even if evicted: a debt may still come
+  // Noted even if the key was evicted: an earlier charge may still become a debt.
+  impl_->resets.note(key, shard.timestamp);
   shard.note_reset();
   Slot* slot = shard.find(key);
   if (slot == nullptr) return false;
@@ -337,7 +341,7 @@ std::size_t KeyTable::sweep(base::TimePoint now, std::size_t buckets) {
   for (std::uint64_t i = first; i != first + count; ++i) {
     const std::uint64_t bucket = i % all;
     Shard& shard = impl_->shards[bucket / impl_->shape.buckets];
-    const std::lock_guard lock(shard.mutex);  // of one bucket only: requests wait briefly
+    const std::lock_guard lock(shard.mutex);  // held for one bucket only, so that requests wait briefly
     forgotten += shard.sweep(static_cast<std::uint32_t>(bucket % impl_->shape.buckets), now);
   }
   return forgotten;

@@ -1,4 +1,4 @@
-// The parts of a key table, for the source files that implement it.
+// The members of a key table, for the source files that implement it.
 #pragma once
 
 #include "limit/algorithms/arithmetic.hpp"
@@ -22,19 +22,19 @@
 namespace weir::limit {
 
 struct KeyTable::Impl {
-  // One charge of a bill while its locks are held.
+  // The check of one charge of a bill. Exists while the locks of the bill are held.
   struct LineCheck {
     Slot* slot = nullptr;  // null: the overflow cell answered
-    // The limiter whose numbers the cell is in: the charge's, or a newer version of its rule.
+    // The limiter in whose numbers the cell counts: the charge's limiter, or a newer version of it.
     const Limiter* limiter = nullptr;
     RuleIndex rule = 0;
-    Due due;                  // the value that the pin on the slot hides
+    Due due;                  // the slot's own value, which a pin replaces for now
     bool claimed = false;     // the slot is new
     bool inherits = false;    // the new slot started with the state of the overflow cell
-    Step step;                // a log does not use `next`
+    Step step;                // the outcome and new state; for a log, `next` is unused
     std::uint64_t mark = 0;   // log only: where to enter the cost
     LogStore::Ref spare = 0;  // log only: the chunk reserved for the entry
-    Cost most = 0;            // log that counts beyond its limit: the units it keeps; otherwise 0
+    Cost most = 0;            // the units that a log beyond its limit keeps; 0 unless the log only counts
   };
 
   explicit Impl(std::size_t max_keys)
@@ -56,14 +56,14 @@ struct KeyTable::Impl {
 
   class Locks;
   void renew(Slot& slot) noexcept;
-  // These four are in key_table_versions.cpp. After a reload, resolve() returns the charge in the numbers of
-  // the slot's cell. It may convert the cell.
+  // The next four functions are in key_table_versions.cpp. After a reload, a slot's cell and a charge may be
+  // in different numbers. resolve() returns the charge in the numbers of the cell; it may convert the cell.
   struct Resolved {
     Charge charge;
-    bool apart = false;  // not to be charged to this cell
+    bool apart = false;  // true: must be charged to the overflow cell instead
   };
   Resolved resolve(Slot& slot, const Charge& charge, base::TimePoint now) noexcept;
-  // Returns true if the slot's cell may contain charges made under `charge`'s RuleIndex.
+  // Returns true if the slot's cell may contain charges that were made under `charge`'s RuleIndex.
   [[nodiscard]] bool is_same_generation(const Slot& slot, const Charge& charge) const;
   void carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
              base::TimePoint now) noexcept;
@@ -72,19 +72,21 @@ struct KeyTable::Impl {
   LineCheck check(const Charge& charge, base::TimePoint now, Locks& locks);
   LineCheck check_shared(const Charge& charge, base::TimePoint now, Locks& locks);
   void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, LineCheck& line);
-  // Decides a charge that only counts (limit/pair.hpp).
+  // Replaces the outcome in `line` for a charge that only counts (limit/pair.hpp).
   void follow(const Charge& charge, const LineCheck& decider, base::TimePoint now, LineCheck& line) const;
   [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const LineCheck& line);
   void finish(const Charge& charge, const LineCheck& line, bool charged);
   void enter(const SlidingLog& limiter, const Charge& charge, const LineCheck& line);
-  // Changes the cell or log of an earlier charge, or the shared cell that answered for it. Calls `anew`,
-  // under the shard's lock, if the key was evicted: it had drained, so it equals a fresh key. `change` and
-  // `change_log` receive the charge in the present numbers of the cell, which a reload may have changed.
+  // Changes the cell or log of an earlier charge, or the overflow cell that answered for the charge. If the
+  // key was evicted, calls `anew` under the shard's lock: the key had drained, so it equals a fresh key. A
+  // reload may have changed the numbers of the cell. `change` and `change_log` receive the charge in its
+  // present numbers.
   struct Where {
-    HybridTimestamp charged;  // the earliest timestamp of the charge
+    HybridTimestamp charged;  // the earliest timestamp that the charge can have
     bool overflow;            // the charge is in the overflow cell of its limiter ID
     base::TimePoint now;
-    HybridTimestamp* timestamp;  // receives the timestamp of the change, or null. Shared cells have none
+    // Receives the timestamp of the change, unless it is null. Overflow cells have no timestamps.
+    HybridTimestamp* timestamp;
   };
   template <class Change, class ChangeLog, class Anew>
   bool amend(const Charge& asked, const Where& where, Change change, ChangeLog change_log, Anew anew);
@@ -94,8 +96,8 @@ struct KeyTable::Impl {
   }
   bool settle_log(const SlidingLog& limiter, RuleIndex rule, Log& log, const Settled& settled, Cost reserved);
   void settle_anew(const Charge& charge, const Settled& settled, Shard& shard);
-  // Return the state of a key without a slot. inherited() REQUIRES: the caller holds the lock of the overflow
-  // cells.
+  // Return the state with which a new slot starts. REQUIRES for inherited(): the caller holds the lock of the
+  // overflow cells.
   [[nodiscard]] Cell inherited(const Charge& charge, base::TimePoint now) const noexcept;
   [[nodiscard]] Cell fresh(const Charge& charge, base::TimePoint now) const;
 
@@ -106,7 +108,7 @@ struct KeyTable::Impl {
 
   [[nodiscard]] SavedKey saved(const Slot& slot, std::span<const SavedRule> rules) const;
   void fill(Slot& slot, RuleIndex rule, std::span<const LogEntry> entries, unsigned cost_bits) noexcept;
-  // Gives each rule its part of the slots and chunks (limit/table/quota.hpp).
+  // Gives each rule its part of the slots and of the chunks (limit/table/quota.hpp).
   void share_out();
 
   const Shape shape;
@@ -117,7 +119,7 @@ struct KeyTable::Impl {
   LimiterVersions limiter_versions;
   Resets resets;
   PermitObserver permit_observer;      // changes only while no shard is watched
-  std::atomic<std::uint64_t> hand{0};  // the next bucket to sweep, counted through all shards
+  std::atomic<std::uint64_t> hand{0};  // number of the next bucket to sweep, counted through all shards
 };
 
 }  // namespace weir::limit

@@ -1,4 +1,4 @@
-// The locks of a bill while it is checked and charged.
+// The locks that protect the state of a bill while weir checks and charges it.
 #pragma once
 
 #include "limit/table/key_table_impl.hpp"
@@ -30,7 +30,7 @@ class KeyTable::Impl::Locks {
   Locks(const Locks&) = delete;
   Locks& operator=(const Locks&) = delete;
 
-  // Takes the timestamp of the bill that holds these locks.
+  // Returns a new timestamp for the bill that holds these locks, and stores it in the locked shards.
   HybridTimestamp take_timestamp(base::TimePoint now) {
     HybridTimestamp last = 0;
     for_each([&](const Shard& shard) { last = std::max(last, shard.timestamp); });

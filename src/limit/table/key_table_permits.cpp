@@ -1,4 +1,4 @@
-// The permits of the keys of a table, reported to another process or by it.
+// Reports permits to another process, and counts permits that another process reports.
 #include "limit/table/key_table_locks.hpp"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ void KeyTable::Impl::report_permits(const Charge& charge, const Limiter& limiter
   if (was != is) permit_observer({charge.key, charge.rule, static_cast<std::int64_t>(is - was)});
 }
 
-// A slot does not say which limiter its cell belongs to. But a cell that never drains belongs to a
-// concurrency limit, and a rule has one kind of those.
+// A slot does not say to which limiter its cell belongs. But a cell that never drains belongs to a
+// concurrency limit, and all concurrency limits of a rule are of one kind.
 void KeyTable::watch_permits(std::span<const SavedRule> rules, PermitObserver see) {
   unwatch_permits();
   impl_->permit_observer = std::move(see);

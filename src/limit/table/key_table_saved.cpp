@@ -19,7 +19,8 @@ SavedKey KeyTable::Impl::saved(const Slot& slot, std::span<const SavedRule> rule
   return saved;
 }
 
-// If the store is too small, the newest entry moves to each further mark, as for a charge.
+// Fills the log of a slot. If no chunk is left, further costs are added to the newest entry, which moves to
+// their marks, as with charges.
 void KeyTable::Impl::fill(Slot& slot, RuleIndex rule, std::span<const LogEntry> entries,
                           unsigned cost_bits) noexcept {
   Log log(slot.cell, logs, cost_bits);

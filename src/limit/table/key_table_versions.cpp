@@ -1,4 +1,4 @@
-// Keys of rules that a reload has changed.
+// Converts the keys of rules that a reload has changed.
 #include "limit/table/key_table_impl.hpp"
 
 #include <mutex>
@@ -8,7 +8,7 @@
 
 namespace weir::limit {
 
-// Permits must be found again when their request ends. A request of an older generation knows nothing of the
+// A permit must be found again when its request ends. A request of an older generation does not know the
 // present cell, so its permits are counted in the shared overflow cell.
 auto KeyTable::Impl::resolve(Slot& slot, const Charge& charge, base::TimePoint now) noexcept -> Resolved {
   const auto relation_to = limiter_versions.relation_to(slot.due.rule(), charge);
@@ -31,7 +31,8 @@ bool KeyTable::Impl::is_same_generation(const Slot& slot, const Charge& charge) 
   return relation_to && relation_to->same_generation;
 }
 
-// `from` is null if the old numbers of the cell are unknown or belong to another generation.
+// Converts the cell of a slot to the limiter `to`. `from` is null if the cell's old numbers are unknown or
+// belong to another generation; the cell then starts anew.
 void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
                            base::TimePoint now) noexcept {
   Shard& shard = shard_of(slot.key);
@@ -50,7 +51,8 @@ void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, R
   shard.settle(slot, slot.cell, Due(drained, rule, log != nullptr));
 }
 
-// Without memory for the entries, the log becomes one entry that counts as if it were new.
+// Converts a log. If there is no memory for its entries, the log becomes one entry that counts as if it were
+// new.
 void KeyTable::Impl::carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, RuleIndex rule,
                                base::TimePoint now) noexcept {
   const LogReader reader(slot.cell, logs, from.cost_bits());

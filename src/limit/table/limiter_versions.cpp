@@ -82,7 +82,8 @@ std::array<LimiterVersions::CellAction, kMaxRules> LimiterVersions::cell_actions
   for (std::size_t i = 0; i < kMaxRules; ++i) {
     if (!known_[i]) continue;
     cell_actions[i].forgotten = known_[i]->forgotten || generations_left(*known_[i]) == 0;
-    const auto* newest = newest_of(known_[i]->rule.name);  // null: all its cells are to be evicted
+    // If there is no newest version, the rule is gone and all its cells are evicted.
+    const auto* newest = newest_of(known_[i]->rule.name);
     if (newest != nullptr && newest != &known_[i])
       link_versions(*known_[i], **newest, static_cast<RuleIndex>(newest - known_.data()), cell_actions[i]);
   }
@@ -132,7 +133,7 @@ const std::optional<LimiterVersions::Version>* LimiterVersions::newest_of(const 
   return newest;
 }
 
-// Returns how many variants of `known` are in the latest generation.
+// Returns how many variants of `known` have not started another generation since.
 std::size_t LimiterVersions::generations_left(const Version& known) const {
   const auto latest = latest_.find(known.rule.name);
   if (latest == latest_.end()) return 0;
@@ -144,7 +145,7 @@ std::size_t LimiterVersions::generations_left(const Version& known) const {
   return static_cast<std::size_t>(std::count_if(variants.begin(), variants.end(), is_left));
 }
 
-// Ends the generations of a rule that is gone. If the rule returns, it starts anew.
+// Ends the generations of a rule that has no version left. If the rule returns, its cells start anew.
 void LimiterVersions::end_generations(const std::string& rule) {
   if (newest_of(rule) == nullptr) latest_.erase(rule);
 }

@@ -1,10 +1,11 @@
-// The meaning of the cells of each RuleIndex. A rule whose numbers a reload changed gets a new index, so a
-// slot always says which numbers its cell is in. A charge that finds a cell of another index looks up here
-// how to combine them. Cells are only converted to newer versions. A request that began under an older
-// version is charged under the newest version that its key has seen.
+// The versions of each rule's limiters. A rule whose numbers a reload changed gets a new RuleIndex, so a slot
+// always says in which numbers its cell counts. If a charge finds a cell of another index, this class says
+// how the two relate. Cells are only converted to newer versions. A request that began under an older version
+// is charged under the newest version that its key has seen.
 //
 // If a variant of a rule gets another algorithm, its cells start anew in another *generation*. A charge is
-// refunded only in its own generation. An algorithm that returns later is yet another generation:
+// refunded only in its own generation. An algorithm that was removed and returns starts yet another
+// generation:
 //
 // * reload 1, limit 5/day, log: index 0, generation 1
 // * reload 2, limit 9/day, log: index 1, generation 1; cells are converted
@@ -13,8 +14,8 @@
 //
 // A rule that was removed and returns also starts a new generation.
 //
-// Owned by the key table. Any thread may look up; one thread at a time introduces and forgets. Its lock is
-// last.
+// Owned by the key table. Any thread may look up versions. Only one thread at a time may define and forget
+// rules. This class's own lock is always taken last.
 #pragma once
 
 #include "limit/table/quota.hpp"
@@ -36,54 +37,59 @@ namespace weir::limit {
 
 class LimiterVersions {
  public:
-  // How a charge and a cell of another version of its rule relate.
+  // How a charge relates to a cell that another version of the charge's rule has charged.
   struct Relation {
     bool cell_is_newer = false;
     bool same_generation = false;      // the charge and the cell are of the same generation
-    const Limiter* of_cell = nullptr;  // of the charge's variant in the cell's version; null: none
+    const Limiter* of_cell = nullptr;  // the limiter of the charge's variant in the cell's version; null if
+                                       // that version lacks the variant
   };
 
-  // Returns nullopt if they are not two known versions of one rule.
+  // Returns nullopt if the two indexes are not known versions of one rule.
   [[nodiscard]] std::optional<Relation> relation_to(RuleIndex cell, const Charge& charge) const;
 
   // Declares that `index` stands for `rule`. REQUIRES, if `index` is known: is_current(index), and the old
   // rule counts_as(rule).
   void define_rule(RuleIndex index, const SavedRule& rule);
-  // Declares a version older than all others. Returns false if no known version continues any of its
+  // Declares a version that is older than all others. Returns false if no known version continues any of its
   // variants.
   [[nodiscard]] bool define_former_rule(RuleIndex index, const SavedRule& rule);
-  // Returns true if `index` is known and none of its variants has started another generation since.
+  // Returns true if `index` is known, and none of its variants has started another generation since it was
+  // defined.
   [[nodiscard]] bool is_current(RuleIndex index) const;
-  // Declares that cells of `index` are to be evicted where they are found.
+  // Declares that the rule of `index` is gone. Its cells are evicted when they are found.
   void forget(RuleIndex index);
   void retire(RuleIndex index);
 
-  // The fate of cells that no charge has used since the reload.
+  // The action for cells of one RuleIndex that no charge has used since the reload.
   struct CellAction {
-    bool forgotten = false;         // the rule is gone, or its cells start anew
-    RuleIndex next = 0;             // the members below: only if the rule has one limiter
-    const Limiter* from = nullptr;  // null: nothing to convert
+    bool forgotten = false;  // evict the cells: the rule is gone, or its cells start anew
+    // The members below are set only if the rule has one limiter.
+    RuleIndex next = 0;
+    const Limiter* from = nullptr;  // the limiter to convert from; null: nothing to convert
     const Limiter* to = nullptr;
   };
   [[nodiscard]] std::array<CellAction, kMaxRules> cell_actions() const;
 
-  // All versions of a rule share the account of its newest version. Only that account has a part.
+  // Returns the quota accounts. All versions of a rule share the account of its newest version. Only that
+  // account has reserved places.
   [[nodiscard]] QuotaAccounts accounts() const;
 
-  // Returns the newest version of a rule and sets `index`. Returns null if there is none.
+  // Returns the newest version of a rule and sets `index` to its RuleIndex. Returns null if the rule is
+  // unknown.
   [[nodiscard]] const SavedRule* newest(const std::string& name, RuleIndex& index) const;
 
  private:
-  using Generation = std::uint64_t;  // unique; 0 is none
+  using Generation = std::uint64_t;  // unique; 0: none
   struct Version {
     SavedRule rule;
-    std::vector<Generation> generations;  // of its variants
+    std::vector<Generation> generations;  // of each variant, in the order of rule.variants
     std::uint64_t age;                    // a higher number is newer
     bool forgotten = false;
 
     [[nodiscard]] Generation generation_of(std::uint64_t variant) const noexcept;
   };
-  struct Latest {  // of a variant
+  struct Latest {  // the latest limiter of a variant
     const Limiter* limiter = nullptr;
     Generation generation = 0;
   };
@@ -95,7 +101,8 @@ class LimiterVersions {
 
   mutable std::shared_mutex mutex_;
   std::array<std::optional<Version>, kMaxRules> known_;
-  std::map<std::string, std::map<std::uint64_t, Latest>> latest_;  // of known rules, by variant
+  // By the name of a known rule, then by the name of its variant.
+  std::map<std::string, std::map<std::uint64_t, Latest>> latest_;
   std::uint64_t introduced_ = 0;
   Generation generations_begun_ = 0;
 };

@@ -1,13 +1,13 @@
-// The overflow cells: keys share them if the table has no room for them. Each limiter ID of a rule has one,
-// because its limiters count separately here as well.
+// The overflow cells. Keys for which the table has no room share them. Each limiter ID of a rule has an
+// overflow cell, because the limiters of a rule count separately.
 //
-// A rule always has cells for its own two limiter IDs (itself and its elastic limiter). The first
-// kMostApart other limiter IDs that need a cell get one. Later limiter IDs share the two cells of their rule.
-// Their limiters may count in different units, so each cell stores its limiter and is converted when another
-// limiter asks.
+// A rule always has overflow cells for its first two limiter IDs (the rule itself and its elastic limiter).
+// The first kMostApart other limiter IDs that need a cell get one. Later limiter IDs share the two cells of
+// their rule. Their limiters may count in different units. So each cell stores its limiter, and the cell is
+// converted when another limiter uses it.
 //
-// Owned by the key table. Every member REQUIRES that the caller holds `mutex`. It is locked after the mutexes
-// of all shards.
+// Owned by the key table. REQUIRES for every member: the caller holds `mutex`, which is locked after the
+// mutexes of all shards.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -30,8 +30,8 @@ class Overflow {
   // are used.
   Overflow() { cells_.reserve(kMostCells); }
 
-  // Returns true if a cell of the rule may still hold a charge. Needs no lock: a key's overflow charge and
-  // its next lookup both happen under the lock of the key's shard.
+  // Returns true if an overflow cell of the rule may still hold a charge. Needs no lock: the lock of a key's
+  // shard is held both when the key is charged here and when it next looks here.
   [[nodiscard]] bool may_be_live(RuleIndex rule, base::TimePoint now) const noexcept {
     return now.time_since_epoch().count() < live_until_[rule].load(std::memory_order_relaxed);
   }
@@ -90,8 +90,9 @@ class Overflow {
     Shared(const Limiter& limiter, const Cell& state) : units(limiter), cell(state) {}
   };
 
-  // Returns the cell of a limiter ID. A limiter ID without a cell of its own uses its rule's first or second
-  // cell, so that the two charges of an elastic rule never share one.
+  // Returns the key under which `cells_` has the cell of a limiter ID. Some limiter IDs have no cell of their
+  // own. They use the first or the second cell of their rule, so the two charges of an elastic rule never
+  // share a cell.
   [[nodiscard]] std::uint64_t name_of(RuleIndex rule, LimiterId limiter_id) const noexcept {
     const std::uint64_t first = std::uint64_t{rule} << kRuleAt;
     const std::uint64_t own = first | limiter_id;
@@ -99,9 +100,9 @@ class Overflow {
   }
 
   boost::unordered_flat_map<std::uint64_t, Shared> cells_;
-  // By rule, in microseconds since the epoch. Written under the lock.
+  // The latest drained_at of any cell of a rule, by RuleIndex, in µs since the epoch. Written under the lock.
   std::array<std::atomic<std::int64_t>, kMaxRules> live_until_{};
-  std::size_t apart_ = 0;  // cells of limiter IDs other than a rule's own two
+  std::size_t apart_ = 0;  // number of cells of limiter IDs other than a rule's first two
   std::uint64_t charges_ = 0;
   std::uint64_t refusals_ = 0;
 };

@@ -1,14 +1,14 @@
-// Divides a resource that all rules share: the slots of a shard, or the chunks of logs. Both are called
-// places here.
+// Divides a resource that all rules share: the slots of a shard, or the chunks of logs. This file calls both
+// of them places.
 //
 //   | part of A | part of B | part of C | first come, first served ... |
 //
-// A quarter of all places is reserved in equal parts, one for each rule. A rule first takes places of its
-// part, then of the rest while some are left. So no rule's keys can use up what another rule needs. All
-// versions of a rule have one account. A reload may change the parts, but takes no place away from its
-// holder.
+// A quarter of all places is reserved, in equal parts, one part for each rule. A rule first uses the places
+// of its own part, then unreserved places while any are left. So no rule's keys can use up the places that
+// another rule needs. All versions of a rule share one account, which counts the places that they hold. A
+// reload may change the parts, but takes no place away from its holder.
 //
-// Owned by the owner of the places. Every member REQUIRES that the caller holds the owner's lock.
+// Owned by the owner of the places. REQUIRES for every member: the caller holds the owner's lock.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -22,11 +22,11 @@
 
 namespace weir::limit {
 
-// Which versions of a rule share an account, and which accounts have a part.
+// The account of each version of a rule, and which accounts have a reserved part.
 struct QuotaAccounts {
-  std::array<std::uint8_t, kMaxRules> of{};  // by RuleIndex
-  std::bitset<kMaxRules> rules;              // accounts of the present rules
-  std::bitset<kMaxRules> logs;               // accounts of rules that keep logs
+  std::array<std::uint8_t, kMaxRules> of{};  // the account of each RuleIndex
+  std::bitset<kMaxRules> rules;              // the accounts of all present rules
+  std::bitset<kMaxRules> logs;               // the accounts of rules that keep logs
 };
 
 // The number of places reserved for each rule, and the number that all rules share.
@@ -35,7 +35,8 @@ struct QuotaSplit {
   std::uint32_t shared = std::numeric_limits<std::uint32_t>::max();
 };
 
-// `usable` of `places` may be in use at once. A single rule needs no part: it may use all of them.
+// Returns the split of `places` places, of which `usable` may be in use at once. A single rule needs no part:
+// it may use all of them.
 constexpr QuotaSplit split(std::size_t places, std::size_t usable, std::size_t rules) noexcept {
   if (rules < 2) return {};
   const std::size_t part = places / 4 / rules;
@@ -84,9 +85,9 @@ class Quota {
   }
 
   QuotaSplit split_;
-  std::uint32_t beyond_ = 0;  // places that accounts hold beyond their parts
+  std::uint32_t beyond_ = 0;  // number of places that accounts hold beyond their parts
   std::array<std::uint32_t, kMaxRules> by_rule_{};
-  std::array<std::uint32_t, kMaxRules> held_{};  // by account
+  std::array<std::uint32_t, kMaxRules> held_{};  // number of places held, by account
   std::array<std::uint8_t, kMaxRules> account_{};
   std::bitset<kMaxRules> entitled_;
 };

@@ -1,12 +1,13 @@
-// The keys that were reset while requests were under way. Charges made before a reset are not refunded. A
-// shard knows the timestamp of its last reset, so only earlier charges need a lookup here.
+// The keys that were reset while requests were under way. A charge made before a reset of its key is not
+// refunded. Each shard stores the timestamp of its last reset, so only charges before that timestamp need a
+// lookup here.
 //
-// The last kMost resets are stored one by one. Older resets count for all keys: a charge before them is not
-// refunded, even if its own key was not reset. This errs on the safe side, and needs more than kMost resets
-// while one request is under way.
+// The last kMost resets are stored one by one. Older resets count as resets of all keys: a charge before such
+// a reset is not refunded, even if its own key was never reset. Clients cannot gain by this. It needs more
+// than kMost resets while one request is under way.
 //
-// Owned by the key table. Safe to call from any thread. The lock is taken after a shard's, and no lock is
-// taken under it.
+// Owned by the key table. Safe to call from any thread. A shard's lock may be held when this lock is taken,
+// and no other lock is taken while this lock is held.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -23,7 +24,7 @@ class Resets {
  public:
   static constexpr std::size_t kMost = 1024;
 
-  // Throws std::bad_alloc, and then has stored nothing.
+  // Stores a reset. If it throws std::bad_alloc, it has stored nothing.
   void note(const Key& key, HybridTimestamp timestamp) {
     const std::lock_guard lock(mutex_);
     if (noted_.empty()) noted_.reserve(kMost);
@@ -33,7 +34,7 @@ class Resets {
     oldest = {key, timestamp};
   }
 
-  // Returns true if the key was, or may have been, reset at or after that timestamp.
+  // Returns true if the key was, or may have been, reset at or after `timestamp`.
   [[nodiscard]] bool noted_since(const Key& key, HybridTimestamp timestamp) const {
     const std::lock_guard lock(mutex_);
     if (next_ != 0 && timestamp <= forgotten_) return true;
@@ -49,8 +50,8 @@ class Resets {
 
   mutable std::mutex mutex_;
   std::vector<Reset> noted_;
-  std::size_t next_ = 0;           // the next to overwrite, once there are kMost
-  HybridTimestamp forgotten_ = 0;  // the latest timestamp that was overwritten
+  std::size_t next_ = 0;           // once there are kMost resets: the index of the next one to overwrite
+  HybridTimestamp forgotten_ = 0;  // the latest timestamp of an overwritten reset
 };
 
 }  // namespace weir::limit

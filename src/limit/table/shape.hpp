@@ -13,17 +13,17 @@ namespace weir::limit {
 
 inline constexpr std::size_t kMaxShards = 256;
 inline constexpr std::size_t kMaxKeys = std::size_t{1} << 30;
-// With fewer keys a shard, random keys would fill shards too unevenly.
+// The minimum number of keys in a shard. In smaller shards, random keys would be too unevenly distributed.
 inline constexpr std::size_t kKeysPerShard = 1024;
 
-// A fifth more slots than keys. 256 shards share a million random keys to within 5 % (three standard
-// deviations). So the fullest shard is at most 88 % full, where two buckets and a move find room for every
-// key.
+// Returns the number of slots for this many keys: a fifth more than keys. A million random keys are
+// distributed over 256 shards with deviations of at most 5 % (three standard deviations). So the fullest
+// shard is at most 88 % full. Two buckets and one move then find room for every key.
 constexpr std::size_t with_slack(std::size_t keys) noexcept {
   return keys + keys / 5;
 }
 
-// Logs get what the slots leave of kBytesPerKey. A small table also has some memory for logs.
+// The memory of a table. Logs get what the slots do not use of it, but at least kLeastForLogs.
 inline constexpr std::size_t kBytesPerKey = 64;
 inline constexpr std::size_t kLeastForLogs = std::size_t{1} << 20;
 
@@ -51,8 +51,8 @@ struct Shape {
   }
 
   [[nodiscard]] std::size_t shard_slots() const noexcept { return buckets * kBucketSlots; }
-  // The split of each shard. A twelfth of its slots stays free, so that a newcomer whose rule has a place
-  // left finds it. In a fuller shard, both buckets of some newcomers are full.
+  // Returns the split of each shard's slots. A twelfth of the slots must stay free. Otherwise both buckets of
+  // some newcomers would be full, although their rule may take another slot.
   [[nodiscard]] QuotaSplit split_of_slots(std::size_t rules) const noexcept {
     return split(shard_slots(), shard_slots() - shard_slots() / 12, rules);
   }

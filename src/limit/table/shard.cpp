@@ -10,9 +10,9 @@ namespace weir::limit {
 
 namespace {
 
-// The lanes of a bucket's tags that equal `tag`, one bit each: lane i is bit 16 × (i mod 4) + 15 of word i /
-// 4. Uses arithmetic on whole words ("SIMD within a register"; Warren, Hacker's Delight, §6-1), so it runs on
-// every CPU.
+// The set of tags in a bucket that equal a given tag. Tag i of the bucket is bit 16 × (i mod 4) + 15 of word
+// i / 4. Uses arithmetic on whole words ("SIMD within a register"; Warren, Hacker's Delight, §6-1), so it
+// runs on every CPU.
 struct Lanes {
   std::array<std::uint64_t, 2> words;
 
@@ -29,7 +29,7 @@ struct Lanes {
   }
   [[nodiscard]] bool none() const noexcept { return (words[0] | words[1]) == 0; }
   [[nodiscard]] int count() const noexcept { return std::popcount(words[0]) + std::popcount(words[1]); }
-  // REQUIRES !none().
+  // Returns the index of the first tag in the set. REQUIRES !none().
   [[nodiscard]] std::size_t first() const noexcept {
     return static_cast<std::size_t>(words[0] != 0 ? std::countr_zero(words[0]) / 16
                                                   : 4 + std::countr_zero(words[1]) / 16);
@@ -60,7 +60,7 @@ void Shard::open(Tag* tags, Slot* slots, std::uint32_t buckets, LogStore& logs) 
   buckets_ = buckets;
 }
 
-// key.lo selects both buckets, the low bits of key.hi the tag. The high bits of key.hi have selected the
+// key.lo selects both buckets, and the low bits of key.hi select the tag. The high bits of key.hi select the
 // shard.
 Shard::Homes Shard::homes(const Key& key) const noexcept {
   const auto tag = static_cast<Tag>(key.hi);
@@ -98,13 +98,13 @@ Slot* Shard::drained_in(std::uint32_t bucket, base::TimePoint now) const noexcep
   return nullptr;
 }
 
-// Returns a neighbour whose other bucket has an empty slot. Does not search the other buckets for drained
-// slots, which the sweep finds. That would read 128 slots for each newcomer while the table is full, that is,
-// during an attack. REQUIRES: the bucket is full.
+// Returns a slot of this bucket whose key can move to an empty slot of the key's other bucket. Does not
+// search those other buckets for drained slots, because the sweep finds them. That search would read 128
+// slots for each new key while the table is full, that is, during an attack. REQUIRES: the bucket is full.
 Shard::Vacancy Shard::movable_in(std::uint32_t bucket) const noexcept {
   Slot* const slots = slots_ + start_of(bucket);
   std::array<std::uint32_t, kBucketSlots> others;
-  for (std::size_t i = 0; i < kBucketSlots; ++i) {  // prefetched together, because they are far apart
+  for (std::size_t i = 0; i < kBucketSlots; ++i) {  // all prefetched together, because they are far apart
     const Homes home = homes(slots[i].key);
     others[i] = home.first == bucket ? home.second : home.first;
     __builtin_prefetch(tags_ + start_of(others[i]));
@@ -121,7 +121,7 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
   const auto first = Lanes::equal(tags_ + start_of(home.first), 0).count();
   const auto second = Lanes::equal(tags_ + start_of(home.second), 0).count();
   if (first + second > 0) return {empty_in(first >= second ? home.first : home.second)};
-  // Both buckets are full, so all their slots will be read. During an attack they are in no cache.
+  // Both buckets are full, so all their slots will be read. During an attack no cache has these slots.
   for (const auto bucket : {home.first, home.second})
     for (std::size_t at = 0; at < kBucketSlots * sizeof(Slot); at += kCacheLine)
       __builtin_prefetch(reinterpret_cast<const std::byte*>(slots_ + start_of(bucket)) + at);
@@ -131,8 +131,8 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
   return movable_in(home.second);
 }
 
-// Drained keys that no sweep has evicted yet also count towards the share. So if the share is used up, the
-// key's two buckets are swept, then a few others in turn.
+// Drained keys that no sweep has evicted yet also count towards the share. So if the share is used up, this
+// function sweeps the key's two buckets, then a few other buckets in turn.
 bool Shard::within_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
   constexpr int kMoreBuckets = 4;
   if (quota.may_take(rule)) return true;

@@ -4,17 +4,17 @@
 //   slots  | 8 × 40 bytes           | 8 × … |    40 = key 16 | cell 16 | drained_at, rule 8
 //
 // A lookup reads the tags of a key's two buckets and then, nearly always, one slot. Shard, buckets and
-// fingerprint come from different bits of the digest.
+// fingerprint are chosen by different bits of the key's digest.
 //
-// A newcomer takes the first of these that exists:
+// A new key takes the first of these that exists:
 // * an empty slot in the emptier of its two buckets (two-choice hashing: Azar, Broder, Karlin and Upfal,
 //   "Balanced allocations", 1994);
 // * the slot of a drained key in either bucket;
-// * the slot of a neighbour that can move to its own other bucket (one step of cuckoo hashing: Pagh and
-//   Rodler, 2001).
+// * the slot of another key in these buckets that can move to its own other bucket (one step of cuckoo
+//   hashing: Pagh and Rodler, 2001).
 // With these moves a shard fills to over nine tenths before a key finds no room.
 //
-// Owned by the key table. Every member but `prefetch` and `mutex` REQUIRES that the caller holds `mutex`.
+// Owned by the key table. REQUIRES for every member but `prefetch` and `mutex`: the caller holds `mutex`.
 #pragma once
 
 #include "limit/log/log_store.hpp"
@@ -31,22 +31,24 @@
 
 namespace weir::limit {
 
-// One word: drained_at, whether the cell is a log, and the rule. 55 bits of µs reach to the year 3111, and
-// kMaxRules fits the last eight bits.
+// One word of a slot: drained_at (55 bits), whether the cell is a log (1 bit), and the RuleIndex (8 bits). 55
+// bits of µs reach to the year 3111.
 class Due {
  public:
   Due() = default;
   Due(base::TimePoint drained_at, RuleIndex rule, bool is_log) noexcept
       : word_((clamped(drained_at) << kTimeAt) | (is_log ? kLog : 0) | static_cast<std::uint8_t>(rule)) {}
-  // Marks a slot that a bill in progress uses: it must not be evicted or moved.
+  // Returns the value that marks a slot in use by a bill in progress. A marked slot must not be evicted or
+  // moved.
   [[nodiscard]] static Due pinned(RuleIndex rule) noexcept {
     return Due((kPinned << kTimeAt) | static_cast<std::uint8_t>(rule));
   }
 
   [[nodiscard]] RuleIndex rule() const noexcept { return static_cast<std::uint8_t>(word_); }
-  // The cell may refer to chunks of the log store, which are returned with the slot.
+  // Returns true if the cell belongs to a log. The cell may then refer to chunks of the log store, which
+  // release() returns.
   [[nodiscard]] bool is_log() const noexcept { return (word_ & kLog) != 0; }
-  // Returns at most the last instant of the range, which stands for "never".
+  // Returns drained_at, or the last instant of the range if the cell never drains.
   [[nodiscard]] base::TimePoint drained_at() const noexcept {
     return base::TimePoint(base::Duration(static_cast<base::Duration::rep>(word_ >> kTimeAt)));
   }
@@ -61,7 +63,7 @@ class Due {
   static constexpr std::uint64_t kLog = std::uint64_t{1} << 8;
   static constexpr std::uint64_t kPinned = (std::uint64_t{1} << 55) - 1;
   explicit Due(std::uint64_t word) noexcept : word_(word) {}
-  // An instant beyond the range is stored as the last one within it, which no clock reaches.
+  // An instant beyond the range is stored as the last instant of the range, which no clock reaches.
   static std::uint64_t clamped(base::TimePoint at) noexcept {
     const auto micros = static_cast<std::uint64_t>(at.time_since_epoch().count());
     return micros < kPinned ? micros : kPinned - 1;
@@ -84,8 +86,8 @@ class alignas(kCacheLine) Shard {
  public:
   using Tag = std::uint16_t;
 
-  // REQUIRES: buckets ≥ 1; zeroed memory for `buckets` × kBucketSlots tags and slots. The memory and `logs`
-  // must outlive the shard.
+  // Must be called once, before all other members. REQUIRES: buckets ≥ 1; zeroed memory for `buckets` ×
+  // kBucketSlots tags and slots. That memory and `logs` must outlive the shard.
   void open(Tag* tags, Slot* slots, std::uint32_t buckets, LogStore& logs) noexcept;
 
   // Prefetches the tags of `key`. May be called without the mutex.
@@ -94,18 +96,19 @@ class alignas(kCacheLine) Shard {
   // Returns the slot of `key`, or null.
   [[nodiscard]] Slot* find(const Key& key) const noexcept;
 
-  // Returns true if a `key` without a slot could get one. May evict drained keys.
+  // Returns true if `key`, which has no slot, could get one. May evict drained keys.
   [[nodiscard]] bool has_room(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
     return within_share(key, rule, now) && vacancy(key, now).slot != nullptr;
   }
 
-  // Returns a fresh, pinned slot for a `key` that has none. Returns null if no slot is free for it, or if its
-  // rule has used up its share of the shard. Unpinned slots may move. The next step for the key must use
-  // forgotten_at() or a later instant, because the key may have been evicted at that instant.
+  // Returns a fresh, pinned slot for `key`, which must not have one. Returns null if no slot is free for the
+  // key, or if its rule has used up its share of the shard. Unpinned slots may move. The key may have been
+  // evicted at forgotten_at(). So the caller must compute the key's next step as of forgotten_at() or later.
   [[nodiscard]] Slot* claim(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
     return within_share(key, rule, now) ? claim_beyond_share(key, rule, now) : nullptr;
   }
-  // The same without regard to shares, for a key that is restored: a smaller share must not lose its state.
+  // Claims a slot like claim(), even if the rule has used up its share. For keys that are restored, whose
+  // state must not be lost.
   [[nodiscard]] Slot* claim_beyond_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept;
 
   // Stores the state of a charged key.
@@ -114,11 +117,11 @@ class alignas(kCacheLine) Shard {
   // Empties a slot and returns the chunks of its log.
   void release(Slot& slot) noexcept;
 
-  // Evicts the drained keys of a bucket. Returns how many.
+  // Evicts the drained keys of a bucket. Returns the number of evicted keys.
   std::size_t sweep(std::uint32_t bucket, base::TimePoint now) noexcept;
 
-  // Returns the latest instant at which a key was evicted. Workers read the clock before they lock, so a
-  // later charge may have an earlier time.
+  // Returns the latest `now` at which a key of this shard was evicted. Workers read the clock before they
+  // lock, so a later charge may have an earlier time.
   [[nodiscard]] base::TimePoint forgotten_at() const noexcept { return forgotten_at_; }
 
   // Returns the timestamp of the last reset of a key (limit/table/resets.hpp); 0 if there was none.
@@ -139,16 +142,17 @@ class alignas(kCacheLine) Shard {
   mutable std::mutex mutex;
   HybridTimestamp timestamp = 0;  // of the last change
   bool watched = false;           // changes of permits are reported (KeyTable::watch_permits)
-  Quota quota;                    // of the slots
+  Quota quota;                    // divides the slots among the rules
 
  private:
-  struct Homes {  // the two buckets and the tag of a key
+  struct Homes {  // the two buckets and the tag that a key's digest selects
     std::uint32_t first, second;
     Tag tag;
   };
   struct Vacancy {
-    Slot* slot = nullptr;     // the slot to take; null: no room
-    Slot* move_to = nullptr;  // where its live key moves first; null: the slot is empty or drained
+    Slot* slot = nullptr;  // the slot to take; null if there is no room
+    // Where to move the live key of `slot` first; null if `slot` is empty or drained.
+    Slot* move_to = nullptr;
   };
 
   [[nodiscard]] Homes homes(const Key& key) const noexcept;

@@ -1,4 +1,4 @@
-// The map of slots, and the sessions for its masters. cluster_bill.cpp handles bills.
+// The map of slots of a cluster, and the sessions for its masters. cluster_bill.cpp sends the bills.
 #include "redis/cluster/cluster.hpp"
 
 #include "redis/connection/classify.hpp"
@@ -19,12 +19,12 @@ namespace {
 namespace asio = net::asio;
 using namespace std::chrono_literals;
 
-// The longest wait for one node's map. A frozen node keeps weir from asking the next.
+// The longest wait for the map of one node, so that weir soon asks the next node if one does not answer.
 constexpr base::Duration kPatience = 300ms;
-// Pauses between two requests for the map. While some slots have no node, the pause grows up to kMostPause.
+// The pause between two requests for the map. It doubles up to kMostPause while the cluster is not whole.
 constexpr base::Duration kLeastPause = 50ms;
 constexpr base::Duration kMostPause = 400ms;
-constexpr base::Duration kRest = 1h;  // without a reason to read the map
+constexpr base::Duration kRest = 1h;  // the pause while there is no reason to read the map
 
 }  // namespace
 
@@ -63,7 +63,7 @@ net::Awaitable<void> Store::Cluster::watch(std::shared_ptr<Cluster> self) {
     cluster.wanted_ = false;
     try {
       co_await cluster.read_map();
-    } catch (const std::bad_alloc&) {  // it is read again
+    } catch (const std::bad_alloc&) {  // reads the map again
       cluster.wanted_ = true;
     }
     const bool calm = cluster.is_whole();
@@ -76,7 +76,7 @@ net::Awaitable<void> Store::Cluster::watch(std::shared_ptr<Cluster> self) {
   }
 }
 
-// With jitter, so that the workers of many weirs do not ask at once.
+// Waits for a random time up to `length`, so that the workers of many weirs do not ask at the same time.
 net::Awaitable<void> Store::Cluster::pause(base::Duration length) {
   std::uniform_int_distribution<std::int64_t> jitter(length.count() / 2, length.count());
   timer_.expires_after(base::Duration(jitter(random_)));
@@ -89,8 +89,8 @@ void Store::Cluster::look() {
   if (resting_) timer_.cancel();
 }
 
-// Returns the nodes to ask, those with a session that is up first. Begins with another node each time,
-// because a node that is cut off may have an old map.
+// Returns the nodes to ask for the map, in order. Nodes with a session that is up come first. The first node
+// changes each time, because a node that is cut off may have an old map.
 std::vector<base::Endpoint> Store::Cluster::whom_to_ask() const {
   std::vector<base::Endpoint> nodes;
   const auto add = [&](const base::Endpoint& node) {
@@ -147,8 +147,8 @@ net::Awaitable<net::ErrorCode> Store::Cluster::ask(const base::Endpoint& node, s
   co_return net::ErrorCode();
 }
 
-// A node that is still a master keeps its session. A master without slots may be asked for a slot that moves
-// to it.
+// Replaces the map. A session stays while its node is a master, even without slots, because a slot may be
+// moving to that node.
 void Store::Cluster::take(SlotMap map) {
   std::vector<std::shared_ptr<Session>> by_master(map.masters().size());  // first, because it may throw
   map_ = std::move(map);
@@ -176,12 +176,12 @@ std::shared_ptr<Store::Session> Store::Cluster::session_at(const base::Endpoint&
   settings.address = address;
   const auto session = std::make_shared<Session>(executor_, settings, log_, tuning_, &refunds_, &common_);
   sessions_.reserve(sessions_.size() + 1);
-  session->start();  // after all that may throw, so that every kept session is started
+  session->start();  // after everything that may throw, so that every session in sessions_ is started
   sessions_.push_back(session);
   return session;
 }
 
-// Closes the session once its commands have their answers or their deadlines have passed.
+// Stops the session after all its commands are answered or their deadlines have passed.
 void Store::Cluster::leave(const std::shared_ptr<Session>& session) {
   auto timer = std::make_shared<net::Timer>(executor_, 2 * settings_.timeout);
   timer->async_wait([self = shared_from_this(), session, timer](net::ErrorCode) { session->stop(); });
@@ -194,7 +194,7 @@ Store::Session* Store::Cluster::owner(Slot slot) const noexcept {
                            : by_master_[static_cast<std::size_t>(master - map_->masters().data())].get();
 }
 
-// Returns the session of the node that keeps the slot, or that the slot moves to.
+// Returns the session of the node to which the redirection points. After MOVED, updates the map.
 Store::Session* Store::Cluster::follow(const Redirection& redirection) {
   const auto session = session_at(redirection.to);
   if (redirection.kind == Redirection::Kind::Ask || !map_) return session.get();
@@ -220,7 +220,7 @@ bool Store::Cluster::is_whole() const noexcept {
                      [](const auto& session) { return !session || session->state() == StoreState::Up; });
 }
 
-// Returns what keeps the cluster from being whole. REQUIRES !is_whole().
+// Returns why the cluster is not whole. REQUIRES !is_whole().
 std::string Store::Cluster::what_is_missing() const {
   if (!map_) return last_error_;
   for (const auto& session : by_master_) {

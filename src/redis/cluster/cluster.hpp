@@ -1,12 +1,12 @@
-// The inside of a store on a Redis Cluster: the map of slots, a session for each master, and bills that need
-// several masters.
+// The implementation of a store on a Redis Cluster: the map of slots, a session for each master, and bills
+// whose keys are on several masters.
 //
 //   seeds ──CLUSTER NODES──► map of slots ──► a session for each master that keeps some
 //     ▲                                          │ MOVED, a connection lost, a breaker opened
 //     └──────────── read again ◄─────────────────┘
 //
-// Each session has its own circuit breaker, so a lost node affects only its keys. The sessions share the
-// worker's deny cache, permits and counters. Belongs to the store and its thread.
+// Each session has its own circuit breaker, so the loss of a node affects only the keys on that node. The
+// sessions share the worker's deny cache, permits and counters. Belongs to the store and its thread.
 #pragma once
 
 #include "redis/cluster/cluster_slots.hpp"
@@ -51,15 +51,15 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] const StoreStats& stats() const noexcept override { return stats_; }
   [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }
 
-  // Called by a session, `from`, whose node replied `error`. Returns true if the call
-  // or command was sent to another node or again. A call that must be asked in pieces is answered at once,
-  // with `apart` set; the result is then true too.
+  // Must be called by the session `from` if its node replied with the error `error`. Sends the call or
+  // command to another node, or again to the same node. Returns false if it cannot be sent again. If the
+  // lines of a call must be sent one by one, sets Call::apart, ends the call at once and returns true.
   [[nodiscard]] bool sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from);
   [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, Session& from);
   // Must be called when a session comes up or goes down.
   void changed(const Session& session);
-  // Returns a place in a slot that the session's node keeps, if it keeps any.
+  // Returns the slot hash of a slot on the session's node; 0 if the node has no slots.
   [[nodiscard]] limit::SlotHash slot_hash_at(const Session& session) const noexcept;
 
  private:
@@ -97,21 +97,22 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   LastRefunds& refunds_;
   StoreStats stats_;
   DenyCache denied_;
-  std::shared_ptr<PermitRenewer> permit_renewer_;  // shared with its pending timer
+  std::shared_ptr<PermitRenewer> permit_renewer_;  // shared with the handler of its timer
   Common common_;
 
   std::optional<SlotMap> map_;
-  std::vector<std::shared_ptr<Session>> by_master_;  // in the order of map_->masters(); null: has no slots
-  std::vector<std::shared_ptr<Session>> sessions_;   // all sessions in use
+  // In the order of map_->masters(); null: the master has no slots.
+  std::vector<std::shared_ptr<Session>> by_master_;
+  std::vector<std::shared_ptr<Session>> sessions_;  // all sessions in use
   std::atomic<StoreState> state_{StoreState::Down};
   std::string last_error_;
   LogThrottle log_throttle_;
   bool stopped_ = false;
 
   RequestReply asked_;
-  net::Timer timer_;      // paces the requests for the map
-  bool wanted_ = false;   // the map may have changed
-  bool resting_ = false;  // timer_ is set for the long rest until `wanted_`
+  net::Timer timer_;      // runs between two requests for the map
+  bool wanted_ = false;   // the map must be read again
+  bool resting_ = false;  // timer_ is set for a long pause, which `wanted_` ends
   std::size_t turn_ = 0;
   std::mt19937 random_{std::random_device{}()};
 };

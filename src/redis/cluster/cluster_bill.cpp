@@ -1,6 +1,6 @@
-// Bills of a cluster. A script may touch the keys of one slot only (redis.io, "Redis cluster specification").
-// So a bill is asked in parts, one for each slot, all at once. If one part is refused, the charges of the
-// others are refunded.
+// Bills of a store on a cluster. A script may use only keys of one slot (redis.io, "Redis cluster
+// specification"). So a bill is sent in parts, one for each slot, all at the same time. If one part is
+// refused, the charges of the other parts are refunded.
 #include "redis/cluster/cluster.hpp"
 #include "redis/scripts/bill.hpp"
 
@@ -19,7 +19,7 @@ namespace weir::redis {
 
 namespace {
 
-// A bill or command is passed on to another node so often at most. Beyond that, the nodes disagree.
+// How often nodes may redirect a call or command. After more redirections, the nodes seem to disagree.
 constexpr unsigned kMostHops = 6;
 
 constexpr limit::LineSet bit(std::size_t line) noexcept {
@@ -28,8 +28,8 @@ constexpr limit::LineSet bit(std::size_t line) noexcept {
 
 }  // namespace
 
-// The calls of a bill in one round, and what is known of its lines afterwards. Lives in the frame of the
-// waiting coroutine, because the calls point into it.
+// The calls for the parts of a bill, and the answers to its lines. Lives in the frame of the waiting
+// coroutine, because the calls have pointers into this object.
 class Store::Cluster::Parts {
  public:
   using Calls = boost::container::static_vector<Call, limit::kMaxCharges>;
@@ -41,8 +41,8 @@ class Store::Cluster::Parts {
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
-  // Makes calls of the lines without an answer: one for each slot. The second time, because slots are moving,
-  // one for each line.
+  // Makes calls for the lines without an answer: the first time one call for each slot, the second time one
+  // for each line. There is a second time only if a slot is moving.
   void divide() {
     calls_.clear();
     const bool singly = std::exchange(divided_, true);
@@ -60,7 +60,7 @@ class Store::Cluster::Parts {
   }
   [[nodiscard]] Calls& calls() noexcept { return calls_; }
 
-  // Takes the results of the calls. Returns true if some lines must be asked again one by one.
+  // Stores the answers of the calls. Returns true if some lines must be sent again, one by one.
   [[nodiscard]] bool take_answers() noexcept {
     for (const Call& call : calls_)
       for (std::size_t i = 0; i < call.charges.size(); ++i) take_answer(call, i);
@@ -70,7 +70,8 @@ class Store::Cluster::Parts {
   [[nodiscard]] bool refused() const noexcept { return refused_; }
   [[nodiscard]] limit::LineSet failed() const noexcept { return failed_; }
   [[nodiscard]] net::ErrorCode error() const noexcept { return error_; }
-  // Returns the clock of the first answered line. Sets in each outcome how far its clock is ahead of that.
+  // Returns the Redis time of the first answered line. Sets `ahead` in each outcome: the line's Redis time
+  // minus that time.
   [[nodiscard]] base::TimePoint tell_clock() noexcept {
     const auto answered = limit::all_lines(bill_.size()) & ~failed_;
     if (answered == 0) return {};
@@ -112,20 +113,20 @@ class Store::Cluster::Parts {
 
   Charges bill_;
   Outcomes told_;
-  limit::LineSet left_;  // lines neither asked nor answered yet
+  limit::LineSet left_;  // lines that are not in a call and have no answer
   limit::LineSet failed_ = 0, charged_ = 0;
   bool divided_ = false, refused_ = false;
   net::ErrorCode error_;
   std::array<Slot, limit::kMaxCharges> slots_{};
   std::array<base::TimePoint, limit::kMaxCharges> clocks_{};
-  // The lines of the calls, one call after another, and the index of each in the bill.
+  // The lines of all calls, one call after another. lines_ has the index of each line in the bill.
   std::array<limit::Charge, limit::kMaxCharges> charges_{};
   std::array<limit::Outcome, limit::kMaxCharges> outcomes_{};
   std::array<std::uint8_t, limit::kMaxCharges> lines_{};
   Calls calls_;
 };
 
-// Suspends the awaiting coroutine until the last of the calls has its answer.
+// Awaitable that suspends the coroutine until all calls have their answers.
 struct Store::Cluster::Round {
   Parts& parts;
   unsigned waiting;
@@ -141,7 +142,7 @@ struct Store::Cluster::Round {
 
 net::Task<net::ErrorCode> Store::Cluster::charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked) {
-  const auto self = shared_from_this();  // the store may be destroyed meanwhile
+  const auto self = shared_from_this();  // the store may be destroyed during co_await
   count(stats_.calls);
   const auto deadline = std::chrono::steady_clock::now() + settings_.timeout;
   Parts parts(charges, outcomes);
@@ -157,7 +158,7 @@ net::Task<net::ErrorCode> Store::Cluster::charge(Charges charges, Outcomes outco
   co_return parts.error();
 }
 
-// Sends the calls in parallel. Returns how many of them will be answered.
+// Sends all calls. Returns how many of them were sent, and so will be answered.
 unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
   unsigned sent = 0;
   for (Call& call : parts.calls()) {
@@ -169,15 +170,15 @@ unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
       call.error = stopped_             ? net::ErrorCode(StoreError::Stopped)
                    : session == nullptr ? net::ErrorCode(StoreError::Away)
                                         : session->enqueue(call);
-    } catch (const std::bad_alloc&) {  // nothing refers to this call; others may have been sent
+    } catch (const std::bad_alloc&) {  // this call is not sent; earlier calls may have been sent
     }
     if (!call.error) ++sent;
   }
   return sent;
 }
 
-// Refunds a bill that some node refused, because no request was admitted for it. If memory runs out, what
-// other nodes charged remains.
+// Refunds a bill that some node refused, because its request is not admitted. If memory runs out, charges of
+// other nodes remain.
 void Store::Cluster::give_back(const Parts& parts) {
   std::array<Refund, limit::kMaxCharges> lines;
   std::size_t n = 0;
@@ -194,7 +195,8 @@ void Store::Cluster::give_back(const Parts& parts) {
   }
 }
 
-// Line by line, because lines of another slot need not be known. Retry-After then comes from the known lines.
+// If the lines are in several slots, checks each line by itself: the bill is refused if one line is known to
+// refuse. Retry-After is then that of the known lines.
 std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes outcomes) noexcept {
   const auto now = std::chrono::steady_clock::now();
   const auto slot = slot_of(limit::slot_hash_of(charges.front().key));
@@ -216,7 +218,7 @@ std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes
   return clock;
 }
 
-// Passes each line to the session that keeps its key. Lines of one key stay in order.
+// Passes each refund to the session of the node that has the key. Refunds of the same key stay in order.
 void Store::Cluster::refund(std::span<const Refund> refunds) {
   for (; !refunds.empty(); refunds = refunds.subspan(1)) {
     const auto line = refunds.first(1);
@@ -257,8 +259,8 @@ base::TimePoint Store::Cluster::server_time(const limit::Key& key, Pipeline::Tim
   return std::chrono::time_point_cast<base::Duration>(std::chrono::system_clock::now());
 }
 
-// MOVED is permanent. While a slot moves (ASK, TRYAGAIN), a key is at one node or the other. Only a command
-// with a single key gets an answer that says which.
+// MOVED means that the slot has moved. ASK and TRYAGAIN mean that the slot is moving: each key is on the old
+// node or on the new one. The answer to a command with only one key says which.
 bool Store::Cluster::sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from) {
   const auto to = redirection_in(error, from.address());

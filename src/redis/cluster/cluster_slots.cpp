@@ -7,7 +7,7 @@ namespace weir::redis {
 
 namespace {
 
-// The table of the polynomial x^16 + x^12 + x^5 + 1, highest bit first.
+// The CRC table for the polynomial x^16 + x^12 + x^5 + 1, highest bit first.
 constexpr std::array<std::uint16_t, 256> crc_table() {
   std::array<std::uint16_t, 256> table{};
   for (std::size_t i = 0; i < table.size(); ++i) {
@@ -35,7 +35,7 @@ std::string_view hashed_part(std::string_view key) noexcept {
   return close == std::string_view::npos || close == open + 1 ? key : key.substr(open + 1, close - open - 1);
 }
 
-// Removes the text before `mark` from the front of `text`, and the mark. Returns that text.
+// Returns the text before the first `mark`. Removes that text and the mark from the start of `text`.
 std::string_view take_until(std::string_view& text, char mark) noexcept {
   const auto part = text.substr(0, text.find(mark));
   text.remove_prefix(std::min(text.size(), part.size() + 1));
@@ -54,7 +54,7 @@ std::optional<Slot> slot_in(std::string_view text) noexcept {
   return slot && *slot < kSlots ? slot : std::nullopt;
 }
 
-// Parses "host:port". IPv6 addresses have no brackets here.
+// Parses "host:port", in which an IPv6 address has no brackets. `asked`: the host if the text has none.
 std::optional<base::Endpoint> address_in(std::string_view text, const base::Endpoint& asked) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
@@ -87,7 +87,7 @@ std::optional<SlotMap> SlotMap::read(std::string_view nodes, const base::Endpoin
   return map;
 }
 
-// id host:port@bus[,name] flags master-id ping pong epoch link slots…
+// Parses one line of CLUSTER NODES: id host:port@bus[,name] flags master-id ping pong epoch link slots…
 bool SlotMap::add(std::string_view line, const base::Endpoint& asked) {
   (void)take_until(line, ' ');
   auto place = take_until(line, ' ');
@@ -106,7 +106,8 @@ bool SlotMap::add(std::string_view line, const base::Endpoint& asked) {
   return true;
 }
 
-// Parses "5", "0-5460", or "[93->-…]". The last form is a moving slot; its present owner lists it as well.
+// Assigns the slots of "5" or "0-5460" to a master. Ignores "[93->-…]", a moving slot, because its owner
+// lists that slot separately too.
 bool SlotMap::give(std::string_view range, std::uint16_t master) noexcept {
   if (range.empty() || range.starts_with('[')) return true;
   const auto first = slot_in(take_until(range, '-'));

@@ -1,4 +1,4 @@
-// Which node of a Redis Cluster keeps which keys, and the errors of a node that does not keep a key
+// Which node of a Redis Cluster has which slots, and the errors with which a node redirects a command
 // (redis.io, "Redis cluster specification"). Pure.
 #pragma once
 
@@ -23,18 +23,19 @@ inline constexpr std::size_t kSlots = 16384;
 // The master of each slot, as one node reported it.
 class SlotMap {
  public:
-  // Parses the reply to CLUSTER NODES of the node at `asked`, which may not know its own address. Nodes
-  // without an address own no slots here. Returns nullopt for any other text.
+  // Parses a reply to CLUSTER NODES. `asked`: the address of the node that replied, which may not know its
+  // own address. A node without an address gets no slots in this map. Returns nullopt if the text is no such
+  // reply.
   [[nodiscard]] static std::optional<SlotMap> read(std::string_view nodes, const base::Endpoint& asked);
 
-  // Returns null if no node serves the slot.
+  // Returns the address of the slot's master; null if no node serves the slot.
   [[nodiscard]] const base::Endpoint* owner(Slot slot) const noexcept {
     return owners_[slot] == kNobody ? nullptr : &masters_[owners_[slot]];
   }
   [[nodiscard]] std::span<const base::Endpoint> masters() const noexcept { return masters_; }
   [[nodiscard]] std::size_t served() const noexcept;
 
-  // Changes the owner of one slot after MOVED, before the whole map is read again.
+  // Sets the owner of one slot, as MOVED reports it, until the whole map is read again.
   void move(Slot slot, const base::Endpoint& to);
 
  private:
@@ -45,21 +46,21 @@ class SlotMap {
   [[nodiscard]] bool give(std::string_view range, std::uint16_t master) noexcept;
 
   std::vector<base::Endpoint> masters_;
-  std::array<std::uint16_t, kSlots> owners_;  // an index into masters_
+  std::array<std::uint16_t, kSlots> owners_;  // for each slot, an index into masters_
 };
 
 struct Redirection {
   enum class Kind : std::uint8_t {
-    Moved,  // permanent: the map is out of date
-    Ask,    // for this command only, after ASKING: the slot is moving there
+    Moved,  // the slot has moved: the map is out of date
+    Ask,    // the slot is still moving: send only this command to the address, after ASKING
   };
   Kind kind;
   Slot slot;
   base::Endpoint to;
 };
 
-// Parses "MOVED 3999 127.0.0.1:6381" or "ASK …". An address without a host has the host of the node that
-// replied, `from`.
+// Parses "MOVED 3999 127.0.0.1:6381" or "ASK …". `from`: the address of the node that replied. If the error
+// has no host, the result has the host of `from`.
 [[nodiscard]] std::optional<Redirection> redirection_in(std::string_view error, const base::Endpoint& from);
 
 }  // namespace weir::redis

@@ -1,4 +1,4 @@
-// The inside of a store: one connection, or the connections to the masters of a cluster.
+// The implementation of a store: one connection, or the connections to the masters of a cluster.
 #pragma once
 
 #include "redis/connection/pipeline.hpp"
@@ -17,7 +17,7 @@
 
 namespace weir::redis {
 
-// Belongs to the worker. Functions that Store has too are documented there.
+// Belongs to the worker. Functions with the same name as one of Store are documented there.
 class Store::Backend : public RefundSink {
  public:
   virtual ~Backend() = default;
@@ -28,19 +28,20 @@ class Store::Backend : public RefundSink {
   [[nodiscard]] virtual net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                          base::TimePoint& server_now,
                                                          limit::LineSet& unasked) = 0;
-  // Sends a bill of one line. After an error nothing was sent, and nobody will resume the call.
+  // Sends a bill of one line. If begin() returns an error, nothing was sent and the coroutine of the call is
+  // not resumed.
   [[nodiscard]] virtual net::ErrorCode begin(Call& call) = 0;
   [[nodiscard]] virtual std::optional<base::TimePoint> refuses(Charges charges,
                                                                Outcomes outcomes) noexcept = 0;
-  // Returns false if the command could not be sent.
+  // Resets a key. Returns false if the command could not be sent.
   [[nodiscard]] virtual bool forget(const limit::Charge& charge) = 0;
   virtual void hold(const limit::Charge& charge) = 0;
   virtual void release(const limit::Charge& charge) = 0;
 
-  // Returns true if every command has its answer, or if there is no connection to answer one.
+  // Returns true if all commands have their replies, or if there is no connection.
   [[nodiscard]] virtual bool is_quiet() const noexcept = 0;
 
-  // Returns the estimated clock, at `now`, of the Redis server that keeps the key.
+  // Returns the estimated time at `now` of the Redis server that has the key.
   [[nodiscard]] virtual base::TimePoint server_time(const limit::Key& key,
                                                     Pipeline::Time now) const noexcept = 0;
   [[nodiscard]] virtual StoreState state() const noexcept = 0;

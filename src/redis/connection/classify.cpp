@@ -6,8 +6,8 @@ namespace weir::redis {
 
 namespace {
 
-// Returns true if the ACL user may not run a command of the script. Such an error has no code of its own; the
-// texts are those of Redis up to 6.2 and since 7.0.
+// Returns true if the ACL user is not allowed to run a command inside the script. This error has no code of
+// its own. The first text is that of Redis up to 6.2, the second that of Redis since 7.0.
 bool is_denied_within(std::string_view text) noexcept {
   return text.find("The user executing the script can't") != std::string_view::npos ||
          text.find("ACL failure in script") != std::string_view::npos;
@@ -30,7 +30,8 @@ StoreError classify(std::string_view text) noexcept {
       Meaning{"NOSCRIPT", StoreError::NoScript},
   };
   if (is_denied_within(text)) return StoreError::CommandDenied;
-  // Before Redis 7, an error of a command in a script comes last: "ERR Error running script (…): …: -OOM …".
+  // Before Redis 7, the error of a command inside a script is at the end: "ERR Error running script (…): …:
+  // -OOM …".
   constexpr std::string_view kWrapped = "ERR Error running script";
   if (const auto inner = text.rfind(": -"); text.starts_with(kWrapped) && inner != std::string_view::npos)
     return classify(text.substr(inner + 3));

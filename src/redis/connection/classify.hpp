@@ -1,4 +1,4 @@
-// The meaning of Redis's error replies. Pure.
+// Determines the meaning of Redis's error replies. Pure.
 #pragma once
 
 #include "weir/redis/error.hpp"
@@ -9,12 +9,12 @@
 namespace weir::redis {
 
 [[nodiscard]] StoreError classify(std::string_view text) noexcept;
-// Returns a server's text as people may read it: its first 200 octets, with control characters as \xNN. A
-// longer text ends in " ...".
+// Returns a server's text for a log line: its first 200 bytes, with control characters as \xNN. A longer text
+// ends in " ...".
 [[nodiscard]] std::string readable(std::string_view text);
-// Returns readable(text), with advice if a right is missing or the topology is wrong.
+// Returns readable(text), followed by advice if the user lacks a right or the topology setting is wrong.
 [[nodiscard]] std::string advised(std::string_view text);
-// Returns true if Redis sends this error whatever the command is, so that the connection is useless.
+// Returns true if Redis would answer every command with this error, so that the connection is useless.
 [[nodiscard]] bool is_turned_away(std::string_view text) noexcept;
 
 }  // namespace weir::redis

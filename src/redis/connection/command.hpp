@@ -1,6 +1,6 @@
-// Appends commands to a buffer of weir's, in RESP: an array of bulk strings (redis.io, "Redis serialization
-// protocol specification"). The bytes equal those of hiredis' redisFormatCommandArgv, which would allocate
-// and copy for each command. A test compares the two.
+// Appends commands in RESP to a buffer: an array of bulk strings (redis.io, "Redis serialization protocol
+// specification"). The function redisFormatCommandArgv of hiredis would allocate and copy for each command. A
+// test checks that the bytes are the same.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace weir::redis {
 
-// Appends the head of a command of `words` words. The caller must append that many bulk strings.
+// Appends the header of a command with `words` words. The caller must append that many bulk strings.
 void append_head(std::string& out, std::size_t words);
 void append_bulk(std::string& out, std::string_view word);
-// Appends the head of a bulk string of `size` bytes. The caller must append the bytes, then "\r\n".
+// Appends the header of a bulk string of `size` bytes. The caller must append the bytes, then "\r\n".
 void append_bulk_head(std::string& out, std::size_t size);
 
 void append_command(std::string& out, std::initializer_list<std::string_view> words);

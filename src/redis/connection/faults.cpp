@@ -34,7 +34,7 @@ std::string Faults::names_of(std::span<const limit::Charge> lines) {
   return names;
 }
 
-// A call is known to fail if its kinds include those of a logged failure.
+// A failure is known already if the call's kinds include all kinds of a logged failure.
 bool Faults::note(Kinds kinds, Time now) {
   const bool known =
       std::any_of(said_.begin(), said_.end(), [&](Kinds said) { return is_within(said, kinds); });

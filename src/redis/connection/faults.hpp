@@ -1,6 +1,6 @@
-// Failures of some bills on a connection that serves others: weir's user lacks a right, or a script hits an
-// error. The connection stays open. Each failure is logged once per connection, and again if such a call
-// succeeded in between. In any case a line is logged every ten seconds at most.
+// Failures of some bills on a connection on which other bills succeed: weir's user lacks a right, or a script
+// fails. The connection stays open. Each kind of failure is logged once per connection, and once more if a
+// call of that kind has succeeded in between. At most one such line is logged in ten seconds.
 //
 // Pure. Belongs to a session.
 #pragma once
@@ -18,24 +18,24 @@ namespace weir::redis {
 class Faults {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  // The features that a call needs: a bit for each algorithm among its lines, or kGivingBack for refunds.
+  // The features that a call needs: a bit for each algorithm of its lines, or kGivingBack for refunds.
   using Kinds = std::uint32_t;
   static constexpr Kinds kGivingBack = Kinds{1} << 31;
 
   [[nodiscard]] static Kinds kinds_of(std::span<const limit::Charge> lines) noexcept;
-  // "sliding_log, concurrency"
+  // Returns the names of the lines' algorithms, each once: "sliding_log, concurrency".
   [[nodiscard]] static std::string names_of(std::span<const limit::Charge> lines);
 
   // Notes that a call of these kinds failed. Returns true if the failure should be logged.
   [[nodiscard]] bool note(Kinds kinds, Time now);
   // Notes that a call of these kinds succeeded.
   void went_well(Kinds kinds) noexcept;
-  // Must be called for a new connection.
+  // Forgets all failures. Must be called for a new connection.
   void forget() noexcept { said_.clear(); }
   [[nodiscard]] bool none() const noexcept { return said_.empty(); }
 
  private:
-  std::vector<Kinds> said_;  // none is a subset of another
+  std::vector<Kinds> said_;  // kinds of the logged failures; no element is a subset of another
   Time next_{};
 };
 

@@ -1,4 +1,4 @@
-// The first commands on a new connection. Pure: the bytes to send, and what each reply must be.
+// The first commands on a new connection: the bytes to send, and the reply that each command must have. Pure.
 #pragma once
 
 #include "redis/connection/resp.hpp"
@@ -13,12 +13,12 @@
 
 namespace weir::redis {
 
-// The reply that one command of a greeting must have.
+// Which reply to a command of the greeting is acceptable.
 enum class Step : std::uint8_t {
-  Must,        // must not be an error
-  May,         // may be anything
-  Role,        // a master's role, or an error, because the user may lack the right to ask
-  LoadCharge,  // the SHA-1 of a script
+  Must,        // any reply but an error
+  May,         // any reply, even an error
+  Role,        // the role of a master; or an error, because the user may not be allowed to run ROLE
+  LoadCharge,  // the SHA-1 of the loaded script
   LoadRefund,
 };
 
@@ -29,14 +29,14 @@ struct Greeting {
   void say(Step step, std::initializer_list<std::string_view> words);
 };
 
-// Appends AUTH if there is a password. An empty user means the default user.
+// Appends AUTH if `password` is not empty. An empty `user` means the default user.
 void say_who(Greeting& greeting, std::string_view user, std::string_view password);
-// Returns AUTH and SELECT.
+// Returns the commands AUTH and SELECT, as far as the settings need them.
 [[nodiscard]] Greeting sign_in(const RedisSettings& settings);
-// Returns all commands that a store's connection sends before the trial charge.
+// Returns all commands that a store's connection sends before its test charge.
 [[nodiscard]] Greeting greet(const RedisSettings& settings);
 
-// Returns true if the reply to ROLE is that of a replica or a Sentinel.
+// Returns true if the reply to ROLE says that the server is a replica or a Sentinel.
 [[nodiscard]] bool is_no_master(const Reply& reply) noexcept;
 
 }  // namespace weir::redis

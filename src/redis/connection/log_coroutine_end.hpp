@@ -1,4 +1,4 @@
-// Logs a coroutine that ends before its store does.
+// Logs that one of a store's coroutines has ended with an exception.
 #pragma once
 
 #include "weir/redis/store.hpp"
@@ -8,11 +8,11 @@
 
 namespace weir::redis {
 
-// The completion handler for co_spawn. weir's code throws nothing there. Only a lack of memory can, and then
-// this coroutine ends but the worker goes on.
+// A completion handler for co_spawn. The coroutines of weir throw only if memory runs out. Then the coroutine
+// ends, but the worker continues.
 struct LogCoroutineEnd {
   StoreLog log;
-  const char* whose;  // "the connection's"
+  const char* whose;  // the start of the message: "the connection's"
 
   void operator()(const std::exception_ptr& thrown) const {
     if (!thrown || !log) return;

@@ -1,6 +1,6 @@
-// Limits the log lines about something that is down. The first line is logged at once. While the outage
-// lasts, a line with a new reason is logged every ten seconds at most. If outages come and go, at most kMost
-// lines are logged in ten seconds. Pure.
+// Limits the log lines about a service that is down. The first line is logged at once. During an outage, a
+// line with a new reason is logged every ten seconds at most. If several outages follow each other, at most
+// kMost lines are logged in ten seconds. Pure.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,8 @@ class LogThrottle {
   using Time = std::chrono::steady_clock::time_point;
   static constexpr unsigned kMost = 3;
 
-  // Returns true if `line` should be logged. REQUIRES that the line is not empty.
+  // Must be called when the service goes down or the reason changes. Returns true if `line` should be logged.
+  // REQUIRES that the line is not empty.
   [[nodiscard]] bool raise(std::string line, Time now) {
     constexpr std::chrono::seconds kPause{10};
     if (!said_.empty() && (line == said_ || now < next_)) return false;
@@ -33,19 +34,20 @@ class LogThrottle {
     next_ = now + kPause;
     return true;
   }
-  // Must be called when the service is up again. Returns true if its return should be logged: the outage was.
+  // Must be called when the service is up again. Returns true if the outage was logged; then its end should
+  // be logged too.
   [[nodiscard]] bool settle() noexcept {
     said_.clear();
     return !std::exchange(silent_, false);
   }
-  // Returns the number of unlogged outages since the last call.
+  // Returns the number of outages since the last call that were not logged.
   [[nodiscard]] unsigned unsaid() noexcept { return std::exchange(unsaid_, 0); }
 
  private:
   std::string said_;
   Time next_{}, counted_until_{};
-  unsigned count_ = 0;   // lines logged before counted_until_
-  bool silent_ = false;  // down, and the outage was not logged
+  unsigned count_ = 0;   // number of lines logged in the period that ends at counted_until_
+  bool silent_ = false;  // the service is down, and this outage was not logged
   unsigned unsaid_ = 0;
 };
 

@@ -31,7 +31,8 @@ bool Pipeline::fills_a_call() const noexcept {
   return lines >= kMostLines;
 }
 
-// The age of the oldest command can show that trips have become slow before its reply does.
+// Uses the age of the oldest command too: it shows that round trips have become slow before the reply
+// arrives.
 bool Pipeline::awaits_company(Time now) const noexcept {
   if (charges_ < kMostUnanswered || fills_a_call()) return false;
   return std::max(last_trip_, now - pending_.front().sent) < short_trip_;
@@ -117,7 +118,7 @@ std::vector<Call*> Pipeline::take_expired(Time now) {
       for (Bill& bill : entry.bills)
         if (bill.call != nullptr && bill.call->deadline <= now) visit(bill);
   };
-  // Everything that may throw comes first, so that each removed call is also returned.
+  // Does everything that may throw first, so that each call removed here is also returned.
   expired.reserve(bills_);
   each([](Bill& bill) { bill.abandoned.assign(bill.call->charges.begin(), bill.call->charges.end()); });
   each([&](Bill& bill) { expired.push_back(std::exchange(bill.call, nullptr)); });

@@ -1,4 +1,4 @@
-// The reason why something is down. The owner's thread writes it; any thread may read it.
+// The reason why a connection or a store is down. The owner's thread sets it; any thread may read it.
 #pragma once
 
 #include <mutex>
@@ -9,7 +9,7 @@ namespace weir::redis {
 
 class Reason {
  public:
-  // Sets the reason; empty for none. Throws std::bad_alloc.
+  // Sets the reason; an empty text means none. Throws std::bad_alloc.
   void set(std::string_view why) {
     const std::lock_guard lock(mutex_);
     why_ = why;

@@ -1,7 +1,7 @@
-// A connection with one command at a time, whose reply the caller awaits. It serves commands that no client's
-// request waits for: those to Sentinels, and those of `weir redis-check`.
+// A connection that sends one command at a time and waits for its reply. It is used for commands that no
+// client's request waits for: commands to Sentinels, and those of `weir redis-check`.
 //
-// Belongs to one io_context's thread. Every wait ends after `patience`. why() describes the last error.
+// Belongs to the thread of one io_context. Every wait ends after `patience`. why() describes the last error.
 #pragma once
 
 #include "redis/connection/resp.hpp"
@@ -22,28 +22,28 @@ class RequestReply {
  public:
   // `tls`: null for a connection without TLS.
   RequestReply(net::Executor executor, base::Duration patience, std::shared_ptr<TlsClient> tls = nullptr);
-  ~RequestReply();  // closes
+  ~RequestReply();  // closes the connection
   RequestReply(const RequestReply&) = delete;
   RequestReply& operator=(const RequestReply&) = delete;
 
-  // Closes the current connection and connects to the first address of the name that accepts. `address` must
-  // outlive the coroutine.
+  // Closes the current connection, resolves the name in `address` and connects to the first of its addresses
+  // that accepts. `address` must outlive the coroutine.
   [[nodiscard]] net::Awaitable<net::ErrorCode> open(const base::Endpoint& address);
-  // Sends a command and waits for its reply. `command` must outlive the coroutine. An error reply is a reply,
-  // not an error.
+  // Sends a command and waits for its reply. `command` must outlive the coroutine. Returns no error if Redis
+  // replies with an error; the caller must check the reply.
   [[nodiscard]] net::Awaitable<net::ErrorCode> ask(std::string_view command);
-  // Waits for the next reply. After StoreError::Timeout the connection remains usable.
+  // Waits for the next reply. The connection remains usable after StoreError::Timeout.
   [[nodiscard]] net::Awaitable<net::ErrorCode> hear();
   [[nodiscard]] net::Awaitable<net::ErrorCode> say(std::string_view bytes);
 
   [[nodiscard]] const Reply& reply() const noexcept { return reader_.reply(); }
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
-  // Ends all waits.
+  // Ends all waits and closes the connection.
   void close() noexcept;
 
  private:
-  // The state that the deadline's handler shares with this object, because the handler may run after the
-  // object is destroyed.
+  // State that this object shares with the handler of the deadline's timer, because the handler may run after
+  // this object is destroyed.
   struct Link;
 
   void arm();

@@ -8,12 +8,12 @@ namespace weir::redis {
 
 namespace {
 
-// A reply of weir's scripts has about 70 numbers. The longest other text is that of an error.
+// The largest reply. A reply of weir's scripts has about 70 numbers; the longest other replies are errors.
 constexpr std::size_t kMaxUnread = 1 << 20;
 constexpr std::size_t kMaxNumbers = 4096;
 constexpr std::size_t kMaxWords = 1024;
 constexpr std::size_t kMaxReply = 1 << 20;
-constexpr std::size_t kElement = 16;  // octets counted for each element
+constexpr std::size_t kElement = 16;  // bytes that are counted for each element
 constexpr int kMaxDepth = 8;
 
 bool is_too_deep(const redisReadTask* task) noexcept {
@@ -24,13 +24,14 @@ bool is_too_deep(const redisReadTask* task) noexcept {
 
 }  // namespace
 
-// hiredis calls these functions as it parses elements. They write into the reader's one Reply. hiredis passes
-// an "object" around, which is the address of that Reply; it is only compared to null.
+// hiredis calls these functions while it parses elements. They write into the reader's only Reply. As
+// "object" they return the address of that Reply, which hiredis only compares with null.
 struct ReplyBuilder {
   static Reply& reply_of(const redisReadTask* task) {
     return static_cast<ReplyReader*>(task->privdata)->reply_;
   }
-  // hiredis treats null as a lack of memory, and fails.
+  // Returns false if the reply is too large. The caller then returns null, and hiredis fails as if memory had
+  // run out.
   static bool takes(const redisReadTask* task, std::size_t octets) {
     return static_cast<ReplyReader*>(task->privdata)->takes(octets);
   }
@@ -92,7 +93,7 @@ ReplyReader::ReplyReader() {
 ReplyReader::~ReplyReader() = default;
 
 void ReplyReader::reset() {
-  // hiredis only reads the table, although its signature is not const.
+  // hiredis only reads the table, although the parameter is not const.
   redisReader* reader =
       redisReaderCreateWithFunctions(const_cast<redisReplyObjectFunctions*>(&ReplyBuilder::kFunctions));
   if (reader == nullptr) throw std::bad_alloc();
@@ -110,14 +111,14 @@ bool ReplyReader::takes(std::size_t octets) noexcept {
 }
 
 void ReplyReader::feed(std::string_view bytes) {
-  // The only failure is a lack of memory. hiredis remembers it and next() reports it.
+  // This fails only if memory runs out. hiredis then remembers the failure, and next() reports it.
   redisReaderFeed(static_cast<redisReader*>(reader_.get()), bytes.data(), bytes.size());
   begun_ = true;
 }
 
 ReplyReader::Next ReplyReader::next() {
   auto* reader = static_cast<redisReader*>(reader_.get());
-  if (reader->ridx == -1) {  // between two replies
+  if (reader->ridx == -1) {  // no reply has begun
     size_ = 0;
     reply_.numbers.clear();
     reply_.words.clear();

@@ -1,4 +1,4 @@
-// Parses RESP replies into values. hiredis' reader does the parsing; weir uses nothing else of hiredis.
+// Parses RESP replies into values, with the reader of hiredis. weir uses no other part of hiredis.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,17 @@ struct Reply {
     Error,
     Text,
     Nil,
-    Number,   // numbers[0]
-    Numbers,  // an array of numbers only
+    Number,   // an integer, in numbers[0]
+    Numbers,  // an array of integers only
     Other,    // any other array
   };
   Kind kind = Kind::Nil;
-  std::string text;  // of Status, Error and Text
+  std::string text;  // for Status, Error and Text
   std::vector<std::int64_t> numbers;
-  std::vector<std::string> words{};  // of Other: its texts in order, including those of nested arrays
+  std::vector<std::string> words{};  // for Other: all its texts in order, also those of nested arrays
 };
 
-// Parses bytes from the socket, in pieces of any size. Allocates nothing once warm.
+// Parses bytes from the socket, in pieces of any size. Allocates no memory once its buffers are large enough.
 class ReplyReader {
  public:
   ReplyReader();
@@ -34,18 +34,19 @@ class ReplyReader {
   ReplyReader(const ReplyReader&) = delete;
   ReplyReader& operator=(const ReplyReader&) = delete;
 
-  // Discards all input. Must be called for a new connection.
+  // Discards all input and the current reply. Must be called for a new connection.
   void reset();
   void feed(std::string_view bytes);
 
   enum class Next : std::uint8_t {
     Ready,
-    Incomplete,  // feed more
-    Malformed,   // not RESP, larger than 1 MiB, or nested deeper than eight arrays: close the connection
+    Incomplete,  // more bytes must be fed
+    // The bytes are not RESP, larger than 1 MiB, or nested deeper than eight arrays; close the connection.
+    Malformed,
   };
-  // Returns true if a part of a reply has come and the rest has not.
+  // Returns true if a reply has arrived in part.
   [[nodiscard]] bool has_begun() const noexcept { return begun_; }
-  // Parses the next whole reply. `reply()` is valid until the next call.
+  // Parses the next whole reply. reply() is valid until the next call.
   [[nodiscard]] Next next();
   [[nodiscard]] const Reply& reply() const noexcept { return reply_; }
 
@@ -54,11 +55,12 @@ class ReplyReader {
   struct Free {
     void operator()(void* reader) const noexcept;
   };
-  // Counts one more element of the reply. Returns false if the reply is too large.
+  // Counts one more element of the current reply. `octets`: the element's size. Returns false if the reply is
+  // too large.
   [[nodiscard]] bool takes(std::size_t octets) noexcept;
 
   Reply reply_;
-  std::size_t size_ = 0;  // octets of the current reply, with 16 more for each element
+  std::size_t size_ = 0;  // bytes of the current reply, plus 16 for each element
   bool begun_ = false;
   std::unique_ptr<void, Free> reader_;  // a redisReader
 };

@@ -17,9 +17,10 @@ namespace {
 namespace asio = net::asio;
 using namespace std::chrono_literals;
 
-// After so long without news a Sentinel is pinged. If it does not answer, the next one is used.
+// How long a Sentinel may be silent before weir sends PING. If it does not answer the PING, weir uses the
+// next Sentinel.
 constexpr base::Duration kSilence = 2s;
-constexpr base::Duration kPause = 300ms;  // after all Sentinels have failed
+constexpr base::Duration kPause = 300ms;  // pause after all Sentinels have failed
 
 std::optional<base::Endpoint> endpoint_of(std::string_view host, std::string_view port) {
   base::Endpoint endpoint{std::string(host), 0, ""};
@@ -47,7 +48,7 @@ std::optional<base::Endpoint> master_in(const Reply& reply) {
   return endpoint_of(reply.words[0], reply.words[1]);
 }
 
-// Parses "NAME OLD-ADDRESS OLD-PORT NEW-ADDRESS NEW-PORT".
+// Parses a message "NAME OLD-ADDRESS OLD-PORT NEW-ADDRESS NEW-PORT".
 std::optional<base::Endpoint> switched_to(const Reply& reply, std::string_view master) {
   if (reply.words.size() != 3 || reply.words[0] != "message" || reply.words[1] != "+switch-master")
     return std::nullopt;
@@ -153,8 +154,8 @@ net::Awaitable<void> Sentinels::watch(std::shared_ptr<Sentinels> self) {
       sentinels.listened_ = (first + i) % addresses.size();
       try {
         const net::ErrorCode ec = co_await sentinels.listen(addresses[sentinels.listened_]);
-        (void)ec;                        // the next Sentinel is tried; locate() reports if none answers
-      } catch (const std::bad_alloc&) {  // the next Sentinel is tried
+        (void)ec;                        // the loop tries the next Sentinel; locate() reports if none answers
+      } catch (const std::bad_alloc&) {  // the loop tries the next Sentinel
       }
     }
     if (sentinels.stopped_) break;
@@ -164,7 +165,7 @@ net::Awaitable<void> Sentinels::watch(std::shared_ptr<Sentinels> self) {
   }
 }
 
-// Runs until the connection ends, and returns why it did.
+// Listens to one Sentinel until the connection ends. Returns the reason for the end.
 net::Awaitable<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel) {
   std::string ping;
   append_command(ping, {"PING"});
@@ -186,7 +187,8 @@ net::Awaitable<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel)
   co_return ec;
 }
 
-// The query for the master is in the same write as the subscription, so no switch falls between the two.
+// Sends the query for the master and the subscription in one write, so that weir misses no change between the
+// two.
 net::Awaitable<net::ErrorCode> Sentinels::subscribe() {
   std::string both = question_;
   append_command(both, {"SUBSCRIBE", "+switch-master"});
@@ -200,7 +202,7 @@ net::Awaitable<net::ErrorCode> Sentinels::subscribe() {
   co_return ec;
 }
 
-// The next locate() begins with the Sentinel that contradicts located_.
+// If the reported master differs from located_, makes the next locate() begin with this Sentinel.
 void Sentinels::hear(const base::Endpoint& master) {
   last_heard_ = master;
   if (stopped_ || master == located_ || located_.port == 0) return;

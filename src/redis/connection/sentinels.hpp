@@ -1,8 +1,8 @@
 // The Sentinels of one master. They report the master's address and its changes (redis.io, "Sentinel client
 // spec").
 //
-// Belongs to a store's session and its thread. Any Sentinel may answer. If one reports an old master, that
-// server cannot be reached or does not have the master's role, and the next Sentinel is asked.
+// Belongs to a store's session and its thread. Any Sentinel may answer. If a Sentinel reports a former
+// master, that server is unreachable or does not have the role of a master. Then the next Sentinel is asked.
 #pragma once
 
 #include "redis/connection/request_reply.hpp"
@@ -24,28 +24,30 @@ namespace weir::redis {
 
 // Returns the address in a reply to SENTINEL get-master-addr-by-name; nullopt for any other reply.
 [[nodiscard]] std::optional<base::Endpoint> master_in(const Reply& reply);
-// Returns the new address of the master called `master` if the reply is a +switch-master message about it.
+// Returns the new address from a +switch-master message about the master called `master`; nullopt for any
+// other reply.
 [[nodiscard]] std::optional<base::Endpoint> switched_to(const Reply& reply, std::string_view master);
 
 class Sentinels : public std::enable_shared_from_this<Sentinels> {
  public:
-  // `patience`: the longest wait for one reply of one Sentinel. `tls`: null for connections without TLS.
+  // `patience`: the longest wait for one reply of a Sentinel. `tls`: null for connections without TLS.
   Sentinels(net::Executor executor, const SentinelSettings& settings, base::Duration patience,
             const std::shared_ptr<TlsClient>& tls = nullptr);
 
-  // Asks the Sentinels in turn until one knows the master. Begins with the Sentinel that knew it last. Only
-  // one call may run at a time.
+  // Asks one Sentinel after another until one reports the master's address. Begins with the Sentinel that
+  // last reported an address. Only one call may run at a time.
   [[nodiscard]] net::Awaitable<net::ErrorCode> locate(base::Endpoint& master);
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
-  // The session must call one of these after locate(): believe() if the server proved to be the master, else
-  // doubt(). After doubt() the next locate() begins with another Sentinel. After believe(), a subscription to
-  // a Sentinel that reports another master is ended.
+  // After locate(), the session must call one of these functions. believe(): the server at the reported
+  // address is the master. doubt(): the server is not, or could not be reached. After doubt(), the next
+  // locate() begins with another Sentinel. believe() also ends a subscription to a Sentinel that reports
+  // another master.
   void believe() noexcept;
   void doubt() noexcept;
 
-  // Subscribes to one Sentinel after another until stop(). Calls `moved` whenever the reported master differs
-  // from the one that locate() found last. Calls `ended` when the subscription's coroutine ends, with its
-  // exception.
+  // Subscribes to a Sentinel, and to the next Sentinel if the subscription ends, until stop(). Calls `moved`
+  // whenever the reported master differs from the result of the last locate(). Calls `ended` when the
+  // coroutine ends, with its exception.
   void follow(std::function<void()> moved, std::function<void(std::exception_ptr)> ended);
   void stop() noexcept;
   // Ends the current locate().
@@ -62,13 +64,13 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
 
   const SentinelSettings settings_;
   const base::Duration patience_;
-  std::string hello_;          // AUTH, or empty
-  std::string question_;       // the command that asks for the master
-  std::size_t first_ = 0;      // the Sentinel that knew last
-  base::Endpoint located_;     // the master it reported
-  bool on_its_word_ = false;   // located_ is neither confirmed nor contradicted yet
-  std::size_t listened_ = 0;   // the Sentinel that watch() listens to
-  base::Endpoint last_heard_;  // the master it reported last; port 0: none yet
+  std::string hello_;          // the AUTH command; empty if no password is set
+  std::string question_;       // the command that asks for the master's address
+  std::size_t first_ = 0;      // index of the Sentinel that last reported an address
+  base::Endpoint located_;     // the master's address that it reported
+  bool on_its_word_ = false;   // neither believe() nor doubt() was called since located_ was set
+  std::size_t listened_ = 0;   // index of the Sentinel that watch() subscribes to
+  base::Endpoint last_heard_;  // the master's address that it last reported; port 0: none yet
   std::string why_;
   RequestReply asked_;
   RequestReply heard_;

@@ -1,12 +1,12 @@
-// A store's single connection, the calls that wait on it, and the circuit breaker.
+// A store's connection to one server, the calls that wait for replies on it, and the circuit breaker.
 //
 //   Down ──pause──► Probing ──signed in, scripts loaded, a charge tried──► Up
 //     ▲                │ failed                                              │ connection lost, or
 //     └────────────────┴─────────────────────────────────────────────────────┘ N failures in a row
 //
-// These states are the breaker. Leaving Up drops the connection and every command on it. Probing is the
-// half-open state: the session connects and tries a charge on a key of weir's own, within the time that a
-// bill has. So whatever makes bills fail keeps the session down.
+// These states are those of the circuit breaker. When the session leaves Up, it drops the connection and
+// every command on it. Probing is the half-open state: the session connects and charges a test key of weir's
+// own, within the timeout of a bill. So while anything makes bills fail, the session stays down.
 #pragma once
 
 #include "redis/connection/backend.hpp"
@@ -37,14 +37,15 @@ namespace weir::redis {
 
 class Store::Session final : public std::enable_shared_from_this<Store::Session>, public Store::Backend {
  public:
-  // `common`: what the sessions of a cluster share; it must outlive this session. Null outside a cluster.
+  // `common`: objects that the sessions of a cluster share; must outlive this session. Null outside a
+  // cluster.
   Session(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
           LastRefunds* refunds, Common* common = nullptr);
 
   void start() override;
   void stop() override;
 
-  // Only outside a cluster.
+  // Must not be called in a cluster.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now,
                                                  limit::LineSet& unasked) override;
@@ -59,12 +60,13 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
     return denied_.refuses(charges, outcomes, std::chrono::steady_clock::now());
   }
 
-  // For a session of a cluster (cluster_bill.cpp). The call has a deadline and a permit. Errors are those of
-  // begin(). Also accepts calls while the first connection is being made.
+  // Sends a bill of a cluster (cluster_bill.cpp). The call must have a deadline and a permit ID. Returns the
+  // errors of begin(). Accepts calls even while the first connection is being made.
   [[nodiscard]] net::ErrorCode enqueue(Call& call);
-  // Sends a command that another node passed on. Returns false if there is no room or no connection.
+  // Sends a command that another node redirected to this session's node. Returns false if there is no room or
+  // no connection. `asking`: sends ASKING before the command.
   [[nodiscard]] bool send(Pipeline::Entry& entry, bool asking);
-  // Sends a line in a script call of its own, because its slot is moving.
+  // Sends one line in a call of its own. Used if the line's slot is moving to another node.
   void refund_alone(const Refund& line);
   void answer(Call& call, net::ErrorCode error) { finish(call, error); }
   [[nodiscard]] const base::Endpoint& address() const noexcept { return address_; }
@@ -80,7 +82,8 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
  private:
   using Counter = std::atomic<std::uint64_t>;
 
-  // The connection's life (session.cpp). `self` keeps the session alive for the coroutine.
+  // Functions for the life of the connection (session.cpp). `self` keeps the session alive while the
+  // coroutine runs.
   static net::Awaitable<void> run(std::shared_ptr<Session> self);
   [[nodiscard]] net::Awaitable<net::ErrorCode> attend();
   net::Awaitable<net::ErrorCode> open();
@@ -100,7 +103,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void hand_off();
   [[nodiscard]] std::string name() const;
 
-  // Sending (session_send.cpp).
+  // Functions that send (session_send.cpp).
   void schedule_flush();
   void pack();
   void flush();
@@ -120,7 +123,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void learn_server_time(base::TimePoint server_now) noexcept;
   [[nodiscard]] std::vector<std::coroutine_handle<>> fail_all(StoreError error);
 
-  // Replies (session_receive.cpp).
+  // Functions that handle replies (session_receive.cpp).
   [[nodiscard]] bool handle_replies();
   void handle(Pipeline::Entry entry, const Reply& reply);
   void handle_charges(Pipeline::Entry entry, const Reply& reply);
@@ -135,8 +138,8 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void open_breaker();
 
   [[nodiscard]] bool is_there() const noexcept override { return state() == StoreState::Up; }
-  // Returns true if bills and refunds may be gathered: the session is up, or a session of a cluster makes its
-  // first connection. If that connection fails, they are lost.
+  // Returns true if bills and refunds may be added to the pipeline: the session is up, or it makes its first
+  // connection in a cluster. If that connection fails, the bills fail and the refunds are lost.
   [[nodiscard]] bool takes_bills() const noexcept {
     return state() == StoreState::Up || (common_ != nullptr && !tried_ && !stopped_);
   }
@@ -152,11 +155,11 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   const StoreTuning tuning_;
 
   std::atomic<StoreState> state_{StoreState::Down};
-  StoreError refusal_ = StoreError::Away;  // the error of charges while not Up
+  StoreError refusal_ = StoreError::Away;  // the error that charges get while the session is not up
   bool stopped_ = false;
   unsigned failures_in_row_ = 0;
-  Pipeline::Time counts_since_{};  // calls sent before the last counted failure belong to that failure
-  unsigned attempts_ = 0;          // attempts since the last answered bill; they double the pause
+  Pipeline::Time counts_since_{};  // failures of calls that were sent earlier were counted already
+  unsigned attempts_ = 0;          // attempts to connect since the last answered bill; each doubles the pause
   std::string last_error_;
   LogThrottle log_throttle_;
   Faults faults_;
@@ -165,34 +168,32 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   StoreStats own_stats_;
   StoreStats& stats_;
 
-  base::Endpoint address_;                // of the current server
-  std::shared_ptr<TlsClient> tls_;        // null: no TLS; shared with the wires that use it
-  std::shared_ptr<Sentinels> sentinels_;  // null without Sentinels; shared with its coroutine
+  base::Endpoint address_;                // address of the current server
+  std::shared_ptr<TlsClient> tls_;        // null: no TLS; shared with the connections that use it
+  std::shared_ptr<Sentinels> sentinels_;  // null: no Sentinels are configured; shared with its coroutine
   Wire wire_;
-  net::Timer pause_timer_;     // bounds open(), then paces the attempts
-  std::uint64_t opening_ = 0;  // number of the current attempt; 0: none
+  net::Timer pause_timer_;     // limits the duration of open(), and then the pause before the next attempt
+  std::uint64_t opening_ = 0;  // number of the current attempt to connect; 0: none
   std::uint64_t openings_ = 0;
   std::array<char, std::size_t{16} * 1024> input_;
   ReplyReader reader_;
 
   LastRefunds own_refunds_;
   LastRefunds& refunds_;
-  std::unique_ptr<DenyCache> own_denied_;  // null in a cluster, which shares its cache
+  std::unique_ptr<DenyCache> own_denied_;  // null in a cluster, whose sessions share one cache
   DenyCache& denied_;
   Pipeline pipeline_;
   net::Timer deadline_timer_;
-  bool watching_ = false;  // deadline_timer_ is set to the earliest deadline or before
+  bool watching_ = false;  // deadline_timer_ runs; it expires at the earliest deadline or before
   bool flush_scheduled_ = false;
-  bool blocked_ = false;         // the socket accepts no more for now
-  bool loading_charge_ = false;  // SCRIPT LOAD was sent
+  bool blocked_ = false;         // the socket's send buffer is full
+  bool loading_charge_ = false;  // SCRIPT LOAD of charge.lua was sent and not answered yet
   bool loading_refund_ = false;
-  // Redis's clock minus the steady clock; this host's clock until Redis has answered. It only selects the
-  // calendar windows that a bill carries.
-  base::Duration server_ahead_;
+  base::Duration server_ahead_;  // Redis's clock minus the steady clock; selects the calendar windows to send
   std::string charge_sha_, refund_sha_;
   std::mt19937 random_{std::random_device{}()};
 
-  std::shared_ptr<PermitRenewer> own_permit_renewer_;  // null in a cluster, which shares one
+  std::shared_ptr<PermitRenewer> own_permit_renewer_;  // null in a cluster, whose sessions share one object
   PermitRenewer& permit_renewer_;
 };
 

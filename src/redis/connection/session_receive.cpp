@@ -1,4 +1,4 @@
-// Replies on the session's connection: whom they answer, and what they show about the server.
+// Handles replies on a session's connection: finds the calls to answer, and notices failures of the server.
 #include "redis/cluster/cluster.hpp"
 #include "redis/connection/classify.hpp"
 #include "redis/connection/session.hpp"
@@ -16,21 +16,22 @@ namespace {
 
 using Purpose = Pipeline::Purpose;
 
-// Returns true if an error concerns the server rather than one key. Only such errors open the breaker.
+// Returns true if an error concerns the server rather than one bill. Only such errors open the circuit
+// breaker.
 bool is_of_server(const net::ErrorCode& error) noexcept {
   return error != StoreError::ServerError && error != StoreError::CommandDenied &&
          error != StoreError::Overloaded;
 }
 
-// Returns how many charges of a bill are unknown after an unreadable answer: Redis may have counted them, and
-// nobody gives them back.
+// Returns how many charges of a bill may have been made although the answer was unreadable. They are never
+// refunded.
 std::size_t unknown_charges(std::span<const limit::Charge> charges) noexcept {
   return static_cast<std::size_t>(std::count_if(charges.begin(), charges.end(),
                                                 [](const limit::Charge& charge) { return charge.enforced; }));
 }
 
-// Returns true if the reply may answer such a command. An error may answer any command; the next reply that
-// is no error shows a shift.
+// Returns true if the reply can be the answer to the command. Every command can be answered with an error, so
+// an error does not show that replies and commands are out of step; a later reply does.
 bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
   if (reply.kind == Reply::Kind::Error) return true;
   switch (entry.purpose) {
@@ -39,7 +40,7 @@ bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
       return is_answer_to(entry.number, reply);
     case Purpose::LoadCharge:
     case Purpose::LoadRefund:
-      return reply.kind == Reply::Kind::Text;  // the SHA-1
+      return reply.kind == Reply::Kind::Text;  // the script's SHA-1
     case Purpose::Asking:
       return reply.kind == Reply::Kind::Status;
   }
@@ -48,8 +49,9 @@ bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
 
 }  // namespace
 
-// Returns false if the connection is useless; last_error_ then says why. If a reply was lost or came twice,
-// all later replies belong to other calls. No call gets them, and all calls fail with the connection.
+// Handles the replies that have arrived. Returns false if the connection is useless; last_error_ then says
+// why. If a reply is lost or comes twice, each later reply belongs to another call. Then no call gets an
+// answer, and all calls fail with the connection.
 bool Store::Session::handle_replies() {
   const auto now = std::chrono::steady_clock::now();
   for (;;) {
@@ -57,7 +59,7 @@ bool Store::Session::handle_replies() {
     const auto* first = pipeline_.first();
     const bool unasked = first == nullptr && reader_.has_begun();
     if (next == ReplyReader::Next::Incomplete && !unasked) {
-      if (pipeline_.gathers()) schedule_flush();  // bills that found no room, or waited for company
+      if (pipeline_.gathers()) schedule_flush();  // for bills that had to wait
       return true;
     }
     const bool sound = next == ReplyReader::Next::Ready && first != nullptr;
@@ -66,7 +68,8 @@ bool Store::Session::handle_replies() {
       return false;
     }
     handle(*pipeline_.pop(now), reader_.reply());
-    if (state() != StoreState::Up) return true;  // ended in between: the remaining replies belong to no call
+    // The connection has ended: the remaining replies belong to no call.
+    if (state() != StoreState::Up) return true;
   }
 }
 
@@ -83,11 +86,11 @@ void Store::Session::handle(Pipeline::Entry entry, const Reply& reply) {
       loading_refund_ = false;
       return;
     case Purpose::Asking:
-      return;  // the reply to the next command shows what is wrong
+      return;  // an error shows in the reply to the next command
   }
 }
 
-// Only this function still refers to these calls, so each must be answered, even if something throws.
+// Answers every call of the entry, even if something throws, because nothing else refers to these calls.
 void Store::Session::handle_charges(Pipeline::Entry entry, const Reply& reply) {
   try {
     if (reply.kind == Reply::Kind::Error)
@@ -117,12 +120,13 @@ void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
     ++place.bill;
     place.first_line += lines;
   }
-  // The last one first, because a queue takes back only its last departure.
+  // The last bill comes first, because a queue refunds only the last departure that it has promised.
   for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
 }
 
-// All bills of a call fail together. But if a bill may have met a denied command, each bill is asked again by
-// itself. It gets new permits, because those taken before the error stay in Redis until they expire.
+// All bills of a call fail together. If one of several bills may have needed a denied command, each bill is
+// sent again in a call of its own. It gets a new permit ID, because permits that were taken before the error
+// stay in Redis until they expire.
 void Store::Session::handle_fault(Pipeline::Entry& entry, const Reply& reply) {
   const auto error = classify(reply.text);
   if (error == StoreError::NoScript) load_again(Purpose::LoadCharge);
@@ -170,7 +174,7 @@ void Store::Session::handle_bill(Call& call, const BillPosition& place, Pipeline
   finish(call, {});
 }
 
-// Refunds a bill whose reply came too late, because no request was admitted for it.
+// Refunds a bill whose answer came after its deadline, because its request was not admitted.
 void Store::Session::take_back(const Pipeline::Bill& bill, const BillPosition& place, const Reply& reply) {
   const auto lines = bill.lines();
   std::array<limit::Outcome, limit::kMaxCharges> outcomes;
@@ -201,25 +205,27 @@ void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
   if (failed && common_ != nullptr && common_->cluster.sends_on(entry, reply.text, *this)) return;
   refunds_.note(entry.refunded, std::chrono::steady_clock::now());
   if (!faults_.none() && !failed) faults_.went_well(Faults::kGivingBack);
-  constexpr std::size_t kNumbers = 3;  // of the script's reply
+  constexpr std::size_t kNumbers = 3;  // in a reply of refund.lua
   if (!failed && reply.numbers.size() == kNumbers) return count(stats_.gaps_lost, gaps_lost(reply));
   last_error_ = failed ? advised(reply.text) : "an unexpected reply to a script";
   report_fault(Faults::kGivingBack, "refunding");
   count(stats_.refunds_lost, entry.amended);
 }
 
-// The coroutine resumes inside this call. It may ask again, or stop the store.
+// Resumes the call's coroutine, which may send another bill or stop the store.
 void Store::Session::finish(Call& call, net::ErrorCode error) {
-  if (error && call.waiting == nullptr) count(stats_.failures);  // a cluster counts bills, not their parts
+  // The cluster counts bills; this would count parts of a bill.
+  if (error && call.waiting == nullptr) count(stats_.failures);
   call.error = error;
   if (call.ends_wait()) call.caller.resume();
 }
 
-// Calls that waited at the same time count as one failure, because one stall makes all of them fail.
+// Counts a failure. Calls that wait at the same time count as one failure, because one stall makes all of
+// them fail.
 void Store::Session::note_failure(net::ErrorCode error, Pipeline::Time asked) {
   if (state() != StoreState::Up || !is_of_server(error)) return;
   if (error == StoreError::Timeout) last_error_ = "no reply within " + base::to_string(settings_.timeout);
-  // A replica stays a replica, and the Sentinels know the master.
+  // A replica does not become a master soon, and the Sentinels know the new master.
   const bool moved = sentinels_ && error == StoreError::ReadOnly;
   if (asked >= counts_since_) {
     ++failures_in_row_;

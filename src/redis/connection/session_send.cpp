@@ -1,4 +1,4 @@
-// Sending on the session's connection, and the deadlines of what was sent.
+// Sends bills and refunds on a session's connection, and watches their deadlines.
 #include "redis/cluster/cluster.hpp"
 #include "redis/connection/classify.hpp"
 #include "redis/connection/command.hpp"
@@ -20,8 +20,8 @@ namespace {
 namespace asio = net::asio;
 using Purpose = Pipeline::Purpose;
 
-// Returns the groups of keys whose states may move earlier. Leaves out concurrency: the deny cache keeps no
-// state of it, and every request that ends releases a permit.
+// Returns the groups of the refunded keys. Leaves out keys of concurrency limits: the deny cache does not
+// store their states, and every request that ends would note a refund.
 LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
   LastRefunds::Groups groups;
   for (const auto& line : refunds)
@@ -29,10 +29,11 @@ LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
   return groups;
 }
 
-// Returns how many lines a sent call may have charged without an answer.
+// Returns how many charges of a sent call may have been made although no answer came.
 std::size_t unheard_charges(const Pipeline::Entry& entry) noexcept {
   std::size_t lines = 0;
-  if (entry.purpose != Purpose::Charge || entry.number == 0) return 0;  // gathered bills were not sent
+  // 0: the bills were gathered but not sent
+  if (entry.purpose != Purpose::Charge || entry.number == 0) return 0;
   for (const auto& bill : entry.bills)
     if (bill.call == nullptr || !bill.call->looks)
       for (const auto& line : bill.lines()) lines += line.enforced ? 1U : 0U;
@@ -48,7 +49,7 @@ net::Task<net::ErrorCode> Store::Session::charge(Charges charges, Outcomes outco
   const auto refused = begin(call);
   if (refused) co_return refused;
   co_await Park{call};
-  // The session may be gone from here on, so only the call is used.
+  // The session may have been destroyed during co_await, so only `call` may be used from here on.
   if (!call.error) server_now = call.server_now;
   co_return call.error;
 }
@@ -65,17 +66,17 @@ net::ErrorCode Store::Session::begin(Call& call) {
 net::ErrorCode Store::Session::enqueue(Call& call) {
   if (!takes_bills()) return refusal_;
   if (pipeline_.full()) return StoreError::Overloaded;
-  // First, because if this throws, nothing refers to the call yet.
+  // First: if this throws, nothing refers to the call yet.
   schedule_flush();
-  // A bill from another node has an earlier deadline than a new one; refunds have later ones.
+  // The timer may be set for a later deadline than that of this bill, which another node may have redirected.
   if (!watching_ || call.deadline < deadline_timer_.expiry())
     watch_until(std::min(call.deadline, pipeline_.next_deadline().value_or(call.deadline)));
   pipeline_.gather(call);
   return {};
 }
 
-// All of this worker's refunds, settlements, releases and renewals are gathered here and leave at the end of
-// the turn. If bills wait for the first connection, these wait with them.
+// Gathers refunds, settlements, releases and renewals of this worker. They are sent at the end of the event
+// loop's turn. If bills wait for the first connection, these wait too.
 void Store::Session::refund(std::span<const Refund> refunds) {
   count(stats_.refunds, refunds.size());
   if (!takes_bills()) return count(stats_.refunds_lost, refunds.size());
@@ -90,8 +91,8 @@ void Store::Session::refund_alone(const Refund& line) {
   send_refunds({&line, 1});
 }
 
-// In a cluster, lines that share a moving slot may have to be sent one by one. A renewal may be outdated by
-// the time it must be sent again. So the lines are kept.
+// Keeps the lines if they may have to be sent again in another form. In a cluster, lines whose slot is moving
+// may have to be sent one by one. A renewal may be outdated when it is sent again.
 void Store::Session::send_refunds(std::span<const Refund> refunds) {
   auto command = std::make_unique<std::string>();
   const CallNumber number = permit_renewer_.next_number();
@@ -131,16 +132,18 @@ void Store::Session::tell(std::unique_ptr<std::string> command, Pipeline::Entry 
   pipeline_.push(std::move(entry), now);
 }
 
-// All commands of this loop turn leave in one write, and bills share calls.
+// Posts flush(), so that all commands of this turn of the event loop leave in one write, and bills share
+// script calls.
 void Store::Session::schedule_flush() {
   if (flush_scheduled_) return;
   asio::post(executor_, [self = shared_from_this()] { self->flush(); });
   flush_scheduled_ = true;
 }
 
-// Refunds leave first, so that this turn's bills find them. Bills that find no room stay for the next turn,
-// until their deadline. A store that stops sends no bills. Bills that wait for company leave with the next
-// reply; in a cluster few bills could share a call, so none wait.
+// Turns gathered refunds and bills into commands. Refunds come first, so that the bills of this turn see
+// them. Bills for which there is no room wait for the next turn, until their deadline. A store that stops
+// sends no bills. If few bills are gathered, they wait for the next reply, to share a script call with later
+// bills. In a cluster they do not wait, because few bills can share a call.
 void Store::Session::pack() {
   const auto now = std::chrono::steady_clock::now();
   const bool by_slot = common_ != nullptr;
@@ -164,7 +167,7 @@ void Store::Session::flush() {
   flush_scheduled_ = false;
   if (state() != StoreState::Up || blocked_) return;
   pack();
-  if (!watching_) watch_deadlines();  // only refunds have left
+  if (!watching_) watch_deadlines();  // no timer is set if only refunds were sent
   net::ErrorCode ec;
   count(stats_.writes, wire_.send(pipeline_.output(), ec));
   if (ec == asio::error::would_block) return wait_for_room();
@@ -182,8 +185,8 @@ void Store::Session::wait_for_room() {
   });
 }
 
-// One timer for all calls and commands. It is set for the earliest deadline and stays set if that deadline
-// moves later.
+// Sets the one timer of all calls and commands to the earliest deadline. If that deadline is met, the timer
+// stays set.
 void Store::Session::watch_deadlines() {
   const auto next = pipeline_.next_deadline();
   watching_ = false;
@@ -199,13 +202,13 @@ void Store::Session::watch_until(Pipeline::Time deadline) {
   watching_ = true;
 }
 
-// A connection that accepts commands but answers none is replaced before its permits expire.
+// Called by the timer. Also ends a connection on which commands stay unanswered, before its permits expire.
 void Store::Session::expire() {
   const auto now = std::chrono::steady_clock::now();
   std::vector<Call*> expired;
   try {
     expired = pipeline_.take_expired(now);
-  } catch (const std::bad_alloc&) {  // the end of the connection answers all calls
+  } catch (const std::bad_alloc&) {  // ending the connection answers all calls
     watching_ = false;
     return abort_answer(StoreError::Overloaded);
   }
@@ -221,10 +224,10 @@ void Store::Session::expire() {
   }
 }
 
-// At most once for each bill, within its deadline.
+// Sends a bill again, at most once for each bill. The bill's deadline stays.
 bool Store::Session::ask_again(Call& call) {
   if (state() != StoreState::Up || std::exchange(call.resent, true)) return false;
-  schedule_flush();  // first: if it throws, the call is not gathered
+  schedule_flush();  // first: if this throws, the call is not gathered
   pipeline_.gather(call);
   return true;
 }
@@ -244,14 +247,14 @@ bool Store::Session::send(Pipeline::Entry& entry, bool asking) {
   return true;
 }
 
-// In a cluster the keys may have moved since.
+// Sends refunds. In a cluster, the keys may be on other nodes now, so the cluster sends them.
 void Store::Session::refund_anywhere(std::span<const Refund> refunds) {
   if (common_ != nullptr) return common_->cluster.refund(refunds);
   refund(refunds);
 }
 
-// Drops renewals of permits that have been released since the command was sent. Sending them again would
-// enter the permits again.
+// Removes renewals of permits that were released after the command was sent. If they were sent again, they
+// would restore the permits.
 void Store::Session::drop_outlived(Pipeline::Entry& entry) {
   if (std::erase_if(entry.lines, [&](const Refund& line) { return permit_renewer_.is_outlived(line); }) == 0)
     return;
@@ -262,7 +265,7 @@ void Store::Session::drop_outlived(Pipeline::Entry& entry) {
                   entry.number);
 }
 
-// At most once for each command.
+// Sends a command again, at most once for each command.
 bool Store::Session::send_again(Pipeline::Entry& entry) {
   if (std::exchange(entry.resent, true) || !pipeline_.has_room()) return false;
   pipeline_.output().append(*entry.command);
@@ -285,17 +288,17 @@ void Store::Session::load_again(Purpose purpose) {
   if (!pipeline_.has_room() || std::exchange(charge ? loading_charge_ : loading_refund_, true)) return;
   append_command(pipeline_.output(), {"SCRIPT", "LOAD", charge ? charge_script() : refund_script()});
   pipeline_.push({.purpose = purpose, .command = {}}, std::chrono::steady_clock::now());
-  schedule_flush();  // needed even if nothing is sent again
+  schedule_flush();  // needed for this command, even if no bill is sent again
   count(stats_.script_loads);
 }
 
-// Returns the coroutines to resume, so that the caller chooses when.
+// Fails all calls and returns their coroutines. The caller resumes them when it is safe.
 std::vector<std::coroutine_handle<>> Store::Session::fail_all(StoreError error) {
   std::vector<std::coroutine_handle<>> waiting;
   for (auto& entry : pipeline_.take_all()) {
     if (entry.purpose == Purpose::Refund) {
       count(stats_.refunds_lost, entry.amended);
-      refunds_.note(entry.refunded, std::chrono::steady_clock::now());  // Redis may have carried it out
+      refunds_.note(entry.refunded, std::chrono::steady_clock::now());  // Redis may have made the refund
     }
     count(stats_.refunds_lost, unheard_charges(entry));
     for (const auto& bill : entry.bills) {

@@ -1,8 +1,9 @@
-// TLS to Redis as a codec: bytes in, bytes out, no socket. The socket's owner sends the sealed bytes.
+// TLS to Redis as a codec: it converts between plain and sealed (encrypted) bytes and has no socket. The
+// owner of the socket sends the sealed bytes.
 //
-// Why asio::ssl::stream does not fit: each of its writes must be awaited. All commands of one loop turn leave
-// in one write that is tried at once. Why net::Stream does not fit: it is the server's end and belongs to the
-// reactor of client requests.
+// This class does not use asio::ssl::stream, because each write of a stream must be awaited. Here all
+// commands of one turn of the event loop leave in one write, which is tried at once. This class does not use
+// net::Stream either, because that is the server's side of TLS and belongs to the reactor of client requests.
 //
 // Belongs to one worker.
 #pragma once
@@ -24,13 +25,13 @@
 
 namespace weir::redis {
 
-// Makes the client's SSL objects, for TLS 1.2 and 1.3.
+// Makes SSL objects for the client's side of connections, for TLS 1.2 and 1.3.
 class TlsClient {
  public:
   explicit TlsClient(TlsSettings settings) : settings_(std::move(settings)) {}
 
-  // Returns the SSL object of a new connection. Reads the files again if one has changed. If the changed
-  // files are faulty, those read before stay in force.
+  // Returns the SSL object for a new connection. Reads the files again if one of them has changed. If the
+  // changed files are faulty, uses the content that was read before.
   [[nodiscard]] base::Result<SSL*> begin(const std::string& host);
 
  private:
@@ -38,25 +39,26 @@ class TlsClient {
 
   const TlsSettings settings_;
   net::TlsContext context_;
-  net::FileStamps read_;  // stamps of the files at the last read
+  net::FileStamps read_;  // time stamps of the files at the last read
 };
 
 class TlsCodec {
  public:
-  explicit TlsCodec(SSL* ssl);  // takes ownership
+  explicit TlsCodec(SSL* ssl);  // takes ownership of `ssl`
 
   enum class Shake : std::uint8_t { Done, More, Failed };
-  // Continues the handshake as far as possible. After More, the caller must feed the peer's bytes. In any
-  // case the caller must send sealed().
+  // Continues the handshake as far as possible. Afterwards the caller must send sealed(). If the result is
+  // More, the caller must feed bytes from the peer and call shake() again.
   [[nodiscard]] Shake shake();
   // Returns why shake() failed: "its certificate is not trusted: certificate has expired".
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
 
   void feed(std::string_view sealed);
-  // Decrypts fed bytes into `at`. Returns 0 if it needs more bytes, or if `ended`: then no more will come.
+  // Decrypts bytes that were fed into `at`, and returns their number. Returns 0 if more bytes must be fed.
+  // Also returns 0 after the end of the TLS stream, and sets `ended`.
   [[nodiscard]] std::size_t open(char* at, std::size_t size, bool& ended);
   void seal(std::string_view plain);
-  // Returns the bytes to send. The sender removes what it has sent.
+  // Returns the bytes to send to the peer. The caller must remove the bytes that it has sent.
   [[nodiscard]] std::string& sealed() noexcept { return sealed_; }
 
  private:
@@ -67,11 +69,12 @@ class TlsCodec {
   void note_fault();
 
   std::unique_ptr<SSL, Free> ssl_;
-  std::unique_ptr<net::IdleRecords> idle_;  // ssl_ points to it, so its address must not change
+  // ssl_ has a pointer to this object, so the object's address must not change
+  std::unique_ptr<net::IdleRecords> idle_;
   std::string sealed_;
   std::string why_;
   bool fed_ = false;
-  bool foreign_ = false;  // the peer's first byte was not a TLS record
+  bool foreign_ = false;  // the peer's first byte was not that of a TLS record
 };
 
 }  // namespace weir::redis

@@ -19,7 +19,8 @@ using tcp = asio::ip::tcp;
 
 namespace {
 
-// Cancelling allocates. Without memory, the lookup continues, and open() discards its late result.
+// Cancels the look-up. Cancelling allocates memory. If that fails, the look-up continues, and open() discards
+// its late result.
 template <class Resolver>
 void end_lookup(Resolver& resolver) noexcept {
   try {
@@ -84,24 +85,25 @@ net::Awaitable<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, bas
   if (const auto at = std::find(addresses.begin(), addresses.end(), begin_); at != addresses.end())
     std::rotate(addresses.begin(), at, addresses.end());
   begin_.reset();
-  // One share is left for the steps after connecting.
+  // Each address but the last gets an equal share of the time. One more share is for the steps after
+  // connecting.
   const auto share = patience / (static_cast<base::Duration::rep>(addresses.size()) + 1);
   for (std::size_t at = 0; at < addresses.size() && !closed_ && !cancelled_; ++at) {
     const bool last = at + 1 == addresses.size();
     ec = co_await connect(addresses[at], last ? base::kForever : share);
     if (!ec) opened_ = addresses[at], begin_ = addresses[(at + 1) % addresses.size()];
-    if (!ec || ec == asio::error::operation_aborted) break;  // connected, too late, or closed in between
+    if (!ec || ec == asio::error::operation_aborted) break;  // connected, or too late, or closed
   }
   if (!ec && !closed_) socket_.set_option(tcp::no_delay(true), ec);
   co_return ec;
 }
 
-// Connects to one of several addresses. Returns timed_out if the address is silent for `most`.
+// Connects to one of several addresses. Returns timed_out if the address does not answer within `most`.
 net::Awaitable<net::ErrorCode> Wire::connect(const Address& address, base::Duration most) {
   net::ErrorCode ec;
   socket_.close(ec);
   const auto silent =
-      std::make_shared<bool>(false);  // expires with this coroutine, so a late handler does nothing
+      std::make_shared<bool>(false);  // destroyed with this coroutine, so that a late handler does nothing
   if (most != base::kForever) {
     share_.expires_after(most);
     share_.async_wait([this, weak = std::weak_ptr(silent)](net::ErrorCode cancelled) {
@@ -192,9 +194,9 @@ net::Awaitable<net::ErrorCode> Wire::write(std::string_view bytes) {
   co_return ec;
 }
 
-// Returns the text for an error. A TLS 1.3 client has finished its handshake before the server checks its
-// certificate (RFC 8446, appendix A.1). The alert of a server that rejects or requires a certificate is
-// usually lost, because the server closes without reading what weir sent.
+// Returns the text for an error. In TLS 1.3 the client has finished its handshake before the server checks
+// the client's certificate (RFC 8446, appendix A.1). If the server rejects or misses the certificate, its
+// alert is usually lost, because the server closes the connection without reading what weir sent.
 std::string Wire::words_for(const net::ErrorCode& ec) const {
   const bool hung_up =
       ec == asio::error::connection_reset || ec == asio::error::broken_pipe || ec == asio::error::eof;

@@ -1,6 +1,8 @@
-// A connection to a Redis server or a Sentinel, plain or TLS: connect, handshake, and bytes.
+// A connection to a Redis server or a Sentinel, with or without TLS: connects, does the handshake, and moves
+// bytes.
 //
-// Belongs to one worker. At most one of its coroutines runs at a time, and none outlives the wire.
+// Belongs to one worker. At most one coroutine of a wire runs at a time, and it must end before the wire is
+// destroyed.
 #pragma once
 
 #include "redis/connection/tls.hpp"
@@ -22,25 +24,26 @@ namespace weir::redis {
 
 class Wire {
  public:
-  // `tls`: null for no TLS. Shared, because all wires of a store use one client and may end in any order.
+  // `tls`: null for a connection without TLS. Shared, because all wires of a store use one TlsClient and may
+  // be destroyed in any order.
   Wire(net::Executor executor, std::shared_ptr<TlsClient> tls);
   ~Wire();
 
-  // Closes the current connection and connects to the first address of the name that accepts. Begins with the
-  // address of keep_to_it(), or with the one after the last that accepted. `patience` is the caller's
-  // deadline; each address gets a share of it. `address` must outlive the coroutine. Returns NoTls or a
-  // system error; why() describes it.
+  // Closes the current connection and resolves the name in `address`. Connects to the first of its addresses
+  // that accepts. Begins with the address for which keep_to_it() was called, or with the address after the
+  // last one that accepted. `patience`: the caller's deadline; each address gets a part of it. `address` must
+  // outlive the coroutine. Returns NoTls or a system error; why() describes the error.
   [[nodiscard]] net::Awaitable<net::ErrorCode> open(const base::Endpoint& address, base::Duration patience);
-  // Makes the next open() begin with the current address, because it serves.
+  // Makes the next open() begin with the current address. Must be called if the server at this address works.
   void keep_to_it() noexcept { begin_ = opened_; }
   // Reads at least one byte, unless there is an error.
   [[nodiscard]] net::Awaitable<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec);
-  // Writes all bytes, which must outlive the coroutine. After a failed or cancelled write, the wire may owe
-  // the rest of a command or of a TLS record. It then sends nothing more until the next open().
+  // Writes all bytes, which must outlive the coroutine. If a write fails or is cancelled, a command or a TLS
+  // record may be incomplete. The wire then sends nothing more until the next open().
   [[nodiscard]] net::Awaitable<net::ErrorCode> write(std::string_view bytes);
 
-  // Sends what the socket accepts at once and removes it from `bytes`. Sets would_block if the rest must wait
-  // for room. Returns the number of send calls.
+  // Sends as many bytes as the socket accepts at once, and removes them from `bytes`. Sets `ec` to
+  // would_block if bytes remain. Returns the number of system calls.
   [[nodiscard]] unsigned send(std::string& bytes, net::ErrorCode& ec);
   template <class Then>
   void wait_for_room(Then then) {
@@ -49,7 +52,7 @@ class Wire {
 
   // Describes the last error.
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
-  // Returns true if the wire is connected and its TLS handshake has not finished.
+  // Returns true if the wire is connected and the TLS handshake is still in progress.
   [[nodiscard]] bool is_shaking() const noexcept { return shaking_; }
 
   void cancel() noexcept;  // ends the current wait
@@ -71,7 +74,7 @@ class Wire {
 
   net::Socket socket_;
   net::asio::ip::basic_resolver<net::asio::ip::tcp, net::Executor> resolver_;
-  net::Timer share_;  // bounds the attempt at one address while others remain
+  net::Timer share_;  // limits the attempt at one address while there are other addresses to try
   std::optional<Address> opened_;
   std::optional<Address> begin_;  // the address that the next open() begins with
   const std::shared_ptr<TlsClient> client_;
@@ -80,8 +83,8 @@ class Wire {
   bool closed_ = true;
   bool cancelled_ = false;
   bool shaking_ = false;
-  bool broken_ = false;  // a write did not finish
-  bool heard_ = false;   // sealed data has arrived over TLS
+  bool broken_ = false;  // a write was incomplete
+  bool heard_ = false;   // sealed (TLS) data has arrived
 };
 
 }  // namespace weir::redis

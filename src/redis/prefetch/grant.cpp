@@ -17,7 +17,7 @@ using limit::Ticks;
 // This host's clock may be slower than Redis's by one part in kPace (NTP slews by 1 in 2000).
 constexpr int kPace = 1024;
 
-// Returns the end of the window or mark that contains an instant.
+// Returns the end of the window (for SlidingLog: of the bucket) that contains `at`.
 struct WindowEnd {
   base::TimePoint at;
 
@@ -61,7 +61,8 @@ Grant::Grant(std::uint32_t number, const limit::Charge& line, const RoundTrip& t
   if (gcra_core_ != nullptr) end_ = trip.begin + Ticks{left_} * interval_of(*gcra_core_);
 }
 
-// Returns the latest time that Redis's clock may show: in ticks for a bucket, in microseconds for a window.
+// Returns the latest time that Redis's clock may show at `now`: in ticks for a bucket, in microseconds for a
+// window.
 Ticks Grant::latest(Time now) const noexcept {
   const auto passed = std::chrono::ceil<base::Duration>(std::max(now - trip_.sent, Time::duration(0)));
   const auto at = trip_.charged_at + passed + passed / kPace + base::Duration(1);
@@ -76,7 +77,7 @@ Cost Grant::ready(Time now) const noexcept {
     return at < static_cast<std::uint64_t>(until_.time_since_epoch().count()) ? left_ : 0;
   if (end_ <= at) return 0;
   const Ticks ahead = end_ - at;
-  // A 64-bit division is ten times as fast, if the value fits.
+  // If the value fits, a 64-bit division is ten times as fast.
   const bool fits = ahead <= std::numeric_limits<std::uint64_t>::max();
   const Ticks slots =
       fits ? static_cast<std::uint64_t>(ahead) / interval_of(*gcra_core_) : ahead / interval_of(*gcra_core_);
@@ -117,7 +118,8 @@ std::optional<Grant> Grant::apart(std::uint32_t number, const limit::Charge& lin
   return grant;
 }
 
-// Keeps the older reading of Redis's clock, which allows for the greater error.
+// Keeps this grant's round trip, which is the older one. Its estimate of Redis's clock allows for a greater
+// error.
 bool Grant::merge(const Grant& other) noexcept {
   if (number_ == 0 || gcra_core_ != nullptr || other.gcra_core_ != nullptr || until_ != other.until_)
     return false;
@@ -130,7 +132,8 @@ Ticks Grant::begin() const noexcept {
   return end_ - Ticks{left_} * interval_of(*gcra_core_);
 }
 
-// In a bucket, others may have charged everything.
+// For a bucket, returns the time in which an empty bucket fills, because other weirs may have spent
+// everything.
 base::Duration Grant::whole_after(Time now) const noexcept {
   if (gcra_core_ != nullptr) return gcra_core_->window();
   const auto passed = std::chrono::floor<base::Duration>(std::max(now - trip_.received, Time::duration(0)));

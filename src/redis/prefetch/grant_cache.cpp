@@ -23,7 +23,8 @@ bool GrantCache::Entry::holds() const noexcept {
          std::any_of(grants.begin(), grants.end(), [](const Grant& grant) { return grant.left() > 0; });
 }
 
-// At least kFirst requests. At most the rule's `lease`, or kFirst units if that is more.
+// Limits the size of a grant: at least kFirst requests; at most the rule's `lease`, or kFirst units if that
+// is more.
 Cost GrantCache::Entry::bounded(Cost units) const noexcept {
   return std::min(std::max(units, kFirst * request_cost), std::max(line.lease, kFirst));
 }
@@ -35,7 +36,7 @@ Grant* GrantCache::Entry::grant_of(Cost cost, Time now) noexcept {
   return first;
 }
 
-// Prefers an unused lot, then the oldest empty lot, then the oldest that is too small.
+// Prefers a grant that was never used, then the oldest empty grant, then the oldest grant that is too small.
 Grant* GrantCache::Entry::room(Time now) noexcept {
   Grant* best = nullptr;
   const auto before = [](const Grant& a, const Grant& b) {
@@ -75,7 +76,7 @@ bool GrantCache::spend(const limit::Charge& line, Time now, limit::Outcome& outc
   stats_.spent += line.cost;
   entry->used = now;
   const auto whole = grant->whole_after(now);
-  // `whole` is a bound: both come sooner if more units are taken.
+  // `whole` is an upper bound: the next units may be available earlier, because weir may take more units.
   outcome = {.allowed = true, .reset_after = whole, .more_after = whole};
   grant->spend(line.cost, now, outcome);
   outcome.ahead = clock_ahead(grant->now_there(now), outcome.debited_at);
@@ -153,7 +154,7 @@ Cost GrantCache::wanted(const limit::Charge& line, Time now) {
   return units;
 }
 
-// Adapts the size of the next grant to how long the last one was enough.
+// Doubles or halves the size of the next grant if the last grant was used up quickly or slowly.
 void GrantCache::adapt(Entry& entry, Time now) const noexcept {
   if (entry.taken == Time{}) return;
   const auto enough_for = now - entry.taken;
@@ -170,21 +171,21 @@ std::uint32_t GrantCache::next_number() noexcept {
 
 void GrantCache::arrived(const limit::Charge& line, const RoundTrip& trip, const limit::Outcome& outcome,
                          std::vector<Refund>& back) {
-  Entry* entry = find(line);  // a key that waits for a grant is not replaced
+  Entry* entry = find(line);  // the entry exists: an entry that waits for a grant is never replaced
   if (entry == nullptr) return;
   entry->taking = false;
   entry->known = outcome.remaining;
   if (!outcome.allowed) return;
   stats_.taken += line.cost;
-  if (std::exchange(entry->forgotten, false)) {  // the reset may have removed the debit
+  if (std::exchange(entry->forgotten, false)) {  // the reset may have erased the debit of these units
     stats_.lost += line.cost;
     return;
   }
   keep(*entry, Grant(next_number(), line, trip, outcome.reset_after), trip.received, back);
 }
 
-// Units of one window are alike, so their lots merge. An empty lot stays while there is room, because units
-// may be put back into it.
+// Adds a grant to the entry. Grants of one window merge, because their units are interchangeable. An empty
+// grant is replaced only if there is no unused one, because units may be put back into it.
 void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Refund>& back) {
   for (Grant& grant : entry.grants)
     if (grant.merge(fresh)) return;
@@ -197,10 +198,10 @@ void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Re
   }
 }
 
-// Ends a lot. Its units go back if Redis accepts them.
+// Empties a grant. If Redis accepts a refund of the units left, appends the refund to `back`.
 void GrantCache::dispose(const limit::Charge& line, Grant& grant, Time now, std::vector<Refund>& back) {
   if (const auto refund = grant.return_of(line, now)) {
-    back.push_back(*refund);  // first, because if it throws, the lot still has the units
+    back.push_back(*refund);  // first: if this throws, the grant still has its units
     stats_.returned += grant.left();
   } else {
     stats_.lost += grant.left();
@@ -233,7 +234,8 @@ void GrantCache::sweep(Time now, std::vector<Refund>& back, std::size_t most) {
     if (entry.line.limiter != nullptr && back.size() < most) sweep(entry, now, back);
 }
 
-// Units of a window can go back at any time. Units of a bucket are kept while requests ask for the key.
+// Refunds the units of an idle key. Refunds units of a window also if they are older than `hold`; units of a
+// bucket stay as long as the key is in use.
 void GrantCache::sweep(Entry& entry, Time now, std::vector<Refund>& back) {
   const bool idle = now - entry.used >= hold_;
   const bool window = limit::gcra_core(*entry.line.limiter) == nullptr;

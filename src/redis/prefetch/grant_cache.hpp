@@ -1,10 +1,11 @@
-// The units that one weir holds in advance, and how many more it should take: lots
-// (redis/prefetch/grant.hpp) by key. Pure: plain values, and time as an argument.
+// The units that one weir holds in advance, and the rule that decides how many more units to take. Each key
+// has several grants (redis/prefetch/grant.hpp). Pure: plain values, and time as an argument.
 //
-// A cold key gets no units; its requests go to Redis one by one. A hot key gets units for kFirst requests. It
-// gets twice as many each time that a grant is used up within a span. A grant holds whole requests. It is at
-// most the rule's `lease`, and at most 1/kShare of what Redis had left at the last reply. So near the end of
-// a limit every weir asks for single units again.
+// weir takes no units for a cold key, whose requests go to Redis one by one. For a hot key, weir takes units
+// for kFirst requests. Whenever a grant is used up within a span, the next grant is twice as large. A grant
+// is a whole multiple of a request's cost. It is at most the rule's `lease`, and at most 1/kShare of the
+// units that Redis had left at its last reply. So near the end of a limit, requests go to Redis one by one
+// again.
 #pragma once
 
 #include "redis/prefetch/grant.hpp"
@@ -26,72 +27,79 @@ class GrantCache {
  public:
   using Time = Grant::Time;
 
-  // Allocates once, for `keys` keys rounded up to whole sets. In a full set, a new key replaces the least
-  // recently used key that holds nothing. If all keys of the set hold something, the new key finds no place.
+  // Allocates memory once, for `keys` keys rounded up to whole sets of kWays entries. If a set is full, a new
+  // key replaces the least recently used key that holds no units. If all keys of the set hold units, the new
+  // key gets no entry.
   GrantCache(std::size_t keys, base::Duration hold);
 
-  // Spends the line's cost. Returns true if the line is admitted. The outcome then has in_advance set and
-  // says what is left here, because only that is sure to be left.
+  // Spends the line's cost. Returns true if the units held here pay for the line. The outcome then has
+  // in_advance set. Its `remaining` is the number of units left here, because other units in Redis may be
+  // spent by others.
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
-  // Returns true if spend() would.
+  // Returns true, and sets the outcome, if spend() would return true. Spends nothing.
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
-  // Takes back units that were spent here with `outcome`. Units that find no place here go to `back`.
+  // Puts back units that spend() spent with `outcome`. Appends a refund to `back` for units that do not fit
+  // here.
   void put_back(const limit::Charge& line, const limit::Outcome& outcome, std::vector<Refund>& back);
 
-  // note_trip() must be called when a request of the key goes to Redis, and learn() with its outcome.
+  // note_trip() must be called when a request of the key is sent to Redis, learn() when Redis has answered
+  // it.
   void note_trip(const limit::Charge& line, Time now);
   void learn(const limit::Charge& line, const limit::Outcome& outcome);
 
-  // Returns how many units to take now; 0 for none. After another result, arrived() or failed() must be
-  // called.
+  // Returns how many units to take now; 0 for none. After any other result, the caller must call arrived() or
+  // failed().
   [[nodiscard]] limit::Cost wanted(const limit::Charge& line, Time now);
-  // `line`: the grant's own charge, whose cost is the units. Units that find no room go to `back`.
+  // `line`: the charge that took the units; its cost is the number of units. Appends a refund to `back` for
+  // units that do not fit here.
   void arrived(const limit::Charge& line, const RoundTrip& trip, const limit::Outcome& outcome,
                std::vector<Refund>& back);
   void failed(const limit::Charge& line, Time now);
-  // Drops the key's units and makes the key cold, because the key is fresh in Redis.
+  // Drops the key's units and makes the key cold. Must be called when the key is reset in Redis.
   void forget(const limit::Charge& line) noexcept;
 
-  // Gives back the units of keys that no request asked for during `hold`, and forgets cold keys. Once `back`
-  // has `most` lines, leaves the remaining keys to the next call.
+  // Appends to `back` refunds of the units of keys that no request has used for `hold`, and removes cold
+  // keys. Stops once `back` has `most` lines; the next call continues.
   void sweep(Time now, std::vector<Refund>& back, std::size_t most);
-  // Gives back all units, in the same way.
+  // Appends refunds of all units to `back`. Stops once `back` has `most` lines; the next call continues.
   void give_up(Time now, std::vector<Refund>& back, std::size_t most);
 
   [[nodiscard]] const GrantStats& stats() const noexcept { return stats_; }
 
-  // A key is hot if at least kHot of its requests went to Redis within a span, which is a quarter of `hold`.
+  // A key is hot if at least kHot of its requests went to Redis within a span. A span is a quarter of `hold`.
   static constexpr unsigned kHot = 4;
-  static constexpr limit::Cost kFirst = 8;  // in requests
+  static constexpr limit::Cost kFirst = 8;  // size of a key's first grant, in requests
   static constexpr limit::Cost kShare = 4;
-  static constexpr limit::Cost kLeast = 2;  // in requests; fewer are not worth a trip
+  // Size of the smallest grant, in requests; fewer are not worth a round trip.
+  static constexpr limit::Cost kLeast = 2;
 
  private:
   static constexpr std::size_t kWays = 4;
-  // Most lots are grants; refunds of single requests need the others.
+  // Most of these come from Redis. A few hold units that requests put back.
   static constexpr std::size_t kGrants = 8;
 
   struct Entry {
-    limit::Charge line{};                 // null limiter: the place is free
+    limit::Charge line{};                 // limiter is null: the entry is free
     std::array<Grant, kGrants> grants{};  // in no order
-    limit::Cost size = 0;                 // of the next grant; 0: the key is cold
-    limit::Cost request_cost = 1;         // of the last request that went to Redis
-    limit::Cost known = 0;                // what Redis had left at its last reply
-    unsigned trips = 0;                   // since trips_since
+    limit::Cost size = 0;                 // units of the next grant; 0: the key is cold
+    limit::Cost request_cost = 1;         // cost of the last request that went to Redis
+    limit::Cost known = 0;                // units that Redis had left at its last reply
+    unsigned trips = 0;                   // requests that went to Redis since trips_since
     bool taking = false;
-    bool forgotten = false;  // the key was reset while a grant was on its way
+    bool forgotten = false;  // the key was reset after the request for a grant was sent
     Time used{}, trips_since{}, taken{}, rest_until{};
 
     [[nodiscard]] limit::Cost ready(Time now) const noexcept;
     [[nodiscard]] bool holds() const noexcept;
-    [[nodiscard]] limit::Cost bounded(limit::Cost units) const noexcept;  // bounds the size of a grant
-    // Returns the lot to spend `cost` units from: among those with enough, the one that expires first. Null
-    // if no lot has enough.
+    [[nodiscard]] limit::Cost bounded(limit::Cost units) const noexcept;  // limits the size of a grant
+    // Returns the grant to spend `cost` units from: of the grants with enough units, the one that expires
+    // first. Null if no grant has enough.
     [[nodiscard]] Grant* grant_of(limit::Cost cost, Time now) noexcept;
-    // Takes back spent units. Returns false if there is no place for them.
+    // Puts back spent units. Returns false if no grant can take them.
     [[nodiscard]] bool put_back(const limit::Charge& units, const limit::Outcome& outcome,
                                 std::uint32_t number, GrantStats& stats) noexcept;
-    // Returns a lot that another may replace; null while each lot could pay for a request.
+    // Returns a grant that a new grant may replace: an empty one, or one with too few units for a request.
+    // Null if there is no such grant.
     [[nodiscard]] Grant* room(Time now) noexcept;
   };
 

@@ -18,11 +18,11 @@ namespace {
 using Charges = std::span<const limit::Charge>;
 using Clock = std::chrono::steady_clock;
 
-// How many lines give units back at a time: a quarter of the commands that may wait, so that bills find room
-// too.
+// How many refunds are sent at a time: a quarter of the commands that may be unanswered, so that there is
+// room for bills too.
 constexpr std::size_t kAtOnce = 1024;
 
-// The lines of a bill that Redis is asked for, with their indices in the bill.
+// The lines of a bill that Redis must decide, with their indices in the bill.
 class Rest {
  public:
   void add(const limit::Charge& line, std::size_t entry) noexcept {
@@ -34,10 +34,10 @@ class Rest {
   [[nodiscard]] Charges charges() const noexcept { return {charges_.data(), charges_.size()}; }
   [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
 
-  // Sets the lines without an answer, by their indices here.
+  // Sets which lines got no answer, by their indices in this object.
   void set_unasked(limit::LineSet lines) noexcept { unasked_ = lines; }
   [[nodiscard]] bool was_asked(std::size_t i) const noexcept { return (unasked_ >> i & 1U) == 0; }
-  // Returns them by their indices in the bill.
+  // Returns which lines got no answer, by their indices in the bill.
   [[nodiscard]] limit::LineSet unasked() const noexcept {
     limit::LineSet lines = 0;
     for (std::size_t i = 0; i < entries_.size(); ++i)
@@ -64,7 +64,7 @@ class Rest {
   limit::LineSet unasked_ = 0;
 };
 
-// Pays the lines that units held here cover, and adds the others to `rest`.
+// Pays lines with units held here, and adds the lines that cannot be paid to `rest`.
 void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> outcomes,
                 Clock::time_point now, Rest& rest) {
   for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -75,7 +75,8 @@ void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> 
   }
 }
 
-// The outcome of a line that was paid here counts from its lot's own reading of Redis's clock.
+// Makes the times of outcomes count from `server_now`. If a line was paid with a grant's units, its times
+// counted from that grant's estimate of Redis's clock.
 void tell_clocks(std::span<limit::Outcome> outcomes, base::TimePoint server_now) noexcept {
   for (auto& outcome : outcomes)
     if (outcome.in_advance)
@@ -99,7 +100,7 @@ void Store::PrefetchingStore::start() {
   if (!ends_) sweep_later();
 }
 
-// Returns true for the last worker. It finds all units, because no other worker has a grant on its way.
+// Returns true for the last worker. That worker finds all units, because no other worker waits for a grant.
 bool Store::PrefetchingStore::leave() noexcept {
   if (!is_last_) is_last_ = units_.leave();
   return *is_last_;
@@ -130,7 +131,7 @@ bool Store::PrefetchingStore::concerns(Charges charges) noexcept {
 net::Task<net::ErrorCode> Store::PrefetchingStore::charge(Charges charges, Outcomes outcomes,
                                                           base::TimePoint& server_now,
                                                           limit::LineSet& unasked) {
-  const auto self = shared_from_this();  // the store may be destroyed meanwhile
+  const auto self = shared_from_this();  // the store may be destroyed during co_await
   const auto now = Clock::now();
   Rest rest;
   spend_here(units_, charges, outcomes, now, rest);
@@ -146,7 +147,7 @@ net::Task<net::ErrorCode> Store::PrefetchingStore::charge(Charges charges, Outco
   net::ErrorCode error;
   try {
     error = co_await backend_->charge(rest.charges(), rest.outcomes(), clock, failed);
-  } catch (...) {  // memory has run out, and the bill is not admitted
+  } catch (...) {  // memory has run out: the request is not admitted
     put_back(charges, outcomes);
     throw;
   }
@@ -185,7 +186,7 @@ bool Store::PrefetchingStore::holds_for(const limit::Charge& charge, limit::Outc
   return charge.lease != 0 && units_.peek(charge, Clock::now(), outcome);
 }
 
-// If memory runs out, no units are taken. The caller's bill was sent and must still be awaited.
+// Catches bad_alloc and then takes no units, because charge() must still await the bill that it sends.
 void Store::PrefetchingStore::take_in_advance(Charges charges, Pipeline::Time now) noexcept {
   if (ends_ || !backend_->is_there()) return;
   for (const auto& line : charges) {
@@ -201,7 +202,8 @@ void Store::PrefetchingStore::take_in_advance(Charges charges, Pipeline::Time no
   }
 }
 
-// Shares the script call with the bill that found too few units, and follows it.
+// Takes units from Redis. The call is sent after the bill for which there were too few units, in the same
+// script call.
 net::Task<void> Store::PrefetchingStore::take(std::shared_ptr<PrefetchingStore> self, limit::Charge lease) {
   ++self->taking_;
   limit::Outcome outcome;
@@ -227,8 +229,8 @@ net::Task<void> Store::PrefetchingStore::take(std::shared_ptr<PrefetchingStore> 
   self->give_back(self->units_.arrived(lease, trip, outcome));
 }
 
-// The first of the workers' stores whose timer fires finds the idle units. While Redis is away, units stay
-// here.
+// Refunds idle units now and then. Each worker has such a timer; the first that expires finds the idle units
+// of all workers. While Redis is away, no units are refunded.
 void Store::PrefetchingStore::sweep_later() {
   timer_.expires_after(units_.hold() / 2);
   timer_.async_wait([self = shared_from_this()](net::ErrorCode ec) {

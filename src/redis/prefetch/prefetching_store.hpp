@@ -1,7 +1,7 @@
-// One worker's payments with units held in advance. A bill's lines are paid with such units if possible;
-// Redis is asked for the rest. If Redis refuses the rest, the units are put back.
+// Pays lines of one worker's bills with units that were taken from Redis in advance. Redis decides the lines
+// for which there are not enough units. If Redis refuses the bill, the units are put back.
 //
-// Belongs to the store's worker. The units belong to all workers (redis::SharedGrants).
+// Belongs to the store's worker. All workers share the units (redis::SharedGrants).
 #pragma once
 
 #include "redis/connection/backend.hpp"
@@ -23,22 +23,24 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   PrefetchingStore(net::Executor executor, std::shared_ptr<Backend> backend, SharedGrants& units);
 
   void start();
-  // Stops taking units in advance. The last of all workers gives back what all hold, as fast as Redis
-  // answers. Returns true if no units are left here or Redis is away; otherwise it must be called again.
+  // Stops taking units in advance. The last worker that calls finish() refunds the units of all workers, as
+  // fast as Redis answers. Returns true if no units are left here or Redis is away. Otherwise finish() must
+  // be called again.
   [[nodiscard]] bool finish();
-  // Does the same at once and without waiting. Must be called before the backend stops.
+  // Like finish(), but sends all refunds at once and does not wait. Must be called before the backend stops.
   void stop();
 
-  // Returns true if a line of the bill may be paid with units held here.
+  // Returns true if a rule of the bill takes units in advance.
   [[nodiscard]] static bool concerns(Charges charges) noexcept;
 
-  // Like Store::charge. After an error, `unasked` does not contain the lines that were paid here. If memory
-  // runs out, their units are put back.
+  // Like Store::charge. Lines that were paid with units held here are never in `unasked`. If memory runs out,
+  // the units are put back.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
-  // For a bill whose lines are paid here in part: only the rest decides whether it is refused.
+  // Like Store::refuses. Lines that units held here can pay for are taken as admitted; only the other lines
+  // may refuse the bill.
   [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept;
-  // Puts back units that were spent here. REQUIRES outcome.in_advance.
+  // Puts back units that paid for the charge. REQUIRES outcome.in_advance.
   void refund(const limit::Charge& charge, const limit::Outcome& outcome) {
     give_back(units_.put_back(charge, outcome));
   }
@@ -57,10 +59,11 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   const std::shared_ptr<Backend> backend_;
   SharedGrants& units_;
   net::Timer timer_;
-  unsigned taking_ = 0;  // grants that Redis has not answered yet
-  bool ends_ = false;    // takes no more units
+  unsigned taking_ = 0;  // number of requests to Redis for units that have no answer yet
+  bool ends_ = false;    // finish() or stop() was called: no more units are taken
   bool stopped_ = false;
-  std::optional<bool> is_last_;  // whether this worker was the last of all to leave; set once it has left
+  // Set once this worker has left the shared units: true if it was the last worker.
+  std::optional<bool> is_last_;
 };
 
 }  // namespace weir::redis

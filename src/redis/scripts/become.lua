@@ -1,6 +1,7 @@
-  -- Replaces a key's string by what `command` makes of `values`, with `ttl` milliseconds to live. Returns true if it
-  -- replaced all of it, and false if it changed nothing. The new value is built under another name. If a right is
-  -- missing or the slot is moving to another node, a key that was deleted first could not be made again.
+  -- Replaces a string by a key of another type. `command`: RPUSH or ZADD, which adds `values`. `ttl`: the new key's
+  -- time to live, in milliseconds. Returns true on success; false if it failed and the string is unchanged. The new key
+  -- is built under another name and then renamed. If the string were deleted first, the new key could not be built if a
+  -- right is missing or the slot is moving to another node.
   local function become(key, ttl, command, values)
     local made = key .. ':made'
     local function works(...)

@@ -1,5 +1,5 @@
-// Converts bills to the arguments of charge.lua and refund.lua, and replies to outcomes. Pure. The heads of
-// the scripts say what each number means.
+// Converts bills to the arguments of charge.lua and refund.lua, and replies to outcomes. Pure. The comments
+// at the top of the scripts explain the numbers.
 #pragma once
 
 #include "redis/cluster/cluster_slots.hpp"
@@ -19,90 +19,95 @@
 
 namespace weir::redis {
 
-// The sources of the scripts, embedded by the build.
+// The sources of the scripts, which the build embeds.
 [[nodiscard]] std::string_view charge_script() noexcept;
 [[nodiscard]] std::string_view refund_script() noexcept;
 
-// How names of keys in Redis are made.
+// How to form the names of keys in Redis.
 struct Naming {
   std::string_view prefix;
-  bool tagged = false;  // for a cluster: with a tag that determines the key's slot
+  bool tagged = false;  // true in a cluster: names have a hash tag, which determines the key's slot
 };
 
-// Returns "prefix:" and the digest as 22 letters of base64url (RFC 4648 §5), in the order of its bytes.
+// Returns "prefix:" followed by the key's digest, in byte order, as 22 characters of base64url (RFC 4648 §5).
 [[nodiscard]] std::string key_name(std::string_view prefix, const limit::Key& key);
 
-// Returns the hash tag of a tagged key, which determines its slot. In the name it stands in braces before the
-// letters.
+// Returns the hash tag that puts a key into the slot. In the key's name the tag is in braces, before the 22
+// characters.
 [[nodiscard]] std::array<char, 3> tag_of(limit::SlotHash place) noexcept;
 [[nodiscard]] Slot slot_of(limit::SlotHash place) noexcept;
 
-// The number of a call of either script, which the reply returns. Below 2^53 and unique for the worker.
+// The number of one call of a script, which the script returns in its reply. Below 2^53 and unique for the
+// worker.
 using CallNumber = std::uint64_t;
-// Returns true if `reply` is no error and answers that call.
+// Returns true if `reply` is the reply to the call with this number, and no error.
 [[nodiscard]] bool is_answer_to(CallNumber number, const Reply& reply) noexcept;
-// Returns how many gaps of buckets found no room, from a reply of refund.lua.
+// Returns, from a reply of refund.lua, how many refunded gaps were lost because a bucket had no room for
+// them.
 [[nodiscard]] std::uint64_t gaps_lost(const Reply& reply) noexcept;
 
 // The lines of one bill.
 using Lines = std::span<const limit::Charge>;
 
-// A bill to charge: its lines, and the permits that it may take.
+// A bill to send to charge.lua: its lines, and the identity of the permits that it may take.
 struct BillRequest {
   Lines lines;
   PermitId hold{};
-  bool looks = false;  // nothing is charged, and the verdict is "refused"
+  bool looks = false;  // true: the script charges nothing and returns the verdict "refused"
 };
 
-// Bounds of a call of charge.lua. Each further bill saves Redis the cost of a command, but beyond 16 the
-// saving is small, and a script keeps all other clients waiting. A call with kMostLines lines takes no second
-// bill. At about 5 µs a line, that is a third of a millisecond.
+// The most bills and lines of one call of charge.lua. Each bill that shares a call saves Redis the cost of a
+// command. Beyond 16 bills the saving is small, and Redis serves no other client while a script runs. A call
+// that already has kMostLines lines takes no further bill. At about 5 µs a line, 64 lines take a third of a
+// millisecond.
 inline constexpr std::size_t kMostBills = 16;
 inline constexpr std::size_t kMostLines = 64;
 
-// Appends one EVALSHA of charge.lua, whose SHA-1 is `sha`. The script decides the bills in order. `around`:
-// the approximate time of arrival, by Redis's clock. REQUIRES 1 ≤ bills.size() ≤ kMostBills, and different
-// permits for each bill.
+// Appends one EVALSHA command of charge.lua to `out`. `sha`: the script's SHA-1. The script decides the bills
+// in order. `around`: approximate time, by Redis's clock, at which Redis runs the script. REQUIRES 1 ≤
+// bills.size() ≤ kMostBills, and that each bill has its own permit ID.
 void append_charge(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const BillRequest> bills, base::TimePoint around, CallNumber number);
 
-// The most lines of one call of refund.lua, which take Redis less than a millisecond.
+// The most lines of one call of refund.lua. Redis runs such a call in less than a millisecond.
 inline constexpr std::size_t kMostRefunds = 256;
 
-// Appends one EVALSHA of refund.lua. REQUIRES 1 ≤ refunds.size() ≤ kMostRefunds.
+// Appends one EVALSHA command of refund.lua to `out`. REQUIRES 1 ≤ refunds.size() ≤ kMostRefunds.
 void append_refund(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const Refund> refunds, CallNumber number);
 
-// Appends one EVALSHA of refund.lua that resets a key: its state becomes that of a new key. Charges from
-// before the reset are neither refunded nor settled later.
+// Appends one EVALSHA command of refund.lua that resets a key. The key then has the state of a new key. Redis
+// ignores later refunds and settlements of charges that were made before the reset.
 void append_reset(std::string& out, std::string_view sha, const Naming& naming, const limit::Key& key,
                   CallNumber number);
 
 enum class ReplyReading : std::uint8_t {
-  Answer,     // every outcome is set, and `server_now`
-  OtherTime,  // nothing was charged: Redis's time, `server_now`, is in none of the bill's windows
-  Nonsense,   // not a reply of charge.lua, or one whose decision differs from the limiters'
+  Answer,  // every outcome and `server_now` are set
+  // Nothing was charged, because Redis's time, `server_now`, is in none of the sent calendar windows.
+  OtherTime,
+  Nonsense,  // the reply is not one of charge.lua, or its decision is not the one that the limiters make
 };
 
-// The position of a bill in a call: bill number `bill` of `bills`. `first_line` of the call's `lines` precede
-// it.
+// The position of a bill in a call of charge.lua: bill number `bill`, counted from 0, of `bills`.
+// `first_line`: the number of lines of earlier bills. `lines`: the number of lines of all bills.
 struct BillPosition {
   std::size_t bill, bills;
   std::size_t first_line, lines;
 };
 
-// `looks`: as in the bill's demand.
+// `looks`: true if the bill was sent with BillRequest::looks.
 [[nodiscard]] ReplyReading read_outcomes(const Reply& reply, const BillPosition& place, Lines bill,
                                          std::span<limit::Outcome> outcomes, base::TimePoint& server_now,
                                          bool looks = false);
-// For a call of one bill.
+// Reads the reply to a call with a single bill.
 [[nodiscard]] inline ReplyReading read_outcomes(const Reply& reply, Lines bill,
                                                 std::span<limit::Outcome> outcomes,
                                                 base::TimePoint& server_now) {
   return read_outcomes(reply, {0, 1, 0, bill.size()}, bill, outcomes, server_now);
 }
 
-// Returns the answers to a refused bill's lines, kAnswerNumbers each. Empty if the bill was not refused.
+// Returns the numbers for the lines of a refused bill, kAnswerNumbers for each line. Empty if the bill was
+// not refused.
 [[nodiscard]] std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPosition& place,
                                                                std::size_t lines) noexcept;
 

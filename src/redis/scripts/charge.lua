@@ -1,31 +1,32 @@
--- Decides the bills of one or several requests in order. Checks all lines of a bill, then charges all enforced lines,
--- or none.
+-- Decides the bills of one or several requests, in order. A bill is the list of charges (lines) of one request. Checks
+-- all lines of a bill, then charges all enforced lines or none.
 --
--- KEYS     The key of each line, bill after bill. A drained key does not exist.
+-- KEYS     The key of each line, bill after bill. A key that does not exist is unused.
 -- ARGV[1]  The call's number, a little-endian double. Then eight doubles for each line: kind, enforced, and up to six
---          numbers that the function of the kind names. The values of `enforced`:
+--          numbers, which are the arguments of the kind's function below. The values of `enforced`:
 --          1: The line is enforced.
---          0: The line is not enforced.
---          2: The line is only looked at, and its bill is refused in any case.
---          3: The line follows the one before it. It counts what that line admits, beyond its own limit if its kind can.
+--          0: The line is not enforced: it never causes a refusal.
+--          2: The line is only checked, and its bill is refused in any case.
+--          3: The line follows the line before it. It counts what that line admits, even beyond its own limit if the
+--             kind allows this.
 -- ARGV[2]  A byte for each bill: its number of lines.
--- ARGV[3]  Present only if lines of several bills have one key.
--- returns  The time (now). Then a verdict for each bill: 1 charged, 0 refused, 2 nothing was charged, because the
---          calendar windows do not contain now. Then three numbers for each line: its state before the call. Then the
---          call's number, which proves to the client that this reply answers the call.
+-- ARGV[3]  Present only if lines of several bills have the same key.
+-- returns  The time (now). Then a verdict for each bill: 1 charged, 0 refused, 2 not decided, because now is in none of
+--          the calendar windows sent. Then three numbers for each line, called the answer: its state before the call.
+--          Then the call's number, which proves to the client that this reply belongs to the call.
 --
--- Instants and lengths are whole microseconds. All numbers stay below 2^53, so doubles are exact. Lengths are at most
--- 100 years, which is 3.2 * 10^15. An instant is 1.8 * 10^15 in 2027. So the sum of an instant and a length stays below
--- 9 * 10^15 until the year 2150.
+-- Instants and durations are whole microseconds. All numbers stay below 2^53, so doubles are exact. Durations are at
+-- most 100 years, which is 3.2 * 10^15. An instant is 1.8 * 10^15 in 2027. So the sum of an instant and a duration
+-- stays below 9 * 10^15 until the year 2150.
 --
 -- For whole 0 <= a < 2^53 and b >= 1, floor(a / b) and a % b are exact too. A quotient just below a whole number k is
 -- at least 1 / b below k. That is more than half the gap between doubles there, which is at most k * 2^-53, and k * b
 -- <= 2^53.
 --
--- The client computes what the numbers mean, with the same code as for state in its own process.
+-- The client computes the outcome from the answer, with the same code as for states in its own process.
 --
--- State never moves backwards here, whatever the clock does. A state of another kind, left by a changed configuration,
--- counts as lost.
+-- A state never moves backwards here, even if the clock does. If a changed configuration has left a state of another
+-- kind, the state counts as lost.
 local call, take, pack, byte, format = redis.call, struct.unpack, struct.pack, string.byte, string.format
 local keys, lines, counts = KEYS, ARGV[1], ARGV[2]
 local number, at = take('<d', lines)
@@ -33,34 +34,34 @@ local n, bills = #keys, #counts
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local states = call('MGET', unpack(keys)) -- nil for a key that is no string, where GET would return an error
--- For each line that fits: its next state, or a function that makes it; and the time from now until it drains. The
+local states = call('MGET', unpack(keys)) -- nil for a key that is not a string; GET would return an error
+-- For each line that fits: its next state, or a function that writes it; and the time until the key is unused. The
 -- tables are created with room for most calls, because a growing table is reallocated at 1, 2, 4 and 8.
 local nexts, aheads = { nil, nil, nil, nil }, { nil, nil, nil, nil }
-local base = bills - 1 -- line i has its numbers from reply[base + 3 * i] on
+local base = bills - 1 -- the numbers of line i start at reply[base + 3 * i]
 local reply = { now, 1, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
 for bill = 2, bills do
   reply[bill + 1] = 1
 end
 
 -- Returns the function of a kind other than Kind.Gcra. That function checks line i, sets its answer, and returns true
--- if the line fits. It returns nil if the client must decide. `beyond`: the line is charged even if it does not fit;
--- buckets ignore it. Each function is made when its kind first occurs, from arguments only, because making a function
--- and its shared variables costs as much as a check by spacing. `known`: what the kinds share; only `known.others`
--- exists.
+-- if the line fits. It returns nil if the client must send other windows. `beyond`: true if the line must be charged
+-- even if it does not fit; buckets ignore it. `known`: a table that the functions of all kinds share; its only field is
+-- `known.others`. A kind's function is made only when the kind first occurs, because making it and its shared variables
+-- costs as much as a check of Kind.Gcra. It uses no variables from outside kind_of, for the same reason.
 local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local floor, ceil, min, max, concat = math.floor, math.ceil, math.min, math.max, table.concat
-  local most_counted = 4294967295 -- 2^32 - 1, as in the client's windows
+  local most_counted = 4294967295 -- 2^32 - 1, the largest count of a window; the client has the same bound
 
   local function answer(i, first, second, third)
     local told = base + 3 * i
     reply[told], reply[told + 1], reply[told + 2] = first, second, third or 0
   end
 
-  -- A token bucket that refills `count` tokens each `period`. State: the last refill accounted for, and the tokens
-  -- spent. The refilled tokens (periods * count) may exceed 2^53. Rounding then yields at least 2^53, which exceeds
-  -- anything spent, as the exact product does.
+  -- A token bucket that refills `count` tokens every `period`. State: the instant of the last refill that is counted,
+  -- and the number of spent tokens. The number of refilled tokens (periods * count) may exceed 2^53. It is rounded
+  -- then, but it still exceeds any number of spent tokens, as the exact number does.
   if kind == Kind.SteppedBucket then
     return function(i, _, period, count, burst, cost)
       local state = states[i]
@@ -90,10 +91,10 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     end
   end
 
-  -- A fixed window, with windows of equal length or (Kind.CalendarWindow) of a calendar. For a calendar, three
-  -- adjacent windows are given: first to second, second to third, third to fourth. One of them is chosen if no window
-  -- is current. State: the end of the window, the count, and the instant since which it counts. Charges before that
-  -- instant were lost and must not be refunded (refund.lua).
+  -- A fixed window, either of a given length or (Kind.CalendarWindow) of a calendar. For a calendar, the client sends
+  -- three adjacent windows: first to second, second to third, third to fourth. One of them is chosen if the state has
+  -- no current window. State: the end of the window, the count, and the instant since which it counts. Charges before
+  -- that instant were lost and must not be refunded (refund.lua).
   if kind == Kind.FixedWindow or kind == Kind.CalendarWindow then
     local function counted(i, beyond, limit, cost, find)
       local finish, used, since = 0, 0, now
@@ -126,9 +127,10 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     end
   end
 
-  -- Kind.Gcra with a state that has gaps, for a rule with `lease`. If a gap has room, the line is charged there, and the
-  -- TAT stays. Answer: as in Kind.Gcra, if charged at the TAT. If charged in a gap: how far the TAT was ahead,
-  -- rounded up; the fraction of the gap's start; and how far the start was ahead, plus one.
+  -- As Kind.Gcra, for a rule with `lease` whose state has gaps. If the cost fits into a gap, the line is charged there
+  -- and the TAT stays. Answer for a charge at the TAT: as in Kind.Gcra. Answer for a charge in
+  -- a gap: The first number is how far the TAT was ahead of now, rounded up. The second is the fraction of the gap's
+  -- start. The third is how far the gap's start was ahead of now, plus one.
   if kind == Kind.GapGcra then
 --#include spans.lua
 --#include gaps.lua
@@ -141,7 +143,7 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
       if tat < now then
         tat, part = now, 0
       end
-      local wait, passed = tat - now, 25 -- the offset from which on gaps are kept
+      local wait, passed = tat - now, 25 -- the offset of the first gap to keep
       for at = 25, #state, 32 do
         local first, first_part, last, last_part = gap_at(state, at, count)
         local rest, rest_part = plus(first, first_part, need, need_part, count)
@@ -166,8 +168,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   end
 
   if kind == Kind.SlidingWindow then
-    -- Returns a * b as high and low, where a * b = high * 2^42 + low, for a < 2^32 and b < 2^53. Each product with its
-    -- carry is below 2^53.
+    -- Returns a * b as two numbers, high and low, for a < 2^32 and b < 2^53: a * b = high * 2^42 + low. Each product in
+    -- here, with its carry, is below 2^53.
     local function product(a, b)
       local limb = 2097152 -- 2^21
       local low = b % limb
@@ -179,8 +181,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     end
 
     -- A sliding window by weight: previous * (rest of the current window) / period + current + cost <= limit. Both
-    -- sides are multiplied by the period and compared exactly. State: the start of the current window, the counts of
-    -- the previous and the current window, and the instant since which they count, as in a fixed window.
+    -- sides are multiplied by the period, so that the comparison is exact. State: the start of the current window, the
+    -- counts of the previous and the current window, and the instant since which they count, as in a fixed window.
     local function weighted(i, beyond, period, limit, cost)
       local start, previous, current, since = 0, 0, 0, now
       local state = states[i]
@@ -211,12 +213,12 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     return weighted
   end
 
-  -- Returns functions for keys that may be no strings: `ask`, and `become` of become.lua. Made only if such a key
-  -- occurs.
+  -- Returns two functions for keys that may be lists or sorted sets: `ask`, and `become` of become.lua. Called only if
+  -- a key needs them, because making functions takes time.
   local function beyond_strings()
-    -- Returns a command's answer for a key that is no string. Returns nil if the key does not exist or is of another
-    -- kind; any other error is raised. One EXISTS for all keys without a string tells whether any of them exists
-    -- (known.others).
+    -- Runs a command on a key that is not a string, and returns its reply. Returns nil if the key does not exist or is
+    -- of another kind. Raises any other error. For the first such key, one EXISTS checks all keys that are not strings;
+    -- known.others says whether any of them exists.
     local function ask(...)
       if known.others == nil then
         local absent = {}
@@ -240,28 +242,28 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     return ask, become
   end
 
-  -- Each included file makes a function of a kind. It may use the arguments, `answer`, `beyond_strings`, `most_counted`
-  -- and the names of Redis's and Lua's functions above.
+  -- Each included file defines the function of a kind. It may use the arguments of kind_of, `answer`, `beyond_strings`,
+  -- `most_counted` and the local names of Redis's and Lua's functions above.
   if kind == Kind.Log then
 --#include charge_log.lua
     return logged
   end
 
-  -- charge_held.lua also uses `permits_in`, `string_of_permits`, `set_of_permits` and `few_permits` of held_state.lua,
-  -- which itself uses only `now`.
+  -- charge_held.lua also uses `permits_in`, `string_of_permits`, `set_of_permits` and `few_permits` of held_state.lua.
+  -- held_state.lua uses `become` and `now`.
   local ask, become = beyond_strings()
 --#include held_state.lua
 --#include charge_held.lua
   return held
 end
 
--- For keys that several bills may charge: the last line that charged the key. The next line finds its next state, and
--- only the last state is written.
+-- Only if several bills may charge the same key: for each key, the number of the last line that charged it. The next
+-- line with this key starts from that line's next state. Only the last state is written.
 local charged = ARGV[3] and {}
-local kinds, known -- for kinds from 2 on: the functions by kind, and what they share
+local kinds, known -- made for the first kind other than Kind.Gcra: the functions by kind, and their shared table
 local last = 0
 for bill = 1, bills do
-  local first, verdict, decided = last + 1, 1, false -- whether the line before fits
+  local first, verdict, decided = last + 1, 1, false -- decided: whether the line before fits
   last = last + byte(counts, bill)
   for i = first, last do
     if charged and charged[keys[i]] then
@@ -276,11 +278,12 @@ for bill = 1, bills do
       kind = Kind.GapGcra
     end
     if kind == Kind.Gcra then
-      -- Token bucket, GCRA, leaky bucket. State: the TAT (theoretical arrival time) in microseconds and, marked ', a
-      -- fraction of a microsecond in units of 1/count, where count is the line's rate. Nothing is multiplied here: the
-      -- client computes need and room. Need is cost * T. Room is how far ahead the TAT may be for that cost, or -1 if
-      -- the cost can never fit. Answer: how far the TAT was ahead of now, as wait, wait'. A rule with `lease` (f is 1)
-      -- keeps the state of gaps.lua. A rule without `lease` reads that state as a plain one, and makes it plain.
+      -- Token bucket, GCRA, leaky bucket. State: the TAT (theoretical arrival time) in microseconds, and a fraction of
+      -- a microsecond (the names with _part) in units of 1/count, where count is that of the line's rate. The client
+      -- has computed need and room, so nothing is multiplied here. Need is the cost times the interval between
+      -- requests. Room is how far ahead of now the TAT may be for this cost, or -1 if the cost can never fit. Answer:
+      -- how far the TAT was ahead of now, as whole microseconds and fraction. If the rule has `lease` (f is 1), the
+      -- state is that of gaps.lua. Without `lease`, such a state is read as a plain one and replaced by a plain one.
       local count, room, room_part, need, need_part, since = a, b, c, d, e, f == 1 and now
       local wait, part = 0, 0
       if state and (#state == 16 or gapped) then
@@ -293,7 +296,7 @@ for bill = 1, bills do
         end
         if tat >= now then
           wait, part = tat - now, tat_part
-          if part >= count then -- the configured rate has changed: round the fraction up
+          if part >= count then -- the count of the configured rate has changed: round the fraction up
             wait, part = wait + 1, 0
           end
         end
@@ -345,19 +348,19 @@ for bill = 1, bills do
       charged[keys[i]] = i
     end
     if ahead and verdict == 1 and type(nexts[i]) ~= 'string' then
-      -- The state is in its list or set now, or in a string that stays a string.
+      -- The function writes the state. It returns the state if that is a string, for a later line with the same key.
       nexts[i], aheads[i] = nexts[i]((ahead - ahead % 1000) / 1000 + 2) or false, nil
     end
   end
 end
 
-local ttl, ttl_text -- the TTLs of windows are often equal
+local ttl, ttl_text -- often the same for several keys
 for i = 1, n do
   local ahead = aheads[i]
   if ahead then
-    -- Whole milliseconds plus two. One rounds up. The other allows for the clock that PX counts from, which may be that
-    -- of the script's beginning. A key that lives too long costs nothing; a key that expires early would admit too
-    -- much. As text, because Redis formats doubles slowly.
+    -- Whole milliseconds, plus one to round up, plus one because PX may count from the time at which the script began.
+    -- A key that lives too long does no harm; a key that expires early would admit too much. The number becomes text
+    -- here, because Redis formats doubles slowly.
     local needed = (ahead - ahead % 1000) / 1000 + 2
     if needed ~= ttl then
       ttl, ttl_text = needed, format('%d', needed)

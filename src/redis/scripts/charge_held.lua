@@ -1,4 +1,4 @@
-  -- A limit of concurrency. Answer: the total that permits hold.
+  -- A concurrency limit. Answer: the total cost of the held permits, and 0.
   local function held(i, beyond, limit, cost, lease, holder, serial)
     local key, state = keys[i], states[i]
     local total, first, last, permits = permits_in(state)
@@ -14,14 +14,14 @@
       return false
     end
     local expiry, permit = now + lease, pack('<ddI4', holder, serial, cost)
-    if total > 0 and permits == '' then -- a sorted set
+    if total > 0 and permits == '' then -- the permits are in a sorted set
       aheads[i] = lease
       nexts[i] = function(ttl)
         call('ZADD', key, -total - cost, '', expiry, permit)
         if expired[1] then
           call('ZREMRANGEBYSCORE', key, 0, now)
         end
-        if call('PTTL', key) < ttl then -- other weirs may have longer leases
+        if call('PTTL', key) < ttl then -- permits of other weirs may last longer
           call('PEXPIRE', key, ttl)
         end
       end

@@ -1,26 +1,28 @@
-  -- A sliding log, and a sliding window of n buckets, which is a log with fewer instants. A period is divided into
-  -- `buckets` parts, numbered from the epoch. A charge counts from its part on, until `buckets` more parts have begun.
-  -- An exact log has a part for each microsecond.
+  -- A sliding log; and a sliding window of n buckets, which is a log with fewer different instants. A period is divided
+  -- into `buckets` parts, which are numbered from the epoch. A charge counts until `buckets` parts after its own part
+  -- have begun. An exact log has one part for each microsecond.
   --
-  -- State: pairs of instant and cost, 11 bytes each. The first pair is the head: the instant of the newest entry and
-  -- the total cost. The entries follow, oldest first, one for each part with a charge, at the instant of its first
-  -- charge. Up to `few` entries form one string behind the kind's byte, which is read with all others and written by
-  -- one command. More entries form a list until it has drained. Each entry of a list also has the sum of all costs
-  -- since the list was begun, modulo 2^32, up to and including its own. The head has the sum of all. All entries
-  -- together cost less than 2^32, so the difference of two sums is the cost between them. Only the ends of a list are
-  -- accessed. The entry that must expire before a cost fits is found by binary search of the sums. Expired entries are
-  -- dropped at the next charge.
+  -- State: pairs of an instant and a cost, 11 bytes each. The first pair is the head: the instant of the newest entry
+  -- and the total cost. The entries follow, the oldest first. There is one entry for each part with a charge, and its
+  -- instant is that of the part's first charge.
+  --
+  -- Up to `few` entries form one string after the byte of the kind. Such strings are read together, and each is written
+  -- by one command. More entries form a list, which stays a list until all its entries have expired. Each entry of a
+  -- list also has a sum: the cost of all entries since the list was made, itself included, modulo 2^32. The head has
+  -- the sum of the last entry. All entries together cost less than 2^32, so the difference of two sums is the cost of
+  -- the entries between them. Commands access only the ends of the list, except for a binary search of the sums, which
+  -- finds the entry that must expire before a cost fits. Expired entries are removed at the next charge.
   --
   -- Answer: the instant of the newest entry, the cost of all live entries, and the instant of the oldest live entry. If
-  -- the cost does not fit, the last is the instant of the entry that must expire first.
+  -- the cost does not fit, the last number is the instant of the last entry that must expire before the cost fits.
   --
-  -- Beyond the limit, the newest `most` units are kept.
+  -- If charges beyond the limit are counted, only the newest `most` units are kept.
   local few = 64
   local wrap = 4294967296
 
-  -- Returns the start and end of the part that contains an offset into a period, if the period is no multiple of its
-  -- parts: period = width * buckets + rest. Part s begins ceil(s * period / buckets) after the period's start, where s
-  -- * rest < buckets^2 <= 10^6. The search starts above and goes down, because the estimate by fractions may be off by
+  -- Returns the start and end of the part that contains `offset`, an offset into the period. Used if the parts are not
+  -- all equal: period = width * buckets + rest. Part s begins ceil(s * period / buckets) after the period's start; s *
+  -- rest < buckets^2 <= 10^6. The search starts above the estimate and goes down, because the estimate may be off by
   -- one.
   local function uneven_part(offset, period, buckets, width, rest)
     local s = floor(offset / period * buckets) + 2
@@ -32,11 +34,11 @@
     return begin, finish
   end
 
-  -- Returns functions for lists, made only if there is a list: making a function costs as much as charging an entry.
+  -- Returns functions for lists. Called only if there is a list, because making a function costs as much as a charge.
   local function of_lists()
     local _, become = beyond_strings()
-    -- Returns a function that makes a list of a string that is too long. If it cannot, the string remains, and the
-    -- function returns it.
+    -- Returns a function that turns a string with too many entries into a list. If this fails, the function writes the
+    -- string and returns it.
     local function listing(key, state)
       return function(ttl)
         local entries, sum = {}, 0
@@ -56,8 +58,8 @@
       end
     end
 
-    -- Returns a function that does to a list what `logged` does to a string. `expired`: the number of expired entries.
-    -- `sum`: the sum at the last entry.
+    -- Returns a function that charges a list as `logged` charges a string. `expired`: the number of expired entries.
+    -- `sum`: the sum of the last entry.
     local function list_log(key, expired, live, over, from, newest, sum, instant, cost)
       return function(ttl)
         while over > 0 and live > 0 do
@@ -74,7 +76,7 @@
         sum = (sum + cost) % wrap
         local head = pack('<I7I4I4', merges and newest or instant, live + cost, sum)
         if expired > 0 then
-          call('LTRIM', key, expired, -1) -- the last expired entry makes room for the head
+          call('LTRIM', key, expired, -1) -- the last expired entry is kept and becomes the head
         end
         call('LSET', key, 0, head)
         if merges then
@@ -87,16 +89,16 @@
       end
     end
 
-    -- Searches a list whose first `looked_at` entries were not enough. Returns the cost of all live entries, the number
-    -- of expired entries, and the instant to answer. `counts`: the number of the first live entry, if known. `excess`:
-    -- as in logged.
+    -- Searches a list for the entry that must expire, if it is not among the first `looked_at` entries. Returns the
+    -- cost of all live entries, the number of expired entries, and the instant for the answer. `counts`: the number of
+    -- the first live entry, if known. `excess`: as in logged.
     local function seek(key, total, looked_at, counts, since, excess)
       local last = call('LLEN', key) - 1
       local function entry(number)
         return take('<I7I4I4', call('LINDEX', key, number))
       end
-      -- Returns the first entry from `low` on for which `holds` is true, as it is for all entries behind it. Returns
-      -- last + 1 if there is none.
+      -- Returns the number of the first entry, from `low` on, for which `holds` is true; last + 1 if there is none.
+      -- REQUIRES that `holds` is true for all entries after that entry.
       local function first_that(low, holds)
         local high = last + 1
         while low < high do
@@ -132,8 +134,8 @@
 
   local function logged(i, beyond, period, buckets, limit, cost, most)
     local key, state = keys[i], states[i]
-    -- The entries read so far, their format and size, and the position of the second entry. The first entry is read
-    -- with the head.
+    -- The text that was read: the whole string, or the start of the list. `form`, `size`: format and size of an entry.
+    -- `next`: the position of the second entry; the first entry is read together with the head.
     local text, form, size, next = state, '<I7I4', 11, 24
     local newest, total, sum, entered, paid = 0, 0, 0, nil, 0
     if state then
@@ -155,16 +157,16 @@
     local instant = newest > now and newest or now
     local offset, rest = instant % period, period % buckets
     local width = (period - rest) / buckets
-    local begin = offset - offset % width -- start and end of the part that contains this instant
+    local begin = offset - offset % width -- start and end of the part that contains `instant`
     local finish = begin + width
     if rest > 0 then -- never true for an exact log
       begin, finish = uneven_part(offset, period, buckets, width, rest)
     end
     local from = instant - offset + begin
-    local since = instant - offset + finish - period -- older entries are expired
+    local since = instant - offset + finish - period -- entries before this instant have expired
 
-    -- Live entries worth live + excess must expire before the cost fits. If the cost can never fit, `excess` selects
-    -- the first entry, because each entry has a cost.
+    -- The cost fits once live entries with a cost of live + excess have expired. If the cost can never fit, this
+    -- `excess` selects the first entry, because every entry has a cost.
     local excess = cost <= limit and cost - limit or -wrap
     local live, expired, speaker, going = total, 0, nil, 0
     while live > 0 do
@@ -186,7 +188,8 @@
       local _, _, seek = of_lists()
       live, expired, speaker = seek(key, total, #text / size - 1, speaker and expired + 1, since, excess)
     end
-    if live < 0 then -- the head has less than its entries: the state is not weir's, and lost
+    -- The head's total is less than that of its entries: weir did not write this state, so it counts as lost.
+    if live < 0 then
       live = 0
     end
     local told = base + 3 * i
@@ -202,9 +205,9 @@
       nexts[i] = list_log(key, expired, live, over, from, newest, sum, instant, cost)
       return true
     end
-    -- The string's entries from byte `at` on stay, except for `over` units of them. The new cost is appended as an
-    -- entry or added to the last entry.
-    local at, part = 13 + 11 * expired, '' -- an entry of which only a part remains
+    -- Keeps the string's entries from byte `at` on, without their first `over` units. The new cost becomes a new entry,
+    -- or is added to the last entry.
+    local at, part = 13 + 11 * expired, '' -- part: the rest of an entry that lost some of its units
     while over > 0 and live > 0 do
       entered, paid = take('<I7I4', state, at)
       local gone = min(paid, over)
@@ -216,7 +219,7 @@
       log = pack('<BI7I4I7I4', Kind.Log, instant, cost, instant, cost)
     elseif newest < from then
       log = pack('<BI7I4c0I7I4', Kind.Log, instant, live + cost, part .. sub(state, at), instant, cost)
-    elseif at + 10 == #state and not beyond then -- it is the last entry, and was read last
+    elseif at + 10 == #state and not beyond then -- the only live entry, which was read last
       log = pack('<BI7I4I7I4', Kind.Log, newest, live + cost, entered, paid + cost)
     else
       local kept = part .. sub(state, at)

@@ -1,11 +1,14 @@
-    -- A bucket whose units are taken in advance (redis/prefetch/grant.hpp). Units given back leave gaps before the TAT,
-    -- between the slots of others. The next charges fill the gaps.
+    -- The state of a bucket whose units are taken in advance (redis/prefetch/grant.hpp). When unused units are
+    -- refunded, their slots become gaps before the TAT, between the slots of other charges. Later charges fill the
+    -- gaps.
     --
-    -- State: the kind's byte, 9; the TAT and its fraction; the instant since which it counts. Earlier debits were lost.
-    -- Then come the gaps, earliest first, each with its start and end. The plain state of a bucket has no gaps.
+    -- State: the byte of the kind, 9; the TAT and its fraction; the instant since which the state counts: earlier
+    -- charges were lost. Then the gaps, the earliest first, each as its start and end. The state of Kind.Gcra has no
+    -- gaps.
 
-    -- Returns the start and end of the gap at a byte. The part of a gap that time has passed is gone. If a fraction is
-    -- too large for this rate, because the configuration has changed, it is rounded so that the gap becomes shorter.
+    -- Returns the start and end of the gap at byte `at`. The part of the gap in the past is cut off. If the configured
+    -- rate has changed, a fraction may be too large for the new rate; it is then rounded so that the gap becomes
+    -- shorter.
     local function gap_at(state, at, count)
       local first, first_part, last, last_part = take('<dddd', state, at)
       if first < now then

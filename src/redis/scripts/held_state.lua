@@ -1,11 +1,13 @@
-  -- A limit of concurrency, counted by permits. A permit has 20 bytes: holder, serial number and cost. It expires at an
-  -- instant unless it is renewed. Up to `few_permits` permits form one string. It has the kind's byte, then the
-  -- total cost, the first and the last expiry, 7 bytes each. The permits follow, each behind its expiry, 27 bytes
-  -- together. More permits form a sorted set, scored by expiry, until none is held. The set also has the member '', whose score is minus the
-  -- total cost.
+  -- The state of a concurrency limit: the permits that are held. A permit has 20 bytes: holder, serial number and cost.
+  -- It expires at an instant unless it is renewed.
+  --
+  -- Up to `few_permits` permits form one string. It begins with the byte of the kind, and with total cost, first expiry
+  -- and last expiry, 7 bytes each. Each permit follows after its expiry of 7 bytes. More permits form a sorted set with
+  -- the expiry as score, until no permit is held. The set has one more member, '', whose score is minus the total cost.
   local few_permits = 32
 
-  -- Returns the numbers and the unexpired permits of a string; zeroes and '' if there are none.
+  -- Returns total cost, first expiry, last expiry, and the permits of a string that have not expired. Returns zeroes
+  -- and '' if there are none.
   local function permits_in(state)
     if not state or string.byte(state) ~= Kind.Permits or #state % 27 ~= 22 then
       return 0, 0, 0, ''
@@ -32,7 +34,7 @@
     return struct.pack('<BI7I7I7', Kind.Permits, total, first, last) .. permits
   end
 
-  -- Makes a sorted set of a string that is too long. Returns false if it cannot.
+  -- Stores permits that are too many for a string as a sorted set. Returns false if that fails.
   local function set_of_permits(key, total, permits, ttl)
     local members = { -total, '' }
     for at = 1, #permits, 27 do

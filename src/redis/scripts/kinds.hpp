@@ -1,6 +1,6 @@
-// The kinds of lines that the scripts charge and amend. This is the one list for both sides:
-// cmake/Embed.cmake puts the numbers in place of "Kind.Gcra" and so on in the scripts. Redis keeps some
-// numbers as the first byte of a state, so a number never changes its meaning.
+// The kinds of lines that the scripts charge and refund. C++ and Lua share this list: cmake/Embed.cmake
+// replaces "Kind.Gcra" and the other names in the scripts with these numbers. Some of the numbers are the
+// first byte of a state in Redis, so a kind's number must never change.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@ namespace weir::redis {
 
 enum class Kind : std::uint8_t {
   Gcra = 1,            // token bucket, GCRA, leaky bucket
-  SteppedBucket = 2,   // a token bucket with refill = "stepwise"
-  FixedWindow = 3,     // of one length
-  CalendarWindow = 4,  // charge.lua only; its state is that of FixedWindow
-  SlidingWindow = 5,   // by weight
-  Log = 6,             // sliding logs, and sliding windows with buckets
-  Permits = 7,         // concurrency
-  Reset = 8,           // refund.lua only: resets the whole key
-  GapGcra = 9,         // Gcra with a state that has gaps, for a rule with a lease
+  SteppedBucket = 2,   // token bucket with refill = "stepwise"
+  FixedWindow = 3,     // fixed windows that all have the same length
+  CalendarWindow = 4,  // fixed windows of a calendar; charge.lua only; the state is that of FixedWindow
+  SlidingWindow = 5,   // sliding window by weight
+  Log = 6,             // sliding log, and sliding window with buckets
+  Permits = 7,         // concurrency limit
+  Reset = 8,           // refund.lua only: resets the key
+  GapGcra = 9,         // as Gcra, for a rule with `lease`; the state may have gaps
 };
 
 }  // namespace weir::redis

@@ -17,7 +17,7 @@ namespace {
 
 using limit::Ticks;
 
-constexpr double kFollows = 3;  // in place of a line's `enforced`
+constexpr double kFollows = 3;  // the value of `enforced` for a line that follows the line before it
 
 template <class L>
 concept Spaced = requires(const L& limiter) {
@@ -39,7 +39,7 @@ double number(Kind kind) noexcept {
   return static_cast<double>(kind);
 }
 
-// A length in ticks of 1/count µs, as whole microseconds and the remaining ticks.
+// A duration in ticks of 1/count µs, split into whole microseconds and the remaining ticks.
 struct Length {
   double micros, part;
   Length(Ticks ticks, std::uint64_t count) noexcept
@@ -56,7 +56,7 @@ struct ToCharge {
   double enforced;
   base::TimePoint around;
   const PermitId& hold;
-  limit::Cost most;  // of a log that only counts: how many units it keeps
+  limit::Cost most;  // for a log that only counts: how many units it keeps
   bool leased;
 
   template <Spaced L>
@@ -105,7 +105,8 @@ struct ToCharge {
   }
 };
 
-// Returns a debt as long as limit::settle allows, at most. The scripts cannot count beyond 2^53.
+// Returns the most tokens that may be spent: those that refill in limit::kLongestDebt, but fewer than 2^53,
+// because the scripts cannot count further.
 std::uint64_t most_spent(const limit::Rate& rate) noexcept {
   const auto refills = static_cast<std::uint64_t>(limit::kLongestDebt / rate.period);
   return static_cast<std::uint64_t>(
@@ -116,17 +117,17 @@ struct ToRefund {
   limit::Cost reserved, actual;
   base::TimePoint departure;
   const PermitId& hold;
-  bool leased;  // has_slots() of a bucket's charge
+  bool leased;  // the charge has slots (has_slots)
   Ticks begin;
 
   template <Spaced L>
   RefundNumbers operator()(const L& limiter) const noexcept {
     const limit::GcraCore& gcra_core = limiter.gcra_core();
     const std::uint64_t count = gcra_core.rate().count;
-    // No more than this was ever charged.
+    // Redis never charges more than the largest cost.
     const Ticks held = Ticks{std::min(reserved, gcra_core.largest_cost())} * interval_of(gcra_core);
     if (leased) {
-      assert(actual == 0);  // rules with `lease` are never settled (app::obstacle_to_lease)
+      assert(actual == 0);  // a rule with `lease` has no settlement (see obstacle_to_lease)
       const Length from(begin, count), length(held, count);
       return {number(Kind::GapGcra), number(count), number(departure), from.micros, from.part,
               length.micros,         length.part};
@@ -173,11 +174,11 @@ base::TimePoint instant(std::uint64_t us) noexcept {
   return base::TimePoint(base::Duration(static_cast<std::int64_t>(us)));
 }
 
-// A log as far as a limiter needs it: all live units stand at one mark.
+// A log as the reply describes it: all live units are in one entry at `mark`. That suffices for the limiter.
 struct SpokenLog {
   std::uint64_t newest_mark;
   limit::Cost live;
-  std::uint64_t mark;  // of the oldest entry, or of the last that must expire
+  std::uint64_t mark;  // of the oldest live entry, or of the last entry that must expire
 
   [[nodiscard]] std::uint64_t newest() const noexcept { return newest_mark; }
   [[nodiscard]] limit::Cost total() const noexcept { return live; }
@@ -198,7 +199,7 @@ struct ToOutcome {
     return limiter.step(cell, now, cost).outcome;
   }
 
-  // The state of all three is the TAT in ticks, low word first.
+  // For token bucket, GCRA and leaky bucket. The cell contains the TAT in ticks, low word first.
   template <Spaced L>
   Answer operator()(const L& limiter) const noexcept {
     const limit::GcraCore& gcra_core = limiter.gcra_core();
@@ -211,14 +212,15 @@ struct ToOutcome {
       tat += second;
       return ask();
     }
-    // The charge took a gap, so it precedes all slots behind the gap. A gap lies where a TAT once was.
+    // The charge is in a gap, so all later slots stay. The outcome is that of a charge at the gap's start.
     tat = gcra_core.refund(tat, cost);
     auto outcome = ask();
     outcome->allowed = true;
     outcome->retry_after = {};
     return outcome;
   }
-  // weir never charges a bucket that takes longer than kMostMicros to fill; its times would overflow.
+  // Returns nullopt for a bucket that would take longer than kMostMicros to fill. No charge of weir makes
+  // such a state, and its times would overflow.
   Answer operator()(const limit::SteppedBucket& limiter) const noexcept {
     const auto& rate = limiter.rate();
     const auto refills = Ticks{second / rate.count + 1};
@@ -296,7 +298,8 @@ std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limite
                                                     base::Duration later) noexcept {
   std::array<std::int64_t, kAnswerNumbers> told;
   std::copy(answer.begin(), answer.end(), told.begin());
-  if (limit::gcra_core(limiter) == nullptr) return told;  // its numbers are instants and counts
+  // The numbers of the other limiters are instants and counts.
+  if (limit::gcra_core(limiter) == nullptr) return told;
   if (told[0] >= later.count())
     told[0] -= later.count();
   else

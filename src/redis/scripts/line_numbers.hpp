@@ -1,5 +1,5 @@
-// Converts one line of a bill to the scripts' numbers, and a reply's numbers to an outcome. The heads of
-// charge.lua and refund.lua describe the numbers of each kind. Pure.
+// Converts one line of a bill to the numbers that the scripts take, and the numbers of a reply to an outcome.
+// The comments at the top of charge.lua and refund.lua describe the numbers of each kind of line. Pure.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -15,67 +15,73 @@
 
 namespace weir::redis {
 
-// A bill's permits of concurrency limits: two numbers below 2^53, and how long the permits last without
-// renewal.
+// Identifies the concurrency permits of one bill by two numbers below 2^53. `lease`: how long the permits
+// last if they are not renewed.
 struct PermitId {
   std::uint64_t holder = 0;
   std::uint64_t serial = 0;
   base::Duration lease{};
 };
 
-// A line to refund or settle. If `actual` is 0, it is refunded with `departure` as limit::refund takes it.
-// Otherwise it is settled as limit::settle does: a charge at `departure` becomes one of `actual`.
+// A charge to refund or settle. If `actual` is 0, the charge is refunded, and `departure` is that of
+// limit::refund. Otherwise the cost of the charge, which was made at `departure`, becomes `actual`, as in
+// limit::settle.
 struct Refund {
   limit::Charge charge;
   base::TimePoint departure;
   limit::Cost actual = 0;
-  PermitId hold{};  // for concurrency: released if `actual` is 0, renewed if it is the cost
-  // If the charge has slots (has_slots): the start of the slots to give back; no others are. `departure` is
-  // then the time of their debit. REQUIRES `actual` == 0 for such a charge.
+  // For concurrency: the permit to release (`actual` is 0) or to renew (`actual` is the cost).
+  PermitId hold{};
+  // Only if the charge has slots (has_slots): the start of the slots to refund. `departure` is then the time
+  // at which the slots were debited. REQUIRES `actual` == 0 for such a charge.
   limit::Ticks begin = 0;
 };
 
-// Unused numbers are zero.
+// The numbers that a script takes for one line. Unused numbers are zero.
 using ChargeNumbers = std::array<double, 8>;
 using RefundNumbers = std::array<double, 8>;
-// The numbers of a reply about one line.
+// How many numbers of a reply belong to one line.
 inline constexpr std::size_t kAnswerNumbers = 3;
 using AnswerNumbers = std::span<const std::int64_t, kAnswerNumbers>;
 
-// Larger than any instant or length that the scripts return: 2^53 µs, the year 2255.
+// Greater than any instant or duration that the scripts return: 2^53 µs, which is in the year 2255.
 inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 
 // Returns true if the scripts implement this limiter.
 [[nodiscard]] bool is_known(const limit::Limiter& limiter) noexcept;
 
-// Returns the numbers of a line. REQUIRES is_known(*charge.limiter). `decider`: the limiter of the line that
-// this line follows (limit/pair.hpp), or null. `around`: Redis's approximate time, within a window of any
-// calendar. It selects the windows that are sent; the script checks whether they fit.
+// Returns the numbers of a line for charge.lua. REQUIRES is_known(*charge.limiter). `decider`: null, or the
+// limiter of the line that decides for this line (limit/pair.hpp). `around`: Redis's approximate time, which
+// must lie within a window of any calendar. The calendar windows around this time are sent; the script checks
+// that Redis's time is in them.
 [[nodiscard]] ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around,
                                        const PermitId& hold,
                                        const limit::Limiter* decider = nullptr) noexcept;
 [[nodiscard]] RefundNumbers numbers_of(const Refund& refund) noexcept;
-// Returns the numbers of a key to reset.
+// Returns the numbers with which refund.lua resets a key.
 [[nodiscard]] RefundNumbers numbers_of_reset() noexcept;
 
-// Returns the limiter's outcome for the state that the script found; nullopt if no limiter has such a state.
+// Returns the outcome that the limiter computes from the state in the answer; nullopt if no state of the
+// limiter has these numbers.
 [[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
                                                        AnswerNumbers answer) noexcept;
 
-// Returns true if weir knows the charge's slots, so that a refund names them: a bucket with `lease`.
+// Returns true for a bucket of a rule with `lease`. weir knows the slots of such a charge, and a refund names
+// them.
 [[nodiscard]] bool has_slots(const limit::Charge& charge) noexcept;
-// Returns the refund of a charge that Redis made at `charged_at`, by its own clock, with `outcome`.
+// Returns the refund of a charge. `charged_at`: when Redis made the charge, by Redis's clock. `outcome`: the
+// outcome of the charge.
 [[nodiscard]] Refund refund_of(const limit::Charge& charge, base::TimePoint charged_at,
                                const limit::Outcome& outcome) noexcept;
 
-// Returns what the script would answer for the same state `later`. For a log, this is right only for a cost
-// that is still refused then.
+// Returns the answer that the script would give if `later` more time had passed and the state were the same.
+// For a log, the result is right only for a cost that the log still refuses at that time.
 [[nodiscard]] std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limiter,
                                                                   AnswerNumbers answer,
                                                                   base::Duration later) noexcept;
-// Returns true if an answer to the cost `asked` also answers `line`. A log's answer serves only that cost. A
-// log does not show that it has more `remaining` as entries expire, unless they make room for the cost. In a
-// bucket with `lease`, a lower cost may fit in a gap.
+// Returns true if the answer to a charge of cost `asked` also answers `line`. A log's answer holds for one
+// cost only, because it does not say how much `remaining` grows as entries expire. A bucket's answer with
+// `lease` does not hold for a lower cost, which may fit into a gap.
 [[nodiscard]] bool tells(const limit::Charge& line, limit::Cost asked) noexcept;
 
 }  // namespace weir::redis

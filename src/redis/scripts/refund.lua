@@ -1,50 +1,51 @@
--- Amends charges: a charge of `reserved` becomes one of `actual`. `actual` is 0 for a refund. It is less or more than
--- `reserved` if an answer settles the charge (limit/settle.hpp), and equal to it if a permit is renewed. Numbers and
--- states are those of charge.lua.
+-- Corrects the cost of charges from `reserved` to `actual`. For a refund, `actual` is 0. For a settlement
+-- (limit/settle.hpp), `actual` is more or less than `reserved`. To renew a permit, `actual` equals `reserved`. The
+-- numbers and states are those of charge.lua.
 --
 -- KEYS     The key of each line.
--- ARGV[1]  The call's number, a little-endian double. Then eight doubles for each line: kind, and up to seven numbers
---          that the function of the kind names.
--- returns  The number of amended lines. Then the number of lost gaps of buckets. Then the call's number.
+-- ARGV[1]  The call's number, a little-endian double. Then eight doubles for each line: kind, and up to seven numbers,
+--          which are the arguments of the kind's function below.
+-- returns  The number of corrected lines. Then the number of gaps of buckets that were lost. Then the call's number.
 --
--- A state that does not exist has drained. Then nothing is refunded, and a debt is charged whole, as of the time of the
--- charge. A state of another kind, left by a changed configuration, stays as it is.
+-- A state that does not exist is unused. Then a refund changes nothing. If `actual` exceeds `reserved`, all of `actual`
+-- is charged, as of the time of the charge. If a changed configuration has left a state of another kind, the state
+-- stays as it is.
 --
--- Nothing is amended either if the key was reset since the charge. A marker key tells when: its name is not in KEYS,
--- but it is in the same slot.
+-- Nothing is corrected if the key was reset after the charge. A marker key has the time of the reset. Its name is not
+-- in KEYS, but it is in the same slot.
 --
--- Nothing is refunded to a state that was lost since the charge (FLUSHALL) and now counts other requests. Windows,
--- buckets whose units are taken in advance, and logs of that kind show this. Other states do not. No state shows that a
--- promoted replica has missed the charge.
+-- A refund changes nothing if the state that had the charge was lost (FLUSHALL), because the present state counts other
+-- requests. Windows, logs, and buckets whose units are taken in advance record enough to detect this. Other states do
+-- not. No state shows that a promoted replica has missed the charge.
 local take = struct.unpack
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local lines, amended, lost = ARGV[1], 0, 0
 local number, at = take('<d', lines)
 
--- Returns the function of a kind, which amends the charge of a key and returns true if it did. `state`: the key's
--- string; nil if the key is no string, where GET would return an error. Made when its kind first occurs, as in
--- charge.lua.
+-- Returns the function of a kind, which corrects the charge of one line and returns true if it changed the state.
+-- `state`: the key's string; nil if the key is not a string (GET would return an error). A kind's function is made only
+-- when the kind first occurs, as in charge.lua.
 local function kind_of(kind, now)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local max, min, ceil, format = math.max, math.min, math.ceil, string.format
-  local most_counted = 4294967295 -- 2^32 - 1: a greater debt counts as this much
+  local most_counted = 4294967295 -- 2^32 - 1: the largest count
 
-  -- Resets a key. A marker keeps the time of the reset for a day, which is longer than requests last.
+  -- Resets a key. A marker key has the time of the reset for a day, which is longer than any request lasts.
   if kind == Kind.Reset then
     return function(key)
       local found = call('DEL', key) == 1
-      redis.pcall('SET', key .. ':reset', now, 'PX', 86400000) -- an error if the slot is moving
+      redis.pcall('SET', key .. ':reset', now, 'PX', 86400000) -- fails if the slot is moving
       return found
     end
   end
 
-  -- As in charge.lua: whole milliseconds plus two, as text.
+  -- Returns a time to live as charge.lua computes it: whole milliseconds plus two, as text.
   local function milliseconds(ahead)
     return format('%d', (ahead - ahead % 1000) / 1000 + 2)
   end
 
-  -- Writes a state that drains after `ahead` microseconds, or deletes the key if it has drained.
+  -- Writes a state that lasts for `ahead` microseconds, or deletes the key if the state is unused by now.
   local function keep(key, state, ahead)
     if ahead > 0 then
       call('SET', key, state, 'PX', milliseconds(ahead))
@@ -56,8 +57,9 @@ local function kind_of(kind, now)
 
   if kind == Kind.Gcra then
 --#include spans.lua
-    -- `latest`: how far a debt may move the TAT. It is -1 for a queue. There, charged_at is the promised departure. It
-    -- can be given back only while it is the last one promised, because two requests must never have one departure.
+    -- `latest`: the instant up to which a higher cost may move the TAT; -1 for a queue. In a queue, charged_at is the
+    -- promised departure. A departure is refunded only while it is the last one promised, because no two requests may
+    -- have the same departure.
     return function(key, state, count, charged_at, reserved, reserved_part, actual, actual_part, latest)
       local tat, part = 0, 0
       if state and #state == 16 then
@@ -96,8 +98,8 @@ local function kind_of(kind, now)
     end
   end
 
-  -- For a bucket whose units are taken in advance: gives back the slots from `first` on, wherever they are, except the
-  -- part that time has passed. If there are too many gaps, the shortest is lost and counted.
+  -- A bucket whose units are taken in advance: refunds the slots from `first` on, without the part in the past, even if
+  -- later slots are taken. If there are too many gaps, the shortest is dropped and counted in `lost`.
   if kind == Kind.GapGcra then
 --#include spans.lua
 --#include gaps.lua
@@ -114,7 +116,7 @@ local function kind_of(kind, now)
       return gaps
     end
 
-    -- Returns false if the slots are in a gap already.
+    -- Adds the slots to the gaps. Returns false if they overlap a gap, so that they were refunded already.
     local function insert(gaps, first, first_part, last, last_part)
       local n = 1
       while gaps[n] and not less(first, first_part, gaps[n][3], gaps[n][4]) do
@@ -152,7 +154,7 @@ local function kind_of(kind, now)
         return
       end
       local tat, part, since = take('<ddI7', state, 2)
-      if part >= count then -- the configured rate has changed
+      if part >= count then -- the count of the configured rate has changed: round the fraction up
         tat, part = tat + 1, 0
       end
       local last, last_part = plus(first, first_part, length, length_part, count)
@@ -167,7 +169,7 @@ local function kind_of(kind, now)
         return
       end
       local final = gaps[#gaps]
-      if final[3] == tat and final[4] == part then -- no slots are behind it
+      if final[3] == tat and final[4] == part then -- no slots follow the gap, so the TAT moves back
         tat, part = final[1], final[2]
         gaps[#gaps] = nil
       end
@@ -183,7 +185,7 @@ local function kind_of(kind, now)
     end
   end
 
-  -- Returns a command's answer; nil if the key is of another kind. Any other error is raised.
+  -- Runs a command and returns its reply; nil if the key is of another kind. Raises any other error.
   local function ask(...)
     local answer = redis.pcall(...)
     if type(answer) == 'table' and answer.err then
@@ -192,9 +194,9 @@ local function kind_of(kind, now)
     return answer
   end
 
-  -- Each included file makes a function of a kind. It may use the arguments, `ask`, `milliseconds`, `most_counted` and
-  -- the names of Redis's and Lua's functions above. refund_held.lua also uses held_state.lua, which itself uses only
-  -- `now`.
+  -- Each included file defines the function of a kind. It may use the arguments of kind_of, `ask`, `milliseconds`,
+  -- `most_counted` and the local names of Redis's and Lua's functions above. refund_held.lua also uses held_state.lua,
+  -- which uses `become` and `now`.
   if kind == Kind.Log then
 --#include refund_log.lua
     return logged
@@ -205,7 +207,7 @@ local function kind_of(kind, now)
     return held
   end
 
-  -- Returns the numbers of a state of this kind; zeroes if the key does not exist; nothing if it is of another kind.
+  -- Returns the numbers of a state; zeroes if the key does not exist; nothing if the state is of another kind.
   local function numbers_of(key, state, kind, form, size)
     if state and #state == size and byte(state) == kind then
       return take(form, state, 2)
@@ -215,7 +217,7 @@ local function kind_of(kind, now)
   end
 
   if kind == Kind.SteppedBucket then
-    -- `most`: the largest debt.
+    -- `most`: the most tokens that may be spent after the correction.
     return function(key, state, charged_at, reserved, actual, period, count, most)
       local anchor, spent = numbers_of(key, state, Kind.SteppedBucket, '<dd', 17)
       if not anchor or (spent == 0 and actual < reserved) then
@@ -231,7 +233,8 @@ local function kind_of(kind, now)
     end
   end
 
-  -- Returns how much of the charge a state that counts from `since` on contains; nil if nothing is to be done.
+  -- Returns how much of the charge is in a state that counts from `since` on: all of it or 0. Returns nil if there is
+  -- nothing to correct.
   local function found(charged_at, since, reserved, actual)
     if charged_at >= since then
       return reserved
@@ -240,7 +243,7 @@ local function kind_of(kind, now)
   end
 
   if kind == Kind.FixedWindow then
-    -- `finish`: the end of the window of the charge.
+    -- `finish`: the end of the window in which the charge was made.
     return function(key, state, finish, reserved, actual, charged_at)
       local stands, used, since = numbers_of(key, state, Kind.FixedWindow, '<ddI7', 24)
       if not stands or (used > 0 and stands > finish) then
@@ -261,7 +264,7 @@ local function kind_of(kind, now)
     end
   end
 
-  -- Amends the count of the charge's window, if that window is one of the two.
+  -- Sliding window by weight: corrects the previous or the current count, if the charge was made in that window.
   return function(key, state, period, charged_at, reserved, actual)
     local start, previous, current, since = numbers_of(key, state, Kind.SlidingWindow, '<dI4I4I7', 24)
     if not start or (previous + current == 0 and actual < reserved) then
@@ -298,10 +301,10 @@ local function kind_of(kind, now)
   end
 end
 
--- Returns a key's state, and the time of its reset if that was within a day.
+-- Returns a key's state, and the time of its reset if the key was reset within a day.
 local function states_of(key)
   local both = redis.pcall('MGET', key, key .. ':reset')
-  if both.err then -- a moving slot answers for a single key only
+  if both.err then -- a node with a moving slot replies only to commands with a single key
     return redis.call('MGET', key)[1], false
   end
   return both[1], both[2]
@@ -312,13 +315,14 @@ for i = 1, #KEYS do
   local kind, a, b, c, d, e, f, g
   kind, a, b, c, d, e, f, g, at = take('<dddddddd', lines, at)
   local state, reset_at
-  if kind ~= Kind.Permits and kind ~= Kind.Reset then -- concurrency is never reset
+  if kind ~= Kind.Permits and kind ~= Kind.Reset then -- concurrency limits are never reset
     state, reset_at = states_of(KEYS[i])
   end
   local in_b = kind == Kind.Gcra or kind == Kind.SlidingWindow or kind == Kind.GapGcra
   local charged_at = in_b and b or kind == Kind.FixedWindow and d or a
   reset_at = reset_at and tonumber(reset_at)
-  if not reset_at or charged_at > reset_at or reset_at > now then -- a clock that was set back proves nothing
+  -- A time of reset in the future shows only that the clock was set back.
+  if not reset_at or charged_at > reset_at or reset_at > now then
     local amend = kinds[kind] or kind_of(kind, now)
     kinds[kind] = amend
     if amend(KEYS[i], state, a, b, c, d, e, f, g) then

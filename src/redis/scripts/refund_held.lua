@@ -1,7 +1,7 @@
-  -- Does the same as `held`, in a sorted set.
+  -- Does the same as `held` for a key that is a sorted set.
   local function held_in_set(key, permit, cost, actual, lease)
     if actual == 0 then
-      if call('ZREM', key, permit) == 0 then -- it has expired
+      if call('ZREM', key, permit) == 0 then -- the permit has expired
         return false
       end
       if tonumber(call('ZINCRBY', key, cost, '')) >= 0 then
@@ -19,16 +19,16 @@
     return true
   end
 
-  -- Releases a permit if `actual` is 0. Otherwise renews it, and enters it again if Redis has lost it. A renewed permit
-  -- counts whatever the limit is, because its request is in progress.
+  -- Releases a permit if `actual` is 0. Otherwise renews the permit, and adds it again if Redis has lost it. A permit
+  -- is renewed even if the total exceeds the limit, because its request is in progress.
   local function held(key, _, cost, actual, lease, holder, serial)
     local permit = pack('<ddI4', holder, serial, cost)
     local state = call('MGET', key)[1]
-    if state and (byte(state) ~= Kind.Permits or #state % 27 ~= 22) then -- of another kind
+    if state and (byte(state) ~= Kind.Permits or #state % 27 ~= 22) then -- the state is of another kind
       return false
     elseif not state then
       local size = ask('ZSCORE', key, '')
-      if size == nil then -- of another kind
+      if size == nil then -- the key is of another kind
         return false
       elseif size then
         return held_in_set(key, permit, cost, actual, lease)
@@ -41,7 +41,7 @@
     end
     if at then
       permits, total = string.sub(permits, 1, at - 8) .. string.sub(permits, at + 20), total - cost
-    elseif actual == 0 then -- it has expired
+    elseif actual == 0 then -- the permit has expired
       return false
     end
     if actual > 0 then

@@ -1,9 +1,11 @@
-    -- Amends a log: the first entry from the charge's part on, and for the remainder the next entries. That entry is
-    -- near the end, because most amended charges are recent. `from`, `expiry`: the start of the part of the charge, and
-    -- when its entries expire. `most`: the bound of one entry. `strict`: 1 if the charge's own entry still exists
-    -- unless it was lost. It is 0 if charges beyond the limit drop entries.
+    -- Corrects a charge in a log. Changes the first entry in the charge's part or later, and for the remainder the
+    -- entries after it. That entry is near the end of the log, because most corrected charges are recent. `from`: the
+    -- start of the charge's part. `expiry`: when the entries of that part expire. `most`: the largest cost of one
+    -- entry. `strict`: 1 if the charge's entry must still exist unless the state was lost; 0 if charges beyond the
+    -- limit may have dropped it.
 
-    -- Accesses a log's pairs in a string by number; number 0 is the head. Nothing is written before keep().
+    -- Returns functions that read and change the pairs of a string by number; number 0 is the head. Only keep() writes
+    -- to Redis.
     local function string_log(key, text)
       local log = { last = (#text - 12) / 11 }
       function log.pair(number)
@@ -29,14 +31,14 @@
       return log
     end
 
-    -- Does the same for a list, whose end is read backwards, 64 entries at a time. If an entry changes, the sums from
-    -- it on change too, and these entries are written again.
+    -- Does the same for a list, which is read from its end, 64 entries at a time. If an entry changes, its sum and all
+    -- later sums change too, so keep() writes all entries from the first changed entry on.
     local function list_log(key)
       local wrap = 4294967296
       local log = { last = call('LLEN', key) - 1 }
-      local entered, paid = {}, {} -- by number of the entry
-      local begin, before = log.last + 1, nil -- the first entry read, and the sum before it
-      local changed -- the number of the first changed entry
+      local entered, paid = {}, {} -- tables by the number of the entry
+      local begin, before = log.last + 1, nil -- number of the first entry that was read, and the sum before it
+      local changed -- number of the first changed entry
       local newest, total, sum = take('<I7I4I4', call('LINDEX', key, 0))
 
       function log.pair(number)
@@ -95,7 +97,7 @@
       return log
     end
 
-    -- Returns the log, which is empty if the key does not exist; nil if the key is of another kind.
+    -- Returns the log of a key. It is empty if the key does not exist. Returns nil if the key is of another kind.
     local function log_of(key, state)
       if state then
         return byte(state) == Kind.Log and #state % 11 == 1 and string_log(key, state) or nil
@@ -113,7 +115,7 @@
         return false
       end
       local newest, total = log.pair(0)
-      local first = log.last + 1 -- all entries from this one on are in the charge's part or later
+      local first = log.last + 1 -- number of the first entry in the charge's part or later
       while first > 1 and log.pair(first - 1) >= from do
         first = first - 1
       end
@@ -139,8 +141,8 @@
       end
 
       if actual < reserved then
-        -- An entry has the instant of its first charge. So an entry with a later instant than this charge does not
-        -- contain it.
+        -- An entry has the instant of the first charge that it contains. So an entry with a later instant than this
+        -- charge does not contain the charge.
         local there = first <= log.last and (strict == 0 or log.pair(first) <= charged_at)
         if there then
           give_back(reserved - actual)
@@ -156,7 +158,7 @@
         return true
       end
       local whole = min(actual, most, most_counted - total)
-      if whole > 0 then -- otherwise the log has the largest cost it can hold
+      if whole > 0 then -- 0: the log has the largest possible cost already
         log.set(0, charged_at, total + whole)
         log.push(charged_at, whole)
         log.keep(milliseconds(expiry - now))

@@ -1,4 +1,4 @@
-    -- Arithmetic of lengths and instants with a fraction in units of 1/count, marked _part, as in Kind.Gcra.
+    -- Arithmetic of durations and instants with a fraction in units of 1/count (the names with _part), as in Kind.Gcra.
     local function less(a, a_part, b, b_part)
       return a < b or (a == b and a_part < b_part)
     end

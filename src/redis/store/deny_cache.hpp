@@ -1,26 +1,27 @@
-// The states of keys that Redis has refused, so that weir can refuse them without a round trip, as Redis
-// would.
+// States of keys that Redis has refused. With them weir can refuse further requests as Redis would, without a
+// round trip.
 //
-// One cache for each connection, used by its worker only. Pure: time is an argument. The number of places is
-// fixed. In a full set, the entry with the latest answer stays.
+// Each connection has its own cache; only its worker uses it. Pure: time is an argument. The number of
+// entries is fixed. If a set is full, a new answer replaces the entry with the oldest answer.
 //
-// The cache keeps the state behind each line of a refusal, not the refusal, and asks the limiter again. So a
-// request of lower cost gets its own answer. Retry-After, Remaining and Reset are those that Redis's answer
-// would give now. The refusal is right for three reasons.
-//  1. A state only moves later: charges add to it, and time is not part of it (src/limit). A limiter that
-//     refuses in a state refuses in every later state. So if the known state is refused at an instant, the
-//     present state is refused too.
-//  2. Redis read its clock between `sent` and `received`. A bill is refused only if it is still refused with
-//     the reading at `sent`. The wait counts from a reading at `received`, as in Redis's own answer. So a
-//     refusal ends early by a round trip at most (then Redis is asked), never late, and Retry-After is never
-//     early. Clocks may run apart by one part in kPace.
-//  3. All lines of a bill must be known, so that the longest wait of several refusals is returned. A line
-//     that others have charged since then is known as it was.
-// Only a refund moves a state earlier. Refunds of this process end what was known before (LastRefunds).
-// Nobody reports refunds of other weirs, or a Redis that loses its state. So a state is known for kKnown
-// only. After such a refund, a request that Redis would admit may be refused for that long. No request is
-// admitted that Redis would refuse. Queues and concurrency are never kept here, because their states move
-// earlier all the time. Callers leave out rules that answers settle.
+// The cache stores the state of each line of a refused bill, not the refusal, and evaluates the limiter
+// again. So a request of lower cost gets its own answer. Retry-After, Remaining and Reset are those that
+// Redis would return now. A refusal from the cache is right for three reasons.
+//  1. A state does not contain the time (src/limit), and charges only add to it. A state to which more was
+//     charged is called later. A limiter that refuses in a state also refuses in every later state. So if
+//     the limiter refuses in the cached state now, it refuses in the present state in Redis too.
+//  2. Redis read its clock at an unknown instant between `sent` and `received`. The cache refuses only if the
+//     limiter refuses under the assumption that Redis read its clock at `sent`. The wait is computed under
+//     the assumption that Redis read its clock at `received`. So the cache stops refusing up to one round
+//     trip too early, in which case Redis is asked, but never too late. Retry-After is never too short. The
+//     two clocks may drift apart by one part in kPace.
+//  3. The cache refuses only if it has the states of all lines of the bill. So it can return the longest wait
+//     of all lines that refuse. For a line that others have charged since, the cache has an older state.
+// Only a refund makes a state earlier. A refund by this process makes older cached states unusable
+// (LastRefunds). weir does not notice refunds by other weirs, or the loss of Redis's data. Therefore a state
+// is used for kKnown only. Within that time after such an event, weir may refuse a request that Redis would
+// admit. The cache never admits a request. States of queues and of concurrency limits are not cached, because
+// they often become earlier. Callers must not use the cache for rules whose cost depends on the response.
 #pragma once
 
 #include "redis/scripts/line_numbers.hpp"
@@ -44,54 +45,56 @@ class DenyCache {
  public:
   using Time = LastRefunds::Time;
 
-  // Long compared to a round trip, so that a flood on a key costs about one trip a second. Short compared to
-  // what people wait for after a refund.
+  // How long a state is used. Long compared to a round trip, so that a flood of requests for a key causes
+  // about one round trip a second. Short compared to the time that a client waits after a refund.
   static constexpr std::chrono::milliseconds kKnown{1000};
-  // After kFresh, one request in each kRenewal asks Redis again, so that a flood does not ask all at once at
-  // the end.
+  // When an answer is older than kFresh, one request in each period of kRenewal is sent to Redis. So a flood
+  // does not send all its requests to Redis at once when the state becomes too old.
   static constexpr std::chrono::milliseconds kFresh{750};
   static constexpr std::chrono::milliseconds kRenewal{20};
-  // This host's clock and Redis's run apart by less than one part in kPace (NTP slews by 1 in 2000).
+  // The clocks of this host and of Redis drift apart by less than one part in kPace (NTP slews by 1 in 2000).
   static constexpr int kPace = 1024;
 
   // `refunds` must outlive the cache.
   explicit DenyCache(const LastRefunds& refunds) : refunds_(refunds), entries_(kSets * kWays) {}
 
-  // The times of a bill that Redis refused.
+  // The times at which a refused bill was sent and answered.
   struct RoundTrip {
     Time sent, received;
-    base::TimePoint server_now;  // Redis's clock, read in between
+    base::TimePoint server_now;  // Redis's clock, which Redis read between `sent` and `received`
   };
-  // Must be called for a bill that Redis refused. `answers`: kAnswerNumbers for each line.
+  // Must be called for a bill that Redis refused. `answers`: kAnswerNumbers numbers for each line.
   void remember(std::span<const limit::Charge> bill, std::span<const std::int64_t> answers,
                 const RoundTrip& trip) noexcept;
 
-  // Must be called for a bill that Redis charged.
+  // Removes the states of the bill's keys. Must be called for a bill that Redis charged.
   void forget(std::span<const limit::Charge> bill) noexcept;
 
   // Returns Redis's time if Redis would refuse the bill now; nullopt if Redis must be asked. Sets the
-  // outcomes, which count from that time. Outcome::ahead holds the difference to each line's own clock
-  // reading, so the outcomes name the same instants as Redis did.
+  // outcomes, whose times count from the returned time. Outcome::ahead is the distance from the returned time
+  // to the line's own estimate of Redis's time. So the outcomes name the same instants as Redis did.
   [[nodiscard]] std::optional<base::TimePoint> refuses(std::span<const limit::Charge> bill,
                                                        std::span<limit::Outcome> outcomes, Time now) noexcept;
 
-  // Must be called for a new connection, because it may lead to a Redis with other state and another clock.
+  // Removes all states. Must be called for a new connection, because its Redis may have other states and
+  // another clock.
   void forget_all() noexcept;
 
  private:
   static constexpr std::size_t kSets = 2048;
-  static constexpr std::size_t kWays = 2;  // so that two lines of one bill rarely evict each other
+  // Entries of a set; two, so that two lines of one bill rarely evict each other.
+  static constexpr std::size_t kWays = 2;
 
   struct Entry {
     limit::Key key{};
-    const limit::Limiter* limiter = nullptr;  // null: the place is free
+    const limit::Limiter* limiter = nullptr;  // null: the entry is free
     limit::Cost cost = 0;
     std::array<std::int64_t, kAnswerNumbers> answer{};
     RoundTrip trip{};
-    Time renewed{};  // when the last request was sent to Redis to refresh the entry
+    Time renewed{};  // when a request was last sent to Redis to refresh this entry
   };
 
-  // Returns the index of the first place in the key's set.
+  // Returns the index of the first entry in the key's set.
   [[nodiscard]] static std::size_t set_of(const limit::Key& key) noexcept { return key.lo % kSets * kWays; }
   [[nodiscard]] const Entry* find(const limit::Charge& line, Time now) noexcept;
 

@@ -1,4 +1,4 @@
-// Functions of a store that charge nothing: looking at a key, and resetting it.
+// The functions of a store that charge nothing: look() and forget().
 #include "redis/connection/backend.hpp"
 #include "redis/prefetch/prefetching_store.hpp"
 
@@ -13,7 +13,7 @@ net::Task<net::ErrorCode> Store::look(limit::Charge charge, limit::Outcome& outc
   const auto refused = backend_->begin(call);
   if (refused) co_return refused;
   co_await Park{call};
-  // The store may be gone from here on, so only the call is used.
+  // The store may have been destroyed during co_await, so only `call` may be used from here on.
   if (!call.error) server_now = call.server_now;
   co_return call.error;
 }

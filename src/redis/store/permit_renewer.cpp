@@ -12,8 +12,8 @@ PermitRenewer::PermitRenewer(net::Executor executor, base::Duration lease, Refun
       stats_(stats),
       timer_(executor) {}
 
-// A bill was charged if no enforced line was refused. If memory runs out, a permit is not renewed and expires
-// with its lease. The caller is answered in any case.
+// If memory runs out, a permit is not renewed and expires after its lease. The caller gets its answer in any
+// case.
 void PermitRenewer::keep(const Call& call) {
   if (!call.charged()) return;
   for (std::size_t i = 0; i < call.charges.size(); ++i) {
@@ -27,13 +27,13 @@ void PermitRenewer::keep(const Call& call) {
   }
 }
 
-// In this order, so that if memory runs out, no permit is held that nobody will release.
+// Sets the timer first: if that throws, no permit is stored.
 void PermitRenewer::hold(const limit::Charge& charge) {
   renew_later();
   permits_.hold_unasked(charge);
 }
 
-// Destructors call this. If memory runs out, the permit expires with its lease.
+// Called by destructors, so it must not throw. If memory runs out, the permit expires after its lease.
 void PermitRenewer::release(const limit::Charge& charge) {
   const auto line = permits_.release(charge);
   if (!line) return;
@@ -57,8 +57,8 @@ void PermitRenewer::renew_later() {
   waiting_ = true;
 }
 
-// While Redis is away, nothing is sent; all permits are renewed when it is back. If memory runs out, the next
-// renewal is still in time.
+// While Redis is away, nothing is sent. When Redis is available again, all permits are renewed. If memory
+// runs out, the next renewal still comes before the permits expire.
 void PermitRenewer::renew() {
   if (!refund_sink_.is_there()) return;
   try {

@@ -1,5 +1,5 @@
-// One worker's permits of concurrency limits in Redis, and the timer that renews them. A cluster has one
-// object for all its nodes, because keys move between nodes while permits are held.
+// One worker's permits of concurrency limits in Redis, and the timer that renews them. All nodes of a cluster
+// share one object, because a held permit may move from one node to another.
 //
 // Belongs to one worker.
 #pragma once
@@ -16,10 +16,10 @@
 
 namespace weir::redis {
 
-// Sends permits to Redis.
+// Sends refunds, releases and renewals to Redis.
 class RefundSink {
  public:
-  [[nodiscard]] virtual bool is_there() const noexcept = 0;  // false if Redis is away
+  [[nodiscard]] virtual bool is_there() const noexcept = 0;  // returns false if Redis is away
   virtual void refund(std::span<const Refund> refunds) = 0;
 
  protected:
@@ -32,22 +32,23 @@ class PermitRenewer : public std::enable_shared_from_this<PermitRenewer> {
   PermitRenewer(net::Executor executor, base::Duration lease, RefundSink& refund_sink, StoreStats& stats);
 
   [[nodiscard]] std::uint64_t next_permit() noexcept { return permits_.next().serial; }
-  // Returns a number for a call of a script. Permits and calls share one sequence for the worker, over all
-  // nodes of a cluster. The numbers stay below 2^53.
+  // Returns a number for a call of a script. Numbers of permits and of calls come from one sequence of the
+  // worker, which all nodes of a cluster share. The numbers stay below 2^53.
   [[nodiscard]] std::uint64_t next_number() noexcept { return next_permit(); }
   [[nodiscard]] PermitId of(std::uint64_t permit) const noexcept { return permits_.of(permit); }
 
-  // Keeps the permits that an answered bill took.
+  // Stores the permits that Redis has granted to a bill, so that they are renewed.
   void keep(const Call& call);
-  // Holds a permit for a request that was admitted while Redis was away.
+  // Stores a permit for a request that was admitted while Redis was away. The next renewal writes it to
+  // Redis.
   void hold(const limit::Charge& charge);
   void release(const limit::Charge& charge);
 
   [[nodiscard]] bool is_outlived(const Refund& line) const noexcept { return permits_.is_outlived(line); }
 
-  // Renews all permits in Redis, if Redis is there.
+  // Renews all permits in Redis. Does nothing while Redis is away.
   void renew();
-  // Releases all permits, for good.
+  // Releases all permits and renews nothing afterwards.
   void give_up();
 
  private:
@@ -57,7 +58,7 @@ class PermitRenewer : public std::enable_shared_from_this<PermitRenewer> {
   RefundSink& refund_sink_;
   StoreStats& stats_;
   net::Timer timer_;
-  bool waiting_ = false;  // timer_ is set
+  bool waiting_ = false;  // timer_ is running
   bool ended_ = false;
 };
 

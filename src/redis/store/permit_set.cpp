@@ -6,7 +6,7 @@ namespace weir::redis {
 
 namespace {
 
-// Lines of one call, which take Redis less than a millisecond.
+// The number of lines of one call. Redis runs such a call in less than a millisecond.
 constexpr std::size_t kAtOnce = 256;
 
 }  // namespace
@@ -27,7 +27,7 @@ void PermitSet::put(const limit::Charge& charge, std::uint64_t serial, bool know
   try {
     found->second.push_back({charge, serial, known});
   } catch (...) {
-    if (is_new) entries_.erase(found);  // so that no key without places remains
+    if (is_new) entries_.erase(found);  // no key may remain without entries
     throw;
   }
 }

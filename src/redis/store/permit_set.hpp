@@ -1,11 +1,11 @@
-// The permits of concurrency limits in Redis that one worker's exchanges hold.
+// The permits of concurrency limits in Redis that one worker's requests hold.
 //
 // A permit expires one lease after its last renewal. The worker renews all its permits three times in a
-// lease. So the permits of a dead weir expire within a lease, and a request that lasts longer than a lease
-// stays counted. A renewal enters a permit again that Redis has lost.
+// lease. So the permits of a crashed weir expire within a lease, and a request that lasts longer than a lease
+// stays counted. If Redis has lost a permit, its next renewal restores it.
 //
-// Permits of one key and cost are alike: whichever is released first stands for the exchange that ended.
-// Pure; belongs to the session.
+// Permits of the same key and cost are interchangeable. If one of several such requests ends, any of their
+// permits may be released. Pure; belongs to the session.
 #pragma once
 
 #include "redis/scripts/line_numbers.hpp"
@@ -28,28 +28,30 @@ namespace weir::redis {
 
 class PermitSet {
  public:
-  // `holder` identifies this worker's permits: random, of which 53 bits count.
+  // `holder`: a random number that identifies this worker; only its lowest 53 bits are used.
   PermitSet(std::uint64_t holder, base::Duration lease) noexcept;
 
-  // next() returns new permits for one bill. of() returns those of an earlier bill again.
+  // next() returns the permit ID of a new bill. of() returns the permit ID of an earlier bill.
   [[nodiscard]] PermitId next() noexcept { return of(++serial_); }
   [[nodiscard]] PermitId of(std::uint64_t serial) const noexcept { return {holder_, serial, lease_}; }
 
-  // hold() is for a charge that Redis has carried out. hold_unasked() is for one that Redis was not asked
-  // for; the next renewal enters it. If memory runs out they throw, and hold nothing.
+  // Stores the permit of a charge that Redis has made. If memory runs out, throws and stores nothing.
   void hold(const limit::Charge& charge, std::uint64_t serial);
+  // Stores the permit of a charge that was not sent to Redis. The next renewal writes the permit to Redis. If
+  // memory runs out, throws and stores nothing.
   void hold_unasked(const limit::Charge& charge);
 
-  // Removes one permit held for such a charge. Returns the line that releases it in Redis, if Redis knows it.
+  // Removes one permit of the charge's key and cost. Returns the refund that releases the permit in Redis;
+  // nullopt if Redis does not have the permit.
   [[nodiscard]] std::optional<Refund> release(const limit::Charge& charge);
 
-  // Returns true if the line renews a permit that has been released since. Sending it would enter the permit
-  // again.
+  // Returns true if the line renews a permit that was released later. The line must not be sent again,
+  // because it would restore the permit.
   [[nodiscard]] bool is_outlived(const Refund& line) const noexcept;
 
-  // Calls `tell` with renewals of all permits, in pieces that do not keep Redis busy for long.
+  // Calls `tell` with renewals of all permits, in groups small enough that Redis is not busy for long.
   void renew(const std::function<void(std::span<const Refund>)>& tell);
-  // Calls `tell` with releases of all permits, likewise.
+  // Calls `tell` with releases of all permits, in groups of the same size.
   void give_up(const std::function<void(std::span<const Refund>)>& tell);
 
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
@@ -59,10 +61,11 @@ class PermitSet {
   struct Entry {
     limit::Charge charge;
     std::uint64_t serial;
-    bool known;  // Redis probably has it
+    bool known;  // Redis probably has the permit
   };
   struct KeyHash {
-    std::size_t operator()(const limit::Key& key) const noexcept { return key.lo; }  // already a digest
+    // A key is a digest already.
+    std::size_t operator()(const limit::Key& key) const noexcept { return key.lo; }
   };
   void put(const limit::Charge& charge, std::uint64_t serial, bool known);
   template <class Take>

@@ -6,7 +6,7 @@ namespace weir::server {
 
 namespace {
 
-constexpr std::size_t kOwn = 64;  // for logs, listeners, Redis and epoll
+constexpr std::size_t kOwn = 64;  // descriptors that weir itself needs for logs, listeners, Redis and epoll
 
 }  // namespace
 

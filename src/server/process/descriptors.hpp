@@ -1,4 +1,4 @@
-// The number of file descriptors that the system allows this process.
+// Finds out how many connections the limit of file descriptors allows.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,14 @@
 namespace weir::server {
 
 struct Descriptors {
-  std::size_t connections;  // at most the wanted number
-  std::string warning;      // a sentence for the log if fewer than wanted
+  std::size_t connections;  // the wanted number, or fewer if the system allows fewer
+  std::string warning;      // a sentence for the log if `connections` is below the wanted number; else empty
 };
 
-// Raises the soft limit (RLIMIT_NOFILE) to the hard limit. Each connection reserves two file descriptors,
-// because it may need another one to an upstream. Without that, requests would fail while idle clients hold
-// the descriptors.
+// Raises the soft limit of file descriptors (RLIMIT_NOFILE) to the hard limit. Returns how many client
+// connections this limit allows. Each client connection reserves two file descriptors, because its requests
+// may need a connection to an upstream. Otherwise idle clients could take all file descriptors, and requests
+// would fail.
 [[nodiscard]] Descriptors raise_descriptor_limit(std::size_t max_connections);
 
 }  // namespace weir::server

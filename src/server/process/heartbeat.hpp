@@ -1,10 +1,11 @@
-// Reports that the program is alive while all of its event loops run.
+// Calls `alive` again and again while all event loops of the program run.
 //
-// Each round posts to all loops and waits for their replies. The program is alive when the last one has
-// replied. A loop that hangs keeps its round open, and no other round begins before that one ends. So a
-// hanging loop causes silence, and a slow loop is reported as soon as it replies. Belongs to the thread that
-// runs `control`. Any thread may run the loops. Must be destroyed before the executors' contexts, and after
-// the last run of `control`.
+// In each round, the heartbeat posts to all loops and waits for their replies. It calls `alive` after the
+// last reply. The next round begins only after this one has ended. So if a loop hangs, `alive` is not called,
+// and if a loop is slow, `alive` is called later.
+//
+// Belongs to the thread that runs `control`; any thread may run the loops. Must be destroyed after the last
+// run of `control`, and before the contexts of the executors.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -19,9 +20,10 @@ class Heartbeat {
  public:
   Heartbeat(net::Executor control, std::function<void()> alive);
 
-  // Starts a round now, and then one every `every`, which must be above zero. Must be called once.
+  // Starts a round now and one in each interval of `every`, which must be above zero. Must be called once.
   void start(std::vector<net::Executor> loops, base::Duration every);
-  // From now on only the loop of `control` must reply, because the other loops end at different times.
+  // From now on, only the loop of `control` must reply. Must be called before workers end, because they end
+  // at different times.
   void answer_for_loops();
   // Stops all reports.
   void stop();
@@ -37,8 +39,8 @@ class Heartbeat {
   net::Timer timer_;
   bool stopped_ = false;
   base::Duration every_{0};
-  std::size_t round_ = 0;    // replies to earlier rounds are ignored
-  std::size_t awaited_ = 0;  // replies that this round still lacks
+  std::size_t round_ = 0;    // number of the present round; replies to earlier rounds are ignored
+  std::size_t awaited_ = 0;  // replies for which the present round still waits
 };
 
 }  // namespace weir::server

@@ -27,7 +27,7 @@ bool parse(const char* text, Number& number) {
   return parsed.ec == std::errc{} && parsed.ptr == end;
 }
 
-// Returns the manager's clock in microseconds.
+// Returns the time of the clock that the service manager uses (CLOCK_MONOTONIC), in microseconds.
 std::string monotonic_now() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -37,7 +37,7 @@ std::string monotonic_now() {
 }  // namespace
 
 NotifyEnvironment notify_environment() {
-  // NOLINTBEGIN(concurrency-mt-unsafe): nothing here sets variables
+  // NOLINTBEGIN(concurrency-mt-unsafe): no thread changes variables
   return {std::getenv("NOTIFY_SOCKET"), std::getenv("WATCHDOG_USEC"), std::getenv("WATCHDOG_PID")};
   // NOLINTEND(concurrency-mt-unsafe)
 }
@@ -66,7 +66,7 @@ void Notify::read_watchdog(const NotifyEnvironment& environment) {
   if (meant == ::getpid()) watchdog_ = base::Duration(micros);
 }
 
-// Sends only the first line of the status, because the manager would read further lines as fields.
+// Sends only the first line of the status, because the service manager would read further lines as fields.
 void Notify::ready(std::string_view status) {
   send("READY=1\nSTATUS=" + std::string(status.substr(0, status.find('\n'))));
 }
@@ -92,7 +92,7 @@ void Notify::alive() {
   send("WATCHDOG=1");
 }
 
-// Opens a socket for each message, because the manager may have replaced the one at the path.
+// Opens a new socket for each message, because the service manager may have created a new one at the path.
 void Notify::send(const std::string& text) {
   if (!is_on()) return;
   sockaddr_un address{};
@@ -110,7 +110,7 @@ void Notify::send(const std::string& text) {
     complain("cannot send a message to the service manager: " + std::generic_category().message(error));
 }
 
-// Reports only the first fault, because every heartbeat would repeat it.
+// Reports only the first fault, because each heartbeat would report it again.
 void Notify::complain(const std::string& what) {
   if (fault_) std::exchange(fault_, nullptr)(what);
 }

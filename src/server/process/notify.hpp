@@ -1,8 +1,9 @@
-// Reports to the service manager by the protocol of sd_notify(3). It sends datagrams to the socket of
-// $NOTIFY_SOCKET: a path, or '@' and an abstract name. Without the variable all calls do nothing.
+// Reports to the service manager by the protocol of sd_notify(3): sends datagrams to the socket that
+// $NOTIFY_SOCKET names. The name is a path, or '@' and an abstract name. If the variable is not set, all
+// calls do nothing.
 //
-// Belongs to the main thread and never blocks. A message that cannot be delivered causes one log line and is
-// otherwise ignored, so that no request depends on it.
+// Belongs to the main thread and never blocks. If a message cannot be delivered, weir logs one line and
+// otherwise ignores it. So no request depends on the service manager.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -13,31 +14,32 @@
 
 namespace weir::server {
 
-// The variables of the process environment.
+// The environment variables that the service manager sets.
 struct NotifyEnvironment {
-  const char* socket = nullptr;         // NOTIFY_SOCKET; null: absent
-  const char* watchdog_usec = nullptr;  // WATCHDOG_USEC
-  const char* watchdog_pid = nullptr;   // WATCHDOG_PID
+  const char* socket = nullptr;         // NOTIFY_SOCKET; null if it is not set
+  const char* watchdog_usec = nullptr;  // WATCHDOG_USEC; null if it is not set
+  const char* watchdog_pid = nullptr;   // WATCHDOG_PID; null if it is not set
 };
 [[nodiscard]] NotifyEnvironment notify_environment();
 
 class Notify {
  public:
-  // Calls `fault` once with a description of what is wrong with the environment or the socket.
+  // Calls `fault` at most once, with a description of what is wrong with the environment or the socket.
   Notify(const NotifyEnvironment& environment, std::function<void(const std::string&)> fault);
 
-  // Returns the longest time that the manager allows between two calls of alive(). Callers should call it
-  // twice as often. Zero: the manager expects no calls.
+  // Returns the longest time that the service manager allows between two calls of alive(). Callers should
+  // call alive() twice as often. Returns zero if the service manager expects no calls.
   [[nodiscard]] base::Duration watchdog() const noexcept { return watchdog_; }
   [[nodiscard]] bool is_on() const noexcept { return !name_.empty(); }
 
-  // Reports that listeners accept, after a start or a reload. `status`: a short sentence for `systemctl
-  // status`.
+  // Reports that the listeners accept connections. Must be called after a start and after a reload. `status`:
+  // a short sentence for `systemctl status`.
   void ready(std::string_view status);
   void reloading();
-  // `longest`: the longest time that stopping takes. The manager waits that long, beyond its usual limit.
+  // Reports that weir stops. `longest`: the longest time that stopping takes. The service manager waits that
+  // long, even beyond its usual limit.
   void stopping(std::string_view status, base::Duration longest);
-  // Reports that another process is the service from now on. The manager ignores later messages of this
+  // Reports the process ID of the new main process. The service manager ignores later messages of this
   // process.
   void main_process(int number);
   void status(std::string_view status);
@@ -48,7 +50,7 @@ class Notify {
   void send(const std::string& text);
   void complain(const std::string& what);
 
-  std::string name_;  // in the form of sun_path: an abstract name begins with NUL
+  std::string name_;  // in the form of sockaddr_un::sun_path: an abstract name begins with NUL
   base::Duration watchdog_{0};
   std::function<void(const std::string&)> fault_;
 };

@@ -1,11 +1,13 @@
-// The file that keeps the table's live keys while weir does not run ([state.memory] snapshot).
+// The snapshot file: keeps the live keys of the key table while weir does not run ([state.memory] snapshot).
 //
-// weir reads the file once at start and writes it once at the end of the drain. It writes another file first
-// and then renames it, so that a snapshot is always complete. Only the owner may read the file
-// (limit/snapshot.hpp says why). A faulty file loses the state but never prevents the start. weir renames it
-// to FILE.damaged, logs the reason in one line, and starts without state.
+// weir reads the file at start and writes it at the end of the drain. It first writes a new file and then
+// renames that file, so that the snapshot file is always complete. Only the owner may read the file
+// (limit/snapshot.hpp says why).
 //
-// Belongs to the main thread. Each weir needs a file of its own.
+// A faulty file never prevents the start. weir renames it to FILE.damaged, logs the reason in one line, and
+// starts without saved keys.
+//
+// Belongs to the main thread. Two running weirs must not use the same file.
 #pragma once
 
 #include "weir/limit/snapshot.hpp"
@@ -19,16 +21,16 @@ namespace weir::server {
 
 class SnapshotFile {
  public:
-  // Opens and checks the file, unless `reads` is false because the state comes from elsewhere. An empty path
-  // means that there is no snapshot, and all calls do nothing.
+  // Opens and checks the file. `reads`: false if this process gets the keys from an old process and must not
+  // read the file. If the path is empty, there is no snapshot file, and all calls do nothing.
   SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, log::Log& log, bool reads = true);
   ~SnapshotFile();
   SnapshotFile(const SnapshotFile&) = delete;
   SnapshotFile& operator=(const SnapshotFile&) = delete;
 
-  // Returns the header of the file; nullopt if there is no usable file.
+  // Returns the header of the file; nullopt if no usable file was found.
   [[nodiscard]] const std::optional<limit::Snapshot>& found() const noexcept { return found_; }
-  // Fills the table from the file, if there is one.
+  // Restores the table's keys from the file, if a usable file was found.
   void restore(limit::KeyTable& table, std::span<const limit::SavedRule> rules, const limit::RestoreAt& at,
                const limit::Adopt& adopt = {});
   void save(const limit::KeyTable& table, const limit::Snapshot& snapshot,

@@ -1,5 +1,5 @@
-// Reports to the service manager when weir serves, reloads and stops, and that it is alive. Belongs to the
-// main thread.
+// Tells the service manager when weir serves, reloads and stops, and that weir is alive. Belongs to the main
+// thread.
 #pragma once
 
 #include "server/process/heartbeat.hpp"
@@ -18,17 +18,17 @@ class Supervision {
   // `log` outlives this object.
   Supervision(net::Executor control, const NotifyEnvironment& environment, log::Log& log);
 
-  // Sends READY as soon as `accepts` returns true, and watches the loops of all workers. Does nothing without
-  // a service manager. Must be called once.
+  // Reports READY as soon as `accepts` returns true, and watches the loops of all workers. Does nothing if
+  // there is no service manager. Must be called once.
   void start(std::vector<net::Executor> loops, std::function<bool()> accepts);
-  // Must be called before and after a reload, whatever its result.
+  // reloading() must be called before a reload, and ready() after it, even if the reload fails.
   void reloading();
   void ready();
-  // Does the same with a status for the service manager to show.
+  // Reports ready with a status text for the service manager to show.
   void ready(const std::string& status);
-  // Reports that workers end from now on, within `drain`.
+  // Reports that weir stops. `drain`: the longest time until the workers end.
   void stopping(base::Duration drain);
-  // Reports that another process serves from now on and speaks for the service.
+  // Reports that another process is the main process from now on. `process`: its process ID.
   void hand_over(int process);
 
  private:

@@ -28,7 +28,7 @@ std::unique_ptr<redis::Store> make_store(net::Executor executor, const WorkerPar
 
 }  // namespace
 
-// One thread runs this context, and other threads only post to it. So its I/O needs no locks.
+// Only one thread runs this context, and other threads only post to it. So its sockets need no locks.
 WorkerThread::WorkerThread(const WorkerParts& parts)
     : context_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       counters_(parts.shape),
@@ -43,7 +43,7 @@ WorkerThread::WorkerThread(const WorkerParts& parts)
       waits_for_redis_(start_wait_.count() > 0),
       drain_timer_(context_.get_executor()),
       log_(parts.log) {
-  // Creates the reactor now, because it needs a descriptor and later there may be none left.
+  // Creates the reactor now, because it needs a file descriptor, and there may be none left later.
   (void)net::Reactor::of(context_.get_executor());
   if (parts.top != 0) counters_.top = std::make_unique<observe::TopClients>(parts.top);
 }
@@ -51,8 +51,10 @@ WorkerThread::WorkerThread(const WorkerParts& parts)
 WorkerThread::~WorkerThread() {
   context_.stop();
   join();
-  if (redis_) redis_->stop();                             // must not call a session that no longer exists
-  net::Reactor::of(context_.get_executor()).end_tasks();  // sessions, which refer to the worker
+  // Must come first: a reply must not reach a session that no longer exists.
+  if (redis_) redis_->stop();
+  // Ends the coroutines of sessions, which refer to the worker.
+  net::Reactor::of(context_.get_executor()).end_tasks();
 }
 
 void WorkerThread::listen_on(std::size_t listener, net::ListeningSocket socket,
@@ -82,8 +84,8 @@ void WorkerThread::start(bool opens) {
   });
 }
 
-// Waits for Redis, so that the first requests find their limits there. An unavailable Redis delays the start
-// by at most `start_wait`. Meanwhile the kernel queues new connections.
+// Accepts connections when Redis is connected, so that the first requests find their limits there. Waits at
+// most `start_wait`. Meanwhile the kernel queues new connections.
 void WorkerThread::open_when_ready(std::chrono::steady_clock::time_point latest) {
   const bool asks = redis_ && redis_->state() == redis::StoreState::Up && worker_.config().names_agreed;
   const bool waits = redis_ && !asks && !worker_.draining;
@@ -208,8 +210,8 @@ void WorkerThread::begin_drain() {
   end_when_empty();
 }
 
-// Returns true if no connection is left. A closed entrance may still hold a client that was accepted but not
-// served. A hard stop does not wait for that client.
+// Returns true if no connection is left. A closed acceptor may still hold a client that was accepted but not
+// served. A hard stop does not wait for such a client.
 bool WorkerThread::is_empty() {
   forget_drained();
   const bool deserted = std::all_of(acceptors_.begin(), acceptors_.end(),

@@ -1,5 +1,5 @@
 // One thread of the proxy with its event loop, listening sockets, Redis connection and counters. The main
-// thread makes and stops it. Everything else happens on its own thread.
+// thread creates and destroys it. Everything else runs on the worker's own thread.
 #pragma once
 
 #include "server/redis_job.hpp"
@@ -26,72 +26,75 @@
 
 namespace weir::server {
 
-// The main thread's objects that every worker uses. They outlive all workers.
+// The main thread's objects that every worker uses. All of them outlive the workers.
 struct WorkerParts {
   const proxy::Shared& shared;
-  std::shared_ptr<const proxy::ConfigSnapshot>
-      config_snapshot;  // shared as weir/proxy/config_snapshot.hpp says
+  // weir/proxy/config_snapshot.hpp says how it is shared.
+  std::shared_ptr<const proxy::ConfigSnapshot> config_snapshot;
   observe::Counters::Shape shape;
-  const redis::RedisSettings* redis;  // null if no rule needs it
+  const redis::RedisSettings* redis;  // null if no rule needs Redis
   redis::LastRefunds& redis_refunds;
   redis::SharedGrants* shared_grants;  // null if no rule takes units in advance
   log::AccessLog& access_log;
   log::Log& log;
-  std::size_t top;  // counters for the clients of each rule; 0: none
+  std::size_t top;  // how many clients to count for each rule; 0: no clients are counted
 };
 
 class WorkerThread {
  public:
   explicit WorkerThread(const WorkerParts& parts);
-  ~WorkerThread();  // stops at once and joins
+  ~WorkerThread();  // stops the worker at once and joins its thread
   WorkerThread(const WorkerThread&) = delete;
   WorkerThread& operator=(const WorkerThread&) = delete;
 
-  // `opens`: accepts connections as soon as it can, perhaps after waiting for Redis. Otherwise it waits for
-  // open().
+  // Starts the thread. `opens`: true if the worker accepts connections as soon as Redis is connected or the
+  // start wait has passed. If `opens` is false, the worker accepts no connections before open() is called.
   void start(bool opens = true);
-  // Any thread: accepts connections from now on.
+  // Any thread: lets the worker accept connections from now on.
   void open();
 
-  // Any thread, before or after start(). `listener`: a number that this worker has not used before.
+  // Any thread, before or after start(): accepts connections on a socket. `listener`: the listener's number,
+  // which this worker must not have used for another listener before.
   void listen_on(std::size_t listener, net::ListeningSocket socket, proxy::AcceptorSettings settings);
-  // Any thread: new connections of the listener use these settings.
+  // Any thread: lets new connections of the listener use these settings.
   void renew(std::size_t listener, proxy::AcceptorSettings settings);
-  // Any thread: accepts no more connections there. Its open connections finish their requests.
+  // Any thread: accepts no more connections on this listener. Its open connections finish their requests.
   void leave(std::size_t listener);
-  // Any thread: requests that begin from now on use this configuration snapshot.
+  // Any thread: lets requests that begin from now on use this configuration snapshot.
   void begin(std::shared_ptr<const proxy::ConfigSnapshot> config_snapshot);
-  // Any thread: accepts no connections and decides no requests until resume(). Decided requests continue.
-  // `done` runs on the worker's thread once the pause has begun, and must not throw.
+  // Any thread: stops accepting connections and deciding requests until resume(). Requests that are already
+  // decided continue. `done` runs on the worker's thread once the pause has begun, and must not throw.
   void pause(std::function<void()> done);
   void resume();
-  // Any thread: drains after pause(), because another process has taken over. Until stop(), a connection is
-  // closed only after a response that says so, or when `handoff` takes it. `handoff` outlives the worker.
+  // Any thread: drains, because another process has taken over. pause() must have been called before. Until
+  // stop(), the worker closes a connection only after a response that announces the close, or after `handoff`
+  // has taken the connection. `handoff` outlives the worker.
   void retire(proxy::ConnectionHandoff& handoff);
-  // Any thread: serves a connection that another process has accepted on the listener. Closes it if the
-  // listener no longer exists.
+  // Any thread: serves a connection that another process has accepted. Closes the connection if the listener
+  // no longer exists.
   void adopt(std::size_t listener, upgrade::ReceivedConnection arrived);
-  // Any thread: accepts nothing new and finishes what was begun. Then the thread ends.
+  // Any thread: accepts no more connections and finishes the open requests. Then the thread ends.
   void drain();
-  // Any thread: ends everything at once.
+  // Any thread: ends all connections and the thread at once.
   void stop();
   void join();
-  // Any thread: sends a question to this worker's Redis. `done` runs on the worker's thread and must not
-  // throw. It never runs if the worker ends first. REQUIRES redis().
+  // Any thread: sends a job to Redis over this worker's connection. `done` runs on the worker's thread and
+  // must not throw. If the worker ends first, `done` never runs. REQUIRES redis().
   void run_redis_job(std::shared_ptr<RedisJob> job, std::function<void()> done);
 
   [[nodiscard]] const observe::Counters& counters() const noexcept { return counters_; }
-  // Returns the number of requests that were decided after retire(). REQUIRES join().
+  // Returns the number of requests that this worker decided after retire(). REQUIRES join().
   [[nodiscard]] std::uint64_t decided_apart() const noexcept { return worker_.decided_apart; }
-  // Only for make_room() and clear_…().
+  // Must be used only to call make_room() and the clear_…() functions.
   [[nodiscard]] observe::Counters& counters() noexcept { return counters_; }
-  [[nodiscard]] const proxy::LoadMeter& load() const noexcept { return worker_.load; }  // only part()
-  [[nodiscard]] const redis::Store* redis() const noexcept {
-    return redis_.get();
-  }  // state() and stats() from any thread
-  // Any thread: returns the loop's executor. Posted functions run only while the worker runs.
+  // Must be used only to call part().
+  [[nodiscard]] const proxy::LoadMeter& load() const noexcept { return worker_.load; }
+  // Returns null if no rule needs Redis. Any thread may call state() and stats() of the store.
+  [[nodiscard]] const redis::Store* redis() const noexcept { return redis_.get(); }
+  // Any thread: returns the executor of the worker's loop. Posted functions run only while the worker runs.
   [[nodiscard]] net::Executor loop() noexcept { return context_.get_executor(); }
-  // Any thread: returns true while the worker has not opened yet. Without Redis it opens at once.
+  // Any thread: returns true while the worker waits for Redis before it accepts connections. Returns false if
+  // no rule needs Redis.
   [[nodiscard]] bool waits_for_redis() const noexcept { return waits_for_redis_; }
 
  private:
@@ -109,9 +112,11 @@ class WorkerThread {
   std::unique_ptr<log::AccessLogLines> access_lines_;
   std::unique_ptr<redis::Store> redis_;
   proxy::Worker worker_;
-  // Entrances by listener. One listener has several if more sockets were inherited than there are workers.
+  // The acceptors by listener. A listener has several acceptors here if it has more sockets than weir has
+  // workers.
   std::multimap<std::size_t, std::unique_ptr<proxy::Acceptor>> acceptors_;
-  std::vector<std::unique_ptr<proxy::Acceptor>> left_;  // closed listeners whose connections continue
+  // Acceptors of removed listeners whose connections are still open.
+  std::vector<std::unique_ptr<proxy::Acceptor>> left_;
   bool may_open_ = false;
   bool opened_ = false;
   net::Timer start_timer_;

@@ -29,13 +29,13 @@ class AlertRegistryTest : public LoginAlerts {
     counters_.decisions(0, RuleOutcome::Refused).add(static_cast<std::uint64_t>(count));
     speaker_->look(sources_, at(second));
   }
-  // Makes the alerts fire in second 1.
+  // Makes all alerts on the rule "login" fire in second 1.
   void fire() {
     refuse(0, 0);
     refuse(6, 1);
   }
-  // Returns the messages that are posted by now, such as "ended login to /hook". If `taken` is false, the
-  // receiver rejects them and they are tried again.
+  // Returns the messages that are due at this time, such as "ended login to /hook". `taken`: true if the
+  // receiver accepts the messages; otherwise they are tried again later.
   std::vector<std::string> posted(int second, bool taken = true) {
     std::vector<std::string> told;
     for (const auto& alert : speaker_->speakers()) {
@@ -54,7 +54,7 @@ class AlertRegistryTest : public LoginAlerts {
 
   std::vector<std::string> log_;
   AlertRegistry book_{"1.2.3", [this](const std::string& line) { log_.push_back(line); }};
-  AlertRegistry other_{"1.2.4", [](const std::string&) {}};  // of another process
+  AlertRegistry other_{"1.2.4", [](const std::string&) {}};  // the registry of the new process
   AlertRegistry* speaker_ = &book_;
 };
 
@@ -98,7 +98,7 @@ TEST_F(AlertRegistryTest, RenamedAlertEndsAndFiresAgainUnderTheNewName) {
   book_.change({alert("b")}, at(2));
   EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));
   refuse(6, 3);
-  EXPECT_THAT(posted(3), IsEmpty());  // counting starts here
+  EXPECT_THAT(posted(3), IsEmpty());  // the count of the new alert starts here
   refuse(6, 4);
   EXPECT_THAT(posted(4), ElementsAre("firing b to /hook"));
 }
@@ -109,7 +109,7 @@ TEST_F(AlertRegistryTest, EndIsPostedToTheWebhookThatGotTheFiringMessage) {
   (void)posted(1);
   book_.change({alert("a", 3, "/other")}, at(2));
   EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));
-  EXPECT_EQ(book_.figures()[0].fired, 1);  // the figures belong to the name
+  EXPECT_EQ(book_.figures()[0].fired, 1);  // figures are kept by the alert's name
   EXPECT_EQ(book_.figures()[0].ended, 1);
 }
 
@@ -137,7 +137,8 @@ TEST_F(AlertRegistryTest, AlertRemovedAfterItEndedStillPostsItsEnd) {
   EXPECT_THAT(posted(5), ElementsAre("ended a to /hook"));
   book_.change({alert("a")}, at(6));
   book_.change({}, at(7));
-  EXPECT_THAT(book_.speakers(), IsEmpty());  // there was no message to send
+  // The removed alert was not firing, so it has no message.
+  EXPECT_THAT(book_.speakers(), IsEmpty());
 }
 
 TEST_F(AlertRegistryTest, AlertThatAnotherProcessTakesOverIsPostedOnce) {
@@ -150,7 +151,8 @@ TEST_F(AlertRegistryTest, AlertThatAnotherProcessTakesOverIsPostedOnce) {
   EXPECT_EQ(standings[0].since, at(1));
   EXPECT_EQ(standings[0].seen, 6U);
   EXPECT_THAT(book_.figures(), IsEmpty());
-  EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));  // the other process posts elsewhere
+  // The new process continues only "b", because its alert "a" has another webhook.
+  EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));
   speaker_ = &other_;
   other_.go_on(standings, at(2));
   EXPECT_TRUE(other_.figures()[0].firing);

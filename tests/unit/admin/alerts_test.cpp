@@ -1,4 +1,4 @@
-// Alerts over real sockets whose sources throw.
+// Tests alerts over real sockets, with sources that throw exceptions.
 #include "weir/admin/alerts.hpp"
 
 #include "unit/admin/login_alerts.hpp"
@@ -59,7 +59,7 @@ class Receiver {
 class AlertsTest : public LoginAlerts {
  protected:
   AlertsTest() {
-    // A faster clock shortens the pauses between attempts.
+    // A clock that runs 20 times as fast shortens the pauses between attempts.
     sources_.now = [began = std::chrono::steady_clock::now()] {
       const auto passed = std::chrono::steady_clock::now() - began;
       return base::TimePoint{1'000'000s + 20 * std::chrono::duration_cast<base::Duration>(passed)};

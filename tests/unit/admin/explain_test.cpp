@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 class ExplainTest : public ::testing::Test {
  protected:
-  // Runs a page's coroutine. In these tests no page waits.
+  // Returns the page's answer. Runs the page's coroutine to its end, because no page waits in these tests.
   Answer ask(const PageRequest& question) {
     const auto admitted = admit({Token(""), {.host = "127.0.0.1", .port = 9900, .unix_path = {}}}, question);
     if (const auto* refusal = std::get_if<Answer>(&admitted)) return *refusal;
@@ -92,7 +92,8 @@ TEST_F(ExplainTest, AnswersAnInvalidRequestWithTheReason) {
   }
 }
 
-// The three types that a form of another site can send are all rejected, whatever Origin the browser sends.
+// A form of another site can send only three content types. All of them are rejected, whatever Origin the
+// browser sends.
 TEST_F(ExplainTest, RejectsRequestsThatAFormOfAnotherSiteCanSend) {
   for (const char* type :
        {"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"})

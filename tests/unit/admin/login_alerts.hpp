@@ -1,4 +1,4 @@
-// One worker's counters for a rule "login", and alerts on its refusals.
+// A test fixture: the counters of one worker with a rule "login", and alerts on the rule's refusals.
 #pragma once
 
 #include "weir/admin/alert_settings.hpp"
@@ -20,7 +20,7 @@ class LoginAlerts : public ::testing::Test {
     sources_.rules = {rule};
     sources_.counters = {&counters_};
   }
-  // Returns an alert that may post so often a second.
+  // Returns an alert. `posts`: how often per second it may post.
   static AlertSettings alert_on_login(const char* name, const limit::Rate& above, std::uint64_t posts) {
     return {.name = name,
             .subject = "login",

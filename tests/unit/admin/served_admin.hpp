@@ -1,4 +1,4 @@
-// An admin server on a free port, and a client that sends raw bytes.
+// A test fixture: an admin server on a free port, and a client that sends raw bytes.
 #pragma once
 
 #include "admin/pages/admission.hpp"
@@ -19,7 +19,7 @@
 
 namespace weir::admin {
 
-// A blocking client that sends raw bytes. Gives up after ten seconds.
+// A client with blocking calls that sends raw bytes. It gives up after ten seconds.
 class Client {
  public:
   explicit Client(std::uint16_t port) {
@@ -28,10 +28,12 @@ class Client {
     ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   }
   void say(std::string_view bytes) {
-    net::ErrorCode ignored;  // the server may have closed; its earlier response is what counts
+    // The server may have closed the connection. The test checks the response that it sent before.
+    net::ErrorCode ignored;
     net::asio::write(socket_, net::asio::buffer(bytes), ignored);
   }
-  // Reads until the server closes. Appends "(reset)" if the server resets the connection or never closes.
+  // Returns all bytes until the server closes the connection. Appends "(reset)" if the server resets the
+  // connection, or does not close it in time.
   std::string hear_all() {
     std::string text;
     while (const auto n = hear_some(text)) {
@@ -39,7 +41,7 @@ class Client {
     }
     return text;
   }
-  // Reads at least until `end` has arrived.
+  // Returns what the server sends, at least until `end` has arrived.
   std::string hear_until(std::string_view end) {
     std::string text;
     while (text.find(end) == std::string::npos && hear_some(text) > 0) {
@@ -73,7 +75,7 @@ class ServerTest : public ::testing::Test {
     server_->start();
     loop_ = std::jthread([this] { io_.run(); });
   }
-  // Returns options with room for so many connections, and deadlines that never pass during the test.
+  // Returns options for at most this many connections. The deadlines never pass during a test.
   static ServerOptions crowded(std::size_t connections) {
     ServerOptions options;
     options.max_connections = connections;
@@ -83,7 +85,7 @@ class ServerTest : public ::testing::Test {
   void end() {
     if (!server_) return;
     net::asio::post(io_, [this] { server_->stop(); });
-    loop_.join();  // returns when the loop has nothing left to do
+    loop_.join();  // returns when the loop has no more work
     server_.reset();
   }
   [[nodiscard]] Client client() const { return Client(server_->bound().port); }
@@ -98,7 +100,7 @@ class ServerTest : public ::testing::Test {
   net::asio::io_context io_{1};
   std::unique_ptr<Server> server_;
   std::jthread loop_;
-  std::string fault_;  // written on the loop's thread; read after `end`
+  std::string fault_;  // written on the loop's thread; must be read after end()
 };
 
 inline constexpr std::string_view kHealth = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";

@@ -1,4 +1,4 @@
-// Bodies of requests to the admin listener.
+// Tests bodies of requests to the admin listener.
 #include "unit/admin/served_admin.hpp"
 
 #include <string>
@@ -27,7 +27,7 @@ class BodyTest : public ServerTest {
            std::string(fields) + "\r\n" + std::string(body);
   }
 
-  policy::ExplainRequest taken_;  // written on the loop's thread; read after an answer
+  policy::ExplainRequest taken_;  // written on the loop's thread; must be read after a response
 };
 
 TEST_F(BodyTest, ReadsABodyThatArrivesInPiecesOrChunked) {

@@ -1,6 +1,8 @@
-// A lack of memory while a client connects costs only that client its connection, not the admin listener.
+// Tests a lack of memory while a client connects. Only this client loses its connection; the admin listener
+// continues.
 //
-// Asio allocates the frames of its coroutines by aligned_alloc, which sanitizers replace.
+// Asio allocates the frames of its coroutines with aligned_alloc, which this test replaces. Sanitizers
+// replace it, too.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 #include "weir/admin/server.hpp"
@@ -22,7 +24,8 @@
 
 namespace {
 
-// Makes the next allocation on this thread fail. In a loop that accepts, that is the frame of a connection.
+// Makes the next allocation on this thread fail. If the loop waits for a connection, this allocation is the
+// frame of the connection's coroutine.
 thread_local bool next_fails = false;
 
 }  // namespace

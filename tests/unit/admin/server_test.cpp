@@ -62,7 +62,7 @@ TEST_F(ServerTest, RequestWithoutATokenGetsAnAuthenticationChallenge) {
   EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
 }
 
-// DNS rebinding: a browser loads a stranger's page by a name that now leads to this listener.
+// DNS rebinding: a browser loads a hostile page under a name that now resolves to this listener.
 TEST_F(ServerTest, WithoutATokenRejectsAHostThatIsNotItsOwn) {
   begin();
   EXPECT_THAT(ask("GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"),
@@ -81,7 +81,8 @@ TEST_F(ServerTest, WrongMethodGets405WithTheAllowedMethods) {
 TEST_F(ServerTest, RejectsLargeHeadsAndBytesThatAreNotHttp) {
   begin();
   const std::string large = "GET /healthz HTTP/1.1\r\nHost: a\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n";
-  // The server does not read half of it, and still its response must not be lost to a reset.
+  // The server reads less than half of the head. The response must still arrive, and must not be lost by a
+  // reset of the connection.
   EXPECT_THAT(ask(large), AllOf(StartsWith("HTTP/1.1 431 "), EndsWith("}")));
   EXPECT_THAT(ask("rubbish\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(ask("POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody"),
@@ -93,7 +94,7 @@ TEST_F(ServerTest, RejectsLargeHeadsAndBytesThatAreNotHttp) {
   EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
 }
 
-// A request without Host passed the check. If it had two, only the first was checked.
+// In an earlier version, a request without Host passed the check, and a second Host field was not checked.
 TEST_F(ServerTest, RequiresExactlyOneHostField) {
   begin();
   const auto status_of = [&](std::string_view version, std::string_view hosts) {
@@ -153,7 +154,8 @@ TEST_F(ServerTest, ClosesAnIdleConnection) {
   EXPECT_THAT(idle.hear_all(), EndsWith("ok\n"));
 }
 
-// Silent connections filled the listener, and health checks failed until the deadline.
+// In an earlier version, silent connections filled the listener, and health checks failed until the deadline
+// passed.
 TEST_F(ServerTest, AtTheBoundANewConnectionReplacesTheLongestStalledConnection) {
   begin(crowded(3));
   auto silent = client();
@@ -227,7 +229,7 @@ TEST_F(ServerTest, ErrorNamesAPortThatIsInUse) {
   EXPECT_THAT(second.error().message, HasSubstr("in use"));
 }
 
-// After a kill -9, no process listens on the socket's file.
+// If weir was killed (kill -9), the file of its socket remains, but no process listens on it.
 TEST_F(ServerTest, ReplacesAUnixSocketFileThatNobodyServes) {
   std::string folder = (std::filesystem::temp_directory_path() / "weir-admin-XXXXXX").string();
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);

@@ -35,7 +35,7 @@ TEST(TimeZone, ReturnsLocalDateAndTime) {
       {"UTC", utc(2026, 3, 1, 12h), year(2026) / 3 / 1, 12h},
       {"Europe/Zurich", utc(2026, 1, 1, 23h), year(2026) / 1 / 2, 0h},
       {"Europe/Zurich", utc(2026, 3, 29, 59min + 59s), year(2026) / 3 / 29, 1h + 59min + 59s},
-      {"Europe/Zurich", utc(2026, 3, 29, 1h), year(2026) / 3 / 29, 3h},  // clocks go forward
+      {"Europe/Zurich", utc(2026, 3, 29, 1h), year(2026) / 3 / 29, 3h},  // just after clocks go forward
       {"Europe/Zurich", utc(2026, 10, 25, 30min), year(2026) / 10 / 25, 2h + 30min},
       {"Europe/Zurich", utc(2026, 10, 25, 1h + 30min), year(2026) / 10 / 25, 2h + 30min},  // the hour repeats
       {"America/New_York", utc(2050, 7, 1, 4h), year(2050) / 7 / 1, 0h},  // after the last entry of the file
@@ -57,7 +57,7 @@ TEST(TimeZone, FindsTheNextClockChange) {
   EXPECT_EQ(zurich.change_after(utc(2026, 3, 29, 1h)), utc(2026, 10, 25, 1h));
   EXPECT_EQ(zone("America/New_York").change_after(utc(2050, 1, 1)), utc(2050, 3, 13, 7h));
   EXPECT_EQ(zone("Australia/Lord_Howe").change_after(utc(2026, 1, 1)),
-            utc(2026, 4, 4, 15h));  // clocks change by half an hour
+            utc(2026, 4, 4, 15h));  // clocks change by only half an hour
   EXPECT_EQ(TimeZone().change_after(utc(2026, 1, 1)), std::nullopt);
   EXPECT_EQ(zone("Asia/Tokyo").change_after(utc(2026, 1, 1)), std::nullopt);
 }

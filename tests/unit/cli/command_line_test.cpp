@@ -186,7 +186,8 @@ TEST(CommandLine, CheckPrintsEveryConfigurationMistakeAndExitsWithCode2) {
   }
 }
 
-// A server on a free port of loopback. It reads one request and sends the answer; without an answer it waits.
+// A server on a free port of the loopback interface. It reads one request and sends `answer`. If `answer` is
+// empty, it sends nothing and waits.
 class OneAnswer {
  public:
   explicit OneAnswer(std::string answer) : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -208,7 +209,8 @@ class OneAnswer {
   OneAnswer& operator=(const OneAnswer&) = delete;
 
   [[nodiscard]] base::Endpoint address() const { return {"127.0.0.1", port_, ""}; }
-  [[nodiscard]] const std::string& request() {  // returns after the answer
+  // Returns the request that the server read. Waits until the server has sent its answer.
+  [[nodiscard]] const std::string& request() {
     thread_.join();
     return request_;
   }

@@ -57,7 +57,7 @@ TEST_F(RedisCheck, WarnsOfEveryEvictionPolicyThatMayDeleteAKey) {
     EXPECT_THAT(report().warnings, ElementsAre(HasSubstr(policy)));
     EXPECT_THAT(report().faults, IsEmpty());
   }
-  found_.facts.max_memory = 0;  // a Redis without a bound is never full
+  found_.facts.max_memory = 0;  // a Redis without a memory limit evicts nothing
   EXPECT_THAT(report().warnings, IsEmpty());
 }
 

@@ -1,4 +1,4 @@
-// The message of `weir reload` if the running weir still reads the configuration.
+// Tests the message of `weir reload` if the running weir still reads its configuration.
 #include "weir/cli/reload_command.hpp"
 
 #include "unit/admin/served_admin.hpp"

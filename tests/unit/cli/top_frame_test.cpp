@@ -97,7 +97,7 @@ std::vector<std::string> lines_of(std::string_view frame) {
   return lines;
 }
 
-// A sample with rules and the counts of their decisions within a second.
+// Builds a sample with rules, and with the number of their decisions within one second.
 class Busy {
  public:
   Busy& rule(const char* name, unsigned admitted, unsigned refused, bool shadow = false, int clients = 5) {

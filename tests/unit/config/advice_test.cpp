@@ -1,4 +1,4 @@
-// Replaces each faulty line by the line that its message advises, and checks that weir accepts it.
+// Replaces each faulty line by the line that its message advises. weir must accept the result.
 #include "unit/config/configuration.hpp"
 
 #include <gmock/gmock.h>
@@ -10,12 +10,12 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 struct Faulty {
-  std::string before;  // the lines above the faulty ones
+  std::string before;  // the lines before the faulty lines
   std::string lines;   // the faulty lines
   std::string advice;  // the lines to write instead
 };
 
-// Returns the line that a message advises.
+// Returns the line that a message tells the user to write.
 std::string advised_by(const std::string& message) {
   const auto at = message.rfind("write ");
   if (at == std::string::npos) return "no advice in: " + message;
@@ -27,7 +27,8 @@ void expect_taken(const std::vector<Faulty>& all) {
   for (const auto& [before, lines, advice] : all) {
     const auto messages = mistakes_in(before + lines);
     EXPECT_FALSE(messages.empty()) << lines;
-    for (const auto& message : messages)  // ignores keys that are missing because of a faulty one
+    // Skips messages about keys that are missing because a faulty line was meant as that key.
+    for (const auto& message : messages)
       if (message.find(": missing; ") == std::string::npos) {
         EXPECT_EQ(advised_by(message), advice) << message;
       }

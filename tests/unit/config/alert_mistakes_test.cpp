@@ -1,4 +1,4 @@
-// [[alert]]: reads good alerts, and compares the exact messages for faulty ones.
+// Reads valid [[alert]] tables, and tests the exact messages about mistakes in them.
 #include "unit/config/configuration.hpp"
 
 #include <gmock/gmock.h>

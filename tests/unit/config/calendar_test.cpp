@@ -1,5 +1,5 @@
-// Compares calendars with the C library, which reads the same zones with other code, and with unusual days of
-// history.
+// Compares calendars with the C library, which reads the same time zones with other code. Also tests unusual
+// days.
 #include "config/read/calendar.hpp"
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ TimePoint utc(int year, unsigned month, unsigned day, int hour = 0, int minute =
   return sys_days(std::chrono::year(year) / month / day) + hours(hour) + minutes(minute);
 }
 
-// Sets the time zone of the C library. No other thread runs meanwhile.
+// Sets the time zone of the C library while the object lives. No other thread may run.
 class Zone {
  public:
   explicit Zone(const char* name) {
@@ -52,7 +52,7 @@ TEST(Calendars, AgreeWithTheCLibraryOnDaysAndMonths) {
     const Zone zone(name);
     const auto days = calendar(name);
     for (int i = 0; i < 3'000; ++i) {
-      // From 1970 to 2037, because both have all changes of these years.
+      // From 1970 to 2037: the C library and weir both know all changes of these years.
       const auto at = TimePoint(microseconds(random() % 2'114'000'000'000'000));
       const auto day = days->day(at);
       ASSERT_TRUE(day.start <= at && at < day.end) << "seed " << seed;
@@ -88,17 +88,20 @@ TEST(Calendars, GiveADay23Or25HoursWhenClocksChange) {
 }
 
 TEST(Calendars, StartADayAtOneOClockIfAClockChangeSkipsMidnight) {
-  const auto day = calendar("America/Sao_Paulo")->day(utc(2018, 11, 4, 12));  // 00:00 became 01:00
+  // Clocks went from 00:00 to 01:00.
+  const auto day = calendar("America/Sao_Paulo")->day(utc(2018, 11, 4, 12));
   EXPECT_EQ(day, (limit::Interval{utc(2018, 11, 4, 3), utc(2018, 11, 5, 2)}));
 }
 
 TEST(Calendars, StartADayAtTheFirstMidnightIfAClockChangeRepeatsIt) {
-  const auto day = calendar("America/Havana")->day(utc(2024, 11, 3, 12));  // 01:00 became 00:00
+  // Clocks went from 01:00 back to 00:00.
+  const auto day = calendar("America/Havana")->day(utc(2024, 11, 3, 12));
   EXPECT_EQ(day, (limit::Interval{utc(2024, 11, 3, 4), utc(2024, 11, 4, 5)}));
 }
 
 TEST(Calendars, NeverReturnADayThatTheTimeZoneSkipped) {
-  const auto samoa = calendar("Pacific/Apia");  // skipped from 29 to 31 December 2011 at the date line
+  // Samoa had no 30 December 2011, because it moved across the date line.
+  const auto samoa = calendar("Pacific/Apia");
   const auto jump = utc(2011, 12, 30, 10);
   EXPECT_EQ(samoa->day(jump - 1us), (limit::Interval{jump - 24h, jump}));
   EXPECT_EQ(samoa->day(jump), (limit::Interval{jump, jump + 24h}));

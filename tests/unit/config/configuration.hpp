@@ -1,4 +1,4 @@
-// Small configurations for the tests of this folder.
+// Small configurations for the tests in this folder.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -13,7 +13,7 @@ namespace weir::config::test {
 
 inline const std::string kFile = "weir.toml";
 
-// The smallest configuration that serves. It has ten lines, so an addition begins on line 11.
+// The smallest valid configuration. It has ten lines, so text that a test appends begins on line 11.
 inline const std::string kLeast = R"([[listener]]
 address = "127.0.0.1:8080"
 [[upstream]]
@@ -30,12 +30,13 @@ inline std::string with(const std::string& more) {
   return kLeast + more;
 }
 
-// Returns a rule "x" on line 11 with its limit on line 13. `more` begins on line 14.
+// Returns a configuration with a rule "x" on line 11, whose limit is on line 13. `more` begins on line 14.
 inline std::string with_rule(const std::string& more) {
   return with("[[rule]]\nname = \"x\"\nlimit = \"10/s\"\n" + more);
 }
 
-// Returns a rule "y" on line 13 with its state in Redis. `more` begins on line 16.
+// Returns a configuration with a rule "y" on line 13, which keeps its state in Redis. `more` begins on line
+// 16.
 inline std::string leased(const std::string& more) {
   return with("[state]\nredis = { url = \"redis://a\" }\n[[rule]]\nname = \"y\"\nstore = \"redis\"\n" + more);
 }
@@ -49,7 +50,7 @@ inline std::vector<std::string> mistakes_in(const std::string& text, const std::
   return {};
 }
 
-// A temporary folder, which the destructor removes.
+// A temporary folder. The destructor removes it.
 class Folder {
  public:
   Folder() {
@@ -71,7 +72,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-// Sets an environment variable for its own lifetime.
+// Sets an environment variable while the object lives.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
@@ -83,7 +84,7 @@ class Variable {
   const char* name_;
 };
 
-// Returns the path of a configuration that is shipped with weir.
+// Returns the path of a configuration file in weir's folder config/.
 inline std::string shipped(const std::string& name) {
   return (std::filesystem::path(WEIR_TREE) / "config" / name).string();
 }

@@ -1,4 +1,4 @@
-// The text of `weir check`.
+// Tests the output of `weir check`.
 #include "unit/config/configuration.hpp"
 #include "unit/policy/country_file.hpp"
 
@@ -11,7 +11,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Returns the lines below the route up to the next route.
+// Returns the lines about a route, and about the rules that apply to it. `route`: the match of the route.
+// `rule`: the match of the only rule.
 std::string rules_below(const std::string& route, const std::string& rule) {
   const auto text = describe(parse_settings(
       "[[listener]]\naddress = \"127.0.0.1:1\"\n[[route]]\nname = \"r\"\nmatch = " + route +

@@ -35,7 +35,7 @@ TEST(Differences, IncludeTheLabelOfTheLineAboveAnIndentedLine) {
               ElementsAre("no longer: upstream \"a\": connect 1s", "now: upstream \"a\": connect 2s"));
 }
 
-// Both texts have the same lines, but under different rules.
+// Both descriptions have the same lines, but the lines belong to different rules.
 TEST(Differences, IncludeTheNameOfTheRuleThatContainsALine) {
   const auto text = [](const std::string& login, const std::string& api) {
     return "route \"all\": everything\n    rule \"login\": 5/day\n      where path " + login +
@@ -70,7 +70,8 @@ TEST(Differences, IncludeAChangedOrderOfRoutesAndOverrides) {
       ElementsAre("now in this order: rule \"a\": override c: 2/s; rule \"a\": override b: 1/s"));
 }
 
-// All lines differ and many are equal, as with thousands of routes that have the same rules.
+// All lines of the descriptions differ, but many are equal within one description, as with thousands of
+// routes and the same rules.
 TEST(Differences, AreFoundInTextsOfVeryManyLines) {
   constexpr int kRoutes = 4'000, kRules = 30;
   const auto text = [](const std::string& word) {

@@ -1,4 +1,4 @@
-// Parses documents into tables and code blocks, for tests that compare them with weir.
+// Parses Markdown into tables and code blocks, for tests that compare the documentation with weir.
 #pragma once
 
 #include "unit/config/configuration.hpp"
@@ -12,23 +12,23 @@ namespace weir::config::test {
 
 using Cells = std::vector<std::string>;
 
-// A table in Markdown: `| at | left |`, a line of dashes, and rows.
+// A Markdown table: a header such as `| at | left |`, a line of dashes, and rows.
 struct DocumentTable {
-  int line = 0;  // of the header
+  int line = 0;  // line of the header
   Cells header;
   std::vector<Cells> rows;
 
-  // Returns the row's cell below the heading; empty if the table has no such column.
+  // Returns the row's cell in the column `heading`; empty if the table does not have the column.
   [[nodiscard]] std::string cell(const Cells& row, std::string_view heading) const {
     const auto at = std::ranges::find(header, heading) - header.begin();
     return static_cast<std::size_t>(at) < row.size() ? row[static_cast<std::size_t>(at)] : "";
   }
 };
 
-// The part of a document between two headings.
+// The part of a document from one heading to the next.
 struct Section {
   std::string heading;  // without its #
-  std::string toml;     // its code blocks, one after another
+  std::string toml;     // its TOML code blocks, one after another
   std::vector<DocumentTable> tables;
 };
 
@@ -38,7 +38,7 @@ inline std::string stripped(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(' ') - first + 1));
 }
 
-// Returns the cells of a row that begins and ends with '|'. "\\|" inside a cell means '|'.
+// Returns the cells of a row, which begins and ends with '|'. In a cell, "\\|" stands for '|'.
 inline Cells cells_of(std::string_view line) {
   Cells cells;
   std::string cell;

@@ -1,5 +1,5 @@
-// Plays every timeline of docs/limiters.md: a table whose first column is `at`, for the rule in the same
-// section.
+// Replays every timeline in docs/limiters.md. A timeline is a table whose first column is `at`, for the rule
+// in the same section. It has these columns:
 //
 // - at: "12:00:30" or "12:00:00.250" on Monday 2026-03-02 UTC, or with another date before it
 // - comes: "5 requests", "1 request of 30", "1 ends", "20 end after 50 ms"
@@ -53,7 +53,7 @@ TimePoint instant_of(const std::string& text) {
          std::chrono::seconds(number(5, 0)) + std::chrono::milliseconds(number(6, 0));
 }
 
-// The state of one key of a rule over time.
+// Replays one timeline with one key of the rule.
 class Timeline {
  public:
   explicit Timeline(const limit::Limiter& limiter) : limiter_(limiter) {}
@@ -64,7 +64,7 @@ class Timeline {
     const auto comes = table.cell(row, "comes");
     now_ = instant_of(table.cell(row, "at"));
     int count = 0;
-    std::string more;  // empty: not stated
+    std::string more;  // cost or latency; empty if the cell does not contain one
     if (RE2::FullMatch(comes, kRequests, &count, &more)) {
       request(count, more.empty() ? 1 : std::stoull(more));
       check(table, row);
@@ -111,7 +111,7 @@ class Timeline {
     check_promise();
   }
 
-  // Checks retry_after: the request is refused just before that time and admitted at it.
+  // Checks retry_after: just before that time the request is refused, and at that time it is admitted.
   void check_promise() const {
     if (limit::holds(limiter_) || last_.retry_after == base::kForever) return;
     EXPECT_FALSE(table_.peek(line(), now_ + last_.retry_after - Duration(1)).allowed);
@@ -150,7 +150,7 @@ void play(const DocumentTable& table, const limit::Limiter& limiter) {
 }
 
 TEST(DocumentedTimelines, MatchTheOutcomesOfTheLimiters) {
-  std::map<std::string, int> played;  // by algorithm
+  std::map<std::string, int> played;  // number of timelines by algorithm
   for (const auto& section : limiters_document())
     for (const auto& table : section.tables) {
       if (!is_timeline(table)) continue;

@@ -1,5 +1,5 @@
-// The table of units in docs/configuration.md must list exactly the time units that weir accepts, with their
-// lengths.
+// The table of units in docs/configuration.md must contain exactly the time units that weir accepts, with
+// their lengths.
 #include "config/schema/schema_patterns.hpp"
 #include "unit/config/document.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Returns the texts between backticks.
+// Returns the texts in backticks, without quotes.
 std::vector<std::string> codes(const std::string& cell) {
   static const std::regex kCode("`\"?([^`\"]+)\"?`");
   std::vector<std::string> found;
@@ -41,7 +41,7 @@ TEST(DocumentedUnits, AreExactlyTheAcceptedUnits) {
   const auto table = units();
   for (const auto& row : table.rows) {
     const auto length = kLengths.find(row.front());
-    if (length == kLengths.end()) continue;  // the month has no fixed length
+    if (length == kLengths.end()) continue;  // a month has no fixed length
     for (const auto& unit : codes(table.cell(row, "written"))) {
       documented.insert(unit);
       const auto read = base::parse_duration("1" + unit);
@@ -51,7 +51,7 @@ TEST(DocumentedUnits, AreExactlyTheAcceptedUnits) {
     }
   }
   const std::regex duration("^" + std::string(pattern::kDuration) + "$");
-  const std::string letters = "acdehimnorsuwy";  // the letters of all usual units
+  const std::string letters = "acdehimnorsuwy";  // the letters that occur in units
   std::set<std::string> taken;
   std::vector<std::string> words{""};
   for (std::size_t i = 0; i < words.size() && words[i].size() < 4; ++i)

@@ -1,4 +1,4 @@
-// Warnings of `weir check` about keys and tiers: clients that escape a rule, and tiers that no rule names.
+// Tests warnings of `weir check` about clients that can avoid a rule, and about tiers that no rule mentions.
 #include "unit/config/warnings.hpp"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Returns a rule "x" and another rule that limits each address.
+// Returns a configuration with a rule "x", and a second rule that limits each client address.
 std::string beside_ip(const std::string& more, const std::string& of_ip = "") {
   return with_rule(more + "[[rule]]\nname = \"ip\"\nlimit = \"9/s\"\nkey = [\"ip\"]\n" + of_ip);
 }
@@ -115,7 +115,7 @@ TEST(EscapeWarnings, AreOmittedIfTheMatchRequiresTheKey) {
 
 enum : unsigned { kNone = 0, kLeftOut = 1, kMadeUp = 2, kInvented = 4, kUnread = 8 };
 
-// Returns the kinds of escape warnings for a rule with that key.
+// Returns which kinds of such warnings a rule with this key gets.
 unsigned escapes_of(const std::string& key, const std::string& more = "") {
   constexpr std::pair<const char*, unsigned> kKinds[] = {{"a client that leaves it out avoids", kLeftOut},
                                                          {"which clients can choose freely", kMadeUp},
@@ -187,7 +187,7 @@ TEST(EscapeWarnings, AreOmittedIfTheMatchAllowsOnlyCertainValues) {
   }
 }
 
-// A configuration that follows the advice gets no warning of that kind.
+// If the user follows the advice, the warning must disappear.
 TEST(EscapeWarnings, AdviceForAHostKeyIsALimitThatNoClientCanEscape) {
   const auto warned = located_warnings_of(with_rule("key = [\"ip\", \"host\"]\n"));
   EXPECT_THAT(warned,
@@ -198,7 +198,7 @@ TEST(EscapeWarnings, AdviceForAHostKeyIsALimitThatNoClientCanEscape) {
   EXPECT_THAT(warnings_of(beside_ip("key = [\"ip\", \"host\"]\n")), Not(Contains(HasSubstr("is keyed by"))));
 }
 
-// Writes one key for each tier. Each key takes three lines of the keys file.
+// Returns the warnings about a keys file with one key for each tier. Each key takes three lines of the file.
 std::vector<std::string> warnings_of_keys(const std::vector<std::string>& tiers, const std::string& more) {
   const Folder folder;
   std::string keys;

@@ -1,4 +1,4 @@
-// Settings in the spelling of other proxies: each message ends with the line to write.
+// Tests messages about settings in the spelling of other proxies. Each message ends with the line to write.
 #include "config/errors/other_spellings.hpp"
 #include "unit/config/configuration.hpp"
 
@@ -98,7 +98,7 @@ TEST(MigrationAdvice, TableHeadersWithWrongBracketsGetTheHeaderToWrite) {
   }
 }
 
-// The reader accepts the suggested texts.
+// weir must accept the rates and durations that it suggests.
 TEST(MigrationAdvice, SuggestedRatesAndDurationsAreValid) {
   for (const char* text :
        {"10r/s", "10 requests per second", "5/minute", "1/hours", "3/2weeks", "20 / 10 secs"}) {

@@ -1,4 +1,4 @@
-// Reads keys files.
+// Tests reading of keys files.
 #include "config/read/keys_file.hpp"
 
 #include <gmock/gmock.h>

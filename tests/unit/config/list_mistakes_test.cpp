@@ -1,4 +1,4 @@
-// A mistake in an element of a list is reported at the line of the element.
+// Mistakes in an element of a list must be reported at the line of the element.
 #include "unit/config/configuration.hpp"
 
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::StartsWith;
 
-// Returns `key` with a good element on the next line and a bad one on the line after it.
+// Returns the key `key` with a list: a valid element on the second line, and a faulty one on the third.
 std::string list(const std::string& key, const std::string& good, const std::string& bad) {
   return key + " = [\n  " + good + ",\n  " + bad + ",\n]\n";
 }

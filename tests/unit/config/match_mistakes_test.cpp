@@ -1,4 +1,4 @@
-// The exact messages for faulty conditions.
+// Tests the exact messages about mistakes in conditions.
 #include "unit/config/wrong_configuration.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The exact messages for faulty rules.
+// Tests the exact messages about mistakes in rules.
 #include "unit/config/wrong_configuration.hpp"
 
 #include <gmock/gmock.h>
@@ -374,7 +374,7 @@ TEST_P(RuleMistakes, NameTheFileTheLineTheKeyAndTheExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
-// A variant's number has 16 bits. One variant more shared the counts of the first one.
+// The number of a tier or override has 16 bits. With more of them, two would share their counters.
 TEST(Variants, MoreThan65534TiersAndOverridesInARuleAreRejected) {
   const auto with_overrides = [](std::size_t count) {
     std::string text = "overrides = [";

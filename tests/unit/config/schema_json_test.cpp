@@ -1,4 +1,4 @@
-// Compares the schema's patterns with the functions by which the loader parses the same texts.
+// Compares the schema's regular expressions with the functions that parse the same strings.
 #include "weir/config/schema_json.hpp"
 
 #include "config/read/settings_sections.hpp"
@@ -27,8 +27,8 @@ using ::testing::Not;
 struct Read {
   std::string_view pattern;
   bool (*takes)(const std::string&);
-  std::vector<std::string> pieces;  // parts of the tested texts
-  bool exactly = true;              // false: the pattern may accept texts that the function rejects
+  std::vector<std::string> pieces;  // parts from which the tested strings are made
+  bool exactly = true;              // false: the pattern may match strings that the function rejects
 };
 
 const std::vector<Read>& reads() {
@@ -101,7 +101,7 @@ TEST(SchemaPatterns, MatchEveryTextThatTheLoaderAccepts) {
       }
       seen.insert(taken);
     }
-    EXPECT_EQ(seen.size(), 2u);  // some texts were good, some bad
+    EXPECT_EQ(seen.size(), 2u);  // some strings were valid and some were not
   }
 }
 

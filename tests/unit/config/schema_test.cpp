@@ -1,4 +1,4 @@
-// Rules that hold for every key of the schema in every table.
+// Tests that hold for each key of each table of the schema.
 #include "config/schema/schema.hpp"
 
 #include "unit/config/configuration.hpp"
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// How to open a table so that a key may follow, and the table's name in messages.
+// The text that opens a table, so that a key of the table may follow, and the table's path in messages.
 struct Door {
   const TableSpec* spec;
   std::string path;
@@ -122,7 +122,7 @@ TEST(Schema, RejectsATomlDateForEveryKey) {
     for (const auto& key : door.spec->keys) {
       if (!key.instead.empty()) continue;
       const auto path = door.path + std::string(key.name) + ": ";
-      // Messages name an element by its `name`, unless that is no string.
+      // Messages call an element by its `name`, unless the value of `name` is not a string.
       EXPECT_THAT(
           mistakes_behind(door, std::string(key.name), "1979-05-27"),
           Contains(AllOf(HasSubstr(path), HasSubstr("found a date or time"), HasSubstr("; expected "))));
@@ -167,7 +167,7 @@ TEST(Schema, RejectsUnknownKeysAtTheTopLevelAndInTheKeysFile) {
               ::testing::ElementsAre(keys + ":3: key[#1].teir: unknown key; did you mean \"tier\"?"));
 }
 
-// People copy from config/weir.toml, so it must show every key with its default.
+// Users copy from config/weir.toml, so it must show every key with its default.
 TEST(Schema, EveryKeyAppearsInTheReferenceConfiguration) {
   const auto text = contents(shipped("weir.toml"));
   ASSERT_THAT(text, Not(IsEmpty()));

@@ -1,4 +1,4 @@
-// The exact messages for faulty settings of the server, its clients and its state.
+// Tests the exact messages about mistakes in settings of the server, of clients and of the state.
 #include "unit/config/wrong_configuration.hpp"
 
 #include <gmock/gmock.h>

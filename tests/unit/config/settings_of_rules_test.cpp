@@ -1,4 +1,4 @@
-// Reads settings of rules other than limiters: bodies, tokens, soft and elastic limits, settlements.
+// Tests reading of rules' settings other than limits: bodies, tokens, soft and elastic limits, settlements.
 #include "unit/config/configuration.hpp"
 #include "unit/net/tls.hpp"
 #include "unit/policy/country_file.hpp"
@@ -38,7 +38,7 @@ TEST(Settings, BodyBoundOfARuleIsTheLargestOfItsConditions) {
   EXPECT_EQ(cost.cost_from.scale, 100u);
 }
 
-// Facts that no rule needs are not looked up, because every request would pay for them.
+// weir must not look up facts that no rule uses, because every look-up costs time in each request.
 TEST(Settings, ReadsTokensAndCountriesOnlyIfARuleUsesThem) {
   const Folder folder;
   policy::CountryFile countries;
@@ -92,7 +92,7 @@ TEST(Settings, SoftLimitAddsItsMarginToTheLimit) {
       parse(with_rule("soft = \"50%\"\ntiers = { free = { limit = \"2/s\" }, pro = { limit = "
                       "\"4/s\", soft = \"25%\" } }\n"));
   const auto& tiers = tiered.rules[1].tiers;
-  EXPECT_FALSE(tiers.at(0).soft);  // has no soft limit of its own
+  EXPECT_FALSE(tiers.at(0).soft);  // this tier has no soft limit of its own
   EXPECT_EQ(limit::describe(tiers.at(1).soft.value()), "token_bucket 4/s, burst 5");
   const auto shared =
       parse(with_rule("store = \"redis\"\nburst = 20\nsoft = \"50%\"\n[state]\nreplicas = 2\nredis = { url = "
@@ -113,7 +113,7 @@ TEST(Settings, ReadsAnElasticLimit) {
   EXPECT_EQ(limit::describe(rule.limiter), "token_bucket 10/s, burst 10");
 }
 
-// A request that matches all rules has one bill entry for each rule, and two for an elastic rule.
+// The bill of a request has one entry for each rule that matches, and two for a rule with an elastic limit.
 TEST(Settings, ElasticRuleCountsTwiceAgainstTheBoundOfRules) {
   std::string text = kLeast;
   for (int i = 0; i < 15; ++i)

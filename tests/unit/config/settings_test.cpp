@@ -42,7 +42,7 @@ TEST(Settings, SmallestConfigurationHasEveryDefault) {
   EXPECT_EQ(settings.listeners.at(0).address.port, 8080);
 }
 
-// The schema's defaults are the same as the types' defaults, which other tests use.
+// Other tests use default-constructed settings, so the schema's defaults must equal those of the types.
 TEST(Settings, SchemaDefaultsEqualTheDefaultsOfTheTypes) {
   const auto settings = parse(kLeast);
   const proxy::ServerSettings server;
@@ -188,7 +188,7 @@ TEST(Settings, RejectsMoreThan32Rules) {
               ElementsAre("weir.toml:104: rule[last]: found rule number 33; expected at most 32 rules"));
 }
 
-// A request keeps the servers that it has tried in a word of 64 bits. The 65th server had no bit.
+// A request stores the set of servers that it has tried in 64 bits, so a 65th server would have no bit.
 TEST(Settings, RejectsMoreServersThanTheMaximumOfAnUpstream) {
   const auto of = [](std::size_t count) {
     std::string servers;
@@ -229,7 +229,7 @@ TEST(Settings, ReadsKeyHoldersFromTheKeysFileAndStoresNoPlainKey) {
   const Folder folder;
   folder.write("keys.toml",
                "[[key]]\nkey = \"secret-1\"\nuser = \"ann\"\ntier = \"free\"\n"
-               // Digest of "abc", FIPS 180-2 appendix B.1.
+               // The SHA-256 digest of "abc" (FIPS 180-2, appendix B.1).
                "[[key]]\nsha256 = \"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"\norg "
                "= \"acme\"\n");
   const auto settings =
@@ -256,7 +256,7 @@ TEST(Settings, ErrorsAboutAKeysFileNeverShowAKey) {
                           keys + ":13: key[#6].key: found \"\"; expected an API key"));
 }
 
-// An unset environment variable would otherwise turn the check of a claim off.
+// An empty value, as from an environment variable that is not set, would switch off the check of a claim.
 TEST(Settings, RejectsAnEmptyIssuerAudienceOrPublicKey) {
   const std::string jwt =
       "[client]\njwt = { algorithm = \"HS256\", secret = \"" + std::string(32, 's') + "\", ";
@@ -341,7 +341,7 @@ TEST(Settings, AdminListenerBeyondLoopbackRejectsAShortTokenWithoutShowingIt) {
     EXPECT_THAT(of(address), IsEmpty());
 }
 
-// `weir check` accepted addresses that cannot both be bound, unless they were equal.
+// Two addresses can collide without being equal. `weir check` used to accept such addresses.
 TEST(Settings, RejectsListenerAddressesThatCannotBothBeBound) {
   const auto beside = [](const std::string& one, const std::string& other) {
     return mistakes_in(with("[[listener]]\naddress = \"" + one +

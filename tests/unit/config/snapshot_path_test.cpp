@@ -26,7 +26,7 @@ TEST(SnapshotPath, RejectsAFolderWithoutWritePermission) {
   std::filesystem::permissions(folder.file(""), std::filesystem::perms(0555));
   const auto whoever = ::geteuid();
   constexpr uid_t kNobody = 65'534;
-  if (whoever == 0) {  // root may write everywhere
+  if (whoever == 0) {  // root may write to any folder
     ASSERT_EQ(::seteuid(kNobody), 0);
   }
   const auto obstacle = obstacle_to_snapshot(folder.file("weir.state"));

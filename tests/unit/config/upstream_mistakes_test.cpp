@@ -1,4 +1,4 @@
-// The exact messages for faulty upstreams and routes.
+// Tests the exact messages about mistakes in upstreams and routes.
 #include "unit/config/wrong_configuration.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Returns the warnings of `weir check`, for tests.
+// Functions for tests that return the warnings of `weir check`.
 #pragma once
 
 #include "unit/config/configuration.hpp"
@@ -11,7 +11,7 @@ inline std::vector<std::string> warnings_of(const std::string& text, const std::
   return texts;
 }
 
-// Returns texts such as "FILE:LINE: WHAT".
+// Returns each warning as "FILE:LINE: WHAT".
 inline std::vector<std::string> located_warnings_of(const std::string& text) {
   std::vector<std::string> texts;
   for (const auto& [where, what] : parse_settings(text, kFile).warnings) texts.push_back(where + ": " + what);

@@ -1,4 +1,4 @@
-// Warnings of `weir check`: settings that are allowed but probably not intended.
+// Tests warnings of `weir check` about settings that are allowed but probably not intended.
 #include "unit/config/warnings.hpp"
 
 #include "unit/policy/country_file.hpp"
@@ -85,7 +85,8 @@ TEST(Warnings, WarnOfRoutesAfterARouteThatMatchesEverything) {
                        "matches every request; move the narrower one up"));
 }
 
-// Returns the warnings about two routes with these conditions. The second route is on line 7.
+// Returns the warnings about a configuration with two routes that have these conditions. The second route is
+// on line 7.
 std::vector<std::string> warnings_of_routes(const std::string& first, const std::string& second) {
   return located_warnings_of(
       "[[listener]]\naddress = \"127.0.0.1:1\"\n[[route]]\nname = \"first\"\nmatch = " + first +

@@ -1,4 +1,4 @@
-// A faulty configuration and its exact messages.
+// A configuration with mistakes, and the exact messages about them.
 #pragma once
 
 #include "unit/config/configuration.hpp"

@@ -54,7 +54,7 @@ TEST(WriteAnswer, SendsKeepAliveToHttp10Clients) {
             std::string::npos);
 }
 
-// The client would read a body after these as the next response.
+// The client would read a body after a 204 or a 304 as the next response.
 TEST(WriteAnswer, WritesNoBodyWith204And304) {
   for (const unsigned status : {204U, 304U}) {
     const auto out = written({.status = status, .body = "body", .date = kDate});
@@ -190,7 +190,8 @@ TEST(AppendRefusalProblem, WritesTypeDetailPolicyAndRetryTime) {
                  "\n");
 }
 
-// The configuration allows only printable ASCII without '"' and '\' in rule names, so they need no escaping.
+// The configuration allows only printable ASCII without '"' and '\' in rule names, so refusals write the
+// names unescaped.
 TEST(AppendRefusal, WritesRuleNamesUnescaped) {
   std::string name;
   for (char c = 0x20; c < 0x7f; ++c)

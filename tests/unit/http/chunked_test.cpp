@@ -16,7 +16,7 @@ struct Result {
   std::size_t used = 0;
 };
 
-// Feeds one piece of input until the decoder has used all of it or stops.
+// Feeds one piece of input in several calls, until the decoder has used all of it or stops.
 void feed(ChunkDecoder& decoder, std::string_view input, Result& result) {
   for (;;) {
     const auto piece = decoder.next(input);
@@ -36,7 +36,7 @@ Result decode(std::string_view input, ChunkDecoder::Sender sender = ChunkDecoder
   return result;
 }
 
-// Feeds the same input byte by byte.
+// Feeds the input byte by byte.
 Result trickle(std::string_view input, ChunkDecoder::Sender sender = ChunkDecoder::Sender::Client) {
   ChunkDecoder decoder(sender);
   Result result;
@@ -126,7 +126,7 @@ TEST(ChunkDecoder, IsNeverDoneBeforeTheLastByte) {
   }
 }
 
-// Found by tests/fuzz/chunked_fuzz.cpp: a rejected byte had changed the decoder's state.
+// Regression, found by tests/fuzz/chunked_fuzz.cpp: a byte that the decoder rejected had changed its state.
 TEST(ChunkDecoder, StaysUnfinishedAfterAnInvalidLastByte) {
   ChunkDecoder decoder;
   Result result;

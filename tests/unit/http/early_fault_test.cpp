@@ -1,4 +1,4 @@
-// Faults that weir finds in an incomplete head.
+// Faults that weir finds while a head is still incomplete.
 #include "weir/http/head_parser.hpp"
 
 #include <string>
@@ -10,7 +10,7 @@ namespace {
 
 #define RAW(text) std::string_view(text, sizeof(text) - 1)
 
-// None of these heads has an empty line, so without the check weir would wait for one.
+// None of these texts has an empty line, so without the early check weir would wait for one.
 TEST(FindEarlyFault, FindsFaultsBeforeTheHeadIsComplete) {
   for (const auto begun :
        {RAW("GET / HTTP/1.1\nHost: a\n\n"), RAW("GET /\r\n"), RAW("GET / HTTP/2.0\r\nHost"), RAW("\n"),
@@ -19,7 +19,7 @@ TEST(FindEarlyFault, FindsFaultsBeforeTheHeadIsComplete) {
     const auto fault = find_early_fault(begun);
     ASSERT_TRUE(fault) << begun;
     EXPECT_EQ(fault->status, 400u);
-    bool found = false;  // fed octet by octet
+    bool found = false;  // the text is fed octet by octet
     for (std::size_t size = 1; size <= begun.size() && !found; ++size)
       found = find_early_fault(begun.substr(0, size), size - 1).has_value();
     EXPECT_TRUE(found) << begun;
@@ -40,7 +40,7 @@ TEST(FindEarlyAnswerFault, FindsFaultsBeforeTheHeadIsComplete) {
     const auto fault = find_early_answer_fault(begun);
     ASSERT_TRUE(fault) << begun;
     EXPECT_EQ(fault->status, 502u);
-    bool found = false;  // fed octet by octet
+    bool found = false;  // the text is fed octet by octet
     for (std::size_t size = 1; size <= begun.size() && !found; ++size)
       found = find_early_answer_fault(begun.substr(0, size), size - 1).has_value();
     EXPECT_TRUE(found) << begun;

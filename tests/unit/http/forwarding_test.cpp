@@ -13,7 +13,7 @@ constexpr ForwardedBy kStranger{.peer = "203.0.113.7", .proto = "https", .reques
 constexpr ForwardedBy kTrusted{
     .peer = "10.0.0.1", .proto = "https", .request_id = "id-1", .peer_trusted = true};
 
-// Returns what the upstream receives for a request with this head (without its empty line).
+// Returns the head that the upstream receives for a request with this head (given without its empty line).
 std::string forwarded(const std::string& bytes, const ForwardedBy& by = kStranger) {
   RequestHead head;
   const auto whole = bytes + "\r\n\r\n";
@@ -23,7 +23,7 @@ std::string forwarded(const std::string& bytes, const ForwardedBy& by = kStrange
   return out;
 }
 
-// Returns what the client receives for a response with this head, to this request.
+// Returns the head that the client receives for a response with this head, as the answer to this request.
 std::string answered(const std::string& bytes, const std::string& request_bytes = "GET / HTTP/1.1\r\nHost: a",
                      bool keep_alive = true) {
   RequestHead request;
@@ -69,7 +69,7 @@ TEST(WriteRequestHead, KeepsTargetAndFieldsAndAddsForwardingFields) {
             "\r\n");
 }
 
-// Returns which of these lines weir forwards, given the fields that only trusted peers may send.
+// Returns those of `lines` that weir forwards. `by` says which fields only trusted peers may send.
 std::string forwarded_of(const std::string& lines, ForwardedBy by) {
   const auto names = usual_trusted_fields();
   by.trusted_fields = &names;
@@ -139,7 +139,7 @@ TEST(WriteRequestHead, AppendsToForwardingFieldsFromTrustedPeers) {
             "X-Forwarded-For: 1.1.1.1, 2.2.2.2, 3.3.3.3, 10.0.0.1\r\nVia: 1.0 p, 1.1 q, 1.1 weir\r\n\r\n");
 }
 
-// A trusted proxy may forward the client's Connection field, which must not remove these fields.
+// A trusted proxy may forward the client's Connection field, which must not remove the forwarding fields.
 TEST(WriteRequestHead, RewritesForwardingFieldsThatAreListedInConnection) {
   EXPECT_EQ(forwarded("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\n"
                       "X-Request-ID: theirs\r\nX-Forwarded-For: 1.1.1.1\r\n"
@@ -161,7 +161,7 @@ TEST(WriteRequestHead, WritesForwardedIfConfigured) {
             std::string::npos);
 }
 
-// The peer of a unix socket has no address (RFC 7239 §6.3), and X-Forwarded-For cannot say that.
+// The peer of a unix socket has no address: Forwarded says "unknown" (RFC 7239 §6.3), X-Forwarded-For cannot.
 TEST(WriteRequestHead, WritesNoAddressForPeersOnUnixSockets) {
   auto by = kTrusted;
   by.peer = {};
@@ -174,8 +174,8 @@ TEST(WriteRequestHead, WritesNoAddressForPeersOnUnixSockets) {
   EXPECT_NE(ours("\r\nX-Forwarded-For: 1.1.1.1").find("\r\nX-Forwarded-For: 1.1.1.1\r\n"), std::string::npos);
 }
 
-// CGI and WSGI read "X_API_Key" and "X-API-Key" from one variable. A name that weir has not read must not
-// arrive.
+// CGI and WSGI programs get "X_API_Key" and "X-API-Key" in one variable. weir reads only "X-API-Key", so the
+// other name must not reach them.
 TEST(WriteRequestHead, DropsNamesWithUnderscoresUnlessConfigured) {
   const std::string twins =
       "X_API_Key: A\r\nX-Stays: 1\r\nX_Forwarded_For: 6.6.6.6\r\nTransfer_Encoding: chunked\r\n_: 1\r\n";
@@ -193,7 +193,7 @@ TEST(WriteRequestHead, WritesTheReceivedHttpVersionInVia) {
   EXPECT_NE(forwarded("GET / HTTP/1.0\r\nHost: a").find("\r\nVia: 1.0 weir\r\n"), std::string::npos);
 }
 
-// weir forwards HTTP/1.0 as HTTP/1.1, and servers refuse HTTP/1.1 with an empty Host.
+// weir forwards an HTTP/1.0 request as HTTP/1.1, and servers reject HTTP/1.1 with an empty Host.
 TEST(WriteRequestHead, UsesTheServersAddressAsHostIfTheRequestHasNoHost) {
   auto by = kStranger;
   by.host = "10.0.0.9:80";
@@ -321,7 +321,7 @@ TEST(WriteResponseHead, DropsTheUpgradeFieldOfOtherStatuses) {
               std::string("HTTP/1.1 ") + status + "\r\nContent-Length: 0\r\n\r\n");
 }
 
-// Lines are copied in runs, so this checks line ends: white space may follow a value.
+// Adjacent lines are copied in one piece. This test checks the line ends if white space follows a value.
 TEST(WriteResponseHead, EndsEveryLineWithCrLfEvenIfTheServerDoesNot) {
   for (const std::string fields :
        {"A: 1\nB: 2\nC: 3", "A: 1\r\nB: 2\nC: 3", "A: 1 \nB: 2 \nC: 3", "A:1\nB:\t2\t\nC:  3",
@@ -341,8 +341,9 @@ TEST(WriteInterimHead, DropsHopByHopFieldsOfInterimResponses) {
   EXPECT_EQ(out, "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n");
 }
 
-// weir can parse each head that it writes, with the same framing and only its own hop-by-hop fields. This
-// also checks the reserved size (text_writer.hpp): with assertions enabled, a longer head aborts the test.
+// weir must accept each head that it writes, with the same framing and only its own hop-by-hop fields. The
+// test also checks the reserved size (text_writer.hpp): with assertions enabled, a longer head aborts the
+// test.
 TEST(WriteRequestHead, ReservesEnoughRoomForTheLongestHead) {
   for (const std::string name : {"X-Forwarded-For", "Via", "A"})
     for (const std::size_t fields : {0U, 1U, 50U, 110U})

@@ -23,7 +23,7 @@ std::string frame(unsigned first, std::size_t length, Sender sender = Sender::Cl
   out += static_cast<char>(mask | (width == 0 ? length : width == 2 ? 126U : 127U));
   for (unsigned at = width; at-- > 0;) out += static_cast<char>(length >> (8 * at) & 0xffU);
   if (mask != 0) out += "mask";
-  return out + std::string(length, '\x81');  // could begin a frame
+  return out + std::string(length, '\x81');  // these payload octets could begin a frame
 }
 
 char letter(Kind kind) {
@@ -41,9 +41,9 @@ char letter(Kind kind) {
   }
 }
 
-// Returns the pieces that the scanner finds in `bytes`, without payloads. The input is fed in pieces of
-// `next_size` octets. Messages are m, continuations c, pings i, pongs o, closes x. A fault is "!" with the
-// unread rest, an unfinished frame "~".
+// Returns the kinds of the frames that the scanner finds in `bytes`, in pieces of `next_size` octets.
+// Messages are m, continuations c, pings i, pongs o, closes x. A fault is "!" followed by the unread rest, an
+// unfinished frame "~".
 template <class NextSize>
 std::string told(std::string_view bytes, NextSize next_size, Sender sender = Sender::Client) {
   FrameScanner scanner(sender);
@@ -85,7 +85,7 @@ TEST(FrameScanner, CountsAFragmentedMessageOnce) {
     EXPECT_EQ(told_whole(a_conversation(sender), sender), "mmmicocmx");
 }
 
-// Splits the input at every place, and into single octets.
+// Splits the input at every position, and into single octets.
 TEST(FrameScanner, FindsTheSameFramesForEverySplitOfTheBytes) {
   const auto bytes = frame(kFinal | 1, 3) + frame(1, 130) + frame(kFinal | 9, 2) + frame(kFinal, 65'540) +
                      frame(kFinal | 8, 0);

@@ -22,7 +22,8 @@ using BeastView = boost::beast::string_view;
 
 struct Found {
   bool taken = false;
-  std::string start;  // of the first line: method and target, or status and reason; then the version
+  // The first line: method and target, or status and reason; then the version.
+  std::string start;
   std::vector<std::pair<std::string, std::string>> fields;
   friend bool operator==(const Found&, const Found&) = default;
 };
@@ -38,7 +39,7 @@ class Oracle final : public beast::basic_parser<kIsRequest> {
     BeastError error;
     const auto used = oracle.put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
     oracle.found_.taken = !error && oracle.is_done() && used == bytes.size();
-    // Beast also checks the meaning of some fields; HeadLines does not.
+    // Beast also checks the values of some fields; HeadLines does not.
     oracle.judged_ = error == beast::error::bad_content_length ||
                      error == beast::error::bad_transfer_encoding ||
                      error == beast::error::multiple_content_length;
@@ -103,7 +104,7 @@ const std::string_view kAnswers[] = {
     "HTTP/1.1 204 \r\nX:\ty\t\r\n\r\n",
 };
 
-// Changes a few octets, mostly to characters that separate parts of the grammar.
+// Changes a few octets, mostly to characters that have a meaning in the grammar.
 std::string mutated(std::string text, std::mt19937& random) {
   constexpr std::string_view kSeams =
       "\r\n\t :\0/\x7f\x80\xff"
@@ -134,7 +135,7 @@ void compare(const Seeds& seeds) {
   for (int i = 0; i < 200'000; ++i) {
     const auto text = mutated(std::string(seeds[random() % std::size(seeds)]), random);
     const auto mine = ours<kIsRequest>(text);
-    const bool reason_without_space = !kIsRequest && text.substr(12, 1) == "\r";  // Beast rejects it
+    const bool reason_without_space = !kIsRequest && text.substr(12, 1) == "\r";  // Beast rejects such a line
     if (!mine.taken || reason_without_space) continue;
     ++taken;
     ASSERT_EQ(mine, Oracle<kIsRequest>::read(text)) << ::testing::PrintToString(text);

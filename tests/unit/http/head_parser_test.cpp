@@ -7,7 +7,7 @@
 namespace weir::http {
 namespace {
 
-// Writes "400", or "METHOD path[?query] @authority framing keep|close [expects]".
+// Returns "400", or "METHOD path[?query] @authority framing keep|close [expects]".
 std::string verdict(std::string_view bytes) {
   RequestHead head;
   if (const auto fault = parse_request_head(bytes, head)) return std::to_string(fault->status);
@@ -20,11 +20,11 @@ std::string verdict(std::string_view bytes) {
 }
 
 struct Case {
-  std::string_view head;  // without the empty line
+  std::string_view head;  // without the empty line at the end
   std::string_view verdict;
 };
 
-// A macro, to keep NUL inside literals.
+// A macro, because a function would cut the literal at its first NUL.
 #define RAW(text) std::string_view(text, sizeof(text) - 1)
 
 const Case kTargets[] = {
@@ -250,7 +250,7 @@ TEST(RequestHead, MarksFieldsThatAreListedInConnectionAsHopByHop) {
   EXPECT_EQ(find_field(head.fields, "X_Two"), nullptr);
 }
 
-// The parser compares each with every field name, so both counts bound its work.
+// The parser compares each option with every field name, so bounds on both counts bound its work.
 TEST(Connection, TooManyOptionsInAllConnectionFieldsAreRejected) {
   const auto lines = [](std::size_t a, std::size_t b) {
     std::string text = "\r\nConnection: close, , ";

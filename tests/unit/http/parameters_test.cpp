@@ -91,7 +91,7 @@ TEST(Parameters, CopyContainsNoParsedParameters) {
   EXPECT_THAT(values(copy, "a"), IsEmpty());
 }
 
-// Compares with a simple implementation: every parameter against every name.
+// Compares the result with a simple search through all parameters for every name.
 TEST(Parameters, AgreesWithALinearSearch) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

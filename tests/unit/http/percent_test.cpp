@@ -38,7 +38,7 @@ TEST(Percent, ReturnsTheArgumentIfNothingIsEncoded) {
   EXPECT_EQ(scratch, "untouched");
 }
 
-// The text is the same whichever octets a client encodes.
+// The decoded text must be the same whichever octets a client has encoded.
 TEST(Percent, DecodesEverySpellingToTheSameText) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

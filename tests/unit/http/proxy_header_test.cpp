@@ -39,13 +39,14 @@ std::vector<Good> good() {
           {second(kV6), kV6},
           {second(std::nullopt), std::nullopt},
           {with_tlv, kV4},
-          {kSignature + "\x21\0\0\0"s, std::nullopt},  // PROXY without family
+          {kSignature + "\x21\0\0\0"s, std::nullopt},  // PROXY with an unspecified family
           {kSignature + "\x20\x11\0\x0c\1\2\3\4\5\6\7\x8\0\1\0\2"s,
-           std::nullopt},  // LOCAL: addresses are ignored
+           std::nullopt},  // LOCAL: the addresses are ignored
           {kSignature + "\x21\x31\0\xd8"s + std::string(216, 'u'), std::nullopt}};  // a unix socket
 }
 
-// A header that is cut anywhere needs more octets and is no fault. Octets after a whole header are ignored.
+// A header that is cut at any position needs more octets and is no fault. Octets after a complete header are
+// ignored.
 TEST(ProxyHeader, NeedsMoreBytesAtEverySplitUntilTheHeaderIsComplete) {
   for (const auto& [bytes, ends] : good()) {
     for (std::size_t cut = 0; cut < bytes.size(); ++cut)

@@ -1,4 +1,4 @@
-// Heads of responses: how their bodies are framed, and what is a fault.
+// Heads of responses: how weir finds the end of their bodies, and which heads are faulty.
 #include "unit/http/head_words.hpp"
 
 #include <string>
@@ -9,11 +9,11 @@ namespace weir::http {
 namespace {
 
 struct Case {
-  std::string_view head;  // without the empty line
+  std::string_view head;  // without the empty line at the end
   std::string_view verdict;
 };
 
-// A macro, to keep NUL inside literals.
+// A macro, because a function would cut the literal at its first NUL.
 #define RAW(text) std::string_view(text, sizeof(text) - 1)
 
 const Case kResponses[] = {
@@ -114,7 +114,8 @@ TEST(ResponseHead, ResponseToHeadHasNoBody) {
   EXPECT_EQ(response_verdict("HTTP/1.1 200 OK\r\n\r\n", true), "200 none keep");
 }
 
-// RFC 9112 §2.2. Only for responses: two readers could interpret such a request differently.
+// RFC 9112 §2.2. weir accepts bare LF in responses only: two servers could interpret such a request
+// differently.
 TEST(ResponseHead, AcceptsLinesThatEndInLineFeed) {
   ResponseHead head;
   const std::string bytes = "HTTP/1.1 200 Fine\nX: a \nY:\tb\nContent-Length: 3\n\n";

@@ -18,7 +18,7 @@ TEST(StatusReader, ReadsTheHeadOfAResponse) {
   EXPECT_EQ(reader.status(), 204);
 }
 
-// The whole response may come in one piece.
+// The interim heads and the final head may arrive in one piece.
 TEST(StatusReader, SkipsInterimHeads) {
   StatusReader reader;
   ASSERT_EQ(reader.feed(std::string(kHints) + std::string(kHints) + std::string(kFine)), State::Known);

@@ -26,7 +26,8 @@ TEST(NormalisePath, EverySpellingOfAPathGivesTheSamePath) {
     EXPECT_EQ(path(way), "/a") << way;
 }
 
-// pchar without letters and digits. A server decodes them before it looks up the resource.
+// The octets of pchar except letters and digits. A server decodes them before it looks up the resource, so
+// their encoded form names the same resource.
 TEST(NormalisePath, DecodesCharactersThatAPathMayContain) {
   for (const char c : std::string_view("-._~!$&'()*+,=:@")) {
     char encoded[4];
@@ -61,8 +62,8 @@ TEST(NormalisePath, DoesNotMergePathsThatNameDifferentResources) {
       {"/a%3fb%23", "/a%3Fb%23"},
       {"/%c3%a4", "/%C3%A4"},
       {"/caf\xc3\xa9", "/caf%C3%A9"},
-      {"/%C0%AF%c1%a1", "/%C0%AF%C1%A1"},  // overlong: neither a slash nor a letter
-      {"/%252e%252e/a", "/%252e%252e/a"},  // decoded once
+      {"/%C0%AF%c1%a1", "/%C0%AF%C1%A1"},  // overlong forms, which are neither a slash nor a letter
+      {"/%252e%252e/a", "/%252e%252e/a"},  // decoded only once
       {"/%256cogin", "/%256cogin"},
       {"/%zz%4", "/%25zz%254"},
       {"/%%361", "/%2561"},
@@ -87,8 +88,8 @@ TEST(PathWarning, WarnsOfPathsThatServersReadDifferently) {
     EXPECT_EQ(path_warning(raw), nullptr) << raw << ": " << path_warning(raw);
 }
 
-// A server that decodes them before it removes dot segments (as nginx does) reads another path. The normal
-// form does not show that path.
+// A server such as nginx decodes slashes before it removes dot segments. So it reads another path, which the
+// normal form does not show.
 TEST(PathWarning, WarnsOfEncodedSlashesThatTheNormalisedPathHides) {
   for (const std::string slash : {"%2f", "%2F", "%5c", "%5C", "%25"}) {
     for (const std::string& raw :

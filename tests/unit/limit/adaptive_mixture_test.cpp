@@ -13,15 +13,15 @@
 namespace weir::limit {
 namespace {
 
-constexpr std::uint64_t kWorkers = 40;  // the ideal limit is this or slightly more
+constexpr std::uint64_t kWorkers = 40;  // the ideal limit is this number or slightly more
 
-// A part of the requests is answered from a cache at once. Each of the others occupies a worker for about
-// `work`, or waits for a worker.
+// A server that answers some requests from a cache at once. Each other request occupies a worker for about
+// `work`, and waits if all workers are busy.
 class MixedServer {
  public:
   struct Traffic {
-    double fast;  // share of all requests
-    double load;  // of the other requests, relative to the capacity of the workers
+    double fast;  // the share of all requests that the cache answers
+    double load;  // the load of the other requests, relative to the capacity of the workers
   };
   MixedServer(std::uint64_t seed, Traffic traffic) : random_(seed), traffic_(traffic) {
     for (std::uint64_t i = 0; i < kWorkers; ++i) free_at_.push(now_);
@@ -43,14 +43,14 @@ class MixedServer {
   [[nodiscard]] std::uint64_t lowest() const { return lowest_; }
   [[nodiscard]] std::uint64_t highest() const { return highest_; }
   [[nodiscard]] double refused() const { return static_cast<double>(refused_) / (refused_ + admitted_); }
-  // Returns how much was admitted, relative to the capacity of the workers.
+  // Returns how much work was admitted, relative to the capacity of the workers.
   [[nodiscard]] double used(double seconds) const {
     return admitted_ * (1 - traffic_.fast) * kWork * times_ / (kWorkers * seconds * 1e6);
   }
 
  private:
   static constexpr double kWork = 20'000;    // µs
-  using Flight = std::pair<double, double>;  // end, begin
+  using Flight = std::pair<double, double>;  // the end and the beginning of a request
 
   [[nodiscard]] double chance() { return std::uniform_real_distribution<>(0, 1)(random_); }
   [[nodiscard]] TimePoint instant() const { return kStart + Duration(static_cast<std::int64_t>(now_)); }
@@ -62,7 +62,7 @@ class MixedServer {
     cell_ = step.next;
     flying_.emplace(chance() < traffic_.fast ? now_ + 100 + 200 * chance() : worked(), now_);
   }
-  // Returns when a request that needs a worker from now on has finished.
+  // Returns when a worker will have finished a request that arrives now.
   [[nodiscard]] double worked() {
     const double from = std::max(free_at_.top(), now_);
     const double ends = from + kWork * times_ * std::lognormal_distribution<>(-0.045, 0.3)(random_);
@@ -94,8 +94,8 @@ class MixedServer {
 class AdaptiveMixture : public testing::TestWithParam<double> {
  protected:
   MixedServer server(double load) { return {new_seed(), {.fast = GetParam(), .load = load}}; }
-  // If every other answer is a hundred times as fast, chance moves the mean so far that the limit may reach
-  // `min` briefly.
+  // False if half of the requests are a hundred times as fast as the others. Chance then moves the mean so
+  // far that the limit may briefly reach `min`.
   static bool steady() { return GetParam() < 0.5; }
 };
 INSTANTIATE_TEST_SUITE_P(ShareOfFastResponses, AdaptiveMixture, testing::Values(0.0, 0.0005, 0.01, 0.1, 0.5));

@@ -1,5 +1,5 @@
-// Stores every admission, and defines windows and logs by plain arithmetic over the whole list. Tests compare
-// faster implementations with it.
+// Stores every admission and decides by plain arithmetic over all of them. Tests compare the windows and
+// logs, which store less, with this class.
 #pragma once
 
 #include "weir/limit/limiter.hpp"

@@ -35,7 +35,7 @@ TEST(Concurrency, AdmitsWhileFewerThanTheLimitAreInFlight) {
   EXPECT_EQ(limiter.release({}, 1), Cell{}) << "a second release leaves a debt";
 }
 
-// Compares random arrivals and endings with a list of the requests in flight.
+// Compares the limiter with a list of the requests in flight. Requests arrive and end at random.
 TEST(Concurrency, CountsTheRequestsInFlightOfRandomTraffic) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
@@ -96,8 +96,8 @@ TEST(Permit, IsReleasedInTheOverflowCellThatCountedIt) {
   EXPECT_TRUE(table.peek({key_of(client), &limiter}, kStart).allowed);
 }
 
-// A server that processes `workers` requests at once, each for `work`, and queues the rest. Clients send as
-// many requests as they may, at most `demand` at once.
+// A server that processes `workers` requests at once, each for `work`, and queues all others. Clients send as
+// many requests as weir admits, at most `demand` at once.
 class Server {
  public:
   Server(AdaptiveConcurrency limiter, std::uint64_t workers, Duration work, std::uint64_t demand)
@@ -144,7 +144,7 @@ class Server {
   std::vector<TimePoint> free_at_;
   Duration work_;
   std::uint64_t demand_;
-  std::uint64_t failing_ = 0;  // fails every nth request; 0: none
+  std::uint64_t failing_ = 0;  // every nth request fails; 0: no request fails
   std::uint64_t ended_ = 0;
   Cell cell_;
   TimePoint now_ = kStart;
@@ -183,7 +183,7 @@ TEST(AdaptiveConcurrency, LimitStaysBetweenMinAndMax) {
   EXPECT_EQ(failing.limit(), 50);
 }
 
-// A failure counts as a gradient of ½, like the slowest answer: the limit falls by an eighth of a unit.
+// A failure counts as a gradient of ½, like the slowest answer. So the limit falls by an eighth of a unit.
 TEST(AdaptiveConcurrency, FailedRequestLowersTheLimitLikeTheSlowestResponse) {
   const auto limiter = adaptive(1, 10'000);
   auto cell = limiter.step({}, kStart, 20).next;

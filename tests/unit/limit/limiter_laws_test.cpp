@@ -1,5 +1,5 @@
 // The laws of every limiter, over random parameters and traffic. Each promise about the future is tested by
-// asking the limiter again at that time. The tests do not know how a limiter computes.
+// asking the limiter again at that time. The tests use no knowledge of how a limiter computes.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -8,9 +8,9 @@ namespace weir::limit {
 namespace {
 
 constexpr int kCases = 40'000;
-constexpr int kRequests = 12;  // of each case
+constexpr int kRequests = 12;  // in each case
 
-// One request in the middle of other traffic.
+// One request at some point in random traffic.
 struct Moment {
   const Case& rule;
   Cell cell;
@@ -27,14 +27,14 @@ std::uint64_t largest_cost(const Case& rule) {
   return is_queue(rule) ? gcra_core(rule.limiter)->largest_cost() : rule.capacity;
 }
 
-// Returns how many requests of a cost still fit a queue.
+// Returns how many units fit now; for a queue, how many requests of this cost.
 Cost remaining_at(const Case& rule, const Cell& cell, TimePoint at, Cost cost = 1) {
   if (is_queue(rule)) {
     const auto outcome = step(rule.limiter, cell, at, cost).outcome;
     return outcome.allowed ? outcome.remaining + 1 : 0;
   }
   return step(rule.limiter, cell, at, rule.capacity + 1)
-      .outcome.remaining;  // never fits, so this is the present state
+      .outcome.remaining;  // this cost never fits, so `remaining` is the present state
 }
 
 template <class Law>
@@ -95,7 +95,7 @@ TEST(LimiterLaws, RejectedRequestChangesNothing) {
   });
 }
 
-// Workers read their clocks before they lock, and a wall clock may be set back.
+// Workers read their clocks before they lock, and the clock of the machine may be set back.
 TEST(LimiterLaws, RequestWithAnEarlierClockReadingGetsNoAdditionalUnits) {
   int admitted = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
@@ -192,8 +192,8 @@ TEST(LimiterLaws, StateConvertedToAnotherRateRefillsCompletelyAtTheSameTime) {
   });
 }
 
-// Windows of two lengths cannot always drain together. A converted cell may drain later, never earlier, and
-// keeps its whole count.
+// Windows of two lengths cannot always drain at the same time. A converted cell may drain later, never
+// earlier, and keeps its whole count.
 TEST(LimiterLaws, CountConvertedToAnotherWindowExpiresNoEarlier) {
   int carried_over = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {

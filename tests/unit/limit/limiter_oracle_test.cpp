@@ -1,5 +1,5 @@
 // Compares the limiters with slow definitions in exact fractions: a bucket with a level, the flow chart of
-// ITU-T I.371, and a list of departures. None of them works like GcraCore.
+// ITU-T I.371, and a list of departures. Each of them computes in another way than GcraCore.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -33,12 +33,12 @@ Fraction interval(const Rate& rate) {
 }
 Whole floor(const Fraction& f) {
   return numerator(f) / denominator(f);
-}  // f ≥ 0
+}  // REQUIRES: f ≥ 0
 Whole ceil(const Fraction& f) {
   return (numerator(f) + denominator(f) - 1) / denominator(f);
 }
 
-// A bucket of tokens.
+// A token bucket as a number of tokens.
 class Level {
  public:
   explicit Level(const Case& c)
@@ -56,8 +56,9 @@ class Level {
   Fraction capacity_, interval_, level_, last_ = 0;
 };
 
-// The virtual scheduling of I.371, cell by cell: a cell conforms unless it is earlier than TAT - tolerance. A
-// request of cost n is n cells back to back, and all must conform.
+// The virtual scheduling of ITU-T I.371, whose cells are units of data. A cell conforms unless it arrives
+// before TAT - tolerance. A request of cost n counts as n cells that arrive together, and all of them must
+// conform.
 class VirtualScheduling {
  public:
   explicit VirtualScheduling(const Case& c)
@@ -75,7 +76,7 @@ class VirtualScheduling {
   Fraction interval_, tolerance_, tat_ = 0;
 };
 
-// A queue that stores its departures. Each unit of cost takes one interval of the server.
+// A queue as a list of promised departures. Each unit of cost occupies the server for one interval.
 class HandoffSender {
  public:
   explicit HandoffSender(const Case& c) : rule_(c), interval_(interval(c.rate)) {}
@@ -85,9 +86,10 @@ class HandoffSender {
     const Fraction departs = promised_.empty() ? arrival : promised_.back().ends;
     const Fraction wait = departs - arrival;
     if (rule_.max_wait != base::kForever && wait > micros(rule_.max_wait)) return std::nullopt;
-    // At most `capacity` requests of this cost may be ahead.
+    // At most `capacity` requests, if all have this cost, may be ahead.
     const Fraction need = interval_ * units(cost);
-    if (cost > std::max<std::uint64_t>(rule_.capacity, 1000)) return std::nullopt;  // declared by a client
+    // A client may declare at most this cost.
+    if (cost > std::max<std::uint64_t>(rule_.capacity, 1000)) return std::nullopt;
     if (wait > need * units(rule_.capacity - 1)) return std::nullopt;
     if (wait + need > Fraction(Whole(36'525) * 86'400 * 1'000'000)) return std::nullopt;
     promised_.push_back({departs, departs + need, cost});
@@ -114,7 +116,7 @@ struct Admission {
   Cost cost;
 };
 
-// In every interval between two admissions: cost ≤ capacity + rate × length.
+// Tests that in every interval between two admissions: cost ≤ capacity + rate × length.
 void expect_bounded(const Case& c, const std::vector<Admission>& admitted) {
   for (std::size_t i = 0; i < admitted.size(); ++i) {
     Whole spent = 0;
@@ -140,7 +142,7 @@ void for_each_case(Algorithm algorithm, Body body) {
   }
 }
 
-// Waits like a client: a random time, exactly retry_after, or a microsecond less.
+// Returns how long a client waits: a random time, exactly retry_after, or a microsecond less.
 Duration patience(const Case& c, const Outcome& said, Dice& dice) {
   if (said.allowed || said.retry_after == base::kForever || dice.one_in(2)) return dice.pause(c);
   return said.retry_after - (dice.one_in(2) ? 1us : 0us);

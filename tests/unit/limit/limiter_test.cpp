@@ -9,7 +9,7 @@
 namespace weir::limit {
 namespace {
 
-// Asks repeatedly and keeps the state, as a store does.
+// A client whose requests are checked one after another. Stores the state of its key.
 class Client {
  public:
   explicit Client(Limiter limiter) : limiter_(limiter) {}
@@ -103,7 +103,7 @@ TEST(LeakyBucket, RequestThatDepartsAtOnceTakesNoPlaceInTheQueue) {
   EXPECT_EQ(client.ask(500ms, 5).delay, 0ms);
 }
 
-// Otherwise a client that declares its own cost could block all others for years.
+// Without this bound, a client that declares its own cost could block all other clients for years.
 TEST(LeakyBucket, RejectsCostsAbove1000ThatExceedTheQueue) {
   Client client(leaky_bucket("10/s", 3));
   EXPECT_EQ(client.ask(0ms, 1001).retry_after, base::kForever);
@@ -117,7 +117,7 @@ TEST(LeakyBucket, AdmitsACostUpToTheLengthOfALongQueue) {
   EXPECT_EQ(Client(leaky_bucket("1/hour", 4'999)).ask(0ms, 5'001).retry_after, base::kForever);
 }
 
-// If costs differ, each request assumes that all requests ahead have its own cost.
+// Each request is checked as if all requests ahead of it had its own cost.
 TEST(LeakyBucket, WaitingExpensiveRequestCountsAsSeveralCheapRequests) {
   Client client(leaky_bucket("10/s", 3));
   EXPECT_TRUE(client.ask(0ms, 5).allowed);
@@ -138,7 +138,7 @@ TEST(LeakyBucket, RejectsRequestsThatWouldWaitLongerThanMaxWait) {
   EXPECT_EQ(client.ask(50ms).delay, 250ms);
 }
 
-// The load measurement once took such a queue for nearly empty.
+// Regression: the load measurement once considered such a queue nearly empty.
 TEST(LeakyBucket, QueueLengthIsAlsoBoundedByMaxWait) {
   struct Case {
     std::uint64_t queue;
@@ -169,14 +169,14 @@ TEST(LeakyBucket, WithoutAQueueAdmitsRequestsThatDepartAtOnce) {
 TEST(LeakyBucket, RefundsOnlyTheLastDeparture) {
   Client client(leaky_bucket("10/s", 5));
   for (const auto delay : {0ms, 100ms, 200ms}) EXPECT_EQ(client.ask(0ms).delay, delay);
-  client.give_back(100ms);  // another request has departure 200 ms
+  client.give_back(100ms);  // fails: another request has the later departure at 200 ms
   EXPECT_EQ(client.ask(0ms).delay, 300ms);
   client.give_back(300ms);
   client.give_back(200ms);
   EXPECT_EQ(client.ask(0ms).delay, 200ms);
 }
 
-// Sends each request as soon as it is allowed, for a given time. Returns the number of admissions.
+// Sends each request as soon as the limiter allows it, for a given time. Returns the number of admissions.
 std::uint64_t greedy(const Limiter& limiter, Duration how_long) {
   Client client(limiter);
   std::uint64_t admitted = 0;

@@ -1,5 +1,5 @@
-// Two limiters of one rule that both count what one of them admits: an elastic limit and the rule's own. The
-// load decides which of them decides.
+// Two limiters of one rule: its own and its elastic limiter. The load selects the one that decides, and both
+// count every admission.
 #include "weir/limit/pair.hpp"
 
 #include "unit/limit/admissions.hpp"
@@ -36,7 +36,7 @@ class Pairs {
     TimePoint at;
   };
 
-  // The bill also has a charge of another rule, which may reject.
+  // Charges the pair and another rule, which may reject the whole bill.
   void request() {
     const bool shadow = dice_.one_in(6), passes = !dice_.one_in(6);
     const auto bill =
@@ -86,8 +86,8 @@ TEST(LimiterPair, EachLimiterCountsWhatBothLimitersAdmitted) {
   }
 }
 
-// The larger limit admitted six requests. When load rose, the limit of two decided. A new request must wait
-// until fewer than two of the six are left, not until any two have ended.
+// The larger limit has admitted six requests. The load rises, and the limit of two decides. A new request
+// must wait until fewer than two of the six requests are left, not until any two have ended.
 TEST(LimiterPair, ConcurrencyLimitCountsThePermitsOfBothLimiters) {
   const auto seed = new_seed();
   Dice dice(seed);
@@ -121,7 +121,8 @@ TEST(LimiterPair, ConcurrencyLimitCountsThePermitsOfBothLimiters) {
   }
 }
 
-// A bucket is not charged what it would reject: an hour at twice its rate would leave it an hour in debt.
+// A bucket that only counts is charged nothing that it would reject. Otherwise an hour at twice its rate
+// would leave it in debt for another hour.
 TEST(LimiterPair, BucketGoesIntoNoDebtForAdmissionsOfTheOtherLimiter) {
   const RandomPair pair{{token_bucket("1/s", 5), token_bucket("2/s", 10)}, false, {}};
   KeyTable table(64);
@@ -148,8 +149,8 @@ TEST(LimiterPair, LogStoresNoMoreEntriesThanTheLargerLimitCanAdmit) {
       << "the fifth entry from the end has expired";
 }
 
-// The rule's own log allows two in ten seconds. It counts a third admission of the other limiter at its own
-// mark, and keeps it until it expires.
+// The rule's own log allows two requests in ten seconds. The other limiter admits a third. The log enters
+// that admission at its own mark, and keeps it until it expires.
 TEST(LimiterPair, LogFilledBeyondItsLimitStillExpiresEachEntryOnTime) {
   const RandomPair pair{
       {SlidingLog::make(rate("2/10s")).value(), SlidingLog::make(rate("3/10s")).value()}, false, {}};

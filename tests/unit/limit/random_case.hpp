@@ -32,13 +32,13 @@ inline constexpr auto kAlgorithms = static_cast<std::uint64_t>(Algorithm::LoneLo
 struct Case {
   Algorithm algorithm;
   Rate rate;
-  std::uint64_t capacity;  // what a fresh key can spend at one instant, ignoring max_wait
+  std::uint64_t capacity;  // the units that a fresh key can spend at one instant, if max_wait is ignored
   Duration max_wait;
   Limiter limiter;
 
-  // Returns true if the state is one instant, and units come back one by one.
+  // Returns true if the state is one instant, so that units come back one by one.
   [[nodiscard]] bool is_paced() const { return algorithm <= Algorithm::LeakyBucket; }
-  // Returns true if the cell stores only the newest of several admissions.
+  // Returns true if the cell merges several admissions into the newest one.
   [[nodiscard]] bool merges() const { return algorithm >= Algorithm::BucketedWindow; }
 
   friend std::ostream& operator<<(std::ostream& out, const Case& c) {
@@ -80,7 +80,8 @@ class Dice {
     return {magnitude(1, 1'000'000'000), Duration(magnitude(1, kCentury))};
   }
 
-  // An imaginary zone: its clock changes every few months by up to two hours, sometimes over midnight.
+  // Returns the calendar of an imaginary zone. Its clock changes every few months by up to two hours,
+  // sometimes over midnight.
   std::shared_ptr<const Calendar> calendar() {
     std::vector<Calendar::Run> runs{{-1, std::chrono::seconds(between(0, 12) * 3'600)}};
     while (runs.size() < 400)

@@ -1,4 +1,4 @@
-// Two limiters of one rule, small enough that traffic often exceeds both.
+// Two limiters of one rule, so small that traffic often exceeds both.
 #pragma once
 
 #include "unit/limit/random_case.hpp"
@@ -11,10 +11,10 @@ namespace weir::limit {
 
 struct RandomPair {
   std::array<Limiter, 2> limiters;
-  bool alike;  // both have the same period
+  bool alike;  // both limiters have the same period
   base::Duration period;
 
-  // Returns a bill with both limiters, by ledger: `decider` decides and the other one counts.
+  // Returns a bill with a charge for each limiter. Limiter `decider` decides, the other limiter only counts.
   [[nodiscard]] std::array<Charge, 2> bill(LimiterId decider, Cost cost, RuleIndex rule,
                                            bool enforced = true) const {
     const auto line = [&](LimiterId limiter_id) {
@@ -30,7 +30,7 @@ struct RandomPair {
   }
 };
 
-// Returns a window or a log.
+// Returns two windows or logs of the same kind.
 inline RandomPair random_pair_of_windows(Dice& dice) {
   const auto algorithm = dice.between(0, 3);
   const auto buckets = dice.between(2, 5);

@@ -1,4 +1,4 @@
-// Compares settling with slow definitions. They keep a list of all charges, change the costs as they become
+// Compares settling with slow definitions. These keep a list of all charges, correct a cost when it becomes
 // known, and count again from the beginning.
 #include "unit/limit/random_case.hpp"
 
@@ -27,14 +27,14 @@ std::int64_t micros(TimePoint at) {
   return at.time_since_epoch().count();
 }
 
-// The units that a key can still spend after all its charges, and whether a bucket was full at some
-// moment before. A full bucket no longer knows how much it was charged.
+// The units that a key can still spend after all its charges, and whether its bucket was ever full since the
+// first charge. A full bucket has lost the sum of its charges.
 struct Level {
   Cost remaining;
   bool was_full = false;
 };
 
-// A bucket: spent units, in 1/period of a unit, drain by `count` each microsecond.
+// Counts spent units of a bucket in 1/period of a unit. Each microsecond, `count` of these are refilled.
 Level bucket_level(const Case& c, const std::vector<Event>& events, TimePoint now) {
   const Whole period = c.rate.period.count();
   Whole spent = 0;
@@ -79,7 +79,7 @@ Level stepped_level(const Case& c, const std::vector<Event>& events, TimePoint n
 }
 
 Level windowed_level(const Case& c, const std::vector<Event>& events, TimePoint now) {
-  Whole spent = 0;  // in 1/period
+  Whole spent = 0;  // in 1/period of a unit
   const auto period = c.rate.period.count();
   const auto* fixed = std::get_if<FixedWindow>(&c.limiter);
   const auto* log = std::get_if<SlidingLog>(&c.limiter);
@@ -109,7 +109,7 @@ Level level(const Case& c, const std::vector<Event>& events, TimePoint now) {
   return windowed_level(c, events, now);
 }
 
-// Returns the largest cost that no state has to round, however many charges are settled at it.
+// Returns the largest actual cost at which every state stays exact, even if all charges are settled at it.
 Cost most_settled(const Case& c) {
   if (c.algorithm == Algorithm::LoneLog) return 400;
   const auto century = Whole(36'525) * 86'400 * 1'000'000 * c.rate.count / c.rate.period.count() / 32;
@@ -134,7 +134,7 @@ class Traffic {
     ask_again();
   }
 
-  int exact = 0;  // comparisons of all limiters except buckets that were full in between
+  int exact = 0;  // number of exact comparisons: buckets that were full in between are left out
   int in_debt = 0;
 
  private:
@@ -144,7 +144,7 @@ class Traffic {
   };
   [[nodiscard]] Charge charge(Cost cost) const { return {key_, &case_.limiter, cost}; }
 
-  // Mostly short intervals, so that buckets are seldom full in between.
+  // Returns the time until the next step. Mostly short, so that buckets are seldom full in between.
   Duration pause() {
     const auto interval = static_cast<std::uint64_t>(case_.rate.period.count()) / case_.rate.count;
     return dice_.one_in(3) ? dice_.pause(case_) : Duration(dice_.between(0, interval / 2));
@@ -165,7 +165,7 @@ class Traffic {
     under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(which));
     const Cost most = std::max(reserved, most_settled(case_));
     const Cost actual = dice_.one_in(3) ? 0 : dice_.one_in(4) ? reserved : dice_.magnitude(0, most);
-    note_full();  // looks at the bucket before the change, as the table does
+    note_full();  // notes whether the bucket is full before the change, as the table does
     table_.settle(charge(reserved), {events_[event].at, actual, now_});
     events_[event].cost = actual;
     note_full();
@@ -186,8 +186,8 @@ class Traffic {
     ASSERT_EQ(table_.peek(charge(cost), now_).allowed, cost <= expected) << "cost " << cost;
   }
 
-  // Without other traffic, requests are rejected until retry_after and admitted then. At reset_after the key
-  // is fresh.
+  // Without other traffic, a request must be rejected until retry_after and admitted then. The key must be
+  // fresh at reset_after.
   void ask_again() {
     const auto cost = dice_.between(1, case_.capacity);
     const auto outcome = table_.peek(charge(cost), now_);

@@ -1,4 +1,4 @@
-// Settling by example: what is refunded, what is owed, and which entry or window changes.
+// Worked examples of settling: what is refunded, what is owed, and which entry or window changes.
 #include "weir/limit/settle.hpp"
 
 #include "unit/limit/random_case.hpp"
@@ -14,7 +14,7 @@ Limiter sliding_log(std::string_view limit) {
   return SlidingLog::make(rate(limit)).value();
 }
 
-// A table with one key, at kStart.
+// A table with one key, whose charges start at kStart.
 class Settling : public testing::Test {
  protected:
   bool charge(const Limiter& limiter, Cost cost, TimePoint at = kStart, std::uint64_t key = 1) {
@@ -66,7 +66,8 @@ TEST_F(Settling, DebtOfAFixedWindowEndsWithTheWindow) {
   EXPECT_EQ(current_outcome(daily, noon + 12h).remaining, 100U);
 }
 
-// The first window counted 300 of 100. A third of that fits only after two thirds of the next window.
+// The first window has counted 300 of 100 units. So the next window has room only after two thirds of it have
+// passed.
 TEST_F(Settling, DebtOfASlidingWindowContinuesInTheNextWindow) {
   const Limiter hourly = SlidingWindow::make(rate("100/h")).value();
   const TimePoint hour{Duration{1'700'000'000'000'000 / 3'600'000'000 * 3'600'000'000}};
@@ -91,7 +92,7 @@ TEST_F(Settling, ChargesADebtToAKeyThatWasEvicted) {
   EXPECT_EQ(table_.stats().keys, 0U) << "the debt is paid, so no slot is taken";
 }
 
-// A key drains and is evicted. Before its answer arrives, newcomers find the table full.
+// A key drains and is evicted. Before the answer to its request arrives, other keys fill the table.
 class SettlingOverflow : public Settling {
  protected:
   static constexpr std::uint64_t kFillers = 1'000'000;
@@ -107,7 +108,7 @@ class SettlingOverflow : public Settling {
     overflow_ = outcomes[0].overflow;
     return charged;
   }
-  // Charges ten units to a newcomer without a slot. Returns its key.
+  // Charges ten units to the overflow cell, for a key without a slot. Returns that key.
   std::uint64_t charge_what_newcomers_share() {
     std::uint64_t key = 1;
     while (!overflow_) EXPECT_TRUE(charge(budget_, 10, kStart + 5s, ++key));
@@ -157,8 +158,8 @@ TEST_F(Settling, DebtOfAnEvictedSlidingLogIsANewEntry) {
   EXPECT_TRUE(charge(daily, 5, kStart + 10s));
 }
 
-// The worker whose clock is ahead locks first. So the other worker's charge is entered later than its own
-// clock says, and settling must find it.
+// The worker whose clock is ahead locks first. So the other worker's charge is entered at a later mark than
+// its own clock says, and settling must find that entry.
 TEST_F(Settling, FindsALogEntryWithALaterTimeThanTheRequests) {
   const auto daily = sliding_log("5/day");
   ASSERT_TRUE(charge(daily, 1, kStart));
@@ -178,7 +179,7 @@ TEST_F(Settling, SettlingAnExpiredLogEntryChangesNoOtherEntry) {
   EXPECT_EQ(current_outcome(brief, kStart + 10s).remaining, 2U);
 }
 
-// A log without memory and a shared log have a single entry.
+// A log without chunks and a log in an overflow cell have a single entry.
 TEST(SettleLaws, SettlesASlidingLogWithASingleEntry) {
   const Limiter log = sliding_log("10/10s");
   const auto cell = [](TimePoint newest, Cost total) {
@@ -202,7 +203,7 @@ TEST(SettleLaws, SettlesASlidingLogWithASingleEntry) {
   EXPECT_EQ(settled(cell(kStart, 6), later, 5, 2), cell(kStart, 6));
 }
 
-// A debt never exceeds the bits of an entry or of the log's total.
+// A debt never exceeds the bits of an entry or of the log's total cost.
 TEST_F(Settling, BoundsTheDebtOfASlidingLog) {
   const Limiter buckets = SlidingLog::make(rate("5/10s"), 10).value();
   ASSERT_TRUE(charge(buckets, 1, kStart));
@@ -234,7 +235,7 @@ TEST(SettleLaws, LeakyBucketsAndConcurrencyLimitsAreNotSettled) {
   }
 }
 
-// A full table, so that keys share the overflow cell.
+// The table is full, so keys share the overflow cell.
 TEST_F(Settling, SettlesTheOverflowCell) {
   const auto budget = token_bucket("1/h", 10);
   std::uint64_t key = 1;
@@ -248,8 +249,8 @@ TEST_F(Settling, SettlesTheOverflowCell) {
   EXPECT_EQ(current_outcome(budget, kStart, key).retry_after, 31h);
 }
 
-// Many threads reserve and settle the same key at once. In the end the key is charged exactly the settled
-// costs.
+// Many threads reserve and settle costs of the same key at once. In the end the key must be charged exactly
+// the settled costs.
 TEST_F(Settling, ConcurrentThreadsLoseNoSettlement) {
   const Limiter limiters[] = {token_bucket("10000/day", 1'000'000), Limiter(sliding_log("10000/day")),
                               Limiter(FixedWindow::make(rate("1000000/day")).value())};
@@ -300,8 +301,8 @@ TEST(SettleLaws, LargestCostsDoNotOverflow) {
   }
 }
 
-// A bucket that was full in between no longer knows how much it was charged. A refund is then at most the
-// surplus too large, and a debt at most the excess too large. It never errs by more.
+// A bucket that was full in between has lost the sum of its charges. A refund may then be too large by the
+// surplus, and a debt by the excess. The error is never larger.
 TEST(SettleLaws, BucketThatRefilledMeanwhileErrsByAtMostTheSettledDifference) {
   const auto seed = new_seed();
   Dice dice(seed);

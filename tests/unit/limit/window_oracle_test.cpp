@@ -14,7 +14,7 @@ namespace {
 using Whole = boost::multiprecision::cpp_int;
 
 constexpr int kCases = 10'000;
-constexpr std::uint64_t kMostRefills = 10'000;  // for an oracle that counts each refill
+constexpr std::uint64_t kMostRefills = 10'000;  // bounds an oracle that counts refills one by one
 constexpr int kRequests = 24;
 
 struct Admission {
@@ -26,7 +26,7 @@ Whole micros(TimePoint at) {
   return at.time_since_epoch().count();
 }
 
-// A bucket that gains tokens each period, counted from the moment it stopped being full.
+// A bucket that gains tokens each period. Periods count from the moment the bucket stopped being full.
 class Steps {
  public:
   explicit Steps(const Case& c) : rule_(c), level_(c.capacity) {}
@@ -48,8 +48,8 @@ class Steps {
   TimePoint next_{};
 };
 
-// Counts by window and keeps all windows. The limiter says which day or month it is; calendars have their own
-// tests.
+// Counts each window separately and keeps all windows. The limiter says which day or month an instant belongs
+// to; calendars have their own tests.
 class Windows {
  public:
   explicit Windows(const Case& c) : rule_(c) {}
@@ -76,7 +76,7 @@ class Windows {
   TimePoint now_{};
 };
 
-// previous × overlap + current, multiplied by the period.
+// Computes previous × overlap + current, multiplied by the period.
 class Weights {
  public:
   explicit Weights(const Case& c) : rule_(c), period_(c.rate.period.count()) {}
@@ -96,7 +96,7 @@ class Weights {
   std::map<Whole, Whole> counts_;
 };
 
-// Waits like a client: a random time, exactly retry_after, or a microsecond less.
+// Returns how long a client waits: a random time, exactly retry_after, or a microsecond less.
 Duration patience(const Case& c, const Outcome& said, Dice& dice) {
   if (said.allowed || said.retry_after == base::kForever || dice.one_in(2)) return dice.pause(c);
   return said.retry_after - (dice.one_in(2) ? 1us : 0us);
@@ -145,7 +145,7 @@ TEST(WindowOracle, SlidingWindowAgreesWithAModelThatWeightsThePreviousWindow) {
   compare<Weights>(Algorithm::SlidingWindow);
 }
 
-// A list of all admissions. With buckets an admission counts from the start of its sub-window.
+// A list of all admissions. With buckets, each admission counts from the start of its sub-window.
 class Everything {
  public:
   explicit Everything(const Case& c) : rule_(c), log_(std::get<SlidingLog>(c.limiter)) {}
@@ -171,7 +171,7 @@ class Everything {
       if (now < ends_[i]) sum += admitted_[i].cost;
     return sum;
   }
-  // Returns the first microsecond at which it no longer counts.
+  // Returns the first microsecond at which an admission at `at` no longer counts.
   [[nodiscard]] TimePoint end_of(TimePoint at) const {
     if (log_.is_exact()) return at + rule_.rate.period;
     const Whole n = log_.buckets();
@@ -186,7 +186,7 @@ class Everything {
   std::vector<TimePoint> ends_;
 };
 
-// No interval of one period exceeds the limit, whichever admission begins it.
+// The cost in an interval of one period never exceeds the limit, whichever admission begins the interval.
 void expect_bounded(const Case& c, const std::vector<Admission>& admitted) {
   for (std::size_t i = 0; i < admitted.size(); ++i) {
     Whole spent = 0;
@@ -196,7 +196,7 @@ void expect_bounded(const Case& c, const std::vector<Admission>& admitted) {
   }
 }
 
-// Short periods and long traffic, so that entries expire in between.
+// Returns short waits, so that traffic lasts several periods and entries expire in between.
 Duration log_pause(const Case& c, Dice& dice) {
   const auto period = static_cast<std::uint64_t>(c.rate.period.count());
   return Duration(dice.one_in(6) ? dice.between(0, 2 * period) : dice.between(0, period / 8));
@@ -205,7 +205,7 @@ Duration log_pause(const Case& c, Dice& dice) {
 void compare_logs(Algorithm algorithm) {
   std::uint64_t client = 0;
   for_each_case(algorithm, [&](const Case& c, Dice& dice) {
-    KeyTable table(64);  // a new table, because the next case may begin at an earlier time
+    KeyTable table(64);  // a new table for each case, because the next case may begin earlier
     Everything oracle(c);
     const auto key = key_of(++client);
     TimePoint now = dice.start() + 1us;

@@ -1,4 +1,4 @@
-// Worked timelines of stepwise buckets, windows and logs; long runs; extreme numbers.
+// Stepwise buckets, windows and logs: worked timelines, long runs and extreme numbers.
 #include "unit/limit/traffic.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -29,7 +29,7 @@ Limiter buckets(std::string_view limit, std::uint64_t n) {
   return SlidingLog::make(rate(limit), n).value();
 }
 
-// One key of a table, asked repeatedly.
+// A client of one key in a table, whose requests are checked one after another.
 class Client {
  public:
   explicit Client(Limiter limiter, TimePoint start = kHour) : limiter_(std::move(limiter)), start_(start) {}
@@ -59,7 +59,7 @@ TEST(SteppedBucket, RefillsAtWholePeriodsAfterItStoppedBeingFull) {
             (Outcome{.allowed = true, .remaining = 30, .reset_after = 96h, .more_after = 24h}));
   EXPECT_EQ(client.ask(34h, 131).retry_after, 72h);
   EXPECT_EQ(client.ask(34h, 201).retry_after, base::kForever);
-  // After it was full, its periods count from the next time that it is not full.
+  // The bucket has been full again. Its periods now count from the next moment when it is not full.
   EXPECT_EQ(client.ask(34h + 96h + 5h, 1).more_after, 24h);
 }
 
@@ -76,7 +76,7 @@ TEST(FixedWindow, WindowsAreAlignedToTheUnixEpoch) {
 }
 
 TEST(FixedWindow, DayOf25HoursIsOneWindow) {
-  // From day 100 on, one hour behind.
+  // From day 101 on, the clocks of this zone are one hour back.
   const auto zone = std::make_shared<Calendar>(
       "Somewhere", std::vector<Calendar::Run>{{-1, std::chrono::hours(2)}, {101, std::chrono::hours(1)}});
   const auto limiter = FixedWindow::make(10, Align::Day, zone).value();
@@ -93,7 +93,8 @@ TEST(SlidingWindow, WeightsThePreviousWindowByItsOverlap) {
   ASSERT_TRUE(client.ask(60min, 1).allowed);
   EXPECT_FALSE(client.ask(74min, 35).allowed) << "84 × 46/60 + 1 + 35 are more than 100";
   ASSERT_TRUE(client.ask(75min, 35).allowed);
-  // A quarter of the window has passed: 84 × ¾ + 36 = 99 count, so one more of 100 is admitted, but not two.
+  // A quarter of the window has passed: 84 × ¾ + 36 = 99 units count. So one more of 100 is admitted, but not
+  // two.
   EXPECT_EQ(client.ask(75min, 2).remaining, 1);
   const auto one = client.ask(75min);
   EXPECT_TRUE(one.allowed);
@@ -116,7 +117,7 @@ TEST(SlidingWindow, RefundsAChargeOfThePresentOrPreviousWindow) {
   EXPECT_EQ(client.ask(62min, 101).reset_after, 0s) << "all charges were refunded";
 }
 
-// The cell knows two windows. A charge outside both is not refunded.
+// The cell counts two windows. A charge in any other window is not refunded.
 TEST(SlidingWindow, DoesNotRefundAChargeOfAnyOtherWindow) {
   const auto limiter = SlidingWindow::make(rate("100/h")).value();
   Cell cell = limiter.step({}, kHour, 30).next;
@@ -158,14 +159,15 @@ TEST(BucketedWindow, CountsTheCurrentBucketAsAWhole) {
 
 TEST(BucketedWindow, BucketsOfFractionalLengthAreNotRounded) {
   Client client(buckets("1/s", 3));
-  ASSERT_TRUE(client.ask(333'333us).allowed);  // still in the first third
+  ASSERT_TRUE(client.ask(333'333us).allowed);  // still in the first sub-window
   EXPECT_EQ(client.ask(333'334us).retry_after, 666'666us);
   EXPECT_TRUE(client.ask(1s).allowed);
-  ASSERT_TRUE(client.ask(2s + 333'334us).allowed);  // the first instant of the second third
+  ASSERT_TRUE(client.ask(2s + 333'334us).allowed);  // the first instant of the next sub-window
   EXPECT_EQ(client.ask(2s + 333'334us).retry_after, 1s);
 }
 
-// Sends each request as soon as it is allowed, for a given time. Returns the number of admitted units.
+// Sends each request as soon as the limiter allows it, for a given time. Returns the number of admitted
+// units.
 template <class Ask>
 std::uint64_t greedy(Ask ask, Duration how_long) {
   std::uint64_t admitted = 0;
@@ -195,13 +197,14 @@ std::uint64_t greedy_log(const Limiter& limiter, Duration how_long) {
 
 TEST(LongRun, WindowsAndStepwiseBucketsAreExactOverLongPeriods) {
   constexpr auto kYear = std::chrono::duration_cast<Duration>(365 * 24h);
-  constexpr std::uint64_t kPeriods = 31'536'000 / 7;  // plus six seconds
+  constexpr std::uint64_t kPeriods = 31'536'000 / 7;  // a year is this many periods and six seconds
   EXPECT_EQ(greedy_cell(stepwise("3/7s", 3), kYear), 3 * (kPeriods + 1));
   // kHour is 4 s into a window of 7 s, so the year touches one more window.
   ASSERT_EQ(kHour.time_since_epoch() % 7s, 4s);
   EXPECT_EQ(greedy_cell(fixed("3/7s"), kYear), 3 * (kPeriods + 2));
   EXPECT_EQ(greedy_cell(fixed("10000/h"), 24h * 30), 10'000U * 24 * 30);
-  constexpr std::uint64_t kPeriodsIn30Days = 30 * 86'400 / 7;  // plus five seconds
+  // 30 days are this many periods and five seconds.
+  constexpr std::uint64_t kPeriodsIn30Days = 30 * 86'400 / 7;
   EXPECT_EQ(greedy_log(sliding_log("3/7s"), 30 * 24h), 3 * (kPeriodsIn30Days + 1));
   EXPECT_EQ(greedy_log(buckets("3/7s", 7), 30 * 24h), 3 * (kPeriodsIn30Days + 1));
 }

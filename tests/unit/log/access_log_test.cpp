@@ -34,7 +34,8 @@ class AccessLogTest : public ::testing::Test {
     return lines;
   }
 
-  // Receives the log's messages. Must be read after the log was destroyed.
+  // Returns a function that collects the log's messages in said_. said_ must be read only after the log was
+  // destroyed.
   [[nodiscard]] AccessLog::Say say() {
     return [this](const std::string& line) { said_.push_back(line); };
   }
@@ -53,7 +54,7 @@ observe::AccessRecord record_of(std::string_view target) {
   return record;
 }
 
-// Reads until the writing end is closed. REQUIRES that the writing end is or was open.
+// Reads until all writing ends are closed. REQUIRES that a writing end was opened.
 std::string read_to_end(int pipe) {
   std::string text;
   std::array<char, 65536> buffer;
@@ -68,7 +69,7 @@ std::string read_to_end(int pipe) {
 }
 
 TEST_F(AccessLogTest, WritesEveryLineInOrder) {
-  constexpr int kLines = 2000;  // several batches
+  constexpr int kLines = 2000;  // enough for several batches
   {
     AccessLog log(file(), say());
     AccessLogLines lines(log, io_.get_executor(), counters_);
@@ -98,7 +99,7 @@ TEST_F(AccessLogTest, WritesASingleBufferedLineWhenTheFlushTimerFires) {
   AccessLog log(file(), say());
   AccessLogLines lines(log, io_.get_executor(), counters_);
   lines.record(record_of("/first"));
-  io_.run();  // returns once the timer has fired
+  io_.run();  // returns after the timer has expired
   io_.restart();
   lines.record(record_of("/second"));
   io_.run();
@@ -116,7 +117,8 @@ TEST_F(AccessLogTest, DropsAndCountsLinesWithoutBlockingIfThePipeIsFull) {
   auto log = std::make_unique<AccessLog>(file(), say(), observe::LogFields::usual(), kBatches);
   {
     AccessLogLines lines(*log, io_.get_executor(), counters_);
-    // Nobody reads, so the pipe fills and then the queue. The loop ends, because `record` never blocks.
+    // Nobody reads, so the pipe becomes full and then the queue. The loop ends, because record() never
+    // blocks.
     while (counters_.access_log_dropped.value() == 0) {
       lines.record(record_of("/full"));
       ++recorded;
@@ -124,7 +126,7 @@ TEST_F(AccessLogTest, DropsAndCountsLinesWithoutBlockingIfThePipeIsFull) {
   }
   std::string read;
   std::jthread draining([&] { read = read_to_end(reader); });
-  log.reset();  // writes the queue and closes its end, which ends the reader's loop
+  log.reset();  // writes the queued lines and closes the pipe, which ends the reader
   draining.join();
   ::close(reader);
   const auto written = static_cast<std::uint64_t>(std::count(read.begin(), read.end(), '\n'));
@@ -133,7 +135,7 @@ TEST_F(AccessLogTest, DropsAndCountsLinesWithoutBlockingIfThePipeIsFull) {
 }
 
 TEST_F(AccessLogTest, CountsLinesLostToAFullDiskAndReportsTheErrorOnce) {
-  constexpr int kLines = 2000;  // several batches
+  constexpr int kLines = 2000;  // enough for several batches
   auto log = std::make_unique<AccessLog>("/dev/full", say());
   {
     AccessLogLines lines(*log, io_.get_executor(), counters_);

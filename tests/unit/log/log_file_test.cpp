@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file at its size limit takes part of the data and then fails, as a full disk does.
+// Limits the size of files. Like a full disk, a file at its limit accepts a part of the data and then fails.
 class LogFileTest : public ::testing::Test {
  protected:
   LogFileTest() {
@@ -64,7 +64,7 @@ TEST_F(LogFileTest, CountsLostLinesAndEndsAPartlyWrittenLineBeforeTheNext) {
   const auto torn = file.append("three\nfour\n");
   EXPECT_EQ(torn.lost, 2U);
   EXPECT_EQ(text(), "one\ntwo\nth");
-  const auto nothing = file.append("five\n");  // the file does not even take the end of that line
+  const auto nothing = file.append("five\n");  // not even the end of the incomplete line can be written
   EXPECT_EQ(nothing.lost, 1U);
   let_grow();
   const auto again = file.append("six\n");
@@ -101,7 +101,7 @@ TEST_F(LogFileTest, ReopenedFileDoesNotBeginWithTheEndOfAPartlyWrittenLine) {
   EXPECT_EQ(text(), "two\n");
   fs::remove_all(folder_);
   EXPECT_EQ(file.reopen(), ENOENT);
-  EXPECT_EQ(file.append("three\n").lost, 0U);  // written to the file without a name
+  EXPECT_EQ(file.append("three\n").lost, 0U);  // written to the old file, which has no name any more
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-// Returns what `use` writes to a log of this level, including the log's last lines.
+// Returns everything that `use` writes to a log of this level, including lines that the log's destructor
+// writes.
 template <class Use>
 std::string logged(LogLevel level, Use use) {
   ::testing::internal::CaptureStderr();

@@ -70,7 +70,7 @@ TEST(AccessRecord, WritesOnlyTheConfiguredFields) {
   line.clear();
   append_json(line, record, LogFields{});
   EXPECT_EQ(line, "{\"time\":\"2026-02-20T10:00:00.000042Z\"}\n");
-  EXPECT_THAT(line_of(record), Not(HasSubstr("alice")));  // not among the usual fields
+  EXPECT_THAT(line_of(record), Not(HasSubstr("alice")));  // the user is not among the usual fields
 }
 
 TEST(AccessRecord, FieldNamesEqualTheNamesInTheLine) {
@@ -92,7 +92,7 @@ TEST(TraceId, IsReadOnlyFromAValidTraceparentField) {
   const std::string trace = "4bf92f3577b34da6a3ce929d0e0e4736", parent = "00f067aa0ba902b7";
   const auto good = "00-" + trace + "-" + parent + "-01";
   EXPECT_EQ(trace_id_of(good), trace);
-  EXPECT_EQ(trace_id_of("cc-" + trace + "-" + parent + "-01-more"), trace);  // of a future version
+  EXPECT_EQ(trace_id_of("cc-" + trace + "-" + parent + "-01-more"), trace);  // a later version of the format
   for (const auto& bad :
        {std::string(), good + "-", good + "0", good.substr(1), "ff" + good.substr(2), "0G" + good.substr(2),
         "cc-" + trace + "-" + parent + "-01more", "00-" + std::string(32, '0') + "-" + parent + "-01",

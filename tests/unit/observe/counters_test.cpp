@@ -60,7 +60,7 @@ TEST(Counters, CanBeReadByAnotherThreadWhileTheOwnerWrites) {
     }
   });
   std::uint64_t last = 0;
-  while (last < kTimes) {  // never decreases, and reaches the total
+  while (last < kTimes) {  // the value never decreases, and reaches the total
     const auto now = counters.requests(0, 200).value();
     ASSERT_GE(now, last);
     ASSERT_LE(counters.request_seconds.read().count, kTimes);

@@ -31,19 +31,19 @@ TEST(JsonText, EscapesTerminalControls) {
   EXPECT_EQ(json_of("\x1b[31m\x7f"), R"("\u001b[31m\u007f")");
   EXPECT_EQ(json_of("\xc2\x9b"
                     "31m\xc2\x85"),
-            R"("\u009b31m\u0085")");  // CSI and NEL as C1 controls
+            R"("\u009b31m\u0085")");  // the C1 controls CSI and NEL
   EXPECT_EQ(json_of("\xe2\x80\xa8\xe2\x80\xa9"), R"("\u2028\u2029")");
 }
 
 TEST(JsonText, ReplacesInvalidUtf8) {
   EXPECT_EQ(json_of("\xff"), R"("\ufffd")");
   EXPECT_EQ(json_of("a\x80z"), R"("a\ufffdz")");
-  EXPECT_EQ(json_of("\xc0\xaf"), R"("\ufffd\ufffd")");                      // overlong '/'
-  EXPECT_EQ(json_of("\xe0\x80\xaf"), R"("\ufffd\ufffd\ufffd")");            // overlong, three bytes
+  EXPECT_EQ(json_of("\xc0\xaf"), R"("\ufffd\ufffd")");                      // an overlong '/'
+  EXPECT_EQ(json_of("\xe0\x80\xaf"), R"("\ufffd\ufffd\ufffd")");            // an overlong '/' of three bytes
   EXPECT_EQ(json_of("\xed\xa0\x80"), R"("\ufffd\ufffd\ufffd")");            // a surrogate
   EXPECT_EQ(json_of("\xf4\x90\x80\x80"), R"("\ufffd\ufffd\ufffd\ufffd")");  // above U+10FFFF
-  EXPECT_EQ(json_of("\xe2\x82"), R"("\ufffd\ufffd")");                      // ends too early
-  EXPECT_EQ(json_of("\xe2\x82\""), R"("\ufffd\ufffd\"")");                  // the quote is kept
+  EXPECT_EQ(json_of("\xe2\x82"), R"("\ufffd\ufffd")");                      // the last byte is missing
+  EXPECT_EQ(json_of("\xe2\x82\""), R"("\ufffd\ufffd\"")");  // the last byte is missing; the quote stays
 }
 
 TEST(JsonText, TruncatesLongText) {

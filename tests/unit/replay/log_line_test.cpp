@@ -19,7 +19,7 @@ policy::Rule rule_named(const char* name, limit::RuleIndex index) {
   return rule;
 }
 
-// A line as weir writes it, with every field set.
+// A line as weir writes it, with all fields.
 struct Written {
   TimePoint start{Duration{1'771'581'600'123'456}};
   std::vector<policy::Rule> rules{rule_named("login", 7), rule_named("all", 3)};
@@ -74,14 +74,14 @@ struct Written {
 
 TEST(LogLineReader, IgnoresSettlementsAndRefundsAfterTheStateWasHandedOver) {
   Written written;
-  written.amendments[2].timestamp =
-      limit::timestamp_at(written.amendments[2].at);  // the settlement and the refund are in the key table
+  // The settlement and the refund are in the key table.
+  written.amendments[2].timestamp = limit::timestamp_at(written.amendments[2].at);
   LogLineReader reader;
   Unusable why{};
   written.replay.lost_from = written.start + Duration(100);
   const auto* line = reader.read(written.line(), why);
   ASSERT_NE(line, nullptr);
-  ASSERT_EQ(line->amendments.size(), 2U);  // concurrency is released in any case
+  ASSERT_EQ(line->amendments.size(), 2U);  // the release of concurrency is kept in any case
   EXPECT_EQ(line->amendments[0].what.kind, Amendment::Kind::Release);
   EXPECT_EQ(line->amendments[1].what.kind, Amendment::Kind::Refund);
   written.replay.lost_from = written.start + Duration(40);

@@ -30,7 +30,7 @@ limit::Limiter bucket(const char* limit, std::uint64_t burst) {
   return *limit::TokenBucket::make(*limit::parse_rate(limit), burst);
 }
 
-// A request as a log has it.
+// A request as the log has it.
 struct Request {
   TimePoint at = kStart;
   const char* ip = "203.0.113.7";
@@ -73,7 +73,7 @@ class ReplayTest : public testing::Test {
     text.pop_back();
     return text;
   }
-  // Returns the line about a reset of a key of the rule.
+  // Returns the log line for a reset of the keys {7, 7} and `key` of a rule.
   static std::string reset(TimePoint at, const policy::Rule& rule, limit::Key key) {
     const observe::ForgottenKey keys[] = {{{7, 7}, limit::timestamp_at(at)},
                                           {key, limit::timestamp_at(at) + 1}};
@@ -135,7 +135,7 @@ TEST_F(ReplayTest, RepeatsALoggedResetOfAKey) {
   const auto said = [&](limit::Key key) {
     return std::vector<observe::AppliedRule>{{.rule = &recorded_[0], .key = key, .says = "admitted"}};
   };
-  std::vector<Request> requests{{.at = kStart - 1s}};  // its line does not name the client
+  std::vector<Request> requests{{.at = kStart - 1s}};  // the log does not have this client's name
   for (const int second : {1, 3}) {
     requests.push_back({.at = kStart + second * 1s, .said = said({1, 2})});
     requests.push_back({.at = kStart + second * 1s, .ip = "198.51.100.1", .said = said({3, 4})});
@@ -146,7 +146,7 @@ TEST_F(ReplayTest, RepeatsALoggedResetOfAKey) {
   EXPECT_EQ(report.resets, 1U);
   EXPECT_EQ(report.requests, requests.size());
   ASSERT_EQ(report.rules[0].clients.size(), 1U);
-  EXPECT_EQ(report.rules[0].clients[0].client, "198.51.100.1");  // its key was not reset
+  EXPECT_EQ(report.rules[0].clients[0].client, "198.51.100.1");  // only the other client's key was reset
   EXPECT_EQ(report.newly.refused, 1U);
   EXPECT_EQ(replay(requests, recorded_).newly.refused, 2U);
 }
@@ -164,7 +164,7 @@ TEST_F(ReplayTest, NotesLoggedResetsThatDoNotApplyToTheNewRules) {
               "of rule \"login\" 2 keys were reset under another version of the rule; the replay does not "
               "reset them");
   }
-  EXPECT_EQ(replay({{}}, {}, resets).resets, 0U);  // the rule no longer exists
+  EXPECT_EQ(replay({{}}, {}, resets).resets, 0U);  // no present rule has that name
 }
 
 TEST_F(ReplayTest, ReportsTheClientsThatARemovedRuleHadRefused) {
@@ -203,7 +203,7 @@ TEST_F(ReplayTest, ResultDoesNotDependOnTheOrderOfTheLines) {
   const auto forward = replay(requests, rules);
   std::reverse(requests.begin(), requests.end());
   EXPECT_EQ(replay(requests, rules).newly.refused, forward.newly.refused);
-  EXPECT_EQ(forward.newly.refused, 4U);  // the first and the fourth are admitted
+  EXPECT_EQ(forward.newly.refused, 4U);  // the first and the fourth request are admitted
 }
 
 TEST_F(ReplayTest, LoggedCounterOrdersRequestsWithinAMicrosecond) {
@@ -215,7 +215,7 @@ TEST_F(ReplayTest, LoggedCounterOrdersRequestsWithinAMicrosecond) {
                {rule_of("per-ip", bucket("1/h", 1), {"ip"}), rule_of("path", bucket("1/h", 9), {"path"}, 1)});
     EXPECT_EQ(report.newly.refused, 1U);
   }
-  // A request with a later clock that took the lock first comes first.
+  // The first request read its clock later but took the lock earlier, so it comes first.
   const auto report = replay(
       {{.at = kStart, .ip = "198.51.100.1", .timestamp = 9000}, {.at = kStart + 1us, .ip = "198.51.100.2"}},
       {rule_of("all", bucket("1/h", 1), {})});
@@ -276,11 +276,11 @@ TEST_F(ReplayTest, RepeatsLoggedSettlementsAndSettlesNewRulesByStatus) {
   auto rule = rule_of("failures", bucket("1/h", 1), {"ip"});
   rule.settlement = policy::Settlement{.charged = {{401, 401}}};
   rule.asks = policy::digest_of_asks(rule);
-  // The log has nothing about the rule: the status settles its charges.
+  // The log has no such rule, so the status settles its charges.
   EXPECT_EQ(replay({{.status = 200}, {.at = kStart + 1s, .status = 401}, {.at = kStart + 2s}}, {rule})
                 .newly.refused,
             1U);
-  // The log has the settlement.
+  // Now the log has the rule and its settlement.
   recorded_ = {rule};
   const observe::AppliedRule said{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const Amendment back{.kind = Amendment::Kind::Settle, .cost = 0, .at = kStart + 100us};

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A control loop and two workers' loops, which the test runs by hand in any order.
+// A control loop and the loops of two workers. The test runs each loop by hand, in any order.
 class HeartbeatTest : public ::testing::Test {
  protected:
   void start() { heart_.start({one_.get_executor(), other_.get_executor()}, kNever); }
@@ -16,7 +16,7 @@ class HeartbeatTest : public ::testing::Test {
     loop.poll();
   }
 
-  static constexpr auto kNever = 1h;  // no second round unless a test makes one
+  static constexpr auto kNever = 1h;  // longer than a test: only the test starts a second round
   int beats_ = 0;
   net::asio::io_context control_, one_, other_;
   Heartbeat heart_{control_.get_executor(), [this] { ++beats_; }};
@@ -41,7 +41,7 @@ TEST_F(HeartbeatTest, IsNotSentWhileAnEventLoopHangs) {
     turn(control_);
   }
   EXPECT_EQ(beats_, 0);
-  // The loop continues. That gives one heartbeat for the one open round.
+  // The loop that hung continues. Its reply ends the open round and gives one heartbeat.
   turn(other_);
   turn(control_);
   EXPECT_EQ(beats_, 1);
@@ -64,7 +64,7 @@ TEST_F(HeartbeatTest, IsSentWithoutAnswersWhileTheEventLoopsEnd) {
   turn(one_);
   turn(other_);
   turn(control_);
-  EXPECT_EQ(beats_, 0);  // the answers belong to a round that has ended
+  EXPECT_EQ(beats_, 0);  // the replies belong to a round that has ended
   heart_.start({}, kNever);
   EXPECT_EQ(beats_, 1);
 }

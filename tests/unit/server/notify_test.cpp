@@ -1,4 +1,4 @@
-// Receives the messages to a service manager on a socket like the manager's.
+// Tests messages to the service manager, which arrive on a socket like the manager's.
 #include "server/process/notify.hpp"
 
 #include "unit/config/configuration.hpp"
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 
-// The manager's end. `name` has the form of NOTIFY_SOCKET.
+// The service manager's socket. `name`: in the form of NOTIFY_SOCKET.
 class Manager {
  public:
   explicit Manager(const std::string& name) : name_(name), fd_(::socket(AF_UNIX, SOCK_DGRAM, 0)) {
@@ -34,7 +34,7 @@ class Manager {
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
 
-  // Returns the message that has arrived. Does not wait, because a sent datagram is there at once.
+  // Returns the message that has arrived. Does not wait, because a datagram arrives at once.
   std::string heard() {
     char text[4096];
     const auto got = ::recv(fd_, text, sizeof text, MSG_DONTWAIT);

@@ -1,4 +1,5 @@
-// The snapshot file is complete or missing, belongs to its owner alone, and is set aside if it is unusable.
+// Tests that the snapshot file is complete or missing, that only its owner may read it, and that weir renames
+// an unusable file.
 #include "server/process/snapshot_file.hpp"
 
 #include "unit/config/configuration.hpp"
@@ -66,7 +67,7 @@ TEST_F(SnapshotFileTest, RenamesAFolderInPlaceOfTheFile) {
   EXPECT_TRUE(is_set_aside());
 }
 
-// The times in the snapshot are moved to this machine's clock, however far that was set since.
+// weir moves the times in a snapshot to the machine's clock, however far that clock was set meanwhile.
 TEST_F(SnapshotFileTest, ReadsASnapshotWithATimeInTheFuture) {
   save(kSaved + 10'000h);
   EXPECT_TRUE(is_found());

@@ -1,4 +1,4 @@
-// The end of a worker's loop on its own thread, and what remains after it.
+// Tests the end of a worker's loop on its own thread, and what the worker leaves behind.
 #include "server/process/worker_thread.hpp"
 
 #include <memory>
@@ -40,7 +40,8 @@ struct Callbacks {
                        .top = 0}};
 };
 
-// Otherwise the client would wait until the process ends, which other requests may delay by `drain`.
+// If the worker did not close the connection, the client would wait until the process ends. Other requests
+// may delay that by `drain`.
 TEST(WorkerThread, ClosesAConnectionThatArrivesWhenTheDrainBegins) {
   Callbacks callbacks;
   auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));
@@ -50,7 +51,7 @@ TEST(WorkerThread, ClosesAConnectionThatArrivesWhenTheDrainBegins) {
   Tcp::socket client(context);
   client.connect({net::asio::ip::address_v4::loopback(), port});
 
-  // The loop finds the waiting client when it opens, and handles it after the drain has begun.
+  // The loop accepts the waiting client when it opens, and handles the client after the drain has begun.
   callbacks.worker.listen_on(0, std::move(*listening), {.tls = {}, .most_sessions = 100});
   callbacks.worker.drain();
   callbacks.worker.start();
@@ -63,7 +64,7 @@ TEST(WorkerThread, ClosesAConnectionThatArrivesWhenTheDrainBegins) {
   EXPECT_TRUE(ec == net::asio::error::eof || ec == net::asio::error::connection_reset) << ec.message();
 }
 
-// Allows no further descriptors during its own lifetime. Open ones stay open.
+// While it exists, no further file descriptors can be opened. Open descriptors stay open.
 class NoDescriptorsLeft {
  public:
   NoDescriptorsLeft() {
@@ -79,7 +80,7 @@ class NoDescriptorsLeft {
   rlimit before_{};
 };
 
-// A worker that never had a client.
+// The worker of this test never had a client.
 TEST(WorkerThread, EndsNormallyWithoutFreeDescriptors) {
   auto callbacks = std::make_unique<Callbacks>();
   const NoDescriptorsLeft none;

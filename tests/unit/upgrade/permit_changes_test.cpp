@@ -1,4 +1,4 @@
-// Reports of concurrency permits to the process that takes over.
+// Tests reports of concurrency permits to the new process of an upgrade.
 #include "weir/upgrade/permit_changes.hpp"
 
 #include <limits>

@@ -1,4 +1,4 @@
-// The order of an upgrade's steps, and the messages between the two processes.
+// Tests the order of an upgrade's steps, and the messages between the old and the new process.
 #include "weir/upgrade/connection_transfer.hpp"
 #include "weir/upgrade/handed_alerts.hpp"
 #include "weir/upgrade/handed_state.hpp"
@@ -124,7 +124,7 @@ TEST(UpgradeChannel, ReportsThatTheOtherProcessClosedIt) {
   EXPECT_FALSE(send_message(ends->second.get(), "ready"));
 }
 
-// Sends a connection, with standard input as its socket, and returns what arrived.
+// Sends a connection whose socket is standard input, and returns the connections that arrived.
 std::vector<ReceivedConnection> passed(const proxy::ConnectionInfo& connection_info,
                                        const std::string& unread) {
   auto ends = upgrade_channel();
@@ -195,12 +195,12 @@ TEST(ConnectionHandoff, ReceivesConnectionsAlreadySentAndNoneAfterTheEnd) {
   EXPECT_EQ(arrived, 3u);
   EXPECT_FALSE(arrivals.are_expected());
   EXPECT_EQ(handoff_sender.take(STDIN_FILENO, "127.0.0.1:80", {}, {}), proxy::HandoffResult::Gone);
-  arrivals.end();  // a second call does nothing
+  arrivals.end();  // this second call of end() does nothing
   context.run();
   EXPECT_EQ(arrived, 3u);
 }
 
-// Allows no further descriptors during its own lifetime.
+// While it exists, no further file descriptors can be opened.
 class NoDescriptorLeft {
  public:
   NoDescriptorLeft() {

@@ -1,5 +1,5 @@
-// Snapshots with a valid digest but with contents that no table can have written. The reader must reject
-// each.
+// Snapshots with a valid digest whose contents no table can have written. The reader must reject each of
+// them.
 #include "limit/snapshot/snapshot_words.hpp"
 #include "unit/limit/snapshot/snapshots.hpp"
 #include "unit/limit/traffic.hpp"
@@ -27,15 +27,15 @@ class SnapshotDamage : public testing::Test {
             kMark,
             1,
             2,
-            1,  // saved at by both clocks, names, one rule
+            1,  // times by both clocks, the key of names, one rule
             1,
             'r',
-            0,  // its name, no limiter
+            0,  // the rule's name, no limiters
             1,
             kVariant,
             kNumbers,
             0,
-            0,   // one variant, its limiter ID, none of the limiters
+            0,   // one variant, its ID, no limiter
             0};  // no shared cell
   }
   static Words of(const Limiter& limiter) {
@@ -51,7 +51,8 @@ class SnapshotDamage : public testing::Test {
     for (const auto& [mark, cost] : entries) words.insert(words.end(), {mark, cost});
     return words;
   }
-  // Appends the end and the digest, then returns the reader's error; empty if it can be read.
+  // Appends the end and the digest, then returns the reader's error. The error is empty if the reader accepts
+  // the snapshot.
   static std::string told(const Words& words, const Limiter& limiter, std::uint64_t keys = 1) {
     std::string bytes;
     const ByteSink sink = [&](std::string_view more) { bytes += more; };
@@ -115,7 +116,8 @@ TEST_F(SnapshotDamage, RejectsAWrongNumberOfKeys) {
   EXPECT_EQ(told(head(), daily_, 0), "");
 }
 
-// An age has only the bits that the cost of an entry leaves. A larger value would be read as another age.
+// A chunk stores the age of an entry in the bits that the cost leaves. So a larger age would be read as
+// another age.
 TEST_F(SnapshotDamage, RejectsSlidingLogsThatATableCannotContain) {
   const auto wrong = "is damaged: a log is out of order";
   EXPECT_EQ(told(of_log({}), exact_), "is damaged: a log is empty");

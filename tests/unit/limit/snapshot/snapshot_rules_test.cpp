@@ -1,5 +1,5 @@
-// Snapshots of one rule: how its keys, tiers and shared cells are restored, also if the rule has changed
-// meanwhile.
+// Snapshots of one rule: how its keys, tiers and shared cells are restored, even if the rule has changed in
+// the meantime.
 #include "unit/limit/snapshot/snapshots.hpp"
 #include "unit/limit/traffic.hpp"
 
@@ -59,7 +59,7 @@ TEST_F(SnapshotOfOneRule, ChangedRuleStartsWithItsFullLimitUnlessKeysAreConverte
   }
 }
 
-// The rule as the writing process and the reading process know it.
+// Restores keys of a rule whose numbers changed between writing and reading.
 class SnapshotOfChangedRule : public SnapshotOfOneRule {
  protected:
   static constexpr RuleIndex kFormer = 9;
@@ -85,7 +85,7 @@ class SnapshotOfChangedRule : public SnapshotOfOneRule {
   }
 
   const Limiter twice_ = FixedWindow::make({10, 24h}).value();
-  FormerRule former_;  // outlives the table
+  FormerRule former_;  // must outlive the table
 };
 
 TEST_F(SnapshotOfChangedRule, ConvertedKeysKeepTheShareThatIsUsed) {
@@ -185,7 +185,7 @@ TEST_F(SnapshotOfOneRule, RestoresOverflowCells) {
     EXPECT_FALSE(charge(again, {key_of(i), &daily_, 1, 0}, kStart)) << i;
 }
 
-// A rule with a log counts WebSocket messages in a bucket.
+// A rule that keeps a log of requests counts WebSocket messages in a bucket.
 TEST_F(SnapshotOfOneRule, RestoresTheMessageBucketsOfSlidingLogRules) {
   for (const std::uint64_t buckets : {0, 20}) {
     const Limiter log =
@@ -211,14 +211,14 @@ TEST_F(SnapshotOfOneRule, RejectsAKeyOfAnotherAlgorithmThanItsRule) {
     EXPECT_TRUE(charge(table, {key_of(1), of, 1, 0}, kStart));
     auto rule = rule_of("r", *of);
     const auto bytes = written(table, {rule}, kStart);
-    rule.limiters = {told};  // with the same numbers
+    rule.limiters = {told};  // the digest of the variant's numbers stays the same
     const auto checked = check_snapshot(source_of(bytes), std::vector{rule});
     ASSERT_FALSE(checked);
     EXPECT_THAT(checked.error().message, HasSubstr("another algorithm"));
   }
 }
 
-// A new tier before it in the configuration gives this tier another limiter ID.
+// The new configuration has another tier before this tier, so this tier gets another limiter ID.
 TEST_F(SnapshotOfOneRule, RestoresOverflowCellsOfTiersByName) {
   const Limiter small = FixedWindow::make({3, 24h}).value();
   KeyTable table(10);

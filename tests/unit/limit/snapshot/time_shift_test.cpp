@@ -19,7 +19,7 @@ SavedRule rule_with(std::initializer_list<const Limiter*> limiters) {
   return {.name = "r", .variants = {}, .limiters = limiters};
 }
 
-// Windows and buckets of the new clock begin at other instants; spent units stay spent.
+// Windows and buckets of the new clock begin at other instants, but spent units must stay spent.
 TEST(TimeShift, KeepsRemainingUnitsAndTimes) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -52,7 +52,7 @@ TEST(TimeShift, KeepsRemainingUnitsAndTimes) {
   }
 }
 
-// A day of a clock that was fifty minutes fast becomes the same day of the correct clock.
+// The old clock was fifty minutes fast. Its day must become the same day of the correct clock.
 TEST(TimeShift, ShiftedFixedWindowEndsWithTheWindowOfTheNewClock) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;
@@ -65,7 +65,7 @@ TEST(TimeShift, ShiftedFixedWindowEndsWithTheWindowOfTheNewClock) {
   EXPECT_EQ(step(day, refund(day, saved.cell, noon, 1), noon, 3).outcome.allowed, true);
 }
 
-// The client was promised forty more minutes, although the day of the correct clock has ended.
+// The snapshot promised the client 90 more minutes, although the day of the correct clock has already ended.
 TEST(TimeShift, FixedWindowKeepsItsShiftedEndIfTheWindowOfTheNewClockHasEnded) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto midnight = TimePoint(std::chrono::sys_days(std::chrono::days(20'000)));
@@ -80,8 +80,8 @@ TEST(TimeShift, FixedWindowKeepsItsShiftedEndIfTheWindowOfTheNewClockHasEnded) {
   EXPECT_TRUE(step(day, saved.cell, then + 2h + 90min, 5).outcome.allowed);
 }
 
-// The clock was fifty minutes fast, and ten minutes have passed. So the minute in which all was spent is
-// over.
+// The old clock was fifty minutes fast, and ten minutes have passed. So the minute in which the client spent
+// all its units is over.
 TEST(TimeShift, EndedFixedWindowStaysEnded) {
   const Limiter minute = FixedWindow::make({5, 1min}).value();
   const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;
@@ -117,7 +117,7 @@ TEST(TimeShift, LogEntriesKeepTheirTimeDifferences) {
   EXPECT_EQ(saved.drained_at, buckets.expiry_of(saved.log[1].mark));
 }
 
-// A machine without a clock of its own starts in 1970.
+// A machine without a battery for its clock starts in 1970.
 TEST(TimeShift, LogEntriesAreNeverShiftedBefore1970) {
   const Limiter log = SlidingLog::make({50, 1h}, 20).value();
   const auto& buckets = std::get<SlidingLog>(log);

@@ -1,4 +1,4 @@
-// One table reports its permits and another one counts them, as two processes do during an upgrade.
+// One table reports its permits and another table counts them, as two processes do during an upgrade.
 #include "weir/limit/foreign_permits.hpp"
 
 #include "unit/limit/table/key_tables.hpp"
@@ -31,7 +31,7 @@ class ForeignPermitsTest : public KeyTableTest {
   };
   Charge fixed(std::uint64_t client, Cost cost = 1) const { return line(client, kThree, kFixedRule, cost); }
 
-  // Counts every reported change of `here_` in `there_`.
+  // Counts every change of permits that `here_` reports in `there_`.
   void follow() {
     here_.watch_permits(rules_, [this](const PermitDelta& held) {
       const Limiter& limiter = held.rule == kAdaptiveRule ? kAdaptive : kThree;
@@ -111,7 +111,7 @@ TEST_F(ForeignPermitsTest, CountsPermitsInTheOverflowCellOfAFullTable) {
   EXPECT_TRUE(charge(full, {fixed(1'000'002, 2)}, kStart));
 }
 
-// Workers end and begin requests while the main thread begins to watch.
+// Workers begin and end requests while the main thread starts to watch permits.
 TEST_F(ForeignPermitsTest, ReportedPermitsAddUpDuringConcurrentChanges) {
   const Limiter many = Concurrency::make(1'000'000).value();
   const std::vector<SavedRule> rules{{.name = "many", .variants = {}, .limiters = {&many}}};

@@ -19,10 +19,10 @@ TEST(HybridTimestamp, OrdersByTimeThenByCount) {
   EXPECT_EQ(timestamp_after(timestamp_at(kStart), kStart), timestamp_at(kStart) + 1);
   EXPECT_EQ(timestamp_after(timestamp_at(kStart), kStart + 1us), timestamp_at(kStart + 1us));
   EXPECT_EQ(timestamp_after(timestamp_at(kStart + 5us), kStart),
-            timestamp_at(kStart + 5us) + 1);  // its clock was read before
+            timestamp_at(kStart + 5us) + 1);  // the clock was read before
 }
 
-// A request of one thread to the table, and the answer.
+// A call of one thread to the table, and the result.
 struct Deed {
   enum class Kind { Charge, Refund, Settle, Release } kind = Kind::Charge;
   std::vector<Charge> charges;
@@ -64,9 +64,9 @@ struct Rules {
   static Case holding(const Limiter& limiter, std::uint64_t capacity) {
     return {Algorithm::LoneLog, {1, 1s}, capacity, base::kForever, limiter};
   }
-  static constexpr int kDeeds = 100;  // of each worker
+  static constexpr int kDeeds = 100;  // number of calls of each worker
   std::vector<Case> cases;
-  std::uint64_t pace;  // µs between two deeds
+  std::uint64_t pace;  // µs between two calls of a worker
 };
 
 bool charged(const Deed& deed) {
@@ -75,7 +75,7 @@ bool charged(const Deed& deed) {
   return true;
 }
 
-// Workers read their clocks some time before they lock.
+// The calls of one worker. A worker reads its clock some time before the table locks.
 class Work {
  public:
   Work(KeyTable& table, const Rules& rules, std::uint64_t seed) : table_(table), rules_(rules), dice_(seed) {}
@@ -134,7 +134,8 @@ class Work {
   std::vector<Deed> later_;
 };
 
-// Returns how many bills were rejected.
+// Repeats all calls in the order of their timestamps and expects the same results. Returns the number of
+// rejected bills.
 std::size_t expect_the_same_in_order(std::vector<Deed>& deeds) {
   std::sort(deeds.begin(), deeds.end(),
             [](const Deed& a, const Deed& b) { return a.timestamp < b.timestamp; });
@@ -179,7 +180,7 @@ TEST(HybridTimestamp, ReplayInTimestampOrderGivesTheSameOutcomes) {
     auto deeds = work_at_once(rules, dice);
     EXPECT_TRUE(std::all_of(deeds.begin(), deeds.end(), [](const Deed& deed) {
       return deed.timestamp >= timestamp_at(deed.at) ||
-             deed.timestamp == 0;  // 0: there was nothing to settle
+             deed.timestamp == 0;  // 0: the call had nothing to settle
     }));
     refused += expect_the_same_in_order(deeds);
     done += deeds.size();

@@ -21,7 +21,7 @@ class KeyTableLogs : public testing::Test {
   static bool charge(KeyTable& table, const Charge& line, TimePoint now, Outcome& out) {
     return table.charge({&line, 1}, now, {&out, 1});
   }
-  // Admits requests of each key, a second apart, until the log store is full.
+  // Admits requests of one key after another, a second apart, until the log store is full.
   std::uint64_t exhaust(KeyTable& table, const Limiter& limiter) {
     std::uint64_t client = 0;
     Outcome out;
@@ -99,7 +99,7 @@ TEST_F(KeyTableLogs, WithoutMemoryAnAdmissionIsMergedIntoTheNewestLogEntry) {
   EXPECT_FALSE(out.overflow);
 }
 
-// Merged or not, a log never admits more than the limit of a key in any period.
+// Even if its entries are merged, a log never admits more than the limit of a key in any period.
 TEST_F(KeyTableLogs, SlidingLogWithoutMemoryNeverAdmitsMoreThanTheLimit) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
@@ -154,9 +154,9 @@ TEST_F(KeyTableLogs, RefundRemovesTheLogEntryOfItsCharge) {
   Outcome out;
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(charge(table, line, kStart + i * 1min, out));
   const auto now = kStart + 20min;
-  table.refund(line, kStart + 5min, now);   // in the middle
-  table.refund(line, kStart + 19min, now);  // the newest
-  table.refund(line, kStart, now);          // the oldest
+  table.refund(line, kStart + 5min, now);   // an entry in the middle
+  table.refund(line, kStart + 19min, now);  // the newest entry
+  table.refund(line, kStart, now);          // the oldest entry
   const auto then = table.peek(line, kStart + 20min);
   EXPECT_EQ(then.remaining, 2) << "two of three were refunded, and one was charged";
   EXPECT_EQ(then.more_after, 41min) << "the oldest entry is now at minute 1";
@@ -167,8 +167,8 @@ TEST_F(KeyTableLogs, RefundRemovesTheLogEntryOfItsCharge) {
   EXPECT_EQ(table.peek(line, kStart + 20min).remaining, 19);
 }
 
-// Two workers read their clocks in one order and lock in the other. The second charge is entered with the
-// first.
+// Two workers read their clocks in one order and lock in the reverse order. The second charge is then entered
+// at the mark of the first charge.
 TEST_F(KeyTableLogs, RefundFindsTheLogEntryIfWorkersReadTheirClocksInAnotherOrder) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("5/h");
@@ -219,7 +219,7 @@ TEST_F(KeyTableLogs, RuleWithAnotherAlgorithmStartsWithItsFullLimit) {
   EXPECT_EQ(out.remaining, 2);
 }
 
-// A bill with every algorithm.
+// Bills that have a charge of every algorithm.
 class MixedAlgorithms : public KeyTableLogs {
  protected:
   std::vector<Charge> bill(std::uint64_t client, Cost cost = 1) const {
@@ -260,8 +260,8 @@ TEST_F(MixedAlgorithms, RequestIsChargedByAllRulesOrByNone) {
     ASSERT_EQ(outcomes, alone) << "seed " << seed << " round " << round;
     ASSERT_EQ(yes, std::ranges::all_of(alone, &Outcome::allowed));
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      // Compares what the largest cost that fits would leave, before and after. In a queue it depends on the
-      // cost, so skip queues.
+      // Compares how many units are left before and after. The number that is left in a queue depends on the
+      // request's cost, so queues are skipped.
       if (std::holds_alternative<LeakyBucket>(*lines[i].limiter)) continue;
       const auto after = table.peek({lines[i].key, lines[i].limiter, kMaxCost}, now);
       const Cost left = alone[i].remaining;
@@ -289,8 +289,7 @@ TEST_F(MixedAlgorithms, ConcurrentThreadsAdmitExactlyAsManyRequestsAsOneThread) 
         std::mt19937_64 random(thread);
         std::vector<Outcome> outcomes(limiters_.size());
         for (int i = 0; i < 4'000; ++i) {
-          // Each bill has its own instant, so that logs need chunks. The smallest capacity is that of gcra,
-          // 31.
+          // Each bill has its own instant, so that logs need chunks. GCRA has the smallest capacity: 31.
           const auto lines = bill(random() % 20);
           if (table.charge(lines, kStart + Duration(random() % 1'000), outcomes)) {
             ++admitted;
@@ -303,7 +302,7 @@ TEST_F(MixedAlgorithms, ConcurrentThreadsAdmitExactlyAsManyRequestsAsOneThread) 
   EXPECT_EQ(admitted, 20 * 31);
   for (std::uint64_t client = 0; client < 20; ++client) {
     auto lines = bill(client, kMaxCost);
-    lines[2].cost = 1;  // a queue counts requests of this cost
+    lines[2].cost = 1;  // a queue counts in requests of this cost
     for (std::size_t i = 0; i < 8; ++i)
       ASSERT_EQ(table.peek(lines[i], kStart + 1ms).remaining, quota(limiters_[i]) - 31) << i;
     ASSERT_EQ(table.peek(lines[8], kStart).remaining, 45) << "a permit was lost";
@@ -315,7 +314,7 @@ TEST_F(MixedAlgorithms, RequestWithAnEarlierClockReadingGetsNoAdditionalUnits) {
   std::vector<Outcome> outcomes(limiters_.size());
   const auto lines = bill(1);
   while (table.charge(lines, kStart + 1h, outcomes)) give_back(table, lines, kStart + 1h);
-  // A worker with an earlier clock locks later: nothing is refilled, and no state moves back.
+  // A worker with an earlier clock locks later. Nothing must be refilled, and no state may move back.
   for (const auto earlier : {1us, 1'000us, 60'000'000us, 3'600'000'000us}) {
     ASSERT_FALSE(table.charge(lines, kStart + 1h - earlier, outcomes));
     for (std::size_t i = 0; i < 8; ++i)

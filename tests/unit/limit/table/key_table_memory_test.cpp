@@ -1,4 +1,5 @@
-// The cost of the table: memory for a million keys, clients beyond them, and no allocation for a decision.
+// The cost of the table: the memory for a million keys, the effect of more clients than that, and no
+// allocation for a decision.
 #include "unit/limit/traffic.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -30,10 +31,11 @@ void operator delete(void* at, std::size_t) noexcept {
 namespace weir::limit {
 namespace {
 
-// Under a sanitizer its shadow memory is resident too: at most four bytes a byte with ThreadSanitizer.
+// A sanitizer's shadow memory is resident too. ThreadSanitizer uses up to four bytes for each byte of the
+// program.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr std::uint64_t kShadow = 5;
-constexpr std::uint64_t kHaste = 20;  // divides the number of keys in slow builds
+constexpr std::uint64_t kHaste = 20;  // slow builds use fewer keys, divided by this number
 #else
 constexpr std::uint64_t kShadow = 1;
 constexpr std::uint64_t kHaste = 1;
@@ -69,8 +71,8 @@ TEST(KeyTableMemory, MillionKeysTakeLessThan64MiB) {
   EXPECT_EQ(table.stats().overflowed, 0);
 }
 
-// Ten million clients with one request each meet a table whose million keys are all live. An attacker can
-// achieve no more than the table then admits.
+// Ten million clients send one request each to a table of a million live keys. An attacker can achieve no
+// more than these clients.
 TEST(KeyTableMemory, TenMillionNewKeysTakeNoMemoryAndEvictNoKeyInUse) {
   constexpr std::uint64_t kKeys = 1'000'000 / kHaste;
   constexpr std::uint64_t kAttackers = 10 * kKeys;
@@ -128,7 +130,7 @@ TEST(KeyTableMemory, DecisionAllocatesNothing) {
     if (charged && i % 2 == 1) table.release(bill[5], now, {}, outcomes[5].overflow);
     table.sweep(now, 1);
     static_cast<void>(table.peek(bill[0], now));
-    // The log is in a bill of its own, so that it grows and drains.
+    // The log is charged in a bill of its own, so that it grows and drains.
     table.charge({&bill[3], 1}, now + Duration(1), {outcomes.data(), 1});
   }
   EXPECT_EQ(allocations.load(), before);

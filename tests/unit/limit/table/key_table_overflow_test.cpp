@@ -1,4 +1,4 @@
-// A table full of live keys: what newcomers share, and what happens when the table drains.
+// A table full of live keys: which cells new keys share, and what happens when the table drains.
 #include "unit/limit/table/key_tables.hpp"
 #include "unit/limit/traffic.hpp"
 
@@ -16,7 +16,7 @@ TEST_F(KeyTableTest, NewKeysInAFullTableShareTheOverflowCellOfTheirRule) {
   const auto taken = fill(table, three_);
   EXPECT_GE(taken, 64);
   EXPECT_EQ(table.stats().keys, taken);
-  int admitted = 1;  // the last key of `fill`
+  int admitted = 1;  // the last key that `fill` charged
   for (std::uint64_t i = taken + 1; i < taken + 10'000; ++i) {
     const bool yes = charge(table, {line(i, three_)}, kStart);
     if (outcomes_[0].overflow) admitted += yes ? 1 : 0;
@@ -31,7 +31,7 @@ TEST_F(KeyTableTest, NewKeysInAFullTableShareTheOverflowCellOfTheirRule) {
 TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyWhoseLimitHasRefilled) {
   KeyTable table(64);
   const auto taken = fill(table, three_);
-  for (std::uint64_t i = 0; i < 16; ++i) {  // no sweep has run yet
+  for (std::uint64_t i = 0; i < 16; ++i) {  // the drained keys are still in their slots
     ASSERT_TRUE(charge(table, {line(1'000'000 + i, three_)}, kStart + 2h));
     EXPECT_FALSE(outcomes_[0].overflow);
   }
@@ -44,8 +44,8 @@ TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyWhoseLimitHasRefilled) {
   EXPECT_EQ(table.stats().keys, 64);
 }
 
-// Each newcomer that later finds a slot may be one that was charged in the overflow cell. None gets more than
-// that cell has left. So filling the table does not buy a fresh limit when it drains.
+// Each new key that later finds a slot may have been charged in the overflow cell. No such key may get more
+// than that cell has left. So filling the table does not buy a fresh limit when the table drains.
 TEST_F(KeyTableTest, FillingTheTableGivesNoClientItsFullLimitAgain) {
   const Rate five{.count = 5, .period = 24h};
   const std::vector<Limiter> limiters = {token_bucket("5/day", 5),
@@ -68,7 +68,7 @@ TEST_F(KeyTableTest, FillingTheTableGivesNoClientItsFullLimitAgain) {
     }
     ASSERT_GE(admitted, 5);
     const auto free_at = kStart + outcomes_[0].retry_after;
-    const auto later = kStart + 4s;  // the filling keys have drained
+    const auto later = kStart + 4s;  // the keys that filled the table have drained
     EXPECT_FALSE(table.peek(asked, later).allowed);
     EXPECT_FALSE(charge(table, {asked}, later)) << "the client got a second limit";
     EXPECT_TRUE(outcomes_[0].overflow) << "the outcome does not name the overflow cell";
@@ -121,7 +121,7 @@ TEST_F(KeyTableTest, TwoLimitersOfARuleInOneRequestHaveSeparateOverflowCells) {
 TEST_F(KeyTableTest, ChargesOfOneRequestNeverTakeEachOthersSlots) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
-  KeyTable table(8);  // so small that bills evict drained keys and move others
+  KeyTable table(8);  // so small that bills evict drained keys and move other keys
   std::map<std::uint64_t, Cell> model;
   int compared = 0;
   TimePoint now = kStart;
@@ -133,7 +133,7 @@ TEST_F(KeyTableTest, ChargesOfOneRequestNeverTakeEachOthersSlots) {
     std::vector<Charge> bill;
     for (const auto client : clients) bill.push_back(line(client, three_, 0, 1 + random() % 3));
     const bool charged = charge(table, bill, now);
-    if (std::ranges::any_of(outcomes_, &Outcome::overflow)) {  // the model has no shared cells
+    if (std::ranges::any_of(outcomes_, &Outcome::overflow)) {  // the model has no overflow cells
       if (charged) table.refund(bill, now, outcomes_, now);
       continue;
     }

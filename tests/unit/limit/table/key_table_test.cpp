@@ -31,7 +31,7 @@ TEST_F(KeyTableTest, ResetGetsATimestampBetweenEarlierAndLaterCharges) {
   EXPECT_LT(forgotten, charged_anew);
 }
 
-// A charge is refunded after its key was reset. Nobody gains by it.
+// A charge is refunded after its key was reset. The client must not gain by the refund.
 TEST_F(KeyTableTest, RefundAfterAResetDoesNotExceedTheLimit) {
   KeyTable table(100);
   ASSERT_TRUE(charge(table, {line(1, three_)}, kStart));
@@ -41,8 +41,8 @@ TEST_F(KeyTableTest, RefundAfterAResetDoesNotExceedTheLimit) {
   EXPECT_FALSE(charge(table, {line(1, three_)}, kStart));
 }
 
-// Four requests of a limit of five are under way, the key is reset, and five more are charged. Refunds and
-// debts of the first four must no longer count.
+// Four requests of a limit of five are under way, the key is reset, and five more requests are charged.
+// Refunds and debts of the first four must no longer count.
 TEST_F(KeyTableTest, ChargesBeforeAResetAreNeitherRefundedNorSettled) {
   const Limiter limiters[] = {token_bucket("5/day", 5),
                               gcra("5/day", 4),
@@ -77,7 +77,7 @@ TEST_F(KeyTableTest, ResetAffectsOneKeyOnly) {
   EXPECT_TRUE(table.refund(line(2, daily), kStart, kStart + 2s));
 }
 
-// That many resets while one request is under way count as a reset of all keys.
+// If so many keys are reset while one request is under way, the resets count as a reset of all keys.
 TEST_F(KeyTableTest, AfterVeryManyResetsNoOlderChargeIsRefunded) {
   KeyTable table(10'000);
   const Limiter daily = FixedWindow::make({5, 24h}).value();
@@ -92,8 +92,8 @@ TEST_F(KeyTableTest, AfterVeryManyResetsNoOlderChargeIsRefunded) {
   }
 }
 
-// A worker's clock was read before that of another worker, which has evicted the key since. The day is over,
-// so the late charge belongs to the next day.
+// A worker reads its clock, and then another worker evicts the key. The day is over by then, so the first
+// worker's charge belongs to the next day.
 TEST_F(KeyTableTest, ChargeWithAnEarlierClockReadingCountsForTheDayAfterAnEviction) {
   const Limiter daily = FixedWindow::make({5, 24h}).value();
   const Limiter log = SlidingLog::make({5, 24h}).value();
@@ -114,7 +114,7 @@ TEST_F(KeyTableTest, ChargeWithAnEarlierClockReadingCountsForTheDayAfterAnEvicti
     }
 }
 
-// The departures of a queue count from the instant of the request.
+// The departures of a queue count from the time of the request.
 TEST_F(KeyTableTest, DepartureWithAnEarlierClockReadingCanBeRefunded) {
   KeyTable table(64);
   const Limiter queue = leaky_bucket("1/s", 4);

@@ -1,4 +1,4 @@
-// The table while reloads change rules: keys are converted when a request uses them, or in one pass.
+// The table while reloads change rules. Cells are converted when a request uses them, or all in one pass.
 #include "weir/limit/key_table.hpp"
 #include "weir/limit/permit.hpp"
 
@@ -126,7 +126,8 @@ TEST_F(KeyTableVersions, ConvertsTheOverflowCell) {
   EXPECT_EQ(outcome.remaining, 9);
 }
 
-// A permit in the shared cell is released there. If new slots copied it, nobody would release the copy.
+// A permit in the overflow cell is released in that cell. If new slots copied the permit, nobody would
+// release the copy.
 TEST_F(KeyTableVersions, PermitInTheOverflowCellIsReleasedThereAfterAReload) {
   const Limiter two = Concurrency::make(2).value(), three = Concurrency::make(3).value();
   KeyTable small(1);
@@ -147,8 +148,9 @@ TEST_F(KeyTableVersions, PermitInTheOverflowCellIsReleasedThereAfterAReload) {
   EXPECT_EQ(outcome.remaining, 2) << "a permit was not released";
 }
 
-// Five of a thousand were reserved and four used: less than one of ten. Rounding the refund down and the debt
-// up would charge the client instead of refunding it.
+// A request reserved five units of a thousand and used four. The surplus is less than one unit of the new
+// limit, which is ten. If the refund were rounded down and the debt up, the client would be charged instead
+// of refunded.
 TEST_F(KeyTableVersions, RefundOfLessThanAUnitOfTheNewLimitIsNoDebt) {
   const auto remaining = [&](const Limiter& many, const Limiter& few) {
     KeyTable table(1000);
@@ -167,12 +169,12 @@ TEST_F(KeyTableVersions, RefundOfLessThanAUnitOfTheNewLimitIsNoDebt) {
     EXPECT_EQ(after, before);
 }
 
-// A rule gets another algorithm, and then the first one again.
+// A reload gives a rule another algorithm, and the next reload gives it the first algorithm again.
 class KeyTableGenerations : public KeyTableVersions {
  protected:
   bool admits(const Charge& line) { return ask(line).allowed; }
   bool refund(const Charge& line) { return table_.refund(line, kNow, kNow); }
-  // A request that is under way.
+  // Charges a request that stays under way.
   Permit hold(const Charge& line) {
     const auto outcome = ask(line);
     EXPECT_TRUE(outcome.allowed);
@@ -208,7 +210,8 @@ TEST_F(KeyTableGenerations, ChargeOfAFormerAlgorithmIsNotRefunded) {
   EXPECT_EQ(room(charge(1, kTen, 2)), 10);
 }
 
-// A cell that no request has used since is still of the generation in which it was charged.
+// If no request has used a cell since the reload, the cell still belongs to the generation in which it was
+// charged.
 TEST_F(KeyTableGenerations, ChargeOfThePresentAlgorithmIsRefunded) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
@@ -258,7 +261,8 @@ TEST_F(KeyTableGenerations, RemovedRuleThatReturnsStartsWithItsFullLimit) {
   EXPECT_FALSE(refund(charge(1, kTen, 0, 4)));
 }
 
-// Two permits are out when the rule changes and changes back. They then occupy no unit, and free none.
+// Two permits are held when the rule changes and changes back. Afterwards they must occupy no unit, and their
+// release must free none.
 TEST_F(KeyTableGenerations, PermitOfAFormerAlgorithmNeitherCountsNorReleases) {
   table_.define_rule(0, reading("r", two_), kNow);
   const auto old = charge(1, two_, 0);
@@ -312,8 +316,9 @@ TEST_F(KeyTableGenerations, AdaptiveLimitCountsOnlyItsOwnPermitsAfterAChangeOfAl
   EXPECT_EQ(room(now), 2);
 }
 
-// A request of the old configuration asks late, for example after a slow body. Its permit is counted in the
-// shared cell. So it neither occupies a unit for ever nor frees one that it never took.
+// A request that began under the old configuration is charged late, for example after a slow body. Its permit
+// is counted in the overflow cell. So it neither occupies a unit for ever nor frees a unit that it never
+// took.
 TEST_F(KeyTableGenerations, RequestFromBeforeAChangeOfAlgorithmIsCountedInTheOverflowCell) {
   const auto late = [this](const Limiter& was, const Limiter& is) {
     SCOPED_TRACE(describe(was) + ", then " + describe(is));

@@ -25,7 +25,7 @@ class KeyTableTest : public testing::Test {
     outcomes_.assign(bill.size(), {});
     return table.charge(bill, now, outcomes_);
   }
-  // Charges new keys until no newcomer finds a slot. Returns how many it charged.
+  // Charges new keys until a new key finds no slot. Returns the number of charged keys.
   std::uint64_t fill(KeyTable& table, const Limiter& limiter) {
     std::uint64_t client = 0;
     while (charge(table, {line(client, limiter)}, kStart) && !outcomes_[0].overflow) ++client;

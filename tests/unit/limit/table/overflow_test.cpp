@@ -1,5 +1,5 @@
-// A table full of live keys. Newcomers share a cell for each limiter ID of a rule. That cell is charged,
-// refunded and settled like the cell of one key.
+// A table full of live keys. New keys share an overflow cell for each limiter ID of a rule. That cell must be
+// charged, refunded and settled like the cell of one key.
 #include "limit/table/overflow.hpp"
 
 #include "unit/limit/random_case.hpp"
@@ -17,9 +17,10 @@ namespace weir::limit {
 namespace {
 
 constexpr RuleIndex kFillers = 200;
-constexpr TimePoint kLatest{Duration(std::int64_t{1} << 54)};  // well before the last instant of the table
+// Well before the last instant that the table can store.
+constexpr TimePoint kLatest{Duration(std::int64_t{1} << 54)};
 
-// Charges keys that never drain until no newcomer finds a slot.
+// Charges keys that never drain until a new key finds no slot.
 void fill(KeyTable& table, const Limiter& one_at_once) {
   std::uint64_t client = 0;
   Outcome out;
@@ -48,7 +49,7 @@ Pair random_pair(Dice& dice) {
   }
 }
 
-// Sends the same requests to the table and to two cells of the test.
+// Sends the same requests to the table and to two cells that the test keeps.
 class FullTable {
  public:
   FullTable(Dice& dice, const Pair& pair) : dice_(dice), pair_(pair), table_(16), now_(dice.start()) {
@@ -149,7 +150,7 @@ class FullTable {
   std::uint64_t client_ = 0;
 };
 
-// The test fails within a few requests if one limiter overwrites the other's count or is refunded twice.
+// If one limiter overwrites the other's count or is refunded twice, the test fails within a few requests.
 TEST(Overflow, BothLimitsOfAnElasticRuleCountEveryAdmission) {
   const auto seed = new_seed();
   Dice dice(seed);
@@ -174,7 +175,7 @@ TEST(Overflow, NewKeysTogetherStayWithinTheEnforcedLimit) {
     std::array<Outcome, 2> outcomes;
     if (!table.charge(bill, kStart, outcomes)) continue;
     ++admitted;
-    if (client % 2 == 0) continue;  // it never reached a server
+    if (client % 2 == 0) continue;  // the request of this client never reached a server
     table.refund(bill, kStart, outcomes, kStart);
     --admitted;
   }
@@ -198,7 +199,8 @@ TEST(Overflow, SharedOverflowCountOfTwoPeriodsExpiresInTime) {
   EXPECT_TRUE(table.peek({key_of(1), &hourly, 10, 3, true, 2}, kStart + 2h).allowed);
 }
 
-// Limiter IDs beyond the bound share two cells, whose limiters count in different units.
+// Limiter IDs beyond the bound share two cells of their rule. The limiters of these cells count in different
+// units.
 TEST(Overflow, LimitersBeyondTheBoundShareTwoOverflowCellsOfTheirRule) {
   const Limiter bucket = token_bucket("1/h", 3), slow = token_bucket("1/h", 5);
   const auto taken = [](const Limiter& limiter, const Cell& cell) {

@@ -1,4 +1,4 @@
-// Which limiters a snapshot treats as equal.
+// Tests which limiters a snapshot treats as equal.
 #include "weir/limit/saved.hpp"
 
 #include "unit/limit/traffic.hpp"
@@ -57,7 +57,7 @@ TEST(SavedRules, FingerprintDependsOnAlgorithmAndParameters) {
           << describe(some[i]) << " and " << describe(same[j]);
 }
 
-// Returns true if a reload may leave the keys of a rule in place.
+// counts_as() says whether a reload may leave the keys of a rule in place.
 TEST(SavedRules, ChangedConcurrencyLimitKeepsKeysAndOtherChangesDoNot) {
   const Limiter window = FixedWindow::make(rate("10/day")).value();
   const Limiter two = Concurrency::make(2).value(), three = Concurrency::make(3).value();

@@ -1,4 +1,4 @@
-// Keys move to make room, but never a key that a bill in progress uses.
+// Keys may move to make room, but never a key that a bill in progress uses.
 #include "unit/limit/traffic.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -8,8 +8,8 @@
 namespace weir::limit {
 namespace {
 
-// Full tables, and bills of known keys and one newcomer. The newcomer needs a neighbour to move, and some
-// neighbours are in the same bill.
+// Charges bills of known keys and one new key to full tables. The new key needs a slot from which another key
+// can move, and some of those keys are in the same bill.
 TEST(Shard, NeverMovesAKeyOfARequestThatIsBeingCharged) {
   constexpr std::uint64_t kTables = 100, kKnown = 60, kNewcomers = 20, kTogether = 24;
   const Limiter limiter = FixedWindow::make({1'000, 24h}).value();

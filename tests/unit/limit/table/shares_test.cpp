@@ -1,4 +1,5 @@
-// The part of the key table and of the log store that each rule has, whatever the clients of other rules do.
+// The reserved part of the key table and of the log store that each rule has, whatever the clients of other
+// rules do.
 #include "weir/limit/shares.hpp"
 
 #include "limit/table/quota.hpp"
@@ -26,7 +27,7 @@ class Shares : public KeyTableTest {
                         .limiters = {&limiter}},
                        kStart);
   }
-  // Returns true if a client of a rule has its own cell after a charge.
+  // Charges a client of a rule once. Returns true if the client then has a cell of its own.
   bool has_own_cell(std::uint64_t client, RuleIndex rule, const Limiter& limiter, TimePoint now = kStart) {
     charge(table_, {line(client, limiter, rule)}, now);
     return !outcomes_[0].overflow;
@@ -38,7 +39,7 @@ class Shares : public KeyTableTest {
       own += has_own_cell(i + 1'000'000 * rule, rule, limiter, now) ? 1 : 0;
     return own;
   }
-  // Charges one client repeatedly, 1 µs apart, and returns the admissions.
+  // Charges one client `admissions` times, 1 µs apart.
   void fill_log(std::uint64_t client, RuleIndex rule, const Limiter& limiter, int admissions) {
     for (int i = 0; i < admissions; ++i)
       charge(table_, {line(client, limiter, rule)}, kStart + std::chrono::microseconds(i));
@@ -81,7 +82,7 @@ TEST_F(Shares, RuleWithAFullShareEvictsRefilledKeysForNewKeys) {
   own_cells(2 * kKeys, 0, one_);
   const auto full = keys_of(0);
   std::uint64_t own = 0;
-  for (std::uint64_t i = 0; i < kKeys / 8; ++i)  // no sweep has run yet
+  for (std::uint64_t i = 0; i < kKeys / 8; ++i)  // the drained keys are still in their slots
     own += has_own_cell(500'000 + i, 0, one_, kStart + 3h) ? 1 : 0;
   EXPECT_EQ(own, kKeys / 8);
   EXPECT_LE(keys_of(0), full);
@@ -119,7 +120,7 @@ TEST_F(Shares, KeysOfAChangedLimitStillCountInTheShareOfTheirRule) {
   define_rule(0, three_);
   define_rule(1, three_, "reloaded");
   define_rule(2, one_, "reloaded");
-  own_cells(3 * kKeys, 1, three_);  // a request from before the reload still has the old index
+  own_cells(3 * kKeys, 1, three_);  // late requests of before the reload, with the old index
   const auto held = keys_of(1) + keys_of(2);
   EXPECT_EQ(own_cells(20, 2, one_), 0) << "the changed limit got a second share";
   EXPECT_EQ(keys_of(1) + keys_of(2), held);
@@ -160,7 +161,8 @@ TEST_F(Shares, OnlyRuleWithSlidingLogsCanUseAllLogMemory) {
   EXPECT_EQ(table_.stats().log_chunks_used, table_.stats().log_chunks);
 }
 
-// Random charges, refunds, resets, sweeps and reloads. A rule with less than its part always gets a place.
+// Random charges, refunds, resets, sweeps and reloads. A rule that holds less than its part must always get a
+// place.
 TEST_F(Shares, RandomOperationsNeverExceedTheShares) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -209,7 +211,7 @@ TEST_F(Shares, RandomOperationsNeverExceedTheShares) {
   EXPECT_GT(shared, 1'000);
 }
 
-// Compares with counts that are made anew each time.
+// Compares the quota with counts that the test computes anew each time.
 TEST(Quota, CountsAgreeWithASimpleModel) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,5 +1,5 @@
-// When a weir ends, its units in advance and its permits go back to a real Redis Cluster: all of them, in few
-// calls, and with replies.
+// Tests the end of a weir on a real Redis Cluster. weir must refund all units and release all permits, with
+// few calls, and wait for the replies.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -20,9 +20,8 @@ class ClusterRefunds : public ::testing::Test {
  protected:
   static void TearDownTestSuite() { cluster_.reset(); }
   void SetUp() override {
-    if (!cluster_)
-      cluster_ = std::make_unique<TwoMasters>();  // if SetUpTestSuite() failed, gtest would count the suite
-                                                  // as skipped
+    // Not in SetUpTestSuite(), because gtest would count the tests as skipped if that failed.
+    if (!cluster_) cluster_ = std::make_unique<TwoMasters>();
     cluster_->empty();
   }
 
@@ -33,7 +32,7 @@ class ClusterRefunds : public ::testing::Test {
   }
   limit::Charge line(const limit::Key& key) const { return {.key = key, .limiter = &window_, .lease = 1000}; }
 
-  // Returns keys of as many slots, or of one slot; all of them on the first node.
+  // Returns `count` keys on the first node, all in one slot or each in its own slot.
   static std::vector<limit::Key> keys(std::size_t count, bool one_slot) {
     const auto place = limit::slot_hash_of(TwoMasters::key_at(0, 1));
     std::vector<limit::Key> keys;
@@ -43,13 +42,13 @@ class ClusterRefunds : public ::testing::Test {
     }
     return keys;
   }
-  static constexpr unsigned kAsked = 4;  // requests for each key, which make it hot
+  static constexpr unsigned kAsked = 4;  // requests for each key, enough to make the key hot
   void heat(Worker& worker, const std::vector<limit::Key>& keys) {
     for (unsigned i = 0; i < kAsked; ++i)
       for (const auto& key : keys) ASSERT_TRUE(worker.charge({line(key)}).outcomes[0].allowed);
     ASSERT_TRUE(worker.turn_until([&] { return units_.stats().held() == 8 * keys.size(); }));
   }
-  // Returns for how many keys Redis counts no more than was requested.
+  // Returns the number of keys for which Redis counts exactly the requests that were made.
   std::size_t settled(const std::vector<limit::Key>& keys) {
     Worker other(cluster_->settings(1s));
     EXPECT_TRUE(other.turn_until_up());
@@ -67,16 +66,16 @@ class ClusterRefunds : public ::testing::Test {
   }
 
   static std::unique_ptr<TwoMasters> cluster_;
-  // The long hold makes keys hot on a slow machine too: a key is hot if it is requested often within a
-  // quarter of it.
+  // A key is hot if it is requested often within a quarter of the hold. A hold of one minute makes keys hot
+  // even on a slow machine.
   SharedGrants units_{8192, 1min};
   const limit::Limiter window_ =
       limit::FixedWindow::make({kLimit, std::chrono::hours(24 * 365 * 30)}).value();
 };
 std::unique_ptr<TwoMasters> ClusterRefunds::cluster_;
 
-// If a client closes its connection while Redis answers, Redis drops that client's other commands. So a
-// worker must not end before it has the replies.
+// If a client closes its connection while Redis replies, Redis drops the client's remaining commands. So a
+// worker must wait for all replies before it ends.
 TEST_F(ClusterRefunds, PrefetchedUnitsOfManyKeysAreReturnedAtTheEnd) {
   const auto many = keys(1500, false);
   auto worker = weir();
@@ -99,7 +98,7 @@ TEST_F(ClusterRefunds, UnitsOfKeysInOneSlotAreReturnedInFewCalls) {
   EXPECT_EQ(settled(many), many.size());
 }
 
-// There are so many slots that not all commands of one renewal may be sent together.
+// There are so many slots that the commands of one renewal cannot all be sent at once.
 TEST_F(ClusterRefunds, PermitsInManySlotsAreRenewedAndReleased) {
   const auto many = keys(300, false);
   const limit::Limiter one = limit::Concurrency::make(1).value();

@@ -59,7 +59,7 @@ TwoMasters::TwoMasters(Slot first) {
   command(*nodes_[0], {"CLUSTER", "MEET", "127.0.0.1", std::to_string(ports_[1]), bus});
   for (int i = 0; i < 4000; ++i) {
     if (knows_all(*nodes_[0]) && knows_all(*nodes_[1])) return;
-    usleep(5000);  // other processes: there is nothing to wait on
+    usleep(5000);  // the nodes are other processes, so there is no event to wait for
   }
   throw std::runtime_error("the nodes do not agree");
 }
@@ -96,7 +96,7 @@ void TwoMasters::give_up_move(Slot slot) {
 void TwoMasters::give(Slot slot) {
   empty();
   const auto taker = nodes_[1]->ask({"CLUSTER", "MYID"}).text;
-  for (const std::size_t node : {1, 0})  // first the new owner, then the old one, which redirects to it
+  for (const std::size_t node : {1, 0})  // the new owner first, because the old owner then redirects to it
     command(*nodes_[node], {"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", taker});
 }
 

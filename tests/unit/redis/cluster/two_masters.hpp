@@ -1,4 +1,5 @@
-// A Redis Cluster for one test: two masters, each with half of the slots unless the test says otherwise.
+// A Redis Cluster for one test. It has two masters, each with half of the slots unless the test wants
+// otherwise.
 #pragma once
 
 #include "redis/cluster/cluster_slots.hpp"
@@ -16,21 +17,21 @@ namespace weir::redis {
 
 class TwoMasters {
  public:
-  // `first`: the number of slots of the first master. Returns once both masters know the owner of each slot.
+  // `first`: the number of slots of the first master. Waits until both masters know the owner of each slot.
   explicit TwoMasters(Slot first = kSlots / 2);
 
   [[nodiscard]] Server& operator[](std::size_t node) noexcept { return *nodes_[node]; }
   [[nodiscard]] RedisSettings settings(base::Duration timeout) const;
   void empty();
-  // begin_move() starts to move a slot of the first node to the second, with `keys` of its keys.
-  // give_up_move() leaves the slot where it is.
+  // Starts to move a slot from the first node to the second, and moves `keys` of the slot's keys.
   void begin_move(Slot slot, std::size_t keys);
+  // Ends the move. The slot stays on the first node.
   void give_up_move(Slot slot);
-  // Gives the slot to the second node. REQUIRES that neither node has keys in it.
+  // Gives the slot to the second node. REQUIRES that neither node has keys of the slot.
   void give(Slot slot);
 
-  // Returns the n-th key of a node, if each node has half of the slots. Different numbers are in different
-  // slots.
+  // Returns a key on the node, for a cluster with half of the slots on each node. Keys with different `n` are
+  // in different slots.
   [[nodiscard]] static limit::Key key_at(std::size_t node, std::uint64_t n);
 
  private:

@@ -1,4 +1,4 @@
-// Several bills in one call of charge.lua: each is decided as if it had come alone, in order.
+// Tests several bills in one call of charge.lua. Each bill must be decided as if it had come alone, in order.
 #include "redis/connection/pipeline.hpp"
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
@@ -29,7 +29,8 @@ class BatchedCharges : public ::testing::Test {
     return lines;
   }
 
-  // Charges all bills in one call. Returns the outcomes of all lines, bill after bill.
+  // Charges all bills in one call. Returns the outcomes of all lines of the first bill, then of the second,
+  // and so on.
   std::vector<Outcome> together(std::span<const BillRequest> bills) {
     scripts_.set_clock(now_);
     const auto reply = scripts_.charge(bills);
@@ -56,8 +57,8 @@ class BatchedCharges : public ::testing::Test {
   }
 };
 
-// Tests this over random limiters with one of concurrency, a few shared keys, shadow lines and costs. Two
-// sets of keys get the same traffic, one of them bill by bill.
+// Uses random limiters and one of concurrency, a few shared keys, shadow lines and random costs. Two sets of
+// keys get the same bills: one set in shared calls, the other set one bill a call.
 TEST_F(BatchedCharges, GiveTheSameOutcomesAsSeparateCalls) {
   limit::Dice dice(limit::new_seed());
   unsigned refused = 0, admitted = 0;
@@ -93,9 +94,9 @@ TEST_F(BatchedCharges, SpendABucketInTheOrderOfTheRequests) {
   const limit::Key shared{1, 1}, own{2, 2};
   const std::vector<std::vector<Charge>> bills{
       {{shared, &three, 2}},
-      {{shared, &three, 2}},               // refused: one unit is left
-      {{own, &one}, {shared, &three, 2}},  // the whole bill is refused
-      {{own, &one}, {shared, &three}},     // the refused bill charged nothing to its other key
+      {{shared, &three, 2}},               // refused: only one unit is left
+      {{own, &one}, {shared, &three, 2}},  // refused, so `own` is not charged
+      {{own, &one}, {shared, &three}},     // admitted, because `own` was not charged
       {{shared, &three}},
   };
   const auto outcomes = together(demands_of(bills));
@@ -109,9 +110,10 @@ TEST_F(BatchedCharges, SpendABucketInTheOrderOfTheRequests) {
   EXPECT_FALSE(allowed(6));
 }
 
-// The script asks once a call whether lists or sets exist. The bill before has made one since.
+// The script asks only once in a call whether lists or sorted sets exist. The first bill of the call creates
+// one.
 TEST_F(BatchedCharges, SeeListsAndSetsThatAnEarlierRequestOfTheCallCreated) {
-  constexpr std::uint64_t kEntries = 64, kPermits = 32;  // the most that a string holds
+  constexpr std::uint64_t kEntries = 64, kPermits = 32;  // the most entries or permits in a string
   const limit::Limiter log = limit::SlidingLog::make({kEntries + 1, 1h}).value();
   const limit::Limiter places = limit::Concurrency::make(kPermits + 1).value();
   for (const auto& [limiter, full] : {std::pair(&log, kEntries), std::pair(&places, kPermits)}) {
@@ -159,12 +161,12 @@ TEST_F(BatchingStore, BoundsTheNumberOfChargesInACall) {
   std::array<Answer, 5> answers;
   for (auto& answer : answers) worker.begin(large, answer);
   ASSERT_TRUE(worker.turn_until([&] { return answers.back().done; }));
-  EXPECT_TRUE(evals().starts_with("calls=3,")) << evals();  // of 64, 64 and 32 lines
+  EXPECT_TRUE(evals().starts_with("calls=3,")) << evals();  // calls of 64, 64 and 32 lines
   for (const auto& answer : answers) EXPECT_TRUE(!answer.error && answer.outcomes.back().allowed);
 }
 
-// While replies come soon, bills wait for others to share a call with. A bill that would fill the call does
-// not wait.
+// While many calls are unanswered, bills wait until they can share a call. Bills that fill a call do not
+// wait.
 TEST_F(BatchingStore, DelaysRequestsToShareACallWhileManyCallsAreUnanswered) {
   Worker worker(Worker::settings_for(server_, 20s));
   ASSERT_TRUE(worker.turn_until_up());
@@ -203,7 +205,7 @@ TEST_F(BatchingStore, SendsAllRequestsOfACallAgainIfTheScriptWasFlushed) {
   }
 }
 
-// If a call's reply comes too late, each bill is refunded as far as it was charged.
+// If the reply to a call comes too late, each bill that Redis has charged is refunded.
 TEST_F(BatchingStore, RefundsEachRequestOfACallWhoseReplyIsLate) {
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;
@@ -211,7 +213,7 @@ TEST_F(BatchingStore, RefundsEachRequestOfACallWhoseReplyIsLate) {
   ASSERT_TRUE(worker.turn_until_up());
   worker.charge(bill_);
   server_.freeze();
-  std::array<Answer, 12> late;  // nine will be charged in the end, the others refused
+  std::array<Answer, 12> late;  // Redis charges nine of them and refuses the others
   for (auto& answer : late) worker.begin(bill_, answer);
   ASSERT_TRUE(worker.turn_until([&] { return late.back().done; }));
   for (const auto& answer : late) EXPECT_EQ(answer.error, StoreError::Timeout);

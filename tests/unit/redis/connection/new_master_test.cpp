@@ -1,4 +1,5 @@
-// A master of a real Redis Cluster that had no slots before: weir connects to it when the first key is there.
+// Tests a master of a real Redis Cluster that had no slots at first. weir connects to it when the first key
+// moves there.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -24,7 +25,7 @@ TEST(NewMaster, SettlementsWaitWhileTheStoreConnectsToTheNewMaster) {
 
   const auto settle = [&] { worker.store.settle(line, charged.now, line.cost + 1); };
   cluster[1].freeze();
-  settle();  // the old owner redirects it
+  settle();  // the former owner of the slot redirects this settlement
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.state() != StoreState::Up; }));
   for (int i = 0; i < 5; ++i) settle();
   cluster[1].thaw();

@@ -1,4 +1,4 @@
-// A connection on which nothing arrives and nothing ends, whether a request waits or not.
+// Tests connections on which no reply arrives although they stay open, with and without a waiting request.
 #include "unit/redis/store/store_fixture.hpp"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ class ReplyTimeouts : public ::testing::Test {
   std::vector<limit::Charge> bill_ = {{{1, 1}, &ten_an_hour_}};
 };
 
-// No request waits for a refund, so no charge times out.
+// No request waits for the reply to a refund, so no charge times out here.
 TEST_F(ReplyTimeouts, RefundWithoutOtherCallsDetectsThatRedisDoesNotRespond) {
   Server server;
   auto settings = Worker::settings_for(server, 200ms);
@@ -32,7 +32,8 @@ TEST_F(ReplyTimeouts, RefundWithoutOtherCallsDetectsThatRedisDoesNotRespond) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-// Redis may carry it out after the freeze; then nobody refunds it.
+// Redis may make the charge after the freeze. weir has closed the connection then and cannot refund the
+// charge.
 TEST_F(ReplyTimeouts, ChargeWithoutAReplyIsCountedAsLost) {
   Server server;
   auto settings = Worker::settings_for(server, 200ms);
@@ -59,7 +60,7 @@ TEST_F(ReplyTimeouts, ChargeSentAfterARefundWaitsNoLongerThanTheTimeout) {
   worker.loop.poll();
   const auto answer = worker.charge(bill_);
   EXPECT_EQ(answer.error, StoreError::Timeout);
-  EXPECT_LT(answer.took, 10s);  // half of the refund's time
+  EXPECT_LT(answer.took, 10s);  // half of the time after which an unanswered refund ends the connection
   EXPECT_EQ(worker.store.state(), StoreState::Up);
   server.thaw();
 }

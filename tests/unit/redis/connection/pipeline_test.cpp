@@ -1,4 +1,4 @@
-// How long commands may go without a reply, and which bills wait for company.
+// Tests how long commands may stay unanswered, and which bills wait to share a call.
 #include "redis/connection/pipeline.hpp"
 
 #include <array>
@@ -56,7 +56,7 @@ TEST_F(PendingCommands, LaterCallHasItsOwnDeadline) {
   EXPECT_EQ(pipeline_.next_deadline(), start_ + 300ms);
 }
 
-// The reply is still to come, and would show that the connection lives.
+// The reply to an abandoned call may still arrive, and its absence shows that the connection is dead.
 TEST_F(PendingCommands, AbandonedCallStillDetectsAnUnresponsiveConnection) {
   Call call;
   call.deadline = start_ + 50ms;
@@ -74,13 +74,13 @@ TEST_F(PendingCommands, DeadlineEndsWithTheConnection) {
   EXPECT_FALSE(pipeline_.is_overdue(start_ + 1h));
 }
 
-// A pipeline with as many unanswered calls as make bills wait.
+// A pipeline with so many unanswered calls that bills wait to share a call.
 class CallCoalescing : public PendingCommands {
  protected:
   void SetUp() override {
     for (std::size_t i = 0; i < Pipeline::kMostUnanswered; ++i) send(Purpose::Charge, 0ms);
   }
-  // Gathers a call with so many lines.
+  // Gathers a bill with `lines` lines.
   Call& gather(std::size_t lines = 1) {
     auto& call = calls_.emplace_back();
     call.charges = std::span(lines_).first(lines);
@@ -106,7 +106,7 @@ TEST_F(CallCoalescing, RequestDoesNotWaitIfRedisIsDistant) {
   gather();
   pipeline_.note_trip(24ms);
   EXPECT_TRUE(awaited());
-  pipeline_.note_trip(25ms);  // of 100 ms
+  pipeline_.note_trip(25ms);  // a quarter of the timeout, 100 ms
   EXPECT_FALSE(awaited());
   pipeline_.note_trip(0ms);
   send(Purpose::Charge, 20ms);

@@ -84,7 +84,7 @@ void Server::start() {
   std::filesystem::remove(path_);
   process_ = fork();
   if (process_ == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes leaves no server behind
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // if a test crashes, the kernel kills its server
     execvp(argv[0], argv.data());
     _exit(127);
   }
@@ -94,7 +94,7 @@ void Server::start() {
       process_ = -1;
       break;
     }
-    usleep(5000);  // another process: only its socket shows when it is ready
+    usleep(5000);  // the server is another process; only its socket shows that it is ready
   }
   std::ifstream log(folder_ + "/log");
   throw std::runtime_error("redis-server does not start: " +

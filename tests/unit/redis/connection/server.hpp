@@ -1,4 +1,5 @@
-// A redis-server for one test: a unix socket in its own folder, without persistence, stopped with the object.
+// A redis-server for one test. It listens on a unix socket in its own folder, stores nothing on disk, and
+// stops when the object is destroyed.
 #pragma once
 
 #include "redis/connection/resp.hpp"
@@ -13,7 +14,7 @@
 
 namespace weir::redis {
 
-// A blocking connection.
+// A connection whose functions block until the reply is there.
 class Connection {
  public:
   explicit Connection(const std::string& path);
@@ -24,7 +25,7 @@ class Connection {
   [[nodiscard]] bool connected() const noexcept { return connected_; }
 
   Reply ask(const std::vector<std::string>& words);
-  // Sends serialized commands and reads their replies.
+  // Sends serialized commands and returns `replies` replies.
   std::vector<Reply> exchange(std::string_view commands, std::size_t replies);
 
  private:
@@ -35,7 +36,7 @@ class Connection {
 
 class Server {
  public:
-  // `options` as on the command line: {"--requirepass", "secret"}.
+  // `options`: command-line options of redis-server, such as {"--requirepass", "secret"}.
   explicit Server(std::vector<std::string> options = {});
   ~Server();
   Server(const Server&) = delete;
@@ -43,14 +44,14 @@ class Server {
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
-  void start();   // returns once the server answers
-  void kill();    // SIGKILL
-  void freeze();  // SIGSTOP
-  void thaw();    // SIGCONT
+  void start();   // starts the server and waits until it answers
+  void kill();    // sends SIGKILL
+  void freeze();  // sends SIGSTOP
+  void thaw();    // sends SIGCONT
 
   // Sends one command on a new connection and returns its reply.
   Reply ask(const std::vector<std::string>& words) const;
-  // Returns the rest of a line of INFO: info("commandstats", "cmdstat_evalsha") returns the text after
+  // Returns the value of a field of INFO: for info("commandstats", "cmdstat_evalsha"), the text after
   // "cmdstat_evalsha:".
   [[nodiscard]] std::string info(const std::string& section, const std::string& name) const;
 
@@ -61,11 +62,12 @@ class Server {
   pid_t process_ = -1;
 };
 
-// Returns a TCP port on 127.0.0.1 that is free now, outside the range that the kernel gives to connections.
+// Returns a TCP port of 127.0.0.1 that is free now, and that the kernel does not give to outgoing
+// connections.
 [[nodiscard]] unsigned short free_port();
 
-// Starts a server with the options that `options` returns. They name ports, which other processes may take
-// first; then it tries again with new options.
+// Starts a server with the options that `options` returns. The options contain ports, which another process
+// may use meanwhile. In that case this function calls `options` again and retries.
 [[nodiscard]] std::unique_ptr<Server> start_on_ports(
     const std::function<std::vector<std::string>()>& options);
 

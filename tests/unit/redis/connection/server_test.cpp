@@ -8,7 +8,7 @@
 
 namespace weir::redis {
 
-// If the port is taken, the fixture tries another.
+// start_on_ports() must try another port if the first one is in use.
 TEST(RedisServer, TestServerStartsOnAnotherPortIfItsPortIsTaken) {
   const auto taken = free_port();
   const Server first({"--bind", "127.0.0.1", "--port", std::to_string(taken)});
@@ -21,7 +21,7 @@ TEST(RedisServer, TestServerStartsOnAnotherPortIfItsPortIsTaken) {
   EXPECT_GE(asked, 2);
 }
 
-// Tests the fixture: a server starts, answers, dies and comes back empty.
+// Tests the fixture Server: it starts, answers, can be killed, and is empty after a restart.
 TEST(RedisServer, TestServerCanBeKilledAndStartedAgain) {
   Server server;
   EXPECT_EQ(server.ask({"SET", "a", "1"}).text, "OK");

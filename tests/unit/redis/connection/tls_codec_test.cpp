@@ -9,7 +9,7 @@
 namespace weir::redis {
 namespace {
 
-// The Redis end of TLS, in memory.
+// The server's end of a TLS connection, in memory.
 class Peer {
  public:
   explicit Peer(SSL_CTX* context) : ssl_(SSL_new(context), SSL_free) {
@@ -28,7 +28,7 @@ class Peer {
     }
   }
   void say(std::string_view text) { SSL_write(ssl_.get(), text.data(), static_cast<int>(text.size())); }
-  // Returns the bytes that the peer has sent.
+  // Returns the bytes that the peer wants to send.
   std::string sealed() {
     std::string all;
     std::array<char, 4096> piece{};
@@ -73,7 +73,7 @@ TEST_F(TlsCodecTest, ReadsDataAfterASessionTicketAndAKeyUpdate) {
   EXPECT_FALSE(ended);
 }
 
-// Each such record costs as much as a request, and the worker does nothing else meanwhile.
+// Each record without data costs the worker as much time as a request.
 TEST_F(TlsCodecTest, TooManyRecordsWithoutDataCloseTheConnection) {
   peer.update_keys(1'000);
   peer.say("+PONG");
@@ -82,8 +82,8 @@ TEST_F(TlsCodecTest, TooManyRecordsWithoutDataCloseTheConnection) {
   EXPECT_EQ(codec.why(), "it sends empty TLS records");
 }
 
-// Found by tests/fuzz/redis_tls_fuzz.cpp: if the peer's answer was too short for OpenSSL to judge, the
-// failure had no reason.
+// Found by tests/fuzz/redis_tls_fuzz.cpp: why() was empty if the peer's answer was too short for OpenSSL to
+// recognise.
 TEST(NewCodec, OneOctetReplyWithoutTlsFailsWithAReason) {
   TlsClient client{{.ca = {}, .cert = {}, .key = {}, .server_name = {}, .verify = false}};
   TlsCodec codec{client.begin("localhost").value()};

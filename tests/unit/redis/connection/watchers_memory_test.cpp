@@ -1,4 +1,5 @@
-// The coroutines that watch a cluster's map or listen to a Sentinel survive a brief lack of memory.
+// Makes memory run out briefly in the coroutines that watch a cluster's map or listen to a Sentinel. They
+// must continue.
 #include "redis/connection/sentinels.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -14,8 +15,8 @@
 namespace weir::redis {
 namespace {
 
-// Runs the loop's next handler and makes its n-th allocation fail. Returns false if weir makes fewer
-// allocations. A failed allocation of Asio's, where it starts to wait, would end the process.
+// Runs the loop's next handler and makes its n-th allocation fail. Returns false if weir's code made fewer
+// allocations. If an allocation inside Asio failed when Asio starts a wait, the process would end.
 bool fails_once(long n, net::asio::io_context& loop) {
   tests::allocations_left = n;
   tests::only_one_fails = true;
@@ -37,7 +38,8 @@ TEST(WatchersMemory, SlotMapIsReadAgainAfterALackOfMemory) {
     failed = fails_once(n, worker.loop);
     if (!failed) continue;
     ASSERT_TRUE(worker.turn_until_up()) << "after " << n;
-    ASSERT_EQ(worker.log.size(), 2U) << worker.log.front();  // one line for each store that is up
+    // One line for each of the two sessions that are up.
+    ASSERT_EQ(worker.log.size(), 2U) << worker.log.front();
   }
   EXPECT_GE(n, 5) << "allocations: the address and the command";
 }

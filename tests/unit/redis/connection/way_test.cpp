@@ -1,4 +1,4 @@
-// A proxy to Redis that delays replies or loses one.
+// Tests a store behind a proxy that delays replies or loses one.
 #include "unit/redis/store/store_fixture.hpp"
 
 #include <algorithm>
@@ -21,11 +21,11 @@ using ::testing::HasSubstr;
 using Protocol = net::asio::local::stream_protocol;
 
 struct Trouble {
-  std::chrono::milliseconds delay{};  // of every reply; they stay in order
-  bool loses = false;                 // drops the next piece that Redis sends
+  std::chrono::milliseconds delay{};  // delay of every reply; the order stays
+  bool loses = false;                 // true: the next data from Redis is dropped
 };
 
-// One connection that the proxy forwards to Redis.
+// A connection of a client that the proxy forwards to Redis.
 class Carried : public std::enable_shared_from_this<Carried> {
  public:
   Carried(Protocol::socket client, const std::string& target, std::shared_ptr<Trouble> trouble)
@@ -109,10 +109,10 @@ class FaultyNetwork : public ::testing::Test {
   Way way_{worker_.loop, settings().address.unix_path, server_.path()};
 };
 
-// Eight calls are unanswered all the time. A bill that waited for the first of them before it was sent would
-// be late.
+// Eight calls are always unanswered here. If a bill waited for the reply to one of them before it is sent,
+// its answer would come too late.
 TEST_F(FaultyNetwork, RequestsToADistantRedisDoNotTimeOut) {
-  way_.trouble().delay = 600ms;  // of the 1 s timeout
+  way_.trouble().delay = 600ms;  // the timeout is 1 s
   ASSERT_TRUE(worker_.turn_until_up()) << worker_.store.last_error();
   std::array<Answer, 20> answers;
   for (auto& answer : answers) {
@@ -151,7 +151,7 @@ TEST_F(FaultyNetwork, LostReplyToARefundIsDetected) {
   ASSERT_TRUE(worker_.turn_until([&] { return !way_.trouble().loses; }));
   EXPECT_EQ(worker_.charge(fresh_).error, StoreError::ConnectionLost);
   EXPECT_THAT(worker_.log, Contains(HasSubstr("is down: bad_reply")));
-  // the refund, and the charge behind it
+  // The refund, and the charge sent after it.
   EXPECT_EQ(worker_.store.stats().refunds_lost.load(), 2U);
 }
 

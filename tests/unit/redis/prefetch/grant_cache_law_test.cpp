@@ -1,8 +1,8 @@
-// The law of grants. Several weirs take units in advance, spend them late, put them back and give them back.
-// One exact limiter would admit every request that they admit, at the same instant.
+// Checks the guarantee of units in advance. Several weirs take units, spend them late, put them back and
+// refund them. One exact limiter must admit all requests that the weirs admit, at the same instants.
 //
-// There is one key, in a Redis with the real scripts and a clock that the test sets. The weirs' clocks drift
-// apart. A request takes time to reach Redis and to return.
+// There is one key, in a Redis with the real scripts and a clock that the test sets. The clocks of the weirs
+// drift apart. A request takes time to reach Redis and to return.
 #include "redis/prefetch/grant_cache.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -31,7 +31,7 @@ using Us = base::Duration;
 
 constexpr limit::Key kKey{1, 2};
 
-// An exact limiter. A log keeps all its entries.
+// An exact limiter in memory. For a log, it keeps all entries.
 class Exact {
  public:
   explicit Exact(const Limiter& limiter) : limiter_(limiter) {}
@@ -93,7 +93,7 @@ class World {
   void run(std::size_t requests, Us mean) {
     for (std::size_t i = 0; i < requests; ++i) {
       now_ += Us(below(static_cast<std::uint64_t>(2 * mean.count())));
-      if (below(200) == 0) now_ += Us(below(600'000));  // a pause in the traffic
+      if (below(200) == 0) now_ += Us(below(600'000));  // sometimes there are no requests for a while
       auto& weir = weirs_[below(hot_ ? 1 : weirs_.size())];
       if (below(100) == 0) hot_ = !hot_;
       request(weir);
@@ -124,13 +124,14 @@ class World {
     for (const auto& one : admitted_) sum += one.came_to_nothing ? 0 : one.cost;
     return sum;
   }
-  // Charges single units until Redis refuses. Returns how many it admitted.
+  // Charges single units until Redis refuses one. Returns how many units Redis admitted.
   Cost drain() {
     for (Cost rest = 0;; ++rest)
       if (!ask(weirs_[0], line(1)).outcome.allowed) return rest;
   }
 
-  // Feeds the admitted requests, in order, to a limiter without grants.
+  // Charges all admitted requests, in order, to a limiter without units in advance. That limiter must admit
+  // them too.
   void check_law() const {
     auto admitted = admitted_;
     std::erase_if(admitted, [](const auto& one) { return one.came_to_nothing; });
@@ -145,20 +146,20 @@ class World {
  private:
   struct Weir {
     std::unique_ptr<GrantCache> cache;
-    Us offset;  // of its steady clock
+    Us offset;  // of the weir's steady clock
   };
 
   std::uint64_t below(std::uint64_t bound) {
     return std::uniform_int_distribution<std::uint64_t>(0, bound - 1)(random_);
   }
 
-  // Returns a weir's clock, which is slow by one part in 2000.
+  // Returns the time of a weir's clock, which is slow by one part in 2000.
   [[nodiscard]] GrantCache::Time local(const Weir& weir) const {
     const auto since = now_.time_since_epoch();
     return GrantCache::Time(since - since / 2000 + weir.offset);
   }
 
-  // The result of a round trip, during which nothing else happens.
+  // The result of a round trip to Redis, during which only time passes.
   struct Answer {
     limit::Outcome outcome;
     RoundTrip trip;
@@ -186,7 +187,8 @@ class World {
     if (!weir.cache->spend(line, local(weir), outcome)) {
       weir.cache->note_trip(line, local(weir));
       auto answer = ask(weir, line);
-      if (answer.outcome.allowed && below(8) == 0) {  // another node of the cluster refuses
+      // As if another node of the cluster had refused the bill.
+      if (answer.outcome.allowed && below(8) == 0) {
         refund({refund_of(line, answer.trip.charged_at, answer.outcome)});
         answer.outcome.allowed = false;
       }
@@ -198,7 +200,8 @@ class World {
     if (const auto units = weir.cache->wanted(line, local(weir))) take(weir, line, units);
   }
 
-  // One request in ten comes to nothing and reports it after a while, in which much may happen.
+  // Makes one in ten admitted requests fail. Its weir hears of the failure only later, when much may have
+  // happened.
   void settle(Weir& weir, const limit::Charge& line, const limit::Outcome& outcome,
               base::TimePoint charged_at) {
     const bool fails = below(10) == 0;
@@ -249,7 +252,7 @@ class World {
     limit::Outcome outcome;
     base::TimePoint charged_at;
   };
-  std::vector<Failure> failures_;  // not yet reported to the weirs
+  std::vector<Failure> failures_;  // failures that the weirs have not heard of yet
   base::TimePoint now_{Us(1'700'000'000'123'456)};
   bool hot_ = false;
 };
@@ -300,9 +303,9 @@ TEST_F(GrantCacheLaws, AdmittedRequestsNeverExceedTheLimitForRandomTraffic) {
   }
 }
 
-// Almost nothing is lost of a bucket that hardly refills meanwhile. Many weirs hold units of it, are idle,
-// and give them back between slots of others. They also give units back one by one, into more gaps than are
-// kept.
+// Uses a bucket that hardly refills during the test, so nearly all units must be usable again. Many weirs
+// hold units, become idle, and refund the units between slots of other weirs. They also refund units one by
+// one, which makes more gaps than a state keeps.
 TEST_F(GrantCacheLaws, ReturnedUnitsCanBeUsedByOtherInstances) {
   constexpr Cost kBurst = 3000;
   const Limiter limiter = limit::TokenBucket::make({kBurst, 24h}, kBurst).value();

@@ -16,7 +16,7 @@ using limit::Cost;
 constexpr base::TimePoint kRedis{base::Duration(1'700'000'000'000'000)};
 const limit::Limiter kWindow = limit::FixedWindow::make({100'000, std::chrono::hours(1000)}).value();
 
-// A stock whose keys are in one set, and a Redis that has whatever the test says.
+// A cache whose keys are all in one set. The tests play the part of Redis.
 class GrantCacheTest : public ::testing::Test {
  protected:
   static limit::Charge line(std::uint64_t key = 1, Cost lease = 1000) {
@@ -24,7 +24,7 @@ class GrantCacheTest : public ::testing::Test {
   }
   RoundTrip trip() const { return {.sent = now_, .received = now_, .charged_at = kRedis}; }
 
-  // A request that finds no units here.
+  // Sends one request to Redis, because the cache has no units for it. `left`: the units that Redis has left.
   void go(std::uint64_t key = 1, Cost left = 50'000) {
     limit::Outcome outcome;
     ASSERT_FALSE(cache_.spend(line(key), now_, outcome));
@@ -34,12 +34,12 @@ class GrantCacheTest : public ::testing::Test {
   void heat(std::uint64_t key = 1, Cost left = 50'000) {
     for (unsigned i = 0; i < GrantCache::kHot; ++i) go(key, left);
   }
-  // Makes a key hot, whether it has units here or not.
+  // Makes a key hot, even if the cache has units for it.
   void heat(const limit::Charge& request, Cost left = 50'000) {
     for (unsigned i = 0; i < GrantCache::kHot; ++i) cache_.note_trip(request, now_);
     cache_.learn(request, {.allowed = true, .remaining = left});
   }
-  // Takes the wanted units, if Redis has them.
+  // Takes as many units as the cache wants, if Redis has that many. Returns their number.
   Cost take(std::uint64_t key = 1, Cost left = 50'000) {
     auto lease = line(key);
     lease.cost = cache_.wanted(lease, now_);
@@ -63,7 +63,7 @@ TEST_F(GrantCacheTest, KeyWithFewRequestsGetsNoUnits) {
   for (int i = 0; i < 20; ++i) {
     go();
     EXPECT_EQ(take(), 0U);
-    now_ += 100ms;  // three requests in a span
+    now_ += 100ms;  // so there are at most three requests in a span
   }
 }
 
@@ -189,7 +189,7 @@ TEST_F(GrantCacheTest, UnitRefundedAfterTheGrantWasReturnedIsReturnedToo) {
   EXPECT_EQ(cache_.stats().lost, 0U);
 }
 
-// The unit was debited before the reset, so Redis does not count it.
+// The unit was debited before the reset, so Redis does not count the unit any more.
 TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToALaterGrant) {
   heat();
   take();
@@ -207,7 +207,7 @@ TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToALaterGrant) {
   EXPECT_EQ(back_[0].departure, kRedis);
 }
 
-// Units too few for one request do not keep the stock from taking more.
+// The cache must take more units even if it has some left, as long as these are too few for one request.
 TEST_F(GrantCacheTest, PrefetchesUnitsForWholeRequests) {
   for (const Cost cost : {3U, 5U, 7U, 10U}) {
     const std::uint64_t key = cost;
@@ -227,7 +227,7 @@ TEST_F(GrantCacheTest, PrefetchesUnitsForWholeRequests) {
   }
 }
 
-// The bound after an expensive request holds for cheap ones too.
+// The size that an expensive request causes must not exceed the bound for cheap requests.
 TEST_F(GrantCacheTest, HoldsAtMostALeaseAndAQuarterForAnyCost) {
   Cost held = 0;
   for (int round = 0; round < 20; ++round) {
@@ -271,7 +271,7 @@ TEST_F(GrantCacheTest, PausesAfterAFailedGrant) {
   EXPECT_GT(cache_.wanted(line(), now_ + 250ms), 0U);
 }
 
-// The reset followed the debit, so Redis has forgotten the debit.
+// The key is reset after the units were debited, so Redis has forgotten the debit.
 TEST_F(GrantCacheTest, GrantThatArrivesAfterAResetIsNeverSpent) {
   heat();
   auto lease = line();

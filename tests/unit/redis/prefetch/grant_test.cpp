@@ -16,13 +16,13 @@ using limit::Limiter;
 constexpr base::TimePoint kRedis{base::Duration(1'700'000'000'000'000)};  // a multiple of 10 s
 const Grant::Time kHere{1000s};
 
-// T is 1 ms, the capacity 100.
+// Slots of 1 ms; a capacity of 100.
 const Limiter kBucket = limit::TokenBucket::make({1000, 1s}, 100).value();
 
 limit::Charge line_of(const Limiter& limiter, limit::Cost cost) {
   return {.key = {1, 2}, .limiter = &limiter, .cost = cost, .lease = 25};
 }
-// Makes a lot that was debited after `spent` units had been charged.
+// Makes a grant of `units` that were debited after `spent` units had been charged.
 Grant bucket_grant(limit::Cost units, limit::Cost spent = 0, const Limiter& limiter = kBucket) {
   const auto& gcra_core = *limit::gcra_core(limiter);
   const auto begin = gcra_core.ticks(kRedis) +
@@ -37,7 +37,7 @@ Grant window_grant(const Limiter& limiter, limit::Cost units, base::Duration int
 
 TEST(Grant, UnitsOfAFullBucketExpireAsItRefills) {
   const auto grant = bucket_grant(20);
-  EXPECT_EQ(grant.ready(kHere), 19U);  // a microsecond may have passed
+  EXPECT_EQ(grant.ready(kHere), 19U);  // Redis's clock may be a microsecond ahead
   EXPECT_EQ(grant.ready(kHere + 5ms), 14U);
   EXPECT_EQ(grant.ready(kHere + 19ms), 0U);
 }
@@ -63,7 +63,7 @@ TEST(Grant, AllowsForAClockThatRunsSlow) {
   EXPECT_EQ(bucket_grant(20, 2048 + 1).ready(kHere + 2048ms), 18U) << "Redis may be 2 ms ahead by now";
 }
 
-// The slots of others do not move.
+// Units can be put back only next to the grant's own slots, because other slots do not move.
 TEST(Grant, AcceptsRefundsOfAdjacentSlots) {
   auto grant = bucket_grant(20, 70);
   limit::Outcome first, second;

@@ -1,5 +1,5 @@
-// If memory runs out at any step of holding a permit, nothing remains that would be renewed forever. If it
-// runs out while a bill is asked, the bill's units paid here are put back.
+// Makes memory run out at each step. While a permit is being stored: no permit may remain that would be
+// renewed forever. While a bill is being sent: units that paid for the bill must be put back.
 #include "redis/store/permit_set.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 #include "unit/scarce_memory.hpp"
@@ -20,7 +20,7 @@
 void* operator new(std::size_t size) {
   return weir::tests::take_memory(size);
 }
-// std::stable_sort uses less memory if this fails.
+// Never fails: std::stable_sort would then use an algorithm without extra memory.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return std::malloc(size);
 }
@@ -49,7 +49,7 @@ TEST(PermitSetMemory, PermitThatCannotBeStoredIsNotHeld) {
   EXPECT_TRUE(leases.empty());
 }
 
-// A store and its loop, in which only renewals run.
+// A store and its loop. The tests let the loop run nothing but renewals.
 struct Renewing {
   explicit Renewing(const RedisSettings& settings) : store(context.get_executor(), settings) {}
   net::asio::io_context context;
@@ -85,8 +85,8 @@ net::Task<void> ask(Store& store, Asked& asked) {
   error = co_await store.charge(asked.bill, outcomes, now, unasked);
 }
 
-// Makes allocations fail after the first `allocations`, until the bill waits for Redis. Returns false if that
-// many were enough.
+// Starts to charge a bill, and makes every allocation after the first `allocations` fail until the bill waits
+// for Redis. Returns false if no more than that many allocations were needed.
 bool fails_after(long allocations, Worker& worker, Asked& asked) {
   tests::allocations_left = allocations;
   try {
@@ -94,7 +94,7 @@ bool fails_after(long allocations, Worker& worker, Asked& asked) {
       asked.thrown = thrown;
       asked.answer.done = true;
     });
-  } catch (const std::bad_alloc&) {  // no coroutine was started
+  } catch (const std::bad_alloc&) {  // the coroutine was not started
     asked.thrown = std::current_exception();
     asked.answer.done = true;
   }
@@ -118,7 +118,8 @@ TEST(PermitSetMemory, LackOfMemoryForACallReturnsThePrefetchedUnits) {
   const auto before = spent();
   long allocations = 0;
   for (bool failed = true; failed; ++allocations) {
-    Worker fresh(Worker::settings_for(server), Worker::quick(), nullptr, &units);  // has sent nothing yet
+    // A worker that has sent no bill yet.
+    Worker fresh(Worker::settings_for(server), Worker::quick(), nullptr, &units);
     ASSERT_TRUE(fresh.turn_until_up());
     Asked asked{bill};
     failed = fails_after(allocations, fresh, asked);

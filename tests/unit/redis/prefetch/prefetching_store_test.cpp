@@ -1,4 +1,4 @@
-// Stores that take units in advance, on a real Redis.
+// Tests stores that take units in advance, on a real Redis.
 #include "unit/redis/store/store_fixture.hpp"
 
 #include "weir/redis/shared_grants.hpp"
@@ -25,11 +25,11 @@ class PrefetchingStore : public ::testing::Test {
     const auto told = server_.info("commandstats", "cmdstat_evalsha");
     return told.empty() ? 0 : std::stoull(told.substr(told.find("calls=") + 6));
   }
-  // Waits until Redis has answered all commands so far, including grants.
+  // Waits until Redis has answered all commands so far, including requests for units.
   void await_answers(Worker& worker) {
     ASSERT_FALSE(worker.charge({{.key = {1, 1}, .limiter = &bucket_}}).error);
   }
-  // Returns what Redis would still admit, according to a weir without units.
+  // Returns how many units Redis would still admit, as another weir without units sees it.
   limit::Cost left(const limit::Limiter& limiter) {
     Worker other(Worker::settings_for(server_));
     EXPECT_TRUE(other.turn_until_up());
@@ -52,7 +52,7 @@ TEST_F(PrefetchingStore, RarelyCallsRedisForABusyKeyAndReturnsUnitsAtStop) {
     EXPECT_EQ(units_.stats().held(), 0U);
     const auto rest = left(*limiter);
     EXPECT_LE(rest, kBurst - 2000);
-    // The first slot of a full bucket began at once.
+    // One unit may be missing: the first slot of a full bucket begins at once, so it has expired.
     EXPECT_GE(rest, kBurst - 2000 - (limiter == &bucket_ ? 1 : 0));
   }
 }
@@ -76,7 +76,7 @@ TEST_F(PrefetchingStore, GrantSharesTheCallOfTheRequestsOfItsLoopTurn) {
   }
 }
 
-// Other weirs have spent all but eight units since this weir's last reply, and it takes eight.
+// Other weirs have spent all but eight units since this weir's last reply. This weir wants a grant of eight.
 TEST_F(PrefetchingStore, RequestIsChargedBeforeTheGrant) {
   SharedGrants units(64, 10s);
   Worker worker(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
@@ -105,7 +105,7 @@ TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefunded) {
     EXPECT_EQ(worker.charge(bill(*limiter)).error, StoreError::Timeout);
     ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().timeouts == 2; }));
     server_.thaw();
-    // The refunds of the request and of the grant.
+    // Two refunds: that of the request and that of the grant.
     const auto refunded = [&] { return worker.store.stats().refunds == 2; };
     ASSERT_TRUE(worker.turn_until(refunded));
     EXPECT_EQ(worker.charge(bill(*limiter)).outcomes.at(0).remaining, kBurst - 4);
@@ -113,7 +113,7 @@ TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefunded) {
   }
 }
 
-// Others were charged behind the late grant.
+// Another weir has been charged for slots after those of the late grant.
 TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefundedInExactlyItsSlots) {
   SharedGrants units(64, 10s);
   Worker other(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
@@ -169,12 +169,12 @@ TEST_F(PrefetchingStore, RefundOfARequestReturnsItsPrefetchedUnit) {
       worker.store.refund(charges[0], answer.now, answer.outcomes[0]);
     }
     await_answers(worker);
-    await_answers(worker);  // the reply comes after the refunds of the first wait
+    await_answers(worker);  // the first call may have sent refunds; this call waits for them
     const auto stats = units.stats();
     EXPECT_EQ(stats.lost, 0U);
     const auto all = left(*limiter) + stats.held();
     EXPECT_LE(all, kBurst);
-    // The first slot of a full bucket began at once.
+    // Two units may be missing: the first slot of a full bucket begins at once, so it has expired.
     EXPECT_GE(all, kBurst - (limiter == &bucket_ ? 2 : 0));
   }
 }

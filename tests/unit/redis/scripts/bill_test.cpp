@@ -11,7 +11,7 @@
 namespace weir::redis {
 namespace {
 
-// The expected slots are those of `redis-cli CLUSTER KEYSLOT` for the same names.
+// The expected slots are those that `redis-cli CLUSTER KEYSLOT` prints for the same names.
 TEST(Tags, HashTagDeterminesTheClusterSlotOfAKey) {
   const auto text = [](limit::SlotHash place) {
     const auto tag = tag_of(place);
@@ -60,7 +60,7 @@ class Outcomes : public ::testing::Test {
   std::array<limit::Outcome, 2> outcomes_;
   base::TimePoint now_{};
 
-  // Reads the numbers that precede the call's number.
+  // Reads a reply that consists of `numbers` and the call's number.
   bool read(std::vector<std::int64_t> numbers, Reply::Kind kind = Reply::Kind::Numbers) {
     numbers.push_back(9);
     return read_outcomes({kind, "", std::move(numbers)}, bill_, outcomes_, now_) == ReplyReading::Answer;
@@ -72,7 +72,7 @@ TEST_F(Outcomes, AreComputedFromTheReturnedStateAndTheTimeOfRedis) {
   EXPECT_EQ(now_.time_since_epoch().count(), kNow);
   EXPECT_TRUE(outcomes_[0].allowed);
   EXPECT_EQ(outcomes_[0].remaining, 1U);
-  EXPECT_FALSE(outcomes_[1].allowed);  // a third of a microsecond too early
+  EXPECT_FALSE(outcomes_[1].allowed);  // refused: the request comes a third of a microsecond too early
   EXPECT_EQ(outcomes_[1].retry_after, 1us);
   ASSERT_TRUE(read({kNow, 1, 0, 0, 0, 2'333'333, 1, 0}));
   EXPECT_TRUE(outcomes_[1].allowed);
@@ -95,7 +95,7 @@ TEST_F(Outcomes, RepliesThatContradictTheDecisionOfTheScriptAreRejected) {
   EXPECT_TRUE(read({kNow, 0, 5'000'000, 0, 0, 0, 0, 0}));
 }
 
-// Found by tests/fuzz/redis_answer_fuzz.cpp: the times of such a bucket overflowed.
+// Found by tests/fuzz/redis_answer_fuzz.cpp: times overflowed if a bucket had so many spent units.
 TEST(SteppedOutcomes, ReplyWithMoreSpentUnitsThanPossibleIsRejected) {
   const limit::Limiter stepped = limit::SteppedBucket::make({1, 24h * 30}, 5).value();
   const std::array bill{limit::Charge{{1, 1}, &stepped}};
@@ -119,7 +119,8 @@ TEST(Answers, ReplyMustContainTheNumberOfItsCall) {
 
 TEST(KeyName, IsTheDigestAsUrlSafeBase64) {
   EXPECT_EQ(key_name("weir", {0, 0}), "weir:AAAAAAAAAAAAAAAAAAAAAA");
-  // The bytes are ff ee dd cc bb aa 99 88 77 66 55 44 33 22 11 00. The text is that of `basenc --base64url`.
+  // The digest's bytes are ff ee dd cc bb aa 99 88 77 66 55 44 33 22 11 00. The name is the output of `basenc
+  // --base64url`.
   EXPECT_EQ(key_name("w", {0x8899AABBCCDDEEFF, 0x0011223344556677}), "w:_-7dzLuqmYh3ZlVEMyIRAA");
   std::set<std::string> names;
   for (int bit = 0; bit < 128; ++bit)

@@ -1,4 +1,4 @@
-// Windows of a calendar: weir sends where they begin and end, and Redis's clock chooses one.
+// Tests windows of a calendar: weir sends where three windows begin and end, and Redis's clock selects one.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -42,7 +42,7 @@ class CalendarScript : public ::testing::Test {
 
 TEST_F(CalendarScript, ClockOfRedisChoosesTheWindow) {
   auto now = kNoon;
-  for (const auto error : {0h, -24h, 24h, -12h, 12h}) {  // the day before, the day after, and its edges
+  for (const auto error : {0h, -24h, 24h, -12h, 12h}) {  // weir's clock is wrong by up to a day
     ASSERT_EQ(ask(now, error), ReplyReading::Answer) << error.count();
     EXPECT_EQ(outcomes_[0].remaining, 1U);
     EXPECT_EQ(outcomes_[0].reset_after, 12h);
@@ -50,10 +50,10 @@ TEST_F(CalendarScript, ClockOfRedisChoosesTheWindow) {
   }
 }
 
-// The written state ends with the chosen window, whichever of the three it was.
+// The key must live until the end of the selected window, whichever of the three windows was selected.
 TEST_F(CalendarScript, ChosenWindowEndsWithTheDay) {
   auto now = kNoon;
-  for (const auto error : {24h, 0h, -24h}) {  // the first, the second and the third window sent
+  for (const auto error : {24h, 0h, -24h}) {  // Redis selects the first, the second, the third window
     ASSERT_EQ(ask(now, error), ReplyReading::Answer) << error.count();
     EXPECT_EQ(scripts_.life_of(bill_[0].key), 12h + 2ms) << error.count();
     ASSERT_EQ(ask(now + 12h - 1us, error), ReplyReading::Answer) << error.count();
@@ -79,7 +79,7 @@ TEST_F(CalendarScript, SentWindowsIncludeTheirStartAndExcludeTheirEnd) {
   const auto midnight = kNoon + 12h;
   EXPECT_EQ(ask(midnight, 24h), ReplyReading::Answer);
   EXPECT_EQ(ask(midnight - 1us, 24h + 1us),
-            ReplyReading::Answer);  // the clock went back, and the window remains
+            ReplyReading::Answer);  // the clock went back, but the state's window is still current
   scripts_.forget_all();
   EXPECT_EQ(ask(midnight - 1us, 24h + 1us), ReplyReading::OtherTime);
   EXPECT_EQ(ask(midnight, -24h - 1us), ReplyReading::OtherTime);
@@ -104,8 +104,8 @@ std::string said(const Numbers& values) {
   return text;
 }
 
-// A server that speaks enough RESP for a store's greeting and trial. Afterwards each bill, of one line, gets
-// the next of the replies, with the number of its call.
+// A server that speaks enough RESP for a store's greeting and test charge. Afterwards it answers each bill of
+// one line with the next of `replies`, to which it adds the call's number.
 class Canned {
  public:
   Canned(net::asio::io_context& loop, const std::string& path, std::vector<Numbers> replies)
@@ -138,7 +138,7 @@ class Canned {
     });
   }
 
-  // Returns the first of nine doubles.
+  // Returns the call's number, which is the first of nine doubles.
   static std::int64_t call_in(std::string_view command) {
     constexpr std::string_view kHead = "\r\n$72\r\n";
     const auto at = command.find(kHead);
@@ -154,12 +154,12 @@ class Canned {
   std::array<char, 4096> input_{};
 };
 
-// Redis's clock is in the year 2060. weir learns this from a reply.
+// Redis's clock is in the year 2060. weir does not know this before the first reply.
 class DifferentRedisTime : public ::testing::Test {
  protected:
   const base::TimePoint there_{std::chrono::sys_days{std::chrono::year{2060} / 2 / 29} + 6h};
   const std::int64_t us_ = there_.time_since_epoch().count();
-  Server folder_;  // only its folder is used
+  Server folder_;  // only its folder is used, not the server
   limit::Limiter monthly_ = calendar(FixedWindow::Align::Month);
   std::vector<limit::Charge> bill_ = {{limit::key_of(1), &monthly_}};
 
@@ -178,11 +178,11 @@ TEST_F(DifferentRedisTime, StoreLearnsTheTimeOfRedisAndSendsTheRequestAgain) {
   const auto answer = worker.charge(bill_);
   ASSERT_FALSE(answer.error) << worker.store.last_error();
   EXPECT_EQ(answer.now, there_);
-  EXPECT_EQ(answer.outcomes[0].reset_after, 18h);  // of the last day of February
+  EXPECT_EQ(answer.outcomes[0].reset_after, 18h);  // the rest of 29 February
   const double march = static_cast<double>((us_ + std::chrono::microseconds(18h).count()));
   const std::string bytes(reinterpret_cast<const char*>(&march), sizeof march);
   EXPECT_NE(redis.heard.find(bytes), std::string::npos);
-  // The next bill is made for that time at once.
+  // weir sends the windows of that time at once with the next bill.
   redis.heard.clear();
   EXPECT_FALSE(worker.charge(bill_).error);
   EXPECT_NE(redis.heard.find(bytes), std::string::npos);

@@ -1,6 +1,6 @@
-// The edges of the scripts' arithmetic: sums beyond 2^53, up to which doubles are exact, or beyond what an
-// entry can hold. The sums are chosen, because random ones rarely meet the edge. The key table gets the same
-// requests.
+// Tests the scripts with numbers at their limits: sums beyond 2^53, where doubles are no longer exact, and
+// sums beyond the largest cost of an entry. The numbers are chosen, because random ones rarely reach the
+// limits. The key table gets the same requests, and must return the same outcomes.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 class ExactScript : public ::testing::Test {
  protected:
-  // Asks the scripts and the table, and expects equal outcomes.
+  // Charges the scripts and the table, and expects equal outcomes.
   Outcome ask(const limit::Limiter& limiter, Cost cost = 1) {
     const limit::Charge line{key_, &limiter, cost};
     Outcome outcome, expected;
@@ -31,7 +31,7 @@ class ExactScript : public ::testing::Test {
     EXPECT_EQ(outcome, expected) << "cost " << cost << ", at " << now_.time_since_epoch().count();
     return outcome;
   }
-  // Settles a charge of 1.
+  // Settles a charge of 1 to `actual`.
   void settle(const limit::Limiter& limiter, base::TimePoint charged_at, Cost actual) {
     const limit::Charge line{key_, &limiter};
     scripts_.set_clock(now_);
@@ -46,14 +46,15 @@ class ExactScript : public ::testing::Test {
   base::TimePoint now_{1'800'000'000s};
 };
 
-// `left` / `period` of `previous` remain, and `room` is what the limit leaves for it. The two products are up
-// to 2^82, equal as doubles, and differ by one or not at all.
+// A comparison in a sliding window: previous * left / period <= room, where `left` is the rest of the current
+// window. The products previous * left and room * period are up to 2^82. They are equal as doubles, but
+// differ by `more`.
 struct Weighed {
   std::int64_t period;
   Cost previous;
   std::int64_t left;
   Cost room;
-  int more;  // how much the first product is larger
+  int more;  // how much greater the first product is
 
   [[nodiscard]] bool is_so() const {
     return Ticks{previous} * static_cast<std::uint64_t>(left) ==
@@ -81,9 +82,9 @@ constexpr Weighed kWeighed[] = {
 
 class ExactSlidingWindow : public ExactScript, public ::testing::WithParamInterface<Weighed> {
  protected:
-  static constexpr Cost kLimit = 1'000'000'000;  // the largest configured limit
+  static constexpr Cost kLimit = 1'000'000'000;  // the highest limit that a configuration may have
 
-  // Spends in the window that ends with the second period; debts exceed the limit.
+  // Charges `previous` in the second window. Settlements may raise the count above the limit.
   void spend_previous(const limit::Limiter& limiter) {
     now_ = base::TimePoint(base::Duration(GetParam().period));
     if (GetParam().previous <= kLimit) {
@@ -133,7 +134,7 @@ class LargestDebt : public ExactScript, public ::testing::WithParamInterface<std
     for (int i = 0; i < 3; ++i, now_ += kPause) EXPECT_TRUE(ask(log_).allowed);
     for (int i = 0; i < 3; ++i) settle_to_the_most(first + i * kPause);
   }
-  // Compares the scripts and the table until all entries have expired one by one.
+  // Compares the scripts and the table until all entries have expired.
   void expect_alike_until_drained() {
     const auto end = now_ + 2h;
     for (; now_ < end; now_ += 5min) ask(log_, 3);
@@ -147,14 +148,14 @@ TEST_P(LargestDebt, DebtOfALogStoredAsAStringIsBoundedByTheLargestEntry) {
 }
 
 TEST_P(LargestDebt, DebtOfALogStoredAsAListIsBoundedByTheLargestEntry) {
-  scripts_.forget_all();  // strings are short from now on
+  scripts_.forget_all();  // from now on few entries form a list
   charge_and_settle();
   EXPECT_FALSE(ask(log_).allowed);
   expect_alike_until_drained();
 }
 
-// The key was lost, and the first debt makes it again. At the largest debt, no entry with cost 0 is added,
-// because it would drain later.
+// The key was lost, and the first settlement creates it again. Once the log has the largest cost, a
+// settlement must not add an entry with cost 0, because such an entry would expire later.
 TEST_P(LargestDebt, DebtOfALogThatRedisLostIsBoundedByTheLargestEntry) {
   const auto first = now_;
   now_ += 3 * kPause;

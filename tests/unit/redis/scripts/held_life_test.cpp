@@ -1,6 +1,6 @@
-// The life of a key of permits in Redis: until its last permit expires, whatever happens to the others. The
-// tests use the server's clock and TTLs. The leases differ so much that a test's own duration does not
-// matter.
+// Tests how long a key of permits lives in Redis: until its last permit expires, whatever happens to the
+// other permits. The tests use the server's clock and TTLs. The leases are so long that a slow test does not
+// change the result.
 #include "redis/connection/command.hpp"
 #include "redis/scripts/bill.hpp"
 #include "unit/limit/random_case.hpp"
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 class PermitExpiry : public ::testing::Test {
  protected:
-  static constexpr std::uint64_t kInString = 32;  // most permits of a string; more form a sorted set
+  static constexpr std::uint64_t kInString = 32;  // the most permits in a string; more form a sorted set
 
   // Takes one permit in a bill of its own, and returns its serial number.
   std::uint64_t take(base::Duration lease) {
@@ -30,12 +30,13 @@ class PermitExpiry : public ::testing::Test {
     return serials_;
   }
   void renew(std::uint64_t serial, base::Duration lease) { amend({line_, {}, 1, {1, serial, lease}}); }
-  void renew_lost(base::Duration lease) { renew(++serials_, lease); }  // a permit that Redis does not know
+  // Renews a permit that Redis does not have.
+  void renew_lost(base::Duration lease) { renew(++serials_, lease); }
   void give_back(std::uint64_t serial) { amend({line_, {}, 0, {1, serial, 0s}}); }
 
   [[nodiscard]] std::string type() { return connection_.ask({"TYPE", name_}).text; }
-  // Returns how many minutes the key has to live, rounded up, without the two milliseconds that a script
-  // adds.
+  // Returns the key's time to live in minutes, rounded up. The two milliseconds that a script adds do not
+  // count.
   [[nodiscard]] std::int64_t minutes_left() {
     const std::chrono::milliseconds left(connection_.ask({"PTTL", name_}).numbers.at(0));
     return std::chrono::ceil<std::chrono::minutes>(left - 2ms).count();
@@ -113,7 +114,7 @@ TEST_F(PermitExpiry, SetKeyLivesAsLongAsItsLongestPermit) {
   EXPECT_EQ(minutes_left(), 120);
 }
 
-// The first permit expires, which does not shorten the life of the others.
+// The first permit expires, but the others must keep their time to live.
 TEST_F(PermitExpiry, ExpiringPermitsDoNotShortenTheTimeToLive) {
   const auto expired = take(1us);
   take(60min);

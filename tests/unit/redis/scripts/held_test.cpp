@@ -1,4 +1,4 @@
-// Concurrency in Redis: permits that expire unless they are renewed.
+// Tests concurrency limits in Redis: permits that expire unless they are renewed.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -15,7 +15,7 @@ limit::Limiter at_once(std::uint64_t limit) {
   return limit::Concurrency::make(limit).value();
 }
 
-// A model of a key: a list of permits that count until they expire.
+// A model of a key: a list of permits, each with the time at which it expires.
 struct Places {
   struct Place {
     limit::Cost cost;
@@ -41,7 +41,7 @@ class PermitScript : public ::testing::Test {
   const limit::Limiter ten_ = at_once(10);
   const limit::Charge line_{limit::key_of(1), &ten_};
   Places model_;
-  std::vector<Refund> held_;  // held and not released, expired or not
+  std::vector<Refund> held_;  // permits that were not released; they may have expired
   std::uint64_t serial_ = 0;
   int admitted_ = 0, refused_ = 0, expired_ = 0, in_sets_ = 0;
 
@@ -60,13 +60,13 @@ class PermitScript : public ::testing::Test {
     model_.places[{hold.holder, hold.serial}] = {line.cost, now_ + hold.lease};
     held_.push_back({line, {}, 0, hold});
   }
-  // A key that expires before its permits would admit too much.
+  // Checks that the key lives as long as its permits. Otherwise Redis would admit too many requests.
   void expect_life() {
     const auto expires = scripts_.expiry_of(line_.key);
     for (const auto& [name, place] : model_.places)
       EXPECT_TRUE(expires >= place.until || place.until <= now_);
   }
-  // Renews or releases one permit.
+  // Renews or releases one permit, in Redis and in the model.
   void amend() {
     if (held_.empty()) return;
     const auto at = held_.begin() + static_cast<std::ptrdiff_t>(dice_.between(0, held_.size() - 1));
@@ -86,8 +86,8 @@ class PermitScript : public ::testing::Test {
   }
 };
 
-// Renewed permits count again, even if they had expired: their requests are in progress, whatever the limit
-// is. Permits that Redis has lost are entered again too.
+// A renewal adds a permit that has expired or that Redis has lost, even beyond the limit, because its request
+// is still in progress.
 TEST_F(PermitScript, CountsPermitsAsASimpleModelDoes) {
   for (int i = 0; i < 6'000; ++i) {
     scripts_.set_clock(now_);
@@ -120,7 +120,7 @@ TEST_F(PermitScript, DeletesTheKeyWithTheLastPermit) {
 
 class RedisPermits : public ::testing::Test {
  protected:
-  static constexpr auto kBrief = 300ms;  // so that renewals come soon
+  static constexpr auto kBrief = 300ms;  // a short lease, so that renewals come soon
 
   Server server_;
   const limit::Limiter two_ = at_once(2);
@@ -144,7 +144,7 @@ class RedisPermits : public ::testing::Test {
     const auto told = server_.info("commandstats", "cmdstat_evalsha");
     return told.empty() ? 0 : std::stoull(told.substr(told.find("calls=") + 6));
   }
-  // Returns when the longest permit expires; 0 if there is none.
+  // Returns the last expiry of all permits; 0 if there is none.
   double expiry() {
     const auto last =
         server_.ask({"EVAL",
@@ -184,7 +184,7 @@ TEST_F(RedisPermits, AreRenewedWhileTheRequestLasts) {
   ASSERT_TRUE(worker.turn_until_up());
   ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
   const auto first = expiry();
-  EXPECT_TRUE(worker.turn_until([&] { return expiry() > first + 1e6; }));  // one second: three leases
+  EXPECT_TRUE(worker.turn_until([&] { return expiry() > first + 1e6; }));  // one second is three leases
   EXPECT_EQ(held(), 1);
 }
 
@@ -197,26 +197,27 @@ TEST_F(RedisPermits, AreEnteredAgainIfRedisHasLostThem) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 2; }));
   server_.kill();
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.state() != StoreState::Up; }));
-  worker.store.hold(bill_[0]);  // admitted meanwhile by the fallback
+  worker.store.hold(bill_[0]);  // admitted by the fallback, while Redis is away
   server_.start();
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_TRUE(worker.turn_until([&] { return held() == 3; }));
 }
 
-// Redis does not know the script when it gets the renewal. It knows the script again when it gets the
-// release.
+// Redis does not have the script when the renewal arrives, so weir must send the renewal again. Meanwhile the
+// permit is released, with a script that Redis has again.
 TEST_F(RedisPermits, AreNotEnteredAgainAfterTheirRelease) {
   Worker worker(settings(1500ms));
   ASSERT_TRUE(worker.turn_until_up());
   ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
   server_.ask({"SCRIPT", "FLUSH"});
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds.load() == 1; }));
-  worker.loop.poll_one();  // the renewal is sent
-  server_.ask({"PING"});   // and Redis has it
+  worker.loop.poll_one();  // sends the renewal
+  server_.ask({"PING"});   // returns after Redis has received the renewal
   ASSERT_EQ(held(), 1);
   server_.ask({"SCRIPT", "LOAD", std::string(refund_script())});
   worker.store.release(bill_[0]);
-  EXPECT_TRUE(worker.charge({{limit::key_of(2), &two_}}).outcomes[0].allowed);  // behind all of that
+  // Redis answers this charge after all commands above
+  EXPECT_TRUE(worker.charge({{limit::key_of(2), &two_}}).outcomes[0].allowed);
   EXPECT_EQ(held(), 0);
 }
 
@@ -224,7 +225,7 @@ TEST_F(RedisPermits, ExpireWithoutRenewal) {
   auto frozen = std::make_unique<Worker>(settings(kBrief));
   ASSERT_TRUE(frozen->turn_until_up());
   frozen->charge(bill_);
-  frozen->charge(bill_);  // its loop does not run again, as if it had been killed
+  frozen->charge(bill_);  // the loop of `frozen` does not run again, as if the process had been killed
   Worker other(settings(1h));
   ASSERT_TRUE(other.turn_until_up());
   EXPECT_TRUE(other.turn_until([&] { return other.charge(bill_).outcomes[0].allowed; }));
@@ -242,7 +243,7 @@ TEST_F(RedisPermits, AreReleasedWhenTheStoreStops) {
 
 TEST_F(RedisPermits, AreReleasedAfterALateReply) {
   auto tuning = Worker::quick();
-  tuning.failures_to_open = 100;  // the connection stays
+  tuning.failures_to_open = 100;  // high, so that the connection stays open
   Worker worker(settings(1h, 30ms), tuning);
   ASSERT_TRUE(worker.turn_until_up());
   server_.freeze();
@@ -252,8 +253,8 @@ TEST_F(RedisPermits, AreReleasedAfterALateReply) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 0; }));
 }
 
-// A call with several bills: each bill sees the permits of those before it, and has a permit that is released
-// alone.
+// Several bills share a call. Each bill sees the permits of the bills before it, and its own permit can be
+// released separately.
 TEST_F(RedisPermits, RequestsOfOneCallCountEachOthersPermits) {
   const limit::Limiter three = at_once(3);
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &three}};
@@ -275,15 +276,15 @@ TEST_F(RedisPermits, RequestsOfOneCallCountEachOthersPermits) {
   }
 }
 
-// A call that failed midway has entered its first bill's permit already. That bill is sent again with another
-// permit. The same permit would count twice and be released once.
+// A call fails after the script has added the permit of its first bill. weir sends that bill again with
+// another permit ID. With the same ID, the permit would count twice and be released only once.
 TEST_F(RedisPermits, PermitCountsOnceIfItsCallFailedMidwayAndWasRepeated) {
   const auto many = at_once(100);
   const limit::Limiter log = limit::SlidingLog::make({1, 1h}).value();
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &many}}, fresh = {{limit::key_of(2), &log}};
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
-  for (int i = 0; i < 40; ++i) worker.charge(bill);  // makes a sorted set, which is written at once
+  for (int i = 0; i < 40; ++i) worker.charge(bill);  // makes a sorted set, to which the script writes at once
   server_.ask({"ACL", "SETUSER", "default", "-lrange"});
   Answer one, other;
   worker.begin(bill, one);
@@ -309,7 +310,7 @@ TEST_F(RedisPermits, AreReleasedAfterALateReplyToSeveralRequests) {
   EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);
 }
 
-// One call renews all permits of a worker, however many, instead of one call for each.
+// One call must renew all permits of a worker. A call for each permit would be too many.
 TEST_F(RedisPermits, AreAllRenewedInOneCall) {
   const auto many = at_once(1'000);
   Worker worker(settings(kBrief));
@@ -323,7 +324,7 @@ TEST_F(RedisPermits, AreAllRenewedInOneCall) {
   EXPECT_EQ(held(), 200);
 }
 
-// Permits released in one loop turn leave in one call, ahead of the turn's charges.
+// Permits that are released in one turn of the loop are sent in one call, before the charges of the turn.
 TEST_F(RedisPermits, ReleasesOfOneLoopTurnShareACall) {
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
@@ -335,11 +336,11 @@ TEST_F(RedisPermits, ReleasesOfOneLoopTurnShareACall) {
   EXPECT_EQ(calls(), 2U);
 }
 
-// There are more keys than commands may wait.
+// There are more keys than commands that may be unanswered.
 TEST_F(RedisPermits, AreRenewedAndReleasedForManyKeysWithFewPendingCommands) {
   auto tuning = Worker::quick();
   tuning.max_pending = 4;
-  constexpr std::uint64_t kKeys = 2'000;  // 256 in a call
+  constexpr std::uint64_t kKeys = 2'000;  // 256 of them fit in a call
   const auto one = at_once(1);
   Worker worker(settings(kBrief), tuning);
   ASSERT_TRUE(worker.turn_until_up());
@@ -351,7 +352,7 @@ TEST_F(RedisPermits, AreRenewedAndReleasedForManyKeysWithFewPendingCommands) {
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds >= renewed; }));
   EXPECT_GE(count(), static_cast<std::int64_t>(kKeys));
   for (std::uint64_t i = 0; i < kKeys; ++i) worker.store.release({limit::key_of(i), &one});
-  EXPECT_TRUE(worker.turn_until([&] { return count() <= 1; }));  // except for the trial's key
+  EXPECT_TRUE(worker.turn_until([&] { return count() <= 1; }));  // the key of the test charge may remain
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
 }
 

@@ -1,5 +1,5 @@
-// Two limiters of one rule, which both count what one of them admits (limit/pair.hpp). The scripts are
-// compared with the key table.
+// Tests two limiters of one rule, which both count the requests that one of them admits (limit/pair.hpp).
+// Compares the scripts with the key table.
 #include "unit/limit/random_pair.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -41,7 +41,7 @@ class PairScript : public ::testing::Test {
     now_ = base::TimePoint(base::Duration(dice_.between(1'600'000'000'000'000, 2'600'000'000'000'000)));
   }
 
-  // Makes a bill that also has a line of another rule, which may refuse.
+  // Returns a bill with the two lines of the pair and a line of another rule, which may refuse.
   Bill any_bill() {
     const auto most = std::min(quota(pair_->limiters[0]), quota(pair_->limiters[1]));
     const auto cost = dice_.one_in(3) ? 1 : dice_.magnitude(1, std::max<std::uint64_t>(most, 1));
@@ -122,7 +122,8 @@ TEST_F(PairScript, CountsTwoLimitersOfARuleAsTheKeyTableDoes) {
   }
 }
 
-// Buckets and queues are charged what fits. The two limiters of one algorithm may differ arbitrarily.
+// The two limiters have the same algorithm and otherwise random parameters. Buckets and queues count only
+// what fits.
 TEST_F(PairScript, CountsAnyTwoLimitersOfOneAlgorithmAsTheKeyTableDoes) {
   for (int round = 0; round < 700; ++round) {
     const auto own = dice_.limiter();
@@ -134,22 +135,23 @@ TEST_F(PairScript, CountsAnyTwoLimitersOfOneAlgorithmAsTheKeyTableDoes) {
     for (int request = 0; request < 12; ++request) {
       ask_both({any_bill()});
       ASSERT_FALSE(HasFailure()) << "request " << request << ", at " << now_.time_since_epoch().count();
-      constexpr base::TimePoint kLast{base::Duration(5'800'000'000'000'000)};  // doubles are exact until then
+      // Doubles are exact until this time.
+      constexpr base::TimePoint kLast{base::Duration(5'800'000'000'000'000)};
       now_ = std::min(now_ + std::min<base::Duration>(dice_.pause(own), std::chrono::hours(24 * 366 * 30)),
                       kLast);
     }
   }
 }
 
-// A window's count beyond its limit stops at the largest count of its state. It can go down from there, and
-// it weighs on the next window.
+// A window that only counts may exceed its limit, but not the largest count that its state can have. Refunds
+// lower the count, and it has its full weight in the next window.
 TEST_F(PairScript, CountOfAWindowBeyondItsLimitStopsAtTheLargestCount) {
   constexpr limit::Cost kMost = 1'000'000'000;
   for (const auto& make :
        {+[](limit::Rate limit) { return Limiter(limit::FixedWindow::make(limit).value()); },
         +[](limit::Rate limit) { return Limiter(limit::SlidingWindow::make(limit).value()); }}) {
     begin({{make({kMost, 1s}), make({kMost / 2, 1h})}, false, 1h});
-    now_ = base::TimePoint(1'800'000'000s);  // an hour begins
+    now_ = base::TimePoint(1'800'000'000s);  // the beginning of an hour
     const auto ask = [&](limit::LimiterId decider, limit::Cost cost) {
       const auto lines = pair_->bill(decider, cost, kRule);
       ask_both({Bill{{lines[0], lines[1]}, std::vector<Outcome>(2)}});

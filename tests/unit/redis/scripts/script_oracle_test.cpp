@@ -1,5 +1,5 @@
-// The scripts against the limiters, over random parameters, bills, times and refunds. The same sequence gives
-// the same outcomes from both.
+// Compares the scripts with the limiters for random parameters, bills, times and refunds. The same sequence
+// must have the same outcomes in both.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -18,7 +18,7 @@ using limit::Outcome;
 using limit::SlidingLog;
 using namespace std::chrono_literals;
 
-// A complete log in the simplest form.
+// A log as a plain list of entries.
 struct PlainLog {
   std::vector<LogEntry> entries;
 
@@ -45,13 +45,13 @@ struct PlainLog {
   }
 };
 
-// One key as the limiters keep it.
+// The state of one key as a limiter computes it.
 struct Model {
   Case rule;
   limit::Key key;
   limit::Cell cell{};
   PlainLog log{};
-  // The state after the last request, if it is charged.
+  // The members below describe the state after the last request, if the request is charged.
   limit::Cell next{};
   std::uint64_t mark = 0;
   base::TimePoint drained_at{};
@@ -103,12 +103,12 @@ class ScriptOracle : public ::testing::Test {
     for (std::uint64_t i = 0; i < 3; ++i) models_.push_back({any_known(), limit::key_of(i)});
   }
 
-  // Returns a cost. A log with many entries gets small costs, and sometimes a large one.
+  // Returns a random cost. For the tests of long logs it is small, and sometimes large.
   Cost cost_for(const Case& rule) {
     return models_.size() > 1 || dice_.one_in(50) ? dice_.cost(rule) : dice_.between(1, 4);
   }
 
-  // Asks both for a bill over some of the keys, and charges both.
+  // Charges a random bill to the scripts and to the models, and compares the outcomes.
   void ask_both() {
     std::vector<Model*> asked;
     std::vector<limit::Charge> bill;
@@ -158,7 +158,7 @@ class ScriptOracle : public ::testing::Test {
   void go_on() {
     const auto& rule = models_[dice_.between(0, models_.size() - 1)].rule;
     now_ += std::min<base::Duration>(dice_.pause(rule), std::chrono::hours(24 * 366 * 30));
-    // Doubles are exact until then.
+    // Doubles are exact until this time.
     constexpr base::TimePoint kLast{base::Duration(5'800'000'000'000'000)};
     now_ = std::min(now_, kLast);
   }
@@ -185,7 +185,8 @@ TEST_F(ScriptOracle, RandomRequestsGetTheSameOutcomesAsFromTheModel) {
   expect_all_met();
 }
 
-// A failover may bring an older clock. Without refunds, because Redis drops a key that a refund drains.
+// After a failover, the clock may be behind. This test makes no refunds, because Redis deletes a key if a
+// refund makes it unused.
 TEST_F(ScriptOracle, RandomRequestsGetTheSameOutcomesAsFromTheModelIfTheClockGoesBack) {
   for (int round = 0; round < 500; ++round) {
     begin_case();
@@ -201,7 +202,7 @@ TEST_F(ScriptOracle, RandomRequestsGetTheSameOutcomesAsFromTheModelIfTheClockGoe
   }
 }
 
-// Thousands of entries: lists of many nodes, long walks, and refunds far from the end.
+// Uses logs with thousands of entries: long lists, long searches, and refunds far from the end.
 TEST_F(ScriptOracle, LongSlidingLogsGiveTheSameOutcomesAsTheModel) {
   for (const bool exact : {true, false}) {
     begin_case();

@@ -1,4 +1,4 @@
-// The states that the scripts keep: their memory, their life, and what happens to them when a rule changes.
+// Tests the states that the scripts keep: their memory, their time to live, and the effect of a changed rule.
 #include "redis/scripts/bill.hpp"
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -19,7 +19,7 @@ class ScriptState : public ::testing::Test {
   const limit::Key key_ = limit::key_of(1);
   const std::string name_ = key_name("weir", key_);
 
-  // One limiter of each kind, all with 10 an hour.
+  // One limiter of each kind but concurrency. Each allows 10 units an hour or a day.
   std::vector<limit::Limiter> each_ = {
       token_bucket({10, 1h}, 10),
       gcra({10, 1h}, 9),
@@ -31,7 +31,7 @@ class ScriptState : public ::testing::Test {
       SlidingLog::make({10, 1h}, 6).value(),
       SlidingLog::make({10, 1h}).value()};
 
-  // The same and concurrency, which spends nothing. So the tests of times below leave it out.
+  // The limiters in each_, and one of concurrency. Tests of times use each_, because concurrency has no rate.
   std::vector<limit::Limiter> every_ = [this] {
     auto all = each_;
     all.push_back(limit::Concurrency::make(10).value());
@@ -42,7 +42,7 @@ class ScriptState : public ::testing::Test {
   void SetUp() override { ASSERT_TRUE(worker_.turn_until_up()); }
   static RedisSettings settings_for(const Server& server) {
     auto settings = Worker::settings_for(server);
-    settings.lease_time = 1h;  // no renewal happens in between
+    settings.lease_time = 1h;  // long, so that no renewal disturbs a test
     return settings;
   }
 
@@ -56,7 +56,8 @@ class ScriptState : public ::testing::Test {
 TEST_F(ScriptState, StateOfAnotherAlgorithmCountsAsLost) {
   for (const auto& before : every_) {
     for (const auto& after : every_) {
-      if (limit::gcra_core(before) != nullptr && limit::gcra_core(after) != nullptr) continue;  // one state
+      // Both have the same state.
+      if (limit::gcra_core(before) != nullptr && limit::gcra_core(after) != nullptr) continue;
       if (before.index() == after.index()) continue;
       server_.ask({"FLUSHDB"});
       const auto fresh = charge(after, 3).remaining;
@@ -69,7 +70,7 @@ TEST_F(ScriptState, StateOfAnotherAlgorithmCountsAsLost) {
   }
 }
 
-// Returns true if a state of this kind can have this length. `kind`: the byte of the kind, as in the scripts.
+// Returns true if a state of this kind can have this length. `kind`: the byte at the start of the state.
 bool is_length_of(char kind, std::size_t length) {
   switch (kind) {
     case 2:
@@ -96,7 +97,7 @@ TEST_F(ScriptState, StateInAnUnknownFormatCountsAsLost) {
     EXPECT_EQ(charge(limiter, 3).remaining, fresh) << limit::describe(limiter) << " after " << told;
   };
   for (const auto& limiter : every_) {
-    if (limit::gcra_core(limiter) != nullptr) continue;  // only its length identifies a TAT
+    if (limit::gcra_core(limiter) != nullptr) continue;  // any state of the right length is a TAT
     for (std::size_t length = 1; length <= 60; ++length)
       somebody({"SET", name_, std::string(length, 'x')}, limiter);
     for (char kind = 1; kind <= 9; ++kind)
@@ -110,7 +111,7 @@ TEST_F(ScriptState, StateInAnUnknownFormatCountsAsLost) {
   }
 }
 
-// The state is useless then, but an error would fail the other bills of the call too.
+// The state counts as lost. An error would fail the other bills of the call too.
 TEST_F(ScriptState, ListWithFewerUnitsInItsHeadThanInItsEntriesIsNoError) {
   const auto pair = [](char paid) { return std::string(7, '\0') + paid + std::string(7, '\0'); };
   for (const auto& limiter : each_) {
@@ -136,7 +137,7 @@ TEST_F(ScriptState, RefundDoesNotChangeTheStateOfAnotherAlgorithm) {
   EXPECT_EQ(worker_.store.stats().refunds_lost.load(), 0U);
 }
 
-// Otherwise units that weirs held when Redis lost the state would be taken from later charges.
+// If Redis has lost the state, a refund of an earlier charge would subtract units of later charges.
 TEST_F(ScriptState, ChargesThatRedisLostAreNotRefundedToAWindow) {
   for (const auto& limiter : each_) {
     if (limit::gcra_core(limiter) != nullptr || std::holds_alternative<SteppedBucket>(limiter)) continue;
@@ -168,13 +169,13 @@ TEST_F(ScriptState, RefundOfAllUnitsDeletesTheKey) {
     EXPECT_LE(ttl, reset.count() + 2) << limit::describe(limiter);
     EXPECT_GE(ttl, reset.count() - 10'000) << limit::describe(limiter);
     worker_.store.refund({key_, &limiter, 4}, answer.now + answer.outcomes[0].delay);
-    worker_.charge({{limit::key_of(2), &limiter}});  // its reply comes after the refund was carried out
+    worker_.charge({{limit::key_of(2), &limiter}});  // Redis answers this charge after it has made the refund
     EXPECT_EQ(server_.ask({"EXISTS", name_}).numbers.at(0), 0) << limit::describe(limiter);
     server_.ask({"FLUSHDB"});
   }
 }
 
-// Spent units stay spent, as with a TAT: what a larger bucket lent is paid for first.
+// If the burst is reduced, units spent from the larger burst stay spent, and must refill first.
 TEST_F(ScriptState, UnitsBeyondAReducedBurstAreDebt) {
   const limit::Limiter wide = SteppedBucket::make({10, 1h}, 100).value();
   const limit::Limiter cut = SteppedBucket::make({10, 1h}, 20).value();
@@ -191,14 +192,15 @@ TEST_F(ScriptState, BucketedWindowHasOneEntryForEachBucket) {
   EXPECT_EQ(server_.ask({"STRLEN", name_}).numbers.at(0), 1 + 2 * 11);
 }
 
-// 10,000 charges of one key, the most that a log may count.
+// Makes 10,000 charges of one key, which is the largest exact log.
 TEST_F(ScriptState, SlidingLogTakes18BytesPerEntryAndUsesBinarySearch) {
   const limit::Limiter log = SlidingLog::make({SlidingLog::kMostExact, 24h}).value();
   const std::vector<limit::Charge> bill = {{key_, &log}};
   for (std::uint64_t sent = 1; sent < SlidingLog::kMostExact; ++sent)
     ASSERT_FALSE(worker_.charge(bill).error);
 
-  // The entry at which half of them will have expired is found by binary search, not by reading them all.
+  // A cost of half the limit fits once half of the entries have expired. The script must find that entry by
+  // binary search, and not read all entries.
   const auto looks = [&] {
     const auto said = server_.ask({"INFO", "commandstats"}).text;
     const auto at = said.find("cmdstat_lindex:calls=");
@@ -212,7 +214,7 @@ TEST_F(ScriptState, SlidingLogTakes18BytesPerEntryAndUsesBinarySearch) {
 
   EXPECT_TRUE(charge(log).allowed);
   EXPECT_FALSE(charge(log).allowed);
-  // Charges of one microsecond share an entry, as do those of one call.
+  // Charges within one microsecond, or in one call, share an entry.
   const auto entries = server_.ask({"LLEN", name_}).numbers.at(0) - 1;
   EXPECT_GT(entries, 5'000);
   const auto memory = server_.ask({"MEMORY", "USAGE", name_, "SAMPLES", "0"}).numbers.at(0);

@@ -1,5 +1,5 @@
-// charge.lua and refund.lua on a real Redis against limit::step and limit::refund: the outcomes and states
-// must be equal.
+// Runs charge.lua and refund.lua on a real Redis. The outcomes and states must equal those of limit::step and
+// limit::refund.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 
@@ -54,7 +54,7 @@ class Script : public ::testing::Test {
   std::uint64_t up_to(std::uint64_t most) {
     return std::uniform_int_distribution<std::uint64_t>(1, most)(random_);
   }
-  // Returns a size; its magnitude is evenly distributed over the powers of two.
+  // Returns a random number from 1 to `most`. Small and large orders of magnitude are equally likely.
   std::uint64_t any_size(std::uint64_t most) { return up_to(std::min(most, std::uint64_t{1} << up_to(50))); }
 
   limit::Limiter any_limiter() {
@@ -73,8 +73,8 @@ class Script : public ::testing::Test {
     }
   }
 
-  // Returns a TAT near a boundary: behind now, slightly ahead, at the capacity, or beyond it (a lowered
-  // limit).
+  // Returns a TAT near a limit: in the past, slightly in the future, at the capacity, or beyond it, as after
+  // a reduction of the configured limit.
   Ticks any_tat(const limit::Limiter& limiter, base::TimePoint now) {
     const auto count = count_of(limiter);
     const auto at = Ticks(static_cast<std::uint64_t>(now.time_since_epoch().count())) * count;
@@ -83,7 +83,7 @@ class Script : public ::testing::Test {
     return up_to(4) == 1 ? at - std::min(at, ahead) : at + ahead;
   }
 
-  // Returns the state in Redis; 0 if there is none.
+  // Returns the TAT that Redis has for the key; 0 if there is none.
   Ticks state_of(const limit::Charge& charge) {
     const auto reply = server_.ask({"GET", key_name("weir", charge.key)});
     return reply.kind == Reply::Kind::Nil ? 0 : unpacked(reply.text, count_of(*charge.limiter));
@@ -93,7 +93,7 @@ class Script : public ::testing::Test {
   }
 };
 
-// Random parameters, states and bills, at Redis's own time.
+// Uses random parameters, states and bills, and Redis's own clock.
 TEST_F(Script, ChargesAsTheLocalLimitersDo) {
   SCOPED_TRACE("seed " + std::to_string(seed_));
   const auto any = token_bucket({1, 1s}, 1);
@@ -117,7 +117,7 @@ TEST_F(Script, ChargesAsTheLocalLimitersDo) {
     bool fits = true;
     std::vector<limit::Step> steps;
     for (std::size_t i = 0; i < lines; ++i) {
-      // Redis keeps no TAT that has passed; to a limiter, it equals now.
+      // Redis does not keep a TAT in the past, which a limiter treats like now.
       steps.push_back(limit::step(limiters[i], cells[i], now, bill[i].cost));
       fits = fits && (steps[i].outcome.allowed || !bill[i].enforced);
     }
@@ -128,7 +128,7 @@ TEST_F(Script, ChargesAsTheLocalLimitersDo) {
       const bool pays = fits && steps[i].outcome.allowed;
       const auto after = tat_of(pays ? steps[i].next : cells[i]);
       const auto stored = state_of(bill[i]);
-      // A short-lived key may have expired by now.
+      // The key may have expired by now if its time to live was short.
       const bool lives = limit::drained_at(limiters[i], cell_of(after)) > now + 10s;
       EXPECT_TRUE(stored == after || (stored == 0 && !lives)) << limit::describe(limiters[i]);
     }
@@ -146,17 +146,17 @@ TEST_F(Script, RefundsAsTheLocalLimitersDo) {
   for (int round = 0; round < 1000; ++round) {
     const auto limiter = any_limiter();
     const auto capacity = limit::gcra_core(limiter)->capacity();
-    const auto cost = any_size(std::min(capacity, limit::kMaxCost));  // more is never charged
+    const auto cost = any_size(std::min(capacity, limit::kMaxCost));  // weir never charges more
     const limit::Charge line{key_number(random_()), &limiter, cost};
     const auto before = any_tat(limiter, now);
     set_state(line, before);
-    // The departure promised with the charge, or another one.
+    // Refunds the departure that the charge promised, or another departure.
     const auto paid_from = limit::gcra_core(limiter)->refund(before, cost);
-    if (paid_from == 0) continue;  // a charge starts from a TAT of its own time, not from before the epoch
+    if (paid_from == 0) continue;  // no charge can start from a TAT before the epoch
     const auto instant = limit::drained_at(limiter, cell_of(paid_from));
     const auto departure = up_to(3) == 1 ? instant + base::Duration(up_to(5)) : instant;
     worker_.store.refund(line, departure);
-    // The reply to this charge comes after the refund was carried out.
+    // Redis answers this charge after it has made the refund.
     const auto probe = worker_.charge({{key_number(0), &any}});
     const auto after = tat_of(limit::refund(limiter, cell_of(before), departure, cost));
     const auto drained = limit::drained_at(limiter, cell_of(after));

@@ -1,5 +1,5 @@
-// Settled and refunded charges: the same sequence of times and costs gives the same outcomes from the key
-// table and from the scripts.
+// Settles and refunds charges. The same sequence of times and costs must have the same outcomes in the key
+// table and in the scripts.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -34,7 +34,7 @@ class SettleScript : public ::testing::Test {
   int resets_ = 0;
 
   static constexpr base::TimePoint kLast{
-      base::Duration(4'400'000'000'000'000)};  // turns are distinguishable until then
+      base::Duration(4'400'000'000'000'000)};  // before 2112, up to which limit::timestamp_at() works
 
   void begin_case() {
     scripts_.forget_all();
@@ -52,8 +52,8 @@ class SettleScript : public ::testing::Test {
   }
   [[nodiscard]] const Case& rule_of(const limit::Charge& charge) const { return rules_[charge.rule]; }
 
-  // Removes drained keys from both, as may happen at any time. Redis's keys do not expire, because its clock
-  // stands still.
+  // Removes unused keys from the table and from Redis, as may happen at any time. Redis does not expire keys
+  // itself, because its clock does not advance.
   void forget_drained() {
     (void)table_->sweep(now_, 10'000);
     for (std::size_t i = 0; i < kKeys; ++i) {
@@ -61,7 +61,7 @@ class SettleScript : public ::testing::Test {
       const bool drained = table_->current_outcome(line(i, 1), now_) == limit::full(rule.limiter);
       const auto expires = scripts_.expiry_of(limit::key_of(i));
       EXPECT_TRUE(drained || expires > now_) << rule << " expires too early";
-      // A refund to a log does not change its time to live.
+      // A refund to a log does not shorten its time to live.
       EXPECT_TRUE(!drained || rule.merges() || expires <= now_ + 2ms) << rule << " expires too late";
       if (drained) scripts_.forget(limit::key_of(i));
     }
@@ -106,7 +106,8 @@ class SettleScript : public ::testing::Test {
     table_->settle(line.charge, {line.departure, line.actual, now_});
   }
 
-  // Redis orders a charge and a reset by its clock only, so the clock must advance.
+  // Resets a key in the table and in Redis. The clock must advance afterwards, because Redis compares the
+  // times of charges and of the reset.
   void reset_both() {
     const auto key = limit::key_of(dice_.between(0, kKeys - 1));
     if (now_ >= kLast) return;
@@ -156,7 +157,8 @@ class ResetScript : public ::testing::Test {
  protected:
   static constexpr base::TimePoint kReset{1'800'000'000s};
 
-  // Returns true if a charge made at one instant can be refunded at another.
+  // Charges at `now` and refunds a charge that was made at `charged_at`. Returns true if Redis accepted the
+  // refund.
   bool gives_back(base::TimePoint charged_at, base::TimePoint now) {
     scripts_.set_clock(now);
     scripts_.charge({&line_, 1});
@@ -181,27 +183,28 @@ TEST_F(ResetScript, DoesNotRefundChargesFromBeforeTheReset) {
   EXPECT_TRUE(gives_back(kReset + 1us, kReset + 1us));
 }
 
-// A failover may have brought such a clock. By it, every charge would have been made before the reset.
+// Redis may have such a clock after a failover. According to that clock, every charge was made before the
+// reset.
 TEST_F(ResetScript, IgnoresAResetTimeInTheFuture) {
   EXPECT_TRUE(gives_back(kReset - 10s, kReset - 1us));
   EXPECT_TRUE(gives_back(kReset - 1us, kReset - 1us));
 }
 
-// After a change of the configured rate, the fraction of a microsecond has another unit. Spent units stay
-// spent, rounded up to the microsecond.
+// If the configured rate changes, the fraction of a microsecond in the state has another unit. Spent units
+// must stay spent, rounded up to the next microsecond.
 class ChangedRate : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   static limit::Limiter a_second(std::uint64_t count, std::uint64_t burst) {
     return limit::TokenBucket::make({count, 1s}, burst).value();
   }
-  // Spends five sevenths of a second: 714,285 µs and 5/7.
+  // Spends five sevenths of a second, which is 714,285 5/7 µs.
   void SetUp() override {
     const auto seven = a_second(7, 7);
     const limit::Charge line{key_, &seven, 5};
     scripts_.set_clock(begin_);
     scripts_.charge({&line, 1});
   }
-  // Returns when one more is admitted, counted from begin_.
+  // Returns the time from begin_ until one more unit is admitted.
   base::Duration admits_after(const limit::Charge& line) {
     limit::Outcome outcome;
     base::TimePoint then;
@@ -224,9 +227,9 @@ class ChangedRate : public ::testing::TestWithParam<std::uint64_t> {
   const limit::Key key_ = limit::key_of(1);
   const limit::Limiter two_ = a_second(GetParam(), 2);
   const limit::Charge line_{key_, &two_};
-  const std::int64_t parts_ = static_cast<std::int64_t>(GetParam());  // fractions in a second
+  const std::int64_t parts_ = static_cast<std::int64_t>(GetParam());  // units a second at the new rate
 
-  // Returns the time of what is spent, except for so many tokens, in whole microseconds.
+  // Returns the spent time minus the time of `tokens` units, in whole microseconds.
   [[nodiscard]] base::Duration spent_but(std::int64_t tokens) const {
     const auto micros = 714'286 * parts_ - tokens * 1'000'000;
     return base::Duration((micros + parts_ - 1) / parts_);
@@ -238,7 +241,8 @@ TEST_P(ChangedRate, ChargedStateIsRoundedUp) {
 }
 
 TEST_P(ChangedRate, StateIsRoundedUpToAWholeMicrosecond) {
-  const auto three = a_second(GetParam(), 3);  // at three a second, its room has two thirds of a microsecond
+  // At three a second, its room is not a whole number of microseconds.
+  const auto three = a_second(GetParam(), 3);
   EXPECT_EQ(admits_after({key_, &three}), spent_but(2));
 }
 

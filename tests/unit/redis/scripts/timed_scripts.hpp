@@ -1,6 +1,6 @@
-// charge.lua and refund.lua on a real Redis at times that a test chooses. The scripts are unchanged, behind a
-// prelude of the test. It answers TIME. It also keeps keys from expiring while the clock stands still, and
-// notes their time to live instead.
+// Runs charge.lua and refund.lua on a real Redis at times that a test chooses. The scripts are unchanged, but
+// the test puts Lua code before them. That code answers TIME. It also stores the keys' times to live instead
+// of setting them, so that no key expires while the test's clock stands still.
 #pragma once
 
 #include "redis/connection/command.hpp"
@@ -26,7 +26,8 @@ class TimedScripts {
         refund_{load(refund_script()), load(with_little(refund_script(), {"local few_permits = 32"}))} {}
 
   void set_clock(base::TimePoint now) { now_ = now; }
-  // Sets how far the clock that chooses calendar windows is ahead of the server's.
+  // Sets how far weir's clock is ahead of the server's. weir's clock selects the calendar windows that are
+  // sent.
   void set_error(base::Duration error) { error_ = error; }
 
   Reply charge(std::span<const limit::Charge> bill, const PermitId& hold = {}) {
@@ -44,12 +45,12 @@ class TimedScripts {
   Reply reset(const limit::Key& key) {
     return call([&](std::string& out) { append_reset(out, refund_[little_], {"w"}, key, kNumber); });
   }
-  // Returns the time to live that the last charge gave the key; zero if it gave none.
+  // Returns the time to live that the last charge set for the key; zero if it set none.
   base::Duration life_of(const limit::Key& key) {
     const auto reply = connection_.ask({"GET", "life:" + key_name("w", key)});
     return std::chrono::milliseconds(reply.kind == Reply::Kind::Text ? std::stoll(reply.text) : 0);
   }
-  // Returns when the key expires; the epoch if it does not exist.
+  // Returns the time at which the key would expire; the epoch if the key does not exist.
   base::TimePoint expiry_of(const limit::Key& key) {
     const auto since = connection_.ask({"GET", "since:" + key_name("w", key)});
     if (since.kind != Reply::Kind::Text) return {};
@@ -59,8 +60,8 @@ class TimedScripts {
     const auto name = key_name("w", key);
     connection_.ask({"DEL", name, "life:" + name, "since:" + name});
   }
-  // Empties Redis. Every other time, the maximum size of strings is small, so that lists and sets occur
-  // early.
+  // Empties Redis. Switches between the scripts with the normal and with a small bound of entries in a
+  // string, so that tests often reach lists and sorted sets.
   void forget_all() {
     connection_.ask({"FLUSHDB"});
     little_ = 1 - little_;
@@ -137,7 +138,7 @@ end }
   }
 
   Connection connection_;
-  std::array<std::string, 2> charge_, refund_;  // with the normal and with the small size
+  std::array<std::string, 2> charge_, refund_;  // with the normal bound, and with the small bound
   std::size_t little_ = 0;
   base::TimePoint now_{};
   base::Duration error_{};

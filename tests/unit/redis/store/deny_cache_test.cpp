@@ -16,8 +16,8 @@ using limit::Outcome;
 
 constexpr base::TimePoint kEpoch{base::Duration(1'800'000'000'000'000)};
 
-// A cache in front of scripts on a Redis whose clock the test sets. This host's clock is the steady one at
-// `begin_`.
+// A deny cache, and the scripts on a Redis whose clock the test sets. This host's steady clock is at `begin_`
+// when Redis's clock is at kEpoch.
 class CachedRefusals : public ::testing::Test {
  protected:
   Server server_;
@@ -30,7 +30,8 @@ class CachedRefusals : public ::testing::Test {
 
   [[nodiscard]] DenyCache::Time ours() const { return begin_ + (now_ - kEpoch); }
 
-  // Asks Redis, which reads its clock at the end of the trip there. Returns true if it charged.
+  // Charges the bill in Redis. Redis reads its clock at the end of the round trip, which takes trip_. Returns
+  // true if Redis charged the bill.
   bool ask(std::span<const Charge> bill, std::span<Outcome> outcomes) {
     scripts_.set_clock(now_);
     const auto reply = scripts_.charge(bill);
@@ -57,7 +58,7 @@ class CachedRefusals : public ::testing::Test {
   const limit::Key key_{1, 2}, other_{3, 4};
 };
 
-// The law: for every refusal of the cache, Redis would return the same outcome.
+// Checks the cache's guarantee: whenever the cache refuses, Redis would return the same outcome.
 TEST_F(CachedRefusals, EqualTheOutcomesOfRedis) {
   limit::Dice dice(limit::new_seed());
   std::array<unsigned, limit::kAlgorithms> denied{};
@@ -78,7 +79,7 @@ TEST_F(CachedRefusals, EqualTheOutcomesOfRedis) {
       if (refused) {
         ++denied[static_cast<std::size_t>(rule.algorithm)];
         EXPECT_FALSE(there.allowed) << rule << ", cost " << line.cost;
-        // In a log, a request of higher cost may have more remaining as single entries expire.
+        // A log may have more `remaining` as single entries expire, even if a higher cost is still refused.
         if (log && line.cost > 1) here.remaining = there.remaining;
         EXPECT_EQ(here, there) << rule << ", cost " << line.cost << ": " << here.remaining
                                << " remaining and " << there.remaining << ", after "
@@ -100,19 +101,20 @@ TEST_F(CachedRefusals, EndWhenRedisWouldAdmitAgain) {
   const std::array bill{Charge{key_, &two_a_second_, 4}};
   ASSERT_TRUE(ask(bill));
   ASSERT_FALSE(ask({{{key_, &two_a_second_, 1}}}));
-  now_ += 499ms;  // minus what clocks may drift in that time
+  now_ += 499ms;  // 500 ms less the possible drift of the clocks
   EXPECT_TRUE(refuses({{{key_, &two_a_second_, 1}}}));
   now_ += 1ms;
   EXPECT_FALSE(refuses({{{key_, &two_a_second_, 1}}}));
-  EXPECT_TRUE(refuses({{{key_, &two_a_second_, 2}}}));  // a request of higher cost still is
+  EXPECT_TRUE(refuses({{{key_, &two_a_second_, 2}}}));  // a request of higher cost is still refused
 }
 
-// Redis read its clock at an unknown instant of the trip. So its clock may be ahead by the whole trip.
+// Redis read its clock at an unknown instant of the round trip, so its clock may be ahead by the whole round
+// trip.
 TEST_F(CachedRefusals, EndEarlierByTheRoundTripAndTheClockDrift) {
   ASSERT_TRUE(ask({{{key_, &two_a_second_, 4}}}));
   trip_ = 300us;
   ASSERT_FALSE(ask({{{key_, &two_a_second_, 1}}}));
-  now_ += 500ms - 300us - 489us;  // 1/1024 of half a second, and a microsecond of rounding
+  now_ += 500ms - 300us - 489us;  // 489 us: 1/1024 of half a second, and one for rounding
   EXPECT_TRUE(refuses({{{key_, &two_a_second_, 1}}}));
   now_ += 3us;
   EXPECT_FALSE(refuses({{{key_, &two_a_second_, 1}}}));
@@ -121,20 +123,20 @@ TEST_F(CachedRefusals, EndEarlierByTheRoundTripAndTheClockDrift) {
 TEST_F(CachedRefusals, ApplyOnlyToRequestsWhoseRulesAreAllInTheCache) {
   const std::array both{Charge{key_, &one_a_second_}, Charge{other_, &two_a_second_}};
   ASSERT_TRUE(ask(both));
-  EXPECT_FALSE(refuses(both));  // nothing was refused yet
+  EXPECT_FALSE(refuses(both));  // Redis has not refused anything yet
   ASSERT_FALSE(ask(both));
   now_ += 1ms;
   EXPECT_TRUE(refuses(both));
   EXPECT_TRUE(refuses({{both[0]}}));
   EXPECT_FALSE(refuses({{both[1]}}));
-  // The unknown line might have to wait longer.
+  // The cache has no state of the second line, which might have to wait longer.
   EXPECT_FALSE(refuses({{both[0], Charge{{5, 6}, &two_a_second_}}}));
   std::array<Outcome, 2> outcomes;
   ASSERT_TRUE(cache_.refuses(both, outcomes, ours()));
   EXPECT_TRUE(outcomes[1].allowed);
 }
 
-// Nobody here knows how many permits are held, and permits are released with every request that ends.
+// The cache cannot know how many permits are held: every request that ends releases permits.
 TEST_F(CachedRefusals, AreNotUsedForConcurrencyLimits) {
   const limit::Limiter one = limit::Concurrency::make(1).value();
   const std::array held{Charge{other_, &one}};
@@ -164,9 +166,9 @@ TEST_F(CachedRefusals, LastAtMostASecond) {
   now_ += 749ms;
   EXPECT_TRUE(refuses(bill));
   now_ += 1ms;
-  EXPECT_FALSE(refuses(bill));  // one request must ask again
+  EXPECT_FALSE(refuses(bill));  // one request must go to Redis
   now_ += 19ms;
-  EXPECT_TRUE(refuses(bill));  // the others wait for its answer
+  EXPECT_TRUE(refuses(bill));  // further requests wait for the answer to that request
   now_ += 1ms;
   EXPECT_FALSE(refuses(bill));
   EXPECT_TRUE(refuses(bill));
@@ -188,11 +190,11 @@ TEST_F(CachedRefusals, EndWhenTheKeyIsRefunded) {
   refunds_.note(std::array{LastRefunds::group_of(key_)}, ours());
   EXPECT_FALSE(refuses(bill));
   now_ += 1ms;
-  ASSERT_FALSE(ask(bill));  // asked since, so the answer includes the refund
+  ASSERT_FALSE(ask(bill));  // sent after the refund, so the answer includes the refund
   EXPECT_TRUE(refuses(bill));
 }
 
-// This also holds for two rules whose names of every client differ by the same amount.
+// Uses two rules for which the keys of every client differ by the same amount, as real keys do.
 TEST_F(CachedRefusals, KeysRarelyShareAGroupThatIsForgottenTogether) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -212,10 +214,10 @@ TEST_F(CachedRefusals, KeysRarelyShareAGroupThatIsForgottenTogether) {
 TEST_F(CachedRefusals, ApplyOnlyToTheSameLimiter) {
   ASSERT_TRUE(ask({{{key_, &one_a_second_}}}));
   ASSERT_FALSE(ask({{{key_, &one_a_second_}}}));
-  EXPECT_FALSE(refuses({{{key_, &two_a_second_}}}));  // a rule that got another limiter
+  EXPECT_FALSE(refuses({{{key_, &two_a_second_}}}));  // the rule has another limiter now
 }
 
-// A lower cost may fit in a gap that had no room for the higher one.
+// A lower cost may fit into a gap that was too small for the higher cost.
 TEST_F(CachedRefusals, DoNotApplyToALowerCostIfTheRuleHasALease) {
   for (const limit::Cost lease : {0, 1}) {
     scripts_.forget_all();
@@ -232,7 +234,7 @@ TEST_F(CachedRefusals, DoNotApplyToALowerCostIfTheRuleHasALease) {
   }
 }
 
-// Nothing of that gap need be left when the next request is refused.
+// The gap may be filled when the next request comes, so the answer says nothing about that request.
 TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeInReturnedSlots) {
   const limit::Limiter wide = token_bucket({1, 1s}, 100);
   const auto hot = [&](limit::Cost cost) {
@@ -254,18 +256,18 @@ TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeInReturnedSlots) {
 }
 
 TEST_F(CachedRefusals, OldestCachedRefusalIsEvictedFirst) {
-  for (std::uint64_t i = 1; i <= 3; ++i) {  // of one set
+  for (std::uint64_t i = 1; i <= 3; ++i) {  // three keys of one set, which has two entries
     const std::array bill{Charge{{1, i}, &one_a_second_}};
     ASSERT_TRUE(ask(bill));
     ASSERT_FALSE(ask(bill));
     now_ += 1ms;
   }
-  EXPECT_FALSE(refuses({{{{1, 1}, &one_a_second_}}}));  // the oldest was evicted
+  EXPECT_FALSE(refuses({{{{1, 1}, &one_a_second_}}}));  // the oldest entry was evicted
   EXPECT_TRUE(refuses({{{{1, 2}, &one_a_second_}}}));
   EXPECT_TRUE(refuses({{{{1, 3}, &one_a_second_}}}));
 }
 
-// Tests through the store.
+// The tests below use the cache through a store.
 
 class DenyingStore : public ::testing::Test {
  protected:
@@ -321,12 +323,15 @@ TEST_F(DenyingStore, ForgetsAKeyThatAnotherWorkerSettles) {
   EXPECT_TRUE(two.charge(bill_).outcomes[0].allowed);
 }
 
-// Otherwise every request that ends would make the worker ask Redis again about one key in 4,096.
+// If a release counted as a refund, every request that ends would make cached states of one group of keys
+// unusable.
 TEST_F(DenyingStore, KeepsCachedRefusalsWhenPermitsAreReleased) {
-  const limit::Limiter many = limit::Concurrency::make(9).value();  // outlives the worker, which releases it
+  // Must outlive the worker, which releases permits of this limiter.
+  const limit::Limiter many = limit::Concurrency::make(9).value();
   Worker worker(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(worker.turn_until_up());
-  const std::vector<Charge> held{{{.lo = 8, .hi = bill_[0].key.hi}, &many}};  // of the same group
+  // A key in the same group as that of bill_.
+  const std::vector<Charge> held{{{.lo = 8, .hi = bill_[0].key.hi}, &many}};
   EXPECT_TRUE(worker.charge(held).outcomes[0].allowed);
   for (int i = 0; i < 3; ++i) worker.charge(bill_);
   ASSERT_TRUE(worker.store.refuses(bill_, outcome_));
@@ -334,7 +339,7 @@ TEST_F(DenyingStore, KeepsCachedRefusalsWhenPermitsAreReleased) {
   EXPECT_TRUE(worker.store.refuses(bill_, outcome_));
 }
 
-// A request asked before the refund was carried out may have seen the state before it.
+// If a bill is sent before Redis has made the refund, its answer may show the state before the refund.
 TEST_F(DenyingStore, DoesNotCacheARefusalFromBeforeARefundWasDone) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
@@ -355,7 +360,7 @@ TEST_F(DenyingStore, ForgetsAllRefusalsWhenTheConnectionEnds) {
   server_.kill();
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.state() != StoreState::Up; }));
   EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
-  server_.start();  // it has lost its state, well within the time for which a refusal is known
+  server_.start();  // Redis has lost its state, soon after it refused the bill
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
   EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);

@@ -1,5 +1,5 @@
-// Redis away, slow, restarting, loading, read-only, full, or no Redis at all: each failure has a name, and
-// none takes longer than the timeout.
+// Tests failures of Redis: it is away, slow, restarting, loading, read-only or full, or the server is no
+// Redis. Each failure has a name, and no charge takes longer than the timeout.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 
@@ -25,7 +25,7 @@ class RedisFailure : public ::testing::Test {
   limit::Limiter ten_an_hour_ = token_bucket({10, 1h}, 10);
   std::vector<limit::Charge> bill_ = {{key(1), &ten_an_hour_}};
 
-  // Charges until the store is down. Returns the errors on the way.
+  // Charges bills until the store is down. Returns the errors of the charges.
   std::vector<net::ErrorCode> charge_until_down(Worker& worker) {
     std::vector<net::ErrorCode> errors;
     while (worker.store.state() == StoreState::Up && errors.size() < 100)
@@ -44,7 +44,7 @@ TEST_F(RedisFailure, UnreachableRedisFailsCallsAtOnce) {
   ASSERT_TRUE(worker.turn_until([&] { return !worker.log.empty(); }));
   EXPECT_THAT(worker.log[0], HasSubstr("is down"));
   EXPECT_THAT(worker.log[0], HasSubstr("refused"));
-  // After many attempts there is still one line.
+  // Further attempts with the same reason are not logged.
   worker.loop.restart();
   worker.loop.run_for(100ms);
   EXPECT_EQ(worker.log.size(), 1U);
@@ -71,7 +71,7 @@ TEST_F(RedisFailure, ReconnectsToAKilledRedis) {
 TEST_F(RedisFailure, UnresponsiveRedisCostsTheTimeoutAndLateRepliesAreDiscarded) {
   Server server;
   auto tuning = Worker::quick();
-  tuning.failures_to_open = 100;  // the connection stays, so late replies arrive
+  tuning.failures_to_open = 100;  // high, so that the connection stays open and late replies arrive
   Worker worker(Worker::settings_for(server, 30ms), tuning);
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_EQ(worker.charge(bill_).outcomes[0].remaining, 9U);
@@ -80,11 +80,11 @@ TEST_F(RedisFailure, UnresponsiveRedisCostsTheTimeoutAndLateRepliesAreDiscarded)
     const auto answer = worker.charge(bill_);
     EXPECT_EQ(answer.error, StoreError::Timeout);
     EXPECT_GE(answer.took, 30ms);
-    EXPECT_LT(answer.took, 300ms);  // the margin is for a busy machine
+    EXPECT_LT(answer.took, 300ms);  // leaves time for a busy machine
   }
   server.thaw();
-  // Redis carried out the three charges late. If one of their replies were taken for the next, that one would
-  // say 8.
+  // Redis has made the three charges late. If the next bill got one of their replies, its `remaining` would
+  // be 8.
   std::optional<Answer> next;
   ASSERT_TRUE(worker.turn_until([&] {
     next = worker.charge(bill_);
@@ -97,11 +97,11 @@ TEST_F(RedisFailure, UnresponsiveRedisCostsTheTimeoutAndLateRepliesAreDiscarded)
   EXPECT_GE(worker.store.stats().timeouts.load(), 3U);
 }
 
-// The load leaves at once, not with the next command.
+// SCRIPT LOAD must be sent at once, and not together with the next command.
 TEST_F(RedisFailure, FlushedScriptIsLoadedAgainEvenIfNoCallWaitsForIt) {
   Server server;
   auto settings = Worker::settings_for(server, 30ms);
-  settings.lease_time = 1h;  // the connection stays
+  settings.lease_time = 1h;  // long, so that weir keeps the silent connection
   Worker worker(settings);
   ASSERT_TRUE(worker.turn_until_up());
   server.ask({"SCRIPT", "FLUSH"});
@@ -126,14 +126,14 @@ TEST_F(RedisFailure, CircuitBreakerOpensAndTheStoreReconnectsByItself) {
     ASSERT_EQ(answer.error, StoreError::BreakerOpen);
     took += answer.took;
   }
-  EXPECT_LT(took, 1s);  // the timeouts would have added up to twenty seconds
+  EXPECT_LT(took, 1s);  // timeouts of all charges would take twenty seconds
   EXPECT_EQ(worker.store.stats().opened.load(), 1U);
   server.thaw();
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_FALSE(worker.charge(bill_).error);
   EXPECT_THAT(server.info("commandstats", "cmdstat_evalsha"), ::testing::StartsWith("calls="));
   EXPECT_LE(std::stoi(server.info("commandstats", "cmdstat_evalsha").substr(6)),
-            8);  // 5 late charges, 1 now, 2 trials
+            8);  // 5 late charges, 1 new charge, 2 test charges
 }
 
 TEST_F(RedisFailure, CallsThatTimeOutTogetherCountAsOneFailure) {
@@ -180,7 +180,7 @@ TEST_F(RedisFailure, UserWithTheDocumentedRightsSuffices) {
               "~weir:*", "resetchannels", "-@all",    "+evalsha", "+script|load",
               "+mget",   "+set",          "+del",     "+time",    "+client|setname",
               "+lrange", "+rpush",        "+lset",    "+lindex",  "+llen",
-              "+ltrim",  "+lrem",         "+pexpire", "+exists"});  // commands for logs
+              "+ltrim",  "+lrem",         "+pexpire", "+exists"});  // the last two rows: commands for logs
   auto settings = Worker::settings_for(server);
   settings.user = "weir";
   settings.password = "secret";
@@ -190,7 +190,7 @@ TEST_F(RedisFailure, UserWithTheDocumentedRightsSuffices) {
   EXPECT_FALSE(answer.error) << worker.store.last_error();
   const limit::Limiter log = limit::SlidingLog::make({2, 2ms}).value();
   Answer logged;
-  for (int i = 0; i < 10; ++i) {  // full and drained in turn
+  for (int i = 0; i < 10; ++i) {  // the log is full and drained in turn
     logged = worker.charge({{key(3), &log}});
     ASSERT_FALSE(logged.error) << worker.store.last_error();
   }
@@ -201,7 +201,7 @@ TEST_F(RedisFailure, UserWithTheDocumentedRightsSuffices) {
   EXPECT_EQ(worker.charge(bill_).error, StoreError::CommandDenied) << worker.store.last_error();
 }
 
-// If the trial wrote with another command it would succeed, and five more requests would fail, and so on.
+// If the test charge used another command than bills do, it would succeed, and five more bills would fail.
 TEST_F(RedisFailure, StoreStaysDownWhileCallsWouldFail) {
   Server server;
   Worker worker(Worker::settings_for(server));
@@ -223,13 +223,13 @@ TEST_F(RedisFailure, StoreStaysDownWhileCallsWouldFail) {
 TEST_F(RedisFailure, MissingRightFailsOnlyTheRequestsThatNeedIt) {
   Server server;
   server.ask({"ACL", "SETUSER", "default", "-exists"});
-  const limit::Limiter place = limit::Concurrency::make(1).value();  // outlives the worker, which renews it
+  const limit::Limiter place = limit::Concurrency::make(1).value();  // outlives the worker, which needs it
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
   const std::vector<limit::Charge> denied = {{key(2), &place}};
   for (int i = 0; i < 20; ++i) EXPECT_EQ(worker.charge(denied).error, StoreError::CommandDenied);
   EXPECT_EQ(worker.store.state(), StoreState::Up);
-  for (std::uint64_t left = 8; left > 0; --left) {  // also if the two share a call
+  for (std::uint64_t left = 8; left > 0; --left) {  // bills that share a call with the denied bill succeed
     const std::vector<limit::Charge> fresh = {{key(left + 9), &ten_an_hour_}};
     Answer one, other, another;
     worker.begin(bill_, one);
@@ -249,7 +249,7 @@ TEST_F(RedisFailure, MissingRightFailsOnlyTheRequestsThatNeedIt) {
   EXPECT_FALSE(worker.charge(denied).outcomes.at(0).allowed);
 }
 
-// It is not taken for an empty key, or for a key of another kind.
+// A key that weir may not read must not be treated as an absent key, or as a key of another kind.
 TEST_F(RedisFailure, StateThatWeirMayNotReadIsNotTreatedAsMissing) {
   Server server;
   server.ask({"ACL", "SETUSER", "default", "-exists", "-del"});
@@ -267,7 +267,7 @@ TEST_F(RedisFailure, StateThatWeirMayNotReadIsNotTreatedAsMissing) {
   EXPECT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds_lost.load() == 2; }));
   EXPECT_EQ(std::ranges::count_if(
                 worker.log, [](const auto& line) { return line.find("fails at refunding") != line.npos; }),
-            0);  // within ten seconds of the first fault
+            0);  // at most one such line in ten seconds, and an earlier fault was logged
 }
 
 TEST_F(RedisFailure, ReplicaIsNotUsedUntilItIsAPrimaryAgain) {
@@ -328,7 +328,7 @@ TEST_F(RedisFailure, WaitsForALoadingRedis) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-// A server that is no Redis: answers `answer` to everything, byte by byte.
+// A server that is no Redis: it sends `answer` in reply to everything, byte by byte.
 class Impostor {
  public:
   Impostor(net::asio::io_context& loop, const std::string& path, std::string answer, bool hangs_up = false)
@@ -359,7 +359,7 @@ class Impostor {
 };
 
 TEST_F(RedisFailure, ServerThatIsNotRedisIsRejected) {
-  Server folder;  // only its folder is used
+  Server folder;  // only its folder is used, not the server
   auto settings = Worker::settings_for(folder);
   settings.address.unix_path += "-of-another";
   Worker worker(settings);
@@ -369,7 +369,7 @@ TEST_F(RedisFailure, ServerThatIsNotRedisIsRejected) {
   EXPECT_EQ(worker.charge(bill_).error, StoreError::Away);
 }
 
-// Each of these servers answers the first command so, then closes.
+// Each of these servers replies to the first command with this error, then closes the connection.
 TEST_F(RedisFailure, ReportsWhyAServerRejectsAllConnections) {
   Server folder;
   auto settings = Worker::settings_for(folder);

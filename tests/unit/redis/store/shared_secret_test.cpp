@@ -28,7 +28,7 @@ RedisSettings settings_for(const Server& server) {
   return settings;
 }
 
-// A weir without key_secret.
+// A weir without the key key_secret.
 struct Weir {
   Weir(const Server& server, const base::SipKey& offered)
       : secret(

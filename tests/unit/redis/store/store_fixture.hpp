@@ -1,4 +1,4 @@
-// A store on an io_context that the test runs by hand, and bills for it.
+// A store on an io_context that the test runs, and functions that send bills to it.
 #pragma once
 
 #include "unit/redis/connection/server.hpp"
@@ -34,17 +34,17 @@ struct Answer {
   net::ErrorCode error;
   std::vector<limit::Outcome> outcomes;
   base::TimePoint now{};
-  limit::LineSet unasked = 0;  // set after an error
+  limit::LineSet unasked = 0;  // lines without an answer; set after an error
   bool done = false;
   std::chrono::steady_clock::duration took{};
 };
 
-// Makes the server count commands from zero, so that INFO commandstats counts only the bills that follow.
+// Resets the server's statistics, so that INFO commandstats counts only later commands.
 inline void count_anew(const Server& server) {
   server.ask({"CONFIG", "RESETSTAT"});
 }
 
-// A worker: a loop and a store. Its pauses are short, so that tests need not wait for a second.
+// A worker: an event loop and a store. The store's pauses are short, so that tests do not wait for long.
 class Worker {
  public:
   static RedisSettings settings_for(const Server& server, base::Duration timeout = 1s) {
@@ -69,10 +69,11 @@ class Worker {
   }
   ~Worker() {
     store.stop();
-    loop.run_for(1s);  // waiting coroutines are answered before the loop is destroyed
+    loop.run_for(1s);  // resumes waiting coroutines before the loop is destroyed
   }
 
-  // Runs the loop until `done` returns true. Returns false if that takes longer than any test should.
+  // Runs the loop until `done` returns true. Returns false after 20 s, which is longer than any test should
+  // take.
   bool turn_until(const std::function<bool()>& done) {
     const auto end = std::chrono::steady_clock::now() + 20s;
     while (!done()) {
@@ -86,7 +87,7 @@ class Worker {
     return turn_until([this] { return store.state() == StoreState::Up; });
   }
 
-  // Begins to charge. `answer` and `charges` must live until it is done.
+  // Begins to charge a bill. `charges` and `answer` must live until answer.done is true.
   void begin(const std::vector<limit::Charge>& charges, Answer& answer) {
     answer.outcomes.resize(charges.size());
     net::spawn(loop.get_executor(), ask(store, charges, answer),
