@@ -124,7 +124,7 @@ void append_forwarding(TextWriter& out, const RequestHead& head, const Forwarded
   if (by.add_forwarded) append_forwarded(out, head, by);
   out << "Via: ";
   append_list(out, head.fields, FieldId::Via);
-  out << (head.minor_version == 1 ? "1.1 weir\r\n"sv : "1.0 weir\r\n"sv);
+  out << (head.http2 ? "2 weir\r\n"sv : head.minor_version == 1 ? "1.1 weir\r\n"sv : "1.0 weir\r\n"sv);
 }
 
 // Writes the target. An absolute-form target becomes the origin-form of the same resource, with the same

@@ -18,6 +18,7 @@ void RequestHead::clear() noexcept {
   minor_version = 1;
   framing = Framing::None;
   content_length = 0;
+  http2 = false;
   keep_alive = true;
   expects_continue = false;
   wants_upgrade = false;

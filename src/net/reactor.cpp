@@ -167,4 +167,11 @@ void Signal::raise() noexcept {
   reactor_.resume_soon(*std::exchange(waiter_, nullptr));
 }
 
+void Notification::end(const ErrorCode& result) noexcept {
+  auto* const waiter = std::exchange(waiter_, nullptr);
+  if (waiter == nullptr) return;
+  waiter->result_ = result;
+  reactor_.resume_soon(*waiter);
+}
+
 }  // namespace weir::net

@@ -246,6 +246,13 @@ bool Stream::is_resumed() const noexcept {
   return tls_ && SSL_session_reused(tls_->ssl) == 1;
 }
 
+std::string_view Stream::protocol() const noexcept {
+  const unsigned char* chosen = nullptr;
+  unsigned size = 0;
+  if (tls_) SSL_get0_alpn_selected(tls_->ssl, &chosen, &size);
+  return {reinterpret_cast<const char*>(chosen), size};
+}
+
 std::string Stream::handshake_fault(const ErrorCode& ended) const {
   if (ended == asio::error::eof || ended == asio::error::connection_reset)
     return "the connection closed during the handshake";

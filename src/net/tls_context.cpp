@@ -31,14 +31,24 @@ namespace weir::net {
 
 namespace {
 
-// RFC 7301 §3.2: chooses http/1.1, or else http/1.0. Rejects clients that offer only other protocols. A
-// client that offers none is assumed to speak one of the two.
+// Protocols in the form of ALPN (RFC 7301 §3.1), weir's favourite first.
+constexpr std::string_view kAlpnHttp1 = "\x08http/1.1\x08http/1.0";
+constexpr std::string_view kAlpnHttp2 = "\x02h2";
+constexpr std::string_view kAlpnBoth = "\x02h2\x08http/1.1\x08http/1.0";
+
+const std::string_view& alpn_of(const Protocols& protocols) noexcept {
+  if (!protocols.h2) return kAlpnHttp1;
+  return protocols.http1 ? kAlpnBoth : kAlpnHttp2;
+}
+
+// RFC 7301 §3.2: chooses weir's favourite of the client's protocols. Rejects clients that offer only other
+// protocols. A client that offers none is assumed to speak HTTP/1.1, or the only protocol of the listener.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
-                    unsigned offered_size, void*) {
-  static constexpr std::string_view kOurs = "\x08http/1.1\x08http/1.0";
+                    unsigned offered_size, void* ours) {
+  const auto& names = *static_cast<const std::string_view*>(ours);
   unsigned char* chosen = nullptr;
-  const int found = SSL_select_next_proto(&chosen, size, reinterpret_cast<const unsigned char*>(kOurs.data()),
-                                          static_cast<unsigned>(kOurs.size()), offered, offered_size);
+  const int found = SSL_select_next_proto(&chosen, size, reinterpret_cast<const unsigned char*>(names.data()),
+                                          static_cast<unsigned>(names.size()), offered, offered_size);
   *out = chosen;
   return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
@@ -247,7 +257,7 @@ bool set_up(SSL_CTX* c, const TlsSettings& settings) {
   // Sessions are resumed by ticket only. For TLS 1.2 clients without tickets, OpenSSL would keep 20,480
   // sessions, behind one lock for all workers.
   SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_alpn_select_cb(c, choose_protocol, nullptr);
+  SSL_CTX_set_alpn_select_cb(c, choose_protocol, const_cast<std::string_view*>(&alpn_of(settings.protocols)));
   return give_extras(c) && bind_sessions(c, settings) && SSL_CTX_set_cipher_list(c, kCiphers12) == 1;
 }
 

@@ -93,6 +93,7 @@ class Line {
 };
 
 void write_request(Line& line, const AccessRecord& record) {
+  line.text(LogField::Protocol, record.protocol);
   line.text(LogField::Method, record.method);
   line.text(LogField::Target, record.target);
   line.text(LogField::Host, record.host);

@@ -27,6 +27,19 @@ std::vector<std::string> places_of(const std::vector<net::ListeningSocket>& sock
   return places;
 }
 
+std::shared_ptr<const proxy::Http2Settings> http2_of(const net::ListenerSettings& listener) {
+  const auto& options = listener.http2;
+  proxy::Http2Settings settings;
+  settings.limits.max_streams = options.max_streams;
+  settings.limits.stream_window = options.stream_window;
+  settings.limits.connection_window = options.connection_window;
+  settings.resets = {.count = options.resets, .window = options.resets_within};
+  settings.ping = options.ping;
+  settings.over_tls = listener.protocols.h2 && !listener.protocols.http1;
+  settings.prior_knowledge = listener.protocols.h2c;
+  return std::make_shared<const proxy::Http2Settings>(settings);
+}
+
 }  // namespace
 
 Listeners::Listeners(net::Executor executor, const Workers& workers, log::Log& log)
@@ -136,7 +149,7 @@ std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std
 
 proxy::AcceptorSettings Listeners::acceptor(const Listener& listener) const {
   return {net::share(certificates_.context(listener.number)), listener.settings.proxy_protocol, listener.name,
-          most_sessions_};
+          most_sessions_, http2_of(listener.settings)};
 }
 
 // Each socket needs a worker that accepts its connections, even if there are more sockets than workers.

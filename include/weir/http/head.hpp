@@ -70,6 +70,7 @@ struct RequestHead {
   unsigned minor_version = 1;  // the x of HTTP/1.x
   Framing framing = Framing::None;
   std::uint64_t content_length = 0;
+  bool http2 = false;  // the client sent it in HTTP/2; the other members are of the same HTTP/1.1 request
   bool keep_alive = true;
   bool expects_continue = false;
   bool wants_upgrade = false;                 // HTTP/1.1 and Connection has `upgrade` (RFC 9110 §7.8)

@@ -26,13 +26,33 @@ enum class ClientAuth : std::uint8_t {
   Optional,  // weir serves the client; its certificate subject is empty
 };
 
+// The HTTP versions that clients may speak.
+struct Protocols {
+  bool http1 = true;
+  bool h2 = false;   // HTTP/2 over TLS, chosen by ALPN
+  bool h2c = false;  // HTTP/2 without TLS, by prior knowledge (RFC 9113 §3.3)
+  friend bool operator==(const Protocols&, const Protocols&) = default;
+};
+
+// Bounds of HTTP/2 connections.
+struct Http2Options {
+  std::uint32_t max_streams = 100;            // requests that one connection may have open at once
+  std::uint32_t stream_window = 64 << 10;     // octets of a body that weir holds for one stream
+  std::uint32_t connection_window = 1 << 20;  // octets of all bodies of a connection
+  std::uint32_t resets = 100;                 // streams that may be reset within `resets_within`
+  base::Duration resets_within{10'000'000};
+  base::Duration ping{30'000'000};  // silence after which weir asks for a sign of life
+  friend bool operator==(const Http2Options&, const Http2Options&) = default;
+};
+
 struct TlsSettings {
   std::vector<CertificateFiles> certificates;  // at least one
   TlsVersion min_version = TlsVersion::Tls12;
   std::string client_ca{};  // PEM: authorities that sign clients' certificates; empty: weir requests none
   ClientAuth client_auth = ClientAuth::Require;  // used if `client_ca` is set
   base::Duration ticket_rotation{
-      14'400'000'000};  // time in use of a key of session tickets; it opens tickets for twice as long
+      14'400'000'000};    // time in use of a key of session tickets; it opens tickets for twice as long
+  Protocols protocols{};  // what ALPN offers
   friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
@@ -40,6 +60,8 @@ struct ListenerSettings {
   base::Endpoint address;
   std::optional<TlsSettings> tls;
   bool proxy_protocol = false;  // connections begin with a PROXY header
+  Protocols protocols{};
+  Http2Options http2{};
   friend bool operator==(const ListenerSettings&, const ListenerSettings&) = default;
 };
 

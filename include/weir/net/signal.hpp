@@ -8,6 +8,8 @@
 
 #include <coroutine>
 
+#include <boost/asio/error.hpp>
+
 namespace weir::net {
 
 // An event that one coroutine waits for and another raises. The event cannot be lowered again.
@@ -38,6 +40,44 @@ class Signal {
   Reactor& reactor_;
   Wait* waiter_ = nullptr;
   bool raised_ = false;
+};
+
+// An event that occurs again and again. One coroutine waits for the next time that another notifies it. A
+// notification without a waiter is lost: the waiter must check its condition before it waits.
+class Notification {
+ public:
+  explicit Notification(const Executor& executor) : reactor_(Reactor::of(executor)) {}
+  Notification(const Notification&) = delete;
+  Notification& operator=(const Notification&) = delete;
+
+  void notify() noexcept { end({}); }
+  // Ends the wait with operation_aborted.
+  void cancel() noexcept { end(asio::error::operation_aborted); }
+
+  class [[nodiscard]] Wait : public Suspended {
+   public:
+    explicit Wait(Notification& event) noexcept : event_(event) {}
+    ~Wait() {
+      if (event_.waiter_ == this) event_.waiter_ = nullptr;
+    }
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> caller) noexcept {
+      frame_ = caller;
+      event_.waiter_ = this;
+    }
+    [[nodiscard]] ErrorCode await_resume() const noexcept { return result_; }
+
+   private:
+    friend class Notification;
+    Notification& event_;
+  };
+  [[nodiscard]] Wait wait() noexcept { return Wait(*this); }
+
+ private:
+  void end(const ErrorCode& result) noexcept;
+
+  Reactor& reactor_;
+  Wait* waiter_ = nullptr;
 };
 
 // Lets the loop handle all other ready events, then resumes the task. Tasks that may run long without waiting

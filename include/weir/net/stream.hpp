@@ -5,6 +5,7 @@
 // waits only if the socket is full.
 #pragma once
 
+#include "weir/net/byte_reader.hpp"
 #include "weir/net/reactor.hpp"
 #include "weir/net/stream_error.hpp"
 #include "weir/net/task.hpp"
@@ -20,7 +21,7 @@
 
 namespace weir::net {
 
-class Stream {
+class Stream final : public ByteReader {
  public:
   // Takes ownership of the descriptor of a stream socket, connected or about to connect.
   Stream(const Executor& executor, int fd);
@@ -69,6 +70,9 @@ class Stream {
   // Returns true if the handshake resumed a session. Must be called after handshake().
   [[nodiscard]] bool is_resumed() const noexcept;
 
+  // Returns the protocol that ALPN (RFC 7301) chose; empty: none. Must be called after handshake().
+  [[nodiscard]] std::string_view protocol() const noexcept;
+
   // Returns why the handshake failed, as text for the log. `ended`: the handshake's error.
   [[nodiscard]] std::string handshake_fault(const ErrorCode& ended) const;
   // Returns the session, which another connection to the same server may resume; null if there is none.
@@ -79,7 +83,7 @@ class Stream {
   // for a byte, because a read of 0 bytes looks like the end.
   [[nodiscard]] std::size_t try_read(char* at, std::size_t size, ErrorCode& ec);
   // Reads like try_read(), but waits for bytes: never would_block.
-  [[nodiscard]] Task<std::size_t> read_some(char* at, std::size_t size, ErrorCode& ec);
+  [[nodiscard]] Task<std::size_t> read_some(char* at, std::size_t size, ErrorCode& ec) override;
 
   // Begins a text: sends as much of `first`, then `second`, as the socket accepts at once. Returns the number
   // of octets sent. A full socket is no error. Fails with StreamError::WriteOwed, and sends nothing, while

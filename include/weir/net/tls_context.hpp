@@ -22,7 +22,7 @@ struct FreeContext {
 using TlsContext = std::unique_ptr<SSL_CTX, FreeContext>;
 
 // Makes the context: TLS 1.2 and 1.3, ECDHE with AEAD only (RFC 9325 §4.2), no compression, no renegotiation,
-// ALPN "http/1.1" or "http/1.0".
+// ALPN by `settings.protocols`.
 //
 // A client gets the first certificate that is for the requested name and has a key type that the client can
 // verify. If no certificate is for the name, the client gets the listener's first certificate. Clients are

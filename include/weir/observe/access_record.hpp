@@ -17,6 +17,7 @@ namespace weir::observe {
 // The fields that a line may have besides its time, in the order of the line.
 enum class LogField : std::uint8_t {
   Client,
+  Protocol,
   Method,
   Target,
   Host,
@@ -44,12 +45,12 @@ enum class LogField : std::uint8_t {
   Country,
   Replay,
 };
-inline constexpr std::size_t kLogFields = 27;
+inline constexpr std::size_t kLogFields = 28;
 inline constexpr std::array<std::string_view, kLogFields> kLogFieldNames{
-    "client",  "method",  "target",   "host",      "user_agent", "request_id", "trace_id",
-    "route",   "status",  "bytes_in", "bytes_out", "total_us",   "queued_us",  "upstream_us",
-    "verdict", "rule",    "key",      "server",    "error",      "api_key",    "user",
-    "org",     "service", "device",   "tier",      "country",    "replay"};
+    "client",      "protocol", "method",  "target",   "host",      "user_agent", "request_id",
+    "trace_id",    "route",    "status",  "bytes_in", "bytes_out", "total_us",   "queued_us",
+    "upstream_us", "verdict",  "rule",    "key",      "server",    "error",      "api_key",
+    "user",        "org",      "service", "device",   "tier",      "country",    "replay"};
 
 // A set of log fields.
 class LogFields {
@@ -95,11 +96,12 @@ static_assert(kLogFields <= 32);
 // One ended request. Contains views that are valid only during the call that receives the record. Empty or
 // absent fields are left out of the line. Raw credentials have no field here.
 struct AccessRecord {
-  base::TimePoint start{};     // when the head was complete; by the machine's clock
-  base::Duration total{0};     // from `start` to the end
-  base::Duration queued{0};    // part of `total`: waiting for the departure from a queue
-  base::Duration upstream{0};  // part of `total`: from the end of the sent request to the head of the answer
-  base::IpAddress client;      // the client's address, found behind trusted proxies
+  base::TimePoint start{};      // when the head was complete; by the machine's clock
+  base::Duration total{0};      // from `start` to the end
+  base::Duration queued{0};     // part of `total`: waiting for the departure from a queue
+  base::Duration upstream{0};   // part of `total`: from the end of the sent request to the head of the answer
+  base::IpAddress client;       // the client's address, found behind trusted proxies
+  std::string_view protocol{};  // "HTTP/1.0", "HTTP/1.1" or "HTTP/2"
   std::string_view method;
   std::string_view target;  // as received, with query
   std::string_view host;

@@ -132,6 +132,18 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& token_faults(policy::TokenFault fault) const noexcept {
     return token_faults_[static_cast<std::size_t>(fault)];
   }
+  [[nodiscard]] Tally& http2_goaways(Goaway reason) noexcept {
+    return http2_goaways_[static_cast<std::size_t>(reason)];
+  }
+  [[nodiscard]] const Tally& http2_goaways(Goaway reason) const noexcept {
+    return http2_goaways_[static_cast<std::size_t>(reason)];
+  }
+  [[nodiscard]] Tally& http2_resets(ResetBy by) noexcept {
+    return http2_resets_[static_cast<std::size_t>(by)];
+  }
+  [[nodiscard]] const Tally& http2_resets(ResetBy by) const noexcept {
+    return http2_resets_[static_cast<std::size_t>(by)];
+  }
   // Counts answers that weir continued to read after the client had left. `whole`: weir received all of the
   // answer.
   [[nodiscard]] Tally& abandoned(bool whole) noexcept { return abandoned_[whole ? 1 : 0]; }
@@ -152,6 +164,8 @@ class alignas(64) Counters {
 
   Tally connections_accepted;  // from clients
   Gauge connections_open;
+  Gauge http2_connections_open;  // part of connections_open
+  Gauge http2_streams_open;
   Gauge tunnels_open;         // upgraded client connections
   Tally bytes_in;             // from clients, including heads, after TLS
   Tally bytes_out;            // to clients
@@ -202,6 +216,8 @@ class alignas(64) Counters {
   std::array<Tally, kEvicted> evicted_;
   std::array<Tally, policy::kTokenFaults> token_faults_;
   std::array<Tally, 2> abandoned_;
+  std::array<Tally, kGoaways> http2_goaways_;
+  std::array<Tally, kResetBy> http2_resets_;
 };
 
 }  // namespace weir::observe

@@ -106,4 +106,33 @@ enum class Evicted : std::uint8_t {
 inline constexpr std::size_t kEvicted = 2;
 inline constexpr std::array<const char*, kEvicted> kEvictedNames{"idle", "begun"};
 
+// Why weir ended an HTTP/2 connection (GOAWAY).
+enum class Goaway : std::uint8_t {
+  Drain,         // weir stops, the listener closed, or another process takes over
+  Idle,          // idle_timeout
+  Silent,        // the client did not answer a PING
+  Fault,         // the client broke the protocol
+  Head,          // a head far beyond max_head
+  Resets,        // too many resets
+  Settings,      // too many SETTINGS frames
+  Ping,          // too many PING frames
+  Priority,      // too many PRIORITY frames
+  WindowUpdate,  // too many WINDOW_UPDATE frames
+  EmptyData,     // too many DATA frames without data
+  Other,         // too many frames of other types
+};
+inline constexpr std::size_t kGoaways = 12;
+inline constexpr std::array<const char*, kGoaways> kGoawayNames{
+    "drain",    "idle", "silent",   "fault",         "head",       "resets",
+    "settings", "ping", "priority", "window_update", "empty_data", "other"};
+
+// Who caused the reset of an HTTP/2 stream.
+enum class ResetBy : std::uint8_t {
+  Client,   // the client cancelled the request
+  Fault,    // weir, because of the client's fault
+  Refused,  // weir, because too many streams are open
+};
+inline constexpr std::size_t kResetBy = 3;
+inline constexpr std::array<const char*, kResetBy> kResetByNames{"client", "fault", "refused"};
+
 }  // namespace weir::observe

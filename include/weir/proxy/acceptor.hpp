@@ -4,6 +4,7 @@
 #include "weir/net/asio.hpp"
 #include "weir/net/listener.hpp"
 #include "weir/net/tls_context.hpp"
+#include "weir/proxy/http2_settings.hpp"
 #include "weir/proxy/worker.hpp"
 
 #include <chrono>
@@ -31,6 +32,7 @@ struct AcceptorSettings {
   bool proxy_protocol = false;    // each connection begins with a PROXY protocol header
   std::string listener{};         // its address, for a process that takes its connections over
   std::size_t most_sessions = 1;  // how many sessions the worker may have; see is_full()
+  std::shared_ptr<const Http2Settings> http2 = std::make_shared<const Http2Settings>();
 };
 
 class Acceptor {

@@ -4,7 +4,7 @@
 
 #include "weir/http/chunked.hpp"
 #include "weir/http/head.hpp"
-#include "weir/net/stream.hpp"
+#include "weir/net/byte_reader.hpp"
 #include "weir/proxy/body_observer.hpp"
 #include "weir/proxy/body_sink.hpp"
 #include "weir/proxy/buffer.hpp"
@@ -23,7 +23,7 @@ class BodySource {
 
   // `length`: the Content-Length, in bytes, if the body has one. `most`: the bound on the body, in bytes.
   // `sender`: the sender of a chunked body.
-  BodySource(net::Stream& stream, Inbox& inbox, http::Framing framing, std::uint64_t length,
+  BodySource(net::ByteReader& stream, Inbox& inbox, http::Framing framing, std::uint64_t length,
              std::uint64_t most = kUnbounded,
              http::ChunkDecoder::Sender sender = http::ChunkDecoder::Sender::Client)
       : stream_(stream), inbox_(inbox), framing_(framing), decoder_(sender), left_(length), most_(most) {}
@@ -73,7 +73,7 @@ class BodySource {
   [[nodiscard]] Status take_chunk(std::string_view& piece);
   [[nodiscard]] Status accept(std::string_view piece);
 
-  net::Stream& stream_;
+  net::ByteReader& stream_;
   Inbox& inbox_;
   http::Framing framing_;
   http::ChunkDecoder decoder_;

@@ -97,10 +97,37 @@ void tell_durations(MetricsPage& page) {
                  "Seconds from a request sent upstream to the head of its response.");
 }
 
+void tell_http2(MetricsPage& page) {
+  Family connections = page.gauge("weir_connections", "Open client connections, by HTTP version.");
+  const auto http2 = page.sum([](const Counters& c) { return c.http2_connections_open.value(); });
+  connections.add({{"protocol", "HTTP/1"}},
+                  page.sum([](const Counters& c) { return c.connections_open.value(); }) - http2);
+  connections.add({{"protocol", "HTTP/2"}}, http2);
+  page.put(connections);
+  page.level(&Counters::http2_streams_open, "weir_http2_streams", "Open streams of HTTP/2 clients.");
+  Family resets =
+      page.counter("weir_http2_resets_total", "Streams of HTTP/2 clients that were reset, by the cause.");
+  for (std::size_t i = 0; i < observe::kResetBy; ++i) {
+    const auto by = static_cast<observe::ResetBy>(i);
+    resets.add({{"by", observe::kResetByNames[i]}},
+               page.sum([&](const Counters& c) { return c.http2_resets(by).value(); }));
+  }
+  page.put(resets);
+  Family goaways =
+      page.counter("weir_http2_goaways_total", "HTTP/2 connections that weir ended, by the reason.");
+  for (std::size_t i = 0; i < observe::kGoaways; ++i) {
+    const auto reason = static_cast<observe::Goaway>(i);
+    goaways.add({{"reason", observe::kGoawayNames[i]}},
+                page.sum([&](const Counters& c) { return c.http2_goaways(reason).value(); }));
+  }
+  page.put(goaways);
+}
+
 void tell_connections(MetricsPage& page) {
   page.total(&Counters::connections_accepted, "weir_connections_accepted_total",
              "Connections accepted from clients.");
   page.level(&Counters::connections_open, "weir_connections_open", "Open client connections.");
+  tell_http2(page);
   Family handshakes = page.counter("weir_tls_handshakes_total", "TLS handshakes with clients, by outcome.");
   for (std::size_t i = 0; i < observe::kHandshakes; ++i) {
     const auto outcome = static_cast<observe::Handshake>(i);

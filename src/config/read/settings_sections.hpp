@@ -47,6 +47,8 @@ struct ReadContext {
 [[nodiscard]] proxy::ServerSettings read_server(const TableReader& table);
 [[nodiscard]] std::vector<net::ListenerSettings> read_listeners(const TableReader& root,
                                                                 ReadContext& context);
+// Claims the address of a table. Reports a mistake if an earlier listener has it.
+void take_address(const TableReader& table, const base::Endpoint& address, ReadContext& context);
 [[nodiscard]] AdminSettings read_admin(const TableReader& root, ReadContext& context);
 [[nodiscard]] LogSettings read_log(const TableReader& table, const ReadContext& context);
 [[nodiscard]] policy::ClientSettings read_client(const TableReader& table, ReadContext& context);

@@ -1,10 +1,8 @@
-// Reads [server], [[listener]], [admin] and [log].
+// Reads [server], [admin] and [log].
 #include "config/read/settings_sections.hpp"
 
 #include "weir/base/ip_address.hpp"
 #include "weir/config/locations.hpp"
-#include "weir/net/tls_context.hpp"
-#include "weir/net/tls_files.hpp"
 
 #include <algorithm>
 
@@ -46,82 +44,12 @@ void read_sizes(const TableReader& table, proxy::ServerSettings& server) {
   server.max_body = body.value_or(0);
 }
 
-// Loads the certificate and its key with OpenSSL, and reports mistakes in the files.
-void check_pair(const TableReader& table, const net::CertificateFiles& files) {
-  if (!holds_something(files.cert)) return;
-  if (const auto fault = net::fault_of_certificate(files.cert)) return table.mistake("cert", fault->message);
-  if (!holds_something(files.key)) return;
-  net::TlsSettings alone;
-  alone.certificates = {{files.cert, files.key}};
-  if (const auto made = net::make_tls_context(alone); !made)
-    return table.mistake("key", made.error().message);
-  if (!holds_something(files.ocsp)) return;
-  alone.certificates = {files};
-  if (const auto stapled = net::make_tls_context(alone); !stapled)
-    table.mistake("ocsp", stapled.error().message);
-}
-
-void read_client_ca(const TableReader& table, net::TlsSettings& tls, ReadContext& context) {
-  tls.client_auth = table.choice<net::ClientAuth>("client_auth");
-  if (!table.has("client_ca")) {
-    if (table.has("client_auth"))
-      table.missing("client_ca", "a file of authorities, because client_auth is given");
-    return;
-  }
-  context.certificates = true;
-  tls.client_ca = readable_file(table, "client_ca", context);
-  if (holds_something(tls.client_ca))
-    if (const auto fault = net::fault_of_client_ca(tls.client_ca)) table.mistake("client_ca", fault->message);
-}
-
-net::TlsSettings read_tls(const TableReader& table, ReadContext& context) {
-  net::TlsSettings tls;
-  for (const auto& entry : table.tables("certificates", schema::kCertificate)) {
-    tls.certificates.push_back({.cert = readable_file(entry, "cert", context),
-                                .key = readable_file(entry, "key", context),
-                                .ocsp = readable_file(entry, "ocsp", context, "DER")});
-    check_pair(entry, tls.certificates.back());
-  }
-  if (table.has("certificates") && tls.certificates.empty())
-    table.mistake("certificates", "found none; expected at least one { cert = \"…\", key = \"…\" }");
-  tls.min_version = table.choice<net::TlsVersion>("min_version");
-  read_client_ca(table, tls, context);
-  tls.ticket_rotation = table.deadline("ticket_rotation");
-  return tls;
-}
-
 bool is_loopback(const base::Endpoint& address) {
   if (address.is_unix() || address.host == "localhost") return true;
   const auto ip = base::IpAddress::parse(address.host);
   static const auto v4 = base::Cidr::parse("127.0.0.0/8");
   static const auto v6 = base::Cidr::parse("::1");
   return ip && (v4->contains(*ip) || v6->contains(*ip));
-}
-
-// Returns true if a socket that listens on `one` also accepts connections to `other`. A socket on [::] also
-// accepts connections to IPv4 addresses.
-bool covers(const base::IpAddress& one, const base::IpAddress& other) {
-  return one == other || one == base::IpAddress{} || (one == base::IpAddress::v4(0) && other.is_v4());
-}
-
-// Returns true if two listeners cannot have these addresses at the same time. Does not look up names.
-bool collide(const base::Endpoint& one, const base::Endpoint& other) {
-  if (one.is_unix() || other.is_unix()) return one == other;
-  if (one.port == 0 || one.port != other.port) return false;
-  const auto a = base::IpAddress::parse(one.host);
-  const auto b = base::IpAddress::parse(other.host);
-  if (!a || !b) return one.host == other.host;
-  return covers(*a, *b) || covers(*b, *a);
-}
-
-// Notes the address of the table's listener. Reports a mistake if an earlier listener has the same address.
-void take_address(const TableReader& table, const base::Endpoint& address, ReadContext& context) {
-  for (const auto& [other, line] : context.taken)
-    if (collide(address, other))
-      table.mistake("address", "found " + in_quotes(address.to_string()) + ", which collides with " +
-                                   in_quotes(other.to_string()) + " on line " + std::to_string(line) +
-                                   "; expected another address");
-  context.taken.push_back({address, table.node("address")->line});
 }
 
 }  // namespace
@@ -150,25 +78,6 @@ proxy::ServerSettings read_server(const TableReader& table) {
   server.half_close = table.choice<proxy::HalfClose>("half_close");
   server.certificate_check = table.duration("certificate_check");
   return server;
-}
-
-std::vector<net::ListenerSettings> read_listeners(const TableReader& root, ReadContext& context) {
-  std::vector<net::ListenerSettings> listeners;
-  for (const auto& table : root.tables("listener", schema::kListener)) {
-    net::ListenerSettings listener;
-    const auto address = table.address("address");
-    listener.address = address.value_or(base::Endpoint{});
-    listener.proxy_protocol = table.boolean("proxy_protocol");
-    if (table.has("tls")) listener.tls = read_tls(table.table("tls", schema::kTls), context);
-    if (address) {
-      take_address(table, *address, context);
-      context.lines[name_of(listener)] = table.node("address")->line;
-    }
-    listeners.push_back(std::move(listener));
-  }
-  const bool none = root.has("listener") ? listeners.empty() : !root.mentions("listener");
-  if (none) root.missing("listener", "at least one [[listener]] with an address");
-  return listeners;
 }
 
 AdminSettings read_admin(const TableReader& root, ReadContext& context) {

@@ -93,41 +93,6 @@ constexpr KeySpec kAdminKeys[] = {
           "most; 0: none"),
 };
 
-constexpr KeySpec kListenerKeys[] = {
-    required("address", Kind::Address,
-             "host:port, [v6]:port or unix:/path; weir listens at all addresses of a name; port 0 takes a "
-             "free port"),
-    table("tls", schema::kTls, "weir terminates TLS; absent: plain HTTP"),
-    key("proxy_protocol", Kind::Bool, "false",
-        "every connection begins with the PROXY protocol, version 1 or 2; weir believes trusted proxies "
-        "only"),
-};
-
-constexpr Choice kTlsVersions[] = {{"1.2"}, {"1.3"}};
-constexpr Choice kClientAuths[] = {{"require"}, {"optional"}};
-constexpr KeySpec kTlsKeys[] = {
-    {.name = "certificates",
-     .kind = Kind::Subtables,
-     .about = "certificates; weir chooses by the name that the client asks for and by the keys that the "
-              "client can verify; the first is the default",
-     .required = true,
-     .inner = &schema::kCertificate},
-    choice("min_version", kTlsVersions, "1.2", "lowest version of TLS"),
-    key("client_ca", Kind::Text, "",
-        "PEM file: the authorities that sign clients' certificates; absent: weir asks for no certificate"),
-    choice("client_auth", kClientAuths, "require",
-           "with client_ca: whether a client has to show a certificate; with \"optional\" it shows none or a "
-           "good one"),
-    key("ticket_rotation", Kind::Duration, "4h",
-        "how long a key encrypts session tickets; it decrypts them for as long again"),
-};
-
-constexpr KeySpec kCertificateKeys[] = {
-    required("cert", Kind::Text, "PEM file: the certificate, then its chain"),
-    required("key", Kind::Text, "PEM file: its private key"),
-    key("ocsp", Kind::Text, "", "DER file: the authority's OCSP response; weir staples it while it is valid"),
-};
-
 constexpr Choice kAddressFields[] = {{"x-forwarded-for"}, {"forwarded"}};
 constexpr Choice kUnknownKeys[] = {{"anonymous"}, {"reject"}, {"accept"}};
 constexpr KeySpec kClientKeys[] = {
@@ -285,10 +250,9 @@ const KeySpec* TableSpec::find(std::string_view name) const noexcept {
 
 namespace schema {
 constinit const TableSpec kRoot{kRootKeys}, kServer{kServerKeys}, kLog{kLogKeys}, kAdmin{kAdminKeys},
-    kListener{kListenerKeys}, kTls{kTlsKeys}, kCertificate{kCertificateKeys}, kClient{kClientKeys},
-    kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys}, kJwt{kJwtKeys}, kState{kStateKeys},
-    kMemory{kMemoryKeys}, kRedis{kRedisKeys}, kRedisTls{kRedisTlsKeys}, kRoute{kRouteKeys},
-    kRespond{kRespondKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
+    kClient{kClientKeys}, kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys}, kJwt{kJwtKeys},
+    kState{kStateKeys}, kMemory{kMemoryKeys}, kRedis{kRedisKeys}, kRedisTls{kRedisTlsKeys},
+    kRoute{kRouteKeys}, kRespond{kRespondKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
 }  // namespace schema
 
 }  // namespace weir::config

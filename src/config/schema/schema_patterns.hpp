@@ -47,6 +47,7 @@ inline constexpr std::string_view kWebhook = "https?://" WEIR_URL_HOST "(?::" WE
 inline constexpr std::string_view kRooted = "/.*";
 inline constexpr std::string_view kDay = "mon|tue|wed|thu|fri|sat|sun";
 inline constexpr std::string_view kHeaderFamily = "x|ietf";
+inline constexpr std::string_view kProtocol = "http/1\\.1|h2c?";
 
 #undef WEIR_PERIOD
 #undef WEIR_COUNT

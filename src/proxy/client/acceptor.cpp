@@ -173,7 +173,7 @@ void Acceptor::adopt(int connection, const ConnectionInfo& connection_info, std:
   if (worker_.connections_per_ip.bounded() && !policy::is_trusted(client, address))
     slot = worker_.connections_per_ip.enter(policy::network_of(client, address));
   auto session = std::make_unique<Session>(worker_, std::move(stream), peer, std::move(slot),
-                                           settings_.listener, closed_);
+                                           settings_.listener, closed_, settings_.http2);
   session->begin_with(connection_info, read);
   begin(std::move(session));
 }
@@ -184,7 +184,7 @@ void Acceptor::admit(net::Socket socket, const net::RawEndpoint& peer, Connectio
   const auto& tls = settings_.tls;
   auto stream = tls ? net::Stream(worker_.executor, fd, tls.get()) : net::Stream(worker_.executor, fd);
   auto session = std::make_unique<Session>(worker_, std::move(stream), peer, std::move(slot),
-                                           settings_.listener, closed_);
+                                           settings_.listener, closed_, settings_.http2);
   if (settings_.proxy_protocol) session->expect_proxy_header();
   begin(std::move(session));
 }

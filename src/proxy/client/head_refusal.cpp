@@ -20,38 +20,22 @@ observe::ClientError kind_of(const http::Fault& fault) noexcept {
 
 }  // namespace
 
-net::Task<void> HeadRefusal::send(http::Fault fault) {
-  const auto kind = kind_of(fault);
-  worker_.counters.client_errors(kind).add();
+http::Answer HeadRefusal::answer(const http::Fault& fault) {
+  worker_.counters.client_errors(kind_of(fault)).add();
   worker_.counters.requests(std::nullopt, fault.status).add();
-  std::string body;
-  http::append_error_json(body, fault.status, fault.what);
-  std::string id, out;
-  worker_.make_request_id(id);
-  http::write_answer(out, {.status = fault.status,
-                           .body = body,
-                           .fields = fault.status == 405 ? kAllow : std::string_view{},
-                           .date = worker_.http_date(net::Clock::machine_now()),
-                           .request_id = id,
-                           .keep_alive = false});
-  net::ErrorCode ec;
-  auto sent = client_.try_write(out, {}, ec);
-  watch_.clear_late();
-  if (!ec && sent < out.size()) {
-    watch_.arm(worker_.config().server.write_timeout);
-    ec = co_await client_.write_rest(std::string_view(out).substr(sent));
-    watch_.disarm();
-    if (!ec) sent = out.size();
-  }
-  worker_.counters.bytes_out.add(sent);
-  log(fault, kind, sent, id);
-  watch_.clear_late();
+  http::append_error_json(body_, fault.status, fault.what);
+  worker_.make_request_id(id_);
+  return {.status = fault.status,
+          .body = body_,
+          .fields = fault.status == 405 ? kAllow : std::string_view{},
+          .date = worker_.http_date(net::Clock::machine_now()),
+          .request_id = id_,
+          .keep_alive = false};
 }
 
-// Logs the client, the fault, and as much of the head as weir can parse.
-void HeadRefusal::log(const http::Fault& fault, observe::ClientError kind, std::size_t sent,
-                      std::string_view id) {
+void HeadRefusal::report(const http::Fault& fault, std::size_t sent) {
   if (worker_.access_log == nullptr) return;
+  const auto kind = kind_of(fault);
   const auto head = http::read_rejected_head(bytes_);
   std::string redacted;
   observe::AccessRecord record;
@@ -62,13 +46,32 @@ void HeadRefusal::log(const http::Fault& fault, observe::ClientError kind, std::
   record.client = peer_.address;
   record.status = fault.status;
   record.bytes_out = sent;
-  record.request_id = id;
+  record.request_id = id_;
   record.error = kind == observe::ClientError::HeadTimeout    ? "head_timeout"
                  : kind == observe::ClientError::HeadTooLarge ? "head_too_large"
                                                               : "bad_head";
   const observe::ReplayRecord unasked;
   record.replay = &unasked;
   worker_.access_log->record(record);
+}
+
+net::Task<void> refuse_head(Worker& worker, ClientWatch& watch, net::Stream& client, const ClientPeer& peer,
+                            http::Fault fault, std::string_view bytes) {
+  HeadRefusal refusal(worker, peer, bytes);
+  std::string out;
+  http::write_answer(out, refusal.answer(fault));
+  net::ErrorCode ec;
+  auto sent = client.try_write(out, {}, ec);
+  watch.clear_late();
+  if (!ec && sent < out.size()) {
+    watch.arm(worker.config().server.write_timeout);
+    ec = co_await client.write_rest(std::string_view(out).substr(sent));
+    watch.disarm();
+    if (!ec) sent = out.size();
+  }
+  worker.counters.bytes_out.add(sent);
+  refusal.report(fault, sent);
+  watch.clear_late();
 }
 
 }  // namespace weir::proxy

@@ -1,9 +1,10 @@
-// Answers and logs a request head that is malformed or incomplete.
+// Answers and logs a request head that is malformed or incomplete. Each object handles one head.
 #pragma once
 
 #include "proxy/client/client_peer.hpp"
 #include "proxy/client/client_watch.hpp"
 
+#include "weir/http/answer.hpp"
 #include "weir/http/head_parser.hpp"
 #include "weir/net/stream.hpp"
 #include "weir/net/task.hpp"
@@ -19,21 +20,23 @@ class HeadRefusal {
  public:
   // All arguments must outlive this object. `bytes`: the part of the head that arrived; the octets must not
   // move.
-  HeadRefusal(Worker& worker, ClientWatch& watch, net::Stream& client, const ClientPeer& peer,
-              std::string_view bytes) noexcept
-      : worker_(worker), watch_(watch), client_(client), peer_(peer), bytes_(bytes) {}
+  HeadRefusal(Worker& worker, const ClientPeer& peer, std::string_view bytes) noexcept
+      : worker_(worker), peer_(peer), bytes_(bytes) {}
 
-  // Answers with the status of the fault, counts it and logs it.
-  [[nodiscard]] net::Task<void> send(http::Fault fault);
+  // Counts the fault, and returns the answer with its status. Valid as long as this object.
+  [[nodiscard]] http::Answer answer(const http::Fault& fault);
+  // Logs the client, the fault, and as much of the head as weir can parse. `sent`: octets of the answer.
+  void report(const http::Fault& fault, std::size_t sent);
 
  private:
-  void log(const http::Fault& fault, observe::ClientError kind, std::size_t sent, std::string_view id);
-
   Worker& worker_;
-  ClientWatch& watch_;
-  net::Stream& client_;
   const ClientPeer& peer_;
   const std::string_view bytes_;
+  std::string body_, id_;
 };
+
+// Sends the answer to a faulty head on an HTTP/1 connection, and reports it.
+[[nodiscard]] net::Task<void> refuse_head(Worker& worker, ClientWatch& watch, net::Stream& client,
+                                          const ClientPeer& peer, http::Fault fault, std::string_view bytes);
 
 }  // namespace weir::proxy

@@ -6,6 +6,7 @@
 #include "proxy/client/http1_stream.hpp"
 #include "proxy/exchange/exchange.hpp"
 #include "proxy/exchange/scoped_cancel_target.hpp"
+#include "proxy/http2/http2_connection.hpp"
 
 #include "weir/http/head_parser.hpp"
 #include "weir/net/signal.hpp"
@@ -24,13 +25,16 @@ constexpr base::Duration kLingerPause{5'000'000};
 constexpr base::Duration kLingerTime{30'000'000};
 // After this many requests without a wait for the client, the connection yields to other connections.
 constexpr unsigned kRequestsInTurn = 16;
+// The ALPN name of HTTP/2 over TLS (RFC 9113 §3.2).
+constexpr std::string_view kHttp2 = "h2";
 // After this much work the connection yields too, because requests differ in cost.
 constexpr base::Duration kWorkInTurn{500};
 
 }  // namespace
 
 Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint& peer_endpoint,
-                 ConnectionsPerIp::Slot slot, const std::string& listener, const bool& acceptor_closed)
+                 ConnectionsPerIp::Slot slot, const std::string& listener, const bool& acceptor_closed,
+                 std::shared_ptr<const Http2Settings> http2)
     : ClientWatch(a_worker.watchdog),
       worker(a_worker),
       client(std::move(a_client)),
@@ -38,7 +42,8 @@ Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint&
       peer(peer_endpoint),
       listener_(listener),
       acceptor_closed_(acceptor_closed),
-      slot_(std::move(slot)) {
+      slot_(std::move(slot)),
+      http2_settings_(std::move(http2)) {
   ++worker.sessions;
   worker.counters.connections_accepted.add();
   worker.counters.connections_open.add();
@@ -62,6 +67,7 @@ void Session::on_late() noexcept {
 }
 
 void Session::on_tick() noexcept {
+  if (http2_ != nullptr) http2_->on_tick();
   if (is_idle()) ++idle_ticks_;
   if (state_ == State::Begun) ++begun_ticks_;
   const bool idle_in_drain = ends_idle() && is_idle();
@@ -112,6 +118,10 @@ net::ErrorCode Session::receive() {
   inbox.received(count);
   worker.counters.bytes_in.add(count);
   return ec;
+}
+
+bool Session::is_quiet() const noexcept {
+  return state_ == State::Quiet || (state_ == State::Idle && idle_ticks_ >= kQuietAfterTicks);
 }
 
 // Starts the wait for the first byte of a request.
@@ -231,8 +241,7 @@ void Session::wait_for_the_rest() noexcept {
 
 // Answers with the fault and closes the connection. `bytes`: the part of the head that arrived.
 net::Task<void> Session::refuse_head(http::Fault fault, std::string_view bytes) {
-  HeadRefusal refusal(worker, *this, client, peer, bytes);
-  co_await refusal.send(fault);
+  co_await proxy::refuse_head(worker, *this, client, peer, fault, bytes);
   if (client.owes_write())
     client.close();
   else
@@ -319,15 +328,41 @@ net::Task<bool> Session::open() {
   co_return secured;
 }
 
+// Returns true if the first head is the beginning of HTTP/2's preface (RFC 9113 §3.4), and the listener has
+// "h2c".
+bool Session::begins_http2(std::size_t head_size) const noexcept {
+  return http2_settings_->prior_knowledge && !client.is_tls() &&
+         inbox.unread().substr(0, head_size) == "PRI * HTTP/2.0\r\n\r\n";
+}
+
+net::Task<void> Session::serve_http2() {
+  disarm();
+  {
+    Http2Connection connection(*this, *http2_settings_);
+    const ScopedCancelTarget cancel_target(http2_, connection);
+    co_await connection.run();
+    if (connection.has_failed()) client.close();
+  }
+  inbox.release();
+  if (!client.is_open()) co_return;
+  if (client.owes_write())
+    client.close();
+  else
+    co_await linger();
+}
+
 net::Task<void> Session::run() {
   note_begun();
   if (proxy_header_expected_ || client.is_tls()) {
     const bool opened = co_await open();
     if (!opened) co_return;
   }
-  for (;;) {
+  const bool only_http2 = client.is_tls() && http2_settings_->over_tls;
+  if (client.protocol() == kHttp2 || only_http2) co_return co_await serve_http2();
+  for (bool first = true;; first = false) {
     const auto head_size = co_await await_head();
     if (head_size == 0) break;
+    if (first && begins_http2(head_size)) co_return co_await serve_http2();
     const bool go_on = co_await serve_one(head_size);
     if (!go_on) break;
     if (++requests_in_turn_ < kRequestsInTurn && work_in_turn_ < kWorkInTurn) continue;

@@ -10,6 +10,7 @@
 #include "weir/net/stream.hpp"
 #include "weir/observe/counters.hpp"
 #include "weir/proxy/buffer.hpp"
+#include "weir/proxy/http2_settings.hpp"
 #include "weir/proxy/relay.hpp"
 #include "weir/proxy/worker.hpp"
 
@@ -21,14 +22,16 @@
 namespace weir::proxy {
 
 class Exchange;
+class Http2Connection;
 
 class Session final : public ClientWatch {
  public:
   // `slot`: the connection's slot in the count of its address; empty if not counted, or not yet. `listener`:
   // the name of the listener in the configuration. `acceptor_closed`: true once that listener is closed; must
-  // outlive the session.
+  // outlive the session. `http2`: not null.
   Session(Worker& worker, net::Stream client, const net::RawEndpoint& peer, ConnectionsPerIp::Slot slot,
-          const std::string& listener, const bool& acceptor_closed);
+          const std::string& listener, const bool& acceptor_closed,
+          std::shared_ptr<const Http2Settings> http2);
   ~Session();
 
   // Must be called before run(). The PROXY header, which is expected first, then gives the client's address;
@@ -65,6 +68,27 @@ class Session final : public ClientWatch {
   // IP.
   [[nodiscard]] std::optional<http::ConnectionEnds> ends() const { return peer.ends(client.native_handle()); }
 
+  // For Http2Connection, which serves the requests of the session in that case.
+  // Reads more octets into the inbox. Returns would_block if none have arrived.
+  [[nodiscard]] net::ErrorCode receive();
+  // Marks that no request is open, and arms [server] idle_timeout.
+  void begin_idling() noexcept;
+  // Marks that a request is open.
+  void note_busy() noexcept {
+    disarm();
+    state_ = State::Busy;
+  }
+  [[nodiscard]] bool is_idle() const noexcept { return state_ == State::Idle || state_ == State::Quiet; }
+  // Returns true if the connection was idle so long that it gives its buffers back.
+  [[nodiscard]] bool is_quiet() const noexcept;
+  // Gives the buffer back and waits for octets.
+  [[nodiscard]] net::Port::Wait wait_in_quiet();
+  // Returns true if the connection has to end as soon as its requests have ended.
+  [[nodiscard]] bool must_leave() const noexcept {
+    return worker.draining || worker.retiring || worker.handoff != nullptr || acceptor_closed_;
+  }
+  void disarm_deadline() noexcept { disarm(); }
+
   Worker& worker;
   net::Stream client;
   Inbox inbox;
@@ -81,7 +105,6 @@ class Session final : public ClientWatch {
   void on_late() noexcept override;
   void on_tick() noexcept override;
   void cancel_all() noexcept;
-  [[nodiscard]] bool is_idle() const noexcept { return state_ == State::Idle || state_ == State::Quiet; }
   [[nodiscard]] bool makes_room() noexcept;
   [[nodiscard]] bool may_doze() const noexcept;
   void note_begun() noexcept;
@@ -97,10 +120,7 @@ class Session final : public ClientWatch {
   [[nodiscard]] net::Task<bool> hand_over();
   [[nodiscard]] net::Task<std::size_t> await_head();
   [[nodiscard]] net::Task<bool> outlast(net::ErrorCode ec);
-  [[nodiscard]] net::ErrorCode receive();
-  void begin_idling() noexcept;
   void begin_head() noexcept;
-  [[nodiscard]] net::Port::Wait wait_in_quiet();
   void wait_for_the_rest() noexcept;
   void end_turn() noexcept {
     requests_in_turn_ = 0;
@@ -114,10 +134,13 @@ class Session final : public ClientWatch {
   [[nodiscard]] net::Task<void> refuse_head(http::Fault fault, std::string_view bytes);
   [[nodiscard]] net::Task<bool> drop_rest(BodySource& body);
   [[nodiscard]] net::Task<void> linger();
+  [[nodiscard]] bool begins_http2(std::size_t head_size) const noexcept;
+  [[nodiscard]] net::Task<void> serve_http2();
 
   const std::string& listener_;
   const bool& acceptor_closed_;
   Exchange* exchange_ = nullptr;                   // the current exchange
+  Http2Connection* http2_ = nullptr;               // set while the connection speaks HTTP/2
   DecisionPause::Waiter* pause_waiter_ = nullptr;  // set while the session waits for the end of the pause
   net::Stream* onward_ = nullptr;  // to the process that serves the connection, while this process relays it
   State state_ = State::Busy;
@@ -126,6 +149,7 @@ class Session final : public ClientWatch {
   std::uint32_t begun_ticks_ = 0;
   unsigned requests_in_turn_ = 0;  // requests served since the last wait for the client
   ConnectionsPerIp::Slot slot_;
+  std::shared_ptr<const Http2Settings> http2_settings_;
   bool proxy_header_expected_ = false;
   bool relayed_ = false;  // the peer is a weir process that relays the client's connection
   bool secure_ = false;   // the relaying process received the connection over TLS

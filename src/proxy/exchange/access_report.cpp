@@ -100,6 +100,9 @@ void log(const RequestReport& report, const ReportSources& sources, base::TimePo
       .queued = span(report.started, report.departed),
       .upstream = span(report.sent, report.answered),
       .client = client.address,
+      .protocol = buffers.head.http2                ? "HTTP/2"
+                  : buffers.head.minor_version == 0 ? "HTTP/1.0"
+                                                    : "HTTP/1.1",
       .method = buffers.head.method,
       .target = sources.config.redaction.redacted(buffers.head.target, redacted),
       .host = buffers.head.authority,

@@ -153,8 +153,8 @@ void WorkerThread::renew(std::size_t listener, proxy::AcceptorSettings settings)
   net::asio::post(context_, [this, listener, fresh = std::move(settings)] {
     const auto [first, last] = acceptors_.equal_range(listener);
     for (auto found = first; found != last; ++found)
-      found->second->renew(
-          {net::share(fresh.tls.get()), fresh.proxy_protocol, fresh.listener, fresh.most_sessions});
+      found->second->renew({net::share(fresh.tls.get()), fresh.proxy_protocol, fresh.listener,
+                            fresh.most_sessions, fresh.http2});
   });
 }
 

@@ -1,0 +1,163 @@
+// Reads [[listener]].
+#include "config/read/settings_sections.hpp"
+
+#include "weir/base/ip_address.hpp"
+#include "weir/base/units.hpp"
+#include "weir/config/locations.hpp"
+#include "weir/limit/rate.hpp"
+#include "weir/net/tls_context.hpp"
+#include "weir/net/tls_files.hpp"
+
+#include <algorithm>
+
+namespace weir::config {
+
+namespace {
+
+constexpr std::uint64_t kLeastWindow = 16 << 10;       // octets
+constexpr std::uint64_t kMostWindow = (1U << 31) - 1;  // RFC 9113 §6.9.1
+
+// Loads the certificate and its key with OpenSSL, and reports mistakes in the files.
+void check_pair(const TableReader& table, const net::CertificateFiles& files) {
+  if (!holds_something(files.cert)) return;
+  if (const auto fault = net::fault_of_certificate(files.cert)) return table.mistake("cert", fault->message);
+  if (!holds_something(files.key)) return;
+  net::TlsSettings alone;
+  alone.certificates = {{files.cert, files.key}};
+  if (const auto made = net::make_tls_context(alone); !made)
+    return table.mistake("key", made.error().message);
+  if (!holds_something(files.ocsp)) return;
+  alone.certificates = {files};
+  if (const auto stapled = net::make_tls_context(alone); !stapled)
+    table.mistake("ocsp", stapled.error().message);
+}
+
+void read_client_ca(const TableReader& table, net::TlsSettings& tls, ReadContext& context) {
+  tls.client_auth = table.choice<net::ClientAuth>("client_auth");
+  if (!table.has("client_ca")) {
+    if (table.has("client_auth"))
+      table.missing("client_ca", "a file of authorities, because client_auth is given");
+    return;
+  }
+  context.certificates = true;
+  tls.client_ca = readable_file(table, "client_ca", context);
+  if (holds_something(tls.client_ca))
+    if (const auto fault = net::fault_of_client_ca(tls.client_ca)) table.mistake("client_ca", fault->message);
+}
+
+net::TlsSettings read_tls(const TableReader& table, ReadContext& context) {
+  net::TlsSettings tls;
+  for (const auto& entry : table.tables("certificates", schema::kCertificate)) {
+    tls.certificates.push_back({.cert = readable_file(entry, "cert", context),
+                                .key = readable_file(entry, "key", context),
+                                .ocsp = readable_file(entry, "ocsp", context, "DER")});
+    check_pair(entry, tls.certificates.back());
+  }
+  if (table.has("certificates") && tls.certificates.empty())
+    table.mistake("certificates", "found none; expected at least one { cert = \"…\", key = \"…\" }");
+  tls.min_version = table.choice<net::TlsVersion>("min_version");
+  read_client_ca(table, tls, context);
+  tls.ticket_rotation = table.deadline("ticket_rotation");
+  return tls;
+}
+
+// Returns true if a socket that listens on `one` also accepts connections to `other`. A socket on [::] also
+// accepts connections to IPv4 addresses.
+bool covers(const base::IpAddress& one, const base::IpAddress& other) {
+  return one == other || one == base::IpAddress{} || (one == base::IpAddress::v4(0) && other.is_v4());
+}
+
+// Returns true if two listeners cannot have these addresses at the same time. Does not look up names.
+bool collide(const base::Endpoint& one, const base::Endpoint& other) {
+  if (one.is_unix() || other.is_unix()) return one == other;
+  if (one.port == 0 || one.port != other.port) return false;
+  const auto a = base::IpAddress::parse(one.host);
+  const auto b = base::IpAddress::parse(other.host);
+  if (!a || !b) return one.host == other.host;
+  return covers(*a, *b) || covers(*b, *a);
+}
+
+// Reads which HTTP versions clients may speak.
+void read_protocols(const TableReader& table, net::ListenerSettings& listener) {
+  constexpr std::string_view kNames[] = {"http/1.1", "h2", "h2c"};
+  const bool tls = table.has("tls");
+  listener.protocols.h2 = tls;
+  if (!table.has("protocols")) return;
+  listener.protocols = {.http1 = false};
+  const auto names = table.texts("protocols");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto& name = names[i];
+    if (name == "http/1.1")
+      listener.protocols.http1 = true;
+    else if (name == "h2" && tls)
+      listener.protocols.h2 = true;
+    else if (name == "h2c" && !tls)
+      listener.protocols.h2c = true;
+    else if (name == "h2")
+      table.mistake_in("protocols", i,
+                       "found \"h2\" without tls; write \"h2c\", which is HTTP/2 without TLS, or add tls");
+    else if (name == "h2c")
+      table.mistake_in("protocols", i, "found \"h2c\" with tls; write \"h2\", which is HTTP/2 over TLS");
+    else
+      table.mistake_in("protocols", i, "found " + in_quotes(name) + suggestion(name, kNames));
+  }
+  if (names.empty()) table.mistake("protocols", "found none; expected \"http/1.1\", \"h2\" or both");
+  if (!names.empty() && !tls && !listener.protocols.http1)
+    table.mistake("protocols",
+                  "lacks \"http/1.1\", which a listener without tls always accepts; write protocols = "
+                  "[\"http/1.1\", \"h2c\"]");
+}
+
+std::uint32_t window_of(const TableReader& table, std::string_view key) {
+  const auto size = table.size(key).value_or(kLeastWindow);
+  if (size < kLeastWindow || size > kMostWindow)
+    table.mistake(key, "found " + std::to_string(size) + " bytes; expected a size from 16KiB to 1GiB");
+  return static_cast<std::uint32_t>(size);
+}
+
+net::Http2Options read_http2(const TableReader& table) {
+  net::Http2Options http2;
+  http2.max_streams = static_cast<std::uint32_t>(table.whole("max_streams"));
+  http2.stream_window = window_of(table, "stream_window");
+  http2.connection_window = window_of(table, "connection_window");
+  const auto resets = table.rate("resets").value_or(limit::Rate{});
+  http2.resets = static_cast<std::uint32_t>(resets.count);
+  http2.resets_within = resets.period;
+  http2.ping = table.deadline("ping");
+  return http2;
+}
+
+}  // namespace
+
+void take_address(const TableReader& table, const base::Endpoint& address, ReadContext& context) {
+  for (const auto& [other, line] : context.taken)
+    if (collide(address, other))
+      table.mistake("address", "found " + in_quotes(address.to_string()) + ", which collides with " +
+                                   in_quotes(other.to_string()) + " on line " + std::to_string(line) +
+                                   "; expected another address");
+  context.taken.push_back({address, table.node("address")->line});
+}
+
+std::vector<net::ListenerSettings> read_listeners(const TableReader& root, ReadContext& context) {
+  std::vector<net::ListenerSettings> listeners;
+  for (const auto& table : root.tables("listener", schema::kListener)) {
+    net::ListenerSettings listener;
+    const auto address = table.address("address");
+    listener.address = address.value_or(base::Endpoint{});
+    listener.proxy_protocol = table.boolean("proxy_protocol");
+    read_protocols(table, listener);
+    if (table.has("http2")) listener.http2 = read_http2(table.table("http2", schema::kHttp2));
+    if (table.has("tls")) listener.tls = read_tls(table.table("tls", schema::kTls), context);
+    if (listener.tls) listener.tls->protocols = listener.protocols;
+    if (address) {
+      take_address(table, *address, context);
+      context.lines[name_of(listener)] = table.node("address")->line;
+    }
+    listeners.push_back(std::move(listener));
+  }
+  const bool none = root.has("listener") ? listeners.empty() : !root.mentions("listener");
+  if (none) root.missing("listener", "at least one [[listener]] with an address");
+  return listeners;
+}
+
+}  // namespace weir::config

@@ -1,0 +1,70 @@
+// The schema of [[listener]].
+#include "config/schema/schema_keys.hpp"
+
+namespace weir::config {
+
+namespace {
+
+constexpr KeySpec kListenerKeys[] = {
+    required("address", Kind::Address,
+             "host:port, [v6]:port or unix:/path; weir listens at all addresses of a name; port 0 takes a "
+             "free port"),
+    table("tls", schema::kTls, "weir terminates TLS; absent: plain HTTP"),
+    like(pattern::kProtocol,
+         key("protocols", Kind::Texts, "",
+             "HTTP versions that clients may speak: http/1.1; h2 (HTTP/2 over TLS, chosen by ALPN); h2c "
+             "(HTTP/2 "
+             "without TLS, by prior knowledge); default: h2 and http/1.1 with tls, else http/1.1")),
+    table("http2", schema::kHttp2, "bounds of HTTP/2 connections"),
+    key("proxy_protocol", Kind::Bool, "false",
+        "every connection begins with the PROXY protocol, version 1 or 2; weir believes trusted proxies "
+        "only"),
+};
+
+constexpr Choice kTlsVersions[] = {{"1.2"}, {"1.3"}};
+constexpr Choice kClientAuths[] = {{"require"}, {"optional"}};
+constexpr KeySpec kTlsKeys[] = {
+    {.name = "certificates",
+     .kind = Kind::Subtables,
+     .about = "certificates; weir chooses by the name that the client asks for and by the keys that the "
+              "client can verify; the first is the default",
+     .required = true,
+     .inner = &schema::kCertificate},
+    choice("min_version", kTlsVersions, "1.2", "lowest version of TLS"),
+    key("client_ca", Kind::Text, "",
+        "PEM file: the authorities that sign clients' certificates; absent: weir asks for no certificate"),
+    choice("client_auth", kClientAuths, "require",
+           "with client_ca: whether a client has to show a certificate; with \"optional\" it shows none or a "
+           "good one"),
+    key("ticket_rotation", Kind::Duration, "4h",
+        "how long a key encrypts session tickets; it decrypts them for as long again"),
+};
+
+constexpr KeySpec kCertificateKeys[] = {
+    required("cert", Kind::Text, "PEM file: the certificate, then its chain"),
+    required("key", Kind::Text, "PEM file: its private key"),
+    key("ocsp", Kind::Text, "", "DER file: the authority's OCSP response; weir staples it while it is valid"),
+};
+
+constexpr KeySpec kHttp2Keys[] = {
+    whole("max_streams", 1, 10'000, "100", "requests that one connection may have open at once"),
+    key("stream_window", Kind::Size, "64KiB", "bytes of a request's body that weir holds for one stream"),
+    key("connection_window", Kind::Size, "1MiB", "the same for all streams of a connection together"),
+    key("resets", Kind::Rate, "100/10s",
+        "how many requests a client may cancel, or break by a fault, in any such period; weir ends the "
+        "connection of "
+        "a client that exceeds it"),
+    key("ping", Kind::Duration, "30s",
+        "silence of a client, while requests are open, after which weir asks for a sign of life; after the "
+        "same time "
+        "again weir ends the connection"),
+};
+
+}  // namespace
+
+namespace schema {
+constinit const TableSpec kListener{kListenerKeys}, kTls{kTlsKeys}, kCertificate{kCertificateKeys},
+    kHttp2{kHttp2Keys};
+}  // namespace schema
+
+}  // namespace weir::config

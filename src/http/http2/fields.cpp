@@ -1,0 +1,127 @@
+#include "weir/base/text_writer.hpp"
+#include "weir/http/http2_fields.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace weir::http {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+char lower(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+// RFC 9113 §8.2.2.
+bool is_about_connection(std::string_view name) noexcept {
+  static constexpr std::array kNames{"connection"sv, "keep-alive"sv, "proxy-connection"sv,
+                                     "transfer-encoding"sv, "upgrade"sv};
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [name](std::string_view known) { return equal_ignoring_case(name, known); });
+}
+
+// The octets that each field counts for besides its name and value (RFC 9113 §6.5.2).
+constexpr std::size_t kFieldOverhead = 32;
+
+void append_line(std::string& out, std::string_view name, std::string_view value) {
+  out.append(name).append(": ").append(value).append("\r\n");
+}
+
+}  // namespace
+
+void Http2Fields::clear() noexcept {
+  text_.clear();
+  ends_.clear();
+}
+
+void Http2Fields::add(std::string_view name, std::string_view value) {
+  for (const char c : name) text_ += lower(c);
+  ends_.push_back(static_cast<std::uint32_t>(text_.size()));
+  text_ += value;
+  ends_.push_back(static_cast<std::uint32_t>(text_.size()));
+}
+
+void Http2Fields::add_lines(std::string_view lines) {
+  while (!lines.empty()) {
+    const auto end = std::min(lines.find("\r\n"), lines.size());
+    const auto line = lines.substr(0, end);
+    if (line.empty()) return;
+    lines.remove_prefix(std::min(end + 2, lines.size()));
+    const auto colon = line.find(':');
+    if (colon == std::string_view::npos || is_about_connection(line.substr(0, colon))) continue;
+    auto value = line.substr(colon + 1);
+    while (value.starts_with(' ')) value.remove_prefix(1);
+    add(line.substr(0, colon), value);
+  }
+}
+
+void Http2Fields::add_forwarded(const Fields& fields) {
+  for (const auto& field : fields)
+    if (!field.hop_by_hop && field.id != FieldId::ContentLength && !is_about_connection(field.name))
+      add(field.name, field.value);
+}
+
+void Http2Fields::add_status(unsigned status) {
+  std::string digits;
+  base::TextWriter(digits, base::TextWriter::kDigits) << status;
+  add(":status", digits);
+}
+
+Http2Fields::Field Http2Fields::operator[](std::size_t index) const noexcept {
+  const auto begin = index == 0 ? 0 : ends_[2 * index - 1];
+  const auto middle = ends_[2 * index];
+  const std::string_view text = text_;
+  return {text.substr(begin, middle - begin), text.substr(middle, ends_[2 * index + 1] - middle)};
+}
+
+bool Http2Fields::contains(std::string_view name) const noexcept {
+  for (std::size_t i = 0; i < size(); ++i)
+    if ((*this)[i].name == name) return true;
+  return false;
+}
+
+bool Http2RequestText::take_pseudo(std::string_view name, std::string_view value) {
+  if (name == ":method")
+    method_ = value;
+  else if (name == ":path")
+    path_ = value;
+  else if (name == ":authority")
+    authority_ = value, has_authority_ = true;
+  return name.starts_with(':');
+}
+
+void Http2RequestText::add(std::string_view name, std::string_view value) {
+  size_ += name.size() + value.size() + kFieldOverhead;
+  if (is_too_large() || take_pseudo(name, value)) return;
+  if (name == "host") {
+    several_hosts_ = several_hosts_ || has_host_;
+    host_ = value;
+    has_host_ = true;
+  } else if (name == "cookie") {
+    if (!cookies_.empty()) cookies_ += "; ";
+    cookies_ += value;
+  } else {
+    has_length_ = has_length_ || name == "content-length";
+    append_line(lines_, name, value);
+  }
+}
+
+std::optional<std::string> Http2RequestText::head(std::optional<std::uint64_t> body) const {
+  if (several_hosts_ || (has_authority_ && has_host_ && !equal_ignoring_case(authority_, host_)))
+    return std::nullopt;
+  std::string text;
+  text.reserve(lines_.size() + cookies_.size() + authority_.size() + host_.size() + path_.size() + 128);
+  text.append(method_).append(" ").append(path_.empty() ? authority_ : path_).append(" HTTP/1.1\r\n");
+  if (has_authority_ || has_host_) append_line(text, "host", has_authority_ ? authority_ : host_);
+  text += lines_;
+  if (!cookies_.empty()) append_line(text, "cookie", cookies_);
+  if (!has_length_ && !body)
+    text += "transfer-encoding: chunked\r\n";
+  else if (!has_length_ && *body != 0)
+    append_line(text, "content-length", std::to_string(*body));
+  return text += "\r\n";
+}
+
+}  // namespace weir::http

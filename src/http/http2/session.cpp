@@ -1,0 +1,266 @@
+#include "weir/http/http2_session.hpp"
+
+#include <array>
+#include <new>
+
+#include <boost/container/small_vector.hpp>
+#include <nghttp2/nghttp2.h>
+
+namespace weir::http {
+
+namespace {
+
+// Fields of one message that need no allocation.
+constexpr std::size_t kUsualFields = 32;
+using NameValues = boost::container::small_vector<nghttp2_nv, kUsualFields>;
+
+std::string_view view(const std::uint8_t* octets, std::size_t size) noexcept {
+  return {reinterpret_cast<const char*>(octets), size};
+}
+
+std::uint8_t* octets(
+    std::string_view text) noexcept {  // nghttp2 asks for a pointer to non-const, but only reads
+  return const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(text.data()));
+}
+
+NameValues values_of(const Http2Fields& fields) {
+  NameValues values;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const auto [name, value] = fields[i];
+    values.push_back({octets(name), octets(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NONE});
+  }
+  return values;
+}
+
+// nghttp2's functions fail if memory runs out. Their other failures mean that the stream is gone, which its
+// events say.
+void check(int result) {
+  if (result == NGHTTP2_ERR_NOMEM) throw std::bad_alloc();
+}
+
+Http2StreamEvents* stream_of(nghttp2_session* session, std::int32_t id) noexcept {
+  return static_cast<Http2StreamEvents*>(nghttp2_session_get_stream_user_data(session, id));
+}
+
+bool is_request(const nghttp2_frame& frame) noexcept {
+  return frame.hd.type == NGHTTP2_HEADERS && frame.headers.cat == NGHTTP2_HCAT_REQUEST;
+}
+
+Http2Cheap kind_of(const nghttp2_frame& frame) noexcept {
+  switch (frame.hd.type) {
+    case NGHTTP2_SETTINGS:
+      return Http2Cheap::Settings;
+    case NGHTTP2_PING:
+      return Http2Cheap::Ping;
+    case NGHTTP2_PRIORITY:
+    case NGHTTP2_PRIORITY_UPDATE:
+      return Http2Cheap::Priority;
+    case NGHTTP2_WINDOW_UPDATE:
+      return Http2Cheap::WindowUpdate;
+    case NGHTTP2_RST_STREAM:
+      return Http2Cheap::Reset;
+    default:
+      return Http2Cheap::Other;
+  }
+}
+
+bool is_empty_data(const nghttp2_frame& frame) noexcept {
+  return frame.hd.type == NGHTTP2_DATA && frame.hd.length == frame.data.padlen &&
+         (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) == 0;
+}
+
+}  // namespace
+
+// Calls one of weir's functions from within nghttp2, which must see no exception.
+struct Http2Session::Callbacks {
+  template <class Call>
+  static int guarded(Call call) noexcept {
+    try {
+      call();
+    } catch (...) {
+      return NGHTTP2_ERR_NOMEM;
+    }
+    return 0;
+  }
+  static Http2Session& of(void* data) noexcept { return *static_cast<Http2Session*>(data); }
+
+  static int begin_head(nghttp2_session* session, const nghttp2_frame* frame, void* data) noexcept {
+    if (!is_request(*frame)) return 0;
+    const auto id = frame->hd.stream_id;
+    return guarded([&] {
+      auto* const stream = of(data).events_.on_stream(id);
+      if (stream != nullptr)
+        check(nghttp2_session_set_stream_user_data(session, id, stream));
+      else
+        of(data).reset(id, Http2Error::RefusedStream);
+    });
+  }
+
+  static int field(nghttp2_session* session, const nghttp2_frame* frame, const std::uint8_t* name,
+                   std::size_t name_size, const std::uint8_t* value, std::size_t value_size, std::uint8_t,
+                   void*) noexcept {
+    auto* const stream = is_request(*frame) ? stream_of(session, frame->hd.stream_id) : nullptr;
+    if (stream == nullptr) return 0;
+    return guarded([&] { stream->on_field(view(name, name_size), view(value, value_size)); });
+  }
+
+  static int frame(nghttp2_session* session, const nghttp2_frame* frame, void* data) noexcept {
+    return guarded([&] {
+      auto& events = of(data).events_;
+      const bool answers = (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0;
+      if (frame->hd.type == NGHTTP2_PING && answers) return events.on_pong();
+      if (is_empty_data(*frame)) events.on_cheap(Http2Cheap::EmptyData);
+      if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS) {
+        const bool acknowledges = frame->hd.type == NGHTTP2_SETTINGS && answers;
+        if (!acknowledges) events.on_cheap(kind_of(*frame));
+        return;
+      }
+      auto* stream = stream_of(session, frame->hd.stream_id);
+      if (stream != nullptr && is_request(*frame)) stream->on_head();
+      stream = stream_of(session, frame->hd.stream_id);
+      if (stream != nullptr && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) stream->on_end();
+    });
+  }
+
+  static int faulty_frame(nghttp2_session*, const nghttp2_frame*, int, void* data) noexcept {
+    return guarded([&] { of(data).events_.on_cheap(Http2Cheap::Fault); });
+  }
+
+  static int chunk(nghttp2_session* session, std::uint8_t, std::int32_t id, const std::uint8_t* at,
+                   std::size_t size, void* data) noexcept {
+    auto* const stream = stream_of(session, id);
+    return guarded([&] {
+      if (stream != nullptr)
+        stream->on_data(view(at, size));
+      else
+        of(data).consume(id, size);
+    });
+  }
+
+  static int closed(nghttp2_session* session, std::int32_t id, std::uint32_t error, void*) noexcept {
+    auto* const stream = stream_of(session, id);
+    if (stream == nullptr) return 0;
+    return guarded([&] { stream->on_closed(static_cast<Http2Error>(error)); });
+  }
+
+  static ssize_t give(nghttp2_session*, std::int32_t, std::uint8_t* at, std::size_t room,
+                      std::uint32_t* flags, nghttp2_data_source* source, void*) noexcept {
+    auto* const stream = static_cast<Http2StreamEvents*>(source->ptr);
+    bool ended = false;
+    const auto given = stream->give(reinterpret_cast<char*>(at), room, ended);
+    if (ended) *flags |= NGHTTP2_DATA_FLAG_EOF;
+    return given == 0 && !ended ? ssize_t{NGHTTP2_ERR_DEFERRED} : static_cast<ssize_t>(given);
+  }
+
+  static nghttp2_session_callbacks* all() {
+    static nghttp2_session_callbacks* const callbacks = [] {
+      nghttp2_session_callbacks* made = nullptr;
+      check(nghttp2_session_callbacks_new(&made));
+      nghttp2_session_callbacks_set_on_begin_headers_callback(made, begin_head);
+      nghttp2_session_callbacks_set_on_header_callback(made, field);
+      nghttp2_session_callbacks_set_on_frame_recv_callback(made, frame);
+      nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(made, faulty_frame);
+      nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made, chunk);
+      nghttp2_session_callbacks_set_on_stream_close_callback(made, closed);
+      return made;
+    }();
+    return callbacks;
+  }
+
+  // weir opens the windows itself, as bodies leave its memory. It keeps nothing of closed streams.
+  static nghttp2_option* option() {
+    static nghttp2_option* const option = [] {
+      nghttp2_option* made = nullptr;
+      check(nghttp2_option_new(&made));
+      nghttp2_option_set_no_auto_window_update(made, 1);
+      nghttp2_option_set_no_closed_streams(made, 1);
+      return made;
+    }();
+    return option;
+  }
+};
+
+void Http2Session::Free::operator()(nghttp2_session* session) const noexcept {
+  nghttp2_session_del(session);
+}
+
+Http2Session::Http2Session(Http2Events& events, const Http2Limits& limits) : events_(events) {
+  nghttp2_session* made = nullptr;
+  check(nghttp2_session_server_new2(&made, Callbacks::all(), this, Callbacks::option()));
+  session_.reset(made);
+  const std::array settings{
+      nghttp2_settings_entry{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.max_streams},
+      nghttp2_settings_entry{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.stream_window},
+      nghttp2_settings_entry{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.max_head},
+  };
+  check(nghttp2_submit_settings(made, NGHTTP2_FLAG_NONE, settings.data(), settings.size()));
+  check(nghttp2_session_set_local_window_size(made, NGHTTP2_FLAG_NONE, 0,
+                                              static_cast<std::int32_t>(limits.connection_window)));
+}
+
+Http2Session::~Http2Session() = default;
+
+bool Http2Session::receive(std::string_view received) {
+  const auto used = nghttp2_session_mem_recv(session_.get(), octets(received), received.size());
+  if (used == NGHTTP2_ERR_NOMEM) throw std::bad_alloc();
+  return used >= 0;
+}
+
+void Http2Session::write(std::string& out, std::size_t most) {
+  while (out.size() < most) {
+    const std::uint8_t* at = nullptr;
+    const auto size = nghttp2_session_mem_send(session_.get(), &at);
+    if (size == NGHTTP2_ERR_NOMEM) throw std::bad_alloc();
+    if (size <= 0) return;
+    out += view(at, static_cast<std::size_t>(size));
+  }
+}
+
+bool Http2Session::is_over() const noexcept {
+  return nghttp2_session_want_read(session_.get()) == 0 && nghttp2_session_want_write(session_.get()) == 0;
+}
+
+void Http2Session::send_interim(std::int32_t id, const Http2Fields& fields) {
+  const auto values = values_of(fields);
+  check(nghttp2_submit_headers(session_.get(), NGHTTP2_FLAG_NONE, id, nullptr, values.data(), values.size(),
+                               nullptr));
+}
+
+void Http2Session::send_head(std::int32_t id, const Http2Fields& fields, bool has_body) {
+  const auto values = values_of(fields);
+  nghttp2_data_provider body{};
+  body.source.ptr = stream_of(session_.get(), id);
+  body.read_callback = Callbacks::give;
+  check(
+      nghttp2_submit_response(session_.get(), id, values.data(), values.size(), has_body ? &body : nullptr));
+}
+
+void Http2Session::resume(std::int32_t id) noexcept {
+  // Fails if give() was not asked yet: it will be.
+  static_cast<void>(nghttp2_session_resume_data(session_.get(), id));
+}
+
+void Http2Session::reset(std::int32_t id, Http2Error error) {
+  check(nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, id, static_cast<std::uint32_t>(error)));
+}
+
+void Http2Session::consume(std::int32_t id, std::size_t octets) {
+  check(nghttp2_session_consume(session_.get(), id, octets));
+}
+
+void Http2Session::ping() {
+  check(nghttp2_submit_ping(session_.get(), NGHTTP2_FLAG_NONE, nullptr));
+}
+
+void Http2Session::announce_end() {
+  check(nghttp2_submit_shutdown_notice(session_.get()));
+}
+
+void Http2Session::go_away(Http2Error error) {
+  const auto code = static_cast<std::uint32_t>(error);
+  if (error != Http2Error::None) return check(nghttp2_session_terminate_session(session_.get(), code));
+  check(nghttp2_submit_goaway(session_.get(), NGHTTP2_FLAG_NONE,
+                              nghttp2_session_get_last_proc_stream_id(session_.get()), code, nullptr, 0));
+}
+
+}  // namespace weir::http

@@ -1,0 +1,329 @@
+#include "proxy/http2/http2_connection.hpp"
+
+#include "proxy/client/session.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <utility>
+
+namespace weir::proxy {
+
+namespace {
+
+// How long weir waits for the client's sign that it knows of the end of the connection (RFC 9113 §6.8).
+constexpr base::Duration kRoundTrip{1'000'000};
+
+observe::Goaway reason_of(http::Http2Cheap frame) noexcept {
+  using http::Http2Cheap;
+  switch (frame) {
+    case Http2Cheap::Settings:
+      return observe::Goaway::Settings;
+    case Http2Cheap::Ping:
+      return observe::Goaway::Ping;
+    case Http2Cheap::Priority:
+      return observe::Goaway::Priority;
+    case Http2Cheap::WindowUpdate:
+      return observe::Goaway::WindowUpdate;
+    case Http2Cheap::EmptyData:
+      return observe::Goaway::EmptyData;
+    case Http2Cheap::Reset:
+    case Http2Cheap::Fault:
+      return observe::Goaway::Resets;
+    case Http2Cheap::Other:
+      break;
+  }
+  return observe::Goaway::Other;
+}
+
+}  // namespace
+
+Http2Connection::Http2Connection(Session& session, const Http2Settings& settings)
+    : session_(session),
+      worker_(session.worker),
+      settings_(settings),
+      guard_(settings.resets),
+      codec_(*this, settings.limits),
+      output_(session.worker.executor),
+      ended_(session.worker.executor),
+      writer_ended_(session.worker.executor) {
+  worker_.counters.http2_connections_open.add();
+}
+
+Http2Connection::~Http2Connection() {
+  worker_.counters.http2_connections_open.remove();
+}
+
+// Waits for the writer and for all exchanges on every ending, including an exception, because they use this
+// object.
+net::Task<void> Http2Connection::run() {
+  std::exception_ptr thrown;
+  net::spawn(worker_.executor, write_all(), [this](const std::exception_ptr& failure) {
+    if (failure) fail();
+    writer_ended_.raise();
+    ended_.notify();
+  });
+  try {
+    co_await read_all();
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  reads_ = false;
+  session_.disarm_deadline();
+  for (auto& stream : streams_) stream->note_gone();
+  while (serving_ != 0) static_cast<void>(co_await ended_.wait());
+  output_.notify();
+  while (!failed_ && !worker_.hard_stop && (writing_ || has_output()))
+    static_cast<void>(co_await ended_.wait());
+  stopped_ = true;
+  output_.notify();
+  session_.client.cancel();
+  co_await writer_ended_.wait();
+  worker_.counters.http2_streams_open.remove(streams_.size());
+  streams_.clear();
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+net::Task<void> Http2Connection::read_all() {
+  heard_ = worker_.clock.now();
+  for (unsigned pieces = 1;; ++pieces) {
+    const bool goes_on = take_received();
+    net::ErrorCode ec;
+    if (!writing_ && !write_some(ec)) output_.notify();
+    if (!goes_on || ec || failed_ || codec_.is_over()) co_return;
+    if (serving_ != 0)
+      session_.note_busy();
+    else if (!session_.is_idle())
+      session_.begin_idling();
+    ec = co_await read_more();
+    if (pieces % Relay::kPiecesInTurn == 0) co_await net::Pause(worker_.executor);
+    if (ec && !outlast(ec)) co_return;
+  }
+}
+
+// Waits for octets. An idle connection then gives its buffers back, and waits without them.
+net::Task<net::ErrorCode> Http2Connection::read_more() {
+  auto& client = session_.client;
+  auto ec = session_.receive();
+  while (ec == net::asio::error::would_block) {
+    if (session_.is_quiet()) {
+      if (out_.empty()) out_.shrink_to_fit();
+      ec = co_await session_.wait_in_quiet();
+    } else {
+      ec = co_await client.wait_readable();
+    }
+    if (!ec) ec = session_.receive();
+  }
+  co_return ec;
+}
+
+// Handles a wait that ended without octets. Returns true if the connection keeps waiting.
+bool Http2Connection::outlast(const net::ErrorCode& ec) {
+  if (ec != net::asio::error::operation_aborted) failed_ = failed_ || ec != net::asio::error::eof;
+  if (ec != net::asio::error::operation_aborted || failed_) return false;
+  if (session_.late()) {
+    if (!gone_away_) codec_.go_away(http::Http2Error::None);
+    gone_away_ = true;
+    worker_.counters.http2_goaways(observe::Goaway::Idle).add();
+    return false;
+  }
+  if (session_.must_leave()) leave();
+  return true;
+}
+
+// Gives the codec what has arrived, and begins the exchanges of the streams whose heads are complete. They
+// begin only then, so that a small body that came with its head is at hand.
+bool Http2Connection::take_received() {
+  auto& inbox = session_.inbox;
+  if (inbox.empty()) return true;
+  heard_ = worker_.clock.now();
+  pinged_ = {};
+  data_read_ = 0;
+  const auto octets = inbox.unread();
+  const bool sound = codec_.receive(octets);
+  worker_.counters.bytes_in.add(octets.size() - std::min(octets.size(), data_read_));
+  inbox.use(octets.size());
+  begin_streams();
+  remove_done();
+  if (!sound) worker_.counters.http2_goaways(observe::Goaway::Fault).add();
+  return sound;
+}
+
+void Http2Connection::begin_streams() {
+  if (!std::exchange(ready_, false)) return;
+  // An exchange may end at once, but the list changes only in remove_done().
+  for (std::size_t i = 0; i < streams_.size(); ++i)
+    if (streams_[i]->is_ready()) begin(*streams_[i]);
+}
+
+void Http2Connection::begin(Http2Stream& stream) {
+  guard_.note_work();
+  ++serving_;
+  try {
+    net::spawn(worker_.executor, stream.serve(),
+               [this, &stream](const std::exception_ptr& thrown) { end_stream(stream, !thrown); });
+  } catch (...) {
+    end_stream(stream, false);  // the exchange did not start
+    throw;
+  }
+}
+
+void Http2Connection::end_stream(Http2Stream& stream, bool ended) noexcept {
+  stream.finish(ended);
+  --serving_;
+  if (serving_ == 0 && reads_) session_.begin_idling();
+  if (serving_ == 0) ended_.notify();
+  output_.notify();
+}
+
+void Http2Connection::remove_done() {
+  const auto kept =
+      std::partition(streams_.begin(), streams_.end(), [](const auto& stream) { return !stream->is_done(); });
+  const auto count = static_cast<std::size_t>(streams_.end() - kept);
+  for (auto at = kept; at != streams_.end(); ++at)
+    if ((*at)->unconsumed() != 0) codec_.consume((*at)->id(), (*at)->unconsumed());
+  worker_.counters.http2_streams_open.remove(count);
+  streams_.erase(kept, streams_.end());
+}
+
+http::Http2StreamEvents* Http2Connection::on_stream(std::int32_t id) {
+  // A reset stream whose exchange has not ended counts too.
+  if (streams_.size() >= 2 * std::size_t{settings_.limits.max_streams}) {
+    worker_.counters.http2_resets(observe::ResetBy::Refused).add();
+    return nullptr;
+  }
+  streams_.push_back(std::make_unique<Http2Stream>(*this, id));
+  worker_.counters.http2_streams_open.add();
+  ready_ = true;
+  return streams_.back().get();
+}
+
+void Http2Connection::on_cheap(http::Http2Cheap frame) {
+  if (frame == http::Http2Cheap::Reset) worker_.counters.http2_resets(observe::ResetBy::Client).add();
+  if (frame == http::Http2Cheap::Fault) worker_.counters.http2_resets(observe::ResetBy::Fault).add();
+  if (guard_.is_flood(frame, heard_)) end_by(reason_of(frame));
+}
+
+// The client has answered the PING that follows announce_end(), so it knows that it must open no stream.
+void Http2Connection::on_pong() {
+  if (announced_ == base::TimePoint{} || std::exchange(gone_away_, true)) return;
+  codec_.go_away(http::Http2Error::None);
+}
+
+void Http2Connection::note_data(std::size_t octets) noexcept {
+  data_read_ += octets;
+  guard_.note_work();
+}
+
+// Ends the connection because the client abuses it.
+void Http2Connection::end_by(observe::Goaway reason) {
+  if (std::exchange(gone_away_, true)) return;
+  worker_.counters.http2_goaways(reason).add();
+  codec_.go_away(http::Http2Error::EnhanceYourCalm);
+}
+
+// Announces the end of the connection, because weir stops or another process takes over.
+void Http2Connection::leave() {
+  if (announced_ != base::TimePoint{} || gone_away_) return;
+  announced_ = worker_.clock.now();
+  worker_.counters.http2_goaways(observe::Goaway::Drain).add();
+  codec_.announce_end();
+  codec_.ping();
+  output_.notify();
+}
+
+void Http2Connection::fail() noexcept {
+  failed_ = true;
+  session_.client.cancel();
+  ended_.notify();
+}
+
+void Http2Connection::on_tick() noexcept {
+  try {
+    const auto now = worker_.clock.now();
+    if (session_.must_leave()) leave();
+    const bool announced = announced_ != base::TimePoint{};
+    if (announced && !gone_away_ && now - announced_ >= kRoundTrip) {
+      gone_away_ = true;
+      codec_.go_away(http::Http2Error::None);
+      output_.notify();
+    }
+    // The last GOAWAY may have been sent while no stream was open: nothing else would wake the reader.
+    if (gone_away_ && serving_ == 0) session_.client.cancel();
+    watch_peer(now);
+  } catch (const std::bad_alloc&) {
+    fail();
+  }
+}
+
+// Ends a connection whose client reads nothing, or gives no sign of life, while streams are open.
+void Http2Connection::watch_peer(base::TimePoint now) {
+  const auto& server = worker_.config().server;
+  if (blocked_since_ != base::TimePoint{} && now - blocked_since_ >= server.write_timeout) {
+    worker_.counters.client_errors(observe::ClientError::WriteTimeout).add();
+    return fail();
+  }
+  if (serving_ == 0 || now - std::max(heard_, pinged_) < settings_.ping) return;
+  if (pinged_ != base::TimePoint{}) {
+    worker_.counters.http2_goaways(observe::Goaway::Silent).add();
+    return fail();
+  }
+  pinged_ = now;
+  codec_.ping();
+  output_.notify();
+}
+
+void Http2Connection::pump() {
+  if (!is_full()) codec_.write(out_, sent_ + kMostOutput);
+  output_.notify();
+}
+
+void Http2Connection::reset(std::int32_t id, http::Http2Error error) {
+  codec_.reset(id, error);
+  output_.notify();
+}
+
+void Http2Connection::consume(std::int32_t id, std::size_t octets) {
+  codec_.consume(id, octets);
+  output_.notify();
+}
+
+// Sends frames as far as the socket accepts them. Returns true if none are left.
+bool Http2Connection::write_some(net::ErrorCode& ec) {
+  for (;;) {
+    if (!is_full()) codec_.write(out_, sent_ + kMostOutput);
+    if (out_.size() == sent_) break;
+    sent_ += session_.client.try_rest(std::string_view(out_).substr(sent_), {}, ec);
+    if (ec) return false;
+    if (sent_ < out_.size()) return false;
+    out_.clear();
+    sent_ = 0;
+  }
+  out_.clear();
+  sent_ = 0;
+  return true;
+}
+
+net::Task<void> Http2Connection::write_all() {
+  while (!stopped_) {
+    static_cast<void>(co_await output_.wait());
+    remove_done();
+    while (!stopped_ && !failed_) {
+      net::ErrorCode ec;
+      if (write_some(ec)) break;
+      if (ec) fail();
+      if (ec) co_return;
+      blocked_since_ = worker_.clock.now();
+      writing_ = true;
+      static_cast<void>(co_await session_.client.wait_writable());
+      writing_ = false;
+      blocked_since_ = {};
+      out_.erase(0, std::exchange(sent_, 0));
+      for (auto& stream : streams_) stream->note_room();
+    }
+    if (gone_away_ && serving_ == 0 && codec_.is_over()) session_.client.cancel();
+    ended_.notify();
+  }
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,111 @@
+// A client's HTTP/2 connection: moves octets between the socket and the codec, and begins an exchange for
+// each stream.
+//
+// One coroutine reads and one writes. Exchanges of all streams put frames into one output buffer, which the
+// writer sends when the loop has handled all other ready events, so that answers share records and calls.
+//
+// Bounds: Http2Limits; kMostOutput octets of output; frames that cost more than they bring (Http2FloodGuard).
+// A connection that ends tells the client so first (GOAWAY), so that no request is lost.
+#pragma once
+
+#include "proxy/http2/http2_stream.hpp"
+
+#include "weir/http/http2_flood.hpp"
+#include "weir/http/http2_session.hpp"
+#include "weir/net/signal.hpp"
+#include "weir/observe/counters.hpp"
+#include "weir/proxy/http2_settings.hpp"
+#include "weir/proxy/worker.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::proxy {
+
+class Session;
+
+class Http2Connection final : private http::Http2Events {
+ public:
+  // A client whose one head is larger than so many times max_head loses its connection.
+  static constexpr std::size_t kMostHeads = 8;
+
+  // Both must outlive this object.
+  Http2Connection(Session& session, const Http2Settings& settings);
+  ~Http2Connection();
+
+  // Serves requests until either side ends the connection, and all its exchanges have ended.
+  [[nodiscard]] net::Task<void> run();
+  // Must be called on each tick of the session: ends what takes too long.
+  void on_tick() noexcept;
+
+  [[nodiscard]] Session& session() noexcept { return session_; }
+  [[nodiscard]] Worker& worker() noexcept { return worker_; }
+  [[nodiscard]] http::Http2Session& codec() noexcept { return codec_; }
+  // Moves frames from the codec to the output buffer, as far as it has room, and has them sent soon.
+  void pump();
+  // Returns true if the output buffer is full: the client does not read.
+  [[nodiscard]] bool is_full() const noexcept { return out_.size() - sent_ >= kMostOutput; }
+  void reset(std::int32_t id, http::Http2Error error);
+  void consume(std::int32_t id, std::size_t octets);
+  // Ends the connection at once, because weir cannot go on.
+  void fail() noexcept;
+  // Returns true if the connection broke, or weir could not go on.
+  [[nodiscard]] bool has_failed() const noexcept { return failed_; }
+
+  void note_data(std::size_t octets) noexcept;
+  void note_work() noexcept { guard_.note_work(); }
+  void note_huge_head() { end_by(observe::Goaway::Head); }
+
+ private:
+  static constexpr std::size_t kMostOutput = 64 << 10;
+
+  [[nodiscard]] http::Http2StreamEvents* on_stream(std::int32_t id) override;
+  void on_cheap(http::Http2Cheap frame) override;
+  void on_pong() override;
+
+  [[nodiscard]] net::Task<void> read_all();
+  [[nodiscard]] net::Task<net::ErrorCode> read_more();
+  [[nodiscard]] bool outlast(const net::ErrorCode& ec);
+  [[nodiscard]] bool take_received();
+  [[nodiscard]] net::Task<void> write_all();
+  [[nodiscard]] bool write_some(net::ErrorCode& ec);
+  [[nodiscard]] bool has_output() const noexcept { return out_.size() != sent_; }
+  void begin_streams();
+  void begin(Http2Stream& stream);
+  void end_stream(Http2Stream& stream, bool ended) noexcept;
+  void remove_done();
+  void leave();
+  void end_by(observe::Goaway reason);
+  void watch_peer(base::TimePoint now);
+
+  Session& session_;
+  Worker& worker_;
+  const Http2Settings settings_;
+  http::Http2FloodGuard guard_;
+  http::Http2Session codec_;
+  std::vector<std::unique_ptr<Http2Stream>> streams_;
+  std::string out_;  // frames to send; the first `sent_` octets were sent
+  std::size_t sent_ = 0;
+  net::Notification output_;  // for the writer: there are frames to send, or streams to remove
+  net::Notification ended_;   // for run(): a stream has ended
+  net::Signal writer_ended_;
+  std::size_t data_read_ = 0;  // octets of bodies in the current read; the exchanges count them
+  std::size_t serving_ = 0;    // streams whose exchange has not ended
+  base::TimePoint heard_{};    // when octets last arrived
+  base::TimePoint pinged_{};   // when weir asked for a sign of life; the epoch: not since octets arrived
+  base::TimePoint blocked_since_{};  // since when the client's socket accepts nothing; the epoch: it does
+  base::TimePoint announced_{};      // when weir announced the end of the connection; the epoch: not yet
+  bool reads_ = true;                // the connection still reads
+  bool gone_away_ = false;           // the last GOAWAY is sent
+  bool failed_ = false;
+  bool writing_ = false;  // the writer waits for the socket
+  bool stopped_ = false;  // the writer must end
+  bool ready_ = false;    // a stream may be ready
+};
+
+}  // namespace weir::proxy

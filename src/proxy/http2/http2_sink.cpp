@@ -1,0 +1,62 @@
+#include "proxy/http2/http2_sink.hpp"
+
+#include "proxy/http2/http2_connection.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weir::proxy {
+
+Http2Sink::Http2Sink(Http2Connection& connection, std::int32_t id, const http::Http2Fields& fields,
+                     std::optional<std::uint64_t> length, const bool& gone)
+    : connection_(connection),
+      id_(id),
+      fields_(fields),
+      left_(length),
+      gone_(gone),
+      room_(connection.worker().executor) {}
+
+void Http2Sink::add(std::string_view piece) {
+  piece_ = piece;
+  partly_given_ = false;
+}
+
+bool Http2Sink::flush(net::ErrorCode& ec) {
+  if (!gone_) {
+    auto& codec = connection_.codec();
+    if (begun_) {
+      codec.resume(id_);
+    } else {
+      const bool has_body = !piece_.empty() || (!ended_ && left_ != 0);
+      begun_ = true;
+      sent_ += fields_.octets();
+      end_given_ = !has_body;
+      codec.send_head(id_, fields_, has_body);
+    }
+    connection_.pump();
+  }
+  if (gone_) ec = net::asio::error::connection_reset;
+  return !ec && is_flushed();
+}
+
+net::Task<net::ErrorCode> Http2Sink::wait_for_room() {
+  net::ErrorCode ec;
+  while (!ec && !gone_ && !is_flushed()) ec = co_await room_.wait();
+  if (gone_) ec = net::asio::error::connection_reset;
+  co_return ec;
+}
+
+std::size_t Http2Sink::give(char* at, std::size_t room, bool& ended) noexcept {
+  const auto size = std::min(room, piece_.size());
+  if (size != 0) std::memcpy(at, piece_.data(), size);
+  piece_.remove_prefix(size);
+  partly_given_ = !piece_.empty();
+  sent_ += size;
+  if (left_) *left_ -= std::min<std::uint64_t>(size, *left_);
+  ended = piece_.empty() && (ended_ || left_ == 0);
+  end_given_ = ended;
+  if (piece_.empty()) room_.notify();
+  return size;
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,58 @@
+// Http2Sink sends one response on a stream of a client's HTTP/2 connection: the head with the first flush,
+// then the body. The codec fetches the body with give() as far as the client's flow-control windows and the
+// connection's output buffer permit.
+#pragma once
+
+#include "weir/http/http2_fields.hpp"
+#include "weir/net/signal.hpp"
+#include "weir/proxy/body_sink.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace weir::proxy {
+
+class Http2Connection;
+
+class Http2Sink final : public BodySink {
+ public:
+  // `fields`: the head. `length`: the octets of the body, if known; the stream then ends with the last of
+  // them. `gone`: true once the client has reset the stream. All references must outlive the sink.
+  Http2Sink(Http2Connection& connection, std::int32_t id, const http::Http2Fields& fields,
+            std::optional<std::uint64_t> length, const bool& gone);
+
+  void add(std::string_view piece) override;
+  void end() override { ended_ = true; }
+  [[nodiscard]] bool is_full() const noexcept override { return !piece_.empty(); }
+  [[nodiscard]] bool is_stuck() const noexcept override { return partly_given_; }
+  [[nodiscard]] bool flush(net::ErrorCode& ec) override;
+  [[nodiscard]] net::Task<net::ErrorCode> wait_for_room() override;
+  [[nodiscard]] bool is_untouched() const noexcept override { return !begun_; }
+  [[nodiscard]] std::uint64_t sent() const noexcept override { return sent_; }
+
+  // Moves octets of the body to the codec (http::Http2StreamEvents::give).
+  [[nodiscard]] std::size_t give(char* at, std::size_t room, bool& ended) noexcept;
+  // Ends a wait: with the error of a gone client, or with operation_aborted after cancel().
+  void wake() noexcept { room_.notify(); }
+  void cancel() noexcept { room_.cancel(); }
+
+ private:
+  [[nodiscard]] bool is_flushed() const noexcept { return piece_.empty() && (!ended_ || end_given_); }
+
+  Http2Connection& connection_;
+  const std::int32_t id_;
+  const http::Http2Fields& fields_;
+  std::optional<std::uint64_t> left_;  // octets of the body that are still to come, if known
+  const bool& gone_;
+  net::Notification room_;
+  std::string_view piece_;
+  std::uint64_t sent_ = 0;
+  bool begun_ = false;  // the codec has the head
+  bool partly_given_ = false;
+  bool ended_ = false;
+  bool end_given_ = false;
+};
+
+}  // namespace weir::proxy

@@ -1,0 +1,300 @@
+#include "proxy/http2/http2_stream.hpp"
+
+#include "proxy/client/head_refusal.hpp"
+#include "proxy/client/session.hpp"
+#include "proxy/exchange/exchange.hpp"
+#include "proxy/exchange/scoped_cancel_target.hpp"
+#include "proxy/http2/http2_connection.hpp"
+
+#include "weir/http/forwarding.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace weir::proxy {
+
+bool Http2StreamWatch::has_gone() const noexcept {
+  return stream_.is_gone();
+}
+
+void Http2StreamWatch::note_gone() noexcept {
+  if (!waits_cancellably_ || left_ || waits_without_client_) return;
+  left_ = true;
+  stream_.cancel_all();
+}
+
+void Http2StreamWatch::on_late() noexcept {
+  late_ = true;
+  stream_.cancel_all();
+}
+
+void Http2StreamWatch::on_tick() noexcept {
+  if (stream_.worker.hard_stop) {
+    late_ = true;
+    return stream_.cancel_all();
+  }
+  if (stream_.is_gone()) note_gone();
+  if (!waits_cancellably_ && !stream_.worker.draining) doze();
+}
+
+Http2Stream::Http2Stream(Http2Connection& connection, std::int32_t id)
+    : ClientStream(connection.worker(), watch_, connection.session().peer),
+      connection_(connection),
+      id_(id),
+      watch_(connection.worker().watchdog, *this),
+      request_(std::in_place, connection.worker().config().server.max_head),
+      inbox_(connection.worker().blocks),
+      arrival_(connection.worker().executor),
+      room_(connection.worker().executor) {}
+
+net::Task<void> Http2Stream::serve() {
+  serving_ = true;
+  co_await wait_out_pause();
+  if (gone_) co_return;
+  Exchange exchange(*this);
+  if (const auto fault = read_head(exchange.buffers())) {
+    co_await refuse(*fault);
+  } else {
+    const ScopedCancelTarget cancel_target(exchange_, exchange);
+    ending_ = co_await exchange.run();
+  }
+  sink_.reset();  // it refers to memory of the exchange
+  out_ = nullptr;
+}
+
+// Waits while limits are handed over to a new process.
+net::Task<void> Http2Stream::wait_out_pause() {
+  while (worker.decision_pause.is_on() && !gone_ && !watch_.late()) {
+    DecisionPause::Waiter waiter(worker.decision_pause, worker.executor);
+    const ScopedCancelTarget cancel_target(pause_waiter_, waiter);
+    co_await waiter.wait();
+  }
+}
+
+void Http2Stream::finish(bool ended) noexcept {
+  using http::Http2Error;
+  finished_ = true;
+  sink_.reset();
+  watch_.disarm();
+  if (closed_) return;
+  if (!ended || ending_ == Ending::Abort)
+    reset(Http2Error::Internal);
+  else if (ending_ == Ending::Close)
+    reset(Http2Error::Cancel);
+  else if (!ended_)
+    reset(Http2Error::None);  // the answer is complete, and weir does not read the rest (RFC 9113 §8.1)
+}
+
+void Http2Stream::reset(http::Http2Error error) noexcept {
+  try {
+    connection_.reset(id_, error);
+  } catch (const std::bad_alloc&) {
+    connection_.fail();
+  }
+}
+
+void Http2Stream::note_gone() noexcept {
+  gone_ = true;
+  arrival_.notify();
+  room_.notify();
+  if (sink_) sink_->wake();
+  if (pause_waiter_ != nullptr) pause_waiter_->wake();
+  watch_.note_gone();
+}
+
+void Http2Stream::note_room() noexcept {
+  room_.notify();
+}
+
+void Http2Stream::cancel_all() noexcept {
+  cancel();
+  if (exchange_ != nullptr) exchange_->cancel();
+  if (pause_waiter_ != nullptr) pause_waiter_->wake();
+}
+
+void Http2Stream::cancel() noexcept {
+  arrival_.cancel();
+  room_.cancel();
+  if (sink_) sink_->cancel();
+}
+
+void Http2Stream::close() noexcept {
+  if (!closed_) reset(http::Http2Error::Cancel);
+}
+
+// A body that has arrived whole with its head is given a length, so that it can be forwarded at once.
+std::optional<http::Fault> Http2Stream::read_head(ExchangeBuffers& buffers) {
+  out_ = &buffers.out;
+  auto& head = buffers.head;
+  if (request_->is_too_large()) {
+    head_text_ = request_->head(0).value_or("");  // as much as weir kept, for the access log
+    return http::Fault{431, "the request head is too large"};
+  }
+  auto text = request_->head(ended_ ? std::optional(arrived_.size()) : std::nullopt);
+  request_.reset();
+  if (!text) return http::Fault{400, ":authority and Host differ"};
+  head_text_ = std::move(*text);
+  if (auto fault = http::parse_request_head(head_text_, head)) return fault;
+  head.http2 = true;
+  const auto framing = head.framing == http::Framing::Chunked ? http::Framing::UntilClose : head.framing;
+  body_ = &source_.emplace(static_cast<net::ByteReader&>(*this), inbox_, framing, head.content_length);
+  if (unconsumed() == 0) return std::nullopt;
+  char* const at = inbox_.space();
+  const auto size = take_arrived(at, inbox_.room());
+  inbox_.received(size);
+  worker.counters.bytes_in.add(size);
+  return std::nullopt;
+}
+
+net::Task<void> Http2Stream::refuse(http::Fault fault) {
+  HeadRefusal refusal(worker, peer, head_text_);
+  auto sent = try_answer(refusal.answer(fault));
+  if (!sent) {
+    watch_.arm(worker.config().server.write_timeout);
+    sent = co_await finish_answer();
+  }
+  refusal.report(fault, out_->size());
+  ending_ = *sent ? Ending::Abort : Ending::Answered;
+}
+
+bool Http2Stream::is_secure() const noexcept {
+  return connection_.session().is_secure();
+}
+
+std::optional<http::ConnectionEnds> Http2Stream::ends() const {
+  return connection_.session().ends();
+}
+
+net::Task<net::ErrorCode> Http2Stream::send_continue() {
+  fields_.clear();
+  fields_.add_status(100);
+  return send_now();
+}
+
+net::Task<net::ErrorCode> Http2Stream::send_interim(const http::ResponseHead& head) {
+  fields_.clear();
+  fields_.add_status(head.status);
+  fields_.add_forwarded(head.fields);
+  return send_now();
+}
+
+// Sends an interim answer. Waits while the connection's output buffer is full, because a server may send any
+// number of interim answers.
+net::Task<net::ErrorCode> Http2Stream::send_now() {
+  net::ErrorCode ec;
+  while (!ec && !gone_ && connection_.is_full()) ec = co_await room_.wait();
+  if (gone_) ec = net::asio::error::connection_reset;
+  if (ec) co_return ec;
+  connection_.codec().send_interim(id_, fields_);
+  connection_.pump();
+  co_return ec;
+}
+
+std::optional<net::ErrorCode> Http2Stream::try_answer(http::Answer answer) {
+  answer.keep_alive = true;
+  out_->clear();
+  http::write_answer(*out_, answer);
+  const std::string_view text = *out_;
+  const auto lines = text.find("\r\n") + 2;
+  const auto body = text.substr(text.find("\r\n\r\n") + 4);
+  fields_.clear();
+  fields_.add_status(answer.status);
+  fields_.add_lines(text.substr(lines));
+  auto& sink = sink_.emplace(connection_, id_, fields_, body.size(), gone_);
+  if (!body.empty()) sink.add(body);
+  sink.end();
+  net::ErrorCode ec;
+  const bool flushed = sink.flush(ec);
+  worker.counters.bytes_out.add(text.size());
+  if (!ec && !flushed) return std::nullopt;
+  return ec;
+}
+
+net::Task<net::ErrorCode> Http2Stream::finish_answer() {
+  return sink_->wait_for_room();
+}
+
+BodySink& Http2Stream::begin_answer(const http::ResponseHead& head, const AnswerAdditions& additions) {
+  fields_.clear();
+  fields_.add_status(head.status);
+  fields_.add_forwarded(head.fields);
+  if (!fields_.contains("date")) fields_.add("date", additions.date);
+  fields_.add_lines(additions.fields);
+  std::optional<std::uint64_t> length;
+  if (head.length_known && head.status != 204) {
+    std::string digits;
+    http::append_number(digits, head.content_length);
+    fields_.add("content-length", digits);
+  }
+  if (head.framing == http::Framing::None) length = 0;
+  if (head.framing == http::Framing::Length) length = head.content_length;
+  return sink_.emplace(connection_, id_, fields_, length, gone_);
+}
+
+// No request of HTTP/2 asks for an upgrade (RFC 9113 §8.6), so no server's 101 gets here.
+net::Task<net::ErrorCode> Http2Stream::send_upgrade(const http::ResponseHead&, std::string_view,
+                                                    std::string_view) {
+  return net::Task<net::ErrorCode>::ended(net::asio::error::operation_not_supported);
+}
+
+ClientStream::Octets Http2Stream::octets() noexcept {
+  return {connection_.session().client, inbox_};
+}
+
+void Http2Stream::on_field(std::string_view name, std::string_view value) {
+  if (request_) request_->add(name, value);
+  if (request_ && request_->size() > Http2Connection::kMostHeads * worker.config().server.max_head)
+    connection_.note_huge_head();
+}
+
+// Drops what comes after the exchange, and gives the connection's window back.
+void Http2Stream::on_data(std::string_view octets) {
+  connection_.note_data(octets.size());
+  if (finished_) return connection_.codec().consume(id_, octets.size());
+  arrived_ += octets;
+  arrival_.notify();
+}
+
+void Http2Stream::on_end() {
+  ended_ = true;
+  arrival_.notify();
+}
+
+void Http2Stream::on_closed(http::Http2Error error) {
+  closed_ = true;
+  if (error != http::Http2Error::None && !finished_) note_gone();
+}
+
+std::size_t Http2Stream::give(char* at, std::size_t room, bool& ended) noexcept {
+  connection_.note_work();
+  return sink_ ? sink_->give(at, room, ended) : 0;
+}
+
+// Moves octets that have arrived, and lets the client send as many again.
+std::size_t Http2Stream::take_arrived(char* at, std::size_t size) {
+  size = std::min(size, unconsumed());
+  std::memcpy(at, arrived_.data() + taken_, size);
+  taken_ += size;
+  if (taken_ == arrived_.size()) {
+    arrived_.clear();
+    taken_ = 0;
+  }
+  connection_.consume(id_, size);
+  return size;
+}
+
+net::Task<std::size_t> Http2Stream::read_some(char* at, std::size_t size, net::ErrorCode& ec) {
+  ec = {};
+  while (!ec && unconsumed() == 0) {
+    if (gone_)
+      ec = net::asio::error::connection_reset;
+    else if (ended_)
+      ec = net::asio::error::eof;
+    else
+      ec = co_await arrival_.wait();
+  }
+  co_return ec ? 0 : take_arrived(at, size);
+}
+
+}  // namespace weir::proxy
