@@ -69,8 +69,6 @@ class Session final : public ClientWatch {
   [[nodiscard]] std::optional<http::ConnectionEnds> ends() const { return peer.ends(client.native_handle()); }
 
   // For Http2Connection, which serves the requests of the session in that case.
-  // Reads more octets into the inbox. Returns would_block if none have arrived.
-  [[nodiscard]] net::ErrorCode receive();
   // Marks that no request is open, and arms [server] idle_timeout.
   void begin_idling() noexcept;
   // Marks that a request is open.
@@ -120,6 +118,7 @@ class Session final : public ClientWatch {
   [[nodiscard]] net::Task<bool> hand_over();
   [[nodiscard]] net::Task<std::size_t> await_head();
   [[nodiscard]] net::Task<bool> outlast(net::ErrorCode ec);
+  [[nodiscard]] net::ErrorCode receive();
   void begin_head() noexcept;
   void wait_for_the_rest() noexcept;
   void end_turn() noexcept {

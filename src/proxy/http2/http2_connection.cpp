@@ -101,10 +101,20 @@ net::Task<void> Http2Connection::read_all() {
   }
 }
 
+// Reads octets into the inbox. Returns would_block if none have arrived. Octets of bodies are counted by their
+// exchanges, the others by take_received().
+net::ErrorCode Http2Connection::receive() {
+  net::ErrorCode ec;
+  auto& inbox = session_.inbox;
+  char* const at = inbox.space();
+  inbox.received(session_.client.try_read(at, inbox.room(), ec));
+  return ec;
+}
+
 // Waits for octets. An idle connection then gives its buffers back, and waits without them.
 net::Task<net::ErrorCode> Http2Connection::read_more() {
   auto& client = session_.client;
-  auto ec = session_.receive();
+  auto ec = receive();
   while (ec == net::asio::error::would_block) {
     if (session_.is_quiet()) {
       if (out_.empty()) out_.shrink_to_fit();
@@ -112,7 +122,7 @@ net::Task<net::ErrorCode> Http2Connection::read_more() {
     } else {
       ec = co_await client.wait_readable();
     }
-    if (!ec) ec = session_.receive();
+    if (!ec) ec = receive();
   }
   co_return ec;
 }

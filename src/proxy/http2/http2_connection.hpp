@@ -69,6 +69,7 @@ class Http2Connection final : private http::Http2Events {
   void on_pong() override;
 
   [[nodiscard]] net::Task<void> read_all();
+  [[nodiscard]] net::ErrorCode receive();
   [[nodiscard]] net::Task<net::ErrorCode> read_more();
   [[nodiscard]] bool outlast(const net::ErrorCode& ec);
   [[nodiscard]] bool take_received();
