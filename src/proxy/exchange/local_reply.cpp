@@ -3,6 +3,7 @@
 #include "proxy/admission/rate_limit_headers.hpp"
 
 #include "weir/http/forwarding.hpp"
+#include "weir/http/grpc.hpp"
 #include "weir/policy/claims.hpp"
 
 namespace weir::proxy {
@@ -153,6 +154,10 @@ net::Task<Ending> LocalReply::send(http::Answer answer) {
   answer.date = context_.date();
   answer.request_id = buffers.request_id;
   context_.report.status = answer.status;
+  if (http::is_grpc(buffers.head.fields)) {
+    buffers.rate_limit_headers.resize(answer.fields.empty() ? 0 : buffers.rate_limit_headers.size());
+    http::make_trailers_only(answer, buffers.rate_limit_headers);
+  }
   if (!answer.omit_body) context_.report.body_out = answer.body.size();
   const auto sent = client.try_answer(answer);
   return sent ? net::Task<Ending>::ended(answered_with(*sent)) : send_rest();

@@ -2,6 +2,7 @@
 
 #include "proxy/exchange/scoped_cancel_target.hpp"
 
+#include "weir/http/grpc.hpp"
 #include "weir/http/proxy_header.hpp"
 #include "weir/net/signal.hpp"
 #include "weir/policy/claims.hpp"
@@ -26,6 +27,9 @@ ServerAttempt::ServerAttempt(ExchangeContext& context, upstream::Pool& a_pool)
   const auto& settings = pool.settings();
   const auto& request = context_.buffers.request;
   if (settings.timeouts.total != base::kForever) deadline = context_.now + settings.timeouts.total;
+  const auto& fields = context_.buffers.head.fields;
+  if (const auto asked = http::is_grpc(fields) ? http::grpc_timeout(fields) : std::nullopt)
+    deadline = std::min(deadline, context_.now + *asked);
   if (policy::needs_claims(settings.hash_key, request)) context_.verify_token();
   if (settings.balance == upstream::Balance::Hash)
     word_ = policy::name_client(settings.hash_key, request, context_.config.balance).lo;

@@ -1,0 +1,30 @@
+// What weir knows of gRPC over HTTP/2 (the "gRPC over HTTP2" protocol of grpc.io): refusals that gRPC clients
+// understand, and the deadline of a call.
+#pragma once
+
+#include "weir/base/time.hpp"
+#include "weir/http/answer.hpp"
+#include "weir/http/head.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::http {
+
+// Returns true if the request is a gRPC call: its Content-Type begins with "application/grpc".
+[[nodiscard]] bool is_grpc(const Fields& fields) noexcept;
+
+// Returns the grpc-status that means the same as an HTTP status of weir's own: 8 for 429, 14 for 503.
+[[nodiscard]] unsigned grpc_status_of(unsigned status) noexcept;
+
+// Turns the answer into a trailers-only response: HTTP status 200, no body, and the fields grpc-status,
+// grpc-message and grpc-retry-pushback-ms (if a retry may help). Appends them to `fields`, which must hold
+// the answer's fields, and makes them the answer's fields. The message is that of the answer's JSON body.
+void make_trailers_only(Answer& answer, std::string& fields);
+
+// Returns the deadline that the call asks for (grpc-timeout: up to 8 digits and a unit). Returns nothing if
+// the field is missing or invalid.
+[[nodiscard]] std::optional<base::Duration> grpc_timeout(const Fields& fields) noexcept;
+
+}  // namespace weir::http
