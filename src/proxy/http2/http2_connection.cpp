@@ -204,7 +204,6 @@ http::Http2StreamEvents* Http2Connection::on_stream(std::int32_t id) {
   }
   streams_.push_back(std::make_unique<Http2Stream>(*this, id));
   worker_.counters.http2_streams_open.add();
-  ready_ = true;
   return streams_.back().get();
 }
 

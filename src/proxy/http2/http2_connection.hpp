@@ -59,6 +59,7 @@ class Http2Connection final : private http::Http2Events {
 
   void note_data(std::size_t octets) noexcept;
   void note_work() noexcept { guard_.note_work(); }
+  void note_ready() noexcept { ready_ = true; }
   void note_huge_head() { end_by(observe::Goaway::Head); }
 
  private:

@@ -248,6 +248,11 @@ void Http2Stream::on_field(std::string_view name, std::string_view value) {
     connection_.note_huge_head();
 }
 
+void Http2Stream::on_head() {
+  head_arrived_ = true;
+  connection_.note_ready();
+}
+
 // Drops what comes after the exchange, and gives the connection's window back.
 void Http2Stream::on_data(std::string_view octets) {
   connection_.note_data(octets.size());

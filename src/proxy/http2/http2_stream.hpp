@@ -86,7 +86,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   void close() noexcept override;
 
   void on_field(std::string_view name, std::string_view value) override;
-  void on_head() override { head_arrived_ = true; }
+  void on_head() override;
   void on_data(std::string_view octets) override;
   void on_end() override;
   void on_closed(http::Http2Error error) override;
