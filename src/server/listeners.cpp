@@ -35,7 +35,7 @@ std::shared_ptr<const proxy::Http2Settings> http2_of(const net::ListenerSettings
   settings.limits.connection_window = options.connection_window;
   settings.resets = {.count = options.resets, .window = options.resets_within};
   settings.ping = options.ping;
-  settings.over_tls = listener.protocols.h2 && !listener.protocols.http1;
+  settings.only = !listener.protocols.http1;
   settings.prior_knowledge = listener.protocols.h2c;
   return std::make_shared<const proxy::Http2Settings>(settings);
 }

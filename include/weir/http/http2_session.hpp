@@ -131,9 +131,14 @@ class Http2Session {
     void operator()(nghttp2_session* session) const noexcept;
   };
 
+  void note_opened(std::int32_t id) noexcept;
+
   Http2Events& events_;
   std::unique_ptr<nghttp2_session, Free> session_;
-  std::int32_t refused_ = 0;  // the stream that on_stream() has refused last
+  std::int32_t last_opened_ = -1;  // the last stream that the peer has opened; -1: none
+  // The last streams that the peer has skipped: those between the two.
+  std::int32_t skipped_from_ = 0;
+  std::int32_t skipped_to_ = 0;
 };
 
 }  // namespace weir::http

@@ -13,7 +13,7 @@ struct Http2Settings {
   // After this time of silence while streams are open, weir sends a PING. After the same time again, the
   // connection ends.
   base::Duration ping{30'000'000};
-  bool over_tls = false;         // TLS clients that offer no protocol speak HTTP/2 as well
+  bool only = false;             // clients speak nothing else, not even those that offer no protocol by ALPN
   bool prior_knowledge = false;  // plain connections may begin with HTTP/2 (RFC 9113 §3.3)
   friend bool operator==(const Http2Settings&, const Http2Settings&) = default;
 };

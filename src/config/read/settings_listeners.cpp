@@ -102,10 +102,6 @@ void read_protocols(const TableReader& table, net::ListenerSettings& listener) {
       table.mistake_in("protocols", i, "found " + in_quotes(name) + suggestion(name, kNames));
   }
   if (names.empty()) table.mistake("protocols", "found none; expected \"http/1.1\", \"h2\" or both");
-  if (!names.empty() && !tls && !listener.protocols.http1)
-    table.mistake("protocols",
-                  "lacks \"http/1.1\", which a listener without tls always accepts; write protocols = "
-                  "[\"http/1.1\", \"h2c\"]");
 }
 
 std::uint32_t window_of(const TableReader& table, std::string_view key) {

@@ -25,7 +25,9 @@ std::string listener_line(const net::ListenerSettings& listener) {
               listener.tls->client_ca;
   }
   if (listener.protocols.h2) line += listener.protocols.http1 ? ", HTTP/2 and HTTP/1.1" : ", HTTP/2 only";
-  if (listener.protocols.h2c) line += ", HTTP/2 by prior knowledge and HTTP/1.1";
+  if (listener.protocols.h2c)
+    line += listener.protocols.http1 ? ", HTTP/2 by prior knowledge and HTTP/1.1"
+                                     : ", HTTP/2 by prior knowledge only";
   return line + (listener.proxy_protocol ? ", PROXY protocol\n" : "\n");
 }
 

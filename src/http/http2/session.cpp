@@ -84,11 +84,20 @@ struct Http2Session::Callbacks {
   }
   static Http2Session& of(void* data) noexcept { return *static_cast<Http2Session*>(data); }
 
+  // A client must open its streams in order (RFC 9113 §5.1.1). nghttp2 ignores one that comes too late.
+  static int begin_frame(nghttp2_session*, const nghttp2_frame_hd* frame, void* data) noexcept {
+    const auto id = frame->stream_id;
+    const auto& session = of(data);
+    if (frame->type != NGHTTP2_HEADERS || id <= session.skipped_from_ || id >= session.skipped_to_) return 0;
+    return guarded([&] { of(data).go_away(Http2Error::Protocol); });
+  }
+
   static int begin_head(nghttp2_session* session, const nghttp2_frame* frame, void* data) noexcept {
     if (!is_request(*frame)) return 0;
     const auto id = frame->hd.stream_id;
     return guarded([&] {
       auto* const stream = of(data).events_.on_stream(id);
+      of(data).note_opened(id);
       if (stream != nullptr)
         check(nghttp2_session_set_stream_user_data(session, id, stream));
       else
@@ -156,6 +165,7 @@ struct Http2Session::Callbacks {
     static nghttp2_session_callbacks* const callbacks = [] {
       nghttp2_session_callbacks* made = nullptr;
       check(nghttp2_session_callbacks_new(&made));
+      nghttp2_session_callbacks_set_on_begin_frame_callback(made, begin_frame);
       nghttp2_session_callbacks_set_on_begin_headers_callback(made, begin_head);
       nghttp2_session_callbacks_set_on_header_callback(made, field);
       nghttp2_session_callbacks_set_on_frame_recv_callback(made, frame);
@@ -167,13 +177,12 @@ struct Http2Session::Callbacks {
     return callbacks;
   }
 
-  // weir opens the windows itself, as bodies leave its memory. It keeps nothing of closed streams.
+  // weir opens the windows itself, as bodies leave its memory.
   static nghttp2_option* option() {
     static nghttp2_option* const option = [] {
       nghttp2_option* made = nullptr;
       check(nghttp2_option_new(&made));
       nghttp2_option_set_no_auto_window_update(made, 1);
-      nghttp2_option_set_no_closed_streams(made, 1);
       return made;
     }();
     return option;
@@ -199,6 +208,14 @@ Http2Session::Http2Session(Http2Events& events, const Http2Limits& limits) : eve
 }
 
 Http2Session::~Http2Session() = default;
+
+void Http2Session::note_opened(std::int32_t id) noexcept {
+  if (id > last_opened_ + 2) {
+    skipped_from_ = last_opened_;
+    skipped_to_ = id;
+  }
+  last_opened_ = id;
+}
 
 bool Http2Session::receive(std::string_view received) {
   const auto used = nghttp2_session_mem_recv(session_.get(), octets(received), received.size());

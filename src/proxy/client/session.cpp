@@ -357,8 +357,7 @@ net::Task<void> Session::run() {
     const bool opened = co_await open();
     if (!opened) co_return;
   }
-  const bool only_http2 = client.is_tls() && http2_settings_->over_tls;
-  if (client.protocol() == kHttp2 || only_http2) co_return co_await serve_http2();
+  if (client.protocol() == kHttp2 || http2_settings_->only) co_return co_await serve_http2();
   for (bool first = true;; first = false) {
     const auto head_size = co_await await_head();
     if (head_size == 0) break;
