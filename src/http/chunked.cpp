@@ -140,7 +140,7 @@ bool ChunkDecoder::step(char c) noexcept {
   return false;
 }
 
-ChunkDecoder::Piece ChunkDecoder::next(std::string_view input) noexcept {
+ChunkDecoder::Piece ChunkDecoder::next(std::string_view input, std::string* trailers) {
   std::size_t used = 0;
   while (used < input.size()) {
     if (state_ == State::Data) {
@@ -151,7 +151,9 @@ ChunkDecoder::Piece ChunkDecoder::next(std::string_view input) noexcept {
       return {Status::Data, input.substr(used, size), used + size};
     }
     if (state_ == State::Done) break;
+    const bool keeps = trailers != nullptr && is_in_trailers();
     if (!step(input[used])) return {Status::Bad, {}, used};
+    if (keeps) *trailers += input[used];
     ++used;
   }
   return {state_ == State::Done ? Status::Done : Status::NeedMore, {}, used};

@@ -2,8 +2,8 @@
 //
 // Why not Beast's decoder: it needs a head that Beast parsed, it needs the whole line of a chunk in its
 // buffer, and it merges trailers into the head. A relay needs a decoder that accepts input in pieces of any
-// size and stores no bytes. Extensions and trailers are dropped. They may exceed the data before them by 16
-// KiB.
+// size and stores no bytes. Extensions are dropped; trailers too, unless the caller wants them. They may
+// exceed the data before them by 16 KiB.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,9 @@ class ChunkDecoder {
   enum class Sender : std::uint8_t { Client, Server };
   explicit ChunkDecoder(Sender sender = Sender::Client) noexcept : sender_(sender) {}
 
-  [[nodiscard]] Piece next(std::string_view input) noexcept;
+  // `trailers`: where the octets of the trailer section are appended; null: they are dropped. Throws
+  // std::bad_alloc if memory for them runs out.
+  [[nodiscard]] Piece next(std::string_view input, std::string* trailers = nullptr);
   [[nodiscard]] bool done() const noexcept { return state_ == State::Done; }
 
  private:
@@ -64,6 +66,10 @@ class ChunkDecoder {
   [[nodiscard]] bool step(char c) noexcept;
   [[nodiscard]] bool step_in_extension(char c) noexcept;
   [[nodiscard]] bool step_in_trailer(char c) noexcept;
+  [[nodiscard]] bool is_in_trailers() const noexcept {
+    return state_ == State::TrailerStart || state_ == State::TrailerName || state_ == State::Trailer ||
+           state_ == State::TrailerLf;
+  }
   [[nodiscard]] bool digit(char c) noexcept;
   [[nodiscard]] bool spare(char c) noexcept;
 

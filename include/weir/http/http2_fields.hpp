@@ -24,6 +24,9 @@ class Http2Fields {
   // Adds the lines of an HTTP/1.1 field section, each with CRLF, up to the first empty line. Leaves out the
   // fields that describe the connection (RFC 9113 §8.2.2).
   void add_lines(std::string_view lines);
+  // Adds the lines of a server's trailer section. Leaves out lines that are no fields, and fields that must
+  // not be trailers because they describe the framing (RFC 9110 §6.5.1).
+  void add_trailers(std::string_view lines);
   // Adds the end-to-end fields of a server's response, except Content-Length.
   void add_forwarded(const Fields& fields);
   // Adds `:status`.

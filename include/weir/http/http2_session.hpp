@@ -59,6 +59,8 @@ class Http2StreamEvents {
   // Returns octets of the body to send: writes at most `room` octets to `at`. Sets `ended` if none follow.
   // Returns 0 without `ended` if none are at hand; Http2Session::resume() continues then.
   [[nodiscard]] virtual std::size_t give(char* at, std::size_t room, bool& ended) noexcept = 0;
+  // Returns the trailers to send after the body; null: none. Called once give() has set `ended`.
+  [[nodiscard]] virtual const Http2Fields* trailers() const noexcept = 0;
 
  protected:
   ~Http2StreamEvents() = default;

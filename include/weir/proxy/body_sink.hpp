@@ -14,8 +14,11 @@ class BodySink {
   // Takes the next piece of the body. The text must stay valid until flush() has returned true. REQUIRES
   // !is_full().
   virtual void add(std::string_view piece) = 0;
-  // Ends the body after its last piece.
-  virtual void end() = 0;
+  // Returns true if end() can send trailers.
+  [[nodiscard]] virtual bool takes_trailers() const noexcept = 0;
+  // Ends the body after its last piece. `trailers`: lines of the trailer section, which only a sink that
+  // takes_trailers() sends.
+  virtual void end(std::string_view trailers) = 0;
   // Returns true if the sink has to be flushed before it takes more.
   [[nodiscard]] virtual bool is_full() const noexcept = 0;
   // Returns true if the sink has sent a part of its bytes and still holds the rest.

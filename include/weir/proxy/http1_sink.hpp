@@ -23,7 +23,9 @@ class Http1Sink final : public BodySink {
   void goes_on() noexcept { begun_ = true; }
 
   void add(std::string_view piece) override;
-  void end() override;
+  // weir sends no trailers over HTTP/1.1.
+  [[nodiscard]] bool takes_trailers() const noexcept override { return false; }
+  void end(std::string_view trailers) override;
   [[nodiscard]] bool is_full() const noexcept override;
   [[nodiscard]] bool is_stuck() const noexcept override { return out_sent_ > 0 || !piece_.empty(); }
   [[nodiscard]] bool flush(net::ErrorCode& ec) override;

@@ -39,6 +39,12 @@ class BodySource {
   // Takes the next piece without waiting.
   [[nodiscard]] Status take(std::string_view& piece);
 
+  // Keeps the trailers of a chunked body for trailers(). Must be called before take().
+  void keep_trailers() noexcept { keeps_trailers_ = true; }
+  // Returns the lines of the trailer section as received, at most 16 KiB longer than the body. Empty until
+  // the body is complete.
+  [[nodiscard]] std::string_view trailers() const noexcept { return trailers_; }
+
   // Replaces the bound `most`.
   void allow(std::uint64_t most) noexcept { most_ = most; }
 
@@ -83,6 +89,8 @@ class BodySource {
   std::uint64_t filled_ = 0;
   std::string_view again_;       // put back; take() returns it next
   std::string_view last_again_;  // put back; take() returns it after again_
+  std::string trailers_;
+  bool keeps_trailers_ = false;
   bool ended_ = false;
   bool complete_ = false;
 };
@@ -92,7 +100,9 @@ class Relay {
  public:
   // `watch`: observes the body; may be null. All arguments must outlive the relay.
   Relay(BodySource& source, BodySink& sink, BodyObserver* watch = nullptr)
-      : source_(source), sink_(sink), watch_(watch) {}
+      : source_(source), sink_(sink), watch_(watch) {
+    if (sink.takes_trailers()) source.keep_trailers();
+  }
 
   enum class Need : std::uint8_t {
     Nothing,     // the whole body was sent

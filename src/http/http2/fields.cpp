@@ -1,3 +1,5 @@
+#include "http/token.hpp"
+
 #include "weir/base/text_writer.hpp"
 #include "weir/http/http2_fields.hpp"
 
@@ -22,6 +24,17 @@ bool is_about_connection(std::string_view name) noexcept {
                      [name](std::string_view known) { return equal_ignoring_case(name, known); });
 }
 
+bool is_framing(std::string_view name) noexcept {
+  return equal_ignoring_case(name, "content-length") || equal_ignoring_case(name, "trailer") ||
+         equal_ignoring_case(name, "te") || equal_ignoring_case(name, "host");
+}
+
+std::string_view without_blanks(std::string_view value) noexcept {
+  while (value.starts_with(' ') || value.starts_with('\t')) value.remove_prefix(1);
+  while (value.ends_with(' ') || value.ends_with('\t')) value.remove_suffix(1);
+  return value;
+}
+
 // The octets that each field counts for besides its name and value (RFC 9113 §6.5.2).
 constexpr std::size_t kFieldOverhead = 32;
 
@@ -43,6 +56,19 @@ void Http2Fields::add(std::string_view name, std::string_view value) {
   ends_.push_back(static_cast<std::uint32_t>(text_.size()));
 }
 
+void Http2Fields::add_trailers(std::string_view lines) {
+  while (!lines.empty()) {
+    const auto end = std::min(lines.find("\r\n"), lines.size());
+    const auto line = lines.substr(0, end);
+    lines.remove_prefix(std::min(end + 2, lines.size()));
+    const auto name = line.substr(0, line.find(':'));
+    const bool valid =
+        !name.empty() && name.size() < line.size() && std::all_of(name.begin(), name.end(), is_tchar);
+    if (!valid || is_about_connection(name) || is_framing(name)) continue;
+    add(name, without_blanks(line.substr(name.size() + 1)));
+  }
+}
+
 void Http2Fields::add_lines(std::string_view lines) {
   while (!lines.empty()) {
     const auto end = std::min(lines.find("\r\n"), lines.size());
@@ -51,9 +77,7 @@ void Http2Fields::add_lines(std::string_view lines) {
     lines.remove_prefix(std::min(end + 2, lines.size()));
     const auto colon = line.find(':');
     if (colon == std::string_view::npos || is_about_connection(line.substr(0, colon))) continue;
-    auto value = line.substr(colon + 1);
-    while (value.starts_with(' ')) value.remove_prefix(1);
-    add(line.substr(0, colon), value);
+    add(line.substr(0, colon), without_blanks(line.substr(colon + 1)));
   }
 }
 

@@ -152,12 +152,20 @@ struct Http2Session::Callbacks {
     return guarded([&] { stream->on_closed(static_cast<Http2Error>(error)); });
   }
 
-  static ssize_t give(nghttp2_session*, std::int32_t, std::uint8_t* at, std::size_t room,
+  static ssize_t give(nghttp2_session* session, std::int32_t id, std::uint8_t* at, std::size_t room,
                       std::uint32_t* flags, nghttp2_data_source* source, void*) noexcept {
     auto* const stream = static_cast<Http2StreamEvents*>(source->ptr);
     bool ended = false;
     const auto given = stream->give(reinterpret_cast<char*>(at), room, ended);
     if (ended) *flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (const auto* const trailers = ended ? stream->trailers() : nullptr) {
+      *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+      const int failed = guarded([&] {
+        const auto values = values_of(*trailers);
+        check(nghttp2_submit_trailer(session, id, values.data(), values.size()));
+      });
+      if (failed != 0) return NGHTTP2_ERR_CALLBACK_FAILURE;
+    }
     return given == 0 && !ended ? ssize_t{NGHTTP2_ERR_DEFERRED} : static_cast<ssize_t>(given);
   }
 

@@ -25,7 +25,7 @@ void Http1Sink::add(std::string_view piece) {
   if (chunked_) out_ += "\r\n";
 }
 
-void Http1Sink::end() {
+void Http1Sink::end(std::string_view /*trailers*/) {
   if (chunked_) out_ += http::kLastChunk;
 }
 

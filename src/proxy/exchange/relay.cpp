@@ -13,7 +13,7 @@ BodySource::Status BodySource::accept(std::string_view piece) {
 }
 
 BodySource::Status BodySource::take_chunk(std::string_view& piece) {
-  const auto eaten = decoder_.next(inbox_.unread());
+  const auto eaten = decoder_.next(inbox_.unread(), keeps_trailers_ ? &trailers_ : nullptr);
   inbox_.use(eaten.used);
   piece = eaten.data;
   switch (eaten.status) {
@@ -89,7 +89,7 @@ void Relay::gather() {
     std::string_view piece;
     status_ = source_.take(piece);
     if (watch_ != nullptr) show(piece);
-    if (status_ == BodySource::Status::End) sink_.end();
+    if (status_ == BodySource::Status::End) sink_.end(source_.trailers());
     if (status_ != BodySource::Status::Piece) return;
     sink_.add(piece);
   }

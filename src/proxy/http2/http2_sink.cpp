@@ -21,13 +21,18 @@ void Http2Sink::add(std::string_view piece) {
   partly_given_ = false;
 }
 
+void Http2Sink::end(std::string_view trailers) {
+  ended_ = true;
+  trailers_.add_trailers(trailers);
+}
+
 bool Http2Sink::flush(net::ErrorCode& ec) {
   if (!gone_) {
     auto& codec = connection_.codec();
     if (begun_) {
       codec.resume(id_);
     } else {
-      const bool has_body = !piece_.empty() || (!ended_ && left_ != 0);
+      const bool has_body = !piece_.empty() || (!ended_ && left_ != 0) || trailers_.size() != 0;
       begun_ = true;
       sent_ += fields_.octets();
       end_given_ = !has_body;

@@ -24,7 +24,8 @@ class Http2Sink final : public BodySink {
             std::optional<std::uint64_t> length, const bool& gone);
 
   void add(std::string_view piece) override;
-  void end() override { ended_ = true; }
+  [[nodiscard]] bool takes_trailers() const noexcept override { return true; }
+  void end(std::string_view trailers) override;
   [[nodiscard]] bool is_full() const noexcept override { return !piece_.empty(); }
   [[nodiscard]] bool is_stuck() const noexcept override { return partly_given_; }
   [[nodiscard]] bool flush(net::ErrorCode& ec) override;
@@ -34,6 +35,10 @@ class Http2Sink final : public BodySink {
 
   // Moves octets of the body to the codec (http::Http2StreamEvents::give).
   [[nodiscard]] std::size_t give(char* at, std::size_t room, bool& ended) noexcept;
+  // Returns the trailers to send; null: none (http::Http2StreamEvents::trailers).
+  [[nodiscard]] const http::Http2Fields* trailers() const noexcept {
+    return trailers_.size() != 0 ? &trailers_ : nullptr;
+  }
   // Ends a wait: with the error of a gone client, or with operation_aborted after cancel().
   void wake() noexcept { room_.notify(); }
   void cancel() noexcept { room_.cancel(); }
@@ -48,6 +53,7 @@ class Http2Sink final : public BodySink {
   const bool& gone_;
   net::Notification room_;
   std::string_view piece_;
+  http::Http2Fields trailers_;
   std::uint64_t sent_ = 0;
   bool begun_ = false;  // the codec has the head
   bool partly_given_ = false;

@@ -203,7 +203,7 @@ std::optional<net::ErrorCode> Http2Stream::try_answer(http::Answer answer) {
   fields_.add_lines(text.substr(lines));
   auto& sink = sink_.emplace(connection_, id_, fields_, body.size(), gone_);
   if (!body.empty()) sink.add(body);
-  sink.end();
+  sink.end({});
   net::ErrorCode ec;
   const bool flushed = sink.flush(ec);
   worker.counters.bytes_out.add(text.size());

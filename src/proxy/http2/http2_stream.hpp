@@ -91,6 +91,9 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   void on_end() override;
   void on_closed(http::Http2Error error) override;
   [[nodiscard]] std::size_t give(char* at, std::size_t room, bool& ended) noexcept override;
+  [[nodiscard]] const http::Http2Fields* trailers() const noexcept override {
+    return sink_ ? sink_->trailers() : nullptr;
+  }
 
  private:
   [[nodiscard]] net::Task<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec) override;
