@@ -75,6 +75,7 @@ enum class Http2Cheap : std::uint8_t {
   EmptyData,
   Reset,
   Fault,
+  Refused,
   Other
 };
 
@@ -83,9 +84,12 @@ class Http2Events {
  public:
   // The peer opens a stream. Returns the object that gets its events, or null to refuse the stream.
   [[nodiscard]] virtual Http2StreamEvents* on_stream(std::int32_t id) = 0;
-  // A cheap frame has arrived. `Fault`: weir answers a fault of the peer with a reset.
+  // A cheap frame has arrived. `Fault`: weir answers a fault of the peer with a reset. `Refused`: the peer
+  // has opened more streams than it may.
   virtual void on_cheap(Http2Cheap frame) = 0;
   virtual void on_pong() = 0;
+  // weir has sent a GOAWAY with an error: the connection ends.
+  virtual void on_failure() noexcept = 0;
 
  protected:
   ~Http2Events() = default;

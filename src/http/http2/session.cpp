@@ -131,8 +131,15 @@ struct Http2Session::Callbacks {
     });
   }
 
-  static int faulty_frame(nghttp2_session*, const nghttp2_frame*, int, void* data) noexcept {
-    return guarded([&] { of(data).events_.on_cheap(Http2Cheap::Fault); });
+  static int faulty_frame(nghttp2_session*, const nghttp2_frame*, int error, void* data) noexcept {
+    const auto kind = error == NGHTTP2_ERR_REFUSED_STREAM ? Http2Cheap::Refused : Http2Cheap::Fault;
+    return guarded([&] { of(data).events_.on_cheap(kind); });
+  }
+
+  static int sent_frame(nghttp2_session*, const nghttp2_frame* frame, void* data) noexcept {
+    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
+      of(data).events_.on_failure();
+    return 0;
   }
 
   static int chunk(nghttp2_session* session, std::uint8_t, std::int32_t id, const std::uint8_t* at,
@@ -178,6 +185,7 @@ struct Http2Session::Callbacks {
       nghttp2_session_callbacks_set_on_header_callback(made, field);
       nghttp2_session_callbacks_set_on_frame_recv_callback(made, frame);
       nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(made, faulty_frame);
+      nghttp2_session_callbacks_set_on_frame_send_callback(made, sent_frame);
       nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made, chunk);
       nghttp2_session_callbacks_set_on_stream_close_callback(made, closed);
       return made;

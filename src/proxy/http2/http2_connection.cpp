@@ -30,10 +30,17 @@ observe::Goaway reason_of(http::Http2Cheap frame) noexcept {
     case Http2Cheap::Reset:
     case Http2Cheap::Fault:
       return observe::Goaway::Resets;
+    case Http2Cheap::Refused:
     case Http2Cheap::Other:
       break;
   }
   return observe::Goaway::Other;
+}
+
+http::Http2Limits limits_of(const Http2Settings& settings, const Worker& worker) {
+  auto limits = settings.limits;
+  limits.max_head = static_cast<std::uint32_t>(worker.config().server.max_head);
+  return limits;
 }
 
 }  // namespace
@@ -43,7 +50,7 @@ Http2Connection::Http2Connection(Session& session, const Http2Settings& settings
       worker_(session.worker),
       settings_(settings),
       guard_(settings.resets),
-      codec_(*this, settings.limits),
+      codec_(*this, limits_of(settings, worker_)),
       output_(session.worker.executor),
       ended_(session.worker.executor),
       writer_ended_(session.worker.executor) {
@@ -101,8 +108,8 @@ net::Task<void> Http2Connection::read_all() {
   }
 }
 
-// Reads octets into the inbox. Returns would_block if none have arrived. Octets of bodies are counted by their
-// exchanges, the others by take_received().
+// Reads octets into the inbox. Returns would_block if none have arrived. Octets of bodies are counted by
+// their exchanges, the others by take_received().
 net::ErrorCode Http2Connection::receive() {
   net::ErrorCode ec;
   auto& inbox = session_.inbox;
@@ -155,7 +162,6 @@ bool Http2Connection::take_received() {
   inbox.use(octets.size());
   begin_streams();
   remove_done();
-  if (!sound) worker_.counters.http2_goaways(observe::Goaway::Fault).add();
   return sound;
 }
 
@@ -209,6 +215,7 @@ http::Http2StreamEvents* Http2Connection::on_stream(std::int32_t id) {
 
 void Http2Connection::on_cheap(http::Http2Cheap frame) {
   if (frame == http::Http2Cheap::Reset) worker_.counters.http2_resets(observe::ResetBy::Client).add();
+  if (frame == http::Http2Cheap::Refused) worker_.counters.http2_resets(observe::ResetBy::Refused).add();
   if (frame == http::Http2Cheap::Fault) worker_.counters.http2_resets(observe::ResetBy::Fault).add();
   if (guard_.is_flood(frame, heard_)) end_by(reason_of(frame));
 }
@@ -217,6 +224,11 @@ void Http2Connection::on_cheap(http::Http2Cheap frame) {
 void Http2Connection::on_pong() {
   if (announced_ == base::TimePoint{} || std::exchange(gone_away_, true)) return;
   codec_.go_away(http::Http2Error::None);
+}
+
+// Counts the end of a connection that the codec has ended because of the client's fault.
+void Http2Connection::on_failure() noexcept {
+  if (!std::exchange(gone_away_, true)) worker_.counters.http2_goaways(observe::Goaway::Fault).add();
 }
 
 void Http2Connection::note_data(std::size_t octets) noexcept {

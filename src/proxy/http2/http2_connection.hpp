@@ -68,6 +68,7 @@ class Http2Connection final : private http::Http2Events {
   [[nodiscard]] http::Http2StreamEvents* on_stream(std::int32_t id) override;
   void on_cheap(http::Http2Cheap frame) override;
   void on_pong() override;
+  void on_failure() noexcept override;
 
   [[nodiscard]] net::Task<void> read_all();
   [[nodiscard]] net::ErrorCode receive();
