@@ -2,13 +2,15 @@
 // flow control. No I/O and no clock. nghttp2 does the work; this class gives it weir's types.
 //
 // Belongs to one thread. The functions that send only queue frames: write() takes these out. Callbacks may
-// call every function but receive() and write(). Throws std::bad_alloc if memory runs out.
+// call every function but receive() and write(). Throws std::bad_alloc if memory runs out, and what
+// callbacks throw. A session that has thrown may only be destroyed.
 #pragma once
 
 #include "weir/http/http2_fields.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -138,6 +140,7 @@ class Http2Session {
   };
 
   void note_opened(std::int32_t id) noexcept;
+  void rethrow();
 
   Http2Events& events_;
   std::unique_ptr<nghttp2_session, Free> session_;
@@ -145,6 +148,7 @@ class Http2Session {
   // The last streams that the peer has skipped: those between the two.
   std::int32_t skipped_from_ = 0;
   std::int32_t skipped_to_ = 0;
+  std::exception_ptr thrown_;  // by a function of the events
 };
 
 }  // namespace weir::http

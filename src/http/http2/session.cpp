@@ -2,6 +2,7 @@
 
 #include <array>
 #include <new>
+#include <utility>
 
 #include <boost/container/small_vector.hpp>
 #include <nghttp2/nghttp2.h>
@@ -13,6 +14,9 @@ namespace {
 // Fields of one message that need no allocation.
 constexpr std::size_t kUsualFields = 32;
 using NameValues = boost::container::small_vector<nghttp2_nv, kUsualFields>;
+
+// nghttp2 silently sends no head that is larger, so this is above the largest max_head.
+constexpr std::size_t kMostHeadToSend = 2 << 20;
 
 std::string_view view(const std::uint8_t* octets, std::size_t size) noexcept {
   return {reinterpret_cast<const char*>(octets), size};
@@ -71,14 +75,16 @@ bool is_empty_data(const nghttp2_frame& frame) noexcept {
 
 }  // namespace
 
-// Calls one of weir's functions from within nghttp2, which must see no exception.
 struct Http2Session::Callbacks {
+  // Calls one of weir's functions from within nghttp2, which must see no exception: receive() and write()
+  // throw it.
   template <class Call>
-  static int guarded(Call call) noexcept {
+  static int guarded(void* data, Call call) noexcept {
     try {
       call();
     } catch (...) {
-      return NGHTTP2_ERR_NOMEM;
+      of(data).thrown_ = std::current_exception();
+      return NGHTTP2_ERR_CALLBACK_FAILURE;
     }
     return 0;
   }
@@ -89,13 +95,13 @@ struct Http2Session::Callbacks {
     const auto id = frame->stream_id;
     const auto& session = of(data);
     if (frame->type != NGHTTP2_HEADERS || id <= session.skipped_from_ || id >= session.skipped_to_) return 0;
-    return guarded([&] { of(data).go_away(Http2Error::Protocol); });
+    return guarded(data, [&] { of(data).go_away(Http2Error::Protocol); });
   }
 
   static int begin_head(nghttp2_session* session, const nghttp2_frame* frame, void* data) noexcept {
     if (!is_request(*frame)) return 0;
     const auto id = frame->hd.stream_id;
-    return guarded([&] {
+    return guarded(data, [&] {
       auto* const stream = of(data).events_.on_stream(id);
       of(data).note_opened(id);
       if (stream != nullptr)
@@ -107,14 +113,20 @@ struct Http2Session::Callbacks {
 
   static int field(nghttp2_session* session, const nghttp2_frame* frame, const std::uint8_t* name,
                    std::size_t name_size, const std::uint8_t* value, std::size_t value_size, std::uint8_t,
-                   void*) noexcept {
+                   void* data) noexcept {
     auto* const stream = is_request(*frame) ? stream_of(session, frame->hd.stream_id) : nullptr;
     if (stream == nullptr) return 0;
-    return guarded([&] { stream->on_field(view(name, name_size), view(value, value_size)); });
+    return guarded(data, [&] { stream->on_field(view(name, name_size), view(value, value_size)); });
+  }
+
+  // nghttp2 would leave out a field with forbidden octets. weir resets the stream (RFC 9113 §8.2.1).
+  static int faulty_field(nghttp2_session*, const nghttp2_frame*, const std::uint8_t*, std::size_t,
+                          const std::uint8_t*, std::size_t, std::uint8_t, void*) noexcept {
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
   }
 
   static int frame(nghttp2_session* session, const nghttp2_frame* frame, void* data) noexcept {
-    return guarded([&] {
+    return guarded(data, [&] {
       auto& events = of(data).events_;
       const bool answers = (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0;
       if (frame->hd.type == NGHTTP2_PING && answers) return events.on_pong();
@@ -133,7 +145,7 @@ struct Http2Session::Callbacks {
 
   static int faulty_frame(nghttp2_session*, const nghttp2_frame*, int error, void* data) noexcept {
     const auto kind = error == NGHTTP2_ERR_REFUSED_STREAM ? Http2Cheap::Refused : Http2Cheap::Fault;
-    return guarded([&] { of(data).events_.on_cheap(kind); });
+    return guarded(data, [&] { of(data).events_.on_cheap(kind); });
   }
 
   static int sent_frame(nghttp2_session*, const nghttp2_frame* frame, void* data) noexcept {
@@ -145,7 +157,7 @@ struct Http2Session::Callbacks {
   static int chunk(nghttp2_session* session, std::uint8_t, std::int32_t id, const std::uint8_t* at,
                    std::size_t size, void* data) noexcept {
     auto* const stream = stream_of(session, id);
-    return guarded([&] {
+    return guarded(data, [&] {
       if (stream != nullptr)
         stream->on_data(view(at, size));
       else
@@ -153,21 +165,21 @@ struct Http2Session::Callbacks {
     });
   }
 
-  static int closed(nghttp2_session* session, std::int32_t id, std::uint32_t error, void*) noexcept {
+  static int closed(nghttp2_session* session, std::int32_t id, std::uint32_t error, void* data) noexcept {
     auto* const stream = stream_of(session, id);
     if (stream == nullptr) return 0;
-    return guarded([&] { stream->on_closed(static_cast<Http2Error>(error)); });
+    return guarded(data, [&] { stream->on_closed(static_cast<Http2Error>(error)); });
   }
 
   static ssize_t give(nghttp2_session* session, std::int32_t id, std::uint8_t* at, std::size_t room,
-                      std::uint32_t* flags, nghttp2_data_source* source, void*) noexcept {
+                      std::uint32_t* flags, nghttp2_data_source* source, void* data) noexcept {
     auto* const stream = static_cast<Http2StreamEvents*>(source->ptr);
     bool ended = false;
     const auto given = stream->give(reinterpret_cast<char*>(at), room, ended);
     if (ended) *flags |= NGHTTP2_DATA_FLAG_EOF;
     if (const auto* const trailers = ended ? stream->trailers() : nullptr) {
       *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-      const int failed = guarded([&] {
+      const int failed = guarded(data, [&] {
         const auto values = values_of(*trailers);
         check(nghttp2_submit_trailer(session, id, values.data(), values.size()));
       });
@@ -183,6 +195,7 @@ struct Http2Session::Callbacks {
       nghttp2_session_callbacks_set_on_begin_frame_callback(made, begin_frame);
       nghttp2_session_callbacks_set_on_begin_headers_callback(made, begin_head);
       nghttp2_session_callbacks_set_on_header_callback(made, field);
+      nghttp2_session_callbacks_set_on_invalid_header_callback(made, faulty_field);
       nghttp2_session_callbacks_set_on_frame_recv_callback(made, frame);
       nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(made, faulty_frame);
       nghttp2_session_callbacks_set_on_frame_send_callback(made, sent_frame);
@@ -199,6 +212,7 @@ struct Http2Session::Callbacks {
       nghttp2_option* made = nullptr;
       check(nghttp2_option_new(&made));
       nghttp2_option_set_no_auto_window_update(made, 1);
+      nghttp2_option_set_max_send_header_block_length(made, kMostHeadToSend);
       return made;
     }();
     return option;
@@ -233,8 +247,13 @@ void Http2Session::note_opened(std::int32_t id) noexcept {
   last_opened_ = id;
 }
 
+void Http2Session::rethrow() {
+  if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+}
+
 bool Http2Session::receive(std::string_view received) {
   const auto used = nghttp2_session_mem_recv(session_.get(), octets(received), received.size());
+  rethrow();
   if (used == NGHTTP2_ERR_NOMEM) throw std::bad_alloc();
   return used >= 0;
 }
@@ -243,6 +262,7 @@ void Http2Session::write(std::string& out, std::size_t most) {
   while (out.size() < most) {
     const std::uint8_t* at = nullptr;
     const auto size = nghttp2_session_mem_send(session_.get(), &at);
+    rethrow();
     if (size == NGHTTP2_ERR_NOMEM) throw std::bad_alloc();
     if (size <= 0) return;
     out += view(at, static_cast<std::size_t>(size));

@@ -1,0 +1,165 @@
+#include "weir/http/http2_fields.hpp"
+
+#include "weir/http/head_parser.hpp"
+
+#include <initializer_list>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::http {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using Pairs = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+
+// Returns the fields as lines.
+std::string lines_of(const Http2Fields& fields) {
+  std::string lines;
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    lines.append(fields[i].name).append("=").append(fields[i].value).append("\n");
+  return lines;
+}
+
+Http2RequestText request(const Pairs& fields, std::size_t most = 1 << 14) {
+  Http2RequestText text(most);
+  for (const auto& [name, value] : fields) text.add(name, value);
+  return text;
+}
+
+std::string head_of(const Pairs& fields, std::optional<std::uint64_t> body = 0) {
+  return request(fields).head(body).value_or("none");
+}
+
+TEST(Http2FieldsTest, WritesNamesInLowerCase) {
+  Http2Fields fields;
+  fields.add_status(200);
+  fields.add("X-RateLimit-Limit", "Ten");
+  fields.add("empty", "");
+  EXPECT_EQ(lines_of(fields), ":status=200\nx-ratelimit-limit=Ten\nempty=\n");
+  EXPECT_EQ(fields.octets(), lines_of(fields).size() - 2 * fields.size());
+  EXPECT_TRUE(fields.contains("x-ratelimit-limit"));
+  EXPECT_FALSE(fields.contains("ten"));
+  fields.clear();
+  EXPECT_EQ(fields.size(), 0U);
+  EXPECT_EQ(fields.octets(), 0U);
+}
+
+TEST(Http2FieldsTest, TakesTheLinesOfAHeadWithoutTheConnectionsFields) {
+  Http2Fields fields;
+  fields.add_lines(
+      "Server: a\r\nConnection: keep-alive\r\nKeep-Alive: timeout=5\r\nProxy-Connection: close\r\n"
+      "Transfer-Encoding: chunked\r\nUpgrade: h2c\r\nVia:1.1 b\r\n\r\nBody: no field\r\n");
+  EXPECT_EQ(lines_of(fields), "server=a\nvia=1.1 b\n");
+  fields.clear();
+  fields.add_lines("last: line without an end");
+  EXPECT_EQ(lines_of(fields), "last=line without an end\n");
+}
+
+TEST(Http2FieldsTest, TakesTheTrailersOfAChunkedBody) {
+  Http2Fields fields;
+  fields.add_trailers(
+      "Grpc-Status: 0\r\nno field\r\n: nameless\r\nbad name: 1\r\nContent-Length: 7\r\nTE: trailers\r\n"
+      "Connection: x\r\nTransfer-Encoding: chunked\r\nHost: a\r\nX-Sum:\t 9 \t\r\n\r\n");
+  EXPECT_EQ(lines_of(fields), "grpc-status=0\nx-sum=9\n");
+}
+
+TEST(Http2FieldsTest, TakesOnlyTheEndToEndFieldsOfAServer) {
+  ResponseHead head;
+  ASSERT_FALSE(
+      parse_response_head("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: X-Hop\r\nX-Hop: 1\r\nETag: "
+                          "\"e\"\r\nSet-Cookie: a\r\n"
+                          "Set-Cookie: b\r\nUpgrade: x\r\n\r\n",
+                          false, head));
+  Http2Fields fields;
+  fields.add_forwarded(head.fields);
+  EXPECT_EQ(lines_of(fields), "etag=\"e\"\nset-cookie=a\nset-cookie=b\n");
+}
+
+TEST(Http2RequestTextTest, WritesAnHttp1Head) {
+  EXPECT_EQ(head_of({{":method", "GET"},
+                     {":scheme", "https"},
+                     {":path", "/a?b=c"},
+                     {":authority", "example.com"},
+                     {"accept", "*/*"},
+                     {"x-empty", ""}}),
+            "GET /a?b=c HTTP/1.1\r\nhost: example.com\r\naccept: */*\r\nx-empty: \r\n\r\n");
+}
+
+TEST(Http2RequestTextTest, JoinsCookies) {
+  EXPECT_EQ(head_of({{":method", "GET"},
+                     {":path", "/"},
+                     {"cookie", "a=1"},
+                     {"accept", "x"},
+                     {"cookie", "b=2"},
+                     {"cookie", "c=3"}}),
+            "GET / HTTP/1.1\r\naccept: x\r\ncookie: a=1; b=2; c=3\r\n\r\n");
+}
+
+TEST(Http2RequestTextTest, TakesTheHostFromEitherField) {
+  const std::string head = "GET / HTTP/1.1\r\nhost: a.example\r\n\r\n";
+  EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {":authority", "a.example"}}), head);
+  EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {"host", "a.example"}}), head);
+  EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {":authority", "a.example"}, {"host", "A.Example"}}),
+            head);
+}
+
+TEST(Http2RequestTextTest, RefusesTwoHosts) {
+  EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {":authority", "a"}, {"host", "b"}}), "none");
+  EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {"host", "a"}, {"host", "a"}}), "none");
+  EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {":authority", ""}, {"host", "b"}}), "none");
+}
+
+TEST(Http2RequestTextTest, AsksForTheAuthorityWithConnect) {
+  EXPECT_EQ(head_of({{":method", "CONNECT"}, {":authority", "a.example:443"}}),
+            "CONNECT a.example:443 HTTP/1.1\r\nhost: a.example:443\r\n\r\n");
+}
+
+TEST(Http2RequestTextTest, FramesTheBodyForHttp1) {
+  const Pairs plain{{":method", "POST"}, {":path", "/"}};
+  EXPECT_EQ(head_of(plain, 0), "POST / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(head_of(plain, 12), "POST / HTTP/1.1\r\ncontent-length: 12\r\n\r\n");
+  EXPECT_EQ(head_of(plain, std::nullopt), "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n");
+  const Pairs with_length{{":method", "POST"}, {":path", "/"}, {"content-length", "9"}};
+  for (const std::optional<std::uint64_t> body :
+       {std::optional<std::uint64_t>{}, std::optional<std::uint64_t>{9}})
+    EXPECT_EQ(head_of(with_length, body), "POST / HTTP/1.1\r\ncontent-length: 9\r\n\r\n");
+}
+
+TEST(Http2RequestTextTest, KeepsNoFieldBeyondTheBound) {
+  // Each field counts its name, its value and 32 octets.
+  auto text = request({{":method", "GET"}, {":path", "/"}}, 7 + 3 + 32 + 5 + 1 + 32 + 1 + 1 + 32);
+  EXPECT_EQ(text.size(), 80U);
+  text.add("a", "b");
+  EXPECT_EQ(text.size(), 114U);
+  EXPECT_FALSE(text.is_too_large());
+  text.add("c", std::string(1000, 'd'));
+  EXPECT_TRUE(text.is_too_large());
+  EXPECT_EQ(text.size(), 114U + 1033U) << "counts fields that it does not keep";
+  EXPECT_EQ(text.head(0), "GET / HTTP/1.1\r\na: b\r\n\r\n");
+}
+
+// The codec rejects line ends in names and values. The HTTP/1.1 parser rejects all else that HTTP/1.1 cannot
+// carry.
+TEST(Http2RequestTextTest, TheParserRejectsWhatHttp1CannotCarry) {
+  const auto refused = [](const Pairs& fields) {
+    const auto text = head_of(fields);
+    RequestHead head;
+    return parse_request_head(text, head).has_value();
+  };
+  EXPECT_FALSE(refused({{":method", "GET"}, {":path", "/"}, {":authority", "a"}}));
+  EXPECT_TRUE(refused({{":method", "GET"}, {":path", "/a b"}, {":authority", "a"}}));
+  EXPECT_TRUE(refused({{":method", "GET"}, {":path", "/ HTTP/1.1"}, {":authority", "a"}}));
+  EXPECT_TRUE(refused({{":method", "G T"}, {":path", "/"}, {":authority", "a"}}));
+  EXPECT_TRUE(refused({{":method", "GET"}, {":path", "/"}, {":authority", "a b"}}));
+  EXPECT_TRUE(refused({{":method", "GET"}, {":path", "/"}, {":authority", "a@b"}}));
+  EXPECT_TRUE(refused({{":method", "GET"}, {":path", "/"}})) << "a request needs a host";
+  EXPECT_TRUE(refused({{":method", "GET"}, {":path", "/"}, {":authority", "a"}, {"content-length", "x"}}));
+  EXPECT_TRUE(refused({{":method", "GET"}, {":path", "/"}, {":authority", "a"}, {"x", "a\x01"}}));
+}
+
+}  // namespace
+}  // namespace weir::http

@@ -1,0 +1,75 @@
+#include "weir/http/http2_flood.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::http {
+namespace {
+
+constexpr base::TimePoint kStart{base::Duration{1'000'000'000}};
+constexpr Http2Cheap kCheap[] = {Http2Cheap::Settings,     Http2Cheap::Ping,      Http2Cheap::Priority,
+                                 Http2Cheap::WindowUpdate, Http2Cheap::EmptyData, Http2Cheap::Other};
+
+// Returns the number of frames before the one that is a flood, at most `most`.
+std::uint64_t permitted(Http2FloodGuard& guard, Http2Cheap frame, base::TimePoint now,
+                        std::uint64_t most = 100'000) {
+  std::uint64_t count = 0;
+  while (count < most && !guard.is_flood(frame, now)) ++count;
+  return count;
+}
+
+TEST(Http2FloodGuardTest, BoundsEachKindOfCheapFrame) {
+  for (const auto frame : kCheap) {
+    Http2FloodGuard guard({});
+    EXPECT_EQ(permitted(guard, frame, kStart), Http2FloodGuard::kFree);
+  }
+}
+
+TEST(Http2FloodGuardTest, BoundsAllKindsOfCheapFramesTogether) {
+  Http2FloodGuard guard({});
+  EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart, 300), 300U);
+  EXPECT_EQ(permitted(guard, Http2Cheap::Settings, kStart), Http2FloodGuard::kFree - 300);
+}
+
+TEST(Http2FloodGuardTest, WorkPermitsMoreCheapFrames) {
+  Http2FloodGuard guard({});
+  ASSERT_FALSE(guard.is_flood(Http2Cheap::WindowUpdate, kStart));
+  for (int i = 0; i < 100; ++i) guard.note_work();
+  EXPECT_EQ(permitted(guard, Http2Cheap::WindowUpdate, kStart),
+            Http2FloodGuard::kFree + 100 * Http2FloodGuard::kPerWork - 1);
+}
+
+TEST(Http2FloodGuardTest, EachWindowBeginsWithNothingCounted) {
+  Http2FloodGuard guard({});
+  EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart), Http2FloodGuard::kFree);
+  const auto late = kStart + Http2FloodGuard::kWindow;
+  EXPECT_TRUE(guard.is_flood(Http2Cheap::Ping, late - base::Duration{1}));
+  for (int i = 0; i < 10; ++i) guard.note_work();
+  EXPECT_EQ(permitted(guard, Http2Cheap::Ping, late), Http2FloodGuard::kFree)
+      << "work of the window before counts no more";
+}
+
+TEST(Http2FloodGuardTest, BoundsResetsInTheirOwnWindow) {
+  const Http2ResetBound bound{.count = 3, .window = base::Duration{60'000'000}};
+  for (const auto frame : {Http2Cheap::Reset, Http2Cheap::Fault}) {
+    Http2FloodGuard guard(bound);
+    EXPECT_EQ(permitted(guard, frame, kStart), 3U);
+    EXPECT_TRUE(guard.is_flood(frame, kStart + bound.window - base::Duration{1}));
+    EXPECT_EQ(permitted(guard, frame, kStart + bound.window), 3U);
+  }
+}
+
+TEST(Http2FloodGuardTest, CountsResetsOfBothKindsTogetherAndApartFromCheapFrames) {
+  Http2FloodGuard guard({.count = 4});
+  EXPECT_EQ(permitted(guard, Http2Cheap::Reset, kStart, 2), 2U);
+  EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart), Http2FloodGuard::kFree);
+  EXPECT_EQ(permitted(guard, Http2Cheap::Fault, kStart), 2U);
+}
+
+TEST(Http2FloodGuardTest, WorkPermitsNoMoreResets) {
+  Http2FloodGuard guard({.count = 1});
+  for (int i = 0; i < 1000; ++i) guard.note_work();
+  EXPECT_EQ(permitted(guard, Http2Cheap::Reset, kStart), 1U);
+}
+
+}  // namespace
+}  // namespace weir::http
