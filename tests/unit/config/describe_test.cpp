@@ -1,5 +1,6 @@
 // Tests the output of `weir check`.
 #include "unit/config/configuration.hpp"
+#include "unit/net/tls.hpp"
 #include "unit/policy/country_file.hpp"
 
 #include <gmock/gmock.h>
@@ -41,6 +42,21 @@ TEST(Describe, ListsRulesThatMayApplyToARouteWithTheirConditions) {
   EXPECT_THAT(rules_below(R"({ methods = "GET" })", R"({ path = "/b" })"),
               AllOf(listed, HasSubstr("where path /b")));
   EXPECT_THAT(rules_below("{}", "{}"), AllOf(listed, Not(HasSubstr("where"))));
+}
+
+TEST(Describe, ShowsHttpVersionsOfListeners) {
+  const net::Certificates made;
+  const auto listener = [](const std::string& keys) {
+    return describe(parse_settings(with("[[listener]]\naddress = \"127.0.0.1:81\"\n" + keys), kFile));
+  };
+  const auto tls =
+      "tls = { certificates = [{ cert = \"" + made.cert() + "\", key = \"" + made.key() + "\" }] }\n";
+  EXPECT_THAT(listener(""), Not(HasSubstr("HTTP/2")));
+  EXPECT_THAT(listener("protocols = [\"http/1.1\", \"h2c\"]\n"),
+              HasSubstr(", HTTP/2 by prior knowledge and HTTP/1.1\n"));
+  EXPECT_THAT(listener("protocols = [\"h2c\"]\n"), HasSubstr(", HTTP/2 by prior knowledge only\n"));
+  EXPECT_THAT(listener(tls), HasSubstr(", HTTP/2 and HTTP/1.1\n"));
+  EXPECT_THAT(listener(tls + "protocols = [\"h2\"]\n"), HasSubstr(", HTTP/2 only\n"));
 }
 
 TEST(Describe, ShowsTheKeyOfARule) {

@@ -71,6 +71,9 @@ const std::vector<Read>& reads() {
        [](const std::string& text) { return static_cast<bool>(policy::parse_key_part(text)); },
        {"ip", "api_key", "path", "|", "|", "header:", "query:", "cookie:", ";", "=", " ",
         "claim:", "cert:", "subject", "cert:subject", "X-A", "a", ":"}},
+      {pattern::kProtocol,
+       [](const std::string& text) { return text == "http/1.1" || text == "h2" || text == "h2c"; },
+       {"http/", "1.1", "1.0", "h2", "h", "2", "c", "http/1.1", "H2", " "}},
       {pattern::kName,
        [](const std::string& text) { return is_plain_name(text); },
        {"a", " ", "\"", "\\", "~", "\x7f", "[", "]", "é", "!"}},
@@ -127,8 +130,8 @@ void expect_whole(const TableSpec& spec, std::set<const TableSpec*>& seen) {
 TEST(SchemaJson, DefinesTheKeysOfEveryTable) {
   std::set<const TableSpec*> seen;
   expect_whole(schema::kRoot, seen);
-  for (const auto* spec :
-       {&schema::kTls, &schema::kCost, &schema::kTier, &schema::kServerOfUpstream, &schema::kMatch})
+  for (const auto* spec : {&schema::kTls, &schema::kHttp2, &schema::kCost, &schema::kTier,
+                           &schema::kServerOfUpstream, &schema::kMatch})
     EXPECT_TRUE(seen.contains(spec));
 }
 

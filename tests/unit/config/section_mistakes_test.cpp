@@ -148,6 +148,35 @@ const WrongConfiguration kWrong[] = {
     {"RateWithoutTime",
      with("[server]\nmin_rate_grace = \"0s\"\n"),
      {"weir.toml:12: server.min_rate_grace: found 0; expected a duration above zero"}},
+    {"Http2WithoutTls",
+     with("[[listener]]\naddress = \"a:1\"\nprotocols = [\"http/1.1\", \"h2\"]\n"),
+     {"weir.toml:13: listener[#2].protocols[#2]: found \"h2\" without tls; write \"h2c\", which is HTTP/2 "
+      "without TLS, or add tls"}},
+    {"Http2WithoutTlsOverTls",
+     with("[[listener]]\naddress = \"a:1\"\nprotocols = [\"h2c\"]\ntls = { certificates = [] }\n"),
+     {"weir.toml:13: listener[#2].protocols[#1]: found \"h2c\" with tls; write \"h2\", which is HTTP/2 over "
+      "TLS",
+      "weir.toml:14: listener[#2].tls.certificates: found none; expected at least one { cert = \"…\", key = "
+      "\"…\" }"}},
+    {"ProtocolUnknown",
+     with("[[listener]]\naddress = \"a:1\"\nprotocols = [\"http/1.1\", \"h3\"]\n"),
+     {"weir.toml:13: listener[#2].protocols[#2]: found \"h3\"; did you mean \"h2\"?"}},
+    {"ProtocolsEmpty",
+     with("[[listener]]\naddress = \"a:1\"\nprotocols = []\n"),
+     {"weir.toml:13: listener[#2].protocols: found none; expected \"http/1.1\", \"h2\" or both"}},
+    {"Http2WindowTooSmall",
+     with("[[listener]]\naddress = \"a:1\"\nhttp2 = { stream_window = \"16383B\" }\n"),
+     {"weir.toml:13: listener[#2].http2.stream_window: found 16383 bytes; expected a size from 16KiB to "
+      "1GiB"}},
+    {"Http2WindowTooLarge",
+     with("[[listener]]\naddress = \"a:1\"\nhttp2 = { connection_window = \"1025MiB\" }\n"),
+     {"weir.toml:13: listener[#2].http2.connection_window: found 1074790400 bytes; expected a size from "
+      "16KiB "
+      "to 1GiB"}},
+    {"Http2WithoutStreams",
+     with("[[listener]]\naddress = \"a:1\"\nhttp2 = { max_streams = 0, ping = \"0s\" }\n"),
+     {"weir.toml:13: listener[#2].http2.max_streams: found 0; expected a whole number from 1 to 10000",
+      "weir.toml:13: listener[#2].http2.ping: found 0; expected a duration above zero"}},
     {"TlsWithoutCertificates",
      with("[[listener]]\naddress = \"a:1\"\ntls = {}\n"),
      {"weir.toml:13: listener[#2].tls.certificates: missing; expected a list of tables"}},

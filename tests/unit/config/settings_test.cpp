@@ -287,6 +287,39 @@ TEST(Settings, ReadsEveryLogLevel) {
     EXPECT_EQ(parse(with("[log]\nlevel = \"" + std::string(word) + "\"\n")).log.level, level) << word;
 }
 
+TEST(Settings, ListenersWithTlsAlsoSpeakHttp2) {
+  const net::Certificates made;
+  const auto listener = [](const std::string& more) {
+    return parse(with("[[listener]]\naddress = \"127.0.0.1:0\"\n" + more)).listeners[1];
+  };
+  const auto tls =
+      "tls = { certificates = [{ cert = \"" + made.cert() + "\", key = \"" + made.key() + "\" }] }\n";
+  EXPECT_EQ(listener("").protocols, net::Protocols{});
+  EXPECT_EQ(listener("protocols = [\"http/1.1\", \"h2c\"]\n").protocols, (net::Protocols{.h2c = true}));
+  EXPECT_EQ(listener("protocols = [\"h2c\"]\n").protocols, (net::Protocols{.http1 = false, .h2c = true}));
+  const net::Protocols both{.h2 = true};
+  EXPECT_EQ(listener(tls).protocols, both);
+  EXPECT_EQ(listener(tls).tls->protocols, both) << "ALPN offers the same";
+  EXPECT_EQ(listener(tls + "protocols = [\"http/1.1\"]\n").tls->protocols, net::Protocols{});
+  EXPECT_EQ(listener(tls + "protocols = [\"h2\"]\n").tls->protocols,
+            (net::Protocols{.http1 = false, .h2 = true}));
+}
+
+TEST(Settings, ReadsTheBoundsOfHttp2) {
+  const auto http2 = [](const std::string& keys) {
+    return parse(with("[[listener]]\naddress = \"127.0.0.1:0\"\n" + keys)).listeners[1].http2;
+  };
+  EXPECT_EQ(http2("http2 = {}\n"), net::Http2Options{}) << "the schema and the type have the same defaults";
+  EXPECT_EQ(http2("http2 = { max_streams = 7, stream_window = \"16KiB\", connection_window = \"1GiB\", "
+                  "resets = \"20/min\", ping = \"5s\" }\n"),
+            (net::Http2Options{.max_streams = 7,
+                               .stream_window = 16 << 10,
+                               .connection_window = 1 << 30,
+                               .resets = 20,
+                               .resets_within = base::Duration{60'000'000},
+                               .ping = base::Duration{5'000'000}}));
+}
+
 TEST(Settings, RelativePathsAreResolvedFromTheFolderOfTheConfiguration) {
   const Folder folder;
   const net::Certificates made;

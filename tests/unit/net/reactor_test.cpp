@@ -159,6 +159,47 @@ TEST(SignalTest, RaisedSignalStaysRaisedAndResumesItsWaiterFromTheEventLoop) {
   EXPECT_TRUE(run(context, wait(signal))) << "the signal was raised before the wait";
 }
 
+Task<ErrorCode> next_of(Notification& event) {
+  co_return co_await event.wait();
+}
+
+TEST(NotificationTest, EndsOneWaitFromTheLoop) {
+  asio::io_context context(1);
+  Notification event(context.get_executor());
+  event.notify();  // nobody waits: lost
+  Running first(context, next_of(event));
+  EXPECT_FALSE(first.done());
+  event.notify();
+  EXPECT_FALSE(first.done()) << "resumed from within notify()";
+  EXPECT_EQ(first.result(), ErrorCode{});
+  Running second(context, next_of(event));
+  context.poll();
+  EXPECT_FALSE(second.done()) << "an earlier notification ended a later wait";
+  event.notify();
+  EXPECT_EQ(second.result(), ErrorCode{});
+}
+
+TEST(NotificationTest, ReportsACancellation) {
+  asio::io_context context(1);
+  Notification event(context.get_executor());
+  Running waiting(context, next_of(event));
+  event.cancel();
+  event.notify();  // too late: the wait has ended
+  EXPECT_EQ(waiting.result(), asio::error::operation_aborted);
+}
+
+TEST(NotificationTest, ForgetsAWaiterThatIsDestroyed) {
+  asio::io_context owner(1);
+  Notification event(owner.get_executor());
+  {
+    asio::io_context context(1);
+    const auto wait = [](Notification& e) -> Task<void> { (void)co_await e.wait(); };
+    spawn(context.get_executor(), wait(event), [](const std::exception_ptr&) {});
+    context.poll();
+  }
+  event.notify();
+}
+
 // A task that always has more work must use Pause, so that other tasks can run.
 TEST(PauseTest, PauseLetsOtherTasksRun) {
   asio::io_context context{1};

@@ -48,8 +48,9 @@ class TlsStream : public ::testing::Test {
  protected:
   TlsStream() { open(TlsVersion::Tls12); }
 
-  void open(TlsVersion least) {
-    tls = make_tls_context(certificates.settings(least)).value();
+  void open(TlsVersion least) { open(certificates.settings(least)); }
+  void open(const TlsSettings& settings) {
+    tls = make_tls_context(settings).value();
     auto made = socket_pair();
     theirs = std::move(made.theirs);
     stream.emplace(context.get_executor(), made.ours, tls.get());
@@ -61,6 +62,7 @@ class TlsStream : public ::testing::Test {
     if (ec) theirs_shutdown();
     return other.get() && !ec;
   }
+  std::string chosen_of(std::string_view offered, const Protocols& protocols);
   void theirs_shutdown() { ::shutdown(theirs.number(), SHUT_RDWR); }
 
   Certificates certificates;
@@ -135,21 +137,37 @@ TEST_F(TlsStream, RejectsTlsVersionsBefore12) {
   EXPECT_FALSE(shake_hands(newer));
 }
 
-TEST_F(TlsStream, AlpnChoosesHttp1AndRejectsClientsWithoutIt) {
-  const std::pair<std::string_view, std::string_view> cases[] = {
-      {"\x02h2\x08http/1.1", "http/1.1"}, {"\x08http/1.0", "http/1.0"}, {"\x02h2", "none"}, {"", ""}};
-  for (const auto& [offered, chosen] : cases) {
-    open(TlsVersion::Tls12);
-    TlsClient client(theirs.number());
-    if (!offered.empty())
-      SSL_set_alpn_protos(client.ssl(), reinterpret_cast<const unsigned char*>(offered.data()),
-                          static_cast<unsigned>(offered.size()));
-    ASSERT_EQ(shake_hands(client), chosen != "none") << offered;
-    if (chosen == "none") continue;
-    const unsigned char* name = nullptr;
-    unsigned size = 0;
-    SSL_get0_alpn_selected(client.ssl(), &name, &size);
-    EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(name), size), chosen);
+// Offers the protocols in `offered`, each after its length. Returns the one that the server chose: "none" if
+// it refused the client.
+std::string TlsStream::chosen_of(std::string_view offered, const Protocols& protocols) {
+  auto settings = certificates.settings();
+  settings.protocols = protocols;
+  open(settings);
+  TlsClient client(theirs.number());
+  if (!offered.empty())
+    SSL_set_alpn_protos(client.ssl(), reinterpret_cast<const unsigned char*>(offered.data()),
+                        static_cast<unsigned>(offered.size()));
+  if (!shake_hands(client)) return "none";
+  const unsigned char* name = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(client.ssl(), &name, &size);
+  EXPECT_EQ(stream->protocol(), std::string_view(reinterpret_cast<const char*>(name), size));
+  return std::string(stream->protocol());
+}
+
+TEST_F(TlsStream, AlpnChoosesWeirsFirstProtocolAndRejectsClientsWithoutIt) {
+  constexpr std::string_view kBoth = "\x08http/1.1\x02h2", kHttp2 = "\x02h2", kOther = "\x06spdy/3";
+  const Protocols http1{}, http2{.http1 = false, .h2 = true}, both{.h2 = true};
+  EXPECT_EQ(chosen_of(kBoth, http1), "http/1.1");
+  EXPECT_EQ(chosen_of(kBoth, http2), "h2");
+  EXPECT_EQ(chosen_of(kBoth, both), "h2") << "weir's order counts, not the client's";
+  EXPECT_EQ(chosen_of("\x08http/1.0", http1), "http/1.0");
+  EXPECT_EQ(chosen_of("\x08http/1.0", both), "http/1.0");
+  EXPECT_EQ(chosen_of("\x08http/1.1", http2), "none");
+  EXPECT_EQ(chosen_of(kHttp2, http1), "none");
+  for (const auto& protocols : {http1, http2, both}) {
+    EXPECT_EQ(chosen_of(kOther, protocols), "none");
+    EXPECT_EQ(chosen_of("", protocols), "") << "the client does not know ALPN";
   }
 }
 

@@ -23,6 +23,7 @@ AccessRecord full() {
   record.queued = base::Duration{1000};
   record.upstream = base::Duration{300};
   record.client = *base::IpAddress::parse("203.0.113.7");
+  record.protocol = "HTTP/2";
   record.method = "GET";
   record.target = "/api/x?y=1";
   record.host = "api.example.com";
@@ -44,8 +45,8 @@ AccessRecord full() {
 TEST(AccessRecord, WritesAllFieldsInOneLine) {
   EXPECT_EQ(
       line_of(full()),
-      R"({"time":"2026-02-20T10:00:00.000042Z","client":"203.0.113.7","method":"GET","target":"/api/x?y=1",)"
-      R"("host":"api.example.com","user_agent":"curl/7.88.1","request_id":"r-1",)"
+      R"({"time":"2026-02-20T10:00:00.000042Z","client":"203.0.113.7","protocol":"HTTP/2",)"
+      R"("method":"GET","target":"/api/x?y=1","host":"api.example.com","user_agent":"curl/7.88.1","request_id":"r-1",)"
       R"("trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","route":"api",)"
       R"("status":200,"bytes_in":3,"bytes_out":98,"total_us":1500,"queued_us":1000,"upstream_us":300,)"
       R"("verdict":"delay","rule":"per-key","key":"0123456789abcdeffedcba9876543210",)"
@@ -122,7 +123,8 @@ TEST(AccessRecord, RequestTargetCannotForgeALogLine) {
 TEST(AccessRecord, EscapesEveryText) {
   const std::string_view bad = "\"\n\x1b";
   AccessRecord record;
-  record.method = record.target = record.host = record.route = record.verdict = record.rule = bad;
+  record.protocol = record.method = record.target = record.host = record.route = record.verdict =
+      record.rule = bad;
   record.server = record.request_id = record.trace_id = record.user_agent = record.error = bad;
   const auto line = line_of(record);
   const auto parsed = boost::json::parse(line).as_object();
@@ -130,7 +132,7 @@ TEST(AccessRecord, EscapesEveryText) {
                           [&](const auto& member) {
                             return member.value().is_string() && member.value().as_string() == bad;
                           }),
-            11);
+            12);
   EXPECT_THAT(line, Not(HasSubstr("\x1b")));
 }
 
