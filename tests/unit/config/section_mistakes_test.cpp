@@ -150,17 +150,17 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:12: server.min_rate_grace: found 0; expected a duration above zero"}},
     {"Http2WithoutTls",
      with("[[listener]]\naddress = \"a:1\"\nprotocols = [\"http/1.1\", \"h2\"]\n"),
-     {"weir.toml:13: listener[#2].protocols[#2]: found \"h2\" without tls; write \"h2c\", which is HTTP/2 "
+     {"weir.toml:13: listener[#2].protocols: found \"h2\" without tls; write \"h2c\", which is HTTP/2 "
       "without TLS, or add tls"}},
     {"Http2WithoutTlsOverTls",
      with("[[listener]]\naddress = \"a:1\"\nprotocols = [\"h2c\"]\ntls = { certificates = [] }\n"),
-     {"weir.toml:13: listener[#2].protocols[#1]: found \"h2c\" with tls; write \"h2\", which is HTTP/2 over "
+     {"weir.toml:13: listener[#2].protocols: found \"h2c\" with tls; write \"h2\", which is HTTP/2 over "
       "TLS",
       "weir.toml:14: listener[#2].tls.certificates: found none; expected at least one { cert = \"…\", key = "
       "\"…\" }"}},
     {"ProtocolUnknown",
      with("[[listener]]\naddress = \"a:1\"\nprotocols = [\"http/1.1\", \"h3\"]\n"),
-     {"weir.toml:13: listener[#2].protocols[#2]: found \"h3\"; did you mean \"h2\"?"}},
+     {"weir.toml:13: listener[#2].protocols: found \"h3\"; did you mean \"h2\"?"}},
     {"ProtocolsEmpty",
      with("[[listener]]\naddress = \"a:1\"\nprotocols = []\n"),
      {"weir.toml:13: listener[#2].protocols: found none; expected \"http/1.1\", \"h2\" or both"}},
