@@ -147,6 +147,7 @@ class Server final : public http::Http2Events {
       session_.go_away(http::Http2Error::EnhanceYourCalm);
   }
   void on_pong() override {}
+  void on_failure() noexcept override {}
 
   const unsigned answer_;
   unsigned faults_ = 0;

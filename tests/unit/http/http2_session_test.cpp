@@ -492,6 +492,7 @@ TEST_F(Http2SessionTest, EndsAllStreamsIfTheConnectionEndsForAnError) {
   ASSERT_TRUE(exchange());
   EXPECT_THAT(client->goaways, ElementsAre(Http2Client::Goaway{id, 11}));
   EXPECT_TRUE(session.is_over());
+  EXPECT_EQ(events.failures, 1);
 }
 
 TEST_F(Http2SessionTest, RejectsWhatIsNotHttp2) {
@@ -508,6 +509,18 @@ TEST_F(Http2SessionTest, AFaultOfTheConnectionEndsIt) {
   ASSERT_TRUE(client->give(out));
   EXPECT_THAT(client->goaways, ElementsAre(Http2Client::Goaway{0, 1}));
   EXPECT_TRUE(session.is_over());
+  EXPECT_EQ(events.failures, 1);
+}
+
+// A client does not know the bound before it has weir's SETTINGS, so that is no fault.
+TEST_F(Http2SessionTest, RefusesStreamsBeyondTheBound) {
+  std::vector<std::int32_t> ids;
+  for (std::uint32_t i = 0; i < kLimits.max_streams + 2; ++i) ids.push_back(client->request());
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(events.streams.size(), kLimits.max_streams);
+  EXPECT_EQ(std::count(events.cheap.begin(), events.cheap.end(), Http2Cheap::Refused), 2);
+  EXPECT_EQ(std::count(events.cheap.begin(), events.cheap.end(), Http2Cheap::Fault), 0);
+  EXPECT_EQ(client->answers.at(ids.back()).closed, static_cast<std::uint32_t>(Http2Error::RefusedStream));
 }
 
 TEST_F(Http2SessionTest, ReportsThatMemoryRanOut) {
