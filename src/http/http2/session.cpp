@@ -50,8 +50,8 @@ bool is_request(const nghttp2_frame& frame) noexcept {
   return frame.hd.type == NGHTTP2_HEADERS && frame.headers.cat == NGHTTP2_HCAT_REQUEST;
 }
 
-Http2Cheap kind_of(const nghttp2_frame& frame) noexcept {
-  switch (frame.hd.type) {
+Http2Cheap kind_of(const nghttp2_frame_hd& frame) noexcept {
+  switch (frame.type) {
     case NGHTTP2_SETTINGS:
       return Http2Cheap::Settings;
     case NGHTTP2_PING:
@@ -90,12 +90,23 @@ struct Http2Session::Callbacks {
   }
   static Http2Session& of(void* data) noexcept { return *static_cast<Http2Session*>(data); }
 
-  // A client must open its streams in order (RFC 9113 §5.1.1). nghttp2 ignores one that comes too late.
+  // Counts every frame that is no part of a message, because nghttp2 swallows some without another callback.
+  // Ends the connection of a client that does not open its streams in order, which nghttp2 ignores
+  // (RFC 9113 §5.1.1).
   static int begin_frame(nghttp2_session*, const nghttp2_frame_hd* frame, void* data) noexcept {
-    const auto id = frame->stream_id;
+    const bool opens = frame->type == NGHTTP2_HEADERS;
+    const bool acknowledges = frame->type == NGHTTP2_SETTINGS && (frame->flags & NGHTTP2_FLAG_ACK) != 0;
+    const bool of_message = opens || frame->type == NGHTTP2_DATA || frame->type == NGHTTP2_CONTINUATION;
     const auto& session = of(data);
-    if (frame->type != NGHTTP2_HEADERS || id <= session.skipped_from_ || id >= session.skipped_to_) return 0;
-    return guarded(data, [&] { of(data).go_away(Http2Error::Protocol); });
+    const auto id = frame->stream_id;
+    const bool late = opens && id > session.skipped_from_ && id < session.skipped_to_;
+    if (!late && (of_message || acknowledges)) return 0;
+    return guarded(data, [&] {
+      if (late)
+        of(data).go_away(Http2Error::Protocol);
+      else
+        of(data).events_.on_cheap(kind_of(*frame));
+    });
   }
 
   static int begin_head(nghttp2_session* session, const nghttp2_frame* frame, void* data) noexcept {
@@ -131,11 +142,7 @@ struct Http2Session::Callbacks {
       const bool answers = (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0;
       if (frame->hd.type == NGHTTP2_PING && answers) return events.on_pong();
       if (is_empty_data(*frame)) events.on_cheap(Http2Cheap::EmptyData);
-      if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS) {
-        const bool acknowledges = frame->hd.type == NGHTTP2_SETTINGS && answers;
-        if (!acknowledges) events.on_cheap(kind_of(*frame));
-        return;
-      }
+      if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS) return;
       auto* stream = stream_of(session, frame->hd.stream_id);
       if (stream != nullptr && is_request(*frame)) stream->on_head();
       stream = stream_of(session, frame->hd.stream_id);
