@@ -11,6 +11,9 @@ namespace weir::proxy {
 
 namespace {
 
+// After this many requests that began at once, the connection yields to other connections.
+constexpr unsigned kRequestsInTurn = 16;
+
 // How long weir waits for the client's sign that it knows of the end of the connection (RFC 9113 §6.8).
 constexpr base::Duration kRoundTrip{1'000'000};
 
@@ -74,11 +77,14 @@ net::Task<void> Http2Connection::run() {
     co_await read_all();
   } catch (...) {
     thrown = std::current_exception();
+    fail();
   }
   reads_ = false;
   session_.disarm_deadline();
   for (auto& stream : streams_) stream->note_gone();
   while (serving_ != 0) static_cast<void>(co_await ended_.wait());
+  net::ErrorCode ignored;
+  if (!failed_ && !writing_) static_cast<void>(write_some(ignored));
   output_.notify();
   while (!failed_ && !worker_.hard_stop && (writing_ || has_output()))
     static_cast<void>(co_await ended_.wait());
@@ -103,7 +109,8 @@ net::Task<void> Http2Connection::read_all() {
     else if (!session_.is_idle())
       session_.begin_idling();
     ec = co_await read_more();
-    if (pieces % Relay::kPiecesInTurn == 0) co_await net::Pause(worker_.executor);
+    if (pieces % Relay::kPiecesInTurn == 0 || std::exchange(begun_in_turn_, 0) >= kRequestsInTurn)
+      co_await net::Pause(worker_.executor);
     if (ec && !outlast(ec)) co_return;
   }
 }
@@ -138,7 +145,8 @@ net::Task<net::ErrorCode> Http2Connection::read_more() {
 bool Http2Connection::outlast(const net::ErrorCode& ec) {
   if (ec != net::asio::error::operation_aborted) failed_ = failed_ || ec != net::asio::error::eof;
   if (ec != net::asio::error::operation_aborted || failed_) return false;
-  if (session_.late()) {
+  // A stop ends each request by its own watch first, so that clients get an answer.
+  if (session_.late() && (serving_ == 0 || !worker_.hard_stop)) {
     if (!gone_away_) codec_.go_away(http::Http2Error::None);
     gone_away_ = true;
     worker_.counters.http2_goaways(observe::Goaway::Idle).add();
@@ -175,6 +183,7 @@ void Http2Connection::begin_streams() {
 void Http2Connection::begin(Http2Stream& stream) {
   guard_.note_work();
   ++serving_;
+  ++begun_in_turn_;
   try {
     net::spawn(worker_.executor, stream.serve(),
                [this, &stream](const std::exception_ptr& thrown) { end_stream(stream, !thrown); });
@@ -193,13 +202,10 @@ void Http2Connection::end_stream(Http2Stream& stream, bool ended) noexcept {
 }
 
 void Http2Connection::remove_done() {
-  const auto kept =
-      std::partition(streams_.begin(), streams_.end(), [](const auto& stream) { return !stream->is_done(); });
-  const auto count = static_cast<std::size_t>(streams_.end() - kept);
-  for (auto at = kept; at != streams_.end(); ++at)
-    if ((*at)->unconsumed() != 0) codec_.consume((*at)->id(), (*at)->unconsumed());
-  worker_.counters.http2_streams_open.remove(count);
-  streams_.erase(kept, streams_.end());
+  for (const auto& stream : streams_)
+    if (stream->is_done() && stream->unconsumed() != 0) consume(stream->id(), stream->unconsumed());
+  const auto removed = std::erase_if(streams_, [](const auto& stream) { return stream->is_done(); });
+  worker_.counters.http2_streams_open.remove(removed);
 }
 
 http::Http2StreamEvents* Http2Connection::on_stream(std::int32_t id) {
@@ -209,6 +215,7 @@ http::Http2StreamEvents* Http2Connection::on_stream(std::int32_t id) {
     return nullptr;
   }
   streams_.push_back(std::make_unique<Http2Stream>(*this, id));
+  head_begun_ = heard_;
   worker_.counters.http2_streams_open.add();
   return streams_.back().get();
 }
@@ -277,11 +284,16 @@ void Http2Connection::on_tick() noexcept {
   }
 }
 
-// Ends a connection whose client reads nothing, or gives no sign of life, while streams are open.
+// Ends a connection whose client reads nothing, does not complete a head, or gives no sign of life, while
+// streams are open.
 void Http2Connection::watch_peer(base::TimePoint now) {
   const auto& server = worker_.config().server;
   if (blocked_since_ != base::TimePoint{} && now - blocked_since_ >= server.write_timeout) {
     worker_.counters.client_errors(observe::ClientError::WriteTimeout).add();
+    return fail();
+  }
+  if (head_begun_ != base::TimePoint{} && now - head_begun_ >= server.head_timeout) {
+    worker_.counters.client_errors(observe::ClientError::HeadTimeout).add();
     return fail();
   }
   if (serving_ == 0 || now - std::max(heard_, pinged_) < settings_.ping) return;
@@ -294,17 +306,26 @@ void Http2Connection::watch_peer(base::TimePoint now) {
   output_.notify();
 }
 
+// A codec that has thrown must not be used again.
 void Http2Connection::pump() {
-  if (!is_full()) codec_.write(out_, sent_ + kMostOutput);
+  if (failed_) return;
+  try {
+    if (!is_full()) codec_.write(out_, sent_ + kMostOutput);
+  } catch (...) {
+    fail();
+    throw;
+  }
   output_.notify();
 }
 
 void Http2Connection::reset(std::int32_t id, http::Http2Error error) {
+  if (failed_) return;
   codec_.reset(id, error);
   output_.notify();
 }
 
 void Http2Connection::consume(std::int32_t id, std::size_t octets) {
+  if (failed_) return;
   codec_.consume(id, octets);
   output_.notify();
 }

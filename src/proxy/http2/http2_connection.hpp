@@ -59,7 +59,11 @@ class Http2Connection final : private http::Http2Events {
 
   void note_data(std::size_t octets) noexcept;
   void note_work() noexcept { guard_.note_work(); }
-  void note_ready() noexcept { ready_ = true; }
+  // A stream's head is complete.
+  void note_ready() noexcept {
+    ready_ = true;
+    head_begun_ = {};
+  }
   void note_huge_head() { end_by(observe::Goaway::Head); }
 
  private:
@@ -97,10 +101,12 @@ class Http2Connection final : private http::Http2Events {
   net::Notification output_;  // for the writer: there are frames to send, or streams to remove
   net::Notification ended_;   // for run(): a stream has ended
   net::Signal writer_ended_;
-  std::size_t data_read_ = 0;  // octets of bodies in the current read; the exchanges count them
-  std::size_t serving_ = 0;    // streams whose exchange has not ended
-  base::TimePoint heard_{};    // when octets last arrived
-  base::TimePoint pinged_{};   // when weir asked for a sign of life; the epoch: not since octets arrived
+  std::size_t data_read_ = 0;     // octets of bodies in the current read; the exchanges count them
+  std::size_t serving_ = 0;       // streams whose exchange has not ended
+  unsigned begun_in_turn_ = 0;    // requests that began since the connection last yielded
+  base::TimePoint head_begun_{};  // when the head began that is incomplete; the epoch: none is
+  base::TimePoint heard_{};       // when octets last arrived
+  base::TimePoint pinged_{};      // when weir asked for a sign of life; the epoch: not since octets arrived
   base::TimePoint blocked_since_{};  // since when the client's socket accepts nothing; the epoch: it does
   base::TimePoint announced_{};      // when weir announced the end of the connection; the epoch: not yet
   bool reads_ = true;                // the connection still reads

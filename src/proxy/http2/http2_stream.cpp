@@ -256,7 +256,7 @@ void Http2Stream::on_head() {
 // Drops what comes after the exchange, and gives the connection's window back.
 void Http2Stream::on_data(std::string_view octets) {
   connection_.note_data(octets.size());
-  if (finished_) return connection_.codec().consume(id_, octets.size());
+  if (finished_) return connection_.consume(id_, octets.size());
   arrived_ += octets;
   arrival_.notify();
 }

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""gRPC clients whose calls weir answers itself: they get a status, a message and a time to retry that they understand."""
+
+import grpc
+
+from harness import TestCase, Weir, main, closed_port
+
+CONFIG = """
+[server]
+workers = 1
+[[listener]]
+address = "127.0.0.1:0"
+protocols = ["http/1.1", "h2c"]
+[[upstream]]
+name = "away"
+servers = ["127.0.0.1:{port}"]
+[[route]]
+name = "teapot"
+match = {{ path = "/shop.Cart/Forbidden" }}
+respond = {{ status = 403 }}
+[[route]]
+name = "calls"
+match = {{ path = "/shop.Cart/*" }}
+upstream = "away"
+[[rule]]
+name = "limited"
+match = {{ path = "/shop.Cart/Limited" }}
+key = ["ip"]
+algorithm = "fixed_window"
+limit = "1/day"
+"""
+
+
+class Refusals(TestCase):
+    def call(self, weir, method, **options):
+        with grpc.insecure_channel(f"127.0.0.1:{weir.port}", options=[("grpc.enable_retries", 0)]) as channel:
+            return channel.unary_unary(f"/shop.Cart/{method}").with_call(b"abc", timeout=10, **options)
+
+    def refused(self, weir, method, **options):
+        with self.assertRaises(grpc.RpcError) as raised:
+            self.call(weir, method, **options)
+        return raised.exception
+
+    def weir(self):
+        return self.start(Weir(CONFIG.format(port=closed_port())))
+
+    def test_a_call_over_the_limit_is_resource_exhausted_and_says_when_to_retry(self):
+        weir = self.weir()
+        self.refused(weir, "Limited")  # admitted by the rule; the server is away
+        error = self.refused(weir, "Limited")
+        self.assertEqual(error.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+        self.assertIn("Too many requests. Please retry after", error.details())
+        fields = {key: value for key, value in (*error.initial_metadata(), *error.trailing_metadata())}
+        self.assertEqual(fields["x-ratelimit-remaining"], "0")
+        self.assertEqual(int(fields["grpc-retry-pushback-ms"]), 1000 * int(fields["retry-after"]))
+
+    def test_a_server_that_is_away_is_unavailable(self):
+        self.assertEqual(self.refused(self.weir(), "Any").code(), grpc.StatusCode.UNAVAILABLE)
+
+    def test_a_configured_403_is_permission_denied(self):
+        self.assertEqual(self.refused(self.weir(), "Forbidden").code(), grpc.StatusCode.PERMISSION_DENIED)
+
+    def test_an_unknown_method_of_another_service_is_unimplemented(self):
+        weir = self.weir()
+        with grpc.insecure_channel(f"127.0.0.1:{weir.port}") as channel, self.assertRaises(grpc.RpcError) as raised:
+            channel.unary_unary("/other.Service/Method")(b"", timeout=10)
+        self.assertEqual(raised.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+
+
+if __name__ == "__main__":
+    main()
