@@ -16,7 +16,7 @@ name = "away"
 servers = ["127.0.0.1:{port}"]
 [[route]]
 name = "teapot"
-match = {{ path = "/shop.Cart/Forbidden" }}
+match = {{ path = "~^/shop.Cart/(Forbidden|Limited)$" }}
 respond = {{ status = 403 }}
 [[route]]
 name = "calls"
@@ -46,7 +46,7 @@ class Refusals(TestCase):
 
     def test_a_call_over_the_limit_is_resource_exhausted_and_says_when_to_retry(self):
         weir = self.weir()
-        self.refused(weir, "Limited")  # admitted by the rule; the server is away
+        self.assertEqual(self.refused(weir, "Limited").code(), grpc.StatusCode.PERMISSION_DENIED)  # admitted by the rule
         error = self.refused(weir, "Limited")
         self.assertEqual(error.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
         self.assertIn("Too many requests. Please retry after", error.details())

@@ -68,7 +68,7 @@ class Acceptor {
   void evict(IdleEvictor::Rank most) noexcept;
   [[nodiscard]] net::Task<void> serve(std::unique_ptr<Session> session);
   void complain_of_accepting(const net::ErrorCode& ec);
-  void complain_of_client(const Session& session);
+  void complain_of_client(const std::string& what);
   void admit(net::Socket socket, const net::RawEndpoint& peer, ConnectionsPerIp::Slot slot);
   void begin(std::unique_ptr<Session> session);
   void note_end(const std::exception_ptr& failure);

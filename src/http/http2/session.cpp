@@ -73,6 +73,11 @@ bool is_empty_data(const nghttp2_frame& frame) noexcept {
          (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) == 0;
 }
 
+// Returns true for the errors with which weir resets streams. nghttp2 uses the others.
+bool is_weirs_own(Http2Error error) noexcept {
+  return error == Http2Error::None || error == Http2Error::Internal || error == Http2Error::Cancel;
+}
+
 }  // namespace
 
 struct Http2Session::Callbacks {
@@ -132,8 +137,9 @@ struct Http2Session::Callbacks {
 
   // nghttp2 would leave out a field with forbidden octets. weir resets the stream (RFC 9113 §8.2.1).
   static int faulty_field(nghttp2_session*, const nghttp2_frame*, const std::uint8_t*, std::size_t,
-                          const std::uint8_t*, std::size_t, std::uint8_t, void*) noexcept {
-    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+                          const std::uint8_t*, std::size_t, std::uint8_t, void* data) noexcept {
+    const int failed = guarded(data, [&] { of(data).events_.on_cheap(Http2Cheap::Fault); });
+    return failed != 0 ? failed : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
   }
 
   static int frame(nghttp2_session* session, const nghttp2_frame* frame, void* data) noexcept {
@@ -150,15 +156,16 @@ struct Http2Session::Callbacks {
     });
   }
 
-  static int faulty_frame(nghttp2_session*, const nghttp2_frame*, int error, void* data) noexcept {
-    const auto kind = error == NGHTTP2_ERR_REFUSED_STREAM ? Http2Cheap::Refused : Http2Cheap::Fault;
-    return guarded(data, [&] { of(data).events_.on_cheap(kind); });
-  }
-
+  // Counts the resets that nghttp2 sends because of the peer's faults, and the end of the connection.
   static int sent_frame(nghttp2_session*, const nghttp2_frame* frame, void* data) noexcept {
-    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
-      of(data).events_.on_failure();
-    return 0;
+    auto& events = of(data).events_;
+    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR) events.on_failure();
+    if (frame->hd.type != NGHTTP2_RST_STREAM) return 0;
+    const auto error = static_cast<Http2Error>(frame->rst_stream.error_code);
+    if (error == Http2Error::RefusedStream)
+      return guarded(data, [&] { events.on_cheap(Http2Cheap::Refused); });
+    if (is_weirs_own(error)) return 0;
+    return guarded(data, [&] { events.on_cheap(Http2Cheap::Fault); });
   }
 
   static int chunk(nghttp2_session* session, std::uint8_t, std::int32_t id, const std::uint8_t* at,
@@ -204,7 +211,6 @@ struct Http2Session::Callbacks {
       nghttp2_session_callbacks_set_on_header_callback(made, field);
       nghttp2_session_callbacks_set_on_invalid_header_callback(made, faulty_field);
       nghttp2_session_callbacks_set_on_frame_recv_callback(made, frame);
-      nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(made, faulty_frame);
       nghttp2_session_callbacks_set_on_frame_send_callback(made, sent_frame);
       nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made, chunk);
       nghttp2_session_callbacks_set_on_stream_close_callback(made, closed);
@@ -262,6 +268,8 @@ bool Http2Session::receive(std::string_view received) {
   const auto used = nghttp2_session_mem_recv(session_.get(), octets(received), received.size());
   rethrow();
   if (used == NGHTTP2_ERR_NOMEM) throw std::bad_alloc();
+  if (used < 0)
+    go_away(used == NGHTTP2_ERR_BAD_CLIENT_MAGIC ? Http2Error::Protocol : Http2Error::EnhanceYourCalm);
   return used >= 0;
 }
 

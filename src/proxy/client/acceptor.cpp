@@ -135,10 +135,15 @@ void Acceptor::complain_of_accepting(const net::ErrorCode& ec) {
 // Owns the session until the connection ends.
 net::Task<void> Acceptor::serve(std::unique_ptr<Session> session) {
   co_await session->run();
-  if (!session->distrust().empty()) complain_of_client(*session);
+  if (!session->distrust().empty())
+    complain_of_client("TLS: refused the client " + session->peer.text + ": " +
+                       std::string(session->distrust()));
+  if (!session->abuse().empty())
+    complain_of_client("HTTP/2: ended the connection of the client " + session->peer.text +
+                       ", which exceeded a bound (" + std::string(session->abuse()) + ")");
 }
 
-void Acceptor::complain_of_client(const Session& session) {
+void Acceptor::complain_of_client(const std::string& what) {
   const auto now = std::chrono::steady_clock::now();
   if (now >= refusals_until_) {
     refusals_until_ = now + kBetweenComplaints;
@@ -149,8 +154,7 @@ void Acceptor::complain_of_client(const Session& session) {
     return;
   }
   const auto more = std::exchange(untold_refusals_, 0);
-  complain_("TLS: refused the client " + session.peer.text + ": " + std::string(session.distrust()) +
-            (more != 0 ? "; and " + std::to_string(more) + " more since" : ""));
+  complain_(what + (more != 0 ? "; and " + std::to_string(more) + " more such clients since" : ""));
 }
 
 bool count_connection(Worker& worker, const base::IpAddress& address, ConnectionsPerIp::Slot& slot) {

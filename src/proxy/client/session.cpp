@@ -341,6 +341,7 @@ net::Task<void> Session::serve_http2() {
     Http2Connection connection(*this, *http2_settings_);
     const ScopedCancelTarget cancel_target(http2_, connection);
     co_await connection.run();
+    abuse_ = connection.abuse();
     if (connection.has_failed()) client.close();
   }
   inbox.release();

@@ -64,6 +64,8 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool is_secure() const noexcept { return client.is_tls() || secure_; }
   // Returns why the client's certificate was rejected; empty: it was not.
   [[nodiscard]] std::string_view distrust() const noexcept { return distrust_; }
+  // Returns the kind of HTTP/2 frames that the client sent too many of, as the metric names it; empty: none.
+  [[nodiscard]] std::string_view abuse() const noexcept { return abuse_; }
   // Returns the two ends of the connection as the client sees them, or nothing if the connection does not use
   // IP.
   [[nodiscard]] std::optional<http::ConnectionEnds> ends() const { return peer.ends(client.native_handle()); }
@@ -144,6 +146,7 @@ class Session final : public ClientWatch {
   net::Stream* onward_ = nullptr;  // to the process that serves the connection, while this process relays it
   State state_ = State::Busy;
   std::string_view distrust_;  // static text
+  std::string_view abuse_;     // static text
   std::uint32_t idle_ticks_ = 0;
   std::uint32_t begun_ticks_ = 0;
   unsigned requests_in_turn_ = 0;  // requests served since the last wait for the client

@@ -247,16 +247,24 @@ void Http2Connection::note_data(std::size_t octets) noexcept {
 void Http2Connection::end_by(observe::Goaway reason) {
   if (std::exchange(gone_away_, true)) return;
   worker_.counters.http2_goaways(reason).add();
+  abuse_ = observe::kGoawayNames[static_cast<std::size_t>(reason)];
   codec_.go_away(http::Http2Error::EnhanceYourCalm);
 }
 
-// Announces the end of the connection, because weir stops or another process takes over.
+// The last GOAWAY follows once the client has had time to hear of the announcement. It comes at once if
+// another process has the limits already: this process then refuses what comes.
 void Http2Connection::leave() {
-  if (announced_ != base::TimePoint{} || gone_away_) return;
-  announced_ = worker_.clock.now();
-  worker_.counters.http2_goaways(observe::Goaway::Drain).add();
-  codec_.announce_end();
-  codec_.ping();
+  if (gone_away_) return;
+  if (announced_ == base::TimePoint{}) {
+    worker_.counters.http2_goaways(observe::Goaway::Drain).add();
+    announced_ = worker_.clock.now();
+    codec_.announce_end();
+    codec_.ping();
+  }
+  if (worker_.retiring) {
+    gone_away_ = true;
+    codec_.go_away(http::Http2Error::None);
+  }
   output_.notify();
 }
 

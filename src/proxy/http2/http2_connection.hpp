@@ -52,8 +52,13 @@ class Http2Connection final : private http::Http2Events {
   [[nodiscard]] bool is_full() const noexcept { return out_.size() - sent_ >= kMostOutput; }
   void reset(std::int32_t id, http::Http2Error error);
   void consume(std::int32_t id, std::size_t octets);
+  // Announces the end of the connection, because weir stops, the listener closed, or another process takes
+  // over.
+  void leave();
   // Ends the connection at once, because weir cannot go on.
   void fail() noexcept;
+  // Returns what the client did too often, so that weir ended its connection; empty: nothing.
+  [[nodiscard]] std::string_view abuse() const noexcept { return abuse_; }
   // Returns true if the connection broke, or weir could not go on.
   [[nodiscard]] bool has_failed() const noexcept { return failed_; }
 
@@ -86,7 +91,6 @@ class Http2Connection final : private http::Http2Events {
   void begin(Http2Stream& stream);
   void end_stream(Http2Stream& stream, bool ended) noexcept;
   void remove_done();
-  void leave();
   void end_by(observe::Goaway reason);
   void watch_peer(base::TimePoint now);
 
@@ -109,6 +113,7 @@ class Http2Connection final : private http::Http2Events {
   base::TimePoint pinged_{};      // when weir asked for a sign of life; the epoch: not since octets arrived
   base::TimePoint blocked_since_{};  // since when the client's socket accepts nothing; the epoch: it does
   base::TimePoint announced_{};      // when weir announced the end of the connection; the epoch: not yet
+  std::string_view abuse_;           // static text
   bool reads_ = true;                // the connection still reads
   bool gone_away_ = false;           // the last GOAWAY is sent
   bool failed_ = false;

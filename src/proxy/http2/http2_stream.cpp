@@ -52,6 +52,12 @@ net::Task<void> Http2Stream::serve() {
   serving_ = true;
   co_await wait_out_pause();
   if (gone_) co_return;
+  // Another process has the limits from now on. The client sends a refused request again, on another
+  // connection (RFC 9113 §8.7).
+  if (worker.retiring) {
+    refused_ = true;
+    co_return;
+  }
   Exchange exchange(*this);
   if (const auto fault = read_head(exchange.buffers())) {
     co_await refuse(*fault);
@@ -65,6 +71,7 @@ net::Task<void> Http2Stream::serve() {
 
 // Waits while limits are handed over to a new process.
 net::Task<void> Http2Stream::wait_out_pause() {
+  if (worker.decision_pause.is_on()) connection_.leave();
   while (worker.decision_pause.is_on() && !gone_ && !watch_.late()) {
     DecisionPause::Waiter waiter(worker.decision_pause, worker.executor);
     const ScopedCancelTarget cancel_target(pause_waiter_, waiter);
@@ -78,7 +85,9 @@ void Http2Stream::finish(bool ended) noexcept {
   sink_.reset();
   watch_.disarm();
   if (closed_) return;
-  if (!ended || ending_ == Ending::Abort)
+  if (refused_)
+    reset(Http2Error::RefusedStream);
+  else if (!ended || ending_ == Ending::Abort)
     reset(Http2Error::Internal);
   else if (ending_ == Ending::Close)
     reset(Http2Error::Cancel);

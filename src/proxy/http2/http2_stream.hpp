@@ -125,8 +125,9 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   bool ended_ = false;  // the client has ended the body
   bool serving_ = false;
   bool finished_ = false;
-  bool closed_ = false;  // the codec has forgotten the stream
-  bool gone_ = false;    // the client has reset the stream, or the connection has ended
+  bool refused_ = false;  // another process serves the client's next requests
+  bool closed_ = false;   // the codec has forgotten the stream
+  bool gone_ = false;     // the client has reset the stream, or the connection has ended
 };
 
 }  // namespace weir::proxy
