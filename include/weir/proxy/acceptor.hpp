@@ -22,7 +22,8 @@ class Session;
 
 // Receives a line for the log in three cases:
 // * accept() failed: at most once a second.
-// * A client's certificate is not trusted: at most eight a second. A later line counts the omitted ones.
+// * A client's certificate is not trusted, or a client abuses HTTP/2: at most eight a second. A later line
+//   counts the omitted ones.
 // * A session ended with an exception.
 using Complain = std::function<void(const std::string&)>;
 

@@ -154,7 +154,7 @@ void Acceptor::complain_of_client(const std::string& what) {
     return;
   }
   const auto more = std::exchange(untold_refusals_, 0);
-  complain_(what + (more != 0 ? "; and " + std::to_string(more) + " more such clients since" : ""));
+  complain_(what + (more != 0 ? "; and " + std::to_string(more) + " more since" : ""));
 }
 
 bool count_connection(Worker& worker, const base::IpAddress& address, ConnectionsPerIp::Slot& slot) {
@@ -176,8 +176,8 @@ void Acceptor::adopt(int connection, const ConnectionInfo& connection_info, std:
   ConnectionsPerIp::Slot slot;
   if (worker_.connections_per_ip.bounded() && !policy::is_trusted(client, address))
     slot = worker_.connections_per_ip.enter(policy::network_of(client, address));
-  auto session = std::make_unique<Session>(worker_, std::move(stream), peer, std::move(slot),
-                                           settings_.listener, closed_, settings_.http2);
+  auto session =
+      std::make_unique<Session>(worker_, std::move(stream), peer, std::move(slot), settings_, closed_);
   session->begin_with(connection_info, read);
   begin(std::move(session));
 }
@@ -187,8 +187,8 @@ void Acceptor::admit(net::Socket socket, const net::RawEndpoint& peer, Connectio
   const int fd = socket.release(ignored);
   const auto& tls = settings_.tls;
   auto stream = tls ? net::Stream(worker_.executor, fd, tls.get()) : net::Stream(worker_.executor, fd);
-  auto session = std::make_unique<Session>(worker_, std::move(stream), peer, std::move(slot),
-                                           settings_.listener, closed_, settings_.http2);
+  auto session =
+      std::make_unique<Session>(worker_, std::move(stream), peer, std::move(slot), settings_, closed_);
   if (settings_.proxy_protocol) session->expect_proxy_header();
   begin(std::move(session));
 }

@@ -33,8 +33,7 @@ constexpr base::Duration kWorkInTurn{500};
 }  // namespace
 
 Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint& peer_endpoint,
-                 ConnectionsPerIp::Slot slot, const std::string& listener, const bool& acceptor_closed,
-                 std::shared_ptr<const Http2Settings> http2)
+                 ConnectionsPerIp::Slot slot, const AcceptorSettings& listener, const bool& acceptor_closed)
     : ClientWatch(a_worker.watchdog),
       worker(a_worker),
       client(std::move(a_client)),
@@ -43,7 +42,7 @@ Session::Session(Worker& a_worker, net::Stream a_client, const net::RawEndpoint&
       listener_(listener),
       acceptor_closed_(acceptor_closed),
       slot_(std::move(slot)),
-      http2_settings_(std::move(http2)) {
+      http2_settings_(listener.http2) {
   ++worker.sessions;
   worker.counters.connections_accepted.add();
   worker.counters.connections_open.add();

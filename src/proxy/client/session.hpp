@@ -9,6 +9,7 @@
 #include "weir/http/proxy_header.hpp"
 #include "weir/net/stream.hpp"
 #include "weir/observe/counters.hpp"
+#include "weir/proxy/acceptor.hpp"
 #include "weir/proxy/buffer.hpp"
 #include "weir/proxy/http2_settings.hpp"
 #include "weir/proxy/relay.hpp"
@@ -27,11 +28,10 @@ class Http2Connection;
 class Session final : public ClientWatch {
  public:
   // `slot`: the connection's slot in the count of its address; empty if not counted, or not yet. `listener`:
-  // the name of the listener in the configuration. `acceptor_closed`: true once that listener is closed; must
-  // outlive the session. `http2`: not null.
+  // the settings of the listener, which may change later. `acceptor_closed`: true once that listener is
+  // closed. Both must outlive the session.
   Session(Worker& worker, net::Stream client, const net::RawEndpoint& peer, ConnectionsPerIp::Slot slot,
-          const std::string& listener, const bool& acceptor_closed,
-          std::shared_ptr<const Http2Settings> http2);
+          const AcceptorSettings& listener, const bool& acceptor_closed);
   ~Session();
 
   // Must be called before run(). The PROXY header, which is expected first, then gives the client's address;
@@ -83,9 +83,11 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool is_quiet() const noexcept;
   // Gives the buffer back and waits for octets.
   [[nodiscard]] net::Port::Wait wait_in_quiet();
-  // Returns true if the connection has to end as soon as its requests have ended.
+  // Returns true if an HTTP/2 connection has to end as soon as its requests have ended. That is also so if
+  // the listener has other certificates or settings now.
   [[nodiscard]] bool must_leave() const noexcept {
-    return worker.draining || worker.retiring || worker.handoff != nullptr || acceptor_closed_;
+    return worker.draining || worker.retiring || worker.handoff != nullptr || acceptor_closed_ ||
+           http2_settings_ != listener_.http2;
   }
   void disarm_deadline() noexcept { disarm(); }
 
@@ -138,7 +140,7 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool begins_http2(std::size_t head_size) const noexcept;
   [[nodiscard]] net::Task<void> serve_http2();
 
-  const std::string& listener_;
+  const AcceptorSettings& listener_;
   const bool& acceptor_closed_;
   Exchange* exchange_ = nullptr;                   // the current exchange
   Http2Connection* http2_ = nullptr;               // set while the connection speaks HTTP/2

@@ -54,7 +54,7 @@ void Session::begin_with(const ConnectionInfo& connection_info, std::string_view
 bool Session::hand_off() {
   if (needs_relay()) return false;
   const auto passed =
-      worker.handoff->take(client.native_handle(), listener_, connection_info(), inbox.unread());
+      worker.handoff->take(client.native_handle(), listener_.listener, connection_info(), inbox.unread());
   if (passed == HandoffResult::Gone) worker.handoff = nullptr;
   if (passed == HandoffResult::Yes) client.close();
   return passed == HandoffResult::Yes;
@@ -70,7 +70,7 @@ net::Task<bool> Session::relay_to_successor() {
   std::array<int, 2> pair{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) co_return false;
   net::Stream other(worker.executor, pair[0]);
-  const auto passed = worker.handoff->take(pair[1], listener_, told, {});
+  const auto passed = worker.handoff->take(pair[1], listener_.listener, told, {});
   ::close(pair[1]);
   if (passed == HandoffResult::Gone) worker.handoff = nullptr;
   if (passed != HandoffResult::Yes) co_return false;
