@@ -34,7 +34,7 @@ class Resets {
     oldest = {key, timestamp};
   }
 
-  // Returns true if the key was, or may have been, reset at or after `timestamp`.
+  // Returns true if the key was reset at or after `timestamp`, or may have been.
   [[nodiscard]] bool noted_since(const Key& key, HybridTimestamp timestamp) const {
     const std::lock_guard lock(mutex_);
     if (next_ != 0 && timestamp <= forgotten_) return true;

@@ -104,7 +104,7 @@ class ReloadedLogs : public SnapshotTest, public testing::WithParamInterface<int
     if (table_.charge({&line, 1}, now_, {&out, 1})) under_way_.push_back({line, now_});
   }
 
-  // Settles a charge, or refunds it by settling it at zero.
+  // Settles a charge. A settlement at zero is a refund.
   void end_one() {
     if (under_way_.empty()) return;
     const auto ended =

@@ -1,4 +1,5 @@
-// The table while reloads change rules. Cells are converted when a request uses them, or all in one pass.
+// The table while reloads change rules. A request converts the cell that it uses, and one pass converts all
+// other cells.
 #include "weir/limit/key_table.hpp"
 #include "weir/limit/permit.hpp"
 
@@ -169,7 +170,7 @@ TEST_F(KeyTableVersions, RefundOfLessThanAUnitOfTheNewLimitIsNoDebt) {
     EXPECT_EQ(after, before);
 }
 
-// A reload gives a rule another algorithm, and the next reload gives it the first algorithm again.
+// A reload gives a rule another algorithm. The next reload gives the rule its first algorithm again.
 class KeyTableGenerations : public KeyTableVersions {
  protected:
   bool admits(const Charge& line) { return ask(line).allowed; }
@@ -261,8 +262,8 @@ TEST_F(KeyTableGenerations, RemovedRuleThatReturnsStartsWithItsFullLimit) {
   EXPECT_FALSE(refund(charge(1, kTen, 0, 4)));
 }
 
-// Two permits are held when the rule changes and changes back. Afterwards they must occupy no unit, and their
-// release must free none.
+// Two permits are held when the rule changes its algorithm and changes back. Afterwards the permits must
+// occupy no unit, and their release must free none.
 TEST_F(KeyTableGenerations, PermitOfAFormerAlgorithmNeitherCountsNorReleases) {
   table_.define_rule(0, reading("r", two_), kNow);
   const auto old = charge(1, two_, 0);

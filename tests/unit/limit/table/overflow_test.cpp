@@ -17,7 +17,7 @@ namespace weir::limit {
 namespace {
 
 constexpr RuleIndex kFillers = 200;
-// Well before the last instant that the table can store.
+// An instant well before the last instant that the table can store.
 constexpr TimePoint kLatest{Duration(std::int64_t{1} << 54)};
 
 // Charges keys that never drain until a new key finds no slot.
