@@ -1,6 +1,7 @@
-// The log of one key: its cell, and a ring of chunks if it has more than one entry.
+// The log of one key: its cell, and a ring of chunks if it has more than one entry. A mark is the number of a
+// time step (limit/sliding_log.hpp).
 //
-//   cell word 0  mark (time step) of the newest entry
+//   cell word 0  mark of the newest entry
 //   cell word 1  total cost of all entries (low 32 bits) | the chunk of the newest entry (high 32; 0: none)
 //
 //                 ┌────────────────────────────────┐
