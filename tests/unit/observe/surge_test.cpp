@@ -14,7 +14,7 @@ constexpr limit::Rate per_minute(std::uint64_t count) {
   return {.count = count, .period = std::chrono::minutes(1)};
 }
 
-// Calls note() once a second with a total that grows by `step`. Stops at the first change.
+// Calls note() once a second with a total that grows by `step` each time. Stops at the first change.
 struct Watch {
   Surge surge;
   std::int64_t now = 0;
@@ -60,7 +60,7 @@ TEST(RateThresholdTest, EndsAMinuteAfterTheCountFellBelowTheLimit) {
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 101), Change::Began);
   EXPECT_EQ(watch.run(1000, 0), Change::Ended);
-  EXPECT_EQ(watch.now, 2 + 60 + 60);  // the events leave the period, then a minute of calm follows
+  EXPECT_EQ(watch.now, 2 + 60 + 60);  // a minute until the events are old, then a minute of calm
   EXPECT_FALSE(watch.surge.firing());
 }
 
