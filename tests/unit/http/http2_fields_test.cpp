@@ -130,7 +130,7 @@ TEST(Http2RequestTextTest, FramesTheBodyForHttp1) {
 }
 
 TEST(Http2RequestTextTest, KeepsNoFieldBeyondTheBound) {
-  // Each field counts its name, its value and 32 octets.
+  // The size of each field is the size of its name and value, plus 32 octets.
   auto text = request({{":method", "GET"}, {":path", "/"}}, 7 + 3 + 32 + 5 + 1 + 32 + 1 + 1 + 32);
   EXPECT_EQ(text.size(), 80U);
   text.add("a", "b");
@@ -142,8 +142,8 @@ TEST(Http2RequestTextTest, KeepsNoFieldBeyondTheBound) {
   EXPECT_EQ(text.head(0), "GET / HTTP/1.1\r\na: b\r\n\r\n");
 }
 
-// The codec rejects line ends in names and values. The HTTP/1.1 parser rejects all else that HTTP/1.1 cannot
-// carry.
+// The codec rejects line ends in names and values. The HTTP/1.1 parser rejects everything else that HTTP/1.1
+// cannot carry.
 TEST(Http2RequestTextTest, TheParserRejectsWhatHttp1CannotCarry) {
   const auto refused = [](const Pairs& fields) {
     const auto text = head_of(fields);

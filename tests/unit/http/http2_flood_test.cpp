@@ -9,7 +9,7 @@ constexpr base::TimePoint kStart{base::Duration{1'000'000'000}};
 constexpr Http2Cheap kCheap[] = {Http2Cheap::Settings,     Http2Cheap::Ping,      Http2Cheap::Priority,
                                  Http2Cheap::WindowUpdate, Http2Cheap::EmptyData, Http2Cheap::Other};
 
-// Returns the number of frames before the one that is a flood, at most `most`.
+// Returns how many frames the guard permits before it reports a flood, at most `most`.
 std::uint64_t permitted(Http2FloodGuard& guard, Http2Cheap frame, base::TimePoint now,
                         std::uint64_t most = 100'000) {
   std::uint64_t count = 0;
