@@ -100,7 +100,7 @@ class Http2SessionTest : public ::testing::Test {
   std::optional<Http2Client> client{std::in_place};
 };
 
-TEST_F(Http2SessionTest, AnnouncesItsBounds) {
+TEST_F(Http2SessionTest, AnnouncesItsLimitsInSettings) {
   ASSERT_TRUE(exchange());
   const auto announced = [this](nghttp2_settings_id id) {
     return nghttp2_session_get_remote_settings(client->session(), id);
@@ -256,7 +256,7 @@ TEST_F(Http2SessionTest, SendsABodyOnlyAsFarAsTheClientsWindowsPermit) {
   EXPECT_EQ(client->answers.at(id).closed, 0U);
 }
 
-TEST_F(Http2SessionTest, AStreamWithoutAWindowDoesNotDelayAnother) {
+TEST_F(Http2SessionTest, StreamWithoutAWindowDoesNotDelayAnotherStream) {
   use(true, false);
   const auto slow = client->request(), fast = client->request();
   nghttp2_submit_window_update(client->session(), 0, 0, 1'000'000);  // the connection's window
@@ -271,7 +271,7 @@ TEST_F(Http2SessionTest, AStreamWithoutAWindowDoesNotDelayAnother) {
   EXPECT_EQ(client->answers.at(fast).body, "fast");
 }
 
-TEST_F(Http2SessionTest, HoldsNoMoreThanTheWindowOfAStream) {
+TEST_F(Http2SessionTest, ReceivesNoMoreThanTheWindowOfAStream) {
   ASSERT_TRUE(exchange());  // the client receives weir's SETTINGS
   const auto id = client->request({}, std::string(100'000, 'x'));
   ASSERT_TRUE(exchange());
@@ -289,7 +289,7 @@ TEST_F(Http2SessionTest, HoldsNoMoreThanTheWindowOfAStream) {
   EXPECT_THAT(stream.log, HasSubstr("end\n"));
 }
 
-TEST_F(Http2SessionTest, HoldsNoMoreThanTheWindowOfTheConnection) {
+TEST_F(Http2SessionTest, ReceivesNoMoreThanTheWindowOfTheConnection) {
   ASSERT_TRUE(exchange());
   std::vector<std::int32_t> ids;
   for (int i = 0; i < 5; ++i) ids.push_back(client->request({}, std::string(20'000, 'x')));
@@ -306,7 +306,7 @@ TEST_F(Http2SessionTest, HoldsNoMoreThanTheWindowOfTheConnection) {
 }
 
 // Without this, a client whose streams are refused or reset would use up the window of the connection.
-TEST_F(Http2SessionTest, DataOfRefusedStreamsGiveTheWindowBack) {
+TEST_F(Http2SessionTest, DataOfRefusedStreamsDoNotUseUpTheConnectionWindow) {
   events.refuses = true;
   for (int i = 0; i < 20; ++i) {
     client->request({}, std::string(20'000, 'x'));
@@ -318,7 +318,7 @@ TEST_F(Http2SessionTest, DataOfRefusedStreamsGiveTheWindowBack) {
   EXPECT_EQ(events.streams.at(id).body.size(), 20'000U);
 }
 
-TEST_F(Http2SessionTest, HoldsAtMost64KiBBeforeTheClientKnowsTheWindow) {
+TEST_F(Http2SessionTest, ReceivesAtMost64KiBBeforeTheClientKnowsTheWindow) {
   const auto id = client->request({}, std::string(60'000, 'x'));
   ASSERT_TRUE(exchange()) << "the client sends before it knows of the settings";
   EXPECT_LE(events.streams.at(id).body.size(), 65'535U);
@@ -348,7 +348,7 @@ TEST_F(Http2SessionTest, ResetsAStream) {
   EXPECT_EQ(client->answers.at(other).closed, 0U);
 }
 
-TEST_F(Http2SessionTest, CallsForAStreamThatIsGoneDoNothing) {
+TEST_F(Http2SessionTest, CallsForAClosedStreamDoNothing) {
   const auto id = client->request();
   ASSERT_TRUE(exchange());
   client->reset(id);
@@ -393,7 +393,7 @@ TEST_F(Http2SessionTest, ReportsEachKindOfCheapFrame) {
   EXPECT_THAT(cheap(), ::testing::AnyOf(IsEmpty(), ElementsAre(Http2Cheap::Other)));
 }
 
-TEST_F(Http2SessionTest, CountsAFaultOfARequest) {
+TEST_F(Http2SessionTest, ResetsAMalformedRequestAndReportsAFault) {
   use(false, true);
   const std::vector<Http2Client::Lines> bad = {{{"x", " a"}},          {{"connection", "close"}},
                                                {{"te", "gzip"}},       {{":path", "/twice"}},
@@ -439,7 +439,7 @@ TEST_F(Http2SessionTest, AnnouncesTheEndBeforeItIgnoresStreams) {
 }
 
 // nghttp2 alone would ignore a stream that breaks the order.
-TEST_F(Http2SessionTest, AStreamOutOfOrderEndsTheConnection) {
+TEST_F(Http2SessionTest, StreamIdOutOfOrderEndsTheConnection) {
   ASSERT_TRUE(exchange());
   ASSERT_GE(nghttp2_session_set_next_stream_id(client->session(), 9), 0);
   const auto id = client->request({}, "x", false);
@@ -454,7 +454,7 @@ TEST_F(Http2SessionTest, AStreamOutOfOrderEndsTheConnection) {
   EXPECT_EQ(events.streams.count(5), 0U);
 }
 
-TEST_F(Http2SessionTest, ServesStreamsThatCrossedTheAnnouncement) {
+TEST_F(Http2SessionTest, ServesStreamsOpenedBeforeTheClientReadsTheGoaway) {
   ASSERT_TRUE(exchange());
   const auto id = client->request();
   const auto crossing = client->take();
@@ -486,7 +486,7 @@ TEST_F(Http2SessionTest, IgnoresStreamsAfterTheLastGoaway) {
   EXPECT_EQ(events.streams.count(open), 1U);
 }
 
-TEST_F(Http2SessionTest, EndsAllStreamsIfTheConnectionEndsForAnError) {
+TEST_F(Http2SessionTest, EndsAllStreamsIfTheConnectionFails) {
   const auto id = client->request();
   ASSERT_TRUE(exchange());
   session.go_away(Http2Error::EnhanceYourCalm);
@@ -496,11 +496,11 @@ TEST_F(Http2SessionTest, EndsAllStreamsIfTheConnectionEndsForAnError) {
   EXPECT_EQ(events.failures, 1);
 }
 
-TEST_F(Http2SessionTest, RejectsWhatIsNotHttp2) {
+TEST_F(Http2SessionTest, RejectsOctetsThatAreNotHttp2) {
   EXPECT_FALSE(session.receive("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
 }
 
-TEST_F(Http2SessionTest, AFaultOfTheConnectionEndsIt) {
+TEST_F(Http2SessionTest, ConnectionErrorEndsTheConnection) {
   ASSERT_TRUE(exchange());
   cheap();
   const std::string data{"\0\0\1\0\0\0\0\0\7x", 10};  // DATA on a stream that was never opened

@@ -194,7 +194,7 @@ TEST(LimiterLaws, StateConvertedToAnotherRateRefillsCompletelyAtTheSameTime) {
 
 // Windows of two lengths cannot always drain at the same time. A converted cell may drain later, never
 // earlier, and its count stays the same.
-TEST(LimiterLaws, CountConvertedToAnotherWindowExpiresNoEarlier) {
+TEST(LimiterLaws, CellConvertedToAnotherWindowDrainsNoEarlier) {
   int carried_over = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
     const Case other = dice.limiter();

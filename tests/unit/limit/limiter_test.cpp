@@ -82,7 +82,7 @@ TEST(LeakyBucket, SchedulesDeparturesAtAConstantRate) {
   EXPECT_EQ(client.ask(10ms).delay, 500ms);
 }
 
-TEST(LeakyBucket, QueueBoundCountsRequestsNotCosts) {
+TEST(LeakyBucket, QueueLengthIsANumberOfRequestsNotACost) {
   for (const Cost cost : {1, 2, 5, 7}) {
     Client client(leaky_bucket("10/s", 3));
     for (int i = 0; i <= 3; ++i) {
@@ -189,7 +189,7 @@ std::uint64_t greedy(const Limiter& limiter, Duration how_long) {
   return admitted;
 }
 
-TEST(LongRun, AdmittedRequestsAreExactOverLongPeriods) {
+TEST(LongRun, NumberOfAdmittedRequestsIsExactOverLongPeriods) {
   constexpr auto kYear = std::chrono::duration_cast<Duration>(365 * 24h);
   EXPECT_EQ(greedy(token_bucket("3/7s", 5), kYear), 5U + 31'536'000ULL * 3 / 7);
   EXPECT_EQ(greedy(gcra("10000/h", 0), 365 * 4h), 1U + 10'000ULL * 1'460);

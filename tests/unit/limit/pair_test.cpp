@@ -123,7 +123,7 @@ TEST(LimiterPair, ConcurrencyLimitCountsThePermitsOfBothLimiters) {
 
 // A bucket that does not decide is charged only what fits. Otherwise an hour of admissions at twice its rate
 // would leave the bucket in debt for another hour.
-TEST(LimiterPair, BucketGoesIntoNoDebtForAdmissionsOfTheOtherLimiter) {
+TEST(LimiterPair, BucketIsNotChargedBeyondItsLimitForTheOtherLimiter) {
   const RandomPair pair{{token_bucket("1/s", 5), token_bucket("2/s", 10)}, false, {}};
   KeyTable table(64);
   std::array<Outcome, 2> outcomes;
@@ -151,7 +151,7 @@ TEST(LimiterPair, LogStoresNoMoreEntriesThanTheLargerLimitCanAdmit) {
 
 // The rule's own log allows two requests in ten seconds. The elastic limiter admits a third request. The log
 // stores that admission at its own time, and keeps it until it expires.
-TEST(LimiterPair, LogFilledBeyondItsLimitStillExpiresEachEntryOnTime) {
+TEST(LimiterPair, EntriesOfALogBeyondItsLimitExpireOnTime) {
   const RandomPair pair{
       {SlidingLog::make(rate("2/10s")).value(), SlidingLog::make(rate("3/10s")).value()}, false, {}};
   KeyTable table(64);

@@ -37,7 +37,7 @@ class Settling : public testing::Test {
   bool overflow_ = false;
 };
 
-TEST_F(Settling, RefundsTheReserveThatWasNotUsed) {
+TEST_F(Settling, RefundsTheUnusedPartOfTheReservedCost) {
   const auto budget = token_bucket("200000/day", 200'000);
   ASSERT_TRUE(charge(budget, 1'000));
   EXPECT_EQ(current_outcome(budget, kStart).remaining, 199'000U);
@@ -45,7 +45,7 @@ TEST_F(Settling, RefundsTheReserveThatWasNotUsed) {
   EXPECT_EQ(current_outcome(budget, kStart).remaining, 199'750U);
 }
 
-TEST_F(Settling, DebtDelaysRetryAfter) {
+TEST_F(Settling, ActualCostBeyondTheLimitDelaysRetryAfter) {
   const auto budget = token_bucket("10/s", 100);
   ASSERT_TRUE(charge(budget, 50));
   settle(budget, 50, 350);
@@ -79,7 +79,7 @@ TEST_F(Settling, DebtOfASlidingWindowContinuesInTheNextWindow) {
   EXPECT_EQ(current_outcome(hourly, hour + 1h + 48min).remaining, 40U);
 }
 
-TEST_F(Settling, ChargesADebtToAKeyThatWasEvicted) {
+TEST_F(Settling, ChargesAHigherActualCostToAnEvictedKey) {
   const auto budget = token_bucket("10/s", 10);
   ASSERT_TRUE(charge(budget, 10));
   const auto later = kStart + 5s;
@@ -151,7 +151,7 @@ TEST_F(SettlingOverflow, DebtOfAKeyWithoutASlotIsChargedToTheOverflowCell) {
   EXPECT_EQ(current_outcome(budget_, kStart + 5s).reset_after, 10s);
 }
 
-TEST_F(Settling, DebtOfAnEvictedSlidingLogIsANewEntry) {
+TEST_F(Settling, ActualCostOfAnEvictedSlidingLogBecomesANewEntry) {
   const auto daily = sliding_log("5/10s");
   settle(daily, 1, 9, kStart, 4s);
   EXPECT_EQ(current_outcome(daily, kStart + 4s).remaining, 0U);
@@ -161,7 +161,7 @@ TEST_F(Settling, DebtOfAnEvictedSlidingLogIsANewEntry) {
 
 // The worker whose clock is ahead gets the lock first. So the other worker's charge is entered at a later
 // time than its own, and settling must find that entry.
-TEST_F(Settling, FindsALogEntryWithALaterTimeThanTheRequests) {
+TEST_F(Settling, FindsALogEntryThatIsLaterThanItsRequest) {
   const auto daily = sliding_log("5/day");
   ASSERT_TRUE(charge(daily, 1, kStart));
   ASSERT_TRUE(charge(daily, 1, kStart + 2us));
@@ -205,7 +205,7 @@ TEST(SettleLaws, SettlesASlidingLogWithASingleEntry) {
 }
 
 // A debt must fit the bits that store the cost of an entry and the total cost of the log.
-TEST_F(Settling, BoundsTheDebtOfASlidingLog) {
+TEST_F(Settling, SettledCostsOfASlidingLogAreBounded) {
   const Limiter buckets = SlidingLog::make(rate("5/10s"), 10).value();
   ASSERT_TRUE(charge(buckets, 1, kStart));
   ASSERT_TRUE(charge(buckets, 1, kStart + 3s));
@@ -217,7 +217,7 @@ TEST_F(Settling, BoundsTheDebtOfASlidingLog) {
   EXPECT_EQ(current_outcome(buckets, kStart + 13s), full(buckets));
 }
 
-TEST_F(Settling, BoundsTheDebtOfALogEntry) {
+TEST_F(Settling, SettledCostOfALogEntryIsBounded) {
   const auto exact = sliding_log("5/10s");
   ASSERT_TRUE(charge(exact, 1, kStart));
   ASSERT_TRUE(charge(exact, 1, kStart + 3s));
@@ -304,7 +304,7 @@ TEST(SettleLaws, LargestCostsDoNotOverflow) {
 
 // A bucket that is full does not remember earlier charges. So after the bucket was full, a refund may return
 // too much, at most `reserved` − `actual`. A debt may charge too much, at most `actual` − `reserved`.
-TEST(SettleLaws, BucketThatRefilledMeanwhileErrsByAtMostTheSettledDifference) {
+TEST(SettleLaws, ErrorOfARefilledBucketIsAtMostTheSettledDifference) {
   const auto seed = new_seed();
   Dice dice(seed);
   for (int i = 0; i < 20'000; ++i) {

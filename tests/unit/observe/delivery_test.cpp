@@ -52,7 +52,7 @@ TEST(DeliveryTest, ShortestPauseBetweenAttemptsIsZero) {
   EXPECT_NE(post.begin(at(10)), nullptr);
 }
 
-TEST(DeliveryTest, MessageIsOverdueAfterTheMaximumOfAttemptsAndIsStillRetried) {
+TEST(DeliveryTest, OverdueMessageIsRetriedAfterTheMaximumNumberOfAttempts) {
   auto post = delivery(1000, 3);
   post.put("one", at(0));
   for (const bool overdue : {false, false, true, true, true}) {
@@ -67,7 +67,7 @@ TEST(DeliveryTest, MessageIsOverdueAfterTheMaximumOfAttemptsAndIsStillRetried) {
   EXPECT_TRUE(post.empty());
 }
 
-TEST(DeliveryTest, OverdueMessageIsDroppedAfterTheMaximumOfAttemptsIfConfigured) {
+TEST(DeliveryTest, OverdueMessageIsDroppedIfConfigured) {
   auto post = delivery(1000, 3);
   post.put("one", at(0));
   post.give_up_what_is_overdue();

@@ -16,7 +16,7 @@ std::vector<std::uint32_t> series(const History& history, std::size_t at) {
   return out;
 }
 
-TEST(HistoryTest, FirstTotalsAreTheStartingPointAndNoStep) {
+TEST(HistoryTest, FirstTotalsAreNotCountedAsAnIncrease) {
   History history(2, 4);
   history.note(Totals{100, 7});
   EXPECT_EQ(history.steps(), 0U);
@@ -31,7 +31,7 @@ TEST(HistoryTest, DropsTheOldestStepWhenFull) {
   EXPECT_THAT(series(history, 0), ElementsAre(3U, 4U, 5U));
 }
 
-TEST(HistoryTest, TotalThatDecreasedCountsFromZero) {
+TEST(HistoryTest, DecreasedTotalHasRestartedFromZero) {
   History history(1, 3);
   for (const std::uint64_t total : {50, 60, 4}) history.note(Totals{total});
   EXPECT_THAT(series(history, 0), ElementsAre(10U, 4U));

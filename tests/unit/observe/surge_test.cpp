@@ -32,7 +32,7 @@ struct Watch {
   }
 };
 
-TEST(RateThresholdTest, CountsBeforeTheStartDoNotFire) {
+TEST(RateThresholdTest, EventsBeforeTheFirstCallDoNotFire) {
   Watch watch({.above = per_minute(100)});
   watch.total = 5'000;
   EXPECT_EQ(watch.run(300, 0), Change::None);
@@ -55,7 +55,7 @@ TEST(RateThresholdTest, OneMoreThanTheLimitFiresAtOnce) {
   EXPECT_EQ(watch.surge.seen(), 101U);
 }
 
-TEST(RateThresholdTest, EndsAMinuteAfterTheCountFellBelowTheLimit) {
+TEST(RateThresholdTest, EndsOneMinuteAfterEventsFallBelowTheLimit) {
   Watch watch({.above = per_minute(100)});
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 101), Change::Began);
@@ -96,7 +96,7 @@ TEST(RateThresholdTest, FiringIsReportedAgainAtEachRepeatInterval) {
   EXPECT_EQ(watch.surge.since(), at(began));
 }
 
-TEST(RateThresholdTest, TotalThatDecreasedCountsFromZero) {
+TEST(RateThresholdTest, DecreasedTotalHasRestartedFromZero) {
   Watch watch({.above = per_minute(10)});
   watch.total = 1'000'000;
   EXPECT_EQ(watch.run(2, 0), Change::None);

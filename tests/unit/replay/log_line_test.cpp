@@ -72,7 +72,7 @@ struct Written {
   }
 };
 
-TEST(LogLineReader, IgnoresSettlementsAndRefundsAfterTheStateWasHandedOver) {
+TEST(LogLineReader, IgnoresSettlementsAndRefundsAfterTheStateMovedToANewProcess) {
   Written written;
   // Gives both the settlement and the refund a timestamp, as changes in the key table have.
   written.amendments[2].timestamp = limit::timestamp_at(written.amendments[2].at);

@@ -94,7 +94,7 @@ class ReplayTest : public testing::Test {
   std::vector<policy::Rule> recorded_;
 };
 
-TEST_F(ReplayTest, LowerLimitReportsTheClientsThatItWouldRefuse) {
+TEST_F(ReplayTest, ReportsTheClientsThatALowerLimitWouldRefuse) {
   std::vector<Request> requests;
   for (int i = 0; i < 5; ++i) requests.push_back({.at = kStart + i * 1s});
   requests.push_back({.at = kStart, .ip = "198.51.100.1"});
@@ -206,7 +206,7 @@ TEST_F(ReplayTest, ResultDoesNotDependOnTheOrderOfTheLines) {
   EXPECT_EQ(forward.newly.refused, 4U);  // the first and the fourth request are admitted
 }
 
-TEST_F(ReplayTest, LoggedCounterOrdersRequestsWithinAMicrosecond) {
+TEST_F(ReplayTest, LoggedTimestampsOrderRequestsWithinAMicrosecond) {
   const std::vector rules{rule_of("per-ip", bucket("1/h", 1), {"ip"})};
   for (const bool first : {false, true}) {
     const auto report =
@@ -230,7 +230,7 @@ TEST_F(ReplayTest, NewProcessStartsWithFullLimits) {
   EXPECT_EQ(replay({{.run = 1}, {.at = kStart + 1s, .run = 2}}, rules).newly.refused, 0U);
 }
 
-TEST_F(ReplayTest, UsesTheLoggedDecisionOrOmitsTheRuleIfTheLogLacksItsKey) {
+TEST_F(ReplayTest, IfTheLogLacksTheKeyUsesTheLoggedDecisionOrOmitsTheRule) {
   recorded_ = {rule_of("tenant", bucket("9/s", 9), {"header:x-tenant"})};
   const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .says = "admitted"};
@@ -253,7 +253,7 @@ TEST_F(ReplayTest, UsesTheLoggedDecisionOrOmitsTheRuleIfTheLogLacksItsKey) {
   EXPECT_NE(unknown.rules[0].left_out.find("has no such rule"), std::string::npos);
 }
 
-TEST_F(ReplayTest, UsesTheLoggedDecisionOrOmitsTheRuleIfItsParameterIsHidden) {
+TEST_F(ReplayTest, IfAParameterIsHiddenUsesTheLoggedDecisionOrOmitsTheRule) {
   recorded_ = {rule_of("tenant", bucket("9/s", 9), {"query:tenant"})};
   const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .says = "admitted"};

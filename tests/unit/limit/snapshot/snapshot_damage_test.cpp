@@ -96,7 +96,7 @@ TEST_F(SnapshotDamage, RejectsImpossibleTimesAndRules) {
   EXPECT_EQ(told(words, daily_, 0), "is damaged: it refers to a rule that it does not contain");
 }
 
-TEST_F(SnapshotDamage, RejectsCountsBeyondTheirBounds) {
+TEST_F(SnapshotDamage, RejectsNumbersBeyondTheirBounds) {
   EXPECT_EQ(told_of_daily(6, kMaxRules + 1), "is damaged: it has too many rules");
   EXPECT_EQ(told_of_daily(7, kLongestRuleName + 1), "is damaged: it has too many letters in a name");
   EXPECT_EQ(told_of_daily(9, kMostLimiters + 1), "is damaged: it has too many limiters of a rule");

@@ -135,7 +135,7 @@ TEST_P(ReloadedLogs, SnapshotOfReloadedLogsIsValid) {
   }
 }
 
-TEST_F(SnapshotTest, TimeBetweenSaveAndRestoreCounts) {
+TEST_F(SnapshotTest, LimitsRefillBetweenSaveAndRestore) {
   KeyTable table(5'000);
   charge_at_random(table, 2'000);
   const auto all = keys_of(table, rules_, now_);

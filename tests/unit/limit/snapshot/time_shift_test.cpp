@@ -93,7 +93,7 @@ TEST(TimeShift, EndedFixedWindowStaysEnded) {
   EXPECT_EQ(step(minute, saved.cell, noon + 10min, 5).outcome.allowed, true);
 }
 
-TEST(TimeShift, ShiftsEachKeyByTheLimiterThatItsStateBelongsTo) {
+TEST(TimeShift, ShiftsEachKeyAccordingToItsOwnLimiter) {
   const Limiter slow = token_bucket("1/h", 10);
   const Limiter fast = token_bucket("7/s", 1'000);
   const auto now = TimePoint(1'700'000'000s);

@@ -57,7 +57,7 @@ TEST_F(ForeignPermitsTest, BothProcessesTogetherStayWithinTheLimit) {
   EXPECT_FALSE(charge(there_, {fixed(1)}, kStart));
 }
 
-TEST_F(ForeignPermitsTest, ReportsPermitsTakenAfterTheWatchBegan) {
+TEST_F(ForeignPermitsTest, ReportsPermitsTakenAfterTheObserverWasSet) {
   follow();
   ASSERT_TRUE(charge(there_, {fixed(1, 2)}, kStart));
   ASSERT_TRUE(charge(here_, {fixed(1, 3)}, kStart)) << "this process does not know the permits of the other";

@@ -44,7 +44,7 @@ TEST_F(KeyTableLogs, SlidingLogOfOneAdmissionTakesNoExtraMemory) {
   EXPECT_EQ(table.stats().log_chunks_used, 1);
 }
 
-TEST_F(KeyTableLogs, SlidingLogOf10000IsExactAndReturnsItsMemory) {
+TEST_F(KeyTableLogs, SlidingLogOf10000RequestsIsExactAndReturnsItsMemory) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("10000/s");
   const Charge line{key_of(1), &limiter};

@@ -82,7 +82,7 @@ TEST_F(KeyTableTest, FillingTheTableGivesNoClientItsFullLimitAgain) {
   }
 }
 
-TEST_F(KeyTableTest, TiersOfOneRuleShareAnOverflowCellEachInItsUnits) {
+TEST_F(KeyTableTest, TiersThatShareAnOverflowCellCountInTheirOwnUnits) {
   KeyTable table(64);
   const Limiter slow = token_bucket("2/h", 4);  // takes two hours to refill
   const Limiter fast = token_bucket("50/s", 50);

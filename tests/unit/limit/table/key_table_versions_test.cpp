@@ -152,7 +152,7 @@ TEST_F(KeyTableVersions, PermitInTheOverflowCellIsReleasedThereAfterAReload) {
 // A request reserved five units of a thousand and used four. The surplus is less than one unit of the new
 // limit, which is ten. If the refund were rounded down and the debt up, the client would be charged instead
 // of refunded.
-TEST_F(KeyTableVersions, RefundOfLessThanAUnitOfTheNewLimitIsNoDebt) {
+TEST_F(KeyTableVersions, RefundOfLessThanAUnitOfTheNewLimitChargesNothing) {
   const auto remaining = [&](const Limiter& many, const Limiter& few) {
     KeyTable table(1000);
     table.define_rule(0, reading("r", many), kNow);
@@ -264,7 +264,7 @@ TEST_F(KeyTableGenerations, RemovedRuleThatReturnsStartsWithItsFullLimit) {
 
 // Two permits are held when the rule changes its algorithm and changes back. Afterwards the permits must
 // occupy no unit, and their release must free none.
-TEST_F(KeyTableGenerations, PermitOfAFormerAlgorithmNeitherCountsNorReleases) {
+TEST_F(KeyTableGenerations, PermitOfAFormerAlgorithmNeitherOccupiesNorFreesAUnit) {
   table_.define_rule(0, reading("r", two_), kNow);
   const auto old = charge(1, two_, 0);
   std::vector<Permit> held;

@@ -182,7 +182,7 @@ TEST(Overflow, NewKeysTogetherStayWithinTheEnforcedLimit) {
   EXPECT_EQ(admitted, 20);
 }
 
-TEST(Overflow, SharedOverflowCountOfTwoPeriodsExpiresInTime) {
+TEST(Overflow, OverflowCellOfLimitersWithTwoPeriodsDrainsOnTime) {
   const Limiter one = Concurrency::make(1).value();
   KeyTable table(16);
   fill(table, one);

@@ -116,7 +116,7 @@ TEST_F(Shares, OtherRulesGetTheShareOfARemovedRule) {
   EXPECT_FALSE(table_.peek(newcomer, kStart).overflow);
 }
 
-TEST_F(Shares, KeysOfAChangedLimitStillCountInTheShareOfTheirRule) {
+TEST_F(Shares, KeysOfAChangedLimitStayInTheShareOfTheirRule) {
   define_rule(0, three_);
   define_rule(1, three_, "reloaded");
   define_rule(2, one_, "reloaded");
@@ -154,7 +154,7 @@ TEST_F(Shares, SlidingLogsOfOneRuleLeaveAnotherRuleItsLogMemory) {
   EXPECT_EQ(table_.stats().log_merged, merged);
 }
 
-TEST_F(Shares, OnlyRuleWithSlidingLogsCanUseAllLogMemory) {
+TEST_F(Shares, SingleRuleWithSlidingLogsCanUseAllLogMemory) {
   define_rule(0, log_);
   define_rule(1, three_);
   for (std::uint64_t client = 0; client < 14; ++client) fill_log(client, 0, log_, 10'000);
