@@ -125,7 +125,7 @@ bool has_encoded_slash(std::string_view text) noexcept {
 Segment read_segment(std::string_view text) noexcept {
   Segment segment;
   std::size_t dots = 0;  // the dots since the last encoded slash
-  bool named = false;    // true: other characters follow that slash too
+  bool named = false;    // true: there are other characters since that slash
   const auto end_part = [&] {
     segment.dots_and_slashes = segment.dots_and_slashes || (!named && (dots == 1 || dots == 2));
   };

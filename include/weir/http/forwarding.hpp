@@ -39,7 +39,7 @@ void remove_expectation(RequestHead& head) noexcept;
 
 // How weir sends the response to the client.
 struct ResponseForm {
-  Framing framing = Framing::None;  // UntilClose for HTTP/1.0 clients
+  Framing framing = Framing::None;  // for HTTP/1.0 clients UntilClose, not Chunked
   bool keep_alive = true;
   unsigned client_minor_version = 1;
 };

@@ -73,7 +73,7 @@ class Http2RequestText {
   std::string method_, path_, authority_;
   std::string host_;     // the Host field
   std::string cookies_;  // the Cookie fields, joined by "; " (RFC 9113 §8.2.3)
-  std::string lines_;    // the other fields as HTTP/1.1 lines
+  std::string lines_;    // all fields except Host and Cookie, as HTTP/1.1 lines
   bool has_authority_ = false;
   bool has_host_ = false;
   bool several_hosts_ = false;

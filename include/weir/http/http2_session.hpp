@@ -40,7 +40,7 @@ enum class Http2Error : std::uint32_t {
 struct Http2Limits {
   std::uint32_t max_streams = 100;            // streams that the peer may have open at once
   std::uint32_t stream_window = 64 << 10;     // octets of a body that weir stores for one stream
-  std::uint32_t connection_window = 1 << 20;  // the same, for all streams of a connection together
+  std::uint32_t connection_window = 1 << 20;  // octets of bodies that weir stores for all streams together
   std::uint32_t max_head = 16 << 10;          // the maximum size of a request's fields, in octets
   friend bool operator==(const Http2Limits&, const Http2Limits&) = default;
 };
@@ -150,7 +150,7 @@ class Http2Session {
   Http2Events& events_;
   std::unique_ptr<nghttp2_session, Free> session_;
   std::int32_t last_opened_ = -1;  // the last stream that the peer has opened; -1: none
-  // The peer skipped the stream IDs between these two, and may not open these streams any more.
+  // The peer skipped the stream IDs between skipped_from_ and skipped_to_. It may not use these IDs any more.
   std::int32_t skipped_from_ = 0;
   std::int32_t skipped_to_ = 0;
   std::exception_ptr thrown_;  // the exception that a callback has thrown

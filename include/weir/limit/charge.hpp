@@ -29,7 +29,7 @@ struct Charge {
   const Limiter* limiter;  // not null; owned by the rule set, which outlives the charge
   Cost cost = 1;
   RuleIndex rule = 0;
-  bool enforced = true;      // false: a shadow rule, evaluated separately and charged only if it would admit
+  bool enforced = true;      // false: a shadow rule: evaluated separately, charged only if it admits
   LimiterId limiter_id = 0;  // keys without a slot share one overflow cell for each limiter ID
   Cost lease = 0;            // Redis only: the most units that this process may take in advance; 0: none
   // True: the previous charge of the bill, which is of the same rule, decides whether the request is

@@ -19,9 +19,9 @@ class ForeignPermits {
  public:
   explicit ForeignPermits(KeyTable& table) noexcept : table_(table) {}
 
-  // Adds `units` permits of charge.key that the other process took, or subtracts permits that it released.
-  // `charge` names the key, the rule and the limiter; its cost is ignored. If it throws std::bad_alloc,
-  // nothing has changed. REQUIRES: limit::holds(*charge.limiter).
+  // Adds `units` permits of charge.key that the other process took; a negative number subtracts permits that
+  // it released. `charge` names the key, the rule and the limiter; its cost is ignored. Changes nothing if
+  // this function throws std::bad_alloc. REQUIRES: limit::holds(*charge.limiter).
   void change(Charge charge, std::int64_t units, base::TimePoint now);
   // Releases all permits that the other process still holds. Must be called when that process has ended.
   void give_back_all(base::TimePoint now);

@@ -168,12 +168,12 @@ class KeyTable {
   struct Stats {
     std::uint64_t keys = 0;              // slots in use, including drained keys that no sweep has evicted yet
     std::uint64_t slots = 0;             // all slots of the table
-    std::uint64_t overflowed = 0;        // charges to overflow cells since the start
+    std::uint64_t overflowed = 0;        // charges to overflow cells so far
     std::uint64_t overflow_refused = 0;  // enforced charges rejected by an overflow cell or by a copy of one
     std::uint64_t log_chunks = 0;        // all chunks of the log store, of 64 bytes each
     std::uint64_t log_chunks_used = 0;   // chunks in use
-    std::uint64_t log_merged = 0;        // admissions for which the store had no free chunk, since the start
-    // The number of keys of each rule. A key with charges of several rules counts for the last one.
+    std::uint64_t log_merged = 0;        // admissions for which the store had no free chunk, so far
+    // The number of keys by the RuleIndex of their last charge.
     std::array<std::uint64_t, kMaxRules> keys_by_rule{};
   };
   [[nodiscard]] Stats stats() const;

@@ -38,7 +38,7 @@ struct SavedRule {
     std::uint64_t name;  // a digest that identifies the rule itself, a tier, an override or an elastic limit
     std::uint64_t numbers;             // a digest of all numbers that are needed to interpret a cell
     LimiterId limiter_id = 0;          // another configuration may give this variant another ID
-    const Limiter* limiter = nullptr;  // the one that this table applies; null: the variant's keys start anew
+    const Limiter* limiter = nullptr;  // the limiter in use; null: the variant's keys start anew
     friend bool operator==(const Variant&, const Variant&) = default;
   };
   std::string name;

@@ -42,7 +42,7 @@ namespace weir::limit {
 
 struct Snapshot {
   base::SipKey names;                           // the secret key of client names
-  base::TimePoint saved_at;                     // by the clock that limits use
+  base::TimePoint saved_at;                     // the time of writing, by the clock that limits use
   std::uint64_t keys = 0;                       // number of keys; write_snapshot() does not read it
   std::optional<base::TimePoint> machine_at{};  // `saved_at` by the machine's clock; absent if equal
 };

@@ -34,7 +34,7 @@ struct UpstreamTallies {
   Tally prompted;   // requests whose client got a 100 Continue from weir, because the server sent none
   Tally retries;    // requests that were sent again
   Gauge waiting;    // requests that are waiting now for a server with room
-  Tally queued;     // requests that have waited for room
+  Tally queued;     // requests that have waited for a server with room
   Tally crowded;    // requests that got no room at any server
   Tally denied;     // requests not sent again, because the retry budget was used up
   Tally paused;     // requests that weir answered because the upstream had asked for a pause
@@ -175,9 +175,9 @@ class alignas(64) Counters {
   std::array<Tally, policy::kPriorities> shed;  // answered 503 because of load, by priority
   Gauge body_memory;                            // bytes in use now for bodies that rules read
   Tally body_memory_refused;                    // bodies for which no memory was left
-  Tally queue_crowded;                          // refused: their client had the maximum number of places
-  Tally queue_displaced;                        // refused: requests of better priority took their places
-  Tally queue_levelled;                         // refused: clients with fewer places took their places
+  Tally queue_crowded;                          // refused: the client already had the maximum of places
+  Tally queue_displaced;                        // refused: a request of better priority took the place
+  Tally queue_levelled;                         // refused: a client with fewer places took the place
   Tally queue_overdue;                          // refused: max_wait passed while others departed
   Tally store_failures;                         // decisions for which Redis did not answer in time
   Tally access_log_dropped;                     // lines of the access log that weir dropped

@@ -87,7 +87,7 @@ inline constexpr std::array<const char*, kHandshakes> kHandshakeNames{"full",   
 
 // How an upgraded connection (status 101) ended.
 enum class TunnelEnd : std::uint8_t {
-  Closed,       // both sides closed it
+  Closed,       // both sides closed the connection
   Idle,         // timeouts.tunnel passed without a byte in either direction
   Stopped,      // weir is shutting down
   ClientBroke,  // the client's connection broke
@@ -101,8 +101,8 @@ inline constexpr std::array<const char*, kTunnelEnds> kTunnelEndNames{
 
 // The state of a connection that weir closed to make room for others.
 enum class Evicted : std::uint8_t {
-  Idle,   // it was waiting for a request, or for the end of a refused request
-  Begun,  // its TLS handshake, PROXY header or request head was incomplete for some time
+  Idle,   // the connection was waiting for a request, or for the end of a refused request
+  Begun,  // the TLS handshake, PROXY header or request head was incomplete for some time
 };
 inline constexpr std::size_t kEvicted = 2;
 inline constexpr std::array<const char*, kEvicted> kEvictedNames{"idle", "begun"};

@@ -83,7 +83,7 @@ struct ReplayRecord {
   // makes to limits in memory.
   base::TimePoint lost_from = base::TimePoint::max();
   bool in_memory = true;  // true if any evaluated rule keeps its state in memory
-  bool first = false;     // this is the first record about the table, and the table began empty
+  bool first = false;     // this is the first record about the table, which began empty
 };
 
 // A reset key and the timestamp of the reset. A reset affects one key for each limiter of the rule.

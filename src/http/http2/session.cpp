@@ -77,8 +77,8 @@ bool is_empty_data(const nghttp2_frame& frame) noexcept {
 }  // namespace
 
 struct Http2Session::Callbacks {
-  // Makes a call for nghttp2, through which no exception may pass. receive() and write() rethrow an exception
-  // of the call.
+  // Calls `call` for nghttp2, through whose C code no exception may pass. Stores the exception of the call,
+  // which receive() and write() rethrow.
   template <class Call>
   static int guarded(void* data, Call call) noexcept {
     try {

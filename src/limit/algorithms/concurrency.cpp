@@ -232,7 +232,7 @@ Cell AdaptiveConcurrency::release(const Cell& cell, base::TimePoint now, Cost co
     learn(state, *ending.latency, chance_at(micros(now) + state.in_flight));
     const std::uint64_t gradient = kGradient * 3 / 2 * state.best / state.quick;
     // With at most `min` in flight, weir is still learning the best latency. The limit does not rise until
-    // the quick mean is close to that best.
+    // the quick mean is close to the best latency.
     const bool knows = state.in_flight > min_ || 8 * state.quick <= 9 * state.best;
     if (gradient < kGradient || knows) state.limit = adapted(state, std::clamp(gradient, kWorst, kGradient));
   }

@@ -94,7 +94,7 @@ Cell SlidingLog::settle(const Cell& cell, base::TimePoint charged_at, Cost reser
     return cost != 0 ? Cell{{at, std::min(cost, most_entered())}} : Cell{};
   };
   if (total == 0) return actual > reserved ? entered(mark, actual) : cell;
-  if (newest >= mark + marks_) return cell;  // the charge no longer counts
+  if (newest >= mark + marks_) return cell;  // the charge has expired
   if (newest < mark) return actual > reserved ? entered(mark, total + actual) : cell;
   return entered(newest, beyond(total + actual, reserved));
 }

@@ -196,7 +196,7 @@ bool KeyTable::Impl::settle_log(const SlidingLog& limiter, RuleIndex rule, Log& 
   if (settled.actual == reserved) return false;  // equal in the numbers of the reloaded rule
   const auto mark = limiter.mark_of(settled.charged_at);
   if (mark + limiter.marks() <= std::max(limiter.mark_of(settled.now), log.newest()))
-    return false;  // the charge no longer counts
+    return false;  // the charge has expired
   if (settled.actual < reserved) {
     log.take_back_from({mark, reserved - settled.actual});
     return true;

@@ -133,7 +133,7 @@ const std::optional<LimiterVersions::Version>* LimiterVersions::newest_of(const 
   return newest;
 }
 
-// Returns how many variants of `known` are still in the generation that they had in that version.
+// Returns how many variants of the version `known` have not started a new generation since then.
 std::size_t LimiterVersions::generations_left(const Version& known) const {
   const auto latest = latest_.find(known.rule.name);
   if (latest == latest_.end()) return 0;

@@ -54,8 +54,8 @@ class LimiterVersions {
   // Declares a version that is older than all known versions. Returns false if no known version can use the
   // keys of any of its variants.
   [[nodiscard]] bool define_former_rule(RuleIndex index, const SavedRule& rule);
-  // Returns true if `index` is known, and all its variants are still in the generation that they had when it
-  // was defined.
+  // Returns true if `index` is known, and all its variants are still in the generation that they had when
+  // `index` was defined.
   [[nodiscard]] bool is_current(RuleIndex index) const;
   // Declares that the rule of `index` no longer exists. Each of its cells is evicted when a request or sweep
   // finds the cell.

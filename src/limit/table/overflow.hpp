@@ -1,10 +1,10 @@
-// The overflow cells. Keys for which the table has no room share them. Each limiter ID of a rule has an
-// overflow cell, because the limiters of a rule count separately.
+// The overflow cells. A key for which the table has no room uses an overflow cell, which it shares with other
+// such keys. Each limiter ID of a rule has an overflow cell, because the limiters of a rule count separately.
 //
 // A rule always has overflow cells for its first two limiter IDs (the rule itself and its elastic limiter).
 // The first kMostApart other limiter IDs that need a cell get one. Later limiter IDs share the two cells of
-// their rule. Their limiters may count in different units. So each cell stores its limiter, and the cell is
-// converted when another limiter uses it.
+// their rule. Limiters that share a cell may count in different units. So each cell stores its limiter, and
+// the cell is converted when another limiter uses it.
 //
 // Owned by the key table. REQUIRES for every member: the caller holds `mutex`, which is locked after the
 // mutexes of all shards.
@@ -30,8 +30,8 @@ class Overflow {
   // as they are used.
   Overflow() { cells_.reserve(kMostCells); }
 
-  // Returns true if an overflow cell of the rule may still hold a charge. Needs no lock of its own: the same
-  // shard's lock is held when a key is charged to an overflow cell and when that key is next looked up.
+  // Returns true if an overflow cell of the rule may still hold a charge. Needs no lock of its own, because
+  // the charge and the next lookup of a key both hold the lock of the key's shard.
   [[nodiscard]] bool may_be_live(RuleIndex rule, base::TimePoint now) const noexcept {
     return now.time_since_epoch().count() < live_until_[rule].load(std::memory_order_relaxed);
   }

@@ -105,7 +105,8 @@ Slot* Shard::drained_in(std::uint32_t bucket, base::TimePoint now) const noexcep
 Shard::Vacancy Shard::movable_in(std::uint32_t bucket) const noexcept {
   Slot* const slots = slots_ + start_of(bucket);
   std::array<std::uint32_t, kBucketSlots> others;
-  for (std::size_t i = 0; i < kBucketSlots; ++i) {  // prefetched together, because they are far apart
+  // Prefetches all these buckets before it reads one, because they are far apart.
+  for (std::size_t i = 0; i < kBucketSlots; ++i) {
     const Homes home = homes(slots[i].key);
     others[i] = home.first == bucket ? home.second : home.first;
     __builtin_prefetch(tags_ + start_of(others[i]));

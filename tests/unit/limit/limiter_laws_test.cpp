@@ -10,7 +10,7 @@ namespace {
 constexpr int kCases = 40'000;
 constexpr int kRequests = 12;  // in each case
 
-// One request in random traffic, with the state before it.
+// One request in random traffic, with the state before the request.
 struct Moment {
   const Case& rule;
   Cell cell;

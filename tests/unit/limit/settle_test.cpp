@@ -67,8 +67,8 @@ TEST_F(Settling, DebtOfAFixedWindowEndsWithTheWindow) {
   EXPECT_EQ(current_outcome(daily, noon + 12h).remaining, 100U);
 }
 
-// The settled cost of 300 exceeds the limit of 100. In the next window it has full weight at first. It leaves
-// room only after two thirds of that window have passed.
+// The settled cost of 300 exceeds the limit of 100. In the next window this cost has full weight at first,
+// and leaves room only after two thirds of the window have passed.
 TEST_F(Settling, DebtOfASlidingWindowContinuesInTheNextWindow) {
   const Limiter hourly = SlidingWindow::make(rate("100/h")).value();
   const TimePoint hour{Duration{1'700'000'000'000'000 / 3'600'000'000 * 3'600'000'000}};

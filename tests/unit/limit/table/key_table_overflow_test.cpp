@@ -44,9 +44,9 @@ TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyWhoseLimitHasRefilled) {
   EXPECT_EQ(table.stats().keys, 64);
 }
 
-// A new key may have been charged in the overflow cell before it finds a slot. It must not get more units
-// than that cell has left. So a client gets no fresh limit by filling the table and waiting until the table
-// drains.
+// A new key may have been charged in the overflow cell before it finds a slot. Such a key must not get more
+// units than the overflow cell has left. So a client gets no fresh limit by filling the table and waiting
+// until the table drains.
 TEST_F(KeyTableTest, FillingTheTableGivesNoClientItsFullLimitAgain) {
   const Rate five{.count = 5, .period = 24h};
   const std::vector<Limiter> limiters = {token_bucket("5/day", 5),
