@@ -44,7 +44,7 @@ TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyWhoseLimitHasRefilled) {
   EXPECT_EQ(table.stats().keys, 64);
 }
 
-// A new key may have been charged in the overflow cell before it finds a slot. Such a key must not get more
+// A new key may have been charged in the overflow cell before it finds a slot. That key must not get more
 // units than the overflow cell has left. So a client gets no fresh limit by filling the table and waiting
 // until the table drains.
 TEST_F(KeyTableTest, FillingTheTableGivesNoClientItsFullLimitAgain) {
