@@ -11,7 +11,7 @@
 
 namespace weir::http {
 
-// Which families of rate limit fields to write.
+// The families of rate limit fields that weir writes.
 struct RateLimitFamilies {
   bool x = true;     // X-RateLimit-Limit, -Remaining, -Reset
   bool ietf = true;  // RateLimit-Policy, RateLimit (draft-ietf-httpapi-ratelimit-headers-11)

@@ -16,9 +16,8 @@ namespace weir::limit {
 static_assert(std::endian::native == std::endian::little, "words are copied in the machine's order");
 
 inline constexpr std::uint64_t kSnapshotMagic = 0x7379'656b'7269'6577;  // "weirkeys"
-inline constexpr std::uint64_t kSnapshotVersion =
-    // Must also change if client names are computed differently (policy/identity/name_key.cpp).
-    5;
+// The version must also change if client names are computed differently (policy/identity/name_key.cpp).
+inline constexpr std::uint64_t kSnapshotVersion = 5;
 inline constexpr std::uint64_t kOneClockVersion = 4;  // the version that did not store the machine's clock
 inline constexpr std::uint64_t kSnapshotEnd = ~std::uint64_t{0};
 inline constexpr std::size_t kLongestRuleName = 128;

@@ -85,7 +85,7 @@ struct KeyTable::Impl {
     HybridTimestamp charged;  // the earliest timestamp that the charge can have
     bool overflow;            // the charge is in the overflow cell of its limiter ID
     base::TimePoint now;
-    // Receives the timestamp of the change, unless it is null. Overflow cells have no timestamps.
+    // If not null, receives the timestamp of the change. Overflow cells have no timestamps.
     HybridTimestamp* timestamp;
   };
   template <class Change, class ChangeLog, class Anew>
