@@ -70,7 +70,7 @@ TimePoint TimeZone::start_of(year_month_day date) const noexcept {
   return cctz::convert(cctz::civil_second(midnight), zone_->zone);
 }
 
-// The local date can be one day off if clocks go back over midnight. The loops correct that.
+// If clocks go back over midnight, the local date can be one day off. The loops below correct that.
 TimeZone::Span TimeZone::day_of(TimePoint instant) const noexcept {
   auto date = std::chrono::sys_days(local(instant).date);
   auto begin = start_of(date);

@@ -16,7 +16,7 @@ using base::TextWriter;
 struct Status {
   unsigned code;
   std::string_view reason;
-  std::string_view error;  // the value of "error" in weir's JSON
+  std::string_view error;  // the value of the member "error" in weir's JSON
 };
 
 constexpr std::array kStatuses = {
@@ -73,7 +73,7 @@ std::uint64_t seconds(base::Duration d) noexcept {
   return static_cast<std::uint64_t>(base::ceil_seconds(d));
 }
 
-// The maximum size of the constant words and of the numbers in each text below.
+// The maximum size of the constant words and numbers together, in each of the texts below.
 constexpr std::size_t kFixed = 512;
 
 // Removes the first element of `list`, up to `separator`, and returns the element without surrounding white
@@ -87,8 +87,8 @@ std::string_view take_element(std::string_view& list, char separator) noexcept {
   return element;
 }
 
-// Returns true for a weight of zero, such as "q=0" or "Q=0.000", which means: not acceptable (RFC 9110
-// §12.4.2).
+// Returns true for a weight of zero, such as "q=0" or "Q=0.000". It means that the type is not acceptable
+// (RFC 9110 §12.4.2).
 bool is_no_weight(std::string_view parameter) noexcept {
   if (!equal_ignoring_case(parameter.substr(0, 3), "q=0")) return false;
   return parameter.find_first_not_of("0.", 3) == std::string_view::npos;

@@ -28,7 +28,7 @@ constexpr bool is_text(char c) noexcept {
 bool ChunkDecoder::digit(char c) noexcept {
   const int value = hex(c);
   if (value < 0 || left_ >= kMostSize / 16) return false;
-  if (left_ == 0 && state_ == State::Size && ++spare_ > kMostSpare) return false;  // leading zeros
+  if (left_ == 0 && state_ == State::Size && ++spare_ > kMostSpare) return false;  // counts leading zeros
   left_ = left_ * 16 + static_cast<std::uint64_t>(value);
   state_ = State::Size;
   return true;
@@ -42,7 +42,7 @@ bool ChunkDecoder::spare(char c) noexcept {
 // '='.
 bool ChunkDecoder::step_in_extension(char c) noexcept {
   const bool blank = c == ' ' || c == '\t';
-  const bool over = c == ';' || c == '\r' || blank;  // these bytes end a name or a value
+  const bool over = c == ';' || c == '\r' || blank;  // true: the name or value ends at this byte
   const auto begin = [&](State next) {
     state_ = next;
     return true;

@@ -16,7 +16,7 @@ void FieldNames::add(std::string_view pattern) {
   std::transform(name.text.begin(), name.text.end(), name.text.begin(), detail::folded);
   for (std::size_t id = 0; id < kKnownFieldNames.size(); ++id)
     if (name.matches(kKnownFieldNames[id])) known_ |= std::uint32_t{1} << id;
-  // A prefix of fewer than three characters matches names in many rows, so it is added to all rows.
+  // A prefix of fewer than three characters matches names in many rows, so the prefix is added to all rows.
   const bool in_all_rows = name.prefix && name.text.size() < 3;
   if (!in_all_rows) return add_to(row_of(name.text), name);
   for (std::size_t row = 0; row < kRows; ++row) add_to(row, name);

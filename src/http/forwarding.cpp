@@ -12,7 +12,7 @@ namespace {
 
 using base::TextWriter;
 
-// The maximum size of the constant words and of the numbers in a head.
+// The maximum size of the constant words and numbers in a head, together.
 constexpr std::size_t kFixedPart = 512;
 
 const char* end_of(std::string_view text) noexcept {
@@ -22,11 +22,12 @@ const char* end_of(std::string_view text) noexcept {
 // Returns the maximum size of all lines of the fields.
 std::size_t most_of(const Fields& fields) noexcept {
   std::size_t sum = 0;
-  for (const auto& field : fields) sum += field.name.size() + field.value.size() + 4;  // ": " and CRLF
+  for (const auto& field : fields) sum += field.name.size() + field.value.size() + 4;  // 4: ": " and CRLF
   return sum;
 }
 
-// Copies the received head from `begin` to the name of `last`, then writes the line of `last` in normal form.
+// Copies the received octets from `begin` to the name of the field `last`, then writes the line of `last` in
+// normal form.
 void append_piece(TextWriter& out, const char* begin, const Field& last) {
   out << std::string_view(begin, static_cast<std::size_t>(last.name.data() - begin)) << last.name << ": "
       << last.value << "\r\n";
@@ -61,7 +62,7 @@ void append_list(TextWriter& out, const Fields& fields, FieldId id) {
     if (field.id == id && !field.value.empty()) out << field.value << ", ";
 }
 
-// Returns true for fields that weir writes itself, from its own knowledge or from that of a trusted peer.
+// Returns true for fields that weir writes itself, with values of its own or of a trusted peer.
 bool rewritten(FieldId id, bool peer_trusted) noexcept {
   switch (id) {
     case FieldId::Host:
@@ -114,7 +115,7 @@ void append_chain(TextWriter& out, const RequestHead& head, const ForwardedBy& b
 
 void append_forwarding(TextWriter& out, const RequestHead& head, const ForwardedBy& by) {
   append_chain(out, head, by);
-  const auto said = [&](FieldId id) {  // true: a trusted peer sent this field, and weir forwards it
+  const auto said = [&](FieldId id) {  // returns true if a trusted peer sent this field and weir forwards it
     const auto* field = by.peer_trusted ? find_field(head.fields, id) : nullptr;
     return field != nullptr && !field->hop_by_hop;
   };
@@ -187,8 +188,7 @@ void append_number(std::string& out, std::uint64_t number) {
 void write_request_head(std::string& text, const RequestHead& head, const ForwardedBy& by) {
   TextWriter out(text, kFixedPart + head.method.size() + head.target.size() + 3 * head.authority.size() +
                            by.host.size() + 2 * (by.peer.size() + by.proto.size()) + by.request_id.size() +
-                           by.upgrade.size() +
-                           2 * most_of(head.fields));  // once for field lines, once for lists
+                           by.upgrade.size() + 2 * most_of(head.fields));  // fields in lines and in lists
   out << head.method << " ";
   append_target(out, head);
   out << " HTTP/1.1\r\nHost: " << (head.authority.empty() ? by.host : head.authority) << "\r\n";
@@ -226,8 +226,8 @@ void write_response_head(std::string& text, const ResponseHead& head, const Resp
   });
   if (!dated) out << "Date: " << date << "\r\n";
   out << extra;
-  // In a response to HEAD and in a 304, Content-Length describes the body that a GET would get. Responses 1xx
-  // and 204 have no Content-Length.
+  // In a response to HEAD and in a 304, Content-Length is the length of the body that a response to GET would
+  // have. Responses 1xx and 204 have no Content-Length.
   const bool length_goes_on = head.length_known && head.status != 204 && form.framing != Framing::UntilClose;
   append_framing(out, form.framing, head.content_length, length_goes_on);
   // A 426 must name the protocols that the server requires (RFC 9110 §15.5.22). With any other status,

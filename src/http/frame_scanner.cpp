@@ -58,7 +58,7 @@ FrameScanner::Piece FrameScanner::next(std::string_view bytes) noexcept {
   if (bytes.size() < header) return {};
   std::uint64_t length = more == 0 ? short_length : 0;
   for (std::size_t at = 2; at < 2 + more; ++at) length = length << 8U | octet(bytes, at);
-  // A length must use the shortest form, and its highest bit must be 0.
+  // The length must be encoded in the shortest form, and its highest bit must be 0.
   if ((more == 2 && length < 126) || (more == 8 && (length < 65'536 || length >> 63U != 0))) return fault();
   if (!fits(first, length)) return fault();
   left_ = length;

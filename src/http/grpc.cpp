@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::string_view kGrpc = "application/grpc";
 
-// Returns the text of a member of weir's own JSON, whose texts contain no escapes; empty if there is none.
+// Returns the text of a member in weir's own JSON, whose texts contain no escapes. Returns an empty text if
+// there is no such member.
 std::string_view member(std::string_view json, std::string_view name) noexcept {
   const auto at = json.find(name);
   if (at == std::string_view::npos) return {};
@@ -17,7 +18,7 @@ std::string_view member(std::string_view json, std::string_view name) noexcept {
   return json.substr(begin, json.find('"', begin) - begin);
 }
 
-// Appends a text as the protocol asks for: printable ASCII, with '%' and other octets as %XX.
+// Appends a text in the encoding of grpc-message: printable ASCII as it is, '%' and other octets as %XX.
 void append_percent_encoded(std::string& out, std::string_view text) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   for (const char c : text) {

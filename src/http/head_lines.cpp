@@ -44,8 +44,8 @@ Word load(const char* at) noexcept {
 }
 
 // Returns how many of the eight octets precede the first control character; 8 if there is no control
-// character. Uses the haszero and hasless tests of https://graphics.stanford.edu/~seander/bithacks.html.
-// These may set wrong bits above the first right one, so only the lowest bit counts.
+// character. Uses the haszero and hasless tests of https://graphics.stanford.edu/~seander/bithacks.html. Bits
+// above the lowest set bit may be wrong, so only the lowest set bit is used.
 std::size_t text_before_control(const char* eight) noexcept {
   static_assert(std::endian::native == std::endian::little);
   constexpr std::uint64_t kTops = 0x80 * kOnes;
@@ -57,8 +57,9 @@ std::size_t text_before_control(const char* eight) noexcept {
 }
 
 // Returns true if `name` equals `known` without regard to case. Compares word by word; the last word overlaps
-// the word before. Setting bit 5 maps no other token character to a lower-case letter or a hyphen. REQUIRES:
-// `known` is in lower case, has at least two octets and the size of `name`.
+// the previous word. Setting bit 5 maps upper-case letters to lower case, and no other token character to a
+// lower-case letter or a hyphen. REQUIRES: `known` is in lower case, has at least two octets and the size of
+// `name`.
 template <class Word>
 bool is_name(std::string_view name, std::string_view known) noexcept {
   constexpr auto kLower = static_cast<Word>(0x20 * kOnes);

@@ -3,7 +3,7 @@
 // Why not Beast's parser: docs/design/why-not-beast.md. For the same result, Beast needs 1.4 to 1.7 times the
 // instructions. This parser repairs nothing: a bare CR, a folded line, white space before a colon and a
 // control character are malformed. A bare LF is malformed unless LineEnds allows it. Tests compare the
-// results with Beast's.
+// results with those of Beast.
 #pragma once
 
 #include "weir/http/head.hpp"
@@ -40,12 +40,13 @@ class HeadLines {
   [[nodiscard]] std::optional<StatusLine> status_line() noexcept;
 
   enum class Result : unsigned char { Field, End, Malformed };
-  // Reads the next field, but not its FieldId. Returns End at the empty line if that line ends the head.
+  // Reads the next field, but does not set its FieldId. Returns End at the empty line if that line ends the
+  // head.
   [[nodiscard]] Result field(Field& field) noexcept;
 
  private:
   [[nodiscard]] std::string_view take(unsigned char wanted) noexcept;
-  [[nodiscard]] std::string_view take_text() noexcept;  // accepts SP, HTAB, VCHAR and obs-text
+  [[nodiscard]] std::string_view take_text() noexcept;  // reads SP, HTAB, VCHAR and obs-text
   [[nodiscard]] bool take_one(char wanted) noexcept;
   [[nodiscard]] bool take_line_end() noexcept;
   [[nodiscard]] std::optional<unsigned> take_version() noexcept;

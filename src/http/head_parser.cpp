@@ -32,7 +32,7 @@ bool is_final_recipient(FieldId id) noexcept {
   }
 }
 
-// Reads the fields up to the empty line.
+// Reads the fields up to the empty line. Returns `malformed` or `too_many` if they are invalid.
 std::optional<Fault> read_fields(HeadLines& lines, Fields& fields, Fault malformed, Fault too_many) {
   Field field;
   for (;;) {
@@ -187,7 +187,7 @@ bool has_no_body(unsigned status, bool to_head) noexcept {
 }
 
 // Sets framing, content_length, length_known and keep_alive. Ambiguous framing is a fault only if a body
-// follows the head. Otherwise the framing fields do not apply to this message and are dropped.
+// follows the head. If no body follows, weir drops the framing fields.
 std::optional<Fault> read_response_framing(ResponseHead& head, bool to_head) {
   const auto framing = read_framing(head.fields);
   const bool ambiguous =
@@ -196,9 +196,9 @@ std::optional<Fault> read_response_framing(ResponseHead& head, bool to_head) {
   if (ambiguous && !bodiless) return Fault{502, "the framing of the upstream's response is ambiguous"};
   head.length_known = framing.length && !ambiguous;
   head.content_length = head.length_known ? *framing.length : 0;
-  // A server may send an unexpected body after a head whose framing is ambiguous. The same applies to chunks
-  // in HTTP/1.0 (RFC 9112 §6.1), and to a 204 that announces a body. So weir closes the connection, because
-  // it could read that body as the next response.
+  // A server may send an unexpected body in three cases: the framing is ambiguous, an HTTP/1.0 response is
+  // chunked (RFC 9112 §6.1), or a 204 announces a body. In these cases weir closes the connection, because it
+  // could read that body as the next response.
   const bool speaks_of_body = framing.chunked || head.content_length > 0;
   if (ambiguous || (framing.chunked && head.minor_version == 0) || (head.status == 204 && speaks_of_body))
     head.keep_alive = false;
@@ -214,8 +214,8 @@ std::optional<Fault> read_response_framing(ResponseHead& head, bool to_head) {
 }
 
 // Parses Expect (RFC 9110 §10.1.1). The only valid expectation is 100-continue, which may be repeated. weir
-// drops the field if the request is HTTP/1.0 or has no body. The client then does not wait, so no server
-// needs to send a 100.
+// drops the field if the request is HTTP/1.0 or has no body. The client of such a request does not wait, so
+// the server needs to send no 100.
 std::optional<Fault> read_expectations(RequestHead& head) {
   const bool meant = head.minor_version == 1 && head.framing != Framing::None;
   for (auto& field : head.fields) {

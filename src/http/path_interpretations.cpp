@@ -16,7 +16,7 @@ namespace {
 
 using Parameters = PathStyle::Parameters;
 
-// The kinds of encoded octets at which a server may split a path, as a set of bits.
+// The kinds of encoded octets at which a server may split a path. Each kind is one bit of a set.
 constexpr unsigned kSlash = 1;
 constexpr unsigned kBackslash = 2;
 
@@ -65,14 +65,14 @@ std::optional<SpeltOctet> overlong_octet(std::string_view rest) noexcept {
   return std::nullopt;
 }
 
-// Returns the ASCII character at the front of `rest`, if its encoding is one that only some servers decode.
+// Returns the ASCII character at the front of `rest` if its encoding is unusual: only some servers decode it.
 std::optional<SpeltOctet> odd_octet(std::string_view rest) {
   if (rest.front() == '%')
     if (const auto wide = wide_octet(rest)) return wide;
   return overlong_octet(rest);
 }
 
-// Returns true if some servers read another octet at the front of `rest` than the normal form has there.
+// Returns true if some servers read the octet at the front of `rest` differently than the normal form does.
 bool is_special(std::string_view rest) {
   const char front = rest.front();
   if (front != '%') return static_cast<unsigned char>(front) >= 0xc0 && odd_octet(rest);
@@ -130,7 +130,7 @@ unsigned slash_kinds(std::string_view text) noexcept {
 }
 
 // Removes the parameters of all segments except dot segments, because rules compare names without parameters.
-// "..;x" is not a dot segment but a name to servers that know no parameters.
+// A server that does not know parameters reads "..;x" as a name, not as a dot segment.
 void remove_parameters(std::string& path) {
   std::string names;
   for (std::string_view rest = path; !rest.empty();) {
@@ -179,7 +179,7 @@ class Finder {
       }
   }
 
-  // Adds the interpretation of servers that decode `text` once more.
+  // Adds the interpretation of servers that decode `text` one more time.
   void read_decoded(std::string_view text, PathStyle style) {
     if (interpretations_.too_many) return;
     if (const auto decoded = decoded_once(text); decoded != text) read(decoded, style);

@@ -9,8 +9,8 @@ namespace weir::http {
 
 struct PathStyle {
   enum class Parameters : std::uint8_t {
-    All,    // drop what follows ';' and "%3B"
-    Plain,  // drop what follows ';'
+    All,    // drop parameters after ';' and "%3B"
+    Plain,  // drop parameters after ';'
     None,
   };
   Parameters dropped = Parameters::All;

@@ -19,7 +19,7 @@ std::string_view without_blanks(std::string_view text) noexcept {
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-// Returns the target in the rest of a request line, without the version if the line has one.
+// Returns the target. `rest` is the request line without its method. Omits the version if the line has one.
 std::string_view target_in(std::string_view rest) noexcept {
   const auto version = rest.rfind(" HTTP/");
   return without_blanks(version == std::string_view::npos ? rest : rest.substr(0, version));
@@ -38,8 +38,8 @@ std::string_view host_in(std::string_view lines) noexcept {
   return {};
 }
 
-// Returns the authority of `target` if the target is a URL, or an authority with a user such as
-// "user:secret@host:443". Otherwise returns an empty text.
+// Returns the authority of `target` if the target is a URL. Also returns `target` itself if it is an
+// authority with a user, such as "user:secret@host:443". Otherwise returns an empty text.
 std::string_view authority_in(std::string_view target) noexcept {
   const bool has_scheme = target.substr(0, target.find_first_of("/?")).ends_with(':');
   const auto scheme = has_scheme ? target.find("://") : std::string_view::npos;
@@ -70,7 +70,7 @@ RejectedHead read_rejected_head(std::string_view bytes) {
   const auto authority = authority_in(target);
   if (authority.empty()) return head;
   head.host = without_userinfo(authority);
-  const auto userinfo = authority.size() - head.host.size();  // with the '@'
+  const auto userinfo = authority.size() - head.host.size();  // including the '@'
   if (userinfo > 1)
     head.target.replace(static_cast<std::size_t>(authority.data() - target.data()), userinfo - 1, "***");
   return head;

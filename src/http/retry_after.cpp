@@ -73,7 +73,7 @@ std::optional<base::TimePoint> instant_of(const DateText& text, std::int64_t yea
   return base::TimePoint{std::chrono::sys_days{date} + *time};
 }
 
-// Returns the instant of a date whose year has two digits. Takes the latest century for which the date is at
+// Returns the instant of a date whose year has two digits. Chooses the latest century in which the date is at
 // most 50 years after `now` (RFC 9110 §5.6.7).
 std::optional<base::TimePoint> in_nearest_century(const DateText& text, std::int64_t year,
                                                   base::TimePoint now) noexcept {
@@ -103,7 +103,7 @@ std::optional<base::TimePoint> parse_http_date(std::string_view value, base::Tim
 }  // namespace
 
 std::optional<base::Duration> parse_retry_after(std::string_view value, base::TimePoint now) noexcept {
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // seconds; larger values count as this value
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // seconds; larger values are treated as this value
   if (const auto seconds = whole(value)) return std::chrono::seconds{std::min(*seconds, kMost)};
   const auto date = parse_http_date(value, now);
   if (!date) return std::nullopt;

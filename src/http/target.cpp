@@ -98,15 +98,15 @@ void take_segment(std::string_view& rest, std::string& out, PathStyle style) {
   }
 }
 
-// The properties of a segment that matter if servers remove dot segments in different ways.
+// The properties of a segment on which servers may disagree when they remove dot segments.
 struct Segment {
-  std::size_t dots = 0;  // number of dots, if the name is only dots; otherwise 0
+  std::size_t dots = 0;  // the number of dots if the name consists of dots only; otherwise 0
   bool empty = true;     // the name is empty
   bool parameters = false;
   bool encoded_slash = false;  // the name contains an encoded slash (is_encoded_slash())
-  // The parameters contain an encoded slash. Rules do not see parameters.
+  // True: the parameters contain an encoded slash. Rules do not see parameters.
   bool hides_slash = false;
-  bool dots_and_slashes = false;  // split at its encoded slashes, the name has a part "." or ".."
+  bool dots_and_slashes = false;  // the name has a part "." or ".." if it is split at its encoded slashes
 };
 
 // Returns true if some servers may take this octet from take_octet() for a slash. Such servers decode before
@@ -124,8 +124,8 @@ bool has_encoded_slash(std::string_view text) noexcept {
 
 Segment read_segment(std::string_view text) noexcept {
   Segment segment;
-  std::size_t dots = 0;  // dots in the part of the name since the last encoded slash
-  bool named = false;    // that part has characters other than dots
+  std::size_t dots = 0;  // the dots since the last encoded slash
+  bool named = false;    // true: there are other characters since that slash
   const auto end_part = [&] {
     segment.dots_and_slashes = segment.dots_and_slashes || (!named && (dots == 1 || dots == 2));
   };
@@ -153,7 +153,7 @@ Segment read_segment(std::string_view text) noexcept {
   return segment;
 }
 
-// The stack of names from which dot segments remove the last.
+// The stack of the path's names. Each ".." segment removes the last name.
 class Names {
  public:
   void add(const Segment& segment) noexcept {
@@ -177,8 +177,9 @@ constexpr const char* kDoubtfulSlash =
     "the path has an encoded slash, backslash or percent sign next to dots, in parameters or in a part that "
     "dots remove";
 
-// Returns why different servers may find different resources, of which rules see only one; null if they
-// agree. Servers differ in whether they merge slashes, know parameters or decode slashes.
+// Returns why different servers may find different resources for this path, while rules see only one
+// resource. Returns null if all servers agree. Servers differ in whether they merge slashes, know parameters
+// or decode slashes.
 const char* warn_about_segments(std::string_view path) noexcept {
   Names names;
   bool named = false;  // some segment has a name

@@ -34,8 +34,8 @@ Delivery::End Delivery::sent() noexcept {
   return End::Sent;
 }
 
-// Full jitter: the pause is a random duration up to the maximum, so that many weirs do not retry at the same
-// time.
+// Uses full jitter: the pause is a random duration up to the maximum, so that many weirs do not retry at the
+// same time.
 Delivery::End Delivery::failed(bool hopeless, base::TimePoint now, std::uint64_t random) noexcept {
   under_way_ = false;
   if (std::exchange(replaced_, false)) return End::Again;

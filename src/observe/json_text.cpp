@@ -55,8 +55,8 @@ bool steers(char32_t code) {
   return code < 0xa0 || code == 0x2028 || code == 0x2029;
 }
 
-// Appends the character at the start of `text`, which is no plain byte. Returns the number of bytes that the
-// character has in `text`.
+// Appends the first character of `text`, which must not be a plain byte. Returns the number of bytes that
+// this character has in `text`.
 std::size_t append_special(std::string& out, std::string_view text) {
   if (static_cast<unsigned char>(text.front()) < 0x80) {
     append_ascii(out, text.front());

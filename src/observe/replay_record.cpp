@@ -14,7 +14,7 @@ using base::TextWriter;
 
 // Upper bounds of a line's size, in octets: of its fixed part, and of each entry in its lists.
 constexpr std::size_t kFixed = 544;
-constexpr std::size_t kEntry = 384;  // includes up to 128 for the name of a rule
+constexpr std::size_t kEntry = 384;  // including up to 128 for a rule's name
 
 // Appends the low `N` hexadecimal digits of a word.
 template <std::size_t N>
@@ -48,8 +48,8 @@ std::uint64_t beyond(limit::HybridTimestamp timestamp, base::TimePoint at) noexc
   return timestamp > limit::timestamp_at(at) ? timestamp - limit::timestamp_at(at) : 0;
 }
 
-// Writes a number so that reading it gives the same number. Very small numbers are written as 0, because they
-// would need more digits than the line has room for.
+// Writes a number so that a reader gets exactly the same number. Very small numbers are written as 0, because
+// they would need more digits than the line has room for.
 void write_number(TextWriter& out, std::string_view name, double value) {
   constexpr double kLeast = 1e-9;
   std::array<char, 32> text;

@@ -8,8 +8,9 @@ namespace weir::observe {
 
 namespace {
 
-// Returns the number of places in the index. With this many places, most searches end at their first place.
-// Searches for new clients cannot be predicted, so each further place would be a mispredicted branch.
+// Returns the number of entries in the index. With this many entries, most searches end at the first entry
+// that they read. Each further entry costs a mispredicted branch, because searches for new clients cannot be
+// predicted.
 std::size_t places(std::size_t capacity) noexcept {
   return std::bit_ceil(4 * capacity);
 }
@@ -59,7 +60,7 @@ auto SpaceSaving::take_over(const base::Digest128& client) -> Counter& {
 }
 
 // Returns a counter with the smallest count. Counts only grow, so a collected counter has the smallest count
-// until it grows.
+// until its own count grows.
 auto SpaceSaving::smallest() noexcept -> Index {
   while (!smallest_.empty()) {
     const auto index = smallest_.back();
@@ -85,8 +86,8 @@ void SpaceSaving::enter(Index index) noexcept {
   index_[at] = index;
 }
 
-// Removes a counter from the index. Moves later entries up, so that no search for them ends too early (Knuth,
-// volume 3, §6.4, algorithm R).
+// Removes a counter from the index. Moves later entries up, so that no search for these entries ends too
+// early (Knuth, volume 3, §6.4, algorithm R).
 void SpaceSaving::remove(Index index) noexcept {
   auto hole = counters_[index].client.lo & mask_;
   while (index_[hole] != index) hole = (hole + 1) & mask_;
@@ -105,8 +106,8 @@ void SpaceSaving::reindex() noexcept {
   smallest_.clear();
 }
 
-// If a client has a counter in only one summary, it may have spent up to the smallest count of the other
-// summary there.
+// If a client has a counter in only one summary, its cost in the other summary is at most the smallest count
+// there.
 void SpaceSaving::merge(const SpaceSaving& other) {
   const auto here = floor(), there = other.floor();
   std::vector<Counter> all = counters_;

@@ -4,8 +4,8 @@
 
 namespace weir::observe {
 
-// Returns how long events must stay below the limit before a surge ends. If a surge ended too early, it would
-// begin again soon. The time is bounded, because a limit per day need not wait for a day.
+// Returns for how long events must not be too frequent before a surge ends. If a surge ended too early, it
+// would soon begin again. The time has a maximum, because an alert on a daily limit need not wait for a day.
 base::Duration Surge::calm() const noexcept {
   constexpr base::Duration kMost{60'000'000};
   return std::max(settings_.lasting, std::min(settings_.above.period, kMost));

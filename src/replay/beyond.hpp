@@ -1,4 +1,4 @@
-// Which facts of a request a rule needs, if a log lacks them.
+// Finds the facts of a request that a rule needs and that the log does not contain.
 #pragma once
 
 #include "weir/policy/match.hpp"
@@ -9,13 +9,13 @@
 
 namespace weir::replay {
 
-// Returns the first such fact, such as "the header X-Tenant" or "the body". Returns an empty text if the log
-// has all facts.
+// Returns the first fact that the rule needs and that the log lacks, such as "the header X-Tenant" or "the
+// body". Returns an empty text if the log has all facts.
 [[nodiscard]] std::string beyond_log(const policy::Match& match);
 [[nodiscard]] std::string beyond_log(const policy::Rule& rule);
 
 // Returns the names of the query parameters that the rule needs. A log has their values, unless the weir that
-// wrote the log hid them as secrets. Each line shows which values are hidden (policy::hides_value).
+// wrote the log hid them as secrets. Each log line shows which values are hidden (policy::hides_value).
 [[nodiscard]] std::vector<std::string> asked_parameters(const policy::Match& match);
 [[nodiscard]] std::vector<std::string> asked_parameters(const policy::Rule& rule);
 

@@ -1,5 +1,5 @@
-// Recorded requests, kept until all lines are read and can be put in order. Each has its bill under the
-// candidate's rules and the later changes of its charges.
+// Recorded requests, stored until all lines are read and can be put in order. Each request has its bill under
+// the candidate's rules (the rules that the replay tries), and the later changes of its charges.
 #pragma once
 
 #include "replay/names.hpp"
@@ -26,12 +26,12 @@ struct Case {
   std::uint8_t entries = 0;
   std::uint8_t refusals = 0;
   bool admitted_then = false;
-  bool unmet_now = false;  // the request lacks something that the candidate's rules need
+  bool unmet_now = false;  // the request lacks something that a candidate rule needs
   bool by_queue = false;   // the request took another request's place in a queue, so no limiter decided
   bool admitted_now = false;
 };
 
-// One charge of the bill.
+// One charge of a request's bill.
 struct Entry {
   limit::Charge charge;
   ClientId client = 0;
@@ -49,15 +49,15 @@ struct Refusal {
   ClientId client = 0;
 };
 
-// A later change of an entry's charge.
+// A later change of the charge of an entry.
 struct Event {
   observe::Amendment what;
   std::uint32_t of_case = 0;
   std::uint32_t entry = 0;
-  bool departs_now = false;  // the replay determines the departure, not the log
+  bool departs_now = false;  // true: the departure comes from the replay, not from the log
 };
 
-// A reset key, named either as in the log or under the candidate's rules.
+// A key that was reset. The key is either as in the log, or as the candidate's rules name it.
 struct Forgotten {
   limit::HybridTimestamp timestamp = 0;
   limit::Key key;
@@ -67,15 +67,16 @@ class Cases {
  public:
   explicit Cases(const Candidate& candidate);
 
-  // Add a request, or a reset of a key.
+  // Add a logged request, or a logged reset of a key.
   void add(const LogLine& line);
   void add(const Reset& reset);
 
-  // Adds releases for requests that were refused then but hold a concurrency permit now. Each permit is
-  // released after the average duration of admitted requests.
+  // Adds releases of permits for requests that the log refused but the replay admits. The log has no end for
+  // such requests. So each permit is released after the average duration of admitted requests.
   void add_guesses();
 
-  // Returns the reset keys, named under the candidate's rules. Must be called after all lines were added.
+  // Returns the keys that were reset, as the candidate's rules name them. Must be called after all lines were
+  // added.
   [[nodiscard]] std::vector<Forgotten> find_forgotten() const;
 
   std::vector<Case> cases;
@@ -85,14 +86,15 @@ class Cases {
   Names names;
 
   struct RuleFacts {
-    std::string beyond;                   // from beyond_log(), or the name of a hidden parameter
+    std::string beyond;                   // the fact that the log lacks; empty if none
     std::vector<std::string> parameters;  // the result of asked_parameters()
-    std::uint64_t told = 0;               // lines in which a rule of this name asked the same
-    std::uint64_t told_otherwise = 0;     // lines in which a rule of this name asked something else
-    std::uint64_t reset_otherwise = 0;    // resets by a rule of this name that asked something else
+    std::uint64_t told = 0;               // lines in which a rule of this name read the same facts
+    std::uint64_t told_otherwise = 0;     // lines in which a rule of this name read other facts
+    std::uint64_t reset_otherwise = 0;    // resets by a rule of this name that read other facts
   };
   std::vector<RuleFacts> facts;  // by index of the candidate's rules
-  // Whether any line had an api_key, a user, an org, a service, a device, a tier, a country, in this order.
+  // Whether any line had an api_key, a user, an org, a service, a device, a tier, or a country, in this
+  // order.
   std::array<bool, 7> seen{};
   bool loads = false;          // whether any line had the load
   bool routes_beyond = false;  // routes depend on facts that the log lacks, so logged routes are used
@@ -111,7 +113,7 @@ class Cases {
   void settle_by_status(const LogLine& line, const policy::Rule& rule, Event event);
 
   Candidate candidate_;
-  std::vector<Forgotten> forgotten_;       // named as in the log
+  std::vector<Forgotten> forgotten_;       // the keys as in the log
   std::vector<policy::Rule> plain_;        // the rules for which the log has all facts
   std::vector<const policy::Rule*> told_;  // the rules whose logged decisions are used
   std::vector<std::string> route_parameters_;
@@ -120,7 +122,7 @@ class Cases {
   http::RequestHead head_;
   policy::Request request_;
   std::string path_, host_;
-  base::Duration admitted_for_{};  // the sum of the durations of all admitted requests
+  base::Duration admitted_for_{};  // the sum of the durations of all requests that the log admitted
   std::uint64_t admitted_ = 0;
 };
 

@@ -15,8 +15,8 @@ namespace {
 
 namespace json = boost::json;
 
-// A fault of the line. Thrown and caught in this file only: a dozen functions read a line, and faults are
-// rare.
+// A fault in the line. Thrown and caught in this file only, because a dozen functions read a line and faults
+// are rare.
 struct Fault {
   Unusable why;
 };
@@ -61,7 +61,7 @@ base::Duration span_in(const json::object& object, std::string_view name) {
   return base::Duration(us);
 }
 
-// Returns how far weir's clock was ahead of the machine's clock, by which the line's time is.
+// Returns how far weir's clock was ahead of the machine's clock. The line's time is by the machine's clock.
 base::Duration clock_in(const json::object& replay) {
   const auto* value = find(replay, "clock_us");
   if (value == nullptr) return {};
@@ -222,7 +222,7 @@ struct LogLineReader::Impl {
   std::array<unsigned char, kRoom> room;  // the heap is used for longer lines
   std::array<unsigned char, 4096> stack;
   std::optional<json::monotonic_resource> memory;
-  std::optional<json::value> value;  // its memory is `memory`
+  std::optional<json::value> value;  // uses `memory`
   json::parser parser{{}, {}, stack.data(), stack.size()};
   LogLine line;
 };

@@ -59,7 +59,7 @@ void charge(Case& one, std::span<Entry> entries, limit::KeyTable& table) {
   }
 }
 
-// Changes an earlier charge. Does nothing if the request was not charged in the replay.
+// Makes a later change to an earlier charge. Does nothing if the replay did not charge the request.
 void amend(const Event& event, const Case& of, const Entry& entry, limit::KeyTable& table) {
   if (!of.admitted_now || !entry.allowed) return;
   const auto& what = event.what;
@@ -105,7 +105,7 @@ struct Replay::Impl {
   Cases all;
   std::uint64_t lines = 0;
   std::array<std::uint64_t, kUnusable> unusable{};
-  std::map<std::uint64_t, bool> runs;  // for each run: whether the log has its first line
+  std::map<std::uint64_t, bool> runs;  // for each run: whether the log has the first line about its table
 };
 
 Replay::Replay(const Candidate& candidate) : impl_(std::make_unique<Impl>(candidate)) {}

@@ -41,7 +41,7 @@ std::string json_escaped(std::string_view word) {
   return out;
 }
 
-// Returns the text without bytes that could form an escape together with bytes beside the text.
+// Returns the text without bytes that could form an escape sequence with the bytes before or after the text.
 std::string harmless(std::string_view text) {
   std::string out;
   for (const char c : text)

@@ -66,9 +66,9 @@ Looks look(const KeyTable& table, const std::vector<Charge>& bill, TimePoint now
   return looks;
 }
 
-// Checks that a rejected bill has changed no state. A rejected bill may evict a drained key or move a key. An
-// overflow cell may then answer in place of the key's own cell, or the reverse. An evicted key starts with
-// the state of the overflow cell.
+// Checks that a rejected bill has charged nothing. A rejected bill may evict a drained key or move a key. An
+// overflow cell may then answer in place of the key's own cell, or the reverse. An evicted key that gets a
+// slot again starts with the state of the overflow cell.
 void check_unchanged(const std::vector<Charge>& bill, const Looks& before, const Looks& after,
                      TimePoint now) {
   const KeyTable empty(16);
@@ -82,7 +82,7 @@ void check_unchanged(const std::vector<Charge>& bill, const Looks& before, const
   }
 }
 
-// Refunds the bill or releases its permits at once, so that keys come and go.
+// Refunds the bill or releases its permits at once, so that slots are freed and claimed often.
 void end(KeyTable& table, const std::vector<Charge>& bill, const std::vector<Outcome>& outcomes,
          TimePoint now, bool refunds) {
   if (refunds) return table.refund(bill, now, outcomes, now);

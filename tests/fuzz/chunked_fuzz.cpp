@@ -1,4 +1,4 @@
-// Fuzzes chunked bodies. A body must decode to the same content whole and in pieces, wherever it is cut.
+// Fuzzes chunked bodies. A body must decode to the same content, whether it arrives whole or in pieces.
 #include "fuzz/input.hpp"
 
 #include "weir/http/chunked.hpp"

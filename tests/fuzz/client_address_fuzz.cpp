@@ -1,7 +1,7 @@
 // Fuzzes X-Forwarded-For and Forwarded with any content. The client of an untrusted peer is always that peer
 // itself. With a trusted peer, weir reads the addresses from the last one backwards. The search must end at
-// the peer, at a trusted proxy, or at the first invalid address. A client must not change the result by what
-// it writes before the proxy's element.
+// the peer, at a trusted proxy, or at the first invalid address. The trusted proxy appends an address of its
+// own. The result must not depend on what a client writes before that address.
 #include "fuzz/input.hpp"
 
 #include "weir/policy/client_address.hpp"
@@ -37,7 +37,7 @@ void check(std::string_view text, AddressField field) {
   require(client_address(kTrusted, field, kStranger, fields) == kStranger, "a stranger is itself");
   (void)client_address(kTrusted, field, kPeer, fields);
 
-  // The proxy appends its client to the last line of the field, or adds a line of its own.
+  // The proxy appends its client's address to the last line of the field, or adds a line of its own.
   const bool forwarded = field == AddressField::Forwarded;
   const std::string own = forwarded ? R"(for=203.0.113.7;host="a,b;for=1.2.3.4\"")" : "203.0.113.7";
   const auto last = std::string(fields.back().value) + ", " + own;

@@ -1,5 +1,5 @@
-// Fuzzes WebSocket frames. Frames must be found whole and in pieces alike, wherever they are cut, and no byte
-// may be skipped.
+// Fuzzes WebSocket frames. The scanner must find the same frames whether the bytes arrive whole or in pieces,
+// and must skip no byte.
 #include "fuzz/input.hpp"
 
 #include "weir/http/frame_scanner.hpp"

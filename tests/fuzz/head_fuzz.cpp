@@ -1,5 +1,5 @@
-// Fuzzes heads of requests and responses. The views of an accepted head must lie within its own bytes, and no
-// other message may be read from it.
+// Fuzzes heads of requests and responses. The views of an accepted head must point into its own bytes. No
+// other message must be found in these bytes.
 #include "fuzz/input.hpp"
 
 #include "weir/http/head_parser.hpp"
@@ -40,7 +40,8 @@ void check_request(std::string_view bytes) {
     return require(fault->status >= 400 && fault->status < 600, "a fault has its answer");
   const Within within{bytes};
   for (const auto view : {head.method, head.target, head.authority, head.query}) within(view);
-  // If an absolute-form target has no path, the path is one of these two, which lie outside the bytes.
+  // An absolute-form target without a path gets one of these two paths, which are constants outside the
+  // bytes.
   if (head.path != "/" && head.path != "*") within(head.path);
   check_fields(head.fields, within);
   require(!head.method.empty() && !head.target.empty(), "a request asks for something");

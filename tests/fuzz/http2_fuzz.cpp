@@ -17,7 +17,7 @@ namespace {
 
 constexpr http::Http2Limits kLimits{
     .max_streams = 8, .stream_window = 20'000, .connection_window = 50'000, .max_head = 4000};
-// A client may send so much to each stream before it knows of kLimits (RFC 9113 §6.9.2).
+// A client may send this many octets on each stream before it knows kLimits (RFC 9113 §6.9.2).
 constexpr std::size_t kFirstWindow = 65'535;
 constexpr std::size_t kMostOutput = 64 << 10;
 
@@ -66,11 +66,12 @@ class Stream final : public http::Http2StreamEvents {
     return trailers_.size() != 0 ? &trailers_ : nullptr;
   }
 
-  // Answers the request, or a further part of it. Must not be called by the codec.
+  // Answers the request, or continues the answer if this function was called before. The codec must not call
+  // it.
   void answer(http::Http2Session& session, std::int32_t id) {
     if (!head_ || closed_) return;
     if (answered_) {
-      answer_ = 0;  // what waited goes on
+      answer_ = 0;  // give() no longer waits
       return session.resume(id);
     }
     answered_ = true;
@@ -142,7 +143,7 @@ class Server final : public http::Http2Events {
     return &made->second;
   }
   void on_cheap(http::Http2Cheap frame) override {
-    // Like a connection whose client floods.
+    // Ends the connection of a client that floods, as the proxy does.
     if (frame == http::Http2Cheap::Fault && ++faults_ > 20)
       session_.go_away(http::Http2Error::EnhanceYourCalm);
   }
@@ -170,7 +171,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   input.append(reinterpret_cast<const char*>(bytes) + 2, size - 2);
   Server server(bytes[1]);
   for (std::string_view rest = input; !rest.empty();) {
-    const std::string part(rest.substr(0, piece));  // of its own, so that ASan sees reads beyond it
+    const std::string part(rest.substr(0, piece));  // a copy, so that ASan sees reads beyond it
     rest.remove_prefix(part.size());
     if (!server.receive(part)) break;
   }

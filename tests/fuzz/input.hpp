@@ -19,7 +19,7 @@ inline void require(bool holds, const char* law) {
   std::abort();
 }
 
-// Reads numbers from the fuzzer's bytes. After the last byte all numbers are zero, and left() returns 0.
+// Reads numbers from the fuzzer's bytes. After the last byte, all numbers are zero and left() returns 0.
 class Input {
  public:
   Input(const std::uint8_t* bytes, std::size_t size) : at_(bytes), left_(size) {}
@@ -48,7 +48,7 @@ class Input {
   std::size_t left_;
 };
 
-// Returns any limiter that its `make` accepts. Returns no calendar windows, because calendars are tables.
+// Returns a limiter that its `make` accepts. Never returns calendar windows, because a calendar is a table.
 inline std::optional<limit::Limiter> limiter_from(Input& in) {
   constexpr std::uint64_t kCentury = std::uint64_t{36'500} * 86'400 * 1'000'000;
   const auto as_limiter = [](const auto& made) {

@@ -1,5 +1,5 @@
-// Fuzzes keys files with any text, and good files with damage. Each mistake must be reported with its
-// position. In a good file every key must be found with its holder.
+// Fuzzes keys files: any text, and valid files with damage. weir must report each mistake with its position.
+// In a valid file it must find every key with its owner.
 #include "config/read/keys_file.hpp"
 #include "fuzz/input.hpp"
 

@@ -46,7 +46,7 @@ void check_admission(const Moment& m, const Step& step) {
   const auto spend = [&](Cost cost) {
     return limit::step(m.limiter, step.next, m.now, cost).outcome.allowed;
   };
-  // The `remaining` of a queue is a number of requests of this cost.
+  // For a queue, `remaining` is the number of requests of this cost.
   const bool queue = std::holds_alternative<limit::LeakyBucket>(m.limiter);
   if (out.remaining != 0 && out.remaining <= limit::kMaxCost)
     require(spend(queue ? m.cost : out.remaining), "what remains can be spent");

@@ -25,9 +25,8 @@ std::string without_last_slash(std::string path) {
   return path;
 }
 
-// Removes dot segments as RFC 3986 §5.2.4 says, with empty segments and without knowledge of parameters.
-// Removes parameters and merges slashes only afterwards. REQUIRES: all bytes have the spelling of
-// path_spelling().
+// Removes dot segments as RFC 3986 §5.2.4 says: empty segments count, and parameters are part of a name.
+// Afterwards removes parameters and merges slashes. REQUIRES: all bytes are written as by path_spelling().
 std::string dots_first(std::string_view path) {
   std::vector<std::string_view> stack;
   while (!path.empty()) {

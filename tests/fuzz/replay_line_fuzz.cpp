@@ -1,5 +1,5 @@
 // Fuzzes lines of the access log as `weir replay` reads them. Any text must be read, or be rejected with a
-// reason. The result for a line must not depend on the line before.
+// reason. The result for a line must not depend on the previous line.
 #include "fuzz/input.hpp"
 
 #include "weir/replay/log_line.hpp"
@@ -10,7 +10,7 @@
 namespace weir::fuzz {
 namespace {
 
-// The parts of a line that the target compares.
+// The parts of a parsed line that the fuzz target compares.
 struct Summary {
   bool usable = false;
   replay::Unusable why{};

@@ -1,5 +1,5 @@
-// Fuzzes replies of Redis, valid or not. They must be read alike whole and in pieces, and memory must stay
-// bounded.
+// Fuzzes replies of Redis, valid or not. The result must be the same whether a reply arrives whole or in
+// pieces, and memory must stay bounded.
 #include "fuzz/input.hpp"
 #include "redis/connection/resp.hpp"
 

@@ -1,6 +1,6 @@
-// Fuzzes the reader of snapshots with the given bytes. Then does so with a corrected digest, to reach the
-// code behind the digest check. The table must accept what the reader accepts, write it again, and release
-// its memory.
+// Fuzzes the reader of snapshots with the given bytes. Then corrects their digest and reads them again, to
+// reach the code behind the digest check. The table must accept what the reader accepts, write it again, and
+// release its memory.
 #include "fuzz/input.hpp"
 
 #include "weir/limit/snapshot.hpp"
@@ -26,8 +26,8 @@ limit::ByteSource source_of(std::string_view bytes) {
   };
 }
 
-// Returns rules with the names and numbers of the rules in the seeds: one with cells, one with exact logs,
-// one with bucketed logs. The last rule of the seeds has other numbers, so the table adopts its old version.
+// Returns rules that match the fuzzer's seed snapshots: one with cells, one with exact logs, one with
+// bucketed logs. The last rule has other numbers than in the seeds, so the table adopts its old version.
 const std::vector<SavedRule>& rules() {
   static const auto kMinute = base::Duration(60'000'000);
   static const std::vector<limit::Limiter> kLimiters = {limit::TokenBucket::make({5, kMinute}, 5).value(),

@@ -37,8 +37,8 @@ void run(std::string_view input) {
           "a status is final and has three digits");
   require(answer.size() < StatusReader::kMost || whole.state != StatusReader::State::Wanting,
           "an answer without end is given up");
-  // In pieces, a response may be rejected as soon as an error shows. But a status that is known must be the
-  // same.
+  // If a response arrives in pieces, it may be rejected as soon as an error shows. But a status that is known
+  // must be the same.
   for (const auto piece : {std::size_t{1}, std::size_t{static_cast<unsigned char>(input[0])} + 1}) {
     const auto cut = heard(answer, piece);
     if (whole.state == StatusReader::State::Known)

@@ -63,7 +63,7 @@ bool names(const json::value& said, std::string_view name) {
                      [&](const json::value& one) { return one.is_string() && names(one, name); });
 }
 
-// Checks the claims of a payload that the fuzz target signed and weir accepted.
+// Checks the claims of a payload that this fuzz target signed and that weir accepted.
 void check_believed(std::string_view payload, const policy::Claims& claims) {
   json::error_code ec;
   const auto said = json::parse(json::string_view(payload.data(), payload.size()), ec);

@@ -52,7 +52,7 @@ class Cidr {
  private:
   Cidr(IpAddress base, int bits) noexcept : base_(base), bits_(bits) {}
   IpAddress base_;
-  int bits_;  // length of the prefix in bits, 0 to 128
+  int bits_;  // the length of the prefix in bits, 0 to 128
 };
 
 }  // namespace weir::base

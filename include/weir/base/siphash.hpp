@@ -41,7 +41,7 @@ class SipHash128 {
  private:
   friend Digest128 siphash128(SipKey key, std::string_view bytes) noexcept;
 
-  // Both functions are forced inline: a call would take as long as the computation itself.
+  // Forces word() and round() inline: a call would take as long as the computation itself.
   [[gnu::always_inline]] void word(std::uint64_t w) noexcept {
     v3_ ^= w;
     round();

@@ -1,5 +1,5 @@
-// Responses that weir writes itself: refusals, errors, canned responses. Also the response fields that tell a
-// client its rate limit. All functions append to the buffer that is sent.
+// Responses that weir writes itself: refusals, errors and fixed responses; and the response fields that tell
+// a client its rate limit. All functions append to the buffer that is sent.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -11,7 +11,7 @@
 
 namespace weir::http {
 
-// Which families of rate limit fields to write.
+// The families of rate limit fields that weir writes.
 struct RateLimitFamilies {
   bool x = true;     // X-RateLimit-Limit, -Remaining, -Reset
   bool ietf = true;  // RateLimit-Policy, RateLimit (draft-ietf-httpapi-ratelimit-headers-11)
@@ -24,11 +24,11 @@ struct RateLimitHeaders {
   std::uint64_t limit = 0;
   std::uint64_t remaining = 0;
   base::Duration window{};      // parameter `w`, rounded up to seconds
-  base::Duration more_after{};  // parameter `t`; also Retry-After of a refusal
+  base::Duration more_after{};  // parameter `t`; in a refusal also Retry-After
   base::TimePoint reset_at{};   // X-RateLimit-Reset, rounded up to Unix seconds
   bool exceeded = false;        // the client is over a soft limit: write X-RateLimit-Exceeded
-  // True for a concurrency limit, which has no time. It writes the parameter `qu`, but no `w`, `t` or
-  // X-RateLimit-Reset.
+  // True for a concurrency limit, whose state does not depend on time. It gets the parameter `qu`, but no
+  // `w`, `t` or X-RateLimit-Reset.
   bool concurrency = false;
 };
 
@@ -41,7 +41,7 @@ void append_rate_limit_headers(std::string& out, const RateLimitHeaders& rate_li
 // Appends the Retry-After field.
 void append_retry_after(std::string& out, std::uint64_t seconds);
 
-// A complete response that weir itself writes. `fields` may hold more complete field lines.
+// A complete response that weir itself writes. `fields` may hold further field lines, each with its CRLF.
 struct Answer {
   unsigned status = 500;
   std::string_view content_type = "application/json";

@@ -2,8 +2,10 @@
 //
 // Why not Beast's decoder: it needs a head that Beast parsed, it needs the whole line of a chunk in its
 // buffer, and it merges trailers into the head. A relay needs a decoder that accepts input in pieces of any
-// size and stores no bytes. Extensions are dropped; trailers too, unless the caller wants them. They may
-// exceed the data before them by 16 KiB.
+// size and stores no bytes.
+//
+// The decoder drops extensions, and trailers unless the caller wants them. Extensions and trailers together
+// may exceed the data before them by 16 KiB.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +17,7 @@ namespace weir::http {
 class ChunkDecoder {
  public:
   enum class Status : std::uint8_t {
-    NeedMore,  // all input was used
+    NeedMore,  // all input was used; call again with more input
     Data,      // `data` is a piece of the body; call again with the remaining input
     Done,      // the last chunk and its trailers were read; the remaining input belongs to the next message
     Bad,       // the body is not valid
@@ -25,14 +27,14 @@ class ChunkDecoder {
     std::string_view data;  // a view into the input
     std::size_t used;       // bytes used, including `data`
   };
-  // Servers may pad a chunk's size with blanks and write anything in extensions and trailers, because weir
-  // drops all of these. Clients must follow RFC 9112 §7.1.1 and §7.1.2. Otherwise a server behind weir could
+  // The sender of the body. A server may pad a chunk's size with blanks, and write anything in extensions and
+  // trailers. A client must follow RFC 9112 §7.1.1 and §7.1.2, because a server behind weir could otherwise
   // read the body differently.
   enum class Sender : std::uint8_t { Client, Server };
   explicit ChunkDecoder(Sender sender = Sender::Client) noexcept : sender_(sender) {}
 
-  // `trailers`: where the octets of the trailer section are appended; null: they are dropped. Throws
-  // std::bad_alloc if memory for them runs out.
+  // Decodes the next piece of the body. If `trailers` is not null, appends the octets of the trailer section
+  // to it. Throws std::bad_alloc if memory for them runs out.
   [[nodiscard]] Piece next(std::string_view input, std::string* trailers = nullptr);
   [[nodiscard]] bool done() const noexcept { return state_ == State::Done; }
 
@@ -41,16 +43,16 @@ class ChunkDecoder {
     SizeStart,
     Size,
     Blank,
-    Extension,  // an extension of a server, with any content
+    Extension,  // an extension in a body of a server, with any content
     ExtensionStart,
     ExtensionName,
-    NameOver,  // in blanks after the name
+    NameOver,  // blanks after the name
     ValueStart,
     Value,
     Quoted,
     Escaped,
     QuoteOver,  // the octet after the closing quote
-    ValueOver,  // in blanks after the value
+    ValueOver,  // blanks after the value
     SizeLf,
     Data,
     DataCr,
@@ -75,8 +77,8 @@ class ChunkDecoder {
 
   Sender sender_;
   State state_ = State::SizeStart;
-  std::uint64_t left_ = 0;  // bytes left of the chunk
-  // Bytes of extensions, trailers and leading zeros, minus bytes of data.
+  std::uint64_t left_ = 0;  // remaining bytes of the present chunk
+  // The bytes of extensions, trailers and leading zeros so far, minus the bytes of data.
   std::uint32_t spare_ = 0;
 };
 

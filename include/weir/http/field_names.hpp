@@ -1,4 +1,4 @@
-// A set of header field names. weir looks up every field of every forwarded request in it.
+// A set of header field names. weir looks up every field of every forwarded request in such a set.
 //
 // Names are compared as CGI does: without regard to case, and with '-' for every character that is not a
 // letter or a digit. So "x_real_ip" and "X.Real.IP" equal "X-Real-IP".
@@ -43,8 +43,8 @@ class FieldNames {
   void add(std::string_view pattern);
   void clear() noexcept { *this = {}; }
 
-  // Returns true if the field's name is in the set. A field that weir knows costs one bit test. Most other
-  // fields cost one table lookup by the name's first character, third character and length.
+  // Returns true if the field's name is in the set. A field with a FieldId of its own costs one bit test.
+  // Most other fields cost one table lookup by the name's first character, third character and length.
   [[nodiscard]] bool contains(const Field& field) const noexcept {
     if (field.id != FieldId::Other) return (known_ >> static_cast<unsigned>(field.id) & 1U) != 0;
     return contains(field.name);
@@ -58,18 +58,18 @@ class FieldNames {
 
  private:
   struct Name {
-    std::string text;  // as kFoldedNameChars maps it
+    std::string text;  // the name with its characters mapped by kFoldedNameChars
     bool prefix;
 
     [[nodiscard]] bool matches(std::string_view name) const noexcept;
   };
   static constexpr std::size_t kRows = 64;
-  static constexpr std::size_t kLongest = 63;  // stands for this length and all greater lengths
+  static constexpr std::size_t kLongest = 63;  // bit 63 stands for all lengths from 63 on
 
   [[nodiscard]] static std::size_t row_of(std::string_view name) noexcept {
     const auto first = static_cast<unsigned char>(detail::folded(name.front()));
     const auto third = static_cast<unsigned char>(name.size() > 2 ? detail::folded(name[2]) : '-');
-    return (5U * first + third) % kRows;  // so that names with a common prefix are in different rows
+    return (5U * first + third) % kRows;  // names with a common prefix get different rows
   }
   [[nodiscard]] bool is_listed(std::size_t row, std::string_view name) const noexcept;
   void add_to(std::size_t row, const Name& name);

@@ -1,4 +1,4 @@
-// Writes the heads that weir forwards, from the heads that it has parsed (RFC 9110 §7.6).
+// Writes the heads that weir forwards (RFC 9110 §7.6). Its input is the heads that weir has parsed.
 #pragma once
 
 #include "weir/http/field_names.hpp"
@@ -9,18 +9,19 @@
 
 namespace weir::http {
 
-// The facts about a request that its own head lacks and that the forwarded head needs.
+// The facts about a request that the forwarded head needs and that the received head does not contain.
 struct ForwardedBy {
   std::string_view peer;        // the peer's IP address as text; empty for a unix socket
   std::string_view proto;       // "http" or "https"
-  std::string_view request_id;  // value of X-Request-ID unless a trusted peer sent one
-  bool peer_trusted = false;    // keep X-Forwarded-* fields of this peer; those of other peers are replaced
-  // The peer names the client in Forwarded, so its X-Forwarded-For is not trusted.
+  std::string_view request_id;  // for X-Request-ID, unless a trusted peer sent that field
+  bool peer_trusted = false;    // keep this peer's X-Forwarded-* fields; otherwise replace them
+  // True: the peer names the client in Forwarded, so its X-Forwarded-For is not trusted.
   bool told_by_forwarded = false;
   bool add_forwarded = false;                  // also write Forwarded (RFC 7239)
   bool underscores = false;                    // also forward fields whose names contain '_'
-  const FieldNames* trusted_fields = nullptr;  // only trusted peers may send them; null: none
-  // weir will read the response, so it asks for the identity coding (RFC 9110 §12.5.3) and for no range.
+  const FieldNames* trusted_fields = nullptr;  // fields that only trusted peers may send; null: none
+  // True: weir itself will read the response. So it asks for the identity coding (RFC 9110 §12.5.3) and for
+  // no range.
   bool whole_and_plain = false;
   std::string_view upgrade{};  // the protocol to request in Upgrade; empty: none
   std::string_view host{};     // for requests without Host: the Host of the server
@@ -38,13 +39,13 @@ void remove_expectation(RequestHead& head) noexcept;
 
 // How weir sends the response to the client.
 struct ResponseForm {
-  Framing framing = Framing::None;  // UntilClose for HTTP/1.0 clients
+  Framing framing = Framing::None;  // for HTTP/1.0 clients UntilClose, not Chunked
   bool keep_alive = true;
   unsigned client_minor_version = 1;
 };
 
-// Appends the head of the response to the client, with the field lines of `extra`. `date` must be the time of
-// receipt, for responses without Date (RFC 9110 §6.6.1).
+// Appends the head of the response to the client, and the field lines of `extra`. `date` must be the time at
+// which weir received the response. It is used for responses without Date (RFC 9110 §6.6.1).
 void write_response_head(std::string& out, const ResponseHead& head, const ResponseForm& form,
                          std::string_view extra, std::string_view date);
 

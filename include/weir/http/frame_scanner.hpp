@@ -1,5 +1,5 @@
-// Finds the frames of one direction of a WebSocket (RFC 6455 §5.2) in a stream: where each begins and ends,
-// and its kind. The scanner ignores payloads, so their content and compression do not matter.
+// Finds the frames in one direction of a WebSocket (RFC 6455 §5.2): where each frame begins and ends, and its
+// kind. The scanner ignores payloads, so their content and compression do not matter.
 //
 //    0               1               2               3
 //   |F|R|R|R| opcode |M| length 7   | length 16 or 64 if the 7 bits are 126 or 127 | mask if M is set |
@@ -15,7 +15,7 @@ namespace weir::http {
 
 class FrameScanner {
  public:
-  // Clients mask their frames, servers do not (§5.1).
+  // The sender of the frames. Clients mask their frames, servers do not (§5.1).
   enum class Sender : std::uint8_t { Client, Server };
   explicit FrameScanner(Sender sender) noexcept : masked_(sender == Sender::Client) {}
 
@@ -29,8 +29,8 @@ class FrameScanner {
     Pong,
     Close,
     NeedMore,  // the header is incomplete; the size is 0
-    // A frame that this side may not send now, such as any frame after Close (§5.5.1). The size is 0, and so
-    // are all later results.
+    // A frame that this sender may not send now, such as any frame after Close (§5.5.1). The size is 0. All
+    // later results are Faulty too, with size 0.
     Faulty,
   };
   struct Piece {
@@ -52,10 +52,10 @@ class FrameScanner {
   [[nodiscard]] bool fits(unsigned first, std::uint64_t length) const noexcept;
 
   bool masked_;
-  bool fragmented_ = false;  // a message of several frames has begun and not ended
+  bool fragmented_ = false;  // a message of several frames has begun, and its last frame has not come yet
   bool closed_ = false;
   bool faulty_ = false;
-  std::uint64_t left_ = 0;  // octets left of the current payload
+  std::uint64_t left_ = 0;  // remaining octets of the current payload
 };
 
 // Status codes that weir sends in Close frames (§7.4.1).

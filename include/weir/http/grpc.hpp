@@ -1,5 +1,5 @@
-// What weir knows of gRPC over HTTP/2 (the "gRPC over HTTP2" protocol of grpc.io): refusals that gRPC clients
-// understand, and the deadline of a call.
+// The parts of gRPC over HTTP/2 that weir knows (the "gRPC over HTTP2" protocol of grpc.io): refusals that
+// gRPC clients understand, and the deadline of a call.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -19,11 +19,12 @@ namespace weir::http {
 [[nodiscard]] unsigned grpc_status_of(unsigned status) noexcept;
 
 // Turns the answer into a trailers-only response: HTTP status 200, no body, and the fields grpc-status,
-// grpc-message and grpc-retry-pushback-ms (if a retry may help). Appends them to `fields`, which must hold
-// the answer's fields, and makes them the answer's fields. The message is that of the answer's JSON body.
+// grpc-message and grpc-retry-pushback-ms (if a retry may help). `fields` must hold the answer's fields. The
+// gRPC fields are appended to `fields`, and the answer then refers to `fields`. The grpc-message is the
+// message of the answer's JSON body.
 void make_trailers_only(Answer& answer, std::string& fields);
 
-// Returns the deadline that the call asks for (grpc-timeout: up to 8 digits and a unit). Returns nothing if
+// Returns the deadline that the call asks for (grpc-timeout: up to 8 digits and a unit). Returns nullopt if
 // the field is missing or invalid.
 [[nodiscard]] std::optional<base::Duration> grpc_timeout(const Fields& fields) noexcept;
 

@@ -1,4 +1,4 @@
-// Parsed heads of HTTP/1 messages. They consist of views into the buffer of the message, valid as long as
+// Parsed heads of HTTP messages. A head consists of views into the buffer of the message, valid as long as
 // that buffer does not change.
 #pragma once
 
@@ -45,7 +45,7 @@ struct Field {
   std::string_view name;
   std::string_view value;  // without surrounding white space
   FieldId id = FieldId::Other;
-  // True: not forwarded, because RFC 9110 §7.6.1 lists the field or Connection names it.
+  // True: this field is not forwarded, because RFC 9110 §7.6.1 lists it or Connection names it.
   bool hop_by_hop = false;
 };
 
@@ -63,14 +63,14 @@ enum class Framing : std::uint8_t {
 struct RequestHead {
   std::string_view method;
   std::string_view target;     // as received
-  std::string_view authority;  // with port: from an absolute-form target, otherwise from the Host field
-  std::string_view path;   // from the target, not decoded, without query; "*" for OPTIONS of the whole server
+  std::string_view authority;  // with port: from an absolute-form target, otherwise from Host
+  std::string_view path;   // of the target, not decoded, without query; "*" for OPTIONS of the whole server
   std::string_view query;  // without the '?'
   Fields fields;
   unsigned minor_version = 1;  // the x of HTTP/1.x
   Framing framing = Framing::None;
   std::uint64_t content_length = 0;
-  bool http2 = false;  // the client sent it in HTTP/2; the other members are of the same HTTP/1.1 request
+  bool http2 = false;  // sent in HTTP/2; the other members describe the same request in HTTP/1.1
   bool keep_alive = true;
   bool expects_continue = false;
   bool wants_upgrade = false;                 // HTTP/1.1 and Connection has `upgrade` (RFC 9110 §7.8)
@@ -83,7 +83,7 @@ struct RequestHead {
   // Return all values of a query parameter or a cookie. The first call parses the query or the cookies.
   [[nodiscard]] NamedValues query_values(std::string_view name) const;
   [[nodiscard]] NamedValues cookie_values(std::string_view name) const;
-  // Records that the request exceeds a bound; only the first call counts. The admission controller then
+  // Records that the request exceeds a bound; later calls have no effect. The admission controller then
   // rejects the request with a 400.
   void note_excess(const Excess& excess) const noexcept {
     if (!excess_) excess_ = excess;
@@ -105,7 +105,7 @@ struct ResponseHead {
   std::uint64_t content_length = 0;
   bool length_known = false;  // Content-Length is valid and no Transfer-Encoding overrides it
   bool keep_alive = true;
-  bool wants_upgrade = false;  // as in RequestHead, for the response
+  bool wants_upgrade = false;  // as RequestHead::wants_upgrade, for the response
 
   void clear() noexcept;
 };

@@ -30,16 +30,18 @@ struct Fault {
 // checked.
 [[nodiscard]] std::optional<Fault> find_early_fault(std::string_view begun, std::size_t from = 0) noexcept;
 
-// Like find_early_fault(), for an incomplete response head; the status is 502. Checks only the first octets
-// and the first line.
+// Like find_early_fault(), but for an incomplete response head. Faults have status 502. Checks only the first
+// octets and the first line.
 [[nodiscard]] std::optional<Fault> find_early_answer_fault(std::string_view begun,
                                                            std::size_t from = 0) noexcept;
 
-// Fills `head` with views into `bytes`. REQUIRES: `bytes` is exactly one head, including its empty line.
+// Fills `head` with views into `bytes`. Returns a fault if weir rejects the head. REQUIRES: `bytes` is
+// exactly one head, including its empty line.
 [[nodiscard]] std::optional<Fault> parse_request_head(std::string_view bytes, RequestHead& head);
 
-// Fills `head` with views into `bytes`. `to_head`: the request's method was HEAD, so the response has no body
-// whatever its fields say. Faults have status 502, or 431 if the only fault is too many fields or options.
+// Fills `head` with views into `bytes`, like parse_request_head(). `to_head`: the request's method was HEAD,
+// so the response has no body whatever its fields say. Faults have status 502, or 431 if the only fault is
+// too many fields or options.
 [[nodiscard]] std::optional<Fault> parse_response_head(std::string_view bytes, bool to_head,
                                                        ResponseHead& head);
 

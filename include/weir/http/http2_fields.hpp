@@ -1,4 +1,4 @@
-// The header fields of one HTTP/2 message (RFC 9113 §8.2), and what HTTP/1.1 makes of them.
+// The header fields of one HTTP/2 message (RFC 9113 §8.2), and their conversion from and to HTTP/1.1.
 #pragma once
 
 #include "weir/http/head.hpp"
@@ -24,16 +24,16 @@ class Http2Fields {
   // Adds the lines of an HTTP/1.1 field section, each with CRLF, up to the first empty line. Leaves out the
   // fields that describe the connection (RFC 9113 §8.2.2).
   void add_lines(std::string_view lines);
-  // Adds the lines of a server's trailer section. Leaves out lines that are no fields, and fields that must
-  // not be trailers because they describe the framing (RFC 9110 §6.5.1).
+  // Adds the lines of a server's trailer section. Leaves out lines that are not valid fields, and fields that
+  // must not be trailers because they describe the framing (RFC 9110 §6.5.1).
   void add_trailers(std::string_view lines);
   // Adds the end-to-end fields of a server's response, except Content-Length.
   void add_forwarded(const Fields& fields);
-  // Adds `:status`.
+  // Adds the pseudo-header field `:status`.
   void add_status(unsigned status);
 
   [[nodiscard]] std::size_t size() const noexcept { return ends_.size() / 2; }
-  // Returns the octets of all names and values.
+  // Returns the total size of all names and values in octets.
   [[nodiscard]] std::size_t octets() const noexcept { return text_.size(); }
   // Returns field `index` < size(). Valid until the next change.
   [[nodiscard]] Field operator[](std::size_t index) const noexcept;
@@ -42,27 +42,27 @@ class Http2Fields {
 
  private:
   std::string text_;                 // name, value, name, value ... without separators
-  std::vector<std::uint32_t> ends_;  // where each name and each value ends in text_
+  std::vector<std::uint32_t> ends_;  // the positions in text_ at which each name and each value ends
 };
 
 // Collects the fields of a request as they arrive, and writes the same request as an HTTP/1.1 head. The head
-// parser then checks it like any other: so weir forwards nothing that HTTP/1.1 cannot carry, and both
+// parser then checks that head like any other. So weir forwards nothing that HTTP/1.1 cannot carry, and both
 // protocols have one set of rules.
 class Http2RequestText {
  public:
-  // `most`: bound of the head in octets, counted as in SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113 §6.5.2):
-  // names, values and 32 for each field.
+  // `most`: the maximum size of the head in octets, computed as for SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113
+  // §6.5.2): names, values, and 32 for each field.
   explicit Http2RequestText(std::size_t most) noexcept : most_(most) {}
 
-  // Takes the next field, of a message that the codec has checked by RFC 9113 §8.3. Keeps no field beyond the
-  // bound.
+  // Adds the next field of a message that the codec has checked by RFC 9113 §8.3. Does not store fields
+  // beyond the bound.
   void add(std::string_view name, std::string_view value);
   [[nodiscard]] bool is_too_large() const noexcept { return size_ > most_; }
-  // Returns the size of all fields, kept or not, as the bound counts it.
+  // Returns the size of all fields, stored or not, computed as for the bound.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  // Returns the HTTP/1.1 head. `body`: the length of the body in octets; absent: the body has not ended yet.
-  // Returns nothing if `:authority` and Host differ (RFC 9113 §8.3.1).
+  // Returns the HTTP/1.1 head. `body`: the length of the body in octets; nullopt if the body has not ended
+  // yet. Returns nullopt if `:authority` and Host differ (RFC 9113 §8.3.1).
   [[nodiscard]] std::optional<std::string> head(std::optional<std::uint64_t> body) const;
 
  private:
@@ -73,7 +73,7 @@ class Http2RequestText {
   std::string method_, path_, authority_;
   std::string host_;     // the Host field
   std::string cookies_;  // the Cookie fields, joined by "; " (RFC 9113 §8.2.3)
-  std::string lines_;    // the other fields as HTTP/1.1 lines
+  std::string lines_;    // all fields except Host and Cookie, as HTTP/1.1 lines
   bool has_authority_ = false;
   bool has_host_ = false;
   bool several_hosts_ = false;

@@ -1,6 +1,6 @@
-// Bounds the frames of an HTTP/2 client that cost weir work and bring no request on: SETTINGS, PING,
-// PRIORITY, WINDOW_UPDATE, empty DATA (CVE-2019-9511 to 9518), and resets (CVE-2023-44487, CVE-2025-8671).
-// Pure.
+// Bounds the cheap frames of an HTTP/2 client: frames that cost weir work but do not advance any request.
+// These are SETTINGS, PING, PRIORITY, WINDOW_UPDATE and empty DATA (CVE-2019-9511 to 9518), and resets
+// (CVE-2023-44487, CVE-2025-8671). Pure.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -12,8 +12,8 @@
 
 namespace weir::http {
 
-// At most `count` streams may be reset within `window`. Counts resets by the client, and resets that weir
-// sends because of the client's faults.
+// At most `count` streams of a connection may be reset within `window`. This includes resets by the client,
+// and resets that weir sends because of the client's faults.
 struct Http2ResetBound {
   std::uint32_t count = 100;
   base::Duration window{10'000'000};
@@ -24,12 +24,12 @@ class Http2FloodGuard {
  public:
   explicit Http2FloodGuard(const Http2ResetBound& resets) noexcept : resets_(resets) {}
 
-  // Counts a request, or a DATA frame in either direction. Each permits kPerWork cheap frames more.
+  // Counts a request, or a DATA frame in either direction. Each of these permits kPerWork more cheap frames.
   void note_work() noexcept { ++work_; }
-  // Counts a cheap frame. Returns true if the connection must end, because it has sent too many.
+  // Counts a cheap frame. Returns true if the client has sent too many, so that the connection must end.
   [[nodiscard]] bool is_flood(Http2Cheap frame, base::TimePoint now) noexcept;
 
-  static constexpr std::uint64_t kFree = 500;  // cheap frames in a window without any work
+  static constexpr std::uint64_t kFree = 500;  // cheap frames that a window permits without any work
   static constexpr std::uint64_t kPerWork = 4;
   static constexpr base::Duration kWindow{10'000'000};
 
@@ -39,7 +39,7 @@ class Http2FloodGuard {
   base::TimePoint resets_end_{};
   std::uint64_t cheap_ = 0;  // cheap frames in the current window
   std::uint64_t work_ = 0;   // requests and DATA frames in the current window
-  std::uint64_t reset_ = 0;  // resets in the current window of the bound
+  std::uint64_t reset_ = 0;  // resets in the current window of Http2ResetBound
 };
 
 }  // namespace weir::http

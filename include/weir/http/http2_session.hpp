@@ -1,9 +1,10 @@
-// One end of an HTTP/2 connection (RFC 9113) as octets in and octets out: frames, HPACK, stream states and
-// flow control. No I/O and no clock. nghttp2 does the work; this class gives it weir's types.
+// The server's end of an HTTP/2 connection (RFC 9113): frames, HPACK, stream states and flow control. The
+// caller moves the octets. No I/O and no clock. nghttp2 implements the protocol; this class gives it weir's
+// types.
 //
-// Belongs to one thread. The functions that send only queue frames: write() takes these out. Callbacks may
-// call every function but receive() and write(). Throws std::bad_alloc if memory runs out, and what
-// callbacks throw. A session that has thrown may only be destroyed.
+// Belongs to one thread. The functions that send only queue frames; write() appends queued frames to a
+// buffer. Callbacks may call every function except receive() and write(). Throws std::bad_alloc if memory
+// runs out, and rethrows what a callback throws. After an exception the session may only be destroyed.
 #pragma once
 
 #include "weir/http/http2_fields.hpp"
@@ -35,40 +36,43 @@ enum class Http2Error : std::uint32_t {
   EnhanceYourCalm = 11,
 };
 
-// What weir announces in its SETTINGS.
+// The limits that weir announces in its SETTINGS.
 struct Http2Limits {
   std::uint32_t max_streams = 100;            // streams that the peer may have open at once
-  std::uint32_t stream_window = 64 << 10;     // octets of a body that weir holds for one stream
-  std::uint32_t connection_window = 1 << 20;  // the same for all streams of a connection
-  std::uint32_t max_head = 16 << 10;          // octets of a request's fields
+  std::uint32_t stream_window = 64 << 10;     // octets of a body that weir stores for one stream
+  std::uint32_t connection_window = 1 << 20;  // octets of bodies that weir stores for all streams together
+  std::uint32_t max_head = 16 << 10;          // the maximum size of a request's fields, in octets
   friend bool operator==(const Http2Limits&, const Http2Limits&) = default;
 };
 
-// What happens on one stream.
+// The events of one stream. The session calls these functions.
 class Http2StreamEvents {
  public:
-  // A field of the request has arrived. Trailers are not reported.
+  // Called for each field of the request. Trailers are not reported.
   virtual void on_field(std::string_view name, std::string_view value) = 0;
-  // All fields of the request have arrived.
+  // Called when all fields of the request have arrived.
   virtual void on_head() = 0;
-  // Octets of the body have arrived. Http2Session::consume() must be called once they need no memory.
+  // Called when octets of the body have arrived. Http2Session::consume() must be called when the octets no
+  // longer use memory.
   virtual void on_data(std::string_view octets) = 0;
-  // The peer has ended its body.
+  // Called when the peer has ended its body.
   virtual void on_end() = 0;
-  // The stream is over: both sides have ended it, or one has reset it with `error`. The session forgets this
-  // object.
+  // Called when the stream is over: both sides have ended it, or one side has reset it with `error`. The
+  // session does not use this object afterwards.
   virtual void on_closed(Http2Error error) = 0;
-  // Returns octets of the body to send: writes at most `room` octets to `at`. Sets `ended` if none follow.
-  // Returns 0 without `ended` if none are at hand; Http2Session::resume() continues then.
+  // Writes at most `room` octets of the body to `at` and returns their number. Sets `ended` if no more octets
+  // follow. Returns 0 without `ended` if no octets are ready. Http2Session::resume() must then be called
+  // later.
   [[nodiscard]] virtual std::size_t give(char* at, std::size_t room, bool& ended) noexcept = 0;
-  // Returns the trailers to send after the body; null: none. Called once give() has set `ended`.
+  // Returns the trailers to send after the body, or null if there are none. Called after give() has set
+  // `ended`.
   [[nodiscard]] virtual const Http2Fields* trailers() const noexcept = 0;
 
  protected:
   ~Http2StreamEvents() = default;
 };
 
-// Frames of the peer that cost more than they are worth if there are many.
+// The kinds of cheap frames: a few of them are normal, but many cost weir more work than they are worth.
 enum class Http2Cheap : std::uint8_t {
   Settings,
   Ping,
@@ -81,16 +85,17 @@ enum class Http2Cheap : std::uint8_t {
   Other
 };
 
-// What happens on the connection.
+// The events of the connection. The session calls these functions.
 class Http2Events {
  public:
-  // The peer opens a stream. Returns the object that gets its events, or null to refuse the stream.
+  // Called when the peer opens a stream. Returns the object that gets the stream's events, or null to refuse
+  // the stream.
   [[nodiscard]] virtual Http2StreamEvents* on_stream(std::int32_t id) = 0;
-  // A cheap frame has arrived. `Fault`: weir answers a fault of the peer with a reset. `Refused`: the peer
-  // has opened more streams than it may.
+  // Called for each cheap frame that arrives. `Fault`: weir answers a fault of the peer with a reset.
+  // `Refused`: the peer has opened more streams than it may.
   virtual void on_cheap(Http2Cheap frame) = 0;
   virtual void on_pong() = 0;
-  // weir has sent a GOAWAY with an error: the connection ends.
+  // Called when weir has sent a GOAWAY with an error, which ends the connection.
   virtual void on_failure() noexcept = 0;
 
  protected:
@@ -99,38 +104,38 @@ class Http2Events {
 
 class Http2Session {
  public:
-  // The server's end. `events` must outlive the session.
+  // Creates the server's end of a connection. `events` must outlive the session.
   Http2Session(Http2Events& events, const Http2Limits& limits);
   ~Http2Session();
   Http2Session(const Http2Session&) = delete;
   Http2Session& operator=(const Http2Session&) = delete;
 
-  // Takes octets of the peer. Returns false if the connection is broken: nothing can be read any more, and
-  // write() may have a GOAWAY to send.
+  // Processes octets from the peer. Returns false if the connection is broken: no more octets can be
+  // processed, and write() may have a GOAWAY to send.
   [[nodiscard]] bool receive(std::string_view octets);
-  // Appends frames to `out` while it is shorter than `most` octets.
+  // Appends queued frames to `out` while `out` is shorter than `most` octets.
   void write(std::string& out, std::size_t most);
   // Returns true if the connection is over: no stream is open, and GOAWAY was sent or received.
   [[nodiscard]] bool is_over() const noexcept;
 
   // Sends an interim response. `fields` begin with `:status`.
   void send_interim(std::int32_t id, const Http2Fields& fields);
-  // Sends the head of a response. `has_body`: give() will be asked for a body.
+  // Sends the head of a response. `has_body`: a body follows, for which the session calls give().
   void send_head(std::int32_t id, const Http2Fields& fields, bool has_body);
-  // Must be called when give() has octets again.
+  // Must be called when give() has returned 0 without `ended` and has octets now.
   void resume(std::int32_t id) noexcept;
-  // Ends the stream at once.
+  // Resets the stream at once.
   void reset(std::int32_t id, Http2Error error);
-  // The peer may send so many further octets on this stream.
+  // Permits the peer to send `octets` more octets on this stream.
   void consume(std::int32_t id, std::size_t octets);
 
-  // Asks the peer for a sign of life: on_pong() follows.
+  // Sends a PING, to check that the peer still answers. The session calls on_pong() when the answer arrives.
   void ping();
-  // Announces that the connection ends soon, so that the peer opens no stream that would be lost
-  // (RFC 9113 §6.8). go_away() must follow, at the earliest after one round trip.
+  // Announces to the peer that the connection ends soon, so that the peer opens no stream that would be lost
+  // (RFC 9113 §6.8). The caller must call go_away(), at least one round trip later.
   void announce_end();
-  // Ends the connection: streams that the peer opens from now on are ignored. Streams that are open go on if
-  // `error` is None, and end otherwise.
+  // Ends the connection: ignores streams that the peer opens from now on. Open streams continue if `error` is
+  // None; otherwise they end.
   void go_away(Http2Error error);
 
  private:
@@ -145,10 +150,10 @@ class Http2Session {
   Http2Events& events_;
   std::unique_ptr<nghttp2_session, Free> session_;
   std::int32_t last_opened_ = -1;  // the last stream that the peer has opened; -1: none
-  // The last streams that the peer has skipped: those between the two.
+  // The peer skipped the stream IDs between skipped_from_ and skipped_to_. It may not use these IDs any more.
   std::int32_t skipped_from_ = 0;
   std::int32_t skipped_to_ = 0;
-  std::exception_ptr thrown_;  // by a function of the events
+  std::exception_ptr thrown_;  // the exception that a callback has thrown
 };
 
 }  // namespace weir::http

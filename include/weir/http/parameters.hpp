@@ -1,5 +1,5 @@
-// The query parameters or cookies of a request, by name. They are parsed once for each request, so many rules
-// that read them cost little more than one such rule.
+// The query parameters or cookies of a request, by name. They are parsed once for each request. So many rules
+// that read parameters cost little more than one such rule.
 //
 // Pure. Belongs to one request head; allocates nothing once its memory is warm.
 #pragma once
@@ -15,8 +15,8 @@ namespace weir::http {
 
 // Bounds on parameters and cookies: [server] max_parameters and max_repeats.
 struct ParameterBounds {
-  std::size_t parameters = 1000;  // number of query parameters, and number of cookies
-  std::size_t repeats = 16;       // number of values of a name that a rule reads
+  std::size_t parameters = 1000;  // the maximum number of query parameters, and of cookies
+  std::size_t repeats = 16;       // the maximum number of values of a name that a rule reads
 };
 
 // The bound that a request exceeds, if any.
@@ -24,7 +24,7 @@ struct Excess {
   enum class Kind : std::uint8_t { None, Parameters, Cookies, Repeats };
   Kind kind = Kind::None;
   std::string_view place;  // for Repeats: "header", "query parameter" or "cookie"; static text
-  std::string_view name;   // for Repeats: view of the name that a rule reads
+  std::string_view name;   // for Repeats: the name that a rule reads
 
   explicit operator bool() const noexcept { return kind != Kind::None; }
 };
@@ -46,14 +46,14 @@ struct NamedValues {
 class Parameters {
  public:
   Parameters() = default;
-  // Copies nothing: the copy is empty and parses again when it is used.
+  // Copies nothing: the copy is empty and parses the request again when it is used.
   Parameters(const Parameters&) noexcept {}
   Parameters& operator=(const Parameters& other) noexcept {
     if (this != &other) clear();
     return *this;
   }
 
-  // Removes all parameters; keeps a moderate amount of memory.
+  // Removes all parameters, but keeps up to a few KiB of memory for reuse.
   void clear() noexcept;
 
   // Parses `query` ("a=1&b=2") unless the last call parsed the same query. Some servers read '+' in a name as
@@ -65,7 +65,7 @@ class Parameters {
   void end_cookies();
 
   [[nodiscard]] bool is_read() const noexcept { return read_; }
-  // Returns true if the request has more than `most`. Then no parameter is stored.
+  // Returns true if the request has more than `most` parameters. Then no parameter is stored.
   [[nodiscard]] bool too_many() const noexcept { return too_many_; }
   // Returns the values of `name`, which is case-sensitive.
   [[nodiscard]] std::span<const Parameter> named(std::string_view name) const noexcept;

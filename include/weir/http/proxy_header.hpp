@@ -1,11 +1,10 @@
 // The PROXY protocol, versions 1 and 2 (proxy-protocol.txt of HAProxy). A proxy sends this header at the
-// start of a connection. The header names the two ends of the client's connection to the proxy.
-//
+// start of a connection. The header has the two addresses of the connection between the client and the proxy.
 //   1   PROXY TCP4 203.0.113.7 198.51.100.1 51234 443 CRLF
 //   2   | signature 12 | version, command 1 | family 1 | length 2 | addresses | TLVs |
 //
-// Pure. Ignores TLVs (type, length, value). Strict, so that no octets of the client can pass for a part of
-// the header.
+// Pure. Ignores TLVs (type, length, value). Strict, so that octets that the client sent are never read as a
+// part of the header.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -18,7 +17,7 @@
 
 namespace weir::http {
 
-// The two ends of the connection between the client and the proxy.
+// The two addresses of the connection between the client and the proxy.
 struct ConnectionEnds {
   base::IpAddress source;
   base::IpAddress destination;
@@ -31,7 +30,8 @@ struct ProxyHeader {
   enum class Status : std::uint8_t { NeedMore, Whole, Bad };
   Status status = Status::NeedMore;
   std::size_t size = 0;  // size of the header; set if the status is Whole
-  // Absent if the proxy speaks for itself (LOCAL), or if it does not know the ends (UNKNOWN, or not IP).
+  // Absent if the proxy itself opened the connection (LOCAL), or if it does not know the addresses (UNKNOWN,
+  // or not IP).
   std::optional<ConnectionEnds> ends;
 };
 

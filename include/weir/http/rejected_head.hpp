@@ -1,4 +1,4 @@
-// The readable parts of a head that weir rejects. Used for the log only, never for a decision.
+// The readable parts of a head that weir rejects. They are used for the log only, never for a decision.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@ namespace weir::http {
 
 struct RejectedHead {
   std::string_view method;
-  // As received, including blanks. A user name and password before the '@' of a host become "***".
+  // The target as received, including blanks. A user name and password before the '@' of a host become "***".
   std::string target;
-  // From the target if the target is a URL, otherwise from the first Host line. Without user name and
+  // The host of the target if the target is a URL, otherwise of the first Host line. Without user name and
   // password.
   std::string_view host;
 };
 
-// Reads what is readable of a rejected request head, or of its beginning. Unreadable parts stay empty. Views
-// point into `bytes`.
+// Reads the readable parts of a rejected request head, or of its beginning. Unreadable parts stay empty.
+// Views point into `bytes`.
 [[nodiscard]] RejectedHead read_rejected_head(std::string_view bytes);
 
 }  // namespace weir::http

@@ -1,4 +1,5 @@
-// Reads only the status of a response. For responses to health checks and webhooks.
+// Reads the status of a response and ignores everything else. Used for responses to health checks and
+// webhooks.
 #pragma once
 
 #include <cstddef>

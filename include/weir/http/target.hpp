@@ -1,5 +1,5 @@
-// Normal forms of paths and hosts. Rules compare them and use them in keys. weir forwards paths and hosts as
-// received.
+// Normal forms of paths and hosts. Rules compare normal forms and use them in keys. weir forwards paths and
+// hosts as received.
 //
 // Pure. If the argument is already normal, the result is a view of the argument, and nothing is allocated.
 // Otherwise the result is a view of `scratch`. The view is valid as long as both stay unchanged. REQUIRES:
@@ -15,15 +15,15 @@ namespace weir::http {
 // First each octet is decoded once and written in one way. Octets that a path may contain (pchar, §3.3) are
 // written as they are, all others as %XX in upper case. A '%' without two digits becomes "%25", an encoded
 // slash "%2F". Then each segment loses its ";parameters" (or "%3B…"), slashes are merged, and dot segments
-// are removed, never above the root. Case and a trailing slash matter. An empty path becomes "/". A fragment
-// is cut off. A text that does not begin with '/' ("*") stays as it is. The normal form of a normal path is
-// the same path.
+// are removed, never above the root. Case and a trailing slash are significant. An empty path becomes "/". A
+// fragment is removed. A text that does not begin with '/' ("*") stays as it is. The normal form of a normal
+// path is the same path.
 //
 // Parameters are removed before dot segments: servers that know parameters read "/a/..;x/b" as "/b".
 [[nodiscard]] std::string_view normalise_path(std::string_view raw, std::string& scratch);
 
-// Returns the path with each octet written as in a normal form: as itself if a path may contain it, otherwise
-// as %XX. Removes nothing.
+// Returns the path with each octet written as in the normal form: as itself if a path may contain it,
+// otherwise as %XX. Removes nothing.
 [[nodiscard]] std::string path_spelling(std::string_view raw);
 
 // Returns why weir rejects this path, as a sentence for the client. Returns null if weir accepts it.

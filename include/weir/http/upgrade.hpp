@@ -1,5 +1,5 @@
 // Changes of a connection's protocol (RFC 9110 §7.8): which protocols weir forwards, and whether a response
-// accepts a change.
+// accepts the change.
 #pragma once
 
 #include "weir/http/head.hpp"

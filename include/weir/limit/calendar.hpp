@@ -20,7 +20,7 @@
 
 namespace weir::limit {
 
-// Half-open: contains `start` but not `end`.
+// A half-open interval: contains `start` but not `end`.
 struct Interval {
   base::TimePoint start, end;
   friend bool operator==(const Interval&, const Interval&) = default;
@@ -35,7 +35,7 @@ class Calendar {
   };
 
   // REQUIRES: runs ascend by day and by the instant of their first day. The first run begins at day −1 or
-  // earlier: at the epoch the local date of every zone is day −1 or later.
+  // earlier, because at the epoch the local date of every zone is day −1 or later.
   Calendar(std::string zone, std::span<const Run> runs);
 
   [[nodiscard]] const std::string& zone() const noexcept { return zone_; }

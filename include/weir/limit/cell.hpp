@@ -21,7 +21,8 @@ struct Step {
   base::TimePoint drained_at;  // from this instant on `next` equals a fresh cell, so the key may be evicted
 };
 
-// The drained_at of a cell that counts concurrency permits. Nobody knows when requests will release them.
+// The drained_at of a cell that counts concurrency permits. Nobody knows when requests will release the
+// permits.
 inline constexpr base::TimePoint kNever = base::TimePoint::max();
 
 }  // namespace weir::limit

@@ -1,4 +1,5 @@
-// One charge of a request's bill: the key, its rule, the cost and the limiter. Stores take bills as input.
+// One charge of a request: the key, its rule, the cost and the limiter. A request's bill is the list of all
+// its charges. Stores take bills as input.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -12,7 +13,7 @@ namespace weir::limit {
 using Key = base::Digest128;
 
 // Identifies one version of a rule while weir runs. A reload that changes the numbers of a rule gives the
-// rule another index, so the index says how to interpret a cell.
+// rule another index. So the index says how to interpret the stored state of a key.
 using RuleIndex = std::uint16_t;
 inline constexpr std::size_t kMaxRules = 256;
 
@@ -28,11 +29,12 @@ struct Charge {
   const Limiter* limiter;  // not null; owned by the rule set, which outlives the charge
   Cost cost = 1;
   RuleIndex rule = 0;
-  bool enforced = true;      // false: a shadow rule, evaluated separately and charged only if it would admit
-  LimiterId limiter_id = 0;  // each limiter ID has an overflow cell of its own, for keys without a slot
+  bool enforced = true;      // false: a shadow rule: evaluated separately, charged only if it admits
+  LimiterId limiter_id = 0;  // keys without a slot share one overflow cell for each limiter ID
   Cost lease = 0;            // Redis only: the most units that this process may take in advance; 0: none
-  // True: the previous charge of the bill, which is of the same rule, decides. This charge then only counts
-  // the request (limit/pair.hpp), and `enforced` is false.
+  // True: the previous charge of the bill, which is of the same rule, decides whether the request is
+  // admitted. This charge does not decide; its limiter counts the admitted request (limit/pair.hpp).
+  // `enforced` is then false.
   bool counted = false;
 };
 

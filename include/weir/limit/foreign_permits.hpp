@@ -19,21 +19,21 @@ class ForeignPermits {
  public:
   explicit ForeignPermits(KeyTable& table) noexcept : table_(table) {}
 
-  // Adds `units` permits of charge.key that the other process took, or subtracts permits that it released.
-  // `charge` names the key, the rule and the limiter; its cost is ignored. If it throws std::bad_alloc,
-  // nothing has changed. REQUIRES: limit::holds(*charge.limiter).
+  // Adds `units` permits of charge.key that the other process took; a negative number subtracts permits that
+  // it released. `charge` names the key, the rule and the limiter; its cost is ignored. Changes nothing if
+  // this function throws std::bad_alloc. REQUIRES: limit::holds(*charge.limiter).
   void change(Charge charge, std::int64_t units, base::TimePoint now);
-  // Releases all these permits. Must be called when the other process has ended.
+  // Releases all permits that the other process still holds. Must be called when that process has ended.
   void give_back_all(base::TimePoint now);
   [[nodiscard]] std::uint64_t units() const noexcept { return units_; }
-  // Returns the rules of these permits, in any order, perhaps with duplicates. A rule stays in use until the
-  // other process holds none of its permits.
+  // Returns the rules of the other process's permits, in any order, perhaps with duplicates. A rule stays in
+  // use until the other process holds none of its permits.
   [[nodiscard]] std::vector<RuleIndex> rules() const;
 
  private:
   struct Entry {
     Charge charge;
-    bool overflow;  // the permit counts in a shared overflow cell
+    bool overflow;  // a shared overflow cell counts the permit
   };
   struct Hash {
     std::size_t operator()(const Key& key) const noexcept { return static_cast<std::size_t>(key.lo); }

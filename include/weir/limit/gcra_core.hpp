@@ -1,17 +1,17 @@
 // The shared arithmetic of token bucket, GCRA and leaky bucket: virtual scheduling (ITU-T I.371, Annex A).
 //
-// The state of a key is one instant, the theoretical arrival time (TAT). At that instant, elapsed time will
-// have paid for all admitted requests. Each unit of cost moves the TAT by one emission interval T = period /
-// count. A request fits if the TAT, moved by the request's cost, is at most `now` + depth, where depth =
-// capacity × T.
+// The state of a key is one instant, the theoretical arrival time (TAT). It is the instant at which elapsed
+// time will have paid for all admitted requests. Each unit of cost moves the TAT forward by one emission
+// interval T = period / count. A request fits if the TAT, moved by the request's cost, is at most `now` +
+// depth, where depth = capacity × T.
 //
 //   now                    TAT                          now + depth
 //    |—— already spent ————|———— still to be spent ————|
 //
 // Exactness. T is rarely a whole number of microseconds ("3/7s"), so instants are counted in ticks of 1/count
 // µs. In ticks T is the period in µs, a whole number. So the state is never rounded, and long-run counts are
-// exact. 128 bits hold any instant: 2^63 µs × 2^30 ticks. Only values for clients are rounded, so that
-// promises hold: durations up, remaining units down.
+// exact. 128 bits hold any instant: 2^63 µs × 2^30 ticks. Only values for clients are rounded: durations up,
+// remaining units down. So weir never promises a client too much.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -37,7 +37,7 @@ class GcraCore {
     Ticks tat;            // the new state if the request is allowed, otherwise the old state
     base::Duration wait;  // how far the TAT was ahead of now before the charge; rounded up
   };
-  // A fresh key has tat 0. REQUIRES: 1 ≤ cost ≤ kMaxCost, now ≥ the epoch.
+  // A fresh key has `tat` 0. REQUIRES: 1 ≤ cost ≤ kMaxCost, now ≥ the epoch.
   [[nodiscard]] Step step(Ticks tat, base::TimePoint now, Cost cost) const noexcept;
 
   // Returns the TAT after the refund of an earlier charge.
@@ -49,7 +49,7 @@ class GcraCore {
 
   // Returns the instant of the TAT, rounded up. From that instant on, the state equals a fresh state.
   [[nodiscard]] base::TimePoint instant(Ticks tat) const noexcept;
-  // Returns an instant in ticks.
+  // Returns the instant `at` in ticks.
   [[nodiscard]] Ticks ticks(base::TimePoint at) const noexcept {
     return Ticks(static_cast<std::uint64_t>(at.time_since_epoch().count())) * rate_.count;
   }
@@ -70,7 +70,7 @@ class GcraCore {
 
  private:
   GcraCore() = default;
-  // The bounds for a request of one cost.
+  // The bounds of one step for a request of a given cost.
   struct Measure {
     Ticks unit;     // the unit of `remaining`: T, or for a queue T × the request's cost
     Ticks depth;    // how far ahead of now the TAT may be after the charge

@@ -8,22 +8,22 @@
 //  2. Only a drained key is evicted: its state equals that of a fresh key. So a client cannot get a fresh
 //     state by inventing keys.
 //  3. A newcomer is a key without a slot. It gets no slot if both its buckets are full of live keys that
-//     cannot move, or if its rule has used up its share (limit/table/quota.hpp). It then uses the overflow
-//     cell of its limiter ID (limit/charge.hpp), which rejects earlier than the newcomer's own cell would. A
-//     newcomer that later finds a slot starts with a copy of the overflow cell, unless that cell has drained:
-//     it may hold earlier charges of the newcomer. Permits are not copied.
+//  cannot move, or if its rule has used up its share of the table (limit/table/quota.hpp). The newcomer then
+//  uses the overflow cell of its limiter ID (limit/charge.hpp), which rejects earlier than a cell of its own.
+//  If the newcomer later finds a slot, it starts with a copy of the overflow cell, which may hold its earlier
+//  charges. It starts fresh if the overflow cell has drained. Permits are not copied.
 //  4. A bill is charged as a whole or not at all. It locks its shards in ascending order, then the overflow
 //     cells, then the log store, so two bills never deadlock.
 //  5. A rejected bill allocates no slot.
-//  6. A log (limit/sliding_log.hpp) of more than one entry takes chunks of a shared store. The table may use
-//     64 bytes a key. The store gets what the slots leave of that, and at least 1 MiB. If the store is full,
-//     each admission moves the newest entry of its log forward. That key is then rejected earlier, never
-//     admitted too soon. This can happen to every log of a rule. Example: in a table of a million keys with
-//     one rule that keeps logs, about 149 keys of 10,000 entries use up the store.
+//  6. A log (limit/sliding_log.hpp) of more than one entry takes chunks of a shared store. The slots and the
+//  store together use at most 64 bytes a key, but the store has at least 1 MiB. If the store is full, each
+//  admission adds its cost to the newest entry of its log and gives that entry its own, later time. That key
+//  is then rejected earlier, never admitted too soon. This can happen to every log of a rule. Example: in a
+//  table of a million keys with one rule that keeps logs, about 149 keys of 10,000 entries use up the store.
 //  7. A concurrency limit counts permits in the key's cell. No sweep evicts a cell while a request holds a
 //     permit of it.
-//  8. A key starts anew when it is reset, or when a reload gives its rule another algorithm. Earlier charges
-//     and permits are then neither refunded nor settled in the new state.
+//  8. A key starts anew, with nothing used, when it is reset or when a reload gives its rule another
+//  algorithm. Earlier charges and permits are then neither refunded nor settled in the new state.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -58,8 +58,8 @@ struct PermitDelta {
 
 class KeyTable {
  public:
-  // Makes room for `max_keys` live keys (1 to 2^30). Reserves at most 64 bytes of memory a key. A page of it
-  // becomes resident when it is first used.
+  // Makes room for `max_keys` live keys (1 to 2^30). Reserves at most 64 bytes of memory a key. A page of
+  // this memory becomes resident at its first use.
   explicit KeyTable(std::size_t max_keys);
   ~KeyTable();
   KeyTable(const KeyTable&) = delete;
@@ -67,24 +67,25 @@ class KeyTable {
 
   // Checks all charges of a bill, then charges either all enforced charges or none. outcomes[i] belongs to
   // charges[i]. Returns true if the bill was charged. A shadow charge is charged if its limiter admits it and
-  // the bill is charged. A charge that only counts (limit/pair.hpp) is charged together with the previous
-  // one, beyond its limit if necessary; its outcome is then `allowed`. `timestamp` may be null. Otherwise it
-  // receives the timestamp of the change (limit/hybrid_timestamp.hpp), here and in the functions below.
+  // the bill is charged. A charge with `counted` set (limit/pair.hpp) is charged together with the previous
+  // charge, beyond its limit if necessary; its outcome is then `allowed`. `timestamp` may be null. Otherwise
+  // it receives the timestamp of the change (limit/hybrid_timestamp.hpp), here and in the functions below.
   // REQUIRES: charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. All pairs of rule and limiter
   // ID differ. If a rule has two charges, one limiter ID is even and the other odd. now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
               HybridTimestamp* timestamp = nullptr);
 
-  // Refunds the allowed charges of a bill that charge() charged at `charged_at`. `outcomes` are those of that
-  // call: their delays determine the departures.
+  // Refunds the allowed charges of a bill that charge() charged at `charged_at`. `outcomes` must be the
+  // outcomes that charge() returned: a queued request departs at `charged_at` plus its outcome's delay.
   void refund(std::span<const Charge> charges, base::TimePoint charged_at, std::span<const Outcome> outcomes,
               base::TimePoint now);
 
-  // Refunds one charge that had promised `departure`. `overflow` must be Outcome::overflow of that charge;
-  // true selects the shared overflow cell. A log refunds the entry that took the charge, even if the entry
-  // has moved to a later mark. A key without a slot is fresh already, so nothing changes. Returns false if
-  // the cell stays unchanged: a queue has promised a later departure since, the charge no longer counts, or
-  // the key has started anew. Must be called at most once for each charge.
+  // Refunds one charge. `departure` must be the time of the charge plus its delay. `overflow` must be
+  // Outcome::overflow of that charge; true selects the shared overflow cell. A log refunds the entry that
+  // contains the charge, even if that entry has moved to a later time. A key without a slot is fresh already,
+  // so nothing changes. Returns false if the cell stays unchanged: a queue has promised a later departure
+  // since, the charge no longer counts, or the key has started anew. Must be called at most once for each
+  // charge.
   bool refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow = false,
               HybridTimestamp* timestamp = nullptr);
 
@@ -143,21 +144,23 @@ class KeyTable {
 
   // For reloads, by one thread; charges may go on meanwhile. Declares that RuleIndex `index` stands for
   // `rule` from now on. Must be called before the first charge under `index`. If keys of the same rule have
-  // another index, their cells are converted when a request next uses them (limit/rescale.hpp), or start
-  // anew. The limiters must outlive the table. REQUIRES, if `index` is in use: is_current(index), and the old
-  // rule counts_as(rule).
+  // another index, a request that next uses such a key converts its cell (limit/rescale.hpp) or, if that is
+  // impossible, resets the cell. The limiters must outlive the table. REQUIRES, if `index` is in use:
+  // is_current(index), and the old rule counts_as(rule).
   void define_rule(RuleIndex index, const SavedRule& rule, base::TimePoint now);
-  // Declares that `index` stands for `rule` as an earlier process had it. All other versions of the rule
-  // count as newer. Returns false if no present rule continues its keys. The limiters must outlive the table.
+  // Declares that `index` stands for the version of `rule` that an earlier process used. All other versions
+  // of the rule count as newer. Returns false if no present rule takes over the keys of that version. The
+  // limiters must outlive the table.
   [[nodiscard]] bool define_former_rule(RuleIndex index, const SavedRule& rule);
-  // Returns true if `index` is in use, and its cells have not started anew under another index since.
+  // Returns true if `index` is in use, and no later version of its rule has reset its cells.
   [[nodiscard]] bool is_current(RuleIndex index) const;
-  // Declares that the rule of `index` is gone: no charge uses it any more. migrate_cells() evicts its keys.
+  // Declares that the rule of `index` no longer exists: no charge uses it any more. migrate_cells() evicts
+  // its keys.
   void forget(RuleIndex index);
-  // Evicts the keys of forgotten rules, and keys that must start anew. Converts cells that no request has
-  // used since the reload, but only if the rule has one limiter: a cell does not say which of several
-  // limiters it belongs to. Locks one shard at a time. So a charge waits for one shard at most, which has
-  // some 4,000 keys in a table of a million.
+  // Evicts the keys of forgotten rules, and keys whose rule has another algorithm now. Converts cells that no
+  // request has used since the reload, but only if the rule has one limiter: a cell does not say which of
+  // several limiters it belongs to. Locks one shard at a time. So a charge waits for one shard at most, which
+  // has some 4,000 keys in a table of a million.
   void migrate_cells(base::TimePoint now);
   // Frees `index` for another rule. REQUIRES: no key has this index, and no charge uses it any more.
   void retire(RuleIndex index);
@@ -165,12 +168,12 @@ class KeyTable {
   struct Stats {
     std::uint64_t keys = 0;              // slots in use, including drained keys that no sweep has evicted yet
     std::uint64_t slots = 0;             // all slots of the table
-    std::uint64_t overflowed = 0;        // charges to overflow cells since the start
-    std::uint64_t overflow_refused = 0;  // enforced charges rejected by an overflow cell or a copy of one
+    std::uint64_t overflowed = 0;        // charges to overflow cells so far
+    std::uint64_t overflow_refused = 0;  // enforced charges rejected by an overflow cell or by a copy of one
     std::uint64_t log_chunks = 0;        // all chunks of the log store, of 64 bytes each
     std::uint64_t log_chunks_used = 0;   // chunks in use
-    std::uint64_t log_merged = 0;        // admissions that found no free chunk, since the start
-    // `keys` by rule. Each key counts for the rule of its last charge.
+    std::uint64_t log_merged = 0;        // admissions for which the store had no free chunk, so far
+    // The number of keys by the RuleIndex of their last charge.
     std::array<std::uint64_t, kMaxRules> keys_by_rule{};
   };
   [[nodiscard]] Stats stats() const;

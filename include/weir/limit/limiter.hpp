@@ -27,13 +27,12 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 
 // Returns the cell as if an earlier charge had not happened. The result for a bucket is exact, unless the
 // bucket would have been full again without the charge. Then the refund also returns units that time had
-// refilled already, at most `cost`. Windows and logs refund the entry of the charge if that entry still
-// counts. Concurrency limits release the permit and learn no latency. `departure` is the instant that the
-// charge promised: the time of the charge if there was no delay.
+// refilled already, at most `cost`. Windows and logs refund the charge if they still count it. Concurrency
+// limits release the permit and learn no latency. `departure` must be the time of the charge plus its delay.
 [[nodiscard]] Cell refund(const Limiter& limiter, const Cell& cell, base::TimePoint departure,
                           Cost cost) noexcept;
 
-// Returns true if a request holds its units until its exchange ends, as with concurrency limits.
+// Returns true if a request holds its units until its exchange ends. Concurrency limits work like this.
 [[nodiscard]] bool holds(const Limiter& limiter) noexcept;
 // Returns how many units are in flight; 0 unless holds(limiter).
 [[nodiscard]] std::uint64_t in_flight(const Limiter& limiter, const Cell& cell) noexcept;
@@ -56,7 +55,7 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 // Returns the quota that the rate limit headers report: the units that an idle client may spend. For a leaky
 // bucket this is `queue`.
 [[nodiscard]] std::uint64_t quota(const Limiter& limiter) noexcept;
-// Returns the quota at the time of `outcome`. An adaptive concurrency limit changes with time.
+// Returns the quota at the time of `outcome`. The quota of an adaptive concurrency limit changes with time.
 [[nodiscard]] inline std::uint64_t quota_of(const Limiter& limiter, const Outcome& outcome) noexcept {
   return outcome.limit != 0 ? outcome.limit : quota(limiter);
 }

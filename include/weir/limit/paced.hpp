@@ -11,8 +11,8 @@
 
 namespace weir::limit {
 
-// Admits a request while the bucket holds its cost. The bucket starts full with `burst` units and refills
-// continuously at `limit`.
+// Admits a request while the bucket holds at least the request's cost. The bucket starts full with `burst`
+// units and refills continuously at `limit`.
 class TokenBucket {
  public:
   [[nodiscard]] static base::Result<TokenBucket> make(Rate limit, std::uint64_t burst);
@@ -42,17 +42,17 @@ class Gcra {
 };
 
 // Queues requests: gives each admitted request a delay, so that requests depart at the steady rate `limit`.
-// If all requests have the same cost, at most `queue` requests wait; a request that departs at once does not
-// count. No request waits longer than `max_wait`. The state says how much work is ahead, not how many
+// If all requests have the same cost, at most `queue` requests wait; a request that departs at once is not
+// one of them. No request waits longer than `max_wait`. The state says how much work is ahead, not how many
 // requests. So each request is checked as if all requests ahead of it had its own cost.
 class LeakyBucket {
  public:
   [[nodiscard]] static base::Result<LeakyBucket> make(Rate limit, std::uint64_t queue,
                                                       base::Duration max_wait);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Withdraws a departure that a request will not use. Returns the cell without that departure if it was the
-  // last one promised. Otherwise returns the cell unchanged, so that two requests never get the same
-  // departure.
+  // Cancels the departure of a request that will not depart. Returns the cell without that departure if no
+  // later departure was promised. Otherwise returns the cell unchanged, so that two requests never get the
+  // same departure.
   [[nodiscard]] Cell withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept;
   [[nodiscard]] const GcraCore& gcra_core() const noexcept { return gcra_core_; }
   [[nodiscard]] std::uint64_t quota() const noexcept { return gcra_core_.capacity() - 1; }

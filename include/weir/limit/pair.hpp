@@ -2,10 +2,11 @@
 // elastic rule has its own limiter and an elastic limiter. The present load selects the deciding limiter for
 // each request, so the counts of both must always be up to date.
 //
-// The other limiter only counts. It is charged beyond its limit, like a debt (limit/settle.hpp), if the
-// excess ends by itself: permits are released, a window ends, entries of a log expire. A log beyond its limit
-// keeps only its newest units: as many as the larger of the two quotas. Buckets and queues are charged only
-// if the cost fits. Otherwise they would stay in debt for as long as the other limiter admits more.
+// The limiter that does not decide may be charged beyond its limit, like a debt (limit/settle.hpp). This
+// requires that the excess ends by itself: permits are released, a window ends, entries of a log expire. A
+// log beyond its limit keeps only its newest units: as many as the larger of the two quotas. Buckets and
+// queues are charged only if the cost fits. Otherwise they would stay in debt for as long as the other
+// limiter admits more.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -17,8 +18,8 @@
 
 namespace weir::limit {
 
-// Returns true if charge number `line` of the bill only counts, and the charge before it decides
-// (Charge::counted).
+// Returns true if charge number `line` of the bill does not decide (Charge::counted). The previous charge
+// then decides for both.
 [[nodiscard]] inline bool follows(std::span<const Charge> bill, std::size_t line) noexcept {
   return bill[line].counted && line != 0 && bill[line - 1].rule == bill[line].rule;
 }
@@ -26,12 +27,12 @@ namespace weir::limit {
 // Returns true if this limiter may be charged beyond its limit.
 [[nodiscard]] bool counts_beyond(const Limiter& limiter) noexcept;
 
-// Returns how many units a log keeps if it only counts what `decider` admits.
+// Returns how many units a log keeps if `decider` decides and the log merely records what `decider` admits.
 [[nodiscard]] inline Cost most_counted(const Limiter& limiter, const Limiter& decider) noexcept {
   return std::max(quota(limiter), quota(decider));
 }
 
-// Returns the outcome of a limiter that only counts. `own`: the limiter's own answer to the request.
+// Returns the outcome of a limiter that does not decide. `own`: the limiter's own answer to the request.
 // `decided`: the deciding limiter admits the request. `allowed` in the result means: if the bill is charged,
 // this limiter is charged too.
 [[nodiscard]] inline Outcome counted(const Limiter& limiter, Outcome own, bool decided) noexcept {

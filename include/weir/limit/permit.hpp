@@ -31,7 +31,7 @@ class Permit {
   [[nodiscard]] const Charge& charge() const noexcept { return charge_; }
 
  private:
-  KeyTable* table_;  // null after the units were released
+  KeyTable* table_;  // null once the units are released
   Charge charge_;
   base::TimePoint held_since_;
   bool overflow_;

@@ -1,4 +1,4 @@
-// A rate: a number of units in a period. Both are whole numbers as the configuration wrote them, so "3/7s"
+// A rate: a number of units in a period. Both numbers are whole, as the configuration wrote them, so "3/7s"
 // stays exact.
 #pragma once
 

@@ -6,12 +6,12 @@
 // * stepwise: tokens spent ÷ burst, and the elapsed part of the period
 // * fixed window: count ÷ limit, in the present window of the new numbers
 // * sliding window: both counts ÷ limit; if the period changed, their present weighted sum ÷ limit
-// * logs: cost ÷ limit, and time left ÷ period, of each entry
+// * logs: for each entry, cost ÷ limit, and the time until it expires ÷ period
 // * leaky bucket: the promised departures; later departures follow them at the new rate
 // * concurrency: the number in flight. An adaptive limit also keeps what it has learned, within the new
 //   bounds.
 //
-// After a change of algorithm the key starts anew. Pure.
+// After a change of algorithm the key starts anew, with nothing used. Pure.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -23,9 +23,9 @@
 
 namespace weir::limit {
 
-// Returns the converted cell. Laws: equal numbers change nothing; a drained cell stays drained; the used
-// share does not fall, and rises by less than one unit. For logs of more than one entry, use the overload
-// below.
+// Returns the converted cell. Laws: equal numbers change nothing; a drained cell stays drained; the used part
+// of the limit does not fall, and rises by less than one unit. For logs of more than one entry, use the
+// overload below.
 [[nodiscard]] Cell rescaled(const Limiter& from, const Cell& cell, const Limiter& to,
                             base::TimePoint now) noexcept;
 
@@ -37,7 +37,8 @@ namespace weir::limit {
 [[nodiscard]] Cost rescaled_refund(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 [[nodiscard]] Cost rescaled_debt(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 
-// Returns true if a reload from one limiter to the other keeps usage; false if keys start anew.
+// Returns true if a reload from one limiter to the other keeps the usage of each key. False if keys start
+// anew.
 [[nodiscard]] bool rescales(const Limiter& from, const Limiter& to) noexcept;
 
 }  // namespace weir::limit

@@ -26,19 +26,19 @@ struct SavedKey {
 struct SharedCell {
   RuleIndex rule = 0;
   LimiterId limiter_id = 0;
-  Limiter units;  // the cell counts in the units of this limiter
+  Limiter units;  // the limiter in whose units the cell counts
   Cell cell;
 };
 
-// The part of a rule that gives meaning to its cells. A cell has no meaning without the numbers of its
+// The part of a rule that is needed to interpret its cells. A cell can be read only with the numbers of its
 // limiter, and does not say to which of the rule's limiters it belongs. So cells stay valid only if no
 // variant has changed its numbers.
 struct SavedRule {
   struct Variant {
     std::uint64_t name;  // a digest that identifies the rule itself, a tier, an override or an elastic limit
-    std::uint64_t numbers;             // a digest of all numbers on which the meaning of a cell depends
+    std::uint64_t numbers;             // a digest of all numbers that are needed to interpret a cell
     LimiterId limiter_id = 0;          // another configuration may give this variant another ID
-    const Limiter* limiter = nullptr;  // applied by this table; null: the variant's keys start anew
+    const Limiter* limiter = nullptr;  // the limiter in use; null: the variant's keys start anew
     friend bool operator==(const Variant&, const Variant&) = default;
   };
   std::string name;
@@ -48,21 +48,21 @@ struct SavedRule {
   // Returns the number of bits that a cost needs in the rule's logs, which all use the same number. Returns 0
   // if the rule keeps no logs.
   [[nodiscard]] unsigned log_cost_bits() const noexcept;
-  // Returns true if every key of the rule has a log. False for a rule that keeps logs of requests but counts
-  // WebSocket messages in buckets.
+  // Returns true if every key of the rule has a log. Returns false if the rule keeps logs of requests but
+  // counts WebSocket messages in buckets.
   [[nodiscard]] bool keeps_logs_alone() const noexcept;
-  // Returns true if cells of `older`, a rule of the same name, mean the same under this rule.
+  // Returns true if this rule can use the cells of `older`, a rule of the same name, without conversion.
   [[nodiscard]] bool reads(const SavedRule& older) const noexcept;
   // Returns true if both rules may share one RuleIndex. Their variants must have the same names and limiter
   // IDs. The numbers must be the same too, except those of concurrency limits.
   [[nodiscard]] bool counts_as(const SavedRule& other) const noexcept;
 
-  // Return null if there is no such variant.
+  // Return null if the rule has no variant with this ID or name.
   [[nodiscard]] const Variant* variant_of(LimiterId limiter_id) const noexcept;
   [[nodiscard]] const Limiter* limiter_named(std::uint64_t name) const noexcept;
 };
 
-// A rule as the process had it that wrote the snapshot, with the rule's limiters.
+// The version of a rule that the process used when it wrote the snapshot, with the rule's limiters.
 struct FormerRule {
   SavedRule rule;
   std::vector<SharedLimiter> limiters;  // owns the limiters to which `rule` points

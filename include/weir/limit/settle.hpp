@@ -1,18 +1,18 @@
-// Settling corrects a charge that was made before the real cost of the request was known. The server's answer
-// has then given the real cost.
+// Settling corrects a charge that was made before the real cost of the request was known. The real cost comes
+// from the server's answer.
 //
 // The reserved cost counts while the request is under way, so parallel requests cannot exceed the limit. If
 // the actual cost is lower, the difference is refunded. If the actual cost is higher, the difference is
-// charged even beyond the limit, and the key is in debt until time has paid for it. The resulting state is as
-// if the actual cost had been charged in the first place:
+// charged even beyond the limit. The key is then in debt until time has paid for the difference. The
+// resulting state is as if the actual cost had been charged in the first place:
 //
 //   bucket, gcra   the TAT moves by the difference, beyond the depth if necessary. Exact unless the key would
 //                  have been full in between (limit/limiter.hpp, refund).
 //   windows, logs  the entry of the reserved cost changes, if that entry still counts.
 //
-// Bounds keep arithmetic from overflowing, even if a server reports a cost of 2^31. A debt counts as a
-// hundred years at most (kLongestDebt). A count is 2^32 − 1 at most. An entry of an exact log is 2^14 − 1 at
-// most, which is more than such a log admits.
+// Bounds keep arithmetic from overflowing, even if a server reports a cost of 2^31. A debt is at most a
+// hundred years long (kLongestDebt). A count of a window is at most 2^32 − 1. An entry of an exact log is at
+// most 2^14 − 1, which is more than such a log admits.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -21,7 +21,7 @@
 
 namespace weir::limit {
 
-// A longer debt counts as if it had this length.
+// The maximum length of a debt. A longer debt is shortened to this length.
 inline constexpr base::Duration kLongestDebt = std::chrono::hours(24 * 36'525);
 
 // Returns true if charges of this limiter can be settled. False for queues, which cannot recall promised

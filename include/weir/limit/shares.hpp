@@ -1,4 +1,4 @@
-// The part of the key table that is reserved for each rule, whatever the clients of other rules do
+// The part of the key table that is reserved for each rule. Clients of other rules cannot use it up
 // (src/limit/table/quota.hpp).
 #pragma once
 
@@ -11,7 +11,8 @@ struct Share {
   std::size_t log_entries = 0;  // for each rule that keeps logs
 };
 
-// Returns the share of each of `rules` rules in a table for `max_keys`. `log_rules` of them keep logs.
+// Returns the reserved part of each rule, in a table for `max_keys` keys with `rules` rules. `log_rules` of
+// these rules keep logs.
 [[nodiscard]] Share share_of_each(std::size_t max_keys, std::size_t rules, std::size_t log_rules) noexcept;
 
 }  // namespace weir::limit

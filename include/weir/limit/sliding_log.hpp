@@ -1,18 +1,19 @@
 // The limiters that remember each admission: the sliding log, and the sliding window of n buckets.
 //
-// Both use the same arithmetic. Time is divided into n marks a period, numbered from the epoch. An admission
-// is entered at the mark of its instant, and counts while fewer than n marks have passed. With n buckets a
-// mark is a sub-window. The current sub-window is one of the n, so the window looks back between (n − 1)/n
-// and one period. With n = the period in µs a mark is an instant, and the log is exact: the costs admitted in
-// any interval of one period are within the limit. (Buckets are the "rolling window" of Hystrix, 2012.)
+// Both use the same arithmetic. Time is divided into n steps a period. A mark is the number of such a step,
+// counted from the epoch. The cost of an admission is entered at the mark of its instant, and counts while
+// fewer than n marks have passed. With n buckets a step is a sub-window. The current sub-window is one of the
+// n, so the window looks back between (n − 1)/n and one period. With n = the period in µs a step is a
+// microsecond, and the log is exact: the costs admitted in any interval of one period are within the limit.
+// (Buckets are the "rolling window" of Hystrix, 2012.)
 //
 //   mark        m               m + n
 //     |—————————|———————————————|———         an entry at m counts from its mark until the instant at which
 //               counts          no more      mark m + n begins, ⌈(m + n) × period / n⌉ µs
 //
-// A step is pure: it reads a log and says where to enter the cost. The owner of the log enters the cost. A
-// log of at most one entry (a Cell) moves its entry to the newest admission. Older costs then count as if
-// they were new, so such a log rejects earlier than a full log would, never later.
+// A step() is pure: it reads a log and says where to enter the cost. The owner of the log enters the cost. A
+// log of at most one entry (a Cell) gives its entry the mark of the newest admission. Older costs then count
+// as if they were new, so such a log rejects earlier than a full log would, never later.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -26,7 +27,7 @@
 
 namespace weir::limit {
 
-// The total cost that was admitted at a mark.
+// The total cost that was admitted in one step of time. `mark` is the number of that step.
 struct LogEntry {
   std::uint64_t mark;
   Cost cost;
@@ -47,35 +48,39 @@ class SlidingLog {
 
   struct Answer {
     Outcome outcome;
-    std::uint64_t mark;          // where to enter the cost if the request is charged
+    std::uint64_t mark;          // the mark (time step) at which to enter the cost if the request is charged
     base::TimePoint drained_at;  // when the log drains, with the new entry if allowed
   };
-  // `log` must have three members. Its newest() returns the mark of the newest entry, 0 if the log is empty.
-  // Its total() returns the cost of all entries. Its walk(visit) calls `visit` for the entries, oldest first,
-  // until that returns false. Marks ascend.
+  // `log` must have three members. Its newest() returns the mark (time step) of the newest entry, 0 if the
+  // log is empty. Its total() returns the cost of all entries. Its walk(visit) calls `visit` for the entries,
+  // oldest first, until `visit` returns false. Marks ascend.
   template <class Log>
   [[nodiscard]] Answer ask(const Log& log, base::TimePoint now, Cost cost) const noexcept;
 
-  // The same step for a cell, which is a log of one entry: word 0 is its mark, word 1 its cost.
+  // Does the same for a cell, which is a log of one entry: word 0 is the entry's mark (time step), word 1 its
+  // cost.
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   // Returns the cell after a charge that exceeds the limit. Keeps at most `most` units (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost,
                                        Cost most) const noexcept;
-  // Refunds a charge that still counts, even if the entry that took the charge has moved to a later mark.
+  // Refunds a charge that still counts, even if the entry that contains it has moved to a later time.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
-  // Corrects the entry that took a charge (limit/settle.hpp), even if that entry has moved to a later mark.
+  // Corrects the entry that contains a charge (limit/settle.hpp), even if that entry has moved to a later
+  // time.
   [[nodiscard]] Cell settle(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                             Cost actual) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns a cell with the same cost, entered at the first mark that counts at least until `drained_at`.
+  // Returns a cell with the same cost, entered at the first mark (time step) that counts at least until
+  // `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
-  // Return the mark of an instant, the first instant of a mark, and the instant at which entries at a mark
-  // expire.
+  // Return the mark (number of the time step) of an instant, the first instant of a mark, and the instant at
+  // which entries at a mark expire.
   [[nodiscard]] std::uint64_t mark_of(base::TimePoint at) const noexcept;
   [[nodiscard]] base::TimePoint start_of(std::uint64_t mark) const noexcept;
   [[nodiscard]] base::TimePoint expiry_of(std::uint64_t mark) const noexcept;
-  // Returns n: an entry counts while fewer than n marks have passed since its own mark.
+  // Returns n, the number of marks (time steps) in a period. An entry counts while fewer than n marks have
+  // passed.
   [[nodiscard]] std::uint64_t marks() const noexcept { return marks_; }
   [[nodiscard]] bool is_exact() const noexcept { return buckets_ == 0; }
   [[nodiscard]] std::uint64_t buckets() const noexcept { return buckets_; }
@@ -97,11 +102,11 @@ class SlidingLog {
         marks_(buckets != 0 ? buckets : static_cast<std::uint64_t>(rate.period.count())) {}
 
   Rate rate_;
-  std::uint64_t buckets_;  // 0: an exact log
-  std::uint64_t marks_;    // the number of marks in a period
+  std::uint64_t buckets_;  // the number of buckets; 0: an exact log
+  std::uint64_t marks_;    // the number of marks (time steps) in a period
 };
 
-// A cell as a log of one entry.
+// Gives a cell the interface of a log with one entry.
 struct LoneEntry {
   const Cell& cell;
   [[nodiscard]] std::uint64_t newest() const noexcept { return cell.words[0]; }

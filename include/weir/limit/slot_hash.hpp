@@ -1,5 +1,5 @@
-// The part of a key that selects its Redis node in a cluster, and sets of the charges of a bill. Plain
-// values.
+// SlotHash is the part of a key that selects its Redis node in a cluster. LineSet is a set of charges of one
+// bill. Plain values.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -21,7 +21,7 @@ using SlotHash = std::uint16_t;
   return key;
 }
 
-// One bit for each charge of a bill, by its index.
+// A set of charges of one bill: bit n stands for the charge with index n.
 using LineSet = std::uint32_t;
 static_assert(kMaxCharges <= 32);
 [[nodiscard]] constexpr LineSet all_lines(std::size_t lines) noexcept {

@@ -6,20 +6,20 @@
 // * rules: their number, then for each rule its name, limiters and variants
 // * a name: its length | its octets
 // * a limiter: algorithm | its parameters
-// * a variant: name | numbers | limiter ID | which limiter
+// * a variant: name | numbers | limiter ID | number of its limiter
 // * shared cells: their number, then for each: rule | name of its variant | fingerprint of its limiter | cell
 // * a key without a log: drained_at, log?, rule (one word) | key | cell
 // * a key with a log: drained_at, log?, rule (one word) | key | number of entries | mark and cost of each
 // * end: a word of ones | number of keys | digest of all words before it
 //
 // A snapshot keeps:
-// * The secret key of client names (k0, k1). Without it no client would find its cell again. A person who
-//   knows it can find clients that share one bucket of the table. So it is not derived from key_secret, which
-//   many weirs and perhaps many people know. A snapshot is therefore a secret, and only the owner may read
-//   the file.
-// * Instants, by the clock that limits use, and the time of that clock and of the machine's clock. A
-//   restore shifts all instants to its own clock (shift_of, src/limit/snapshot/time_shift.hpp). The time
-//   between counts as passed, as measured by the machine's clock.
+// * The secret key of client names (k0, k1). Without it no client would find its cell after a restart. A
+//   person who knows this key can find clients that share one bucket of the table. So it is not derived from
+//   key_secret, which many weirs and perhaps many people know. A snapshot is therefore a secret, and only the
+//   owner may read the file.
+// * All instants, by the clock that limits use; and the time of saving, by that clock and by the machine's
+//   clock. A restore shifts all instants to its own clock (shift_of, src/limit/snapshot/time_shift.hpp). It
+//   assumes that as much time has passed since the saving as the machine's clock says.
 // * Cells of rules whose numbers are unchanged (SavedRule). Cells of changed rules are converted as after a
 //   reload: a restore gives the old version of the rule a RuleIndex of its own.
 // A snapshot does not keep permits, because their requests ended with the process.
@@ -42,16 +42,16 @@ namespace weir::limit {
 
 struct Snapshot {
   base::SipKey names;                           // the secret key of client names
-  base::TimePoint saved_at;                     // by the clock that limits use
-  std::uint64_t keys = 0;                       // number of keys; write_snapshot() ignores it
+  base::TimePoint saved_at;                     // the time of writing, by the clock that limits use
+  std::uint64_t keys = 0;                       // number of keys; write_snapshot() does not read it
   std::optional<base::TimePoint> machine_at{};  // `saved_at` by the machine's clock; absent if equal
 };
 
-// Clocks that differ by at most this much count as equal.
+// Clocks that differ by at most this much are treated as equal.
 inline constexpr base::Duration kClocksAgree{2'000'000};
 // Returns by how much to shift a snapshot's instants in a process whose clock starts at `now`, the machine's
 // time. Returns zero if the clocks agree: the new process then starts its clock at `saved_at` or later. If
-// the machine's clock was set back in the meantime, no time counts as passed.
+// the machine's clock was set back since the snapshot, the shift assumes that no time has passed.
 [[nodiscard]] base::Duration shift_of(const Snapshot& snapshot, base::TimePoint now) noexcept;
 
 // The clock of the process that restores a snapshot.
@@ -78,15 +78,15 @@ std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
 
 struct Restored {
   std::uint64_t keys = 0;     // keys restored to the table
-  std::uint64_t drained = 0;  // keys that drained in the meantime
-  std::uint64_t changed = 0;  // keys of rules that are gone or that `adopt` refused
-  // Keys for which a smaller table has no room. The table is then full of live keys, so these keys use the
-  // overflow cells of their rules. All of them together gain one fresh state for each limiter ID.
+  std::uint64_t drained = 0;  // keys that drained between saving and restoring
+  std::uint64_t changed = 0;  // keys of rules that no longer exist or that `adopt` refused
+  // Keys for which the new, smaller table has no room. The table is then full of live keys, so these keys use
+  // the overflow cells of their rules. All these keys together get one fresh state for each limiter ID.
   std::uint64_t left_out = 0;
 };
 
 // Called for a rule whose numbers have changed. Returns a RuleIndex for the old version of the rule, or
-// nullopt if its keys must start anew.
+// nullopt if the rule's keys must start anew.
 using Adopt = std::function<std::optional<RuleIndex>(const FormerRule&)>;
 
 // REQUIRES: check_snapshot accepted the same bytes with the same rules. If restoring fails nevertheless, the

@@ -29,7 +29,7 @@ class SteppedBucket {
   [[nodiscard]] static base::Result<SteppedBucket> make(Rate limit, std::uint64_t burst);
 
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Refunds `cost`, or all that is still spent if that is less. The periods stay the same.
+  // Refunds `cost`, or all spent tokens if fewer are spent. The periods stay the same.
   [[nodiscard]] Cell refund(const Cell& cell, Cost cost) const noexcept;
   // Raises the cost of an earlier charge from `reserved` to `actual` (limit/settle.hpp).
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
@@ -45,7 +45,7 @@ class SteppedBucket {
 
  private:
   SteppedBucket(Rate rate, std::uint64_t burst) noexcept : rate_(rate), burst_(burst) {}
-  // Returns the number of refills that together bring this many tokens.
+  // Returns after how many refills at least this many tokens have been added.
   [[nodiscard]] std::int64_t refills(std::uint64_t tokens) const noexcept {
     return static_cast<std::int64_t>(tokens / rate_.count + (tokens % rate_.count != 0 ? 1 : 0));
   }

@@ -1,7 +1,7 @@
 // The limiters that count in windows: fixed windows, and sliding windows by weight.
 //
-// A state never moves back. Workers read the clock before they lock, so `now` may be before the current
-// window of a cell. The cell then answers as at the start of that window.
+// The window of a cell never changes to an earlier one. Workers read the clock before they lock, so `now` may
+// be before the current window of a cell. The cell then answers as at the start of that window.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -17,9 +17,9 @@ namespace weir::limit {
 
 inline constexpr std::uint64_t kMostCount = 0xffff'ffff;  // maximum count of a window: half a word
 
-// Admits a request while the count of the current window and the cost are within the limit. Windows are
-// aligned to the epoch, or to the local days or months of a calendar. It is the simplest algorithm and the
-// least precise: twice the limit can pass around a boundary.
+// Admits a request if the count of the current window plus the cost is within the limit. Windows are aligned
+// to the epoch, or to the local days or months of a calendar. It is the simplest algorithm and the least
+// precise: twice the limit can pass around a boundary.
 //
 // State: word 0 is the end of the window (µs), word 1 its count. If the count is 0 or the window is over, the
 // key is fresh.
@@ -28,13 +28,13 @@ class FixedWindow {
   enum class Align : std::uint8_t { Epoch, Day, Month };
 
   [[nodiscard]] static base::Result<FixedWindow> make(Rate limit);
-  // `count` is the limit of a day or a month. The calendar is shared, because every copy of a limiter uses it
-  // (an overflow cell has a copy). REQUIRES: a calendar, and Day or Month.
+  // `count` is the limit of a day or a month. The calendar is shared, because every copy of a limiter uses
+  // the same calendar. REQUIRES: a calendar, and Day or Month.
   [[nodiscard]] static base::Result<FixedWindow> make(std::uint64_t count, Align align,
                                                       std::shared_ptr<const Calendar> calendar);
 
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Refunds a charge if the cell still counts the window of that charge.
+  // Refunds a charge if the cell still has the window of that charge.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
   // Raises the cost of an earlier charge from `reserved` to `actual` (limit/settle.hpp).
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
@@ -47,7 +47,7 @@ class FixedWindow {
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
   [[nodiscard]] Interval window_at(base::TimePoint at) const noexcept;
-  [[nodiscard]] const Rate& rate() const noexcept { return rate_; }  // of a calendar: per 24 h or 31 days
+  [[nodiscard]] const Rate& rate() const noexcept { return rate_; }  // with a calendar: per 24 h or 31 days
   [[nodiscard]] Align align() const noexcept { return align_; }
   [[nodiscard]] const Calendar* calendar() const noexcept { return calendar_.get(); }
   [[nodiscard]] std::uint64_t quota() const noexcept { return rate_.count; }
@@ -64,9 +64,9 @@ class FixedWindow {
 };
 
 // Admits a request while previous × overlap + current + cost ≤ limit. `overlap` is the part of the previous
-// window that lies within one period before now. Two counts approximate a log, as if the requests of the
-// previous window had come evenly. Source: Cloudflare blog, "How we built rate limiting capable of scaling to
-// millions of domains", 2017. Windows are aligned to the epoch.
+// window that lies within one period before now. The sum approximates a log: it assumes that the requests of
+// the previous window were evenly spread. Source: Cloudflare blog, "How we built rate limiting capable of
+// scaling to millions of domains", 2017. Windows are aligned to the epoch.
 //
 //   |—— previous: 84 ——|—— current: 36 ——|       A quarter of the current window is over, so three quarters
 //        |————— one period —————•                of the previous window count: 84 × ¾ + 36 = 99.
@@ -79,7 +79,7 @@ class SlidingWindow {
  public:
   [[nodiscard]] static base::Result<SlidingWindow> make(Rate limit);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Refunds a charge in the window that counted it, if the cell still has that window.
+  // Refunds a charge in the window that contains it, if the cell still has that window.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
   // Raises the cost of an earlier charge from `reserved` to `actual` (limit/settle.hpp).
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
@@ -90,7 +90,7 @@ class SlidingWindow {
   // Returns a cell with the sum of both counts, in a window of this limiter that has full weight until
   // `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
-  // Converts a cell so that the used share of the limit stays the same (limit/rescale.hpp).
+  // Converts a cell so that the used part of the limit stays the same (limit/rescale.hpp).
   [[nodiscard]] Cell rescaled(const SlidingWindow& from, const Cell& cell,
                               base::TimePoint now) const noexcept;
 
@@ -110,7 +110,7 @@ class SlidingWindow {
   [[nodiscard]] static Counts counts_of(const Cell& cell) noexcept;
   [[nodiscard]] static Cell cell_of(const Counts& counts) noexcept;
   [[nodiscard]] Counts counts_at(const Cell& cell, std::uint64_t at) const noexcept;
-  // Returns the first instant from `at` on (µs) at which `cost` fits. REQUIRES: cost ≤ the limit.
+  // Returns the first instant (in µs, at or after `at`) at which `cost` fits. REQUIRES: cost ≤ the limit.
   [[nodiscard]] std::uint64_t fits_at(const Counts& counts, std::uint64_t at, Cost cost) const noexcept;
   [[nodiscard]] Cost remaining(const Counts& counts, std::uint64_t at) const noexcept;
 

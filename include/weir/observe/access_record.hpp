@@ -1,4 +1,5 @@
-// The facts about one ended request, however it ended, and the request's line in the access log.
+// The facts about one ended request, and their line in the access log. weir writes the line however the
+// request ended.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -14,7 +15,7 @@
 
 namespace weir::observe {
 
-// The fields that a line may have besides its time, in the order of the line.
+// The fields that a line of the access log may have besides its time, in the order of the line.
 enum class LogField : std::uint8_t {
   Client,
   Protocol,
@@ -52,7 +53,7 @@ inline constexpr std::array<std::string_view, kLogFields> kLogFieldNames{
     "upstream_us", "verdict",  "rule",    "key",      "server",    "error",      "api_key",
     "user",        "org",      "service", "device",   "tier",      "country",    "replay"};
 
-// A set of log fields.
+// A set of fields of the access log.
 class LogFields {
  public:
   constexpr LogFields() = default;
@@ -67,7 +68,7 @@ class LogFields {
     bits_ |= others.bits_;
     return *this;
   }
-  // Returns the default fields: all fields up to `error`.
+  // Returns the default fields: all fields from the first to `error`.
   [[nodiscard]] static constexpr LogFields usual() noexcept {
     LogFields fields;
     for (unsigned i = 0; i <= static_cast<unsigned>(LogField::Error); ++i)
@@ -93,11 +94,11 @@ class LogFields {
 };
 static_assert(kLogFields <= 32);
 
-// One ended request. Contains views that are valid only during the call that receives the record. Empty or
-// absent fields are left out of the line. Raw credentials have no field here.
+// One ended request. Contains views that are valid only during the call that receives the record. The log
+// line leaves out empty or absent fields. Raw credentials have no field here.
 struct AccessRecord {
   base::TimePoint start{};      // when the head was complete; by the machine's clock
-  base::Duration total{0};      // from `start` to the end
+  base::Duration total{0};      // from `start` to the end of the request
   base::Duration queued{0};     // part of `total`: waiting for the departure from a queue
   base::Duration upstream{0};   // part of `total`: from the end of the sent request to the head of the answer
   base::IpAddress client;       // the client's address, found behind trusted proxies
@@ -110,13 +111,13 @@ struct AccessRecord {
   std::uint64_t bytes_in = 0;          // octets of the request's body
   std::uint64_t bytes_out = 0;         // octets of the response's body
   std::string_view verdict;            // "forward", "delay", "reject"; empty: nothing was decided
-  std::string_view rule;               // the rule that the decision names
-  std::optional<base::Digest128> key;  // the client's name in that rule, a keyed digest
+  std::string_view rule;               // the rule that decided
+  std::optional<base::Digest128> key;  // the client's name under that rule, a keyed digest
   std::string_view server;             // name of the server that answered
   std::string_view request_id;
   std::string_view trace_id;  // 32 hex digits (trace_id_of)
   std::string_view user_agent;
-  // The failure, as one of weir's words, such as "client_left" or "connect_failed".
+  // The failure, as a word that weir defines, such as "client_left" or "connect_failed".
   std::string_view error;
   // The identity of the client. The API key is a digest.
   std::optional<base::Digest128> api_key{};
@@ -124,11 +125,11 @@ struct AccessRecord {
   const ReplayRecord* replay = nullptr;  // null: the log does not have this field
 };
 
-// Appends one line of JSON with its newline: the time, and those of `fields` that the record has. Allocates
-// only if `out` must grow.
+// Appends one line of JSON with its newline: the time, and those of `fields` that the record contains.
+// Allocates only if `out` must grow.
 void append_json(std::string& out, const AccessRecord& record, LogFields fields = LogFields::usual());
 
-// Appends the line for a reset of a key: the time, and the facts that a replay needs.
+// Appends a line about the reset of a key: the time, and the facts that a replay needs.
 void append_json(std::string& out, const ResetRecord& record);
 
 // Returns the trace-id of a traceparent header (W3C Trace Context §3.2.2). Returns an empty text if the

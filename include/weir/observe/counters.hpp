@@ -27,16 +27,16 @@ namespace weir::observe {
 
 struct UpstreamTallies {
   Tally connects;   // connections that weir opened
-  Tally failures;   // connects that were refused or timed out, and exchanges that broke off
+  Tally failures;   // connects that were refused or timed out, and exchanges whose connection broke
   Tally errors;     // answers with status 5xx
   Tally oversized;  // answers whose head was too large to forward
   Tally reused;     // requests that used an idle connection
-  Tally prompted;   // requests whose client got a 100 Continue from weir because the server sent none
+  Tally prompted;   // requests whose client got a 100 Continue from weir, because the server sent none
   Tally retries;    // requests that were sent again
-  Gauge waiting;    // requests that wait now for a server with room
-  Tally queued;     // requests that have waited for room
+  Gauge waiting;    // requests that are waiting now for a server with room
+  Tally queued;     // requests that have waited for a server with room
   Tally crowded;    // requests that got no room at any server
-  Tally denied;     // requests not sent again because the retry budget was used up
+  Tally denied;     // requests not sent again, because the retry budget was used up
   Tally paused;     // requests that weir answered because the upstream had asked for a pause
 };
 
@@ -47,7 +47,8 @@ class alignas(64) Counters {
     std::size_t rules = 0;
     std::size_t upstreams = 0;
   };
-  // Bounds for a process. Older configurations that still have requests count, too.
+  // The maximum numbers of routes and upstreams in a process, including those of older configurations that
+  // still have requests.
   static constexpr std::size_t kMostRoutes = 4096;
   static constexpr std::size_t kMostUpstreams = 1024;
 
@@ -62,7 +63,7 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& requests(std::optional<std::size_t> route, unsigned status) const noexcept {
     return row_of(route)[status_slot(status)];
   }
-  // Adds a route's counts, one for each status, to `sums`. Used for metrics pages, which need all of these
+  // Adds a route's counts, one for each status, to `sums`. Used for metrics pages, which show all of these
   // counts.
   static constexpr std::size_t kStatusSlots = 502;
   using StatusSums = std::array<std::uint64_t, kStatusSlots>;
@@ -71,8 +72,7 @@ class alignas(64) Counters {
   [[nodiscard]] static constexpr unsigned status_at(std::size_t slot) noexcept {
     return slot == 0 ? kNoStatus : kFirstStatus + static_cast<unsigned>(slot) - 1;
   }
-  // Counts ended requests for which weir made a decision. A request to which no rule applied counts as
-  // admitted.
+  // Counts ended requests about which weir decided. A request to which no rule applied counts as admitted.
   [[nodiscard]] Tally& verdicts(Verdict verdict) noexcept {
     return verdicts_[static_cast<std::size_t>(verdict)];
   }
@@ -85,7 +85,7 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& decisions(limit::RuleIndex rule, RuleOutcome outcome) const noexcept {
     return rules_[rule].decisions[static_cast<std::size_t>(outcome)];
   }
-  // Counts refusals by the rule's deny cache, for which weir did not ask Redis.
+  // Counts refusals by the rule's deny cache, which need no question to Redis.
   [[nodiscard]] Tally& denied_here(limit::RuleIndex rule) noexcept { return rules_[rule].denied_here; }
   [[nodiscard]] const Tally& denied_here(limit::RuleIndex rule) const noexcept {
     return rules_[rule].denied_here;
@@ -144,13 +144,13 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& http2_resets(ResetBy by) const noexcept {
     return http2_resets_[static_cast<std::size_t>(by)];
   }
-  // Counts answers that weir continued to read after the client had left. `whole`: weir received all of the
-  // answer.
+  // Counts answers that weir continued to read after the client had disconnected. `whole`: weir received the
+  // complete answer.
   [[nodiscard]] Tally& abandoned(bool whole) noexcept { return abandoned_[whole ? 1 : 0]; }
   [[nodiscard]] const Tally& abandoned(bool whole) const noexcept { return abandoned_[whole ? 1 : 0]; }
-  // For the thread that reloads, before the worker gets the labels. make_room() adds rows; the other
-  // functions clear labels for reuse. REQUIRES at most kMostRoutes, limit::kMaxRules and kMostUpstreams, and
-  // that nothing is counted under a cleared label any more.
+  // Used by the thread that reloads, before the worker gets the labels. make_room() adds rows; the other
+  // functions clear labels for reuse. REQUIRES: at most kMostRoutes, limit::kMaxRules and kMostUpstreams. The
+  // worker no longer counts under a cleared label.
   void make_room(const Shape& shape);
   void clear_route(std::size_t route) noexcept;
   void clear_rule(limit::RuleIndex rule) noexcept;
@@ -169,19 +169,19 @@ class alignas(64) Counters {
   Gauge tunnels_open;         // upgraded client connections
   Tally bytes_in;             // from clients, including heads, after TLS
   Tally bytes_out;            // to clients
-  Gauge queue_depth;          // requests that wait now for their departure
+  Gauge queue_depth;          // requests that are waiting now for their departure
   Tally connections_crowded;  // closed at once: their address had the maximum number of connections
   Tally accept_failures;      // accept() failed: out of descriptors or memory
   std::array<Tally, policy::kPriorities> shed;  // answered 503 because of load, by priority
   Gauge body_memory;                            // bytes in use now for bodies that rules read
   Tally body_memory_refused;                    // bodies for which no memory was left
-  Tally queue_crowded;                          // refused: their client had the maximum number of places
-  Tally queue_displaced;                        // refused: requests of better priority took their places
-  Tally queue_levelled;                         // refused: clients with fewer places took their places
-  Tally queue_overdue;                          // refused: others departed first until max_wait was over
+  Tally queue_crowded;                          // refused: the client already had the maximum of places
+  Tally queue_displaced;                        // refused: a request of better priority took the place
+  Tally queue_levelled;                         // refused: a client with fewer places took the place
+  Tally queue_overdue;                          // refused: max_wait passed while others departed
   Tally store_failures;                         // decisions for which Redis did not answer in time
-  Tally access_log_dropped;                     // lines that were dropped
-  // Must be set before the worker runs. Null: top clients are not counted.
+  Tally access_log_dropped;                     // lines of the access log that weir dropped
+  // The top clients of each rule. Must be set before the worker runs. Null: top clients are not counted.
   std::unique_ptr<TopClients> top;
   Histogram request_seconds;   // from the end of the head to the end of the answer
   Histogram decision_seconds;  // includes the round trip if Redis was asked

@@ -1,8 +1,8 @@
 // Decides when a message is sent, and when it is sent again after a failure. Uses backoff with jitter, and a
 // rate limit, which is a token bucket. Plain values; time and randomness are arguments.
 //
-// There is at most one message at a time. A newer message replaces a message that was not delivered. So if an
-// alert began and ended while its receiver was unreachable, the receiver only gets the message about the end.
+// A Delivery has at most one message. A newer message replaces a message that was not delivered. So if an
+// alert began and ended while its receiver was unreachable, the receiver gets only the message about the end.
 // A message is sent again until it is delivered, replaced or given up. After `most` failed attempts it is
 // overdue.
 #pragma once
@@ -38,15 +38,15 @@ class Delivery {
   enum class End : std::uint8_t {
     Sent,
     Again,  // the message, or a newer one, will be sent
-    // The message will not be sent again: it is useless to try, or the message is overdue and overdue
-    // messages are given up.
+    // The message will not be sent again. Either another attempt would fail too, or the message is overdue
+    // and give_up_what_is_overdue() was called.
     GivenUp
   };
-  // End the running attempt. `hopeless`: another attempt would fail, too. `random`: any 64 random bits.
+  // End the running attempt. `hopeless`: another attempt would fail too. `random`: any 64 random bits.
   End sent() noexcept;
   End failed(bool hopeless, base::TimePoint now, std::uint64_t random) noexcept;
 
-  // From now on, a failed attempt at an overdue message gives the message up.
+  // From now on, a message is given up if an attempt fails and the message is overdue.
   void give_up_what_is_overdue() noexcept { gives_up_ = true; }
   // Returns true if put() has set a newer message since the running attempt began.
   [[nodiscard]] bool is_replaced() const noexcept { return replaced_; }

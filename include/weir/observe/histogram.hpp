@@ -1,6 +1,6 @@
-// Counts durations in buckets of fixed bounds, as Prometheus expects.
+// Counts durations in buckets with fixed bounds, as Prometheus expects.
 //
-// One thread records; any thread may read (tally.hpp). Allocates nothing.
+// One thread records durations; any thread may read the counts (tally.hpp). Allocates nothing.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -29,7 +29,7 @@ class Histogram {
   }
 
   struct Totals {
-    std::array<std::uint64_t, kBuckets> counts{};  // of each bucket alone; not cumulative
+    std::array<std::uint64_t, kBuckets> counts{};  // counts of each bucket alone; not cumulative
     std::uint64_t count = 0;                       // the sum of `counts`
     std::uint64_t sum_us = 0;
 
@@ -40,8 +40,8 @@ class Histogram {
   [[nodiscard]] Totals read() const noexcept;
 
  private:
-  // Counts the bounds that are below the value, instead of a search. This has no branch to mispredict, and
-  // compilers turn it into a few vector comparisons.
+  // Returns the number of bounds below the value, by counting them without a search. This has no branch to
+  // mispredict, and compilers turn it into a few vector comparisons.
   static constexpr std::size_t bucket_of(std::int64_t us) noexcept {
     const auto clamped = static_cast<std::uint32_t>(std::min<std::int64_t>(us, kBounds.back() + 1));
     std::uint32_t below = 0;

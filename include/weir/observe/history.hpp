@@ -1,5 +1,5 @@
-// Stores how much each of several totals has grown in each step of the last minutes, in constant memory.
-// Plain values; the owner must call note() once a step.
+// Stores by how much each of several totals has grown in each time step of the last minutes. Uses constant
+// memory. Plain values; the owner must call note() once a step.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +15,20 @@ class History {
   // `series` is the number of totals, `kept` the number of steps to store. REQUIRES kept ≥ 1.
   History(std::size_t series, std::size_t kept);
 
-  // Records the totals at the end of a step, one total for each series. The first call only sets the starting
-  // point. If a total has fallen, its counter has restarted from zero. REQUIRES as many totals as series.
+  // Records the totals at the end of a step, one total for each series. The first call only stores the
+  // totals, from which later growth is computed. If a total has fallen, its counter has restarted from zero.
+  // REQUIRES as many totals as series.
   void note(std::span<const std::uint64_t> totals);
 
-  // Replaces the series. `from` has the old index of each new series. nullopt means a new series, which has
-  // not grown so far. Its first total is taken at the next note().
+  // Replaces the series. `from` has the old index of each new series. nullopt means that the series is new:
+  // its growth is zero until the next note(), which stores its first total.
   void remap(std::span<const std::optional<std::size_t>> from);
 
   [[nodiscard]] std::size_t series() const noexcept { return last_.size(); }
   // Returns the number of stored steps, at most `kept`.
   [[nodiscard]] std::size_t steps() const noexcept { return steps_; }
-  // Returns how much a series grew in a step; step 0 is the oldest. A value beyond the type's range is
-  // clamped. REQUIRES series < series(), step < steps().
+  // Returns by how much a series grew in a step; step 0 is the oldest. A value that the return type cannot
+  // hold becomes its maximum. REQUIRES series < series(), step < steps().
   [[nodiscard]] std::uint32_t increase(std::size_t series, std::size_t step) const noexcept;
 
  private:
@@ -37,7 +38,7 @@ class History {
   bool begun_ = false;
   std::size_t steps_ = 0;
   std::size_t next_ = 0;                            // the row for the next step
-  std::vector<std::optional<std::uint64_t>> last_;  // the last total of each series; nullopt: none yet
+  std::vector<std::optional<std::uint64_t>> last_;  // the last total of each series; nullopt: no total yet
   std::vector<std::uint32_t> rows_;                 // `kept_` rows, each with one value for each series
 };
 

@@ -25,7 +25,7 @@ inline constexpr std::array<const char*, kRuleOutcomes> kRuleOutcomeNames{
 enum class MessageOutcome : std::uint8_t {
   Admitted,
   Delayed,  // admitted after a wait
-  Refused,  // refused, which ended the message's connection
+  Refused,  // refused; the message's connection was closed
   ShadowRefused,
 };
 inline constexpr std::size_t kMessageOutcomes = 4;
@@ -34,20 +34,21 @@ inline constexpr std::array<const char*, kMessageOutcomes> kMessageOutcomeNames{
 
 // The result of settling a charge, which depends on the server's answer.
 enum class Settled : std::uint8_t {
-  Charged,   // stays as reserved: the status requires it, or the actual cost is equal
-  Refunded,  // refunded whole
+  Charged,   // unchanged: the status requires it, or the actual cost equals the reserved cost
+  Refunded,  // refunded completely
   Surplus,   // partly refunded: the actual cost was less than reserved
   Debt,      // the actual cost was more than reserved
-  Untold,    // the answer does not contain the cost: the reserved cost remains
-  // The text with the cost is too long, compressed, not JSON or not an amount. The reserved cost remains.
+  Untold,    // the answer does not contain the cost, so the reserved cost remains
+  // The cost in the answer cannot be read: its text is too long, compressed, not JSON or not an amount. The
+  // reserved cost remains.
   Unreadable,
-  Unanswered,  // the upstream got the request and did not answer: the reserved cost remains
+  Unanswered,  // the upstream got the request but did not answer, so the reserved cost remains
 };
 inline constexpr std::size_t kSettled = 7;
 inline constexpr std::array<const char*, kSettled> kSettledNames{"charged", "refunded",   "surplus",   "debt",
                                                                  "untold",  "unreadable", "unanswered"};
 
-// Errors of clients, and the ways in which clients leave.
+// Errors of clients, and the ways in which clients disconnect.
 enum class ClientError : std::uint8_t {
   BadHead,       // 400: not HTTP, or not safe to interpret
   HeadTooLarge,  // 431: the request head is larger than allowed
@@ -56,7 +57,7 @@ enum class ClientError : std::uint8_t {
   BodyTimeout,   // the next part of the body did not arrive in time
   WriteTimeout,  // the client did not read its answer
   Handshake,     // the TLS handshake failed
-  Left,          // the client left before its answer was complete
+  Left,          // the client disconnected before its answer was complete
   ProxyHeader,   // the connection did not begin with a valid PROXY header
   SlowBody,      // 408: the body was slower than min_rate
   SlowRead,      // the client read its answer slower than min_rate
@@ -73,7 +74,7 @@ inline constexpr std::array<const char*, kClientErrors> kClientErrorNames{
 enum class Handshake : std::uint8_t {
   Full,
   Resumed,    // succeeded by resuming an earlier session
-  Left,       // the connection ended during the handshake
+  Left,       // the client disconnected during the handshake
   Late,       // the handshake took longer than head_timeout
   Untrusted,  // the client's certificate is missing or not trusted
   // The client sent an alert, in most cases because it does not trust weir's certificate.
@@ -86,8 +87,8 @@ inline constexpr std::array<const char*, kHandshakes> kHandshakeNames{"full",   
 
 // How an upgraded connection (status 101) ended.
 enum class TunnelEnd : std::uint8_t {
-  Closed,       // both sides closed it
-  Idle,         // no byte in either direction for timeouts.tunnel
+  Closed,       // both sides closed the connection
+  Idle,         // timeouts.tunnel passed without a byte in either direction
   Stopped,      // weir is shutting down
   ClientBroke,  // the client's connection broke
   ServerBroke,  // the server's connection broke
@@ -100,19 +101,19 @@ inline constexpr std::array<const char*, kTunnelEnds> kTunnelEndNames{
 
 // The state of a connection that weir closed to make room for others.
 enum class Evicted : std::uint8_t {
-  Idle,   // it was waiting for a request, or for the end of a refused request
-  Begun,  // its TLS handshake, PROXY header or request head had been incomplete for a while
+  Idle,   // the connection was waiting for a request, or for the end of a refused request
+  Begun,  // the TLS handshake, PROXY header or request head was incomplete for some time
 };
 inline constexpr std::size_t kEvicted = 2;
 inline constexpr std::array<const char*, kEvicted> kEvictedNames{"idle", "begun"};
 
-// Why weir ended an HTTP/2 connection (GOAWAY).
+// The reason why weir ended an HTTP/2 connection with GOAWAY.
 enum class Goaway : std::uint8_t {
-  Drain,         // weir stops, the listener closed, or another process takes over
-  Idle,          // idle_timeout
+  Drain,         // weir is stopping, the listener was closed, or another process takes over
+  Idle,          // idle_timeout has passed
   Silent,        // the client did not answer a PING
   Fault,         // the client broke the protocol
-  Head,          // a head far beyond max_head
+  Head,          // a request head was far larger than max_head
   Resets,        // too many resets
   Settings,      // too many SETTINGS frames
   Ping,          // too many PING frames
@@ -126,7 +127,7 @@ inline constexpr std::array<const char*, kGoaways> kGoawayNames{
     "drain",    "idle", "silent",   "fault",         "head",       "resets",
     "settings", "ping", "priority", "window_update", "empty_data", "other"};
 
-// Who caused the reset of an HTTP/2 stream.
+// The cause of the reset of an HTTP/2 stream.
 enum class ResetBy : std::uint8_t {
   Client,   // the client cancelled the request
   Fault,    // weir, because of the client's fault

@@ -1,5 +1,5 @@
 // The field "replay" of the access log. It has the facts that `weir replay` needs to run the traffic again
-// under other rules. The room `replay` reads it.
+// under other rules (src/replay/).
 //
 //   `{"run":"5d1c03aa91e07b42","clock_us":-3,"asked_us":120,"turn":1,"api_key":"…","user":"alice","tier":"pro",`
 //   ` "load":0.25,`
@@ -7,13 +7,13 @@
 //   `           "elastic":true}],`
 //   ` "amends":[{"rule":"login","does":"settle","at_us":512,"turn":3,"cost":0}]}`
 //
-// `"first":true` is in the first line about a table that began empty. A log without that line is incomplete.
-// Absent, zero and false values are left out. A line's `time` is by the machine's clock. Limits use weir's
-// own clock, which is `clock_us` ahead of the machine's (behind if negative). `asked_us` and `at_us` count
-// from the line's time by weir's clock. `turn` is a timestamp (limit/hybrid_timestamp.hpp) minus the first
-// timestamp of its instant. API keys appear only as digests.
+// `"first":true` is in the first line about a key table that began empty. A log without that line is
+// incomplete. Absent, zero and false values are left out. A line's `time` is by the machine's clock. Limits
+// use weir's own clock, which is `clock_us` ahead of the machine's clock (behind if negative). `asked_us` and
+// `at_us` are measured from the line's time, by weir's clock. `turn` is a timestamp
+// (limit/hybrid_timestamp.hpp) minus the first timestamp of its instant. API keys appear only as digests.
 //
-// A reset of a key has a line of its own, which has no other fields than the time and "replay":
+// A reset of a key has a separate line, which has no fields except the time and "replay":
 //
 //   {"run":"5d1c03aa91e07b42","reset":{"rule":"login","asks":"9b1f0c4e","keys":[{"key":"…","turn":3}]}}
 #pragma once
@@ -38,15 +38,15 @@ struct Amendment {
   enum class Kind : std::uint8_t {
     Refund,   // refunded, because the request reached no server
     Settle,   // changed to `cost`, as the answer requires
-    Release,  // permits of a concurrency limit were released at the end of the exchange
+    Release,  // permits of a concurrency limit were released when the exchange ended
   };
   Kind kind = Kind::Refund;
-  bool elastic = false;  // changes the charge of the rule's elastic limiter, which has its own state
+  bool elastic = false;  // true: changes the charge of the rule's elastic limiter, which has its own state
   limit::RuleIndex rule = 0;
   limit::Cost cost = 0;                  // for Settle: the actual cost
   base::TimePoint at{};                  // the time of the change
-  limit::HybridTimestamp timestamp = 0;  // 0: the change was not in the key table, or in an overflow cell
-  base::TimePoint departure{};           // for Refund: the departure that was returned
+  limit::HybridTimestamp timestamp = 0;  // 0: the change was in an overflow cell, or outside the key table
+  base::TimePoint departure{};           // for Refund: the departure that the refund cancelled
   limit::Ending ending{};                // for Release: how the exchange ended
 };
 inline constexpr std::string_view kAmendmentNames[] = {"refund", "settle", "release"};
@@ -63,12 +63,12 @@ struct AppliedRule {
 };
 
 struct ReplayRecord {
-  // Identifies the table that was charged. A table lives as long as the process, or longer by snapshots.
+  // Identifies the key table that was charged. A table lives as long as the process, or longer by snapshots.
   std::uint64_t run = 0;
   base::TimePoint start{};               // by weir's own clock, like all instants here
   base::Duration clock_ahead{0};         // how far weir's clock was ahead of the machine's
   base::TimePoint asked{};               // when weir evaluated the rules; the epoch: never
-  limit::HybridTimestamp timestamp = 0;  // of the charge; 0: nothing was charged in the key table
+  limit::HybridTimestamp timestamp = 0;  // timestamp of the charge; 0: nothing was charged in the key table
   std::optional<base::Digest128> api_key;
   std::string_view user, org, service, device, tier, country;
   bool unverified = false;     // the token was not verified, so its claims are absent
@@ -78,18 +78,18 @@ struct ReplayRecord {
   std::span<const AppliedRule> rules;
   std::span<const Amendment> amendments;
   std::span<const policy::Rule> all_rules;  // the rules to which RuleIndexes in `amendments` refer
-  bool cut = false;  // some amendments were left out, because they did not fit in the line
-  // During an upgrade, the new process does not know of decisions and amendments in memory from this instant
-  // on.
+  bool cut = false;  // some amendments are missing, because they did not fit in the line
+  // Set during an upgrade. From this instant on, the new process does not know changes that this process
+  // makes to limits in memory.
   base::TimePoint lost_from = base::TimePoint::max();
   bool in_memory = true;  // true if any evaluated rule keeps its state in memory
-  bool first = false;     // the first record about this table, and the table began empty
+  bool first = false;     // this is the first record about the table, which began empty
 };
 
 // A reset key and the timestamp of the reset. A reset affects one key for each limiter of the rule.
 struct ForgottenKey {
   limit::Key key;
-  // If the key is not in the key table, the first timestamp of the instant.
+  // For a key that is not in the key table: the first timestamp of the instant.
   limit::HybridTimestamp timestamp = 0;
 };
 struct ResetRecord {

@@ -2,9 +2,9 @@
 // Agrawal and El Abbadi, "Efficient computation of frequent and top-k elements in data streams", 2005), with
 // a cost for each request.
 //
-// There are K counters. A client that has a counter adds its cost to that counter. A client without one takes
-// over the counter with the smallest count. The counter keeps its count, and also stores it as the client's
-// possible error.
+// There are K counters. A client that has a counter adds its cost to that counter. A client without a counter
+// takes over the counter with the smallest count. The counter keeps that count, and also stores it as the
+// client's possible error.
 //
 // Invariants; N is the sum of all costs
 //  1. The sum of all counts is N.
@@ -15,9 +15,9 @@
 // Merged summaries keep invariants 2 and 3; N is then the sum for both (Agarwal, Cormode et al., "Mergeable
 // summaries", 2012, §3).
 //
-// Pure. Allocates once. Finding a client costs one probe of a hash index. A new client usually costs no more:
-// one pass over all counters collects those with the smallest count, and new clients then take these one by
-// one.
+// Pure. Allocates once. Finding a client costs one probe of a hash index. A new client usually costs no more.
+// From time to time, one pass over all counters collects those with the smallest count. New clients then take
+// over these counters one by one.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -34,7 +34,7 @@ namespace weir::observe {
 class SpaceSaving {
  public:
   static constexpr std::size_t kMost = 1024;  // the maximum number of counters
-  static constexpr std::size_t kText = 39;    // maximum octets of a client's displayed text
+  static constexpr std::size_t kText = 39;    // the maximum size of a client's displayed text, in octets
 
   struct Counter {
     base::Digest128 client;
@@ -51,8 +51,8 @@ class SpaceSaving {
   explicit SpaceSaving(std::size_t capacity);
 
   // Adds a client's cost. If the client gets a new counter, calls `describe` with a buffer for the client's
-  // text; `describe` must return the number of octets it wrote. The digest must be keyed (base/siphash.hpp),
-  // so that a client cannot choose its place in the index.
+  // text; `describe` must return the number of octets that it wrote. The digest must be keyed
+  // (base/siphash.hpp), so that a client cannot choose its position in the index.
   template <class Describe>
   void add(const base::Digest128& client, std::uint64_t cost, Describe describe,
            std::uint32_t limiter_id = 0) {
@@ -100,7 +100,8 @@ class SpaceSaving {
   std::size_t mask_;               // size of the index minus one; the size is a power of two
   std::vector<Index> index_;       // open addressing: the index of a counter, or kNowhere
   std::vector<Counter> counters_;  // at most capacity_ counters
-  // Counters that had the smallest count when they were collected. Some may have grown since.
+  // The counters that had the smallest count when they were collected. Some of them may have grown since
+  // then.
   std::vector<Index> smallest_;
   std::uint64_t smallest_count_ = 0;
   std::uint64_t total_ = 0;

@@ -1,5 +1,5 @@
-// Tracks since when events recur. A spell lasts from its first event until no event has come for longer than
-// `longest_pause`. Plain values; time is an argument.
+// Tracks since when events recur. A spell is a series of events. It lasts from its first event until no event
+// has come for longer than `longest_pause`. Plain values; time is an argument.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -13,8 +13,9 @@ class Streak {
  public:
   explicit Streak(base::Duration longest_pause) noexcept : longest_pause_(longest_pause) {}
 
-  // Records the total number of events. The first call only sets the starting point. If the total has fallen,
-  // its counter has restarted from zero. REQUIRES that `now` does not decrease.
+  // Records the total number of events. The first call only stores the total, from which later events are
+  // counted. If the total has fallen, its counter has restarted from zero. REQUIRES that `now` does not
+  // decrease.
   void note(std::uint64_t total, base::TimePoint now) noexcept {
     if (total_ && total != *total_) {
       if (!since_) since_ = now;

@@ -1,5 +1,5 @@
-// Detects that events are more frequent than an alert allows. Plain values, with the time as an argument:
-// totals go in, changes come out.
+// Detects that events are more frequent than an alert allows. Plain values, with the time as an argument. The
+// input is the total number of events; the output is the beginning and end of a surge.
 //
 //   quiet ── more than `above` within its period, for as long as `lasting` ──► firing ── repeated every
 //     ▲                                                                          │        `repeat`
@@ -28,20 +28,20 @@ class Surge {
 
   explicit Surge(const Settings& settings) noexcept : settings_(settings) {}
 
-  // Records the total number of events. The first call only sets the starting point. If the total has fallen,
-  // its counter has restarted from zero. REQUIRES that `now` does not decrease. The owner should call this
-  // function once a second.
+  // Records the total number of events. The first call only stores the total, from which later events are
+  // counted. If the total has fallen, its counter has restarted from zero. REQUIRES that `now` does not
+  // decrease. The owner should call this function once a second.
   Change note(std::uint64_t total, base::TimePoint now);
 
-  // Takes over the state of another Surge, except for its counts. Counting restarts at zero, so a firing
-  // surge ends after calm() unless events stay too frequent.
+  // Takes over the state of another Surge, but not its events. Events are counted from zero again, so a
+  // firing surge ends after calm() unless events stay too frequent.
   void go_on(bool firing, base::TimePoint since, std::uint64_t seen, base::TimePoint now) noexcept;
 
   [[nodiscard]] bool firing() const noexcept { return firing_since_.has_value(); }
-  // Returns since when the surge fires, or since when it last fired; the epoch if it never fired.
+  // Returns when the present surge began, or else when the last surge began; the epoch if there was none.
   [[nodiscard]] base::TimePoint since() const noexcept { return began_; }
-  // Returns the number of events within the last period. The oldest events may count for up to 1/60 of a
-  // period longer.
+  // Returns the number of events within the last period. It may include events that are up to 1/60 of a
+  // period older.
   [[nodiscard]] std::uint64_t seen() const noexcept { return seen_; }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
 
@@ -62,7 +62,7 @@ class Surge {
   std::uint64_t grown_ = 0;             // number of events since the first call
   std::deque<Mark> marks_;  // at most kMarks + 1; the first is at least a period old, except at the start
   std::uint64_t seen_ = 0;
-  // Since when events are too frequent although the surge does not fire, or the reverse.
+  // If the surge does not fire: since when events are too frequent. If it fires: since when they are not.
   std::optional<base::TimePoint> other_since_;
   std::optional<base::TimePoint> firing_since_;
   base::TimePoint began_{};

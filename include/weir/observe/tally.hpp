@@ -1,8 +1,8 @@
 // Numbers that one thread writes and any thread may read at any time.
 //
 // A single writer needs no read-modify-write instruction. A relaxed load and a relaxed store are plain moves,
-// so counting is as cheap as an increment. Readers see each number whole, but not all numbers as of one
-// instant.
+// so counting is as cheap as an increment. A reader never sees a half-written number, but it may see several
+// numbers as of different instants.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ class Tally {
     value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
   }
   [[nodiscard]] std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
-  // Resets the number to zero for its next use. REQUIRES that no thread writes.
+  // Resets the number to zero, so that it can be used again. REQUIRES that no thread writes.
   void clear() noexcept { value_.store(0, std::memory_order_relaxed); }
 
  private:

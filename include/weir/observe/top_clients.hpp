@@ -1,9 +1,9 @@
-// The clients that spend the most units of each rule, and those that are refused the most, as seen by one
-// worker.
+// The clients of each rule that spend the most units, and the clients that it refuses the most, as seen by
+// one worker.
 //
 // Each rule has two Space-Saving summaries (space_saving.hpp), one of admitted and one of refused cost. Each
-// summary exists in two generations, the current one and the one before. A generation ends after kGeneration,
-// so results cover the last one to two generations.
+// summary exists in two generations, the current one and the previous one. A generation lasts for
+// kGeneration, so results cover the last one to two generations.
 //
 // The worker's thread writes once a request, and the admin thread reads. A mutex protects both sides. It
 // rarely blocks, because a reader copies one rule's counters at a time. The memory of a rule is allocated at
@@ -27,25 +27,25 @@ namespace weir::observe {
 // The summaries of one rule, from one worker or from several workers together.
 struct TopOfRule {
   SpaceSaving admitted, refused;
-  base::TimePoint since{};  // the summaries do not include earlier requests
+  base::TimePoint since{};  // the start of the summaries; they do not include earlier requests
 };
 
 class TopClients {
  public:
   static constexpr base::Duration kGeneration = std::chrono::seconds(60);
 
-  // `capacity`: the number of counters in each summary; 0 turns counting off.
+  // `capacity`: the number of counters in each summary; 0 disables the summaries.
   explicit TopClients(std::size_t capacity) noexcept : capacity_(capacity) {}
   TopClients(const TopClients&) = delete;
   TopClients& operator=(const TopClients&) = delete;
 
   [[nodiscard]] bool is_on() const noexcept { return capacity_ != 0; }
 
-  // For the worker: adds all costs of one request, under one lock.
+  // Used by the worker: adds all costs of one request, under one lock.
   class Writing {
    public:
     Writing(TopClients& top, base::TimePoint now) : top_(top), now_(now), lock_(top.mutex_) {}
-    // Adds the cost of `charge`. charge.key must be the name that is shown to people.
+    // Adds the cost of `charge`. charge.key must be the name that logs and admin pages show.
     void add(const policy::Rule& rule, const limit::Charge& charge, bool admitted,
              const policy::Request& request) {
       auto& of_rule = top_.current(rule.index, now_);
@@ -65,7 +65,7 @@ class TopClients {
   // Adds this worker's summaries of a rule to `all`. `rule` is the rule's label (Rule::index). Adds nothing
   // if the worker had no request for the rule in the last two generations. Thread-safe.
   void read(limit::RuleIndex rule, base::TimePoint now, std::optional<TopOfRule>& all) const;
-  // Clears the summaries of a label, which another rule uses from now on. Thread-safe.
+  // Clears the summaries of a label, because another rule uses the label from now on. Thread-safe.
   void forget(limit::RuleIndex label);
   // Returns the allocated memory, in bytes. Thread-safe.
   [[nodiscard]] std::size_t memory() const;

@@ -1,4 +1,4 @@
-// The decision about a request, for counters.
+// The decision about a request, as the counters distinguish it.
 #pragma once
 
 #include <array>

@@ -16,7 +16,7 @@
 
 namespace weir::replay {
 
-// The logged decision about the request.
+// The decision about the request, according to the log.
 enum class Verdict : std::uint8_t {
   Admitted,
   Refused,
@@ -39,7 +39,7 @@ struct DoneAmendment {
   observe::Amendment what;  // `what.rule` is unused
 };
 
-// A reset of the state of one client under a rule: all its keys.
+// A reset of one client under one rule. `keys` are all keys of that client.
 struct Reset {
   std::string_view rule;
   std::uint32_t asks = 0;
@@ -51,7 +51,7 @@ struct LogLine {
   bool is_reset = false;
   Reset reset;
   std::uint64_t run = 0;
-  bool first = false;       // the first line about the table of this run
+  bool first = false;       // this is the first line about the key table of this run
   base::TimePoint start{};  // by the clock of the weir that wrote the line, like all instants here
   base::TimePoint asked{};
   base::Duration total{};
@@ -63,7 +63,7 @@ struct LogLine {
   std::optional<double> load;
   unsigned status = 0;
   Verdict verdict = Verdict::Admitted;
-  std::string_view unmet;   // the rule that refused, if `verdict` is Unmet
+  std::string_view unmet;   // the rule that refused the request, if `verdict` is Unmet
   bool unverified = false;  // the token was not verified, so its claims are absent
   std::vector<LoggedRule> rules;
   std::vector<DoneAmendment> amendments;
@@ -73,10 +73,10 @@ struct LogLine {
 enum class Unusable : std::uint8_t {
   NoJson,    // not a whole JSON object: cut off, or not written by weir
   NoReplay,  // written without the field "replay"
-  Unasked,   // ended before any rule decided: bad head, unknown key, shed load, or the client left
-  Closed,    // refused because a rule's store did not answer: nothing was decided
+  Unasked,   // ended before any rule decided: bad head, unknown key, shed load, or the client disconnected
+  Closed,    // refused because a rule's store did not answer, so no rule decided
   Cut,       // a text or the list of amendments did not fit in the line
-  Lost,      // decided during an upgrade by the old process: the new process does not know its charges
+  Lost,      // decided by the old process during an upgrade: the new process does not know the charges
   Lacking,   // a field is missing, or has a value that weir never writes
 };
 inline constexpr std::size_t kUnusable = 7;
@@ -97,7 +97,8 @@ class LogLineReader {
   LogLineReader(const LogLineReader&) = delete;
   LogLineReader& operator=(const LogLineReader&) = delete;
 
-  // Returns null and sets `why` if the line is unusable. Views in the result are valid until the next call.
+  // Parses a line. Returns null and sets `why` if the line is unusable. Views in the result are valid until
+  // the next call.
   [[nodiscard]] const LogLine* read(std::string_view text, Unusable& why);
 
  private:

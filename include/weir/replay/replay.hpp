@@ -1,12 +1,14 @@
-// Runs recorded traffic again under candidate rules. Reports which clients would be refused or admitted that
-// were not before.
+// Runs recorded traffic again under candidate rules, which a configuration proposes. Reports which clients
+// would be refused or admitted that were not before.
 //
-//   lines ─► add(): which rules apply, whose key, what cost ─► run(): charges, settlements, releases, each at
+//   lines ─► add(): rules, keys and costs of each request ─► run(): charges and their changes, in order
 //
 // Pure: all times come from the log. Under the rules that wrote the log, the replay repeats every decision,
-// if the log is complete from the start of weir on. A candidate rule may need facts that the log lacks (a
-// header, a cookie, a body). If the log has decisions of a rule with the same name that asked the same, the
-// replay uses these decisions. Otherwise the rule is left out, and the report says so.
+// if the log is complete from the start of weir on.
+//
+// A candidate rule may need facts that the log lacks (a header, a cookie, a body). The log may have decisions
+// of a rule with the same name, conditions, key and cost. The replay then uses these decisions. Otherwise the
+// rule is left out, and the report says so.
 //
 // A replay must be used on one thread.
 #pragma once
@@ -26,7 +28,7 @@
 
 namespace weir::replay {
 
-// The candidate rules and their configuration. All of these must outlive the replay.
+// The candidate rules, which the replay tries, and their configuration. All of these must outlive the replay.
 struct Candidate {
   std::span<const policy::Rule> rules;
   std::span<const policy::Route> routes;
@@ -49,16 +51,16 @@ struct ClientChanges {
 struct RuleReport {
   std::string name;
   bool in_candidate = true;  // false: only the log has this rule
-  bool shadow = false;       // the candidate's rule is a shadow rule: it counts and refuses nothing
-  std::string left_out;      // the reason why the rule was not replayed; empty if it was
+  bool shadow = false;       // the candidate's rule is a shadow rule, which refuses nothing
+  std::string left_out;      // the reason why the rule was not replayed; empty if the rule was replayed
   std::uint64_t met = 0;     // requests to which the candidate's rule applies
-  // Refusals according to the log. Here and below, refusals by a shadow rule count, too.
+  // Refusals according to the log. All counts of refusals here include those by a shadow rule.
   std::uint64_t refused_then = 0;
   std::uint64_t refused_now = 0;
-  std::uint64_t shadow_then = 0;  // part of refused_then: as a shadow rule, which refused nothing
+  std::uint64_t shadow_then = 0;  // part of refused_then: refusals by a shadow rule, which had no effect
   std::uint64_t otherwise = 0;    // requests about which the rule decides differently now
-  Changes newly;                  // requests whose verdict changed, if this rule refuses them now or did then
-  std::vector<ClientChanges> clients;  // the clients with the most changes; the most first
+  Changes newly;                  // changed verdicts of requests that this rule refuses now or refused then
+  std::vector<ClientChanges> clients;  // the clients with the most changes, in descending order
 };
 
 struct Report {
@@ -84,8 +86,9 @@ class Replay {
   // Adds a line of a log, without its newline. Lines may be in any order, and from several weirs.
   void add(std::string_view line);
 
-  // Must be called once, after all lines were added. Calls `progress` from time to time with the finished
-  // part, from 0 to 1. `most_clients` is the maximum number of clients in the report of each rule.
+  // Must be called once, after all lines were added. From time to time, calls `progress` with the completed
+  // part of the work, from 0 to 1. `most_clients` is the maximum number of clients in the report of each
+  // rule.
   [[nodiscard]] Report run(const std::function<void(double)>& progress, std::size_t most_clients);
 
  private:

@@ -16,7 +16,7 @@ char lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-// RFC 9113 §8.2.2.
+// Returns true for fields that describe the connection (RFC 9113 §8.2.2).
 bool is_about_connection(std::string_view name) noexcept {
   static constexpr std::array kNames{"connection"sv, "keep-alive"sv, "proxy-connection"sv,
                                      "transfer-encoding"sv, "upgrade"sv};
@@ -35,7 +35,7 @@ std::string_view without_blanks(std::string_view value) noexcept {
   return value;
 }
 
-// The octets that each field counts for besides its name and value (RFC 9113 §6.5.2).
+// The octets that each field adds to the size of a head, besides its name and value (RFC 9113 §6.5.2).
 constexpr std::size_t kFieldOverhead = 32;
 
 void append_line(std::string& out, std::string_view name, std::string_view value) {

@@ -11,11 +11,12 @@ namespace weir::http {
 
 namespace {
 
-// Fields of one message that need no allocation.
+// Messages with at most this number of fields need no allocation.
 constexpr std::size_t kUsualFields = 32;
 using NameValues = boost::container::small_vector<nghttp2_nv, kUsualFields>;
 
-// nghttp2 silently sends no head that is larger, so this is above the largest max_head.
+// The maximum size of a head to send. It exceeds the largest max_head, because nghttp2 silently drops larger
+// heads.
 constexpr std::size_t kMostHeadToSend = 2 << 20;
 
 std::string_view view(const std::uint8_t* octets, std::size_t size) noexcept {
@@ -23,7 +24,7 @@ std::string_view view(const std::uint8_t* octets, std::size_t size) noexcept {
 }
 
 std::uint8_t* octets(
-    std::string_view text) noexcept {  // nghttp2 asks for a pointer to non-const, but only reads
+    std::string_view text) noexcept {  // nghttp2 wants a pointer to non-const, but does not write
   return const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(text.data()));
 }
 
@@ -36,8 +37,8 @@ NameValues values_of(const Http2Fields& fields) {
   return values;
 }
 
-// nghttp2's functions fail if memory runs out. Their other failures mean that the stream is gone, which its
-// events say.
+// Throws if memory has run out. Every other failure of an nghttp2 function means that the stream no longer
+// exists, which the stream's events report.
 void check(int result) {
   if (result == NGHTTP2_ERR_NOMEM) throw std::bad_alloc();
 }
@@ -81,8 +82,8 @@ bool is_weirs_own(Http2Error error) noexcept {
 }  // namespace
 
 struct Http2Session::Callbacks {
-  // Calls one of weir's functions from within nghttp2, which must see no exception: receive() and write()
-  // throw it.
+  // Calls `call` for nghttp2, through whose C code no exception may pass. Stores the exception of the call,
+  // which receive() and write() rethrow.
   template <class Call>
   static int guarded(void* data, Call call) noexcept {
     try {
@@ -95,9 +96,9 @@ struct Http2Session::Callbacks {
   }
   static Http2Session& of(void* data) noexcept { return *static_cast<Http2Session*>(data); }
 
-  // Counts every frame that is no part of a message, because nghttp2 swallows some without another callback.
-  // Ends the connection of a client that does not open its streams in order, which nghttp2 ignores
-  // (RFC 9113 §5.1.1).
+  // Reports every frame that is not part of a message, because nghttp2 drops some of them without another
+  // callback. Also ends the connection of a client that does not open its streams in the order of their IDs.
+  // nghttp2 would ignore such a stream (RFC 9113 §5.1.1).
   static int begin_frame(nghttp2_session*, const nghttp2_frame_hd* frame, void* data) noexcept {
     const bool opens = frame->type == NGHTTP2_HEADERS;
     const bool acknowledges = frame->type == NGHTTP2_SETTINGS && (frame->flags & NGHTTP2_FLAG_ACK) != 0;
@@ -135,7 +136,8 @@ struct Http2Session::Callbacks {
     return guarded(data, [&] { stream->on_field(view(name, name_size), view(value, value_size)); });
   }
 
-  // nghttp2 would leave out a field with forbidden octets. weir resets the stream (RFC 9113 §8.2.1).
+  // Resets the stream if a field contains forbidden octets (RFC 9113 §8.2.1). nghttp2 alone would leave out
+  // the field.
   static int faulty_field(nghttp2_session*, const nghttp2_frame*, const std::uint8_t*, std::size_t,
                           const std::uint8_t*, std::size_t, std::uint8_t, void* data) noexcept {
     const int failed = guarded(data, [&] { of(data).events_.on_cheap(Http2Cheap::Fault); });
@@ -219,7 +221,8 @@ struct Http2Session::Callbacks {
     return callbacks;
   }
 
-  // weir opens the windows itself, as bodies leave its memory.
+  // Disables automatic WINDOW_UPDATE frames. weir sends these frames itself, when octets of a body leave its
+  // memory.
   static nghttp2_option* option() {
     static nghttp2_option* const option = [] {
       nghttp2_option* made = nullptr;
@@ -304,7 +307,8 @@ void Http2Session::send_head(std::int32_t id, const Http2Fields& fields, bool ha
 }
 
 void Http2Session::resume(std::int32_t id) noexcept {
-  // Fails if give() was not asked yet: it will be.
+  // Fails if nghttp2 has not called give() yet. The failure does not matter, because nghttp2 will call give()
+  // anyway.
   static_cast<void>(nghttp2_session_resume_data(session_.get(), id));
 }
 

@@ -11,8 +11,8 @@ namespace weir::limit {
 
 namespace {
 
-// Returns the outcome of a request, for both kinds of limiter. `in_flight` of `limit` units are in use. The
-// limit may grow to `most`.
+// Returns the outcome of a request, for both kinds of limiter. `in_flight` of `limit` units are in use.
+// `most` is the highest limit that the key can reach.
 Outcome granted(std::uint64_t in_flight, std::uint64_t limit, std::uint64_t most, Cost cost) noexcept {
   Outcome out;
   const std::uint64_t room = beyond(limit, in_flight);
@@ -24,7 +24,7 @@ Outcome granted(std::uint64_t in_flight, std::uint64_t limit, std::uint64_t most
   return out;
 }
 
-constexpr std::uint64_t kScale = 256;      // the state stores a limit of 1 as this number
+constexpr std::uint64_t kScale = 256;      // a limit of 1 is stored as this number
 constexpr std::uint64_t kGradient = 1024;  // represents a gradient of 1
 constexpr std::uint64_t kWorst = kGradient / 2;
 constexpr std::uint64_t kGrain = 16'000'000;
@@ -37,8 +37,8 @@ constexpr std::uint64_t low_bits(std::uint64_t word, unsigned bits) noexcept {
   return word & ((std::uint64_t{1} << bits) - 1);
 }
 
-// Latencies in the state are in 1/64 µs. They are floating-point numbers, so 19 bits reach from zero to
-// years.
+// The unit of stored latencies is 1/64 µs. Latencies are stored as floating-point numbers, so 19 bits reach
+// from zero to years.
 constexpr std::uint64_t kPerMicro = 64;
 constexpr unsigned kMantissaBits = 14, kLatencyBits = 19, kSeenBits = 7;
 static_assert(3 * kLatencyBits + kSeenBits == 64);
@@ -53,9 +53,9 @@ constexpr std::uint64_t unpacked(std::uint64_t bits) noexcept {
   return (bits & ((1U << kMantissaBits) - 1)) << (bits >> kMantissaBits);
 }
 
-// Returns pseudo-random bits for a moment. A value that 19 bits cannot hold exactly is rounded up with a
-// probability equal to its remainder. So even a step of 1/4096 takes effect on average. (Multiplicative
-// hashing by the golden ratio; Knuth, volume 3, §6.4.)
+// Returns pseudo-random bits for a moment. Used for rounding: a value that 19 bits cannot hold exactly is
+// rounded up with a probability equal to its remainder. So even a step of 1/4096 takes effect on average.
+// (Multiplicative hashing by the golden ratio; Knuth, volume 3, §6.4.)
 constexpr std::uint64_t chance_at(std::uint64_t moment) noexcept {
   const std::uint64_t mixed = moment * 0x9e37'79b9'7f4a'7c15;
   return mixed ^ (mixed >> 32);
@@ -182,9 +182,9 @@ Cell AdaptiveConcurrency::charge_over_limit(const Cell& cell, base::TimePoint no
   return cell_of(state);
 }
 
-// Returns the limit after one answer. The limit rises half way to the target in as many answers as it admits
-// at once. It falls at half that speed, because the quick mean falls no faster. The smallest step is 1, so
-// that rounding does not stop the limit.
+// Returns the limit after one answer. If the limit rises, it covers half the distance to the target in as
+// many answers as it admits at once. It falls at half that speed, because the quick mean falls no faster. The
+// smallest step is 1, so that rounding does not stop the limit.
 std::uint64_t AdaptiveConcurrency::adapted(const State& state, std::uint64_t gradient) const noexcept {
   const std::uint64_t whole = state.limit / kScale;
   if (gradient < kGradient) {
@@ -225,14 +225,14 @@ void AdaptiveConcurrency::learn(State& state, base::Duration latency, std::uint6
 Cell AdaptiveConcurrency::release(const Cell& cell, base::TimePoint now, Cost cost,
                                   const Ending& ending) const noexcept {
   State state = state_of(cell, now);
-  if (state.in_flight == 0) return cell;  // the permit was released already
+  if (state.in_flight == 0) return cell;  // another call has released the permit already
   if (ending.failed) {
-    state.limit = adapted(state, kWorst);  // a failure counts as the slowest answer
+    state.limit = adapted(state, kWorst);  // a failure is treated like the slowest answer
   } else if (ending.latency) {
     learn(state, *ending.latency, chance_at(micros(now) + state.in_flight));
     const std::uint64_t gradient = kGradient * 3 / 2 * state.best / state.quick;
     // With at most `min` in flight, weir is still learning the best latency. The limit does not rise until
-    // the quick mean is close to that best.
+    // the quick mean is close to the best latency.
     const bool knows = state.in_flight > min_ || 8 * state.quick <= 9 * state.best;
     if (gradient < kGradient || knows) state.limit = adapted(state, std::clamp(gradient, kWorst, kGradient));
   }

@@ -12,8 +12,8 @@ namespace {
 
 static_assert(kHundredYears == micros(kLongestDebt));
 
-// Returns the debt to add to a count. If the reserved cost still counts, only the difference is added;
-// otherwise the whole actual cost.
+// Returns the debt to add to a count. If the count still contains the reserved cost, the debt is the
+// difference. Otherwise it is the whole actual cost.
 constexpr Cost rest_of(bool reserve_counts, Cost reserved, Cost actual) noexcept {
   return reserve_counts ? actual - reserved : actual;
 }
@@ -94,7 +94,7 @@ Cell SlidingLog::settle(const Cell& cell, base::TimePoint charged_at, Cost reser
     return cost != 0 ? Cell{{at, std::min(cost, most_entered())}} : Cell{};
   };
   if (total == 0) return actual > reserved ? entered(mark, actual) : cell;
-  if (newest >= mark + marks_) return cell;  // the charge no longer counts
+  if (newest >= mark + marks_) return cell;  // the charge has expired
   if (newest < mark) return actual > reserved ? entered(mark, total + actual) : cell;
   return entered(newest, beyond(total + actual, reserved));
 }
@@ -116,7 +116,7 @@ Outcome full(const Limiter& limiter) noexcept {
   return {.allowed = true, .remaining = quota(limiter)};
 }
 
-// A step of cost 0 changes nothing, and fits unless the key is in debt.
+// A step of cost 0 changes nothing. It fits unless the key is in debt.
 Outcome current_outcome(const Limiter& limiter, const Cell& cell, base::TimePoint now) noexcept {
   if (drained_at(limiter, cell) <= now) return full(limiter);
   const auto one = step(limiter, cell, now, 1).outcome;

@@ -82,7 +82,8 @@ Cell SlidingWindow::cell_of(const Counts& counts) noexcept {
   return {{counts.start, (counts.previous << 32) | counts.current}};
 }
 
-// Returns the counts at an instant. Counts of a later window stay as they are.
+// Returns the counts of the cell at an instant. If the cell is already in a later window, its counts stay as
+// they are.
 SlidingWindow::Counts SlidingWindow::counts_at(const Cell& cell, std::uint64_t at) const noexcept {
   Counts counts = counts_of(cell);
   if (at < counts.start) return counts;

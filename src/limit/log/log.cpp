@@ -20,7 +20,7 @@ void Log::forget(std::uint64_t mark, std::uint64_t span) noexcept {
     set(newest(), total() - entry.cost, tail());
     ++chunk.first;
     if (--chunk.count != 0) continue;
-    chunks_[tail()].next = chunk.next;  // the newest entry is live, so this chunk is not the newest
+    chunks_[tail()].next = chunk.next;  // the entry `newest()` is live, so this chunk is not the newest
     chunks_.give_back(oldest);
   }
 }
@@ -32,7 +32,7 @@ bool Log::wants_chunk(std::uint64_t mark) const noexcept {
   return std::size_t{chunk.first} + chunk.count == LogStore::kEntries;
 }
 
-// Appends an entry. REQUIRES: the newest chunk has room, or `spare` is a chunk.
+// Appends an entry. REQUIRES: the newest chunk has room, or `spare` is an empty chunk.
 void Log::append(std::uint64_t word, LogStore::Ref spare) noexcept {
   LogStore::Ref at = tail();
   if (spare != 0) {
@@ -54,7 +54,7 @@ void Log::push(const LogEntry& entry, LogStore::Ref spare) noexcept {
   const bool merges = total() != 0 && (entry.mark == newest() || (wanted && spare == 0));
   if (total() == 0) return set(entry.mark, entry.cost, 0);
   if (merges) {
-    const Cost most = (Cost{1} << cost_bits_) - 1;  // only a debt can exceed the maximum
+    const Cost most = (Cost{1} << cost_bits_) - 1;  // only a debt can exceed this maximum
     if (tail() == 0) return set(entry.mark, std::min(most, total() + entry.cost), 0);
     auto& chunk = chunks_[tail()];
     auto& word = chunk.entries[std::size_t{chunk.first} + chunk.count - 1];
@@ -71,7 +71,7 @@ void Log::push(const LogEntry& entry, LogStore::Ref spare) noexcept {
   set(entry.mark, total() + entry.cost, tail());
 }
 
-// Removes an entry of cost 0. `before` is the previous chunk in the ring.
+// Removes an entry of cost 0 from the chunk `at`. `before` is the previous chunk in the ring.
 void Log::erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexcept {
   auto& chunk = chunks_[at];
   const auto entry = chunk.entries.begin() + static_cast<std::ptrdiff_t>(index);
@@ -87,8 +87,8 @@ void Log::erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexc
   set(latest, total(), last);
 }
 
-// Takes the cost from the first entry at or after the mark. Returns how much it took; 0 if there is no such
-// entry.
+// Takes entry.cost, or less if there is less, from the first entry at or after entry.mark. Returns the cost
+// that it took; 0 if there is no such entry.
 Cost Log::take_back_first(const LogEntry& entry) noexcept {
   if (total() == 0 || entry.mark > newest()) return 0;
   if (tail() == 0) {

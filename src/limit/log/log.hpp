@@ -1,4 +1,5 @@
-// The log of one key: its cell, and a ring of chunks if it has more than one entry.
+// The log of one key: its cell, and a ring of chunks if it has more than one entry. A mark is the number of a
+// time step (limit/sliding_log.hpp).
 //
 //   cell word 0  mark of the newest entry
 //   cell word 1  total cost of all entries (low 32 bits) | the chunk of the newest entry (high 32; 0: none)
@@ -67,21 +68,22 @@ class Log : public LogReader {
   Log(Cell& cell, LogStore& store, unsigned cost_bits) noexcept
       : LogReader(cell, store, cost_bits), own_(cell), chunks_(store) {}
 
-  // Removes entries whose mark + `span` ≤ `mark`. Such entries no longer count, so no answer changes.
+  // Removes entries whose mark (time step) + `span` ≤ `mark`. Such entries no longer count, so outcomes stay
+  // the same.
   void forget(std::uint64_t mark, std::uint64_t span) noexcept;
-  // Returns true if an entry at `mark` needs another chunk.
+  // Returns true if an entry at `mark`, a time step, would need another chunk.
   [[nodiscard]] bool wants_chunk(std::uint64_t mark) const noexcept;
-  // Adds an entry. If wants_chunk(), `spare` must be an empty chunk or 0. With 0, the newest entry moves to
-  // the mark of `entry` and takes its cost. REQUIRES: entry.mark ≥ newest(), 0 < entry.cost ≤
+  // Adds an entry. If wants_chunk(), `spare` must be an empty chunk or 0. If it is 0, the newest entry takes
+  // the cost of `entry` and gets the later mark of `entry`. REQUIRES: entry.mark ≥ newest(), 0 < entry.cost ≤
   // SlidingLog::kMostTotal − total().
   void push(const LogEntry& entry, LogStore::Ref spare) noexcept;
 
-  // Refunds a cost. The entry that took the cost may be at a later mark, because another worker's clock was
-  // ahead or no chunk was left. So this function and add_from() search from entry.mark on. REQUIRES: that
-  // entry still counts.
+  // Refunds a cost. The entry that contains the cost may be at a later mark (time step), because another
+  // worker's clock was ahead or no chunk was left. So this function and add_from() search from entry.mark on.
+  // REQUIRES: that entry still counts.
   void take_back_from(const LogEntry& entry) noexcept;
-  // Adds entry.cost to the entry that took a charge, up to `most_entered` and SlidingLog::kMostTotal. Returns
-  // false if there is no such entry.
+  // Adds entry.cost to the entry that contains an earlier charge, up to `most_entered` and
+  // SlidingLog::kMostTotal. Returns false if there is no such entry.
   [[nodiscard]] bool add_from(const LogEntry& entry, Cost most_entered) noexcept;
 
  private:
@@ -95,8 +97,8 @@ class Log : public LogReader {
   void clear() noexcept;
   void append(std::uint64_t word, LogStore::Ref spare) noexcept;
   void erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexcept;
-  // Returns the first entry at or after a mark, with cost 0 if there is none. If the entry is in a chunk,
-  // sets `*word` to its position.
+  // Returns the first entry at or after `mark`, a time step. Returns an entry of cost 0 if none is there. If
+  // the entry is in a chunk, sets `*word` to its position.
   [[nodiscard]] LogEntry first_from(std::uint64_t mark, std::uint64_t** word) const noexcept;
 
   Cell& own_;

@@ -39,9 +39,11 @@ class LogStore {
 
   explicit LogStore(std::size_t chunks);
 
-  // Returns an empty chunk, linked to itself. Returns 0 if none is left or the rule has used up its share.
+  // Returns an empty chunk, linked to itself. Returns 0 if no chunk is free or the rule has used up its
+  // share.
   [[nodiscard]] Ref take(RuleIndex rule) noexcept;
-  // Returns a chunk like take(), even if the rule has used up its share. For entries that a log had before.
+  // Returns a chunk like take(), even if the rule has used up its share. Used for entries that a log had
+  // before.
   [[nodiscard]] Ref take_beyond_share(RuleIndex rule) noexcept;
   void give_back(Ref chunk) noexcept;
   // Returns all chunks of the ring that contains `chunk` to the store. If `chunk` is 0, does nothing.
@@ -51,7 +53,7 @@ class LogStore {
 
   void share_out(const QuotaAccounts& accounts, QuotaSplit split) noexcept;
 
-  // Counts an admission that found no free chunk, so that its cost was added to the newest entry.
+  // Counts an admission that found no free chunk. Its cost was added to the newest entry of the log.
   void note_merged() noexcept { merged_.fetch_add(1, std::memory_order_relaxed); }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -66,7 +68,7 @@ class LogStore {
 
   mutable std::mutex mutex_;  // guards the members below
   Quota quota_;
-  Ref free_ = 0;             // the first free chunk
+  Ref free_ = 0;             // the first free chunk; 0: none
   std::size_t touched_ = 0;  // number of chunks ever used; pages of later chunks are not resident
   std::size_t in_use_ = 0;
   std::atomic<std::uint64_t> merged_{0};

@@ -49,7 +49,7 @@ Step SlidingLog::step(const Cell& cell, base::TimePoint now, Cost cost) const no
 
 Cell SlidingLog::refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept {
   const std::uint64_t mark = mark_of(charged_at);
-  if (cell.words[0] < mark || cell.words[0] >= mark + marks_) return cell;  // the charge no longer counts
+  if (cell.words[0] < mark || cell.words[0] >= mark + marks_) return cell;  // the charge has expired
   if (cell.words[1] <= cost) return {};
   return {{cell.words[0], cell.words[1] - cost}};
 }
@@ -60,8 +60,8 @@ base::TimePoint SlidingLog::drained_at(const Cell& cell) const noexcept {
 
 Cell SlidingLog::carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept {
   if (cell.words[1] == 0) return {};
-  // Mark `end` is the first that begins at `drained_at` or later. Entries at mark `end` − `marks_` count
-  // until then.
+  // `end` is the first mark (time step) that begins at `drained_at` or later. An entry at mark `end` −
+  // `marks_` counts until `end` begins.
   const auto end = divide_up(Ticks{micros(drained_at)} * marks_, micros(rate_.period));
   return {{beyond(static_cast<std::uint64_t>(end), marks_), std::min(cell.words[1], rate_.count)}};
 }

@@ -10,7 +10,7 @@ namespace weir::limit {
 
 namespace {
 
-constexpr std::uint64_t kMostCount = 0xffff'ffff;  // of a window, as in limit/window.hpp
+constexpr std::uint64_t kMostCount = 0xffff'ffff;  // the maximum count of a window, as in limit/window.hpp
 
 // Returns ⌈a × b / c⌉, at most `most`. The product may need 256 bits, so it is computed by doubling.
 // REQUIRES: a, b, c < 2^126, c ≥ 1.
@@ -58,8 +58,8 @@ concept RescaledBucket = std::is_same_v<L, TokenBucket> || std::is_same_v<L, Gcr
 template <class L>
 concept RescaledPermits = std::is_same_v<L, Concurrency> || std::is_same_v<L, AdaptiveConcurrency>;
 
-// Scales the time until the bucket is full from the old depth to the new one. Each depth is in ticks of its
-// own rate.
+// Converts the time until the bucket is full from the old depth (the time to fill an empty bucket) to the new
+// depth. Each depth is in ticks of its own rate.
 template <RescaledBucket L>
 Cell carried(const L& from, const Cell& cell, const L& to, base::TimePoint now) noexcept {
   const Ticks wait = beyond(tat_of(cell), from.gcra_core().ticks(now));
@@ -140,7 +140,7 @@ Cell rescaled(const Limiter& from, const Cell& cell, const Limiter& to, base::Ti
   return std::visit([&]<class L>(const L& l) { return carried(std::get<L>(from), cell, l, now); }, to);
 }
 
-// Entries that get the same mark are merged. The running total is rounded up, not each cost, so that the
+// Merges entries that get the same mark (time step). Rounds the running total up, not each cost, so that the
 // final total is the scaled total.
 std::vector<LogEntry> rescaled(const SlidingLog& from, std::span<const LogEntry> entries,
                                const SlidingLog& to, base::TimePoint now) {

@@ -17,8 +17,8 @@ base::TimePoint instant_of(std::uint64_t micros) noexcept {
   return base::TimePoint(base::Duration(static_cast<base::Duration::rep>(micros)));
 }
 
-// Reads a snapshot as untrusted input: every count has a bound, every index a range, and logs must be in
-// order. The first fault ends the reading.
+// Reads a snapshot as untrusted input: checks a bound of every number of items, the range of every index, and
+// the order of logs. Stops at the first fault.
 class Reader {
  public:
   using SeeShared = std::function<void(const SharedCell&)>;
@@ -27,15 +27,15 @@ class Reader {
   Reader(const ByteSource& source, std::span<const SavedRule> rules, const RestoreAt& at, const Adopt& adopt)
       : in_(source), rules_(rules), at_(at.now), shift_{at.shift, at.now}, adopt_(adopt) {}
 
-  // Calls `see_shared` for each shared cell, and `see_key` for each key. Leaves out cells of rules that are
-  // gone or that `adopt` refused. Shared cells are in the numbers of the present rules.
+  // Calls `see_shared` for each shared cell, and `see_key` for each key. Leaves out cells of rules that no
+  // longer exist or that `adopt` refused. Reports shared cells in the numbers of the present rules.
   base::Result<Snapshot> read(const SeeShared& see_shared, const SeeKey& see_key);
   [[nodiscard]] std::uint64_t changed() const noexcept { return changed_; }
 
  private:
   // How to interpret the keys of a rule in the snapshot.
   struct Meaning {
-    std::optional<RuleIndex> index;  // nullopt if the rule is gone or was not adopted
+    std::optional<RuleIndex> index;  // nullopt if the rule no longer exists or was not adopted
     const SavedRule* rule;           // the rule in whose numbers the cells are
     const SavedRule* next;           // the version to which the cells are converted; null: no conversion
   };
@@ -60,7 +60,7 @@ class Reader {
   base::TimePoint at_;
   TimeShift shift_;
   const Adopt& adopt_;
-  std::vector<Meaning> now_;       // by the rule's index in the snapshot
+  std::vector<Meaning> now_;       // indexed by the rule's number in the snapshot
   std::deque<FormerRule> former_;  // the rules whose numbers have changed
   Snapshot snapshot_{};
   std::uint64_t changed_ = 0;
@@ -166,7 +166,7 @@ void Reader::hand_off(const SharedCell& shared, std::uint64_t variant, const Sav
       see({index, is.limiter_id, *is.limiter, rescaled(shared.units, shared.cell, *is.limiter, at_)});
 }
 
-// Reads a log and checks what the table relies on. Entries must be in order and within one period, and their
+// Reads a log and checks what the table requires: entries must be in order and within one period, and their
 // costs must fit a chunk.
 void Reader::read_log(SavedKey& saved, unsigned cost_bits) {
   const std::uint64_t count = take_count(SlidingLog::kMostExact, "entries in a log");

@@ -11,20 +11,20 @@
 namespace weir::limit {
 
 struct TimeShift {
-  base::Duration by{0};   // what to add to each instant; zero moves nothing
-  base::TimePoint now{};  // the present time by the new clock
+  base::Duration by{0};   // the duration to add to each instant; zero changes nothing
+  base::TimePoint now{};  // the present time, by the new clock
 };
 
 [[nodiscard]] Cell shifted(const Limiter& limiter, const Cell& cell, const TimeShift& shift) noexcept;
 
-// Returns the end of the window in which the cell counts a charge at `at`: the limiter's window, or the
-// cell's own if a restore shifted it.
+// Returns the end of the window in which the cell counts a charge made at `at`. It is the end of the
+// limiter's window, or of the cell's own window if a restore shifted that.
 [[nodiscard]] base::TimePoint end_of_window(const FixedWindow& limiter, const Cell& cell,
                                             base::TimePoint at) noexcept;
 
-// Shifts a key. A key names its rule but not which of the rule's limiters it belongs to. So this function
-// takes the limiter under which the cell would drain closest to the saved drained_at. REQUIRES: the rule has
-// limiters.
+// Shifts the instants of a key. A key names its rule but not the limiter of the rule to which it belongs. So
+// this function assumes the limiter under which the cell would drain closest to the saved drained_at.
+// REQUIRES: the rule has limiters.
 void move(SavedKey& saved, const SavedRule& rule, const TimeShift& shift) noexcept;
 
 }  // namespace weir::limit

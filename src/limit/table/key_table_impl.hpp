@@ -25,16 +25,16 @@ struct KeyTable::Impl {
   // The check of one charge of a bill. Exists while the locks of the bill are held.
   struct LineCheck {
     Slot* slot = nullptr;  // null: the overflow cell answered
-    // The limiter in whose numbers the cell counts: the charge's limiter, or a newer version of it.
+    // The limiter in whose numbers the cell counts: the charge's own limiter, or a newer version of it.
     const Limiter* limiter = nullptr;
     RuleIndex rule = 0;
-    Due due;                  // the slot's own value, which a pin replaces for now
-    bool claimed = false;     // the slot is new
-    bool inherits = false;    // the new slot started with the state of the overflow cell
+    Due due;                  // the slot's value before this bill pinned the slot
+    bool claimed = false;     // the slot was claimed for this charge
+    bool inherits = false;    // the claimed slot started with the state of the overflow cell
     Step step;                // the outcome and new state; for a log, `next` is unused
-    std::uint64_t mark = 0;   // log only: where to enter the cost
-    LogStore::Ref spare = 0;  // log only: the chunk reserved for the entry
-    Cost most = 0;            // the units that a log beyond its limit keeps; 0 unless the log only counts
+    std::uint64_t mark = 0;   // for a log: the mark (time step) at which to enter the cost
+    LogStore::Ref spare = 0;  // for a log: the chunk reserved for the entry
+    Cost most = 0;            // for a log charged beyond its limit: the units that the log keeps; otherwise 0
   };
 
   explicit Impl(std::size_t max_keys)
@@ -56,8 +56,9 @@ struct KeyTable::Impl {
 
   class Locks;
   void renew(Slot& slot) noexcept;
-  // The next four functions are in key_table_versions.cpp. After a reload, a slot's cell and a charge may be
-  // in different numbers. resolve() returns the charge in the numbers of the cell; it may convert the cell.
+  // After a reload, a charge may use other numbers than the slot's cell. The function resolve() returns the
+  // charge in the numbers of the cell, and may convert the cell first. The file key_table_versions.cpp
+  // implements the functions from resolve() to carry_log().
   struct Resolved {
     Charge charge;
     bool apart = false;  // true: must be charged to the overflow cell instead
@@ -72,20 +73,19 @@ struct KeyTable::Impl {
   LineCheck check(const Charge& charge, base::TimePoint now, Locks& locks);
   LineCheck check_shared(const Charge& charge, base::TimePoint now, Locks& locks);
   void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, LineCheck& line);
-  // Replaces the outcome in `line` for a charge that only counts (limit/pair.hpp).
+  // Replaces the outcome in `line` for a charge that does not decide (Charge::counted).
   void follow(const Charge& charge, const LineCheck& decider, base::TimePoint now, LineCheck& line) const;
   [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const LineCheck& line);
   void finish(const Charge& charge, const LineCheck& line, bool charged);
   void enter(const SlidingLog& limiter, const Charge& charge, const LineCheck& line);
-  // Changes the cell or log of an earlier charge, or the overflow cell that answered for the charge. If the
-  // key was evicted, calls `anew` under the shard's lock: the key had drained, so it equals a fresh key. A
-  // reload may have changed the numbers of the cell. `change` and `change_log` receive the charge in its
-  // present numbers.
+  // Changes the state of an earlier charge: its cell or log, or its overflow cell. `change` and `change_log`
+  // receive the charge in the numbers in which the cell counts now, because a reload may have changed them.
+  // If the key was evicted, its state equals a fresh state; `anew` is then called under the shard's lock.
   struct Where {
     HybridTimestamp charged;  // the earliest timestamp that the charge can have
     bool overflow;            // the charge is in the overflow cell of its limiter ID
     base::TimePoint now;
-    // Receives the timestamp of the change, unless it is null. Overflow cells have no timestamps.
+    // If not null, receives the timestamp of the change. Overflow cells have no timestamps.
     HybridTimestamp* timestamp;
   };
   template <class Change, class ChangeLog, class Anew>
@@ -108,7 +108,7 @@ struct KeyTable::Impl {
 
   [[nodiscard]] SavedKey saved(const Slot& slot, std::span<const SavedRule> rules) const;
   void fill(Slot& slot, RuleIndex rule, std::span<const LogEntry> entries, unsigned cost_bits) noexcept;
-  // Gives each rule its part of the slots and of the chunks (limit/table/quota.hpp).
+  // Divides the slots and the log chunks among the rules (limit/table/quota.hpp).
   void share_out();
 
   const Shape shape;

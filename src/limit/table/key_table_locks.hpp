@@ -13,7 +13,7 @@
 
 namespace weir::limit {
 
-// Locks the shards of a bill in ascending order, then the overflow cells if necessary.
+// Locks the shards of a bill in ascending order, and then, if necessary, the overflow cells.
 class KeyTable::Impl::Locks {
  public:
   Locks(const Impl& table, std::span<const Charge> charges) : table_(table) {

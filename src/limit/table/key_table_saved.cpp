@@ -19,8 +19,8 @@ SavedKey KeyTable::Impl::saved(const Slot& slot, std::span<const SavedRule> rule
   return saved;
 }
 
-// Fills the log of a slot. If no chunk is left, further costs are added to the newest entry, which moves to
-// their marks, as with charges.
+// Fills the log of a slot. If the log store has no free chunk left, the costs of all further entries are
+// added to the newest entry. That entry then gets the time of the last entry.
 void KeyTable::Impl::fill(Slot& slot, RuleIndex rule, std::span<const LogEntry> entries,
                           unsigned cost_bits) noexcept {
   Log log(slot.cell, logs, cost_bits);

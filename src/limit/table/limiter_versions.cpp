@@ -82,7 +82,7 @@ std::array<LimiterVersions::CellAction, kMaxRules> LimiterVersions::cell_actions
   for (std::size_t i = 0; i < kMaxRules; ++i) {
     if (!known_[i]) continue;
     cell_actions[i].forgotten = known_[i]->forgotten || generations_left(*known_[i]) == 0;
-    // If there is no newest version, the rule is gone and all its cells are evicted.
+    // If a rule has no newest version, the rule no longer exists and all its cells are evicted.
     const auto* newest = newest_of(known_[i]->rule.name);
     if (newest != nullptr && newest != &known_[i])
       link_versions(*known_[i], **newest, static_cast<RuleIndex>(newest - known_.data()), cell_actions[i]);
@@ -133,7 +133,7 @@ const std::optional<LimiterVersions::Version>* LimiterVersions::newest_of(const 
   return newest;
 }
 
-// Returns how many variants of `known` have not started another generation since.
+// Returns how many variants of the version `known` have not started a new generation since then.
 std::size_t LimiterVersions::generations_left(const Version& known) const {
   const auto latest = latest_.find(known.rule.name);
   if (latest == latest_.end()) return 0;

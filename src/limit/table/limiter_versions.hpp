@@ -1,7 +1,7 @@
 // The versions of each rule's limiters. A rule whose numbers a reload changed gets a new RuleIndex, so a slot
 // always says in which numbers its cell counts. If a charge finds a cell of another index, this class says
-// how the two relate. Cells are only converted to newer versions. A request that began under an older version
-// is charged under the newest version that its key has seen.
+// how the two versions relate. Cells are only converted to newer versions. A request that began under an
+// older version is charged under the newest version in which its key was ever charged.
 //
 // If a variant of a rule gets another algorithm, its cells start anew in another *generation*. A charge is
 // refunded only in its own generation. An algorithm that was removed and returns starts yet another
@@ -37,12 +37,12 @@ namespace weir::limit {
 
 class LimiterVersions {
  public:
-  // How a charge relates to a cell that another version of the charge's rule has charged.
+  // How a charge relates to a cell that was charged under another version of the charge's rule.
   struct Relation {
     bool cell_is_newer = false;
-    bool same_generation = false;      // the charge and the cell are of the same generation
-    const Limiter* of_cell = nullptr;  // the limiter of the charge's variant in the cell's version; null if
-                                       // that version lacks the variant
+    bool same_generation = false;  // the charge and the cell are of the same generation
+    // The limiter of the charge's variant in the cell's version; null if that version lacks the variant.
+    const Limiter* of_cell = nullptr;
   };
 
   // Returns nullopt if the two indexes are not known versions of one rule.
@@ -51,19 +51,20 @@ class LimiterVersions {
   // Declares that `index` stands for `rule`. REQUIRES, if `index` is known: is_current(index), and the old
   // rule counts_as(rule).
   void define_rule(RuleIndex index, const SavedRule& rule);
-  // Declares a version that is older than all others. Returns false if no known version continues any of its
-  // variants.
+  // Declares a version that is older than all known versions. Returns false if no known version can use the
+  // keys of any of its variants.
   [[nodiscard]] bool define_former_rule(RuleIndex index, const SavedRule& rule);
-  // Returns true if `index` is known, and none of its variants has started another generation since it was
-  // defined.
+  // Returns true if `index` is known, and all its variants are still in the generation that they had when
+  // `index` was defined.
   [[nodiscard]] bool is_current(RuleIndex index) const;
-  // Declares that the rule of `index` is gone. Its cells are evicted when they are found.
+  // Declares that the rule of `index` no longer exists. Each of its cells is evicted when a request or sweep
+  // finds the cell.
   void forget(RuleIndex index);
   void retire(RuleIndex index);
 
   // The action for cells of one RuleIndex that no charge has used since the reload.
   struct CellAction {
-    bool forgotten = false;  // evict the cells: the rule is gone, or its cells start anew
+    bool forgotten = false;  // evict the cells: the rule no longer exists, or its cells start anew
     // The members below are set only if the rule has one limiter.
     RuleIndex next = 0;
     const Limiter* from = nullptr;  // the limiter to convert from; null: nothing to convert
@@ -71,8 +72,8 @@ class LimiterVersions {
   };
   [[nodiscard]] std::array<CellAction, kMaxRules> cell_actions() const;
 
-  // Returns the quota accounts. All versions of a rule share the account of its newest version. Only that
-  // account has reserved places.
+  // Returns the quota accounts, which count the slots or chunks that each rule holds (limit/table/quota.hpp).
+  // All versions of a rule share the account of its newest version. Only that account has a reserved part.
   [[nodiscard]] QuotaAccounts accounts() const;
 
   // Returns the newest version of a rule and sets `index` to its RuleIndex. Returns null if the rule is
@@ -101,7 +102,7 @@ class LimiterVersions {
 
   mutable std::shared_mutex mutex_;
   std::array<std::optional<Version>, kMaxRules> known_;
-  // By the name of a known rule, then by the name of its variant.
+  // The latest limiter of each variant: by the name of the rule, then by the name of the variant.
   std::map<std::string, std::map<std::uint64_t, Latest>> latest_;
   std::uint64_t introduced_ = 0;
   Generation generations_begun_ = 0;

@@ -1,10 +1,10 @@
-// The overflow cells. Keys for which the table has no room share them. Each limiter ID of a rule has an
-// overflow cell, because the limiters of a rule count separately.
+// The overflow cells. A key for which the table has no room uses an overflow cell, which it shares with other
+// such keys. Each limiter ID of a rule has an overflow cell, because the limiters of a rule count separately.
 //
 // A rule always has overflow cells for its first two limiter IDs (the rule itself and its elastic limiter).
 // The first kMostApart other limiter IDs that need a cell get one. Later limiter IDs share the two cells of
-// their rule. Their limiters may count in different units. So each cell stores its limiter, and the cell is
-// converted when another limiter uses it.
+// their rule. Limiters that share a cell may count in different units. So each cell stores its limiter, and
+// the cell is converted when another limiter uses it.
 //
 // Owned by the key table. REQUIRES for every member: the caller holds `mutex`, which is locked after the
 // mutexes of all shards.
@@ -26,12 +26,12 @@ class Overflow {
   static constexpr std::size_t kMostApart = 512;
   static constexpr std::size_t kMostCells = kMostApart + 2 * kMaxRules;
 
-  // Reserves all memory, because nothing may fail under the locks of a bill. Pages become resident as they
-  // are used.
+  // Reserves all memory, because an allocation must not fail under the locks of a bill. Pages become resident
+  // as they are used.
   Overflow() { cells_.reserve(kMostCells); }
 
-  // Returns true if an overflow cell of the rule may still hold a charge. Needs no lock: the lock of a key's
-  // shard is held both when the key is charged here and when it next looks here.
+  // Returns true if an overflow cell of the rule may still hold a charge. Needs no lock of its own, because
+  // the charge and the next lookup of a key both hold the lock of the key's shard.
   [[nodiscard]] bool may_be_live(RuleIndex rule, base::TimePoint now) const noexcept {
     return now.time_since_epoch().count() < live_until_[rule].load(std::memory_order_relaxed);
   }
@@ -90,9 +90,9 @@ class Overflow {
     Shared(const Limiter& limiter, const Cell& state) : units(limiter), cell(state) {}
   };
 
-  // Returns the key under which `cells_` has the cell of a limiter ID. Some limiter IDs have no cell of their
-  // own. They use the first or the second cell of their rule, so the two charges of an elastic rule never
-  // share a cell.
+  // Returns the key under which `cells_` has the cell of a limiter ID. Limiter IDs beyond the bound have no
+  // cell of their own. They use the first or the second cell of their rule, chosen so that the two charges of
+  // an elastic rule never share a cell.
   [[nodiscard]] std::uint64_t name_of(RuleIndex rule, LimiterId limiter_id) const noexcept {
     const std::uint64_t first = std::uint64_t{rule} << kRuleAt;
     const std::uint64_t own = first | limiter_id;
@@ -100,7 +100,8 @@ class Overflow {
   }
 
   boost::unordered_flat_map<std::uint64_t, Shared> cells_;
-  // The latest drained_at of any cell of a rule, by RuleIndex, in µs since the epoch. Written under the lock.
+  // The latest drained_at of any overflow cell of each rule, by RuleIndex, in µs since the epoch. Written
+  // under the lock.
   std::array<std::atomic<std::int64_t>, kMaxRules> live_until_{};
   std::size_t apart_ = 0;  // number of cells of limiter IDs other than a rule's first two
   std::uint64_t charges_ = 0;

@@ -1,14 +1,14 @@
-// Divides a resource that all rules share: the slots of a shard, or the chunks of logs. This file calls both
-// of them places.
+// Divides a resource that all rules share: the slots of a shard, or the chunks of logs. A place in this file
+// is one slot or one chunk.
 //
 //   | part of A | part of B | part of C | first come, first served ... |
 //
 // A quarter of all places is reserved, in equal parts, one part for each rule. A rule first uses the places
 // of its own part, then unreserved places while any are left. So no rule's keys can use up the places that
-// another rule needs. All versions of a rule share one account, which counts the places that they hold. A
-// reload may change the parts, but takes no place away from its holder.
+// another rule needs. An account counts the places that all versions of one rule hold. A reload may change
+// the parts, but does not free a place that is in use.
 //
-// Owned by the owner of the places. REQUIRES for every member: the caller holds the owner's lock.
+// Belongs to the object that owns the places. REQUIRES for every member: the caller holds that object's lock.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -22,21 +22,21 @@
 
 namespace weir::limit {
 
-// The account of each version of a rule, and which accounts have a reserved part.
+// The accounts of all rules (an account counts the slots or chunks that a rule holds), by RuleIndex.
 struct QuotaAccounts {
-  std::array<std::uint8_t, kMaxRules> of{};  // the account of each RuleIndex
-  std::bitset<kMaxRules> rules;              // the accounts of all present rules
+  std::array<std::uint8_t, kMaxRules> of{};  // the account of each RuleIndex, also a RuleIndex
+  std::bitset<kMaxRules> rules;              // the accounts that have a reserved part
   std::bitset<kMaxRules> logs;               // the accounts of rules that keep logs
 };
 
-// The number of places reserved for each rule, and the number that all rules share.
+// The number of places (slots or chunks) reserved for each rule, and the number that all rules share.
 struct QuotaSplit {
   std::uint32_t part = 0;
   std::uint32_t shared = std::numeric_limits<std::uint32_t>::max();
 };
 
-// Returns the split of `places` places, of which `usable` may be in use at once. A single rule needs no part:
-// it may use all of them.
+// Returns the split of `places` slots or chunks, of which `usable` may be in use at once. A single rule needs
+// no reserved part: it may use all places.
 constexpr QuotaSplit split(std::size_t places, std::size_t usable, std::size_t rules) noexcept {
   if (rules < 2) return {};
   const std::size_t part = places / 4 / rules;
@@ -85,9 +85,9 @@ class Quota {
   }
 
   QuotaSplit split_;
-  std::uint32_t beyond_ = 0;  // number of places that accounts hold beyond their parts
+  std::uint32_t beyond_ = 0;  // number of places that all accounts hold beyond their reserved parts
   std::array<std::uint32_t, kMaxRules> by_rule_{};
-  std::array<std::uint32_t, kMaxRules> held_{};  // number of places held, by account
+  std::array<std::uint32_t, kMaxRules> held_{};  // number of places that each account holds
   std::array<std::uint8_t, kMaxRules> account_{};
   std::bitset<kMaxRules> entitled_;
 };

@@ -34,7 +34,7 @@ class Resets {
     oldest = {key, timestamp};
   }
 
-  // Returns true if the key was, or may have been, reset at or after `timestamp`.
+  // Returns true if the key was reset at or after `timestamp`, or may have been.
   [[nodiscard]] bool noted_since(const Key& key, HybridTimestamp timestamp) const {
     const std::lock_guard lock(mutex_);
     if (next_ != 0 && timestamp <= forgotten_) return true;
@@ -50,7 +50,7 @@ class Resets {
 
   mutable std::mutex mutex_;
   std::vector<Reset> noted_;
-  std::size_t next_ = 0;           // once there are kMost resets: the index of the next one to overwrite
+  std::size_t next_ = 0;           // when kMost resets are stored: the index of the reset to overwrite next
   HybridTimestamp forgotten_ = 0;  // the latest timestamp of an overwritten reset
 };
 

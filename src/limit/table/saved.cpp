@@ -8,7 +8,7 @@ namespace {
 
 using base::SipHash128;
 
-// Hashes everything that a step's arithmetic depends on.
+// Hashes all numbers that a step of the limiter uses.
 struct Numbers {
   SipHash128& hash;
 

@@ -16,14 +16,15 @@ inline constexpr std::size_t kMaxKeys = std::size_t{1} << 30;
 // The minimum number of keys in a shard. In smaller shards, random keys would be too unevenly distributed.
 inline constexpr std::size_t kKeysPerShard = 1024;
 
-// Returns the number of slots for this many keys: a fifth more than keys. A million random keys are
-// distributed over 256 shards with deviations of at most 5 % (three standard deviations). So the fullest
-// shard is at most 88 % full. Two buckets and one move then find room for every key.
+// Returns the number of slots for this many keys: a fifth more than keys. A million random keys are spread
+// over 256 shards with deviations of at most 5 % (three standard deviations). So the fullest shard is at most
+// 88 % full. Two buckets and one move then find room for every key.
 constexpr std::size_t with_slack(std::size_t keys) noexcept {
   return keys + keys / 5;
 }
 
-// The memory of a table. Logs get what the slots do not use of it, but at least kLeastForLogs.
+// The memory that a table may use for each key. Logs get the part that the slots do not use, but at least
+// kLeastForLogs.
 inline constexpr std::size_t kBytesPerKey = 64;
 inline constexpr std::size_t kLeastForLogs = std::size_t{1} << 20;
 

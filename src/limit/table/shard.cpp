@@ -10,9 +10,9 @@ namespace weir::limit {
 
 namespace {
 
-// The set of tags in a bucket that equal a given tag. Tag i of the bucket is bit 16 × (i mod 4) + 15 of word
-// i / 4. Uses arithmetic on whole words ("SIMD within a register"; Warren, Hacker's Delight, §6-1), so it
-// runs on every CPU.
+// The set of those tags in a bucket that equal a given tag. Tag i of the bucket is bit 16 × (i mod 4) + 15 of
+// word i / 4. Uses arithmetic on whole words ("SIMD within a register"; Warren, Hacker's Delight, §6-1), so
+// it runs on every CPU.
 struct Lanes {
   std::array<std::uint64_t, 2> words;
 
@@ -99,12 +99,14 @@ Slot* Shard::drained_in(std::uint32_t bucket, base::TimePoint now) const noexcep
 }
 
 // Returns a slot of this bucket whose key can move to an empty slot of the key's other bucket. Does not
-// search those other buckets for drained slots, because the sweep finds them. That search would read 128
-// slots for each new key while the table is full, that is, during an attack. REQUIRES: the bucket is full.
+// search the other bucket of each key for drained slots, because the sweep finds them. That search would read
+// 128 slots for each new key while the table is full, that is, during an attack. REQUIRES: the bucket is
+// full.
 Shard::Vacancy Shard::movable_in(std::uint32_t bucket) const noexcept {
   Slot* const slots = slots_ + start_of(bucket);
   std::array<std::uint32_t, kBucketSlots> others;
-  for (std::size_t i = 0; i < kBucketSlots; ++i) {  // all prefetched together, because they are far apart
+  // Prefetches all these buckets before it reads one, because they are far apart.
+  for (std::size_t i = 0; i < kBucketSlots; ++i) {
     const Homes home = homes(slots[i].key);
     others[i] = home.first == bucket ? home.second : home.first;
     __builtin_prefetch(tags_ + start_of(others[i]));
@@ -121,7 +123,7 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
   const auto first = Lanes::equal(tags_ + start_of(home.first), 0).count();
   const auto second = Lanes::equal(tags_ + start_of(home.second), 0).count();
   if (first + second > 0) return {empty_in(first >= second ? home.first : home.second)};
-  // Both buckets are full, so all their slots will be read. During an attack no cache has these slots.
+  // Both buckets are full, so all their slots must be read. During an attack no cache holds these slots.
   for (const auto bucket : {home.first, home.second})
     for (std::size_t at = 0; at < kBucketSlots * sizeof(Slot); at += kCacheLine)
       __builtin_prefetch(reinterpret_cast<const std::byte*>(slots_ + start_of(bucket)) + at);
@@ -131,8 +133,8 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
   return movable_in(home.second);
 }
 
-// Drained keys that no sweep has evicted yet also count towards the share. So if the share is used up, this
-// function sweeps the key's two buckets, then a few other buckets in turn.
+// The share of a rule includes drained keys that no sweep has evicted yet. So if the share is used up, this
+// function sweeps the key's two buckets, then the next few buckets of the shard.
 bool Shard::within_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
   constexpr int kMoreBuckets = 4;
   if (quota.may_take(rule)) return true;

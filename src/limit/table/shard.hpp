@@ -38,8 +38,8 @@ class Due {
   Due() = default;
   Due(base::TimePoint drained_at, RuleIndex rule, bool is_log) noexcept
       : word_((clamped(drained_at) << kTimeAt) | (is_log ? kLog : 0) | static_cast<std::uint8_t>(rule)) {}
-  // Returns the value that marks a slot in use by a bill in progress. A marked slot must not be evicted or
-  // moved.
+  // Returns a value that marks a slot as in use by a bill that is being checked. A marked slot must not be
+  // evicted or moved.
   [[nodiscard]] static Due pinned(RuleIndex rule) noexcept {
     return Due((kPinned << kTimeAt) | static_cast<std::uint8_t>(rule));
   }
@@ -48,7 +48,7 @@ class Due {
   // Returns true if the cell belongs to a log. The cell may then refer to chunks of the log store, which
   // release() returns.
   [[nodiscard]] bool is_log() const noexcept { return (word_ & kLog) != 0; }
-  // Returns drained_at, or the last instant of the range if the cell never drains.
+  // Returns drained_at; for a cell that never drains, returns the last instant that a Due can store.
   [[nodiscard]] base::TimePoint drained_at() const noexcept {
     return base::TimePoint(base::Duration(static_cast<base::Duration::rep>(word_ >> kTimeAt)));
   }
@@ -63,7 +63,7 @@ class Due {
   static constexpr std::uint64_t kLog = std::uint64_t{1} << 8;
   static constexpr std::uint64_t kPinned = (std::uint64_t{1} << 55) - 1;
   explicit Due(std::uint64_t word) noexcept : word_(word) {}
-  // An instant beyond the range is stored as the last instant of the range, which no clock reaches.
+  // Stores a later instant as the last instant that 55 bits hold, which no clock reaches.
   static std::uint64_t clamped(base::TimePoint at) noexcept {
     const auto micros = static_cast<std::uint64_t>(at.time_since_epoch().count());
     return micros < kPinned ? micros : kPinned - 1;
@@ -101,14 +101,15 @@ class alignas(kCacheLine) Shard {
     return within_share(key, rule, now) && vacancy(key, now).slot != nullptr;
   }
 
-  // Returns a fresh, pinned slot for `key`, which must not have one. Returns null if no slot is free for the
-  // key, or if its rule has used up its share of the shard. Unpinned slots may move. The key may have been
-  // evicted at forgotten_at(). So the caller must compute the key's next step as of forgotten_at() or later.
+  // Returns a fresh, pinned slot for `key`, which must not have a slot. Returns null if no slot is free for
+  // the key, or if its rule has used up its share of the shard. Unpinned slots may move. The key may have
+  // been evicted at forgotten_at(). So the caller must compute the key's next step as of forgotten_at() or
+  // later.
   [[nodiscard]] Slot* claim(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
     return within_share(key, rule, now) ? claim_beyond_share(key, rule, now) : nullptr;
   }
-  // Claims a slot like claim(), even if the rule has used up its share. For keys that are restored, whose
-  // state must not be lost.
+  // Claims a slot like claim(), even if the rule has used up its share. Used for restored keys, whose state
+  // must not be lost.
   [[nodiscard]] Slot* claim_beyond_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept;
 
   // Stores the state of a charged key.
@@ -120,8 +121,8 @@ class alignas(kCacheLine) Shard {
   // Evicts the drained keys of a bucket. Returns the number of evicted keys.
   std::size_t sweep(std::uint32_t bucket, base::TimePoint now) noexcept;
 
-  // Returns the latest `now` at which a key of this shard was evicted. Workers read the clock before they
-  // lock, so a later charge may have an earlier time.
+  // Returns the latest `now` at which this shard evicted a key. A later charge may have an earlier time,
+  // because workers read the clock before they lock.
   [[nodiscard]] base::TimePoint forgotten_at() const noexcept { return forgotten_at_; }
 
   // Returns the timestamp of the last reset of a key (limit/table/resets.hpp); 0 if there was none.
@@ -140,8 +141,8 @@ class alignas(kCacheLine) Shard {
   }
 
   mutable std::mutex mutex;
-  HybridTimestamp timestamp = 0;  // of the last change
-  bool watched = false;           // changes of permits are reported (KeyTable::watch_permits)
+  HybridTimestamp timestamp = 0;  // the timestamp of the last change in this shard
+  bool watched = false;           // true: changes of permits are reported (KeyTable::watch_permits)
   Quota quota;                    // divides the slots among the rules
 
  private:
@@ -170,7 +171,7 @@ class alignas(kCacheLine) Shard {
   base::TimePoint forgotten_at_;
   HybridTimestamp last_reset_ = 0;
   std::uint32_t buckets_ = 0;
-  std::uint32_t hand_ = 0;  // the next bucket to sweep for a rule that has used up its share
+  std::uint32_t hand_ = 0;  // the next bucket to sweep when a rule has used up its share
 };
 
 }  // namespace weir::limit

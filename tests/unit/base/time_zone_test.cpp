@@ -86,7 +86,7 @@ TEST(TimeZone, MonthsBeginOnTheirFirstDay) {
 }
 
 // Until 2011 Newfoundland set its clocks back at one minute past midnight. The clocks then showed the
-// previous date again.
+// previous date for a second time.
 TEST(TimeZone, DaysAndMonthsLeaveNoGapAndNeverOverlap) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -36,7 +36,7 @@ Result decode(std::string_view input, ChunkDecoder::Sender sender = ChunkDecoder
   return result;
 }
 
-// Feeds the input byte by byte.
+// Feeds the input to a decoder byte by byte.
 Result trickle(std::string_view input, ChunkDecoder::Sender sender = ChunkDecoder::Sender::Client) {
   ChunkDecoder decoder(sender);
   Result result;
@@ -126,7 +126,7 @@ TEST(ChunkDecoder, IsNeverDoneBeforeTheLastByte) {
   }
 }
 
-// Regression, found by tests/fuzz/chunked_fuzz.cpp: a byte that the decoder rejected had changed its state.
+// Regression, found by tests/fuzz/chunked_fuzz.cpp: a rejected byte had changed the state of the decoder.
 TEST(ChunkDecoder, StaysUnfinishedAfterAnInvalidLastByte) {
   ChunkDecoder decoder;
   Result result;

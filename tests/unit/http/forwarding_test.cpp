@@ -23,7 +23,8 @@ std::string forwarded(const std::string& bytes, const ForwardedBy& by = kStrange
   return out;
 }
 
-// Returns the head that the client receives for a response with this head, as the answer to this request.
+// Returns the head that the client receives. `bytes` is the upstream's response head, `request_bytes` the
+// head of the request.
 std::string answered(const std::string& bytes, const std::string& request_bytes = "GET / HTTP/1.1\r\nHost: a",
                      bool keep_alive = true) {
   RequestHead request;
@@ -69,7 +70,7 @@ TEST(WriteRequestHead, KeepsTargetAndFieldsAndAddsForwardingFields) {
             "\r\n");
 }
 
-// Returns those of `lines` that weir forwards. `by` says which fields only trusted peers may send.
+// Returns the lines of `lines` that weir forwards. `by` says which fields only trusted peers may send.
 std::string forwarded_of(const std::string& lines, ForwardedBy by) {
   const auto names = usual_trusted_fields();
   by.trusted_fields = &names;
@@ -161,7 +162,8 @@ TEST(WriteRequestHead, WritesForwardedIfConfigured) {
             std::string::npos);
 }
 
-// The peer of a unix socket has no address: Forwarded says "unknown" (RFC 7239 §6.3), X-Forwarded-For cannot.
+// The peer of a unix socket has no address. Forwarded says "unknown" (RFC 7239 §6.3); X-Forwarded-For has no
+// word for it.
 TEST(WriteRequestHead, WritesNoAddressForPeersOnUnixSockets) {
   auto by = kTrusted;
   by.peer = {};
@@ -174,8 +176,8 @@ TEST(WriteRequestHead, WritesNoAddressForPeersOnUnixSockets) {
   EXPECT_NE(ours("\r\nX-Forwarded-For: 1.1.1.1").find("\r\nX-Forwarded-For: 1.1.1.1\r\n"), std::string::npos);
 }
 
-// CGI and WSGI programs get "X_API_Key" and "X-API-Key" in one variable. weir reads only "X-API-Key", so the
-// other name must not reach them.
+// CGI and WSGI programs read "X_API_Key" and "X-API-Key" as one variable. weir itself reads only "X-API-Key",
+// so the other spelling must not reach such programs.
 TEST(WriteRequestHead, DropsNamesWithUnderscoresUnlessConfigured) {
   const std::string twins =
       "X_API_Key: A\r\nX-Stays: 1\r\nX_Forwarded_For: 6.6.6.6\r\nTransfer_Encoding: chunked\r\n_: 1\r\n";
@@ -321,7 +323,8 @@ TEST(WriteResponseHead, DropsTheUpgradeFieldOfOtherStatuses) {
               std::string("HTTP/1.1 ") + status + "\r\nContent-Length: 0\r\n\r\n");
 }
 
-// Adjacent lines are copied in one piece. This test checks the line ends if white space follows a value.
+// weir copies adjacent lines in one piece. Here white space follows the values, and each line must still end
+// in CRLF.
 TEST(WriteResponseHead, EndsEveryLineWithCrLfEvenIfTheServerDoesNot) {
   for (const std::string fields :
        {"A: 1\nB: 2\nC: 3", "A: 1\r\nB: 2\nC: 3", "A: 1 \nB: 2 \nC: 3", "A:1\nB:\t2\t\nC:  3",

@@ -41,9 +41,9 @@ char letter(Kind kind) {
   }
 }
 
-// Returns the kinds of the frames that the scanner finds in `bytes`, in pieces of `next_size` octets.
-// Messages are m, continuations c, pings i, pongs o, closes x. A fault is "!" followed by the unread rest, an
-// unfinished frame "~".
+// Returns the kinds of the frames that the scanner finds in `bytes`, in pieces of `next_size` octets. Each
+// kind is a letter: message m, continuation c, ping i, pong o, close x. A fault is "!" followed by the unread
+// rest. An unfinished frame is "~".
 template <class NextSize>
 std::string told(std::string_view bytes, NextSize next_size, Sender sender = Sender::Client) {
   FrameScanner scanner(sender);

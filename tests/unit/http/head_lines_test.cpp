@@ -1,4 +1,4 @@
-// Compares HeadLines with Beast's parser: Beast accepts every head that HeadLines accepts, with the same
+// Compares HeadLines with Beast's parser. Beast must accept every head that HeadLines accepts, with the same
 // contents.
 #include "http/head_lines.hpp"
 
@@ -22,7 +22,8 @@ using BeastView = boost::beast::string_view;
 
 struct Found {
   bool taken = false;
-  // The first line: method and target, or status and reason; then the version.
+  // The first line as text: for requests method and target, for responses status and reason; then the
+  // version.
   std::string start;
   std::vector<std::pair<std::string, std::string>> fields;
   friend bool operator==(const Found&, const Found&) = default;
@@ -39,7 +40,8 @@ class Oracle final : public beast::basic_parser<kIsRequest> {
     BeastError error;
     const auto used = oracle.put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
     oracle.found_.taken = !error && oracle.is_done() && used == bytes.size();
-    // Beast also checks the values of some fields; HeadLines does not.
+    // Beast also checks the values of some fields. HeadLines does not, so such errors of Beast are left out
+    // of the comparison.
     oracle.judged_ = error == beast::error::bad_content_length ||
                      error == beast::error::bad_transfer_encoding ||
                      error == beast::error::multiple_content_length;

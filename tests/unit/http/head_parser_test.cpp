@@ -7,7 +7,7 @@
 namespace weir::http {
 namespace {
 
-// Returns "400", or "METHOD path[?query] @authority framing keep|close [expects]".
+// Describes the result: "400", or "METHOD path[?query] @authority framing keep|close [expects]".
 std::string verdict(std::string_view bytes) {
   RequestHead head;
   if (const auto fault = parse_request_head(bytes, head)) return std::to_string(fault->status);
@@ -24,7 +24,7 @@ struct Case {
   std::string_view verdict;
 };
 
-// A macro, because a function would cut the literal at its first NUL.
+// A macro, because a function's string parameter would end at the first NUL.
 #define RAW(text) std::string_view(text, sizeof(text) - 1)
 
 const Case kTargets[] = {
@@ -250,7 +250,7 @@ TEST(RequestHead, MarksFieldsThatAreListedInConnectionAsHopByHop) {
   EXPECT_EQ(find_field(head.fields, "X_Two"), nullptr);
 }
 
-// The parser compares each option with every field name, so bounds on both counts bound its work.
+// The parser compares each option with every field name, so it bounds the numbers of options and of fields.
 TEST(Connection, TooManyOptionsInAllConnectionFieldsAreRejected) {
   const auto lines = [](std::size_t a, std::size_t b) {
     std::string text = "\r\nConnection: close, , ";

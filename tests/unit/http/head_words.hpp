@@ -22,7 +22,7 @@ inline std::string framing_of(Framing framing, std::uint64_t length) {
   return "?";
 }
 
-// Returns "502", or "STATUS framing keep|close".
+// Describes the result: "502", or "STATUS framing keep|close".
 inline std::string response_verdict(std::string_view bytes, bool to_head = false) {
   ResponseHead head;
   if (const auto fault = parse_response_head(bytes, to_head, head)) return std::to_string(fault->status);

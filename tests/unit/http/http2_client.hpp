@@ -1,4 +1,4 @@
-// A client of HTTP/2 without a socket, for tests of weir's end: nghttp2's own client.
+// An HTTP/2 client without a socket, which tests weir's HTTP/2 session. It is nghttp2's own client.
 #pragma once
 
 #include <array>
@@ -20,10 +20,10 @@ class Http2Client {
   using Lines = std::vector<std::pair<std::string, std::string>>;
 
   struct Answer {
-    std::string heads;  // "name=value\n" of each field, and "\n" after each head
+    std::string heads;  // "name=value\n" for each field, and "\n" after each head
     std::string body;
     bool ended = false;
-    std::optional<std::uint32_t> closed{};  // the error code
+    std::optional<std::uint32_t> closed{};  // the error code of the closed stream
   };
   struct Goaway {
     std::int32_t last;
@@ -31,8 +31,8 @@ class Http2Client {
     bool operator==(const Goaway&) const = default;
   };
 
-  // `strict`: false: the client sends messages that RFC 9113 forbids, too. `windows`: false: only
-  // open_windows() opens the windows of answers.
+  // `strict`: if false, the client may also send messages that RFC 9113 forbids. `windows`: if false, the
+  // client permits more octets only in open_windows().
   explicit Http2Client(bool strict = true, bool windows = true) {
     nghttp2_session_callbacks* calls = nullptr;
     nghttp2_session_callbacks_new(&calls);
@@ -55,8 +55,8 @@ class Http2Client {
 
   [[nodiscard]] nghttp2_session* session() noexcept { return session_; }
 
-  // Sends a request for / with these fields too. `body`: absent: the head ends the stream. `ends`: false: the
-  // body has no end. Returns the stream.
+  // Sends a request for "/", with the additional fields `more`. Without `body`, the head ends the stream. If
+  // `ends` is false, the body does not end. Returns the ID of the stream.
   std::int32_t request(const Lines& more = {}, std::optional<std::string> body = {}, bool ends = true) {
     Lines lines{{":method", body ? "POST" : "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "a"}};
     lines.insert(lines.end(), more.begin(), more.end());
@@ -70,18 +70,18 @@ class Http2Client {
     if (body) bodies_[id] = {std::move(*body), ends, {}};
     return id;
   }
-  // Has trailers follow the body of a stream.
+  // Sends trailers after the body of a stream.
   void set_trailers(std::int32_t id, Lines trailers) { bodies_[id].trailers = std::move(trailers); }
   void reset(std::int32_t id, std::uint32_t error = NGHTTP2_CANCEL) {
     nghttp2_submit_rst_stream(session_, 0, id, error);
   }
-  // Lets weir send so many octets more, on the stream and on the connection.
+  // Permits weir to send `octets` more octets, on the stream and on the connection.
   void open_windows(std::int32_t id, std::int32_t octets) {
     nghttp2_submit_window_update(session_, 0, id, octets);
     nghttp2_submit_window_update(session_, 0, 0, octets);
   }
 
-  // Returns the next octets for weir.
+  // Returns the octets that the client sends to weir.
   std::string take() {
     std::string out;
     for (;;) {
@@ -91,7 +91,7 @@ class Http2Client {
       out.append(reinterpret_cast<const char*>(at), static_cast<std::size_t>(size));
     }
   }
-  // Takes octets of weir. Returns false if they break the protocol.
+  // Passes octets from weir to the client. Returns false if these octets break the protocol.
   bool give(std::string_view octets) {
     return nghttp2_session_mem_recv(session_, reinterpret_cast<const std::uint8_t*>(octets.data()),
                                     octets.size()) == static_cast<ssize_t>(octets.size());

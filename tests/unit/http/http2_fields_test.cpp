@@ -48,7 +48,7 @@ TEST(Http2FieldsTest, WritesNamesInLowerCase) {
   EXPECT_EQ(fields.octets(), 0U);
 }
 
-TEST(Http2FieldsTest, TakesTheLinesOfAHeadWithoutTheConnectionsFields) {
+TEST(Http2FieldsTest, AddsTheLinesOfAHeadExceptConnectionFields) {
   Http2Fields fields;
   fields.add_lines(
       "Server: a\r\nConnection: keep-alive\r\nKeep-Alive: timeout=5\r\nProxy-Connection: close\r\n"
@@ -59,7 +59,7 @@ TEST(Http2FieldsTest, TakesTheLinesOfAHeadWithoutTheConnectionsFields) {
   EXPECT_EQ(lines_of(fields), "last=line without an end\n");
 }
 
-TEST(Http2FieldsTest, TakesTheTrailersOfAChunkedBody) {
+TEST(Http2FieldsTest, AddsTheTrailersOfAChunkedBody) {
   Http2Fields fields;
   fields.add_trailers(
       "Grpc-Status: 0\r\nno field\r\n: nameless\r\nbad name: 1\r\nContent-Length: 7\r\nTE: trailers\r\n"
@@ -67,7 +67,7 @@ TEST(Http2FieldsTest, TakesTheTrailersOfAChunkedBody) {
   EXPECT_EQ(lines_of(fields), "grpc-status=0\nx-sum=9\n");
 }
 
-TEST(Http2FieldsTest, TakesOnlyTheEndToEndFieldsOfAServer) {
+TEST(Http2FieldsTest, AddsOnlyTheEndToEndFieldsOfAServer) {
   ResponseHead head;
   ASSERT_FALSE(
       parse_response_head("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: X-Hop\r\nX-Hop: 1\r\nETag: "
@@ -99,7 +99,7 @@ TEST(Http2RequestTextTest, JoinsCookies) {
             "GET / HTTP/1.1\r\naccept: x\r\ncookie: a=1; b=2; c=3\r\n\r\n");
 }
 
-TEST(Http2RequestTextTest, TakesTheHostFromEitherField) {
+TEST(Http2RequestTextTest, ReadsTheHostFromAuthorityOrHost) {
   const std::string head = "GET / HTTP/1.1\r\nhost: a.example\r\n\r\n";
   EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {":authority", "a.example"}}), head);
   EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {"host", "a.example"}}), head);
@@ -107,18 +107,18 @@ TEST(Http2RequestTextTest, TakesTheHostFromEitherField) {
             head);
 }
 
-TEST(Http2RequestTextTest, RefusesTwoHosts) {
+TEST(Http2RequestTextTest, RejectsTwoDifferentHosts) {
   EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {":authority", "a"}, {"host", "b"}}), "none");
   EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {"host", "a"}, {"host", "a"}}), "none");
   EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {":authority", ""}, {"host", "b"}}), "none");
 }
 
-TEST(Http2RequestTextTest, AsksForTheAuthorityWithConnect) {
+TEST(Http2RequestTextTest, WritesTheAuthorityAsTargetOfConnect) {
   EXPECT_EQ(head_of({{":method", "CONNECT"}, {":authority", "a.example:443"}}),
             "CONNECT a.example:443 HTTP/1.1\r\nhost: a.example:443\r\n\r\n");
 }
 
-TEST(Http2RequestTextTest, FramesTheBodyForHttp1) {
+TEST(Http2RequestTextTest, WritesTheBodyFramingOfHttp1) {
   const Pairs plain{{":method", "POST"}, {":path", "/"}};
   EXPECT_EQ(head_of(plain, 0), "POST / HTTP/1.1\r\n\r\n");
   EXPECT_EQ(head_of(plain, 12), "POST / HTTP/1.1\r\ncontent-length: 12\r\n\r\n");
@@ -129,8 +129,8 @@ TEST(Http2RequestTextTest, FramesTheBodyForHttp1) {
     EXPECT_EQ(head_of(with_length, body), "POST / HTTP/1.1\r\ncontent-length: 9\r\n\r\n");
 }
 
-TEST(Http2RequestTextTest, KeepsNoFieldBeyondTheBound) {
-  // Each field counts its name, its value and 32 octets.
+TEST(Http2RequestTextTest, StoresNoFieldBeyondTheMaximumSize) {
+  // The size of each field is the size of its name and value, plus 32 octets.
   auto text = request({{":method", "GET"}, {":path", "/"}}, 7 + 3 + 32 + 5 + 1 + 32 + 1 + 1 + 32);
   EXPECT_EQ(text.size(), 80U);
   text.add("a", "b");
@@ -142,9 +142,9 @@ TEST(Http2RequestTextTest, KeepsNoFieldBeyondTheBound) {
   EXPECT_EQ(text.head(0), "GET / HTTP/1.1\r\na: b\r\n\r\n");
 }
 
-// The codec rejects line ends in names and values. The HTTP/1.1 parser rejects all else that HTTP/1.1 cannot
-// carry.
-TEST(Http2RequestTextTest, TheParserRejectsWhatHttp1CannotCarry) {
+// The codec rejects line ends in names and values. The HTTP/1.1 parser rejects everything else that HTTP/1.1
+// cannot carry.
+TEST(Http2RequestTextTest, ParserRejectsRequestsThatHttp1CannotCarry) {
   const auto refused = [](const Pairs& fields) {
     const auto text = head_of(fields);
     RequestHead head;

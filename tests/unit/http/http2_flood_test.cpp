@@ -9,7 +9,7 @@ constexpr base::TimePoint kStart{base::Duration{1'000'000'000}};
 constexpr Http2Cheap kCheap[] = {Http2Cheap::Settings,     Http2Cheap::Ping,      Http2Cheap::Priority,
                                  Http2Cheap::WindowUpdate, Http2Cheap::EmptyData, Http2Cheap::Other};
 
-// Returns the number of frames before the one that is a flood, at most `most`.
+// Returns how many frames the guard permits before it reports a flood, at most `most`.
 std::uint64_t permitted(Http2FloodGuard& guard, Http2Cheap frame, base::TimePoint now,
                         std::uint64_t most = 100'000) {
   std::uint64_t count = 0;
@@ -30,7 +30,7 @@ TEST(Http2FloodGuardTest, BoundsAllKindsOfCheapFramesTogether) {
   EXPECT_EQ(permitted(guard, Http2Cheap::Settings, kStart), Http2FloodGuard::kFree - 300);
 }
 
-TEST(Http2FloodGuardTest, WorkPermitsMoreCheapFrames) {
+TEST(Http2FloodGuardTest, RequestsAndDataPermitMoreCheapFrames) {
   Http2FloodGuard guard({});
   ASSERT_FALSE(guard.is_flood(Http2Cheap::WindowUpdate, kStart));
   for (int i = 0; i < 100; ++i) guard.note_work();
@@ -38,7 +38,7 @@ TEST(Http2FloodGuardTest, WorkPermitsMoreCheapFrames) {
             Http2FloodGuard::kFree + 100 * Http2FloodGuard::kPerWork - 1);
 }
 
-TEST(Http2FloodGuardTest, EachWindowBeginsWithNothingCounted) {
+TEST(Http2FloodGuardTest, EachWindowStartsCountingAtZero) {
   Http2FloodGuard guard({});
   EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart), Http2FloodGuard::kFree);
   const auto late = kStart + Http2FloodGuard::kWindow;
@@ -58,14 +58,14 @@ TEST(Http2FloodGuardTest, BoundsResetsInTheirOwnWindow) {
   }
 }
 
-TEST(Http2FloodGuardTest, CountsResetsOfBothKindsTogetherAndApartFromCheapFrames) {
+TEST(Http2FloodGuardTest, CountsBothKindsOfResetsTogetherButNotAsCheapFrames) {
   Http2FloodGuard guard({.count = 4});
   EXPECT_EQ(permitted(guard, Http2Cheap::Reset, kStart, 2), 2U);
   EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart), Http2FloodGuard::kFree);
   EXPECT_EQ(permitted(guard, Http2Cheap::Fault, kStart), 2U);
 }
 
-TEST(Http2FloodGuardTest, WorkPermitsNoMoreResets) {
+TEST(Http2FloodGuardTest, RequestsAndDataDoNotPermitMoreResets) {
   Http2FloodGuard guard({.count = 1});
   for (int i = 0; i < 1000; ++i) guard.note_work();
   EXPECT_EQ(permitted(guard, Http2Cheap::Reset, kStart), 1U);

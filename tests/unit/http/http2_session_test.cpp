@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Notes what happens on a stream, and holds the body of the answer.
+// Records the events of a stream, and stores the body of the answer.
 class Stream final : public Http2StreamEvents {
  public:
   void on_field(std::string_view name, std::string_view value) override {
@@ -43,7 +43,7 @@ class Stream final : public Http2StreamEvents {
   std::string log, body, answer;
   Http2Fields answer_trailers;
   bool answer_ends = true;
-  bool scarce = false;  // memory runs out with the next field
+  bool scarce = false;  // true: the next field finds no memory
 };
 
 class Events final : public Http2Events {
@@ -71,9 +71,10 @@ class Http2SessionTest : public ::testing::Test {
       .max_streams = 5, .stream_window = 20'000, .connection_window = 70'000, .max_head = 3000};
   static constexpr std::size_t kMost = 1 << 20;
 
-  // Uses another client.
+  // Replaces the client.
   void use(bool strict, bool windows) { client.emplace(strict, windows); }
-  // Moves octets both ways until neither side has more to say. Returns false if the connection is broken.
+  // Moves octets in both directions until neither side has octets to send. Returns false if the connection is
+  // broken.
   bool exchange() {
     for (;;) {
       const auto to_weir = client->take();
@@ -84,14 +85,14 @@ class Http2SessionTest : public ::testing::Test {
       EXPECT_TRUE(client->give(to_client));
     }
   }
-  // Sends a head with this status.
+  // Sends the head of an answer with this status.
   void answer(std::int32_t id, bool has_body, unsigned status = 200) {
     Http2Fields fields;
     fields.add_status(status);
     fields.add("Server", "weir");
     session.send_head(id, fields, has_body);
   }
-  // Returns the cheap frames since the last call.
+  // Returns the cheap frames that were reported since the last call.
   std::vector<Http2Cheap> cheap() { return std::exchange(events.cheap, {}); }
 
   Events events;
@@ -99,7 +100,7 @@ class Http2SessionTest : public ::testing::Test {
   std::optional<Http2Client> client{std::in_place};
 };
 
-TEST_F(Http2SessionTest, AnnouncesItsBounds) {
+TEST_F(Http2SessionTest, AnnouncesItsLimitsInSettings) {
   ASSERT_TRUE(exchange());
   const auto announced = [this](nghttp2_settings_id id) {
     return nghttp2_session_get_remote_settings(client->session(), id);
@@ -255,10 +256,10 @@ TEST_F(Http2SessionTest, SendsABodyOnlyAsFarAsTheClientsWindowsPermit) {
   EXPECT_EQ(client->answers.at(id).closed, 0U);
 }
 
-TEST_F(Http2SessionTest, AStreamWithoutAWindowDoesNotDelayAnother) {
+TEST_F(Http2SessionTest, StreamWithoutAWindowDoesNotDelayAnotherStream) {
   use(true, false);
   const auto slow = client->request(), fast = client->request();
-  nghttp2_submit_window_update(client->session(), 0, 0, 1'000'000);  // of the connection
+  nghttp2_submit_window_update(client->session(), 0, 0, 1'000'000);  // the connection's window
   ASSERT_TRUE(exchange());
   events.streams.at(slow).answer = std::string(100'000, 's');
   answer(slow, true);
@@ -270,8 +271,8 @@ TEST_F(Http2SessionTest, AStreamWithoutAWindowDoesNotDelayAnother) {
   EXPECT_EQ(client->answers.at(fast).body, "fast");
 }
 
-TEST_F(Http2SessionTest, HoldsNoMoreThanTheWindowOfAStream) {
-  ASSERT_TRUE(exchange());  // the client learns of the window
+TEST_F(Http2SessionTest, ReceivesNoMoreThanTheWindowOfAStream) {
+  ASSERT_TRUE(exchange());  // the client receives weir's SETTINGS
   const auto id = client->request({}, std::string(100'000, 'x'));
   ASSERT_TRUE(exchange());
   auto& stream = events.streams.at(id);
@@ -288,7 +289,7 @@ TEST_F(Http2SessionTest, HoldsNoMoreThanTheWindowOfAStream) {
   EXPECT_THAT(stream.log, HasSubstr("end\n"));
 }
 
-TEST_F(Http2SessionTest, HoldsNoMoreThanTheWindowOfTheConnection) {
+TEST_F(Http2SessionTest, ReceivesNoMoreThanTheWindowOfTheConnection) {
   ASSERT_TRUE(exchange());
   std::vector<std::int32_t> ids;
   for (int i = 0; i < 5; ++i) ids.push_back(client->request({}, std::string(20'000, 'x')));
@@ -304,8 +305,8 @@ TEST_F(Http2SessionTest, HoldsNoMoreThanTheWindowOfTheConnection) {
   EXPECT_EQ(held(), 100'000U);
 }
 
-// Otherwise a client whose streams are refused or reset would use up the window of the connection.
-TEST_F(Http2SessionTest, DataOfRefusedStreamsGiveTheWindowBack) {
+// Without this, a client whose streams are refused or reset would use up the window of the connection.
+TEST_F(Http2SessionTest, DataOfRefusedStreamsDoNotUseUpTheConnectionWindow) {
   events.refuses = true;
   for (int i = 0; i < 20; ++i) {
     client->request({}, std::string(20'000, 'x'));
@@ -317,7 +318,7 @@ TEST_F(Http2SessionTest, DataOfRefusedStreamsGiveTheWindowBack) {
   EXPECT_EQ(events.streams.at(id).body.size(), 20'000U);
 }
 
-TEST_F(Http2SessionTest, HoldsAtMost64KiBBeforeTheClientKnowsTheWindow) {
+TEST_F(Http2SessionTest, ReceivesAtMost64KiBBeforeTheClientKnowsTheWindow) {
   const auto id = client->request({}, std::string(60'000, 'x'));
   ASSERT_TRUE(exchange()) << "the client sends before it knows of the settings";
   EXPECT_LE(events.streams.at(id).body.size(), 65'535U);
@@ -347,7 +348,7 @@ TEST_F(Http2SessionTest, ResetsAStream) {
   EXPECT_EQ(client->answers.at(other).closed, 0U);
 }
 
-TEST_F(Http2SessionTest, CallsForAStreamThatIsGoneDoNothing) {
+TEST_F(Http2SessionTest, CallsForAClosedStreamDoNothing) {
   const auto id = client->request();
   ASSERT_TRUE(exchange());
   client->reset(id);
@@ -392,7 +393,7 @@ TEST_F(Http2SessionTest, ReportsEachKindOfCheapFrame) {
   EXPECT_THAT(cheap(), ElementsAre(Http2Cheap::Other));
 }
 
-TEST_F(Http2SessionTest, CountsAFaultOfARequest) {
+TEST_F(Http2SessionTest, ResetsAMalformedRequestAndReportsAFault) {
   use(false, true);
   const std::vector<Http2Client::Lines> bad = {{{"x", " a"}},          {{"connection", "close"}},
                                                {{"te", "gzip"}},       {{":path", "/twice"}},
@@ -438,8 +439,8 @@ TEST_F(Http2SessionTest, AnnouncesTheEndBeforeItIgnoresStreams) {
   EXPECT_TRUE(session.is_over());
 }
 
-// nghttp2 alone would ignore such a stream.
-TEST_F(Http2SessionTest, AStreamOutOfOrderEndsTheConnection) {
+// nghttp2 alone would ignore a stream that breaks the order.
+TEST_F(Http2SessionTest, StreamIdOutOfOrderEndsTheConnection) {
   ASSERT_TRUE(exchange());
   ASSERT_GE(nghttp2_session_set_next_stream_id(client->session(), 9), 0);
   const auto id = client->request({}, "x", false);
@@ -454,7 +455,7 @@ TEST_F(Http2SessionTest, AStreamOutOfOrderEndsTheConnection) {
   EXPECT_EQ(events.streams.count(5), 0U);
 }
 
-TEST_F(Http2SessionTest, ServesStreamsThatCrossedTheAnnouncement) {
+TEST_F(Http2SessionTest, ServesStreamsOpenedBeforeTheClientReadsTheGoaway) {
   ASSERT_TRUE(exchange());
   const auto id = client->request();
   const auto crossing = client->take();
@@ -486,7 +487,7 @@ TEST_F(Http2SessionTest, IgnoresStreamsAfterTheLastGoaway) {
   EXPECT_EQ(events.streams.count(open), 1U);
 }
 
-TEST_F(Http2SessionTest, EndsAllStreamsIfTheConnectionEndsForAnError) {
+TEST_F(Http2SessionTest, EndsAllStreamsIfTheConnectionFails) {
   const auto id = client->request();
   ASSERT_TRUE(exchange());
   session.go_away(Http2Error::EnhanceYourCalm);
@@ -496,11 +497,11 @@ TEST_F(Http2SessionTest, EndsAllStreamsIfTheConnectionEndsForAnError) {
   EXPECT_EQ(events.failures, 1);
 }
 
-TEST_F(Http2SessionTest, RejectsWhatIsNotHttp2) {
+TEST_F(Http2SessionTest, RejectsOctetsThatAreNotHttp2) {
   EXPECT_FALSE(session.receive("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
 }
 
-TEST_F(Http2SessionTest, AFaultOfTheConnectionEndsIt) {
+TEST_F(Http2SessionTest, ConnectionErrorEndsTheConnection) {
   ASSERT_TRUE(exchange());
   cheap();
   const std::string data{"\0\0\1\0\0\0\0\0\7x", 10};  // DATA on a stream that was never opened
@@ -513,7 +514,8 @@ TEST_F(Http2SessionTest, AFaultOfTheConnectionEndsIt) {
   EXPECT_EQ(events.failures, 1);
 }
 
-// A client does not know the bound before it has weir's SETTINGS, so that is no fault.
+// A client does not know the bound on streams before it receives weir's SETTINGS. So more streams are no
+// fault.
 TEST_F(Http2SessionTest, RefusesStreamsBeyondTheBound) {
   std::vector<std::int32_t> ids;
   for (std::uint32_t i = 0; i < kLimits.max_streams + 2; ++i) ids.push_back(client->request());

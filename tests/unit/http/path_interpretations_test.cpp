@@ -13,7 +13,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::IsEmpty;
 
-// Returns the interpretations beside the normal form; empty if there are no others.
+// Returns the interpretations other than the normal form; none if all servers read the normal form.
 PathInterpretations interpretations_of(std::string_view raw) {
   std::string scratch;
   PathInterpretations interpretations;
@@ -29,13 +29,13 @@ TEST(PathInterpretations, AreEmptyIfAllServersReadThePathAlike) {
     EXPECT_THAT(interpretations_of(raw).others, IsEmpty()) << raw;
 }
 
-TEST(PathInterpretations, IncludePathParametersSplitAtEncodedSlashes) {
+TEST(PathInterpretations, IncludeParametersThatAServerSplitsAtEncodedSlashes) {
   const auto interpretations = interpretations_of("/signin;returnPath=%2Ftrack");
   EXPECT_TRUE(interpretations.equal);
   EXPECT_THAT(interpretations.others, ::testing::ElementsAre("/signin/track"));
 }
 
-// Each expected path is what some server reads, whichever server is right.
+// Each expected path is one that some server reads, whether or not that server is right.
 TEST(PathInterpretations, ContainThePathThatEachServerReads) {
   const std::pair<const char*, const char*> cases[] = {
       {"/%2fadmin", "/admin"},
@@ -84,7 +84,7 @@ TEST(PathInterpretations, ContainThePathThatEachServerReads) {
   }
 }
 
-TEST(PathInterpretations, AreMarkedUnequalIfFewServersReadThePathSo) {
+TEST(PathInterpretations, AreNotMarkedEqualIfOnlyFewServersUseThem) {
   for (const char* raw : {"/a%2Fb", "/a%5Cb", "/%2561", "/%C0%AF", "/group%2Fproject/issues"}) {
     const auto interpretations = interpretations_of(raw);
     EXPECT_FALSE(interpretations.equal) << raw;

@@ -13,7 +13,7 @@ struct Case {
   std::string_view verdict;
 };
 
-// A macro, because a function would cut the literal at its first NUL.
+// A macro, because a function's string parameter would end at the first NUL.
 #define RAW(text) std::string_view(text, sizeof(text) - 1)
 
 const Case kResponses[] = {
@@ -114,8 +114,8 @@ TEST(ResponseHead, ResponseToHeadHasNoBody) {
   EXPECT_EQ(response_verdict("HTTP/1.1 200 OK\r\n\r\n", true), "200 none keep");
 }
 
-// RFC 9112 §2.2. weir accepts bare LF in responses only: two servers could interpret such a request
-// differently.
+// RFC 9112 §2.2. weir accepts a bare LF in responses. It rejects a bare LF in requests, because two servers
+// could interpret such a request differently.
 TEST(ResponseHead, AcceptsLinesThatEndInLineFeed) {
   ResponseHead head;
   const std::string bytes = "HTTP/1.1 200 Fine\nX: a \nY:\tb\nContent-Length: 3\n\n";

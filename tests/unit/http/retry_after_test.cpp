@@ -32,8 +32,8 @@ TEST(ParseRetryAfter, AcceptsAllThreeHttpDateForms) {
     EXPECT_EQ(parse_retry_after(text, kNow), 0s) << text;
 }
 
-// RFC 9110 §5.6.7: if a two-digit year seems to be more than 50 years ahead, the latest such year in the past
-// is meant.
+// RFC 9110 §5.6.7: a date with a two-digit year that seems to be more than 50 years in the future is a date
+// in the past.
 TEST(ParseRetryAfter, TwoDigitYearsAreAtMostFiftyYearsAhead) {
   const auto date = [](const char* text) { return parse_retry_after(text, kNow); };
   EXPECT_GT(date("Sunday, 06-Nov-44 08:49:37 GMT"), 49 * 365 * 24h);

@@ -26,8 +26,8 @@ TEST(NormalisePath, EverySpellingOfAPathGivesTheSamePath) {
     EXPECT_EQ(path(way), "/a") << way;
 }
 
-// The octets of pchar except letters and digits. A server decodes them before it looks up the resource, so
-// their encoded form names the same resource.
+// A path may contain these octets unencoded (pchar). Servers decode such octets before they look up the
+// resource, so the encoded form names the same resource.
 TEST(NormalisePath, DecodesCharactersThatAPathMayContain) {
   for (const char c : std::string_view("-._~!$&'()*+,=:@")) {
     char encoded[4];

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kWorkers = 40;  // the ideal limit is this number or slightly more
 
-// A server that answers some requests from a cache at once. Each other request occupies a worker for about
+// A server that answers some requests from a cache at once. Every other request occupies a worker for about
 // `work`, and waits if all workers are busy.
 class MixedServer {
  public:
@@ -50,7 +50,7 @@ class MixedServer {
 
  private:
   static constexpr double kWork = 20'000;    // µs
-  using Flight = std::pair<double, double>;  // the end and the beginning of a request
+  using Flight = std::pair<double, double>;  // the end and the beginning of a request in flight
 
   [[nodiscard]] double chance() { return std::uniform_real_distribution<>(0, 1)(random_); }
   [[nodiscard]] TimePoint instant() const { return kStart + Duration(static_cast<std::int64_t>(now_)); }
@@ -94,8 +94,8 @@ class MixedServer {
 class AdaptiveMixture : public testing::TestWithParam<double> {
  protected:
   MixedServer server(double load) { return {new_seed(), {.fast = GetParam(), .load = load}}; }
-  // False if half of the requests are a hundred times as fast as the others. Chance then moves the mean so
-  // far that the limit may briefly reach `min`.
+  // Returns false if half of the requests are a hundred times as fast as the others. Chance then moves the
+  // mean so far that the limit may briefly reach `min`.
   static bool steady() { return GetParam() < 0.5; }
 };
 INSTANTIATE_TEST_SUITE_P(ShareOfFastResponses, AdaptiveMixture, testing::Values(0.0, 0.0005, 0.01, 0.1, 0.5));
@@ -122,7 +122,7 @@ TEST_P(AdaptiveMixture, LowersTheLimitIfTheServerBecomesSlower) {
   auto server = this->server(0.5);
   server.run(20);
   const auto before = server.limit();
-  server.slow_down(5);  // a load of 0.5 becomes 2.5
+  server.slow_down(5);  // raises the load from 0.5 to 2.5
   server.run(30);
   EXPECT_LT(server.lowest(), kWorkers / 2) << "the limit stayed high although the server became slower";
   EXPECT_LT(server.lowest(), before / 2);

@@ -20,7 +20,7 @@ struct Admissions {
     all.push_back({at.time_since_epoch().count(), static_cast<std::int64_t>(cost)});
   }
 
-  // Returns true if the window or log, by its definition, has room for the cost.
+  // Returns true if the window or log, by its definition, has room for a request of this cost.
   [[nodiscard]] bool fit(const Limiter& limiter, base::TimePoint now, Cost cost) const {
     const auto at = now.time_since_epoch().count();
     const auto asked = static_cast<std::int64_t>(cost);

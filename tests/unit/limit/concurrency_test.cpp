@@ -205,7 +205,7 @@ TEST(AdaptiveConcurrency, LimitStaysHighIfOnlySomeRequestsFail) {
   EXPECT_GE(server.limit(), 40) << "failures alone lowered the limit";
 }
 
-TEST(AdaptiveConcurrency, RejectsNoRequestsToMeasureAHealthyServer) {
+TEST(AdaptiveConcurrency, NeverRejectsRequestsInOrderToMeasureTheServer) {
   Server server(adaptive(1, 200), 100, 10ms, 60);
   server.run(10s);
   const auto before = server.limit();

@@ -10,7 +10,7 @@ namespace {
 constexpr int kCases = 40'000;
 constexpr int kRequests = 12;  // in each case
 
-// One request at some point in random traffic.
+// One request in random traffic, with the state before the request.
 struct Moment {
   const Case& rule;
   Cell cell;
@@ -27,7 +27,7 @@ std::uint64_t largest_cost(const Case& rule) {
   return is_queue(rule) ? gcra_core(rule.limiter)->largest_cost() : rule.capacity;
 }
 
-// Returns how many units fit now; for a queue, how many requests of this cost.
+// Returns how many units fit at the instant `at`. For a queue, returns how many requests of this cost fit.
 Cost remaining_at(const Case& rule, const Cell& cell, TimePoint at, Cost cost = 1) {
   if (is_queue(rule)) {
     const auto outcome = step(rule.limiter, cell, at, cost).outcome;
@@ -193,8 +193,8 @@ TEST(LimiterLaws, StateConvertedToAnotherRateRefillsCompletelyAtTheSameTime) {
 }
 
 // Windows of two lengths cannot always drain at the same time. A converted cell may drain later, never
-// earlier, and keeps its whole count.
-TEST(LimiterLaws, CountConvertedToAnotherWindowExpiresNoEarlier) {
+// earlier, and its count stays the same.
+TEST(LimiterLaws, CellConvertedToAnotherWindowDrainsNoEarlier) {
   int carried_over = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
     const Case other = dice.limiter();

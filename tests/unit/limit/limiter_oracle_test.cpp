@@ -1,5 +1,5 @@
 // Compares the limiters with slow definitions in exact fractions: a bucket with a level, the flow chart of
-// ITU-T I.371, and a list of departures. Each of them computes in another way than GcraCore.
+// ITU-T I.371, and a list of departures. None of these definitions computes in the same way as GcraCore.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -33,7 +33,7 @@ Fraction interval(const Rate& rate) {
 }
 Whole floor(const Fraction& f) {
   return numerator(f) / denominator(f);
-}  // REQUIRES: f ≥ 0
+}  // truncates, which rounds down because f ≥ 0
 Whole ceil(const Fraction& f) {
   return (numerator(f) + denominator(f) - 1) / denominator(f);
 }
@@ -86,9 +86,9 @@ class HandoffSender {
     const Fraction departs = promised_.empty() ? arrival : promised_.back().ends;
     const Fraction wait = departs - arrival;
     if (rule_.max_wait != base::kForever && wait > micros(rule_.max_wait)) return std::nullopt;
-    // At most `capacity` requests, if all have this cost, may be ahead.
+    // The work ahead of this request may be at most `capacity` requests of its cost.
     const Fraction need = interval_ * units(cost);
-    // A client may declare at most this cost.
+    // A client may declare a cost of at most this bound.
     if (cost > std::max<std::uint64_t>(rule_.capacity, 1000)) return std::nullopt;
     if (wait > need * units(rule_.capacity - 1)) return std::nullopt;
     if (wait + need > Fraction(Whole(36'525) * 86'400 * 1'000'000)) return std::nullopt;
@@ -142,7 +142,8 @@ void for_each_case(Algorithm algorithm, Body body) {
   }
 }
 
-// Returns how long a client waits: a random time, exactly retry_after, or a microsecond less.
+// Returns how long a client waits before it retries: a random time, exactly retry_after, or a microsecond
+// less.
 Duration patience(const Case& c, const Outcome& said, Dice& dice) {
   if (said.allowed || said.retry_after == base::kForever || dice.one_in(2)) return dice.pause(c);
   return said.retry_after - (dice.one_in(2) ? 1us : 0us);

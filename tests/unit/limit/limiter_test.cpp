@@ -82,7 +82,7 @@ TEST(LeakyBucket, SchedulesDeparturesAtAConstantRate) {
   EXPECT_EQ(client.ask(10ms).delay, 500ms);
 }
 
-TEST(LeakyBucket, QueueBoundCountsRequestsNotCosts) {
+TEST(LeakyBucket, QueueLengthIsANumberOfRequestsNotACost) {
   for (const Cost cost : {1, 2, 5, 7}) {
     Client client(leaky_bucket("10/s", 3));
     for (int i = 0; i <= 3; ++i) {
@@ -138,7 +138,7 @@ TEST(LeakyBucket, RejectsRequestsThatWouldWaitLongerThanMaxWait) {
   EXPECT_EQ(client.ask(50ms).delay, 250ms);
 }
 
-// Regression: the load measurement once considered such a queue nearly empty.
+// Regression: the measurement of load once took such a queue for nearly empty, because it ignored max_wait.
 TEST(LeakyBucket, QueueLengthIsAlsoBoundedByMaxWait) {
   struct Case {
     std::uint64_t queue;
@@ -169,14 +169,15 @@ TEST(LeakyBucket, WithoutAQueueAdmitsRequestsThatDepartAtOnce) {
 TEST(LeakyBucket, RefundsOnlyTheLastDeparture) {
   Client client(leaky_bucket("10/s", 5));
   for (const auto delay : {0ms, 100ms, 200ms}) EXPECT_EQ(client.ask(0ms).delay, delay);
-  client.give_back(100ms);  // fails: another request has the later departure at 200 ms
+  client.give_back(100ms);  // has no effect: another request has the later departure at 200 ms
   EXPECT_EQ(client.ask(0ms).delay, 300ms);
   client.give_back(300ms);
   client.give_back(200ms);
   EXPECT_EQ(client.ask(0ms).delay, 200ms);
 }
 
-// Sends each request as soon as the limiter allows it, for a given time. Returns the number of admissions.
+// Sends a request as soon as the limiter allows it, again and again, for the time `how_long`. Returns the
+// number of admissions.
 std::uint64_t greedy(const Limiter& limiter, Duration how_long) {
   Client client(limiter);
   std::uint64_t admitted = 0;
@@ -188,7 +189,7 @@ std::uint64_t greedy(const Limiter& limiter, Duration how_long) {
   return admitted;
 }
 
-TEST(LongRun, AdmittedRequestsAreExactOverLongPeriods) {
+TEST(LongRun, NumberOfAdmittedRequestsIsExactOverLongPeriods) {
   constexpr auto kYear = std::chrono::duration_cast<Duration>(365 * 24h);
   EXPECT_EQ(greedy(token_bucket("3/7s", 5), kYear), 5U + 31'536'000ULL * 3 / 7);
   EXPECT_EQ(greedy(gcra("10000/h", 0), 365 * 4h), 1U + 10'000ULL * 1'460);
@@ -230,8 +231,8 @@ TEST(Limiter, StateIsConvertedToTheUnitsOfAnotherRate) {
   EXPECT_EQ(step(fine, carry_over(coarse, cell, fine), kStart, 1).outcome.remaining, 5'999);
 }
 
-// Several limiters of one period may share a cell (tiers, overrides, elastic limits). The cell must not move
-// when they charge it in turn.
+// The limiters of a rule's tiers, overrides and elastic limit may share a cell. If they have the same period,
+// the cell must not drift when they charge it in turn.
 TEST(Limiter, StateIsUnchangedAfterRepeatedConversionBetweenTwoLimits) {
   const auto minute = [](std::uint64_t count) { return Rate{count, std::chrono::minutes(1)}; };
   const auto whole = [](const auto& made) { return Limiter(*made); };

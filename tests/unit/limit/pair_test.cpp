@@ -1,5 +1,5 @@
-// Two limiters of one rule: its own and its elastic limiter. The load selects the one that decides, and both
-// count every admission.
+// An elastic rule has two limiters: its own and its elastic limiter. The load selects the limiter that
+// decides, and both count every admission.
 #include "weir/limit/pair.hpp"
 
 #include "unit/limit/admissions.hpp"
@@ -36,7 +36,7 @@ class Pairs {
     TimePoint at;
   };
 
-  // Charges the pair and another rule, which may reject the whole bill.
+  // Charges the pair and a third limiter of another rule, which may reject the whole bill.
   void request() {
     const bool shadow = dice_.one_in(6), passes = !dice_.one_in(6);
     const auto bill =
@@ -86,8 +86,8 @@ TEST(LimiterPair, EachLimiterCountsWhatBothLimitersAdmitted) {
   }
 }
 
-// The larger limit has admitted six requests. The load rises, and the limit of two decides. A new request
-// must wait until fewer than two of the six requests are left, not until any two have ended.
+// The limiter with the larger limit has admitted six requests. Then the load rises, and a limit of two
+// decides. A new request must wait until fewer than two of the six requests are in flight.
 TEST(LimiterPair, ConcurrencyLimitCountsThePermitsOfBothLimiters) {
   const auto seed = new_seed();
   Dice dice(seed);
@@ -121,9 +121,9 @@ TEST(LimiterPair, ConcurrencyLimitCountsThePermitsOfBothLimiters) {
   }
 }
 
-// A bucket that only counts is charged nothing that it would reject. Otherwise an hour at twice its rate
-// would leave it in debt for another hour.
-TEST(LimiterPair, BucketGoesIntoNoDebtForAdmissionsOfTheOtherLimiter) {
+// A bucket that does not decide is charged only what fits. Otherwise an hour of admissions at twice its rate
+// would leave the bucket in debt for another hour.
+TEST(LimiterPair, BucketIsNotChargedBeyondItsLimitForTheOtherLimiter) {
   const RandomPair pair{{token_bucket("1/s", 5), token_bucket("2/s", 10)}, false, {}};
   KeyTable table(64);
   std::array<Outcome, 2> outcomes;
@@ -149,9 +149,9 @@ TEST(LimiterPair, LogStoresNoMoreEntriesThanTheLargerLimitCanAdmit) {
       << "the fifth entry from the end has expired";
 }
 
-// The rule's own log allows two requests in ten seconds. The other limiter admits a third. The log enters
-// that admission at its own mark, and keeps it until it expires.
-TEST(LimiterPair, LogFilledBeyondItsLimitStillExpiresEachEntryOnTime) {
+// The rule's own log allows two requests in ten seconds. The elastic limiter admits a third request. The log
+// stores that admission at its own time, and keeps it until it expires.
+TEST(LimiterPair, EntriesOfALogBeyondItsLimitExpireOnTime) {
   const RandomPair pair{
       {SlidingLog::make(rate("2/10s")).value(), SlidingLog::make(rate("3/10s")).value()}, false, {}};
   KeyTable table(64);

@@ -15,7 +15,7 @@
 
 namespace weir::limit {
 
-// LoneLog is a log of one entry, in a cell.
+// The algorithms under test. LoneLog is a log of one entry, in a cell.
 enum class Algorithm {
   TokenBucket,
   Gcra,
@@ -36,7 +36,7 @@ struct Case {
   Duration max_wait;
   Limiter limiter;
 
-  // Returns true if the state is one instant, so that units come back one by one.
+  // Returns true if the state is one instant, so that spent units refill one by one.
   [[nodiscard]] bool is_paced() const { return algorithm <= Algorithm::LeakyBucket; }
   // Returns true if the cell merges several admissions into the newest one.
   [[nodiscard]] bool merges() const { return algorithm >= Algorithm::BucketedWindow; }

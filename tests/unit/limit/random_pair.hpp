@@ -1,4 +1,4 @@
-// Two limiters of one rule, so small that traffic often exceeds both.
+// Random pairs of limiters of one rule. Their limits are so small that traffic often exceeds both.
 #pragma once
 
 #include "unit/limit/random_case.hpp"
@@ -14,7 +14,8 @@ struct RandomPair {
   bool alike;  // both limiters have the same period
   base::Duration period;
 
-  // Returns a bill with a charge for each limiter. Limiter `decider` decides, the other limiter only counts.
+  // Returns a bill with a charge for each limiter. Limiter `decider` decides, the other limiter counts what
+  // it admits.
   [[nodiscard]] std::array<Charge, 2> bill(LimiterId decider, Cost cost, RuleIndex rule,
                                            bool enforced = true) const {
     const auto line = [&](LimiterId limiter_id) {

@@ -1,5 +1,5 @@
-// Compares settling with slow definitions. These keep a list of all charges, correct a cost when it becomes
-// known, and count again from the beginning.
+// Compares settling with slow definitions. Each definition stores all charges, corrects the cost of a charge
+// when its actual cost becomes known, and computes the state again from the first charge.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -28,13 +28,14 @@ std::int64_t micros(TimePoint at) {
 }
 
 // The units that a key can still spend after all its charges, and whether its bucket was ever full since the
-// first charge. A full bucket has lost the sum of its charges.
+// first charge. A full bucket does not remember earlier charges.
 struct Level {
   Cost remaining;
   bool was_full = false;
 };
 
-// Counts spent units of a bucket in 1/period of a unit. Each microsecond, `count` of these are refilled.
+// Computes the spent units of a bucket in units of 1/period. So `count` of these units refill each
+// microsecond.
 Level bucket_level(const Case& c, const std::vector<Event>& events, TimePoint now) {
   const Whole period = c.rate.period.count();
   Whole spent = 0;
@@ -109,7 +110,8 @@ Level level(const Case& c, const std::vector<Event>& events, TimePoint now) {
   return windowed_level(c, events, now);
 }
 
-// Returns the largest actual cost at which every state stays exact, even if all charges are settled at it.
+// Returns the largest actual cost at which every state stays exact, even if all charges are settled at this
+// cost.
 Cost most_settled(const Case& c) {
   if (c.algorithm == Algorithm::LoneLog) return 400;
   const auto century = Whole(36'525) * 86'400 * 1'000'000 * c.rate.count / c.rate.period.count() / 32;
@@ -134,7 +136,7 @@ class Traffic {
     ask_again();
   }
 
-  int exact = 0;  // number of exact comparisons: buckets that were full in between are left out
+  int exact = 0;  // number of exact comparisons; a bucket that was full in between is not compared
   int in_debt = 0;
 
  private:
@@ -144,7 +146,8 @@ class Traffic {
   };
   [[nodiscard]] Charge charge(Cost cost) const { return {key_, &case_.limiter, cost}; }
 
-  // Returns the time until the next step. Mostly short, so that buckets are seldom full in between.
+  // Returns the time until the next step. The time is mostly short, so that buckets are seldom full in
+  // between.
   Duration pause() {
     const auto interval = static_cast<std::uint64_t>(case_.rate.period.count()) / case_.rate.count;
     return dice_.one_in(3) ? dice_.pause(case_) : Duration(dice_.between(0, interval / 2));
@@ -165,7 +168,7 @@ class Traffic {
     under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(which));
     const Cost most = std::max(reserved, most_settled(case_));
     const Cost actual = dice_.one_in(3) ? 0 : dice_.one_in(4) ? reserved : dice_.magnitude(0, most);
-    note_full();  // notes whether the bucket is full before the change, as the table does
+    note_full();  // the definition checks whether the bucket is full before each change, as the table does
     table_.settle(charge(reserved), {events_[event].at, actual, now_});
     events_[event].cost = actual;
     note_full();

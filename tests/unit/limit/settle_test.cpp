@@ -1,4 +1,5 @@
-// Worked examples of settling: what is refunded, what is owed, and which entry or window changes.
+// Worked examples of settling: which units are refunded, which are charged as a debt, and which entry or
+// window changes.
 #include "weir/limit/settle.hpp"
 
 #include "unit/limit/random_case.hpp"
@@ -36,7 +37,7 @@ class Settling : public testing::Test {
   bool overflow_ = false;
 };
 
-TEST_F(Settling, RefundsTheReserveThatWasNotUsed) {
+TEST_F(Settling, RefundsTheUnusedPartOfTheReservedCost) {
   const auto budget = token_bucket("200000/day", 200'000);
   ASSERT_TRUE(charge(budget, 1'000));
   EXPECT_EQ(current_outcome(budget, kStart).remaining, 199'000U);
@@ -44,7 +45,7 @@ TEST_F(Settling, RefundsTheReserveThatWasNotUsed) {
   EXPECT_EQ(current_outcome(budget, kStart).remaining, 199'750U);
 }
 
-TEST_F(Settling, DebtDelaysRetryAfter) {
+TEST_F(Settling, ActualCostBeyondTheLimitDelaysRetryAfter) {
   const auto budget = token_bucket("10/s", 100);
   ASSERT_TRUE(charge(budget, 50));
   settle(budget, 50, 350);
@@ -66,8 +67,8 @@ TEST_F(Settling, DebtOfAFixedWindowEndsWithTheWindow) {
   EXPECT_EQ(current_outcome(daily, noon + 12h).remaining, 100U);
 }
 
-// The first window has counted 300 of 100 units. So the next window has room only after two thirds of it have
-// passed.
+// The settled cost of 300 exceeds the limit of 100. In the next window this cost has full weight at first,
+// and leaves room only after two thirds of the window have passed.
 TEST_F(Settling, DebtOfASlidingWindowContinuesInTheNextWindow) {
   const Limiter hourly = SlidingWindow::make(rate("100/h")).value();
   const TimePoint hour{Duration{1'700'000'000'000'000 / 3'600'000'000 * 3'600'000'000}};
@@ -78,7 +79,7 @@ TEST_F(Settling, DebtOfASlidingWindowContinuesInTheNextWindow) {
   EXPECT_EQ(current_outcome(hourly, hour + 1h + 48min).remaining, 40U);
 }
 
-TEST_F(Settling, ChargesADebtToAKeyThatWasEvicted) {
+TEST_F(Settling, ChargesAHigherActualCostToAnEvictedKey) {
   const auto budget = token_bucket("10/s", 10);
   ASSERT_TRUE(charge(budget, 10));
   const auto later = kStart + 5s;
@@ -92,7 +93,7 @@ TEST_F(Settling, ChargesADebtToAKeyThatWasEvicted) {
   EXPECT_EQ(table_.stats().keys, 0U) << "the debt is paid, so no slot is taken";
 }
 
-// A key drains and is evicted. Before the answer to its request arrives, other keys fill the table.
+// The key drains and is evicted while its request is under way. Other keys then fill the table.
 class SettlingOverflow : public Settling {
  protected:
   static constexpr std::uint64_t kFillers = 1'000'000;
@@ -150,7 +151,7 @@ TEST_F(SettlingOverflow, DebtOfAKeyWithoutASlotIsChargedToTheOverflowCell) {
   EXPECT_EQ(current_outcome(budget_, kStart + 5s).reset_after, 10s);
 }
 
-TEST_F(Settling, DebtOfAnEvictedSlidingLogIsANewEntry) {
+TEST_F(Settling, ActualCostOfAnEvictedSlidingLogBecomesANewEntry) {
   const auto daily = sliding_log("5/10s");
   settle(daily, 1, 9, kStart, 4s);
   EXPECT_EQ(current_outcome(daily, kStart + 4s).remaining, 0U);
@@ -158,9 +159,9 @@ TEST_F(Settling, DebtOfAnEvictedSlidingLogIsANewEntry) {
   EXPECT_TRUE(charge(daily, 5, kStart + 10s));
 }
 
-// The worker whose clock is ahead locks first. So the other worker's charge is entered at a later mark than
-// its own clock says, and settling must find that entry.
-TEST_F(Settling, FindsALogEntryWithALaterTimeThanTheRequests) {
+// The worker whose clock is ahead gets the lock first. So the other worker's charge is entered at a later
+// time than its own, and settling must find that entry.
+TEST_F(Settling, FindsALogEntryThatIsLaterThanItsRequest) {
   const auto daily = sliding_log("5/day");
   ASSERT_TRUE(charge(daily, 1, kStart));
   ASSERT_TRUE(charge(daily, 1, kStart + 2us));
@@ -179,7 +180,7 @@ TEST_F(Settling, SettlingAnExpiredLogEntryChangesNoOtherEntry) {
   EXPECT_EQ(current_outcome(brief, kStart + 10s).remaining, 2U);
 }
 
-// A log without chunks and a log in an overflow cell have a single entry.
+// A log in an overflow cell, or without chunks, has a single entry.
 TEST(SettleLaws, SettlesASlidingLogWithASingleEntry) {
   const Limiter log = sliding_log("10/10s");
   const auto cell = [](TimePoint newest, Cost total) {
@@ -203,8 +204,8 @@ TEST(SettleLaws, SettlesASlidingLogWithASingleEntry) {
   EXPECT_EQ(settled(cell(kStart, 6), later, 5, 2), cell(kStart, 6));
 }
 
-// A debt never exceeds the bits of an entry or of the log's total cost.
-TEST_F(Settling, BoundsTheDebtOfASlidingLog) {
+// A debt must fit the bits that store the cost of an entry and the total cost of the log.
+TEST_F(Settling, SettledCostsOfASlidingLogAreBounded) {
   const Limiter buckets = SlidingLog::make(rate("5/10s"), 10).value();
   ASSERT_TRUE(charge(buckets, 1, kStart));
   ASSERT_TRUE(charge(buckets, 1, kStart + 3s));
@@ -216,7 +217,7 @@ TEST_F(Settling, BoundsTheDebtOfASlidingLog) {
   EXPECT_EQ(current_outcome(buckets, kStart + 13s), full(buckets));
 }
 
-TEST_F(Settling, BoundsTheDebtOfALogEntry) {
+TEST_F(Settling, SettledCostOfALogEntryIsBounded) {
   const auto exact = sliding_log("5/10s");
   ASSERT_TRUE(charge(exact, 1, kStart));
   ASSERT_TRUE(charge(exact, 1, kStart + 3s));
@@ -301,9 +302,9 @@ TEST(SettleLaws, LargestCostsDoNotOverflow) {
   }
 }
 
-// A bucket that was full in between has lost the sum of its charges. A refund may then be too large by the
-// surplus, and a debt by the excess. The error is never larger.
-TEST(SettleLaws, BucketThatRefilledMeanwhileErrsByAtMostTheSettledDifference) {
+// A bucket that is full does not remember earlier charges. So after the bucket was full, a refund may return
+// too much, at most `reserved` − `actual`. A debt may charge too much, at most `actual` − `reserved`.
+TEST(SettleLaws, ErrorOfARefilledBucketIsAtMostTheSettledDifference) {
   const auto seed = new_seed();
   Dice dice(seed);
   for (int i = 0; i < 20'000; ++i) {

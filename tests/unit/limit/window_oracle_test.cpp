@@ -48,8 +48,8 @@ class Steps {
   TimePoint next_{};
 };
 
-// Counts each window separately and keeps all windows. The limiter says which day or month an instant belongs
-// to; calendars have their own tests.
+// Counts each window separately and keeps the counts of all windows. The limiter says to which day or month
+// an instant belongs; calendars have their own tests.
 class Windows {
  public:
   explicit Windows(const Case& c) : rule_(c) {}
@@ -96,7 +96,8 @@ class Weights {
   std::map<Whole, Whole> counts_;
 };
 
-// Returns how long a client waits: a random time, exactly retry_after, or a microsecond less.
+// Returns how long a client waits before it retries: a random time, exactly retry_after, or a microsecond
+// less.
 Duration patience(const Case& c, const Outcome& said, Dice& dice) {
   if (said.allowed || said.retry_after == base::kForever || dice.one_in(2)) return dice.pause(c);
   return said.retry_after - (dice.one_in(2) ? 1us : 0us);
@@ -145,7 +146,7 @@ TEST(WindowOracle, SlidingWindowAgreesWithAModelThatWeightsThePreviousWindow) {
   compare<Weights>(Algorithm::SlidingWindow);
 }
 
-// A list of all admissions. With buckets, each admission counts from the start of its sub-window.
+// A list of all admissions. With buckets, each admission counts from the start of its sub-window on.
 class Everything {
  public:
   explicit Everything(const Case& c) : rule_(c), log_(std::get<SlidingLog>(c.limiter)) {}
@@ -186,7 +187,7 @@ class Everything {
   std::vector<TimePoint> ends_;
 };
 
-// The cost in an interval of one period never exceeds the limit, whichever admission begins the interval.
+// Tests that the total cost in one period from any admission on is at most the limit.
 void expect_bounded(const Case& c, const std::vector<Admission>& admitted) {
   for (std::size_t i = 0; i < admitted.size(); ++i) {
     Whole spent = 0;

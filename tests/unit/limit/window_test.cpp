@@ -59,7 +59,7 @@ TEST(SteppedBucket, RefillsAtWholePeriodsAfterItStoppedBeingFull) {
             (Outcome{.allowed = true, .remaining = 30, .reset_after = 96h, .more_after = 24h}));
   EXPECT_EQ(client.ask(34h, 131).retry_after, 72h);
   EXPECT_EQ(client.ask(34h, 201).retry_after, base::kForever);
-  // The bucket has been full again. Its periods now count from the next moment when it is not full.
+  // The bucket was full in the meantime. Its periods now start at the next moment when it is not full.
   EXPECT_EQ(client.ask(34h + 96h + 5h, 1).more_after, 24h);
 }
 
@@ -93,8 +93,8 @@ TEST(SlidingWindow, WeightsThePreviousWindowByItsOverlap) {
   ASSERT_TRUE(client.ask(60min, 1).allowed);
   EXPECT_FALSE(client.ask(74min, 35).allowed) << "84 × 46/60 + 1 + 35 are more than 100";
   ASSERT_TRUE(client.ask(75min, 35).allowed);
-  // A quarter of the window has passed: 84 × ¾ + 36 = 99 units count. So one more of 100 is admitted, but not
-  // two.
+  // A quarter of the window has passed, so 84 × ¾ + 36 = 99 units count. The limit is 100: one more unit is
+  // admitted, but not two.
   EXPECT_EQ(client.ask(75min, 2).remaining, 1);
   const auto one = client.ask(75min);
   EXPECT_TRUE(one.allowed);
@@ -166,8 +166,8 @@ TEST(BucketedWindow, BucketsOfFractionalLengthAreNotRounded) {
   EXPECT_EQ(client.ask(2s + 333'334us).retry_after, 1s);
 }
 
-// Sends each request as soon as the limiter allows it, for a given time. Returns the number of admitted
-// units.
+// Sends a request as soon as the limiter allows it, again and again, for a given time. Returns the number of
+// admitted units.
 template <class Ask>
 std::uint64_t greedy(Ask ask, Duration how_long) {
   std::uint64_t admitted = 0;
@@ -199,7 +199,7 @@ TEST(LongRun, WindowsAndStepwiseBucketsAreExactOverLongPeriods) {
   constexpr auto kYear = std::chrono::duration_cast<Duration>(365 * 24h);
   constexpr std::uint64_t kPeriods = 31'536'000 / 7;  // a year is this many periods and six seconds
   EXPECT_EQ(greedy_cell(stepwise("3/7s", 3), kYear), 3 * (kPeriods + 1));
-  // kHour is 4 s into a window of 7 s, so the year touches one more window.
+  // kHour is 4 s after the start of a window of 7 s, so a year from kHour on touches one more window.
   ASSERT_EQ(kHour.time_since_epoch() % 7s, 4s);
   EXPECT_EQ(greedy_cell(fixed("3/7s"), kYear), 3 * (kPeriods + 2));
   EXPECT_EQ(greedy_cell(fixed("10000/h"), 24h * 30), 10'000U * 24 * 30);

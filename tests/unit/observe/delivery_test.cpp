@@ -34,8 +34,8 @@ TEST(DeliveryTest, PausesBetweenAttemptsDoubleUpToABound) {
   base::Duration bound = Delivery::kFirstPause;
   for (int attempt = 0; attempt < 15; ++attempt) {
     ASSERT_NE(post.begin(now), nullptr) << attempt;
-    // Delivery takes the random number modulo `bound` + 1 as the pause. So the number `bound` gives the
-    // longest pause.
+    // The pause is the random number modulo `bound` + 1. So the random number `bound` gives the longest
+    // pause.
     ASSERT_EQ(post.failed(false, now, static_cast<std::uint64_t>(bound.count())), End::Again);
     EXPECT_EQ(post.begin(now + bound - base::Duration{1}), nullptr) << attempt;
     now += bound;
@@ -52,7 +52,7 @@ TEST(DeliveryTest, ShortestPauseBetweenAttemptsIsZero) {
   EXPECT_NE(post.begin(at(10)), nullptr);
 }
 
-TEST(DeliveryTest, MessageIsOverdueAfterTheMaximumOfAttemptsAndIsStillRetried) {
+TEST(DeliveryTest, OverdueMessageIsRetriedAfterTheMaximumNumberOfAttempts) {
   auto post = delivery(1000, 3);
   post.put("one", at(0));
   for (const bool overdue : {false, false, true, true, true}) {
@@ -67,7 +67,7 @@ TEST(DeliveryTest, MessageIsOverdueAfterTheMaximumOfAttemptsAndIsStillRetried) {
   EXPECT_TRUE(post.empty());
 }
 
-TEST(DeliveryTest, OverdueMessageIsDroppedAfterTheMaximumOfAttemptsIfConfigured) {
+TEST(DeliveryTest, OverdueMessageIsDroppedIfConfigured) {
   auto post = delivery(1000, 3);
   post.put("one", at(0));
   post.give_up_what_is_overdue();

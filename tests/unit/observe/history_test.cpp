@@ -16,7 +16,7 @@ std::vector<std::uint32_t> series(const History& history, std::size_t at) {
   return out;
 }
 
-TEST(HistoryTest, FirstTotalsAreTheStartingPointAndNoStep) {
+TEST(HistoryTest, FirstTotalsAreNotCountedAsAnIncrease) {
   History history(2, 4);
   history.note(Totals{100, 7});
   EXPECT_EQ(history.steps(), 0U);
@@ -31,7 +31,7 @@ TEST(HistoryTest, DropsTheOldestStepWhenFull) {
   EXPECT_THAT(series(history, 0), ElementsAre(3U, 4U, 5U));
 }
 
-TEST(HistoryTest, TotalThatDecreasedCountsFromZero) {
+TEST(HistoryTest, DecreasedTotalHasRestartedFromZero) {
   History history(1, 3);
   for (const std::uint64_t total : {50, 60, 4}) history.note(Totals{total});
   EXPECT_THAT(series(history, 0), ElementsAre(10U, 4U));
@@ -54,7 +54,7 @@ TEST(HistoryTest, RemainingSeriesKeepTheirStepsIfTheSeriesChange) {
   EXPECT_THAT(series(history, 1), ElementsAre(0U));
   history.note(Totals{10, 1000, 2});
   EXPECT_THAT(series(history, 0), ElementsAre(3U, 7U));
-  EXPECT_THAT(series(history, 1), ElementsAre(0U, 0U));  // nobody knows when the total of 1000 grew
+  EXPECT_THAT(series(history, 1), ElementsAre(0U, 0U));  // the total of 1000 may have grown long before
   EXPECT_THAT(series(history, 2), ElementsAre(1U, 1U));
   history.note(Totals{10, 1005, 2});
   EXPECT_THAT(series(history, 1), ElementsAre(0U, 0U, 5U));

@@ -19,7 +19,7 @@ std::size_t no_text(std::span<char>) {
   return 0;
 }
 
-// A stream of requests, with the true cost of each client.
+// A stream of requests and the true cost of each client, which the summary is compared with.
 struct Truth {
   std::map<std::uint64_t, std::uint64_t> spent;  // by client
   std::uint64_t total = 0;

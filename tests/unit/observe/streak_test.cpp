@@ -40,7 +40,7 @@ TEST(StreakTest, LongPauseEndsAStreakAndTheNextEventBeginsANewStreak) {
   EXPECT_EQ(streak.since(), at(80));
 }
 
-TEST(StreakTest, TotalThatDecreasedCountsAsNewEvents) {
+TEST(StreakTest, DecreasedTotalConsistsOfNewEvents) {
   Streak streak(std::chrono::seconds(60));
   streak.note(100, at(10));
   streak.note(2, at(15));

@@ -14,7 +14,7 @@ constexpr limit::Rate per_minute(std::uint64_t count) {
   return {.count = count, .period = std::chrono::minutes(1)};
 }
 
-// Calls note() once a second with a total that grows by `step`. Stops at the first change.
+// Calls note() once a second with a total that grows by `step` each time. Stops at the first change.
 struct Watch {
   Surge surge;
   std::int64_t now = 0;
@@ -32,7 +32,7 @@ struct Watch {
   }
 };
 
-TEST(RateThresholdTest, CountsBeforeTheStartDoNotFire) {
+TEST(RateThresholdTest, EventsBeforeTheFirstCallDoNotFire) {
   Watch watch({.above = per_minute(100)});
   watch.total = 5'000;
   EXPECT_EQ(watch.run(300, 0), Change::None);
@@ -55,12 +55,12 @@ TEST(RateThresholdTest, OneMoreThanTheLimitFiresAtOnce) {
   EXPECT_EQ(watch.surge.seen(), 101U);
 }
 
-TEST(RateThresholdTest, EndsAMinuteAfterTheCountFellBelowTheLimit) {
+TEST(RateThresholdTest, EndsOneMinuteAfterEventsFallBelowTheLimit) {
   Watch watch({.above = per_minute(100)});
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 101), Change::Began);
   EXPECT_EQ(watch.run(1000, 0), Change::Ended);
-  EXPECT_EQ(watch.now, 2 + 60 + 60);  // the events leave the period, then a minute of calm follows
+  EXPECT_EQ(watch.now, 2 + 60 + 60);  // a minute until the events are old, then a minute of calm
   EXPECT_FALSE(watch.surge.firing());
 }
 
@@ -96,7 +96,7 @@ TEST(RateThresholdTest, FiringIsReportedAgainAtEachRepeatInterval) {
   EXPECT_EQ(watch.surge.since(), at(began));
 }
 
-TEST(RateThresholdTest, TotalThatDecreasedCountsFromZero) {
+TEST(RateThresholdTest, DecreasedTotalHasRestartedFromZero) {
   Watch watch({.above = per_minute(10)});
   watch.total = 1'000'000;
   EXPECT_EQ(watch.run(2, 0), Change::None);

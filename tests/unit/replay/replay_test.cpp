@@ -94,7 +94,7 @@ class ReplayTest : public testing::Test {
   std::vector<policy::Rule> recorded_;
 };
 
-TEST_F(ReplayTest, LowerLimitReportsTheClientsThatItWouldRefuse) {
+TEST_F(ReplayTest, ReportsTheClientsThatALowerLimitWouldRefuse) {
   std::vector<Request> requests;
   for (int i = 0; i < 5; ++i) requests.push_back({.at = kStart + i * 1s});
   requests.push_back({.at = kStart, .ip = "198.51.100.1"});
@@ -164,7 +164,7 @@ TEST_F(ReplayTest, NotesLoggedResetsThatDoNotApplyToTheNewRules) {
               "of rule \"login\" 2 keys were reset under another version of the rule; the replay does not "
               "reset them");
   }
-  EXPECT_EQ(replay({{}}, {}, resets).resets, 0U);  // no present rule has that name
+  EXPECT_EQ(replay({{}}, {}, resets).resets, 0U);  // no candidate rule has that name
 }
 
 TEST_F(ReplayTest, ReportsTheClientsThatARemovedRuleHadRefused) {
@@ -206,7 +206,7 @@ TEST_F(ReplayTest, ResultDoesNotDependOnTheOrderOfTheLines) {
   EXPECT_EQ(forward.newly.refused, 4U);  // the first and the fourth request are admitted
 }
 
-TEST_F(ReplayTest, LoggedCounterOrdersRequestsWithinAMicrosecond) {
+TEST_F(ReplayTest, LoggedTimestampsOrderRequestsWithinAMicrosecond) {
   const std::vector rules{rule_of("per-ip", bucket("1/h", 1), {"ip"})};
   for (const bool first : {false, true}) {
     const auto report =
@@ -215,7 +215,8 @@ TEST_F(ReplayTest, LoggedCounterOrdersRequestsWithinAMicrosecond) {
                {rule_of("per-ip", bucket("1/h", 1), {"ip"}), rule_of("path", bucket("1/h", 9), {"path"}, 1)});
     EXPECT_EQ(report.newly.refused, 1U);
   }
-  // The first request read its clock later but took the lock earlier, so it comes first.
+  // The first request has the later clock reading but was logged with the earlier timestamp, so it is
+  // replayed first.
   const auto report = replay(
       {{.at = kStart, .ip = "198.51.100.1", .timestamp = 9000}, {.at = kStart + 1us, .ip = "198.51.100.2"}},
       {rule_of("all", bucket("1/h", 1), {})});
@@ -229,7 +230,7 @@ TEST_F(ReplayTest, NewProcessStartsWithFullLimits) {
   EXPECT_EQ(replay({{.run = 1}, {.at = kStart + 1s, .run = 2}}, rules).newly.refused, 0U);
 }
 
-TEST_F(ReplayTest, UsesTheLoggedDecisionOrOmitsTheRuleIfTheLogLacksItsKey) {
+TEST_F(ReplayTest, IfTheLogLacksTheKeyUsesTheLoggedDecisionOrOmitsTheRule) {
   recorded_ = {rule_of("tenant", bucket("9/s", 9), {"header:x-tenant"})};
   const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .says = "admitted"};
@@ -252,7 +253,7 @@ TEST_F(ReplayTest, UsesTheLoggedDecisionOrOmitsTheRuleIfTheLogLacksItsKey) {
   EXPECT_NE(unknown.rules[0].left_out.find("has no such rule"), std::string::npos);
 }
 
-TEST_F(ReplayTest, UsesTheLoggedDecisionOrOmitsTheRuleIfItsParameterIsHidden) {
+TEST_F(ReplayTest, IfAParameterIsHiddenUsesTheLoggedDecisionOrOmitsTheRule) {
   recorded_ = {rule_of("tenant", bucket("9/s", 9), {"query:tenant"})};
   const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .says = "admitted"};
@@ -276,11 +277,11 @@ TEST_F(ReplayTest, RepeatsLoggedSettlementsAndSettlesNewRulesByStatus) {
   auto rule = rule_of("failures", bucket("1/h", 1), {"ip"});
   rule.settlement = policy::Settlement{.charged = {{401, 401}}};
   rule.asks = policy::digest_of_asks(rule);
-  // The log has no such rule, so the status settles its charges.
+  // The log does not have this rule, so the replay settles its charges by the logged status.
   EXPECT_EQ(replay({{.status = 200}, {.at = kStart + 1s, .status = 401}, {.at = kStart + 2s}}, {rule})
                 .newly.refused,
             1U);
-  // Now the log has the rule and its settlement.
+  // From here on, the log has the rule and its settlement.
   recorded_ = {rule};
   const observe::AppliedRule said{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const Amendment back{.kind = Amendment::Kind::Settle, .cost = 0, .at = kStart + 100us};

@@ -27,7 +27,7 @@ class SnapshotDamage : public testing::Test {
             kMark,
             1,
             2,
-            1,  // times by both clocks, the key of names, one rule
+            1,  // saved_at, machine_at, the key of client names, one rule
             1,
             'r',
             0,  // the rule's name, no limiters
@@ -96,7 +96,7 @@ TEST_F(SnapshotDamage, RejectsImpossibleTimesAndRules) {
   EXPECT_EQ(told(words, daily_, 0), "is damaged: it refers to a rule that it does not contain");
 }
 
-TEST_F(SnapshotDamage, RejectsCountsBeyondTheirBounds) {
+TEST_F(SnapshotDamage, RejectsNumbersBeyondTheirBounds) {
   EXPECT_EQ(told_of_daily(6, kMaxRules + 1), "is damaged: it has too many rules");
   EXPECT_EQ(told_of_daily(7, kLongestRuleName + 1), "is damaged: it has too many letters in a name");
   EXPECT_EQ(told_of_daily(9, kMostLimiters + 1), "is damaged: it has too many limiters of a rule");
@@ -116,8 +116,8 @@ TEST_F(SnapshotDamage, RejectsAWrongNumberOfKeys) {
   EXPECT_EQ(told(head(), daily_, 0), "");
 }
 
-// A chunk stores the age of an entry in the bits that the cost leaves. So a larger age would be read as
-// another age.
+// A chunk stores the age of an entry in the bits that the cost leaves free. An age that needs more bits would
+// be cut to another age.
 TEST_F(SnapshotDamage, RejectsSlidingLogsThatATableCannotContain) {
   const auto wrong = "is damaged: a log is out of order";
   EXPECT_EQ(told(of_log({}), exact_), "is damaged: a log is empty");

@@ -158,7 +158,7 @@ TEST_F(SnapshotOfOneRule, DoesNotRestoreConcurrencyPermits) {
   EXPECT_TRUE(charge(again, {key_of(1), &in_flight, 2, 0}, kStart));
 }
 
-TEST_F(SnapshotOfOneRule, SmallerTableRestoresKeysThatFitAndCountsTheRestInTheOverflowCell) {
+TEST_F(SnapshotOfOneRule, KeysThatDoNotFitASmallerTableUseTheOverflowCell) {
   constexpr std::uint64_t kKeys = 2'000;
   KeyTable table(2 * kKeys);
   for (std::uint64_t i = 0; i < kKeys; ++i) EXPECT_TRUE(charge(table, {key_of(i), &daily_, 5, 0}, kStart));
@@ -218,7 +218,7 @@ TEST_F(SnapshotOfOneRule, RejectsAKeyOfAnotherAlgorithmThanItsRule) {
   }
 }
 
-// The new configuration has another tier before this tier, so this tier gets another limiter ID.
+// In the new configuration another tier comes first, so the saved tier gets another limiter ID.
 TEST_F(SnapshotOfOneRule, RestoresOverflowCellsOfTiersByName) {
   const Limiter small = FixedWindow::make({3, 24h}).value();
   KeyTable table(10);

@@ -104,7 +104,7 @@ class ReloadedLogs : public SnapshotTest, public testing::WithParamInterface<int
     if (table_.charge({&line, 1}, now_, {&out, 1})) under_way_.push_back({line, now_});
   }
 
-  // Settles a charge, or refunds it by settling it at zero.
+  // Settles a charge. A settlement at zero is a refund.
   void end_one() {
     if (under_way_.empty()) return;
     const auto ended =
@@ -135,7 +135,7 @@ TEST_P(ReloadedLogs, SnapshotOfReloadedLogsIsValid) {
   }
 }
 
-TEST_F(SnapshotTest, TimeBetweenSaveAndRestoreCounts) {
+TEST_F(SnapshotTest, LimitsRefillBetweenSaveAndRestore) {
   KeyTable table(5'000);
   charge_at_random(table, 2'000);
   const auto all = keys_of(table, rules_, now_);

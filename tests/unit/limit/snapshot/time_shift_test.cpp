@@ -19,7 +19,8 @@ SavedRule rule_with(std::initializer_list<const Limiter*> limiters) {
   return {.name = "r", .variants = {}, .limiters = limiters};
 }
 
-// Windows and buckets of the new clock begin at other instants, but spent units must stay spent.
+// Shifts cells of every limiter. Windows and buckets of the new clock begin at other instants, but spent
+// units must stay spent.
 TEST(TimeShift, KeepsRemainingUnitsAndTimes) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -52,7 +53,8 @@ TEST(TimeShift, KeepsRemainingUnitsAndTimes) {
   }
 }
 
-// The old clock was fifty minutes fast. Its day must become the same day of the correct clock.
+// The old clock was fifty minutes fast. A window of its day must become the window of the same day by the
+// correct clock.
 TEST(TimeShift, ShiftedFixedWindowEndsWithTheWindowOfTheNewClock) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
   const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;
@@ -91,7 +93,7 @@ TEST(TimeShift, EndedFixedWindowStaysEnded) {
   EXPECT_EQ(step(minute, saved.cell, noon + 10min, 5).outcome.allowed, true);
 }
 
-TEST(TimeShift, ShiftsEachKeyByTheLimiterThatItsStateBelongsTo) {
+TEST(TimeShift, ShiftsEachKeyAccordingToItsOwnLimiter) {
   const Limiter slow = token_bucket("1/h", 10);
   const Limiter fast = token_bucket("7/s", 1'000);
   const auto now = TimePoint(1'700'000'000s);

@@ -31,7 +31,7 @@ class ForeignPermitsTest : public KeyTableTest {
   };
   Charge fixed(std::uint64_t client, Cost cost = 1) const { return line(client, kThree, kFixedRule, cost); }
 
-  // Counts every change of permits that `here_` reports in `there_`.
+  // Counts in `there_` every change of permits that `here_` reports.
   void follow() {
     here_.watch_permits(rules_, [this](const PermitDelta& held) {
       const Limiter& limiter = held.rule == kAdaptiveRule ? kAdaptive : kThree;
@@ -57,7 +57,7 @@ TEST_F(ForeignPermitsTest, BothProcessesTogetherStayWithinTheLimit) {
   EXPECT_FALSE(charge(there_, {fixed(1)}, kStart));
 }
 
-TEST_F(ForeignPermitsTest, ReportsPermitsTakenAfterTheWatchBegan) {
+TEST_F(ForeignPermitsTest, ReportsPermitsTakenAfterTheObserverWasSet) {
   follow();
   ASSERT_TRUE(charge(there_, {fixed(1, 2)}, kStart));
   ASSERT_TRUE(charge(here_, {fixed(1, 3)}, kStart)) << "this process does not know the permits of the other";
@@ -117,7 +117,7 @@ TEST_F(ForeignPermitsTest, ReportedPermitsAddUpDuringConcurrentChanges) {
   const std::vector<SavedRule> rules{{.name = "many", .variants = {}, .limiters = {&many}}};
   KeyTable table(1000);
   std::mutex mutex;
-  std::map<std::uint64_t, std::int64_t> told;  // by the first word of the key
+  std::map<std::uint64_t, std::int64_t> told;  // the number of reported permits, by the first word of the key
   std::vector<std::list<Permit>> held(3);
   {
     std::vector<std::jthread> workers;

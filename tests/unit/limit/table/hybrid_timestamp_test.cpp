@@ -19,7 +19,7 @@ TEST(HybridTimestamp, OrdersByTimeThenByCount) {
   EXPECT_EQ(timestamp_after(timestamp_at(kStart), kStart), timestamp_at(kStart) + 1);
   EXPECT_EQ(timestamp_after(timestamp_at(kStart), kStart + 1us), timestamp_at(kStart + 1us));
   EXPECT_EQ(timestamp_after(timestamp_at(kStart + 5us), kStart),
-            timestamp_at(kStart + 5us) + 1);  // the clock was read before
+            timestamp_at(kStart + 5us) + 1);  // the thread read its clock before the last change
 }
 
 // A call of one thread to the table, and the result.
@@ -51,7 +51,7 @@ void carry_out(KeyTable& table, Deed& deed, HybridTimestamp* timestamp) {
   }
 }
 
-// The input of one round: limiters of all kinds, and the speed of time.
+// The input of one round: limiters of all algorithms, and the time between calls.
 struct Rules {
   explicit Rules(Dice& dice) {
     for (std::size_t i = 0; i < 4; ++i) cases.push_back(dice.limiter());
@@ -75,7 +75,7 @@ bool charged(const Deed& deed) {
   return true;
 }
 
-// The calls of one worker. A worker reads its clock some time before the table locks.
+// The calls of one worker. A worker reads its clock some time before the table takes its locks.
 class Work {
  public:
   Work(KeyTable& table, const Rules& rules, std::uint64_t seed) : table_(table), rules_(rules), dice_(seed) {}
@@ -134,8 +134,8 @@ class Work {
   std::vector<Deed> later_;
 };
 
-// Repeats all calls in the order of their timestamps and expects the same results. Returns the number of
-// rejected bills.
+// Repeats all calls on a new table, in the order of their timestamps, and expects the same results. Returns
+// the number of rejected bills.
 std::size_t expect_the_same_in_order(std::vector<Deed>& deeds) {
   std::sort(deeds.begin(), deeds.end(),
             [](const Deed& a, const Deed& b) { return a.timestamp < b.timestamp; });

@@ -44,7 +44,7 @@ TEST_F(KeyTableLogs, SlidingLogOfOneAdmissionTakesNoExtraMemory) {
   EXPECT_EQ(table.stats().log_chunks_used, 1);
 }
 
-TEST_F(KeyTableLogs, SlidingLogOf10000IsExactAndReturnsItsMemory) {
+TEST_F(KeyTableLogs, SlidingLogOf10000RequestsIsExactAndReturnsItsMemory) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("10000/s");
   const Charge line{key_of(1), &limiter};
@@ -99,7 +99,7 @@ TEST_F(KeyTableLogs, WithoutMemoryAnAdmissionIsMergedIntoTheNewestLogEntry) {
   EXPECT_FALSE(out.overflow);
 }
 
-// Even if its entries are merged, a log never admits more than the limit of a key in any period.
+// A full log store merges entries. Even then a log admits no more than the limit of a key in any period.
 TEST_F(KeyTableLogs, SlidingLogWithoutMemoryNeverAdmitsMoreThanTheLimit) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
@@ -168,7 +168,7 @@ TEST_F(KeyTableLogs, RefundRemovesTheLogEntryOfItsCharge) {
 }
 
 // Two workers read their clocks in one order and lock in the reverse order. The second charge is then entered
-// at the mark of the first charge.
+// at the time of the first charge.
 TEST_F(KeyTableLogs, RefundFindsTheLogEntryIfWorkersReadTheirClocksInAnotherOrder) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("5/h");
@@ -193,7 +193,7 @@ TEST_F(KeyTableLogs, RefundInTheOverflowCellWorksAfterAnotherAdmission) {
   EXPECT_EQ(refund(limiter, cell, kStart - 1h, 1), cell) << "an expired charge is not refunded";
 }
 
-// The entry of the charge has expired, and later entries belong to other charges.
+// The entry that contained the charge has expired. Later entries belong to other charges.
 TEST_F(KeyTableLogs, RefundOfAnExpiredLogEntryChangesNoOtherEntry) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("5/h");
@@ -260,8 +260,8 @@ TEST_F(MixedAlgorithms, RequestIsChargedByAllRulesOrByNone) {
     ASSERT_EQ(outcomes, alone) << "seed " << seed << " round " << round;
     ASSERT_EQ(yes, std::ranges::all_of(alone, &Outcome::allowed));
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      // Compares how many units are left before and after. The number that is left in a queue depends on the
-      // request's cost, so queues are skipped.
+      // Compares how many units are left before and after the bill. The number of units left in a queue
+      // depends on the request's cost, so queues are skipped.
       if (std::holds_alternative<LeakyBucket>(*lines[i].limiter)) continue;
       const auto after = table.peek({lines[i].key, lines[i].limiter, kMaxCost}, now);
       const Cost left = alone[i].remaining;
@@ -302,7 +302,7 @@ TEST_F(MixedAlgorithms, ConcurrentThreadsAdmitExactlyAsManyRequestsAsOneThread) 
   EXPECT_EQ(admitted, 20 * 31);
   for (std::uint64_t client = 0; client < 20; ++client) {
     auto lines = bill(client, kMaxCost);
-    lines[2].cost = 1;  // a queue counts in requests of this cost
+    lines[2].cost = 1;  // for a queue, `remaining` is a number of requests of this cost
     for (std::size_t i = 0; i < 8; ++i)
       ASSERT_EQ(table.peek(lines[i], kStart + 1ms).remaining, quota(limiters_[i]) - 31) << i;
     ASSERT_EQ(table.peek(lines[8], kStart).remaining, 45) << "a permit was lost";

@@ -31,7 +31,7 @@ TEST_F(KeyTableTest, NewKeysInAFullTableShareTheOverflowCellOfTheirRule) {
 TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyWhoseLimitHasRefilled) {
   KeyTable table(64);
   const auto taken = fill(table, three_);
-  for (std::uint64_t i = 0; i < 16; ++i) {  // the drained keys are still in their slots
+  for (std::uint64_t i = 0; i < 16; ++i) {  // the slots still contain the drained keys
     ASSERT_TRUE(charge(table, {line(1'000'000 + i, three_)}, kStart + 2h));
     EXPECT_FALSE(outcomes_[0].overflow);
   }
@@ -44,8 +44,9 @@ TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyWhoseLimitHasRefilled) {
   EXPECT_EQ(table.stats().keys, 64);
 }
 
-// Each new key that later finds a slot may have been charged in the overflow cell. No such key may get more
-// than that cell has left. So filling the table does not buy a fresh limit when the table drains.
+// A new key may have been charged in the overflow cell before it finds a slot. That key must not get more
+// units than the overflow cell has left. So a client gets no fresh limit by filling the table and waiting
+// until the table drains.
 TEST_F(KeyTableTest, FillingTheTableGivesNoClientItsFullLimitAgain) {
   const Rate five{.count = 5, .period = 24h};
   const std::vector<Limiter> limiters = {token_bucket("5/day", 5),
@@ -68,7 +69,7 @@ TEST_F(KeyTableTest, FillingTheTableGivesNoClientItsFullLimitAgain) {
     }
     ASSERT_GE(admitted, 5);
     const auto free_at = kStart + outcomes_[0].retry_after;
-    const auto later = kStart + 4s;  // the keys that filled the table have drained
+    const auto later = kStart + 4s;  // by now, the keys that filled the table have drained
     EXPECT_FALSE(table.peek(asked, later).allowed);
     EXPECT_FALSE(charge(table, {asked}, later)) << "the client got a second limit";
     EXPECT_TRUE(outcomes_[0].overflow) << "the outcome does not name the overflow cell";
@@ -81,7 +82,7 @@ TEST_F(KeyTableTest, FillingTheTableGivesNoClientItsFullLimitAgain) {
   }
 }
 
-TEST_F(KeyTableTest, TiersOfOneRuleShareAnOverflowCellEachInItsUnits) {
+TEST_F(KeyTableTest, TiersThatShareAnOverflowCellCountInTheirOwnUnits) {
   KeyTable table(64);
   const Limiter slow = token_bucket("2/h", 4);  // takes two hours to refill
   const Limiter fast = token_bucket("50/s", 50);
@@ -133,7 +134,7 @@ TEST_F(KeyTableTest, ChargesOfOneRequestNeverTakeEachOthersSlots) {
     std::vector<Charge> bill;
     for (const auto client : clients) bill.push_back(line(client, three_, 0, 1 + random() % 3));
     const bool charged = charge(table, bill, now);
-    if (std::ranges::any_of(outcomes_, &Outcome::overflow)) {  // the model has no overflow cells
+    if (std::ranges::any_of(outcomes_, &Outcome::overflow)) {  // the test's model has no overflow cells
       if (charged) table.refund(bill, now, outcomes_, now);
       continue;
     }

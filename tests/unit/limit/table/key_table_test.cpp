@@ -41,8 +41,8 @@ TEST_F(KeyTableTest, RefundAfterAResetDoesNotExceedTheLimit) {
   EXPECT_FALSE(charge(table, {line(1, three_)}, kStart));
 }
 
-// Four requests of a limit of five are under way, the key is reset, and five more requests are charged.
-// Refunds and debts of the first four must no longer count.
+// The limit is five. Four requests are under way, the key is reset, and five more requests are charged.
+// Refunds and debts of the first four requests must no longer count.
 TEST_F(KeyTableTest, ChargesBeforeAResetAreNeitherRefundedNorSettled) {
   const Limiter limiters[] = {token_bucket("5/day", 5),
                               gcra("5/day", 4),
@@ -77,7 +77,8 @@ TEST_F(KeyTableTest, ResetAffectsOneKeyOnly) {
   EXPECT_TRUE(table.refund(line(2, daily), kStart, kStart + 2s));
 }
 
-// If so many keys are reset while one request is under way, the resets count as a reset of all keys.
+// The table remembers a bounded number of resets. If more keys are reset while one request is under way, the
+// resets count as a reset of all keys.
 TEST_F(KeyTableTest, AfterVeryManyResetsNoOlderChargeIsRefunded) {
   KeyTable table(10'000);
   const Limiter daily = FixedWindow::make({5, 24h}).value();
@@ -92,9 +93,9 @@ TEST_F(KeyTableTest, AfterVeryManyResetsNoOlderChargeIsRefunded) {
   }
 }
 
-// A worker reads its clock, and then another worker evicts the key. The day is over by then, so the first
-// worker's charge belongs to the next day.
-TEST_F(KeyTableTest, ChargeWithAnEarlierClockReadingCountsForTheDayAfterAnEviction) {
+// A worker reads its clock. Before it gets the lock, another worker evicts the key. The day is over by then,
+// so the first worker's charge belongs to the next day.
+TEST_F(KeyTableTest, EarlierClockReadingAfterAnEvictionIsChargedToTheNextDay) {
   const Limiter daily = FixedWindow::make({5, 24h}).value();
   const Limiter log = SlidingLog::make({5, 24h}).value();
   for (const auto* limiter : {&daily, &log})
@@ -114,7 +115,7 @@ TEST_F(KeyTableTest, ChargeWithAnEarlierClockReadingCountsForTheDayAfterAnEvicti
     }
 }
 
-// The departures of a queue count from the time of the request.
+// The departures in a queue are computed from the time of each request.
 TEST_F(KeyTableTest, DepartureWithAnEarlierClockReadingCanBeRefunded) {
   KeyTable table(64);
   const Limiter queue = leaky_bucket("1/s", 4);
@@ -229,7 +230,7 @@ TEST_F(KeyTableTest, SweepEvictsOnlyKeysWhoseLimitHasRefilled) {
   EXPECT_EQ(table.peek(line(7, three_, 4), kStart + 1h).remaining, 0) << "a key in use was evicted";
 }
 
-TEST_F(KeyTableTest, StoresAsManyKeysInUseAsMaxKeys) {
+TEST_F(KeyTableTest, HasRoomForMaxKeysLiveKeys) {
   for (const std::uint64_t keys : {1, 2, 8, 9, 16, 100, 1'000, 5'000, 100'000}) {
     KeyTable table(keys);
     for (std::uint64_t i = 0; i < keys; ++i) charge(table, {line(i, one_)}, kStart);

@@ -1,4 +1,5 @@
-// The table while reloads change rules. Cells are converted when a request uses them, or all in one pass.
+// The table while reloads change rules. A request converts the cell that it uses, and one pass converts all
+// other cells.
 #include "weir/limit/key_table.hpp"
 #include "weir/limit/permit.hpp"
 
@@ -151,7 +152,7 @@ TEST_F(KeyTableVersions, PermitInTheOverflowCellIsReleasedThereAfterAReload) {
 // A request reserved five units of a thousand and used four. The surplus is less than one unit of the new
 // limit, which is ten. If the refund were rounded down and the debt up, the client would be charged instead
 // of refunded.
-TEST_F(KeyTableVersions, RefundOfLessThanAUnitOfTheNewLimitIsNoDebt) {
+TEST_F(KeyTableVersions, RefundOfLessThanAUnitOfTheNewLimitChargesNothing) {
   const auto remaining = [&](const Limiter& many, const Limiter& few) {
     KeyTable table(1000);
     table.define_rule(0, reading("r", many), kNow);
@@ -169,7 +170,7 @@ TEST_F(KeyTableVersions, RefundOfLessThanAUnitOfTheNewLimitIsNoDebt) {
     EXPECT_EQ(after, before);
 }
 
-// A reload gives a rule another algorithm, and the next reload gives it the first algorithm again.
+// A reload gives a rule another algorithm. The next reload gives the rule its first algorithm again.
 class KeyTableGenerations : public KeyTableVersions {
  protected:
   bool admits(const Charge& line) { return ask(line).allowed; }
@@ -261,9 +262,9 @@ TEST_F(KeyTableGenerations, RemovedRuleThatReturnsStartsWithItsFullLimit) {
   EXPECT_FALSE(refund(charge(1, kTen, 0, 4)));
 }
 
-// Two permits are held when the rule changes and changes back. Afterwards they must occupy no unit, and their
-// release must free none.
-TEST_F(KeyTableGenerations, PermitOfAFormerAlgorithmNeitherCountsNorReleases) {
+// Two permits are held when the rule changes its algorithm and changes back. Afterwards the permits must
+// occupy no unit, and their release must free none.
+TEST_F(KeyTableGenerations, PermitOfAFormerAlgorithmNeitherOccupiesNorFreesAUnit) {
   table_.define_rule(0, reading("r", two_), kNow);
   const auto old = charge(1, two_, 0);
   std::vector<Permit> held;

@@ -11,7 +11,7 @@
 
 namespace weir::limit {
 
-// Buckets of one and three tokens that gain one token an hour.
+// Tests with two token buckets, of one and of three tokens, which gain one token an hour.
 class KeyTableTest : public testing::Test {
  protected:
   Charge line(std::uint64_t client, const Limiter& limiter, RuleIndex rule = 0, Cost cost = 1) const {

@@ -17,7 +17,7 @@ namespace weir::limit {
 namespace {
 
 constexpr RuleIndex kFillers = 200;
-// Well before the last instant that the table can store.
+// An instant well before the last instant that the table can store.
 constexpr TimePoint kLatest{Duration(std::int64_t{1} << 54)};
 
 // Charges keys that never drain until a new key finds no slot.
@@ -182,7 +182,7 @@ TEST(Overflow, NewKeysTogetherStayWithinTheEnforcedLimit) {
   EXPECT_EQ(admitted, 20);
 }
 
-TEST(Overflow, SharedOverflowCountOfTwoPeriodsExpiresInTime) {
+TEST(Overflow, OverflowCellOfLimitersWithTwoPeriodsDrainsOnTime) {
   const Limiter one = Concurrency::make(1).value();
   KeyTable table(16);
   fill(table, one);

@@ -1,4 +1,4 @@
-// Resets of many keys must not change the permits of other keys.
+// Tests that resets of many keys do not change the permits of other keys.
 #include "limit/table/resets.hpp"
 
 #include "unit/limit/traffic.hpp"
@@ -8,8 +8,8 @@
 namespace weir::limit {
 namespace {
 
-// So many resets count as a reset of all keys. Permits must survive that reset, because nobody else would
-// release them.
+// Resets of more keys than the table remembers count as a reset of all keys. Permits must survive that reset,
+// because no other code would release them.
 TEST(Resets, PermitIsStillReleasedAfterVeryManyResets) {
   KeyTable table(1'000);
   const Limiter one = Concurrency::make(1).value();

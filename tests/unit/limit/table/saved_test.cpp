@@ -58,7 +58,7 @@ TEST(SavedRules, FingerprintDependsOnAlgorithmAndParameters) {
 }
 
 // counts_as() says whether a reload may leave the keys of a rule in place.
-TEST(SavedRules, ChangedConcurrencyLimitKeepsKeysAndOtherChangesDoNot) {
+TEST(SavedRules, KeysSurviveAChangedConcurrencyLimitButNoOtherChange) {
   const Limiter window = FixedWindow::make(rate("10/day")).value();
   const Limiter two = Concurrency::make(2).value(), three = Concurrency::make(3).value();
   const Limiter adaptive = AdaptiveConcurrency::make(1, 3).value();

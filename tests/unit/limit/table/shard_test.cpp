@@ -1,4 +1,4 @@
-// Keys may move to make room, but never a key that a bill in progress uses.
+// Keys may move to make room for a new key, but never a key that a bill is using.
 #include "unit/limit/traffic.hpp"
 
 #include "weir/limit/key_table.hpp"

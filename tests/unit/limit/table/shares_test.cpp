@@ -1,5 +1,5 @@
-// The reserved part of the key table and of the log store that each rule has, whatever the clients of other
-// rules do.
+// Each rule has a reserved part of the key table and of the log store. Clients of other rules cannot use it
+// up.
 #include "weir/limit/shares.hpp"
 
 #include "limit/table/quota.hpp"
@@ -116,11 +116,11 @@ TEST_F(Shares, OtherRulesGetTheShareOfARemovedRule) {
   EXPECT_FALSE(table_.peek(newcomer, kStart).overflow);
 }
 
-TEST_F(Shares, KeysOfAChangedLimitStillCountInTheShareOfTheirRule) {
+TEST_F(Shares, KeysOfAChangedLimitStayInTheShareOfTheirRule) {
   define_rule(0, three_);
   define_rule(1, three_, "reloaded");
   define_rule(2, one_, "reloaded");
-  own_cells(3 * kKeys, 1, three_);  // late requests of before the reload, with the old index
+  own_cells(3 * kKeys, 1, three_);  // charges of requests that began before the reload, with the old index
   const auto held = keys_of(1) + keys_of(2);
   EXPECT_EQ(own_cells(20, 2, one_), 0) << "the changed limit got a second share";
   EXPECT_EQ(keys_of(1) + keys_of(2), held);
@@ -154,15 +154,15 @@ TEST_F(Shares, SlidingLogsOfOneRuleLeaveAnotherRuleItsLogMemory) {
   EXPECT_EQ(table_.stats().log_merged, merged);
 }
 
-TEST_F(Shares, OnlyRuleWithSlidingLogsCanUseAllLogMemory) {
+TEST_F(Shares, SingleRuleWithSlidingLogsCanUseAllLogMemory) {
   define_rule(0, log_);
   define_rule(1, three_);
   for (std::uint64_t client = 0; client < 14; ++client) fill_log(client, 0, log_, 10'000);
   EXPECT_EQ(table_.stats().log_chunks_used, table_.stats().log_chunks);
 }
 
-// Random charges, refunds, resets, sweeps and reloads. A rule that holds less than its part must always get a
-// place.
+// Random charges, refunds, resets, sweeps and reloads. A rule that holds less than its reserved part must
+// always get a slot.
 TEST_F(Shares, RandomOperationsNeverExceedTheShares) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
