@@ -25,14 +25,14 @@ struct RoundTrip;
 // (redis/prefetch/grant.hpp).
 [[nodiscard]] bool can_be_leased(const limit::Limiter& limiter) noexcept;
 
-// Counters of units since the start; held() is the number of units held now.
+// Numbers of units since the start; held() is the number of units held now.
 struct GrantStats {
   std::uint64_t taken = 0;
   std::uint64_t spent = 0;
   std::uint64_t put_back = 0;  // spent units that were put back, because their request was not forwarded
   std::uint64_t returned = 0;  // refunded in Redis
   std::uint64_t lost = 0;      // units that expired, or whose key was reset
-  std::uint64_t crowded = 0;   // not units: the number of times that a key found no free entry
+  std::uint64_t crowded = 0;   // number of keys, not units: keys that found no free entry
 
   [[nodiscard]] std::uint64_t held() const noexcept { return taken + put_back - spent - returned - lost; }
 };
@@ -51,7 +51,8 @@ class SharedGrants {
   [[nodiscard]] base::Duration hold() const noexcept { return hold_; }
   [[nodiscard]] GrantStats stats() const;
 
-  // Called by stores. GrantCache documents the functions of the same names. REQUIRES line.lease != 0.
+  // The stores call these functions. GrantCache documents the functions of the same names. REQUIRES
+  // line.lease != 0.
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
   void note_trip(const limit::Charge& line, Time now);
@@ -64,8 +65,8 @@ class SharedGrants {
   void failed(const limit::Charge& line, Time now);
   // Drops the key's units and does not refund them, because a reset has erased the key's state in Redis.
   void forget(const limit::Charge& line);
-  // sweep() and give_up() return about `most` refunds, possibly a few more. Call again for the remaining
-  // ones.
+  // sweep() and give_up() return about `most` refunds, possibly a few more. The next call returns more
+  // refunds.
   [[nodiscard]] std::vector<Refund> sweep(Time now, std::size_t most = kAnyNumber);
   [[nodiscard]] std::vector<Refund> give_up(Time now, std::size_t most = kAnyNumber);
 

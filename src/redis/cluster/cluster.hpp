@@ -57,7 +57,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] bool sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from);
   [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, Session& from);
-  // Must be called when a session comes up or goes down.
+  // Must be called when the state of a session changes to up or down.
   void changed(const Session& session);
   // Returns the slot hash of a slot on the session's node; 0 if the node has no slots.
   [[nodiscard]] limit::SlotHash slot_hash_at(const Session& session) const noexcept;
@@ -97,13 +97,13 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   LastRefunds& refunds_;
   StoreStats stats_;
   DenyCache denied_;
-  std::shared_ptr<PermitRenewer> permit_renewer_;  // shared with the handler of its timer
+  std::shared_ptr<PermitRenewer> permit_renewer_;  // shared with the handler of the renewal timer
   Common common_;
 
   std::optional<SlotMap> map_;
   // In the order of map_->masters(); null: the master has no slots.
   std::vector<std::shared_ptr<Session>> by_master_;
-  std::vector<std::shared_ptr<Session>> sessions_;  // all sessions in use
+  std::vector<std::shared_ptr<Session>> sessions_;  // includes sessions of masters without slots
   std::atomic<StoreState> state_{StoreState::Down};
   std::string last_error_;
   LogThrottle log_throttle_;

@@ -106,8 +106,8 @@ bool SlotMap::add(std::string_view line, const base::Endpoint& asked) {
   return true;
 }
 
-// Assigns the slots of "5" or "0-5460" to a master. Ignores "[93->-…]", a moving slot, because its owner
-// lists that slot separately too.
+// Assigns a master the slots of a text such as "5" or "0-5460". Ignores "[93->-…]", a moving slot, because
+// its owner lists that slot separately as well.
 bool SlotMap::give(std::string_view range, std::uint16_t master) noexcept {
   if (range.empty() || range.starts_with('[')) return true;
   const auto first = slot_in(take_until(range, '-'));
@@ -124,7 +124,7 @@ std::size_t SlotMap::served() const noexcept {
 void SlotMap::move(Slot slot, const base::Endpoint& to) {
   const auto found = std::find(masters_.begin(), masters_.end(), to);
   const auto master = static_cast<std::uint16_t>(found - masters_.begin());
-  if (found == masters_.end()) masters_.push_back(to);  // first, because it may throw
+  if (found == masters_.end()) masters_.push_back(to);  // before the assignment, because it may throw
   owners_[slot] = master;
 }
 

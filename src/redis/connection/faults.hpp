@@ -1,6 +1,6 @@
 // Failures of some bills on a connection on which other bills succeed: weir's user lacks a right, or a script
-// fails. The connection stays open. Each kind of failure is logged once per connection, and once more if a
-// call of that kind has succeeded in between. At most one such line is logged in ten seconds.
+// fails. The connection stays open. Each kind of failure is logged once per connection. It is logged again if
+// a call of that kind has succeeded since. At most one failure is logged in ten seconds.
 //
 // Pure. Belongs to a session.
 #pragma once
@@ -26,9 +26,9 @@ class Faults {
   // Returns the names of the lines' algorithms, each once: "sliding_log, concurrency".
   [[nodiscard]] static std::string names_of(std::span<const limit::Charge> lines);
 
-  // Notes that a call of these kinds failed. Returns true if the failure should be logged.
+  // Must be called when a call of these kinds has failed. Returns true if the failure should be logged.
   [[nodiscard]] bool note(Kinds kinds, Time now);
-  // Notes that a call of these kinds succeeded.
+  // Must be called when a call of these kinds has succeeded.
   void went_well(Kinds kinds) noexcept;
   // Forgets all failures. Must be called for a new connection.
   void forget() noexcept { said_.clear(); }

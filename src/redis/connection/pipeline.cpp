@@ -31,7 +31,7 @@ bool Pipeline::fills_a_call() const noexcept {
   return lines >= kMostLines;
 }
 
-// Uses the age of the oldest command too: it shows that round trips have become slow before the reply
+// Considers the age of the oldest command too, which shows that round trips have become slow before its reply
 // arrives.
 bool Pipeline::awaits_company(Time now) const noexcept {
   if (charges_ < kMostUnanswered || fills_a_call()) return false;

@@ -15,7 +15,7 @@ struct RequestReply::Link {
 
   Wire wire;
   net::Timer timer;
-  std::uint64_t wait = 0;  // number of the current wait, so that a late timer cannot end a later wait
+  std::uint64_t wait = 0;  // number of the current wait; a late timer must not end a later wait
   bool late = false;       // the current or last wait took longer than the patience
 };
 

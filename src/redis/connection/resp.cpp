@@ -13,7 +13,7 @@ constexpr std::size_t kMaxUnread = 1 << 20;
 constexpr std::size_t kMaxNumbers = 4096;
 constexpr std::size_t kMaxWords = 1024;
 constexpr std::size_t kMaxReply = 1 << 20;
-constexpr std::size_t kElement = 16;  // bytes that are counted for each element
+constexpr std::size_t kElement = 16;  // bytes by which each element increases the counted size
 constexpr int kMaxDepth = 8;
 
 bool is_too_deep(const redisReadTask* task) noexcept {

@@ -144,7 +144,7 @@ std::size_t TlsCodec::open(char* at, std::size_t size, bool& ended) {
   return 0;
 }
 
-// Cannot fail for lack of room: the output is a memory buffer that accepts all bytes.
+// Never runs out of room, because the output is a memory buffer that accepts all bytes.
 void TlsCodec::seal(std::string_view plain) {
   ERR_clear_error();
   std::size_t n = 0;

@@ -2,8 +2,9 @@
 // owner of the socket sends the sealed bytes.
 //
 // This class does not use asio::ssl::stream, because each write of a stream must be awaited. Here all
-// commands of one turn of the event loop leave in one write, which is tried at once. This class does not use
-// net::Stream either, because that is the server's side of TLS and belongs to the reactor of client requests.
+// commands of one iteration of the event loop are sent in one write, which is tried immediately. This class
+// does not use net::Stream either, because that is the server's side of TLS and belongs to the reactor of
+// client requests.
 //
 // Belongs to one worker.
 #pragma once
@@ -31,7 +32,7 @@ class TlsClient {
   explicit TlsClient(TlsSettings settings) : settings_(std::move(settings)) {}
 
   // Returns the SSL object for a new connection. Reads the files again if one of them has changed. If the
-  // changed files are faulty, uses the content that was read before.
+  // changed files are faulty, uses their earlier content.
   [[nodiscard]] base::Result<SSL*> begin(const std::string& host);
 
  private:
@@ -54,8 +55,8 @@ class TlsCodec {
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
 
   void feed(std::string_view sealed);
-  // Decrypts bytes that were fed into `at`, and returns their number. Returns 0 if more bytes must be fed.
-  // Also returns 0 after the end of the TLS stream, and sets `ended`.
+  // Decrypts bytes that were fed, writes them to `at`, and returns their number. Returns 0 if more bytes must
+  // be fed. Also returns 0 after the end of the TLS stream, and sets `ended`.
   [[nodiscard]] std::size_t open(char* at, std::size_t size, bool& ended);
   void seal(std::string_view plain);
   // Returns the bytes to send to the peer. The caller must remove the bytes that it has sent.

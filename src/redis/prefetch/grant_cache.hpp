@@ -1,11 +1,11 @@
-// The units that one weir holds in advance, and the rule that decides how many more units to take. Each key
-// has several grants (redis/prefetch/grant.hpp). Pure: plain values, and time as an argument.
+// The units that one weir has prefetched, and the policy that decides how many more to take. Each key has
+// several grants (redis/prefetch/grant.hpp). Pure: plain values, and time as an argument.
 //
 // weir takes no units for a cold key, whose requests go to Redis one by one. For a hot key, weir takes units
-// for kFirst requests. Whenever a grant is used up within a span, the next grant is twice as large. A grant
-// is a whole multiple of a request's cost. It is at most the rule's `lease`, and at most 1/kShare of the
-// units that Redis had left at its last reply. So near the end of a limit, requests go to Redis one by one
-// again.
+// for kFirst requests. Whenever a grant is used up within a span (a quarter of `hold`), the next grant is
+// twice as large. A grant is a whole multiple of a request's cost. It is at most the rule's `lease`, and at
+// most 1/kShare of the units that Redis had left at its last reply. So near the end of a limit, requests go
+// to Redis one by one again.
 #pragma once
 
 #include "redis/prefetch/grant.hpp"
@@ -32,14 +32,14 @@ class GrantCache {
   // key gets no entry.
   GrantCache(std::size_t keys, base::Duration hold);
 
-  // Spends the line's cost. Returns true if the units held here pay for the line. The outcome then has
-  // in_advance set. Its `remaining` is the number of units left here, because other units in Redis may be
-  // spent by others.
+  // Spends the line's cost. Returns true if the units held here pay for the line; then sets `outcome` with
+  // in_advance. Its `remaining` is the number of units left here, because other weirs may spend the units
+  // left in Redis.
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
   // Returns true, and sets the outcome, if spend() would return true. Spends nothing.
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
-  // Puts back units that spend() spent with `outcome`. Appends a refund to `back` for units that do not fit
-  // here.
+  // Puts back units that spend() spent with `outcome`. If the cache cannot hold them, appends a refund to
+  // `back`.
   void put_back(const limit::Charge& line, const limit::Outcome& outcome, std::vector<Refund>& back);
 
   // note_trip() must be called when a request of the key is sent to Redis, learn() when Redis has answered
@@ -47,11 +47,11 @@ class GrantCache {
   void note_trip(const limit::Charge& line, Time now);
   void learn(const limit::Charge& line, const limit::Outcome& outcome);
 
-  // Returns how many units to take now; 0 for none. After any other result, the caller must call arrived() or
-  // failed().
+  // Returns how many units to take from Redis now; 0 for none. After any other result, the caller must call
+  // arrived() or failed().
   [[nodiscard]] limit::Cost wanted(const limit::Charge& line, Time now);
-  // `line`: the charge that took the units; its cost is the number of units. Appends a refund to `back` for
-  // units that do not fit here.
+  // Adds units that Redis has granted. `line`: the charge that took the units; its cost is the number of
+  // units. If the cache cannot hold them, appends a refund to `back`.
   void arrived(const limit::Charge& line, const RoundTrip& trip, const limit::Outcome& outcome,
                std::vector<Refund>& back);
   void failed(const limit::Charge& line, Time now);
@@ -75,13 +75,13 @@ class GrantCache {
 
  private:
   static constexpr std::size_t kWays = 4;
-  // Most of these come from Redis. A few hold units that requests put back.
+  // The most grants of one key. Most of them come from Redis; a few hold units that requests put back.
   static constexpr std::size_t kGrants = 8;
 
   struct Entry {
     limit::Charge line{};                 // limiter is null: the entry is free
     std::array<Grant, kGrants> grants{};  // in no order
-    limit::Cost size = 0;                 // units of the next grant; 0: the key is cold
+    limit::Cost size = 0;                 // number of units in the next grant; 0: the key is cold
     limit::Cost request_cost = 1;         // cost of the last request that went to Redis
     limit::Cost known = 0;                // units that Redis had left at its last reply
     unsigned trips = 0;                   // requests that went to Redis since trips_since
@@ -98,7 +98,7 @@ class GrantCache {
     // Puts back spent units. Returns false if no grant can take them.
     [[nodiscard]] bool put_back(const limit::Charge& units, const limit::Outcome& outcome,
                                 std::uint32_t number, GrantStats& stats) noexcept;
-    // Returns a grant that a new grant may replace: an empty one, or one with too few units for a request.
+    // Returns a grant that a new grant may replace: an empty grant, or one with too few units for a request.
     // Null if there is no such grant.
     [[nodiscard]] Grant* room(Time now) noexcept;
   };

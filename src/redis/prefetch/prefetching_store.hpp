@@ -23,14 +23,14 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   PrefetchingStore(net::Executor executor, std::shared_ptr<Backend> backend, SharedGrants& units);
 
   void start();
-  // Stops taking units in advance. The last worker that calls finish() refunds the units of all workers, as
-  // fast as Redis answers. Returns true if no units are left here or Redis is away. Otherwise finish() must
-  // be called again.
+  // Stops prefetching units. The last worker that calls finish() refunds the units of all workers, as fast as
+  // Redis answers. Returns true if no units are left here or Redis is away. Otherwise finish() must be called
+  // again.
   [[nodiscard]] bool finish();
   // Like finish(), but sends all refunds at once and does not wait. Must be called before the backend stops.
   void stop();
 
-  // Returns true if a rule of the bill takes units in advance.
+  // Returns true if a rule of the bill prefetches units.
   [[nodiscard]] static bool concerns(Charges charges) noexcept;
 
   // Like Store::charge. Lines that were paid with units held here are never in `unasked`. If memory runs out,
@@ -59,8 +59,8 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   const std::shared_ptr<Backend> backend_;
   SharedGrants& units_;
   net::Timer timer_;
-  unsigned taking_ = 0;  // number of requests to Redis for units that have no answer yet
-  bool ends_ = false;    // finish() or stop() was called: no more units are taken
+  unsigned taking_ = 0;  // number of calls for more units that still wait for a reply
+  bool ends_ = false;    // finish() or stop() was called, so no more units are taken
   bool stopped_ = false;
   // Set once this worker has left the shared units: true if it was the last worker.
   std::optional<bool> is_last_;

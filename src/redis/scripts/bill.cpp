@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kDigestLetters = 22;
 constexpr std::int64_t kRefused = 0, kCharged = 1, kOtherTime = 2;  // verdicts of charge.lua
-// The value of a line's `enforced` if the bill is only looked at.
+// The value of a line's `enforced` if the bill is only checked and charges nothing.
 constexpr double kLooks = 2;
 // A reply of charge.lua consists of the time, the verdicts of the bills, the numbers of the lines, and the
 // call's number.

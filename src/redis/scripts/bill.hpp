@@ -32,8 +32,8 @@ struct Naming {
 // Returns "prefix:" followed by the key's digest, in byte order, as 22 characters of base64url (RFC 4648 §5).
 [[nodiscard]] std::string key_name(std::string_view prefix, const limit::Key& key);
 
-// Returns the hash tag that puts a key into the slot. In the key's name the tag is in braces, before the 22
-// characters.
+// Returns the hash tag that puts a key into the cluster slot. The key's name contains the tag, in braces,
+// before the digest.
 [[nodiscard]] std::array<char, 3> tag_of(limit::SlotHash place) noexcept;
 [[nodiscard]] Slot slot_of(limit::SlotHash place) noexcept;
 
@@ -42,8 +42,8 @@ struct Naming {
 using CallNumber = std::uint64_t;
 // Returns true if `reply` is the reply to the call with this number, and no error.
 [[nodiscard]] bool is_answer_to(CallNumber number, const Reply& reply) noexcept;
-// Returns, from a reply of refund.lua, how many refunded gaps were lost because a bucket had no room for
-// them.
+// Reads a reply of refund.lua. Returns how many free slots were dropped because a bucket's list of them was
+// full.
 [[nodiscard]] std::uint64_t gaps_lost(const Reply& reply) noexcept;
 
 // The lines of one bill.

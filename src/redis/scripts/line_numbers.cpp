@@ -56,7 +56,7 @@ struct ToCharge {
   double enforced;
   base::TimePoint around;
   const PermitId& hold;
-  limit::Cost most;  // for a log that only counts: how many units it keeps
+  limit::Cost most;  // for a log that counts without refusing: how many units it keeps
   bool leased;
 
   template <Spaced L>
@@ -117,7 +117,7 @@ struct ToRefund {
   limit::Cost reserved, actual;
   base::TimePoint departure;
   const PermitId& hold;
-  bool leased;  // the charge has slots (has_slots)
+  bool leased;  // the rule has `lease`, so a refund names the charge's slots (has_slots)
   Ticks begin;
 
   template <Spaced L>
@@ -174,11 +174,12 @@ base::TimePoint instant(std::uint64_t us) noexcept {
   return base::TimePoint(base::Duration(static_cast<std::int64_t>(us)));
 }
 
-// A log as the reply describes it: all live units are in one entry at `mark`. That suffices for the limiter.
+// A sliding log as the reply describes it: all live units are in one entry at `mark`. That suffices for the
+// limiter.
 struct SpokenLog {
   std::uint64_t newest_mark;
   limit::Cost live;
-  std::uint64_t mark;  // of the oldest live entry, or of the last entry that must expire
+  std::uint64_t mark;  // time of the oldest live entry, or of the last entry that must expire
 
   [[nodiscard]] std::uint64_t newest() const noexcept { return newest_mark; }
   [[nodiscard]] limit::Cost total() const noexcept { return live; }
@@ -187,7 +188,7 @@ struct SpokenLog {
   }
 };
 
-// Computes the limiter's outcome for the state that a line had.
+// Computes a limiter's outcome from the state that Redis had before the charge.
 struct ToOutcome {
   base::TimePoint now;
   limit::Cost cost;
@@ -199,7 +200,7 @@ struct ToOutcome {
     return limiter.step(cell, now, cost).outcome;
   }
 
-  // For token bucket, GCRA and leaky bucket. The cell contains the TAT in ticks, low word first.
+  // For token bucket, GCRA and leaky bucket. The limiter's state is the TAT in ticks, low word first.
   template <Spaced L>
   Answer operator()(const L& limiter) const noexcept {
     const limit::GcraCore& gcra_core = limiter.gcra_core();
@@ -298,7 +299,7 @@ std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limite
                                                     base::Duration later) noexcept {
   std::array<std::int64_t, kAnswerNumbers> told;
   std::copy(answer.begin(), answer.end(), told.begin());
-  // The numbers of the other limiters are instants and counts.
+  // For the other limiters, the numbers are instants and counts, which do not depend on the present time.
   if (limit::gcra_core(limiter) == nullptr) return told;
   if (told[0] >= later.count())
     told[0] -= later.count();

@@ -30,10 +30,10 @@ struct Refund {
   limit::Charge charge;
   base::TimePoint departure;
   limit::Cost actual = 0;
-  // For concurrency: the permit to release (`actual` is 0) or to renew (`actual` is the cost).
+  // For concurrency: the permit. `actual` is 0 to release it, and equals the cost to renew it.
   PermitId hold{};
-  // Only if the charge has slots (has_slots): the start of the slots to refund. `departure` is then the time
-  // at which the slots were debited. REQUIRES `actual` == 0 for such a charge.
+  // Only if the charge has time slots (has_slots): the start of the slots to refund. `departure` is then the
+  // time at which the slots were debited. REQUIRES `actual` == 0 for such a charge.
   limit::Ticks begin = 0;
 };
 
@@ -66,8 +66,8 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 [[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
                                                        AnswerNumbers answer) noexcept;
 
-// Returns true for a bucket of a rule with `lease`. weir knows the slots of such a charge, and a refund names
-// them.
+// Returns true for a bucket of a rule with `lease`. weir knows which time slots such a charge got, and a
+// refund names these slots.
 [[nodiscard]] bool has_slots(const limit::Charge& charge) noexcept;
 // Returns the refund of a charge. `charged_at`: when Redis made the charge, by Redis's clock. `outcome`: the
 // outcome of the charge.

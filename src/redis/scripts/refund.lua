@@ -14,9 +14,9 @@
 -- Nothing is corrected if the key was reset after the charge. A marker key has the time of the reset. Its name is not
 -- in KEYS, but it is in the same slot.
 --
--- A refund changes nothing if the state that had the charge was lost (FLUSHALL), because the present state counts other
--- requests. Windows, logs, and buckets whose units are taken in advance record enough to detect this. Other states do
--- not. No state shows that a promoted replica has missed the charge.
+-- A refund changes nothing if the state with the charge was lost (FLUSHALL), because the present state counts other
+-- requests. Windows, logs, and buckets with prefetched units record enough to detect this loss. Other states do not. No
+-- state shows that a promoted replica has missed the charge.
 local take = struct.unpack
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -98,8 +98,8 @@ local function kind_of(kind, now)
     end
   end
 
-  -- A bucket whose units are taken in advance: refunds the slots from `first` on, without the part in the past, even if
-  -- later slots are taken. If there are too many gaps, the shortest is dropped and counted in `lost`.
+  -- A bucket with prefetched units: refunds the slots from `first` on, without the part in the past, even if later
+  -- slots are taken. If there are too many gaps, the shortest gap is dropped and counted in `lost`.
   if kind == Kind.GapGcra then
 --#include spans.lua
 --#include gaps.lua
@@ -116,7 +116,7 @@ local function kind_of(kind, now)
       return gaps
     end
 
-    -- Adds the slots to the gaps. Returns false if they overlap a gap, so that they were refunded already.
+    -- Adds the slots to the gaps. Returns false if the slots overlap a gap, because they were refunded before.
     local function insert(gaps, first, first_part, last, last_part)
       local n = 1
       while gaps[n] and not less(first, first_part, gaps[n][3], gaps[n][4]) do

@@ -1,4 +1,4 @@
-  -- Does the same as `held` for a key that is a sorted set.
+  -- Does for a sorted set what the function `held` does for a string.
   local function held_in_set(key, permit, cost, actual, lease)
     if actual == 0 then
       if call('ZREM', key, permit) == 0 then -- the permit has expired

@@ -8,7 +8,7 @@ namespace weir::redis {
 
 namespace {
 
-// Returns true if a state of this limiter becomes earlier only by a refund.
+// Returns true if only a refund can reduce the usage in a state of this limiter, other than time.
 bool lasts(const limit::Limiter& limiter) noexcept {
   return !std::holds_alternative<limit::LeakyBucket>(limiter) && !limit::holds(limiter);
 }
@@ -24,7 +24,7 @@ void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const st
     const auto told = answers.subspan(i * kAnswerNumbers, kAnswerNumbers);
     const auto set = std::span(entries_).subspan(set_of(line.key), kWays);
     const auto older = [](const Entry& a, const Entry& b) { return a.trip.sent < b.trip.sent; };
-    // The answer is about a gap, which says nothing about the next charge.
+    // The answer is about a free slot of the bucket, which says nothing about the next charge.
     if (has_slots(line) && told[2] != 0) {
       forget({&line, 1});
       continue;

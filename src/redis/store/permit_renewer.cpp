@@ -12,8 +12,8 @@ PermitRenewer::PermitRenewer(net::Executor executor, base::Duration lease, Refun
       stats_(stats),
       timer_(executor) {}
 
-// If memory runs out, a permit is not renewed and expires after its lease. The caller gets its answer in any
-// case.
+// If memory runs out, a permit is not renewed and expires after its lease. The caller still gets the outcome
+// of the bill.
 void PermitRenewer::keep(const Call& call) {
   if (!call.charged()) return;
   for (std::size_t i = 0; i < call.charges.size(); ++i) {
@@ -57,8 +57,8 @@ void PermitRenewer::renew_later() {
   waiting_ = true;
 }
 
-// While Redis is away, nothing is sent. When Redis is available again, all permits are renewed. If memory
-// runs out, the next renewal still comes before the permits expire.
+// Sends nothing while Redis is away. When Redis is available again, all permits are renewed. If memory runs
+// out, the next renewal still comes before the permits expire.
 void PermitRenewer::renew() {
   if (!refund_sink_.is_there()) return;
   try {

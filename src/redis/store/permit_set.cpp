@@ -6,7 +6,7 @@ namespace weir::redis {
 
 namespace {
 
-// The number of lines of one call. Redis runs such a call in less than a millisecond.
+// The most lines of one call of refund.lua. Redis runs such a call in less than a millisecond.
 constexpr std::size_t kAtOnce = 256;
 
 }  // namespace
