@@ -32,7 +32,7 @@ struct GrantStats {
   std::uint64_t put_back = 0;  // spent units that were put back, because their request was not forwarded
   std::uint64_t returned = 0;  // refunded in Redis
   std::uint64_t lost = 0;      // units that expired, or whose key was reset
-  std::uint64_t crowded = 0;   // number of keys, not units: keys that found no free entry
+  std::uint64_t crowded = 0;   // how often a key found no free entry; not a number of units
 
   [[nodiscard]] std::uint64_t held() const noexcept { return taken + put_back - spent - returned - lost; }
 };

@@ -159,8 +159,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   bool stopped_ = false;
   unsigned failures_in_row_ = 0;
   Pipeline::Time counts_since_{};  // failures of calls that were sent before this time were counted already
-  // Attempts to connect since the last answered bill. Each attempt doubles the next pause.
-  unsigned attempts_ = 0;
+  unsigned attempts_ = 0;          // attempts to connect since the last answered bill; each doubles the pause
   std::string last_error_;
   LogThrottle log_throttle_;
   Faults faults_;

@@ -8,7 +8,7 @@ namespace weir::redis {
 
 namespace {
 
-// Returns true if only a refund can reduce the usage in a state of this limiter, other than time.
+// Returns true if nothing but time and refunds reduces the usage of this limiter.
 bool lasts(const limit::Limiter& limiter) noexcept {
   return !std::holds_alternative<limit::LeakyBucket>(limiter) && !limit::holds(limiter);
 }

@@ -1,5 +1,5 @@
-// Tests the end of a weir on a real Redis Cluster. weir must refund all units and release all permits, with
-// few calls, and wait for the replies.
+// Tests what a weir does when it ends, on a real Redis Cluster. weir must refund all units and release all
+// permits, with few calls, and wait for the replies.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -20,7 +20,7 @@ class ClusterRefunds : public ::testing::Test {
  protected:
   static void TearDownTestSuite() { cluster_.reset(); }
   void SetUp() override {
-    // Not in SetUpTestSuite(), because gtest would count the tests as skipped if that failed.
+    // Not in SetUpTestSuite(), because gtest would count the tests as skipped if the cluster failed to start.
     if (!cluster_) cluster_ = std::make_unique<TwoMasters>();
     cluster_->empty();
   }
@@ -66,16 +66,16 @@ class ClusterRefunds : public ::testing::Test {
   }
 
   static std::unique_ptr<TwoMasters> cluster_;
-  // A key is hot if it is requested often within a quarter of the hold. A hold of one minute makes keys hot
-  // even on a slow machine.
+  // A key is hot if it is requested often within a quarter of the hold time. A hold time of one minute makes
+  // keys hot even on a slow machine.
   SharedGrants units_{8192, 1min};
   const limit::Limiter window_ =
       limit::FixedWindow::make({kLimit, std::chrono::hours(24 * 365 * 30)}).value();
 };
 std::unique_ptr<TwoMasters> ClusterRefunds::cluster_;
 
-// If a client closes its connection while Redis replies, Redis drops the client's remaining commands. So a
-// worker must wait for all replies before it ends.
+// If a client closes its connection before it has read all replies, Redis drops the client's remaining
+// commands. So a worker must wait for all replies before it ends.
 TEST_F(ClusterRefunds, PrefetchedUnitsOfManyKeysAreReturnedAtTheEnd) {
   const auto many = keys(1500, false);
   auto worker = weir();
@@ -98,7 +98,7 @@ TEST_F(ClusterRefunds, UnitsOfKeysInOneSlotAreReturnedInFewCalls) {
   EXPECT_EQ(settled(many), many.size());
 }
 
-// There are so many slots that the commands of one renewal cannot all be sent at once.
+// The commands of one renewal are so many that they cannot all be sent at once.
 TEST_F(ClusterRefunds, PermitsInManySlotsAreRenewedAndReleased) {
   const auto many = keys(300, false);
   const limit::Limiter one = limit::Concurrency::make(1).value();

@@ -1,4 +1,4 @@
-// A Redis Cluster for one test. It has two masters, each with half of the slots unless the test wants
+// A Redis Cluster for one test. It has two masters. Each has half of the slots unless the test chooses
 // otherwise.
 #pragma once
 
@@ -25,7 +25,7 @@ class TwoMasters {
   void empty();
   // Starts to move a slot from the first node to the second, and moves `keys` of the slot's keys.
   void begin_move(Slot slot, std::size_t keys);
-  // Ends the move. The slot stays on the first node.
+  // Cancels the move. The slot stays on the first node.
   void give_up_move(Slot slot);
   // Gives the slot to the second node. REQUIRES that neither node has keys of the slot.
   void give(Slot slot);

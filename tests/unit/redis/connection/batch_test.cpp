@@ -1,4 +1,4 @@
-// Tests several bills in one call of charge.lua. Each bill must be decided as if it had come alone, in order.
+// Tests several bills in one call of charge.lua. Redis must decide each bill as if the bills came one by one.
 #include "redis/connection/pipeline.hpp"
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
@@ -57,8 +57,9 @@ class BatchedCharges : public ::testing::Test {
   }
 };
 
-// Uses random limiters and one of concurrency, a few shared keys, shadow lines and random costs. Two sets of
-// keys get the same bills: one set in shared calls, the other set one bill a call.
+// Uses random limiters and one concurrency limit, a few shared keys, shadow rules and random costs. Two sets
+// of keys get the same bills. The bills of the first set share calls; each bill of the second set has its own
+// call.
 TEST_F(BatchedCharges, GiveTheSameOutcomesAsSeparateCalls) {
   limit::Dice dice(limit::new_seed());
   unsigned refused = 0, admitted = 0;
@@ -110,8 +111,8 @@ TEST_F(BatchedCharges, SpendABucketInTheOrderOfTheRequests) {
   EXPECT_FALSE(allowed(6));
 }
 
-// The script asks only once in a call whether lists or sorted sets exist. The first bill of the call creates
-// one.
+// The script checks only once in a call whether lists or sorted sets exist. The first bill of this call
+// creates a list or a sorted set.
 TEST_F(BatchedCharges, SeeListsAndSetsThatAnEarlierRequestOfTheCallCreated) {
   constexpr std::uint64_t kEntries = 64, kPermits = 32;  // the most entries or permits in a string
   const limit::Limiter log = limit::SlidingLog::make({kEntries + 1, 1h}).value();
@@ -161,12 +162,12 @@ TEST_F(BatchingStore, BoundsTheNumberOfChargesInACall) {
   std::array<Answer, 5> answers;
   for (auto& answer : answers) worker.begin(large, answer);
   ASSERT_TRUE(worker.turn_until([&] { return answers.back().done; }));
-  EXPECT_TRUE(evals().starts_with("calls=3,")) << evals();  // calls of 64, 64 and 32 lines
+  EXPECT_TRUE(evals().starts_with("calls=3,")) << evals();  // three calls, of 64, 64 and 32 charges
   for (const auto& answer : answers) EXPECT_TRUE(!answer.error && answer.outcomes.back().allowed);
 }
 
-// While many calls are unanswered, bills wait until they can share a call. Bills that fill a call do not
-// wait.
+// While many calls are unanswered, bills wait until they can share a call. Bills that fill a call are sent
+// immediately.
 TEST_F(BatchingStore, DelaysRequestsToShareACallWhileManyCallsAreUnanswered) {
   Worker worker(Worker::settings_for(server_, 20s));
   ASSERT_TRUE(worker.turn_until_up());
@@ -205,7 +206,7 @@ TEST_F(BatchingStore, SendsAllRequestsOfACallAgainIfTheScriptWasFlushed) {
   }
 }
 
-// If the reply to a call comes too late, each bill that Redis has charged is refunded.
+// The reply to a shared call comes too late. weir must refund each bill that Redis has charged.
 TEST_F(BatchingStore, RefundsEachRequestOfACallWhoseReplyIsLate) {
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;
@@ -213,7 +214,7 @@ TEST_F(BatchingStore, RefundsEachRequestOfACallWhoseReplyIsLate) {
   ASSERT_TRUE(worker.turn_until_up());
   worker.charge(bill_);
   server_.freeze();
-  std::array<Answer, 12> late;  // Redis charges nine of them and refuses the others
+  std::array<Answer, 12> late;  // Redis charges nine of these bills and refuses the others
   for (auto& answer : late) worker.begin(bill_, answer);
   ASSERT_TRUE(worker.turn_until([&] { return late.back().done; }));
   for (const auto& answer : late) EXPECT_EQ(answer.error, StoreError::Timeout);

@@ -1,4 +1,4 @@
-// Tests connections on which no reply arrives although they stay open, with and without a waiting request.
+// Tests connections that stay open although no reply arrives, with and without a waiting request.
 #include "unit/redis/store/store_fixture.hpp"
 
 #include <gmock/gmock.h>
@@ -32,8 +32,8 @@ TEST_F(ReplyTimeouts, RefundWithoutOtherCallsDetectsThatRedisDoesNotRespond) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-// Redis may make the charge after the freeze. weir has closed the connection then and cannot refund the
-// charge.
+// Redis may make the charge when it runs again. weir has closed the connection before, so weir cannot refund
+// the charge.
 TEST_F(ReplyTimeouts, ChargeWithoutAReplyIsCountedAsLost) {
   Server server;
   auto settings = Worker::settings_for(server, 200ms);

@@ -13,16 +13,17 @@ namespace {
 using namespace std::chrono_literals;
 using limit::Limiter;
 
-constexpr base::TimePoint kRedis{base::Duration(1'700'000'000'000'000)};  // a multiple of 10 s
+// Redis's time in all tests; a multiple of 10 s.
+constexpr base::TimePoint kRedis{base::Duration(1'700'000'000'000'000)};
 const Grant::Time kHere{1000s};
 
-// Slots of 1 ms; a capacity of 100.
+// Each unit has a time slot of 1 ms. The capacity is 100 units.
 const Limiter kBucket = limit::TokenBucket::make({1000, 1s}, 100).value();
 
 limit::Charge line_of(const Limiter& limiter, limit::Cost cost) {
   return {.key = {1, 2}, .limiter = &limiter, .cost = cost, .lease = 25};
 }
-// Makes a grant of `units` that were debited after `spent` units had been charged.
+// Makes a grant of `units` units, debited after `spent` units were charged.
 Grant bucket_grant(limit::Cost units, limit::Cost spent = 0, const Limiter& limiter = kBucket) {
   const auto& gcra_core = *limit::gcra_core(limiter);
   const auto begin = gcra_core.ticks(kRedis) +
@@ -63,7 +64,7 @@ TEST(Grant, AllowsForAClockThatRunsSlow) {
   EXPECT_EQ(bucket_grant(20, 2048 + 1).ready(kHere + 2048ms), 18U) << "Redis may be 2 ms ahead by now";
 }
 
-// Units can be put back only next to the grant's own slots, because other slots do not move.
+// Units can be put back only next to the grant's own time slots, because other slots do not move.
 TEST(Grant, AcceptsRefundsOfAdjacentSlots) {
   auto grant = bucket_grant(20, 70);
   limit::Outcome first, second;

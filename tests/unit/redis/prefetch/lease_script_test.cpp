@@ -18,7 +18,7 @@ using limit::Limiter;
 class LeaseScript : public ::testing::Test {
  protected:
   static constexpr base::TimePoint kNow{base::Duration(1'700'000'000'000'000)};
-  // Refills one unit a second, so slots are one second long.
+  // Refills one unit a second, so time slots are one second long.
   static inline const Limiter kFull = limit::TokenBucket::make({1, 1s}, 100).value();
   static limit::Ticks ticks(int seconds) { return limit::gcra_core(kFull)->ticks(kNow + seconds * 1s); }
   const Grant::Time here_{1000s};
@@ -47,7 +47,7 @@ class LeaseScript : public ::testing::Test {
     EXPECT_TRUE(outcome.allowed);
     return Grant(1, line(limiter, units), trip, outcome.reset_after);
   }
-  // Makes a gap of `units` slots, between `before` charged slots and `behind` charged slots.
+  // Makes a gap of `units` free time slots, between `before` charged slots and `behind` charged slots.
   void make_gap(Cost before, Cost units, Cost behind) {
     scripts_.set_clock(kNow);
     charge(kFull, before);
@@ -63,7 +63,7 @@ class LeaseScript : public ::testing::Test {
   }
 };
 
-// With 700 units in 3 s, only every seventh slot begins on a whole microsecond.
+// With 700 units in 3 s, only every seventh time slot begins on a whole microsecond.
 TEST_F(LeaseScript, BucketAcceptsReturnedSlotsAtAnyPosition) {
   const Limiter limiter = limit::TokenBucket::make({700, 3s}, 500).value();
   scripts_.set_clock(kNow);
@@ -120,7 +120,7 @@ TEST_F(LeaseScript, AdjacentReturnedSlotsAreMerged) {
   EXPECT_TRUE(charge(kFull, 15).allowed);
 }
 
-// After the loss, later charges get the same slots.
+// After the state was lost, later charges get the same time slots.
 TEST_F(LeaseScript, SlotsChargedBeforeALossOfTheStateAreNotAccepted) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
@@ -132,7 +132,7 @@ TEST_F(LeaseScript, SlotsChargedBeforeALossOfTheStateAreNotAccepted) {
   EXPECT_EQ(charge(kFull, 1).remaining, 79U);
 }
 
-// The state becomes that of a promoted replica that has missed the debit of the grant.
+// The test restores the state from before the grant, as on a promoted replica that has missed the debit.
 TEST_F(LeaseScript, SlotsThatAPromotedReplicaDoesNotKnowAreNotAccepted) {
   scripts_.set_clock(kNow);
   take(kFull, 10);
@@ -166,7 +166,7 @@ TEST_F(LeaseScript, DropsTheShortestRangeOfTooManyReturnedSlots) {
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
-// With a shorter time to live, the key would expire although slots after the gap are charged.
+// If the time to live were shorter, the key would expire although time slots after the gap are charged.
 TEST_F(LeaseScript, ChargeInReturnedSlotsKeepsTheKeysTimeToLive) {
   make_gap(10, 5, 60);
   scripts_.set_clock(kNow + 1s);
@@ -177,7 +177,7 @@ TEST_F(LeaseScript, ChargeInReturnedSlotsKeepsTheKeysTimeToLive) {
   }
 }
 
-// With 700 units in 3 s, slots begin between two microseconds.
+// With 700 units in 3 s, most time slots begin between two whole microseconds.
 TEST_F(LeaseScript, ReplyHasTheExactSlotOfAChargeInReturnedSlots) {
   const Limiter limiter = limit::TokenBucket::make({700, 3s}, 500).value();
   const auto& gcra_core = *limit::gcra_core(limiter);
@@ -214,7 +214,7 @@ TEST_F(LeaseScript, ChangedRateNeverLengthensReturnedSlots) {
       << "all returned slots except the last microsecond";
 }
 
-// A gap that is farther ahead than the reduced burst allows must not be filled.
+// A gap that is farther ahead than the reduced burst allows must not be used.
 TEST_F(LeaseScript, ReturnedSlotsBeyondAReducedBurstAreNotUsed) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
@@ -230,8 +230,8 @@ TEST_F(LeaseScript, ReturnedSlotsBeyondAReducedBurstAreNotUsed) {
   EXPECT_TRUE(charge(kFull, 5).allowed);
 }
 
-// A reload may remove `lease` from a rule. Then units that weirs hold cannot be refunded, and admit no
-// request.
+// A reload may remove `lease` from a rule. Units that weirs hold at that time can then neither be refunded
+// nor used for a request.
 TEST_F(LeaseScript, ChargeWithoutALeaseRemovesReturnedSlots) {
   make_gap(10, 5, 75);
   const auto out = take(kFull, 6);

@@ -1,4 +1,4 @@
-// Tests stores that take units in advance, on a real Redis.
+// Tests stores that prefetch units, on a real Redis.
 #include "unit/redis/store/store_fixture.hpp"
 
 #include "weir/redis/shared_grants.hpp"
@@ -29,7 +29,7 @@ class PrefetchingStore : public ::testing::Test {
   void await_answers(Worker& worker) {
     ASSERT_FALSE(worker.charge({{.key = {1, 1}, .limiter = &bucket_}}).error);
   }
-  // Returns how many units Redis would still admit, as another weir without units sees it.
+  // Returns how many units Redis would still admit for a weir that has prefetched none.
   limit::Cost left(const limit::Limiter& limiter) {
     Worker other(Worker::settings_for(server_));
     EXPECT_TRUE(other.turn_until_up());
@@ -52,7 +52,7 @@ TEST_F(PrefetchingStore, RarelyCallsRedisForABusyKeyAndReturnsUnitsAtStop) {
     EXPECT_EQ(units_.stats().held(), 0U);
     const auto rest = left(*limiter);
     EXPECT_LE(rest, kBurst - 2000);
-    // One unit may be missing: the first slot of a full bucket begins at once, so it has expired.
+    // One unit may be missing: the first time slot of a full bucket begins immediately, so it has expired.
     EXPECT_GE(rest, kBurst - 2000 - (limiter == &bucket_ ? 1 : 0));
   }
 }
@@ -76,7 +76,8 @@ TEST_F(PrefetchingStore, GrantSharesTheCallOfTheRequestsOfItsLoopTurn) {
   }
 }
 
-// Other weirs have spent all but eight units since this weir's last reply. This weir wants a grant of eight.
+// Other weirs have spent all but eight units since the last reply to this weir, which now wants a grant of
+// eight.
 TEST_F(PrefetchingStore, RequestIsChargedBeforeTheGrant) {
   SharedGrants units(64, 10s);
   Worker worker(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
@@ -113,7 +114,7 @@ TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefunded) {
   }
 }
 
-// Another weir has been charged for slots after those of the late grant.
+// Another weir has been charged for time slots after those of the late grant.
 TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefundedInExactlyItsSlots) {
   SharedGrants units(64, 10s);
   Worker other(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
@@ -169,12 +170,12 @@ TEST_F(PrefetchingStore, RefundOfARequestReturnsItsPrefetchedUnit) {
       worker.store.refund(charges[0], answer.now, answer.outcomes[0]);
     }
     await_answers(worker);
-    await_answers(worker);  // the first call may have sent refunds; this call waits for them
+    await_answers(worker);  // the first call may have sent refunds, whose answers this call awaits
     const auto stats = units.stats();
     EXPECT_EQ(stats.lost, 0U);
     const auto all = left(*limiter) + stats.held();
     EXPECT_LE(all, kBurst);
-    // Two units may be missing: the first slot of a full bucket begins at once, so it has expired.
+    // Two units may be missing: the first time slot of a full bucket begins immediately, so it has expired.
     EXPECT_GE(all, kBurst - (limiter == &bucket_ ? 2 : 0));
   }
 }

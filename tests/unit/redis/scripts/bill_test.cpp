@@ -95,7 +95,7 @@ TEST_F(Outcomes, RepliesThatContradictTheDecisionOfTheScriptAreRejected) {
   EXPECT_TRUE(read({kNow, 0, 5'000'000, 0, 0, 0, 0, 0}));
 }
 
-// Found by tests/fuzz/redis_answer_fuzz.cpp: times overflowed if a bucket had so many spent units.
+// Found by tests/fuzz/redis_answer_fuzz.cpp: times overflowed if a bucket had too many spent units.
 TEST(SteppedOutcomes, ReplyWithMoreSpentUnitsThanPossibleIsRejected) {
   const limit::Limiter stepped = limit::SteppedBucket::make({1, 24h * 30}, 5).value();
   const std::array bill{limit::Charge{{1, 1}, &stepped}};

@@ -1,5 +1,5 @@
 // Tests the scripts with numbers at their limits: sums beyond 2^53, where doubles are no longer exact, and
-// sums beyond the largest cost of an entry. The numbers are chosen, because random ones rarely reach the
+// sums beyond the largest cost of an entry. The numbers are fixed, because random numbers rarely reach the
 // limits. The key table gets the same requests, and must return the same outcomes.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
@@ -46,9 +46,9 @@ class ExactScript : public ::testing::Test {
   base::TimePoint now_{1'800'000'000s};
 };
 
-// A comparison in a sliding window: previous * left / period <= room, where `left` is the rest of the current
-// window. The products previous * left and room * period are up to 2^82. They are equal as doubles, but
-// differ by `more`.
+// The numbers of one comparison in a sliding window: previous * left / period <= room, where `left` is the
+// rest of the current window. The products previous * left and room * period are up to 2^82. As doubles they
+// are equal, but their exact difference is `more`.
 struct Weighed {
   std::int64_t period;
   Cost previous;
@@ -148,13 +148,13 @@ TEST_P(LargestDebt, DebtOfALogStoredAsAStringIsBoundedByTheLargestEntry) {
 }
 
 TEST_P(LargestDebt, DebtOfALogStoredAsAListIsBoundedByTheLargestEntry) {
-  scripts_.forget_all();  // from now on few entries form a list
+  scripts_.forget_all();  // from now on, a log with few entries is stored as a list
   charge_and_settle();
   EXPECT_FALSE(ask(log_).allowed);
   expect_alike_until_drained();
 }
 
-// The key was lost, and the first settlement creates it again. Once the log has the largest cost, a
+// Redis has lost the log, and the first settlement creates it again. Once the log has the largest cost, a
 // settlement must not add an entry with cost 0, because such an entry would expire later.
 TEST_P(LargestDebt, DebtOfALogThatRedisLostIsBoundedByTheLargestEntry) {
   const auto first = now_;

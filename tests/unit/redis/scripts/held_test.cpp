@@ -15,7 +15,7 @@ limit::Limiter at_once(std::uint64_t limit) {
   return limit::Concurrency::make(limit).value();
 }
 
-// A model of a key: a list of permits, each with the time at which it expires.
+// A model of one key: a list of permits, each with the time at which the permit expires.
 struct Places {
   struct Place {
     limit::Cost cost;
@@ -60,7 +60,8 @@ class PermitScript : public ::testing::Test {
     model_.places[{hold.holder, hold.serial}] = {line.cost, now_ + hold.lease};
     held_.push_back({line, {}, 0, hold});
   }
-  // Checks that the key lives as long as its permits. Otherwise Redis would admit too many requests.
+  // Checks that the key lives as long as its permits. If it expired earlier, Redis would admit too many
+  // requests.
   void expect_life() {
     const auto expires = scripts_.expiry_of(line_.key);
     for (const auto& [name, place] : model_.places)
@@ -86,8 +87,8 @@ class PermitScript : public ::testing::Test {
   }
 };
 
-// A renewal adds a permit that has expired or that Redis has lost, even beyond the limit, because its request
-// is still in progress.
+// A renewal restores a permit that has expired or that Redis has lost, even beyond the limit, because the
+// permit's request is still in progress.
 TEST_F(PermitScript, CountsPermitsAsASimpleModelDoes) {
   for (int i = 0; i < 6'000; ++i) {
     scripts_.set_clock(now_);
@@ -144,7 +145,7 @@ class RedisPermits : public ::testing::Test {
     const auto told = server_.info("commandstats", "cmdstat_evalsha");
     return told.empty() ? 0 : std::stoull(told.substr(told.find("calls=") + 6));
   }
-  // Returns the last expiry of all permits; 0 if there is none.
+  // Returns the time at which the last permit expires; 0 if there is none.
   double expiry() {
     const auto last =
         server_.ask({"EVAL",
@@ -203,8 +204,8 @@ TEST_F(RedisPermits, AreEnteredAgainIfRedisHasLostThem) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 3; }));
 }
 
-// Redis does not have the script when the renewal arrives, so weir must send the renewal again. Meanwhile the
-// permit is released, with a script that Redis has again.
+// The renewal finds no script in Redis, so weir must send the renewal again. Before that, the script is
+// loaded again and the permit is released.
 TEST_F(RedisPermits, AreNotEnteredAgainAfterTheirRelease) {
   Worker worker(settings(1500ms));
   ASSERT_TRUE(worker.turn_until_up());
@@ -216,7 +217,7 @@ TEST_F(RedisPermits, AreNotEnteredAgainAfterTheirRelease) {
   ASSERT_EQ(held(), 1);
   server_.ask({"SCRIPT", "LOAD", std::string(refund_script())});
   worker.store.release(bill_[0]);
-  // Redis answers this charge after all commands above
+  // Redis answers this charge after the renewal and the release.
   EXPECT_TRUE(worker.charge({{limit::key_of(2), &two_}}).outcomes[0].allowed);
   EXPECT_EQ(held(), 0);
 }
@@ -225,7 +226,7 @@ TEST_F(RedisPermits, ExpireWithoutRenewal) {
   auto frozen = std::make_unique<Worker>(settings(kBrief));
   ASSERT_TRUE(frozen->turn_until_up());
   frozen->charge(bill_);
-  frozen->charge(bill_);  // the loop of `frozen` does not run again, as if the process had been killed
+  frozen->charge(bill_);  // from here on, the loop of `frozen` stands still, as after a crash
   Worker other(settings(1h));
   ASSERT_TRUE(other.turn_until_up());
   EXPECT_TRUE(other.turn_until([&] { return other.charge(bill_).outcomes[0].allowed; }));
@@ -253,8 +254,8 @@ TEST_F(RedisPermits, AreReleasedAfterALateReply) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 0; }));
 }
 
-// Several bills share a call. Each bill sees the permits of the bills before it, and its own permit can be
-// released separately.
+// Several bills share a call. Each bill counts the permits of earlier bills, and each permit can be released
+// separately.
 TEST_F(RedisPermits, RequestsOfOneCallCountEachOthersPermits) {
   const limit::Limiter three = at_once(3);
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &three}};
@@ -276,15 +277,16 @@ TEST_F(RedisPermits, RequestsOfOneCallCountEachOthersPermits) {
   }
 }
 
-// A call fails after the script has added the permit of its first bill. weir sends that bill again with
-// another permit ID. With the same ID, the permit would count twice and be released only once.
+// A call fails after the script has stored the permit of its first bill. weir sends that bill again with
+// another permit ID. With the same ID, the permit would be counted twice and released only once.
 TEST_F(RedisPermits, PermitCountsOnceIfItsCallFailedMidwayAndWasRepeated) {
   const auto many = at_once(100);
   const limit::Limiter log = limit::SlidingLog::make({1, 1h}).value();
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &many}}, fresh = {{limit::key_of(2), &log}};
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
-  for (int i = 0; i < 40; ++i) worker.charge(bill);  // makes a sorted set, to which the script writes at once
+  // Makes a sorted set, to which the script writes immediately.
+  for (int i = 0; i < 40; ++i) worker.charge(bill);
   server_.ask({"ACL", "SETUSER", "default", "-lrange"});
   Answer one, other;
   worker.begin(bill, one);
@@ -310,7 +312,7 @@ TEST_F(RedisPermits, AreReleasedAfterALateReplyToSeveralRequests) {
   EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);
 }
 
-// One call must renew all permits of a worker. A call for each permit would be too many.
+// One call must renew all permits of a worker. One call for each permit would be too many.
 TEST_F(RedisPermits, AreAllRenewedInOneCall) {
   const auto many = at_once(1'000);
   Worker worker(settings(kBrief));
@@ -324,7 +326,8 @@ TEST_F(RedisPermits, AreAllRenewedInOneCall) {
   EXPECT_EQ(held(), 200);
 }
 
-// Permits that are released in one turn of the loop are sent in one call, before the charges of the turn.
+// Permits that are released in one iteration of the event loop must share one call. That call is sent before
+// the charges of the same iteration.
 TEST_F(RedisPermits, ReleasesOfOneLoopTurnShareACall) {
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
@@ -336,7 +339,7 @@ TEST_F(RedisPermits, ReleasesOfOneLoopTurnShareACall) {
   EXPECT_EQ(calls(), 2U);
 }
 
-// There are more keys than commands that may be unanswered.
+// There are more keys with permits than commands that may be unanswered.
 TEST_F(RedisPermits, AreRenewedAndReleasedForManyKeysWithFewPendingCommands) {
   auto tuning = Worker::quick();
   tuning.max_pending = 4;

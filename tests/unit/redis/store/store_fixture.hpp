@@ -69,11 +69,11 @@ class Worker {
   }
   ~Worker() {
     store.stop();
-    loop.run_for(1s);  // resumes waiting coroutines before the loop is destroyed
+    loop.run_for(1s);  // resumes waiting coroutines while the loop still exists
   }
 
-  // Runs the loop until `done` returns true. Returns false after 20 s, which is longer than any test should
-  // take.
+  // Runs the event loop until `done` returns true. Returns false after 20 s, which is longer than any test
+  // should take.
   bool turn_until(const std::function<bool()>& done) {
     const auto end = std::chrono::steady_clock::now() + 20s;
     while (!done()) {
