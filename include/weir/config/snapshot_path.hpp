@@ -6,7 +6,7 @@
 
 namespace weir::config {
 
-// Returns the folder of the file; "." for a name without a folder.
+// Returns the folder in which the file is; "." for a name without a folder.
 [[nodiscard]] std::string folder_of(const std::string& path);
 
 // Returns why no snapshot can be written to the path; nullopt if nothing prevents it.

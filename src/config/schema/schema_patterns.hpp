@@ -37,9 +37,10 @@ inline constexpr std::string_view kHours =
     "(?:[01][0-9]|2[0-3]):[0-5][0-9]-(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00)";
 inline constexpr std::string_view kCountry = "[A-Z]{2}";
 inline constexpr std::string_view kKeyPart = WEIR_PLACE "(?:\\|" WEIR_PLACE ")*";
-inline constexpr std::string_view kMargin = "0*(?:[1-9][0-9]?|100)%";  // margin of a soft limit
-inline constexpr std::string_view kBudget = "0*(?:[0-9]{1,2}|100)%";   // retries as a share of requests
-// Units taken in advance, as a share of the limit.
+// How far a soft limit exceeds the limit.
+inline constexpr std::string_view kMargin = "0*(?:[1-9][0-9]?|100)%";
+inline constexpr std::string_view kBudget = "0*(?:[0-9]{1,2}|100)%";  // retries as a percentage of requests
+// Prefetched units (`lease`), as a percentage of the limit.
 inline constexpr std::string_view kLease = "0*(?:[1-9]|1[0-9]|2[0-5])%";
 inline constexpr std::string_view kName = "[ !#-\\[\\]-~]{1,128}";  // printable ASCII without " and backslash
 inline constexpr std::string_view kRedisUrl = "(?:rediss?|unix)://.+";

@@ -33,8 +33,8 @@ bool admits_more(const policy::Variant& variant, const policy::Rule& rule) {
          units_per_second(*variant.limiter) > units_per_second(*rule.limiter);
 }
 
-// Returns true if a client can decide whether it meets the match: the match has conditions on headers or
-// query parameters, and none on the client's address, tier or country.
+// Returns true if a client can decide whether its requests meet the match. The match then has conditions on
+// headers or query parameters, but none on the client's address, tier or country.
 bool is_chosen_by_client(const policy::Match& match) {
   const bool asks_who = !match.ip.empty() || !match.tiers.empty() || !match.countries.empty();
   const auto names_text = [](const policy::Match& one) { return !one.headers.empty() || !one.query.empty(); };
@@ -63,7 +63,7 @@ char never_in_paths(std::string_view expression) {
   for (std::size_t at = 0; at < expression.size(); ++at) {
     const char c = expression[at];
     if (c == '[') {
-      // The first ']' of "[]a]" is a member of the class.
+      // In the class "[]a]", the first ']' is a member of the class.
       const auto first = at + (expression.substr(at + 1).starts_with('^') ? 3 : 2);
       at = std::min(expression.find(']', std::min(first, expression.size())), expression.size());
     } else if (c == '\\') {

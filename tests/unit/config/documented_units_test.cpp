@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Returns the texts in backticks, without quotes.
+// Returns the texts in backticks, without the backticks and quotation marks.
 std::vector<std::string> codes(const std::string& cell) {
   static const std::regex kCode("`\"?([^`\"]+)\"?`");
   std::vector<std::string> found;

@@ -10,7 +10,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Returns a configuration with a rule "x", and a second rule that limits each client address.
+// Returns a configuration with a rule "x", and with a second rule that limits each client address.
 std::string beside_ip(const std::string& more, const std::string& of_ip = "") {
   return with_rule(more + "[[rule]]\nname = \"ip\"\nlimit = \"9/s\"\nkey = [\"ip\"]\n" + of_ip);
 }
@@ -115,7 +115,7 @@ TEST(EscapeWarnings, AreOmittedIfTheMatchRequiresTheKey) {
 
 enum : unsigned { kNone = 0, kLeftOut = 1, kMadeUp = 2, kInvented = 4, kUnread = 8 };
 
-// Returns which kinds of such warnings a rule with this key gets.
+// Returns which kinds of warnings a rule with the key `key` gets, as the sum of the values above.
 unsigned escapes_of(const std::string& key, const std::string& more = "") {
   constexpr std::pair<const char*, unsigned> kKinds[] = {{"a client that leaves it out avoids", kLeftOut},
                                                          {"which clients can choose freely", kMadeUp},
@@ -198,7 +198,8 @@ TEST(EscapeWarnings, AdviceForAHostKeyIsALimitThatNoClientCanEscape) {
   EXPECT_THAT(warnings_of(beside_ip("key = [\"ip\", \"host\"]\n")), Not(Contains(HasSubstr("is keyed by"))));
 }
 
-// Returns the warnings about a keys file with one key for each tier. Each key takes three lines of the file.
+// Returns the warnings about a keys file that has one API key for each tier. Each API key takes three lines
+// of the file.
 std::vector<std::string> warnings_of_keys(const std::vector<std::string>& tiers, const std::string& more) {
   const Folder folder;
   std::string keys;

@@ -101,7 +101,7 @@ TEST(SchemaPatterns, MatchEveryTextThatTheLoaderAccepts) {
       }
       seen.insert(taken);
     }
-    EXPECT_EQ(seen.size(), 2u);  // some strings were valid and some were not
+    EXPECT_EQ(seen.size(), 2u);  // both strings that are valid and strings that are not must occur
   }
 }
 

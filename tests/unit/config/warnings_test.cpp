@@ -85,8 +85,8 @@ TEST(Warnings, WarnOfRoutesAfterARouteThatMatchesEverything) {
                        "matches every request; move the narrower one up"));
 }
 
-// Returns the warnings about a configuration with two routes that have these conditions. The second route is
-// on line 7.
+// Returns the warnings about a configuration with two routes, whose matches are `first` and `second`. The
+// second route is on line 7.
 std::vector<std::string> warnings_of_routes(const std::string& first, const std::string& second) {
   return located_warnings_of(
       "[[listener]]\naddress = \"127.0.0.1:1\"\n[[route]]\nname = \"first\"\nmatch = " + first +

@@ -101,7 +101,7 @@ TEST_F(LogFileTest, ReopenedFileDoesNotBeginWithTheEndOfAPartlyWrittenLine) {
   EXPECT_EQ(text(), "two\n");
   fs::remove_all(folder_);
   EXPECT_EQ(file.reopen(), ENOENT);
-  EXPECT_EQ(file.append("three\n").lost, 0U);  // written to the old file, which has no name any more
+  EXPECT_EQ(file.append("three\n").lost, 0U);  // written to the old file, whose name was removed
 }
 
 }  // namespace
