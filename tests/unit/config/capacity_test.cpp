@@ -32,7 +32,7 @@ const WrongConfiguration kWrong[] = {
 
 class CapacityMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(CapacityMistakes, NameTheCostAndTheHighestCostThatFits) {
+TEST_P(CapacityMistakes, AreReportedWithTheCostAndTheHighestCostThatFits) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 

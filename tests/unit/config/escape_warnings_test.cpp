@@ -43,7 +43,7 @@ TEST(EscapeWarnings, AreNotSilencedByAConcurrencyLimitPerAddress) {
   }
 }
 
-TEST(EscapeWarnings, NameOverridesThatAClientCanChoose) {
+TEST(EscapeWarnings, ReportOverridesThatAClientCanChoose) {
   const auto of = [](const std::string& match, const std::string& limit = "99/s") {
     return "key = [\"ip\"]\noverrides = [{ match = { " + match + " }, limit = \"" + limit + "\" }]\n";
   };
@@ -69,7 +69,7 @@ TEST(EscapeWarnings, NameOverridesThatAClientCanChoose) {
       << "a rule with such an override does not bound another rule";
 }
 
-TEST(EscapeWarnings, NameKeysThatAClientCanOmit) {
+TEST(EscapeWarnings, ReportKeysThatAClientCanOmit) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   const auto warned = Contains(HasSubstr("a client that leaves it out avoids the rule"));
   EXPECT_THAT(
@@ -128,7 +128,7 @@ unsigned escapes_of(const std::string& key, const std::string& more = "") {
   return kinds;
 }
 
-TEST(EscapeWarnings, NameEachKeyThatAClientCanInventOrOmit) {
+TEST(EscapeWarnings, ReportEachKeyThatAClientCanInventOrOmit) {
   const std::pair<const char*, unsigned> cases[] = {
       {R"([])", kNone},
       {R"(["ip"])", kNone},
@@ -213,7 +213,7 @@ std::vector<std::string> warnings_of_keys(const std::vector<std::string>& tiers,
   return texts;
 }
 
-TEST(EscapeWarnings, NameTiersOfTheKeysFileThatNoRuleUses) {
+TEST(EscapeWarnings, ReportTiersOfTheKeysFileThatNoRuleUses) {
   const auto unnamed = HasSubstr("is not used by any rule or route");
   EXPECT_THAT(
       warnings_of_keys({"pro", "premuim", "premuim"},

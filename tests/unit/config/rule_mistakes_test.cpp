@@ -370,7 +370,7 @@ const WrongConfiguration kWrong[] = {
 
 class RuleMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(RuleMistakes, NameTheFileTheLineTheKeyAndTheExpectedValue) {
+TEST_P(RuleMistakes, AreReportedWithFileLineKeyAndExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 

@@ -114,7 +114,7 @@ TEST(Settings, ReadsAnElasticLimit) {
 }
 
 // The bill of a request has one charge for each rule that matches, and two for a rule with an elastic limit.
-TEST(Settings, ElasticRuleCountsTwiceAgainstTheBoundOfRules) {
+TEST(Settings, ElasticRuleIsCountedAsTwoOfTheMaximumOfRules) {
   std::string text = kLeast;
   for (int i = 0; i < 15; ++i)
     text += "[[rule]]\nname = \"" + std::to_string(i) +

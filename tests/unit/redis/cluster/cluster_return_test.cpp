@@ -87,7 +87,7 @@ TEST_F(ClusterRefunds, PrefetchedUnitsOfManyKeysAreReturnedAtTheEnd) {
   EXPECT_EQ(units_.stats().held(), 0U);
 }
 
-TEST_F(ClusterRefunds, UnitsOfKeysInOneSlotAreReturnedInFewCalls) {
+TEST_F(ClusterRefunds, UnitsOfKeysInOneClusterSlotAreReturnedInFewCalls) {
   const auto many = keys(300, true);
   auto worker = weir();
   heat(*worker, many);
@@ -99,7 +99,7 @@ TEST_F(ClusterRefunds, UnitsOfKeysInOneSlotAreReturnedInFewCalls) {
 }
 
 // The commands of one renewal are so many that they cannot all be sent at once.
-TEST_F(ClusterRefunds, PermitsInManySlotsAreRenewedAndReleased) {
+TEST_F(ClusterRefunds, PermitsInManyClusterSlotsAreRenewedAndReleased) {
   const auto many = keys(300, false);
   const limit::Limiter one = limit::Concurrency::make(1).value();
   auto tuning = Worker::quick();
@@ -119,7 +119,7 @@ TEST_F(ClusterRefunds, PermitsInManySlotsAreRenewedAndReleased) {
   EXPECT_EQ(stats.refunds_lost, 0U);
 }
 
-TEST_F(ClusterRefunds, UnitsOfAMovingSlotAreReturnedToTheNodeOfEachKey) {
+TEST_F(ClusterRefunds, UnitsOfAMovingClusterSlotAreReturnedToTheNodeOfEachKey) {
   const auto many = keys(20, true);
   auto worker = weir();
   heat(*worker, many);

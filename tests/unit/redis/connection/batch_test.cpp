@@ -139,7 +139,7 @@ class BatchingStore : public ::testing::Test {
   [[nodiscard]] std::string evals() const { return server_.info("commandstats", "cmdstat_evalsha"); }
 };
 
-TEST_F(BatchingStore, SendsTheRequestsOfALoopTurnInOneCall) {
+TEST_F(BatchingStore, SendsTheRequestsOfALoopIterationInOneCall) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   count_anew(server_);

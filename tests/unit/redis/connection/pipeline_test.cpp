@@ -28,7 +28,7 @@ TEST_F(PendingCommands, PipelineWithoutCommandsIsNeverOverdue) {
   EXPECT_FALSE(pipeline_.is_overdue(Pipeline::Time::max()));
 }
 
-TEST_F(PendingCommands, DeadlineCountsFromTheOldestUnansweredCommand) {
+TEST_F(PendingCommands, DeadlineIsMeasuredFromTheOldestUnansweredCommand) {
   send(Purpose::Refund, 0ms);
   send(Purpose::LoadRefund, 100ms);
   EXPECT_EQ(pipeline_.next_deadline(), start_ + 300ms);

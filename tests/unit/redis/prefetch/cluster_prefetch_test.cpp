@@ -88,7 +88,7 @@ TEST_F(ClusterPrefetch, ChargeIsRefundedIfAnotherNodeRefusesEvenBeforeALaterGran
   EXPECT_EQ(units_.stats().lost, 0U);
 }
 
-TEST_F(ClusterPrefetch, RefusedRequestsOfOneLoopTurnAreRefundedAtOnce) {
+TEST_F(ClusterPrefetch, RefusedRequestsOfOneLoopIterationAreAllRefunded) {
   auto worker = weir();
   const std::vector<limit::Charge> bill{bucket(0), refusing(1)};
   std::array<Answer, 3> answers;

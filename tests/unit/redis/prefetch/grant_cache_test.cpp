@@ -67,7 +67,7 @@ TEST_F(GrantCacheTest, KeyWithFewRequestsGetsNoUnits) {
   }
 }
 
-TEST_F(GrantCacheTest, GrantsOfABusyKeyDoubleUpToTheLease) {
+TEST_F(GrantCacheTest, GrantSizeOfABusyKeyDoublesUpToTheLeaseSetting) {
   heat();
   for (const Cost expected : {8, 16, 32, 64, 128, 256, 512, 1000, 1000}) {
     EXPECT_EQ(take(), expected);
@@ -76,7 +76,7 @@ TEST_F(GrantCacheTest, GrantsOfABusyKeyDoubleUpToTheLease) {
   }
 }
 
-TEST_F(GrantCacheTest, KeyWhoseRequestsDecreaseGetsSmallerGrants) {
+TEST_F(GrantCacheTest, KeyWithFewerRequestsThanBeforeGetsSmallerGrants) {
   heat();
   for (int i = 0; i < 4; ++i) {
     take();
@@ -173,7 +173,7 @@ TEST_F(GrantCacheTest, RefundedUnitsCanBeSpentAgain) {
   EXPECT_TRUE(back_.empty());
 }
 
-TEST_F(GrantCacheTest, UnitRefundedAfterTheGrantWasReturnedIsReturnedToo) {
+TEST_F(GrantCacheTest, UnitOfAReturnedGrantIsReturnedWhenItsRequestFails) {
   heat();
   take();
   limit::Outcome outcome;
@@ -229,7 +229,7 @@ TEST_F(GrantCacheTest, PrefetchesUnitsForWholeRequests) {
 
 // An expensive request makes the next grant larger. The grant must still respect the bound for cheap
 // requests.
-TEST_F(GrantCacheTest, HoldsAtMostALeaseAndAQuarterForAnyCost) {
+TEST_F(GrantCacheTest, HoldsAtMostFiveQuartersOfTheLeaseSettingForAnyCost) {
   Cost held = 0;
   for (int round = 0; round < 20; ++round) {
     auto dear = line(1, 40), cheap = line(1, 40);

@@ -43,7 +43,7 @@ TEST(Grant, UnitsOfAFullBucketExpireAsItRefills) {
   EXPECT_EQ(grant.ready(kHere + 19ms), 0U);
 }
 
-TEST(Grant, UnitsOfAPartlyUsedBucketExpireAtTheTimeOfTheirSlots) {
+TEST(Grant, UnitsOfAPartlyUsedBucketExpireAtTheirTimeSlots) {
   const auto grant = bucket_grant(20, 70);
   EXPECT_EQ(grant.ready(kHere + 65ms), 20U);
   EXPECT_EQ(grant.ready(kHere + 75ms), 14U);
@@ -65,7 +65,7 @@ TEST(Grant, AllowsForAClockThatRunsSlow) {
 }
 
 // Units can be put back only next to the grant's own time slots, because other slots do not move.
-TEST(Grant, AcceptsRefundsOfAdjacentSlots) {
+TEST(Grant, AcceptsRefundsOfAdjacentTimeSlots) {
   auto grant = bucket_grant(20, 70);
   limit::Outcome first, second;
   grant.spend(3, kHere, first);
@@ -95,7 +95,7 @@ TEST(Grant, AcceptsRefundsOfAdjacentSlots) {
       << "although the outcome is from an earlier reading";
 }
 
-TEST(Grant, RejectsRefundsOfSlotsChargedBeforeTheGrant) {
+TEST(Grant, RejectsRefundsOfTimeSlotsChargedBeforeTheGrant) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   auto before = window_grant(fixed, 20, 4s), after = window_grant(fixed, 20, 5s);
   limit::Outcome outcome;

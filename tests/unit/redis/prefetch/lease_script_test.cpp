@@ -64,7 +64,7 @@ class LeaseScript : public ::testing::Test {
 };
 
 // With 700 units in 3 s, only every seventh time slot begins on a whole microsecond.
-TEST_F(LeaseScript, BucketAcceptsReturnedSlotsAtAnyPosition) {
+TEST_F(LeaseScript, BucketAcceptsReturnedTimeSlotsAtAnyPosition) {
   const Limiter limiter = limit::TokenBucket::make({700, 3s}, 500).value();
   scripts_.set_clock(kNow);
   charge(limiter, 101);
@@ -80,7 +80,7 @@ TEST_F(LeaseScript, BucketAcceptsReturnedSlotsAtAnyPosition) {
   EXPECT_EQ(charge(limiter, 1).remaining, 500U - 101 - 8 - 1 - 1) << "both ranges were merged";
 }
 
-TEST_F(LeaseScript, ChargesUseReturnedSlotsWhileTheyFit) {
+TEST_F(LeaseScript, ChargesUseReturnedTimeSlotsIfTheyFit) {
   make_gap(10, 5, 85);
   const auto refused = charge(kFull, 6);
   EXPECT_FALSE(refused.allowed);
@@ -95,7 +95,7 @@ TEST_F(LeaseScript, ChargesUseReturnedSlotsWhileTheyFit) {
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
-TEST_F(LeaseScript, ReturnedSlotsExpireWithTime) {
+TEST_F(LeaseScript, ReturnedTimeSlotsExpire) {
   scripts_.set_clock(kNow);
   const auto gap = take(kFull, 5);
   take(kFull, 95);
@@ -110,7 +110,7 @@ TEST_F(LeaseScript, ReturnedSlotsExpireWithTime) {
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
-TEST_F(LeaseScript, AdjacentReturnedSlotsAreMerged) {
+TEST_F(LeaseScript, AdjacentReturnedTimeSlotsAreMerged) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
   const std::array grants{take(kFull, 5), take(kFull, 5), take(kFull, 5)};
@@ -121,7 +121,7 @@ TEST_F(LeaseScript, AdjacentReturnedSlotsAreMerged) {
 }
 
 // After the state was lost, later charges get the same time slots.
-TEST_F(LeaseScript, SlotsChargedBeforeALossOfTheStateAreNotAccepted) {
+TEST_F(LeaseScript, TimeSlotsChargedBeforeALossOfTheStateAreNotAccepted) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
   const auto lost = take(kFull, 5);
@@ -133,7 +133,7 @@ TEST_F(LeaseScript, SlotsChargedBeforeALossOfTheStateAreNotAccepted) {
 }
 
 // The test restores the state from before the grant, as on a promoted replica that has missed the debit.
-TEST_F(LeaseScript, SlotsThatAPromotedReplicaDoesNotKnowAreNotAccepted) {
+TEST_F(LeaseScript, TimeSlotsThatAPromotedReplicaDoesNotKnowAreNotAccepted) {
   scripts_.set_clock(kNow);
   take(kFull, 10);
   const auto name = key_name("w", {1, 2});
@@ -145,13 +145,13 @@ TEST_F(LeaseScript, SlotsThatAPromotedReplicaDoesNotKnowAreNotAccepted) {
   EXPECT_EQ(charge(kFull, 1).remaining, 85U);
 }
 
-TEST_F(LeaseScript, StateInAnUnknownFormatCountsAsLost) {
+TEST_F(LeaseScript, StateInAnUnknownFormatIsTreatedAsLost) {
   scripts_.set_clock(kNow);
   scripts_.connection().ask({"SET", key_name("w", {1, 2}), "\t" + std::string(40, 'x')});
   EXPECT_EQ(charge(kFull, 1).remaining, 99U);
 }
 
-TEST_F(LeaseScript, DropsTheShortestRangeOfTooManyReturnedSlots) {
+TEST_F(LeaseScript, DropsTheShortestRangeOfTooManyReturnedTimeSlots) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
   std::vector<Grant> grants;
@@ -167,7 +167,7 @@ TEST_F(LeaseScript, DropsTheShortestRangeOfTooManyReturnedSlots) {
 }
 
 // If the time to live were shorter, the key would expire although time slots after the gap are charged.
-TEST_F(LeaseScript, ChargeInReturnedSlotsKeepsTheKeysTimeToLive) {
+TEST_F(LeaseScript, ChargeInReturnedTimeSlotsKeepsTheKeysTimeToLive) {
   make_gap(10, 5, 60);
   scripts_.set_clock(kNow + 1s);
   for (const Cost cost : {4U, 1U}) {
@@ -178,7 +178,7 @@ TEST_F(LeaseScript, ChargeInReturnedSlotsKeepsTheKeysTimeToLive) {
 }
 
 // With 700 units in 3 s, most time slots begin between two whole microseconds.
-TEST_F(LeaseScript, ReplyHasTheExactSlotOfAChargeInReturnedSlots) {
+TEST_F(LeaseScript, ReplyHasTheExactTimeSlotOfAChargeInReturnedTimeSlots) {
   const Limiter limiter = limit::TokenBucket::make({700, 3s}, 500).value();
   const auto& gcra_core = *limit::gcra_core(limiter);
   scripts_.set_clock(kNow);
@@ -196,7 +196,7 @@ TEST_F(LeaseScript, ReplyHasTheExactSlotOfAChargeInReturnedSlots) {
       << "the returned slots are used to the last tick";
 }
 
-TEST_F(LeaseScript, ChangedRateNeverLengthensReturnedSlots) {
+TEST_F(LeaseScript, ChangedRateNeverLengthensReturnedTimeSlots) {
   const Limiter before = limit::TokenBucket::make({700, 3s}, 500).value();
   const Limiter after = limit::TokenBucket::make({1, 1s}, 500).value();
   scripts_.set_clock(kNow);
@@ -215,7 +215,7 @@ TEST_F(LeaseScript, ChangedRateNeverLengthensReturnedSlots) {
 }
 
 // A gap that is farther ahead than the reduced burst allows must not be used.
-TEST_F(LeaseScript, ReturnedSlotsBeyondAReducedBurstAreNotUsed) {
+TEST_F(LeaseScript, ReturnedTimeSlotsBeyondAReducedBurstAreNotUsed) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
   const auto near = take(kFull, 5);
@@ -232,7 +232,7 @@ TEST_F(LeaseScript, ReturnedSlotsBeyondAReducedBurstAreNotUsed) {
 
 // A reload may remove `lease` from a rule. Units that weirs hold at that time can then neither be refunded
 // nor used for a request.
-TEST_F(LeaseScript, ChargeWithoutALeaseRemovesReturnedSlots) {
+TEST_F(LeaseScript, ChargeOfARuleWithoutLeaseRemovesReturnedTimeSlots) {
   make_gap(10, 5, 75);
   const auto out = take(kFull, 6);
   auto plain = line(kFull, 4);
@@ -248,7 +248,7 @@ TEST_F(LeaseScript, ChargeWithoutALeaseRemovesReturnedSlots) {
 }
 
 // A refund for a rule without `lease` must not change the state of a rule with `lease`.
-TEST_F(LeaseScript, RefundWithoutALeaseDoesNotChangeAStateWithReturnedSlots) {
+TEST_F(LeaseScript, RefundOfARuleWithoutLeaseDoesNotChangeReturnedTimeSlots) {
   make_gap(10, 5, 80);
   auto plain = line(kFull, 4);
   plain.lease = 0;
@@ -257,7 +257,7 @@ TEST_F(LeaseScript, RefundWithoutALeaseDoesNotChangeAStateWithReturnedSlots) {
   EXPECT_EQ(charge(kFull, 1).remaining, 4U);
 }
 
-TEST_F(LeaseScript, WindowAcceptsTheReturnOfAllUnitsItCounts) {
+TEST_F(LeaseScript, WindowAcceptsTheReturnOfAllItsUnits) {
   const std::array<Limiter, 3> limiters{limit::FixedWindow::make({500, 10s}).value(),
                                         limit::SlidingWindow::make({500, 10s}).value(),
                                         limit::SlidingLog::make({500, 10s}, 5).value()};

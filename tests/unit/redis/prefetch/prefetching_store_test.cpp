@@ -57,7 +57,7 @@ TEST_F(PrefetchingStore, RarelyCallsRedisForABusyKeyAndReturnsUnitsAtStop) {
   }
 }
 
-TEST_F(PrefetchingStore, GrantSharesTheCallOfTheRequestsOfItsLoopTurn) {
+TEST_F(PrefetchingStore, GrantIsSentInTheSameCallAsTheRequestsOfItsLoopIteration) {
   const std::vector<limit::Charge> other{{.key = {1, 1}, .limiter = &window_}};
   for (const bool other_first : {false, true}) {
     server_.ask({"FLUSHALL"});
@@ -95,7 +95,7 @@ TEST_F(PrefetchingStore, RequestIsChargedBeforeTheGrant) {
   EXPECT_EQ(units.stats().taken, 0U);
 }
 
-TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefunded) {
+TEST_F(PrefetchingStore, LateGrantIsRefunded) {
   for (const auto* limiter : {&bucket_, &window_}) {
     server_.ask({"FLUSHALL"});
     SharedGrants units(64, 10s);
@@ -115,7 +115,7 @@ TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefunded) {
 }
 
 // Another weir has been charged for time slots after those of the late grant.
-TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefundedInExactlyItsSlots) {
+TEST_F(PrefetchingStore, LateGrantIsRefundedInItsOwnTimeSlots) {
   SharedGrants units(64, 10s);
   Worker other(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
   Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units_);
@@ -140,7 +140,7 @@ TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefundedInExactlyItsSlots) {
       << "the request and the grant are adjacent, in either order";
 }
 
-TEST_F(PrefetchingStore, RefusalThatArrivesLateChargesNothing) {
+TEST_F(PrefetchingStore, LateRefusalChargesNothing) {
   const limit::Limiter one = limit::FixedWindow::make({1, 1h}).value();
   SharedGrants units(64, 10s);
   Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units);
@@ -180,7 +180,7 @@ TEST_F(PrefetchingStore, RefundOfARequestReturnsItsPrefetchedUnit) {
   }
 }
 
-TEST_F(PrefetchingStore, ChargesPaidWithPrefetchedUnitsStandIfRedisTimesOut) {
+TEST_F(PrefetchingStore, ChargesPaidWithPrefetchedUnitsRemainIfRedisTimesOut) {
   SharedGrants units(64, 10s);
   Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units);
   ASSERT_TRUE(worker.turn_until_up());

@@ -141,13 +141,13 @@ class LargestDebt : public ExactScript, public ::testing::WithParamInterface<std
   }
 };
 
-TEST_P(LargestDebt, DebtOfALogStoredAsAStringIsBoundedByTheLargestEntry) {
+TEST_P(LargestDebt, UsageAboveTheLimitIsBoundedInALogStoredAsAString) {
   charge_and_settle();
   EXPECT_FALSE(ask(log_).allowed);
   expect_alike_until_drained();
 }
 
-TEST_P(LargestDebt, DebtOfALogStoredAsAListIsBoundedByTheLargestEntry) {
+TEST_P(LargestDebt, UsageAboveTheLimitIsBoundedInALogStoredAsAList) {
   scripts_.forget_all();  // from now on, a log with few entries is stored as a list
   charge_and_settle();
   EXPECT_FALSE(ask(log_).allowed);
@@ -156,7 +156,7 @@ TEST_P(LargestDebt, DebtOfALogStoredAsAListIsBoundedByTheLargestEntry) {
 
 // Redis has lost the log, and the first settlement creates it again. Once the log has the largest cost, a
 // settlement must not add an entry with cost 0, because such an entry would expire later.
-TEST_P(LargestDebt, DebtOfALogThatRedisLostIsBoundedByTheLargestEntry) {
+TEST_P(LargestDebt, UsageAboveTheLimitIsBoundedInALogThatRedisLost) {
   const auto first = now_;
   now_ += 3 * kPause;
   for (int i = 0; i < 3; ++i) settle_to_the_most(first + i * kPause);

@@ -157,7 +157,7 @@ class RedisPermits : public ::testing::Test {
   }
 };
 
-TEST_F(RedisPermits, CountOverAllWorkersUntilReleased) {
+TEST_F(RedisPermits, AreCountedAcrossAllWorkersUntilReleased) {
   Worker one(settings(1h)), other(settings(1h));
   ASSERT_TRUE(one.turn_until_up() && other.turn_until_up());
   EXPECT_EQ(one.charge(bill_).outcomes[0].remaining, 1U);
@@ -189,7 +189,7 @@ TEST_F(RedisPermits, AreRenewedWhileTheRequestLasts) {
   EXPECT_EQ(held(), 1);
 }
 
-TEST_F(RedisPermits, AreEnteredAgainIfRedisHasLostThem) {
+TEST_F(RedisPermits, AreRestoredIfRedisHasLostThem) {
   Worker worker(settings(kBrief));
   ASSERT_TRUE(worker.turn_until_up());
   worker.charge(bill_);
@@ -206,7 +206,7 @@ TEST_F(RedisPermits, AreEnteredAgainIfRedisHasLostThem) {
 
 // The renewal finds no script in Redis, so weir must send the renewal again. Before that, the script is
 // loaded again and the permit is released.
-TEST_F(RedisPermits, AreNotEnteredAgainAfterTheirRelease) {
+TEST_F(RedisPermits, AreNotRestoredAfterTheirRelease) {
   Worker worker(settings(1500ms));
   ASSERT_TRUE(worker.turn_until_up());
   ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
@@ -256,7 +256,7 @@ TEST_F(RedisPermits, AreReleasedAfterALateReply) {
 
 // Several bills share a call. Each bill counts the permits of earlier bills, and each permit can be released
 // separately.
-TEST_F(RedisPermits, RequestsOfOneCallCountEachOthersPermits) {
+TEST_F(RedisPermits, RequestsInOneCallSeeThePermitsOfEarlierRequests) {
   const limit::Limiter three = at_once(3);
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &three}};
   Worker worker(settings(1h));
@@ -279,7 +279,7 @@ TEST_F(RedisPermits, RequestsOfOneCallCountEachOthersPermits) {
 
 // A call fails after the script has stored the permit of its first bill. weir sends that bill again with
 // another permit ID. With the same ID, the permit would be counted twice and released only once.
-TEST_F(RedisPermits, PermitCountsOnceIfItsCallFailedMidwayAndWasRepeated) {
+TEST_F(RedisPermits, PermitIsCountedOnceIfItsCallFailedMidwayAndWasRepeated) {
   const auto many = at_once(100);
   const limit::Limiter log = limit::SlidingLog::make({1, 1h}).value();
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &many}}, fresh = {{limit::key_of(2), &log}};
@@ -328,7 +328,7 @@ TEST_F(RedisPermits, AreAllRenewedInOneCall) {
 
 // Permits that are released in one iteration of the event loop must share one call. That call is sent before
 // the charges of the same iteration.
-TEST_F(RedisPermits, ReleasesOfOneLoopTurnShareACall) {
+TEST_F(RedisPermits, ReleasesOfOneLoopIterationShareACall) {
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);

@@ -55,7 +55,7 @@ class ScriptState : public ::testing::Test {
   }
 };
 
-TEST_F(ScriptState, StateOfAnotherAlgorithmCountsAsLost) {
+TEST_F(ScriptState, StateOfAnotherAlgorithmIsTreatedAsLost) {
   for (const auto& before : every_) {
     for (const auto& after : every_) {
       // Both limiters use the same form of state.
@@ -89,7 +89,7 @@ bool is_length_of(char kind, std::size_t length) {
   }
 }
 
-TEST_F(ScriptState, StateInAnUnknownFormatCountsAsLost) {
+TEST_F(ScriptState, StateInAnUnknownFormatIsTreatedAsLost) {
   const auto somebody = [&](std::vector<std::string> command, const limit::Limiter& limiter) {
     const auto told = ::testing::PrintToString(command);
     server_.ask({"FLUSHDB"});
@@ -178,7 +178,7 @@ TEST_F(ScriptState, RefundOfAllUnitsDeletesTheKey) {
 }
 
 // If the burst is reduced, units that were spent from the larger burst stay spent and must refill first.
-TEST_F(ScriptState, UnitsBeyondAReducedBurstAreDebt) {
+TEST_F(ScriptState, UnitsSpentBeyondAReducedBurstMustRefillFirst) {
   const limit::Limiter wide = SteppedBucket::make({10, 1h}, 100).value();
   const limit::Limiter cut = SteppedBucket::make({10, 1h}, 20).value();
   charge(wide, 100);

@@ -252,7 +252,7 @@ TEST_P(ChangedRate, StateAfterARefundIsRoundedUp) {
   EXPECT_EQ(admits_after(line_), spent_but(2));
 }
 
-TEST_P(ChangedRate, StateAfterADebtIsRoundedUp) {
+TEST_P(ChangedRate, StateWithUsageAboveTheLimitIsRoundedUp) {
   EXPECT_EQ(scripts_.refund({line_, begin_, 2}).numbers.at(0), 1);
   EXPECT_EQ(admits_after(line_), spent_but(0));
 }

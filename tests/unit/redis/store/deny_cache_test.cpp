@@ -97,7 +97,7 @@ TEST_F(CachedRefusals, EqualTheOutcomesOfRedis) {
   }
 }
 
-TEST_F(CachedRefusals, EndWhenRedisWouldAdmitAgain) {
+TEST_F(CachedRefusals, AreNotUsedOnceRedisWouldAdmitAgain) {
   const std::array bill{Charge{key_, &two_a_second_, 4}};
   ASSERT_TRUE(ask(bill));
   ASSERT_FALSE(ask({{{key_, &two_a_second_, 1}}}));
@@ -110,7 +110,7 @@ TEST_F(CachedRefusals, EndWhenRedisWouldAdmitAgain) {
 
 // Redis read its clock at an unknown instant during the round trip. So Redis's clock may be ahead of the
 // estimate by the whole round trip.
-TEST_F(CachedRefusals, EndEarlierByTheRoundTripAndTheClockDrift) {
+TEST_F(CachedRefusals, ExpireEarlierByTheRoundTripAndTheClockDrift) {
   ASSERT_TRUE(ask({{{key_, &two_a_second_, 4}}}));
   trip_ = 300us;
   ASSERT_FALSE(ask({{{key_, &two_a_second_, 1}}}));
@@ -158,7 +158,7 @@ TEST_F(CachedRefusals, AreNotUsedForShadowRules) {
   EXPECT_FALSE(refuses({{shadow}}));
 }
 
-TEST_F(CachedRefusals, LastAtMostASecond) {
+TEST_F(CachedRefusals, AreUsedForAtMostASecond) {
   const auto day = token_bucket({1, 24h}, 1);
   const std::array bill{Charge{key_, &day}};
   ASSERT_TRUE(ask(bill));
@@ -180,7 +180,7 @@ TEST_F(CachedRefusals, LastAtMostASecond) {
   EXPECT_FALSE(refuses(bill));
 }
 
-TEST_F(CachedRefusals, EndWhenTheKeyIsRefunded) {
+TEST_F(CachedRefusals, AreNotUsedAfterARefundOfTheKey) {
   const std::array bill{Charge{key_, &one_a_second_}};
   ASSERT_TRUE(ask(bill));
   ASSERT_FALSE(ask(bill));
@@ -195,7 +195,7 @@ TEST_F(CachedRefusals, EndWhenTheKeyIsRefunded) {
 }
 
 // Uses two rules for which the keys of every client differ by the same amount, as real keys do.
-TEST_F(CachedRefusals, KeysRarelyShareAGroupThatIsForgottenTogether) {
+TEST_F(CachedRefusals, KeysOfOneClientRarelyShareARefundGroup) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -235,7 +235,7 @@ TEST_F(CachedRefusals, DoNotApplyToALowerCostIfTheRuleHasALease) {
 }
 
 // When the next request comes, the free slots may be used up, so the answer says nothing about that request.
-TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeInReturnedSlots) {
+TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeInReturnedTimeSlots) {
   const limit::Limiter wide = token_bucket({1, 1s}, 100);
   const auto hot = [&](limit::Cost cost) {
     return Charge{.key = key_, .limiter = &wide, .cost = cost, .lease = 1};
@@ -291,7 +291,7 @@ TEST_F(DenyingStore, RefusesAgainWithoutARoundTrip) {
   EXPECT_GT(outcome_[0].retry_after, refused.outcomes[0].retry_after - 1s);
 }
 
-TEST_F(DenyingStore, ForgetsAKeyThatAnotherWorkerRefunds) {
+TEST_F(DenyingStore, DropsARefusalWhenAnotherWorkerRefundsTheKey) {
   Worker one(Worker::settings_for(server_), Worker::quick(), &refunds_);
   Worker two(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(one.turn_until_up() && two.turn_until_up());
@@ -307,7 +307,7 @@ TEST_F(DenyingStore, ForgetsAKeyThatAnotherWorkerRefunds) {
   EXPECT_TRUE(two.charge(bill_).outcomes[0].allowed);
 }
 
-TEST_F(DenyingStore, ForgetsAKeyThatAnotherWorkerSettles) {
+TEST_F(DenyingStore, DropsARefusalWhenAnotherWorkerSettlesAChargeOfTheKey) {
   Worker one(Worker::settings_for(server_), Worker::quick(), &refunds_);
   Worker two(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(one.turn_until_up() && two.turn_until_up());
@@ -340,7 +340,7 @@ TEST_F(DenyingStore, KeepsCachedRefusalsWhenPermitsAreReleased) {
 }
 
 // A bill that is sent before Redis has made the refund may get an answer from before the refund.
-TEST_F(DenyingStore, DoesNotCacheARefusalFromBeforeARefundWasDone) {
+TEST_F(DenyingStore, DoesNotCacheARefusalFromBeforeARefund) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   const auto charged = worker.charge(bill_);
@@ -352,7 +352,7 @@ TEST_F(DenyingStore, DoesNotCacheARefusalFromBeforeARefundWasDone) {
   EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
 }
 
-TEST_F(DenyingStore, ForgetsAllRefusalsWhenTheConnectionEnds) {
+TEST_F(DenyingStore, DropsAllRefusalsWhenTheConnectionIsLost) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   for (int i = 0; i < 3; ++i) worker.charge(bill_);

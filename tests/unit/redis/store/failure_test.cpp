@@ -136,7 +136,7 @@ TEST_F(RedisFailure, CircuitBreakerOpensAndTheStoreReconnectsByItself) {
             8);  // 5 late charges, 1 new charge, 2 test charges
 }
 
-TEST_F(RedisFailure, CallsThatTimeOutTogetherCountAsOneFailure) {
+TEST_F(RedisFailure, CallsThatTimeOutTogetherAreCountedAsOneFailure) {
   Server server;
   Worker worker(Worker::settings_for(server, 30ms));
   ASSERT_TRUE(worker.turn_until_up());
@@ -300,7 +300,7 @@ TEST_F(RedisFailure, FullRedisChargesNothing) {
   EXPECT_EQ(answer.outcomes[1].remaining, 9U);
 }
 
-TEST_F(RedisFailure, InvalidStateInAKeyCountsAsLost) {
+TEST_F(RedisFailure, InvalidStateInAKeyIsTreatedAsLost) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());

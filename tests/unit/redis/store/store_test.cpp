@@ -118,7 +118,7 @@ TEST_F(StoreTest, OnlyTheLastDepartureIsRefunded) {
   EXPECT_EQ(first.outcomes[0].delay.count(), 0);
 }
 
-TEST_F(StoreTest, CommandsOfOneLoopTurnAreSentInOneWrite) {
+TEST_F(StoreTest, CommandsOfOneLoopIterationAreSentInOneWrite) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   count_anew(server_);
@@ -235,7 +235,7 @@ net::Task<void> ask_and_note(Store& store, std::vector<limit::Charge> bill, bool
 
 // Destroys a worker without another iteration of its event loop. Nothing may leak, and no coroutine may be
 // resumed. AddressSanitizer checks both.
-TEST_F(StoreTest, CanBeDestroyedWithoutAnotherTurnOfTheEventLoop) {
+TEST_F(StoreTest, CanBeDestroyedWithoutAnotherLoopIteration) {
   bool went_on = false;
   {
     net::asio::io_context loop(1);
