@@ -26,9 +26,9 @@ using Steady = std::chrono::steady_clock;
 constexpr unsigned kPings = 50;
 constexpr unsigned kLooksAtTheClock = 9;
 constexpr base::Duration kPatience = 2s;
-constexpr int kCrowd = 70;  // number of permits of one key: more than the scripts keep in a string
+constexpr int kCrowd = 70;  // number of permits for one key; more than the scripts keep in a string
 constexpr std::pair<int, int> kOldest{6, 2};
-constexpr std::string_view kReplica = "slave";  // INFO's name for the role of a replica
+constexpr std::string_view kReplica = "slave";  // the role of a replica in the reply to INFO
 
 std::string_view line_of(std::string_view info, std::string_view name) {
   for (std::size_t at = 0; at < info.size();) {
@@ -48,7 +48,7 @@ std::optional<Number> number_in(std::string_view text) {
   return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
-// Returns the instant in a reply to TIME, which has seconds and microseconds; nullopt for any other reply.
+// Returns the time in a reply to TIME, which has seconds and microseconds; nullopt for any other reply.
 std::optional<base::TimePoint> instant_in(const Reply& reply) {
   if (reply.words.size() != 2) return std::nullopt;
   const auto seconds = number_in<std::int64_t>(reply.words[0]);
@@ -112,7 +112,7 @@ class Inspector {
     if (sentinels_ && (ec || is_misled())) sentinels_->doubt();
     co_return ec;
   }
-  // Returns true if a Sentinel has reported a former master, which is a replica now.
+  // Returns true if a Sentinel has reported a former master that is a replica now.
   [[nodiscard]] bool is_misled() const noexcept { return sentinels_ && found_.facts.role == kReplica; }
   net::Awaitable<net::ErrorCode> sign_in_here() {
     const Greeting greeting = sign_in(settings_);
@@ -147,7 +147,7 @@ class Inspector {
     if (!slots) co_return ec;
     found_.unserved = kSlots - slots->served();
     const base::Endpoint* last = nullptr;
-    for (Slot slot = 0; slot < kSlots; ++slot) {  // only nodes with slots can have keys of weir
+    for (Slot slot = 0; slot < kSlots; ++slot) {  // only a node with slots can have weir's keys
       const auto* owner = slots->owner(slot);
       if (owner == nullptr || owner == last || *owner == found_.address) continue;
       last = owner;
@@ -213,7 +213,7 @@ class Inspector {
     co_return net::ErrorCode();
   }
 
-  // Returns true if the last reply is an error, and adds the error to `denied` of the inspection.
+  // Returns true if the last reply is an error. Then adds the error to Inspection::denied.
   bool denied(const char* what) {
     const Reply& reply = redis_.reply();
     if (reply.kind != Reply::Kind::Error) return false;

@@ -1,6 +1,6 @@
-// Units of hot keys that this process has debited in Redis in advance, so that weir can admit requests
-// without a round trip. A unit is one part of a request's cost. This class holds the units of all workers;
-// redis/prefetch/grant_cache.hpp decides how many units to take.
+// Units of hot keys that this process has prefetched: Redis has debited them already, so weir can admit
+// requests without a round trip. A unit is one part of a request's cost. This class holds the units of all
+// workers; redis/prefetch/grant_cache.hpp decides how many units to take.
 //
 // The stores of all workers share one object, which must outlive their loops. Thread-safe.
 #pragma once
@@ -21,7 +21,7 @@ namespace weir::redis {
 struct Refund;
 struct RoundTrip;
 
-// Returns true if units of this limiter can be debited now and spent later without exceeding the limit
+// Returns true if units of this limiter can be prefetched now and spent later without exceeding the limit
 // (redis/prefetch/grant.hpp).
 [[nodiscard]] bool can_be_leased(const limit::Limiter& limiter) noexcept;
 

@@ -48,8 +48,8 @@ class SharedSecret {
   // Called with the first secret that Redis returns, and again whenever Redis returns another secret.
   using Agreed = std::function<void(const base::SipKey&)>;
 
-  // `offered`: the secret that weir stores in Redis if Redis has none. The constructor sends nothing; start()
-  // does.
+  // `offered`: the secret that weir stores in Redis if Redis has none. The constructor sends nothing; only
+  // start() does.
   SharedSecret(net::Executor executor, const RedisSettings& settings, const base::SipKey& offered,
                StoreLog log, Agreed agreed);
   ~SharedSecret();  // calls stop()

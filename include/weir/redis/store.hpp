@@ -58,7 +58,7 @@ using StoreLog = std::function<void(LogLevel, std::string)>;
 
 // Bounds and intervals that have no configuration key.
 struct StoreTuning {
-  unsigned failures_to_open = 5;  // consecutive failures that open the breaker
+  unsigned failures_to_open = 5;  // consecutive failures that open the circuit breaker
   // Upper bound of the random pause before weir connects again. The bound doubles after each failure.
   base::Duration first_backoff{50'000};
   // The longest time to connect, sign in and load scripts; at least eight times settings.timeout. With this
@@ -81,7 +81,7 @@ struct StoreStats {
   std::atomic<std::uint64_t> refunds_lost{0};
   // Refunded slots of buckets that were dropped, because the key's list of free slots was full (gaps.lua).
   std::atomic<std::uint64_t> gaps_lost{0};
-  std::atomic<std::uint64_t> connects{0};  // successful connections, the first included
+  std::atomic<std::uint64_t> connects{0};  // successful connections, including the first one
   // SCRIPT LOAD commands after the error NOSCRIPT. Those at the start of a connection are not counted.
   std::atomic<std::uint64_t> script_loads{0};
   std::atomic<std::uint64_t> opened{0};  // how often the circuit breaker opened
@@ -91,8 +91,8 @@ struct StoreStats {
 class Store {
  public:
   // `refunds` and `units`: shared by all stores of the process; must outlive the executor's loop. If
-  // `refunds` is null, the store has its own object. If `units` is null, the store takes no units in advance,
-  // even if charges allow it.
+  // `refunds` is null, the store has its own object. If `units` is null, the store prefetches no units, even
+  // if charges allow it.
   Store(net::Executor executor, const RedisSettings& settings, StoreLog log = {},
         const StoreTuning& tuning = {}, LastRefunds* refunds = nullptr, SharedGrants* units = nullptr);
   ~Store();  // calls stop()
@@ -100,9 +100,9 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   void start();  // begins to connect; must be called once
-  // Must be called when no more bills arrive, and again until it returns true. Refunds the units that were
-  // taken in advance. Returns true once Redis has answered all commands. Also returns true if Redis is away,
-  // or if tuning.finish_timeout has passed since the first call.
+  // Must be called when no more bills arrive, and again until it returns true. Refunds the prefetched units.
+  // Returns true once Redis has answered all commands. Also returns true if Redis is away, or if
+  // tuning.finish_timeout has passed since the first call.
   [[nodiscard]] bool finish();
   void stop();  // ends waiting calls with the error Stopped, and closes the connection for good
 

@@ -25,7 +25,7 @@ constexpr base::Duration kPatience = 300ms;
 // The pause between two requests for the map of slots. It doubles up to kMostPause while slots have no node.
 constexpr base::Duration kLeastPause = 50ms;
 constexpr base::Duration kMostPause = 400ms;
-constexpr base::Duration kRest = 1h;  // the pause while there is no reason to read the map
+constexpr base::Duration kRest = 1h;  // the pause if there is no reason to read the map of slots
 
 }  // namespace
 
@@ -91,8 +91,8 @@ void Store::Cluster::look() {
   if (resting_) timer_.cancel();
 }
 
-// Returns the nodes to ask for the map, in order. Nodes with a session that is up come first. The first node
-// changes each time, because a node that is cut off may have an old map.
+// Returns the nodes to ask for the map of slots, in order. Nodes with a session that is up come first. The
+// first node changes each time, because a node that is cut off may have an old map.
 std::vector<base::Endpoint> Store::Cluster::whom_to_ask() const {
   std::vector<base::Endpoint> nodes;
   const auto add = [&](const base::Endpoint& node) {
@@ -197,7 +197,8 @@ Store::Session* Store::Cluster::owner(Slot slot) const noexcept {
                            : by_master_[static_cast<std::size_t>(master - map_->masters().data())].get();
 }
 
-// Returns the session of the node to which the redirection points. After MOVED, updates the map.
+// Returns the session of the node to which the redirection points. After the error MOVED, updates the map of
+// slots.
 Store::Session* Store::Cluster::follow(const Redirection& redirection) {
   const auto session = session_at(redirection.to);
   if (redirection.kind == Redirection::Kind::Ask || !map_) return session.get();

@@ -53,7 +53,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
 
   // Must be called by the session `from` if its node replied with the error `error`. Sends the call or
   // command to another node, or again to the same node. Returns false if it cannot be sent again. If the
-  // lines of a call must be sent one by one, sets Call::apart, ends the call at once and returns true.
+  // charges of a call must be sent one by one, sets Call::apart, ends the call immediately and returns true.
   [[nodiscard]] bool sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from);
   [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, Session& from);
@@ -110,9 +110,9 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   bool stopped_ = false;
 
   RequestReply asked_;
-  net::Timer timer_;      // runs between two requests for the map
-  bool wanted_ = false;   // the map must be read again
-  bool resting_ = false;  // timer_ is set for a long pause, which `wanted_` ends
+  net::Timer timer_;      // set for the pause between two requests for the map of slots
+  bool wanted_ = false;   // the map of slots must be read again
+  bool resting_ = false;  // timer_ is set for a long pause; the pause ends when wanted_ becomes true
   std::size_t turn_ = 0;
   std::mt19937 random_{std::random_device{}()};
 };

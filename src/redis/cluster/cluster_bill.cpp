@@ -60,7 +60,7 @@ class Store::Cluster::Parts {
   }
   [[nodiscard]] Calls& calls() noexcept { return calls_; }
 
-  // Stores the answers of the calls. Returns true if some lines must be sent again, one by one.
+  // Stores the answers of the calls. Returns true if some lines of the bill must be sent again, one by one.
   [[nodiscard]] bool take_answers() noexcept {
     for (const Call& call : calls_)
       for (std::size_t i = 0; i < call.charges.size(); ++i) take_answer(call, i);
@@ -113,7 +113,7 @@ class Store::Cluster::Parts {
 
   Charges bill_;
   Outcomes told_;
-  limit::LineSet left_;  // lines that are not in a call and have no answer
+  limit::LineSet left_;  // lines of the bill that are not in a call and have no answer
   limit::LineSet failed_ = 0, charged_ = 0;
   bool divided_ = false, refused_ = false;
   net::ErrorCode error_;

@@ -54,7 +54,8 @@ std::optional<Slot> slot_in(std::string_view text) noexcept {
   return slot && *slot < kSlots ? slot : std::nullopt;
 }
 
-// Parses "host:port", in which an IPv6 address has no brackets. `asked`: the host if the text has none.
+// Parses "host:port", in which an IPv6 address has no brackets. If the text has no host, uses the host of
+// `asked`.
 std::optional<base::Endpoint> address_in(std::string_view text, const base::Endpoint& asked) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;

@@ -20,7 +20,7 @@ inline constexpr std::size_t kSlots = 16384;
 // the first '{' and the next '}', if it is not empty.
 [[nodiscard]] Slot slot_of(std::string_view key) noexcept;
 
-// The master of each slot, as one node reported it.
+// The master of each slot, as reported by one node.
 class SlotMap {
  public:
   // Parses a reply to CLUSTER NODES. `asked`: the address of the node that replied, which may not know its
@@ -53,7 +53,7 @@ class SlotMap {
 struct Redirection {
   enum class Kind : std::uint8_t {
     Moved,  // the slot has moved: the map is out of date
-    Ask,    // the slot is still moving: send only this command to the address, after ASKING
+    Ask,    // the slot is still moving: send only this command to the address, and ASKING before it
   };
   Kind kind;
   Slot slot;

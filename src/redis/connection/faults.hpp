@@ -18,19 +18,19 @@ namespace weir::redis {
 class Faults {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  // The features that a call needs: a bit for each algorithm of its lines, or kGivingBack for refunds.
+  // The features that a call needs: a bit for each algorithm of its charges, or kGivingBack for refunds.
   using Kinds = std::uint32_t;
   static constexpr Kinds kGivingBack = Kinds{1} << 31;
 
   [[nodiscard]] static Kinds kinds_of(std::span<const limit::Charge> lines) noexcept;
-  // Returns the names of the lines' algorithms, each once: "sliding_log, concurrency".
+  // Returns the name of each algorithm that the charges use, each once: "sliding_log, concurrency".
   [[nodiscard]] static std::string names_of(std::span<const limit::Charge> lines);
 
   // Must be called when a call of these kinds has failed. Returns true if the failure should be logged.
   [[nodiscard]] bool note(Kinds kinds, Time now);
   // Must be called when a call of these kinds has succeeded.
   void went_well(Kinds kinds) noexcept;
-  // Forgets all failures. Must be called for a new connection.
+  // Deletes all stored failures. Must be called for a new connection.
   void forget() noexcept { said_.clear(); }
   [[nodiscard]] bool none() const noexcept { return said_.empty(); }
 

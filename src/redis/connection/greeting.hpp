@@ -15,9 +15,9 @@ namespace weir::redis {
 
 // Which replies to one command of the greeting are acceptable.
 enum class Step : std::uint8_t {
-  Must,        // any reply but an error
+  Must,        // any reply except an error
   May,         // any reply, even an error
-  Role,        // the role of a master; or an error, because the user may not be allowed to run ROLE
+  Role,        // a master's reply to ROLE; or an error, because the user may not be allowed to run ROLE
   LoadCharge,  // the SHA-1 of the loaded script
   LoadRefund,
 };

@@ -40,7 +40,7 @@ struct Call {
   std::span<limit::Outcome> outcomes;
   base::TimePoint server_now{};
   net::ErrorCode error{};
-  std::coroutine_handle<> caller{};  // the coroutine, which is resumed on this thread
+  std::coroutine_handle<> caller{};  // the coroutine of the bill; it is resumed on this thread
   std::chrono::steady_clock::time_point deadline{};
   bool looks = false;       // true: only checks and returns outcomes; charges nothing
   bool in_advance = false;  // true: prefetches units; calls that requests wait for are sent before this call
@@ -79,14 +79,14 @@ class Pipeline {
     Refund,
     LoadCharge,  // SCRIPT LOAD of charge.lua after NOSCRIPT
     LoadRefund,
-    Asking,  // ASKING, before a command about a slot that is moving to this node
+    Asking,  // ASKING; precedes a command about a slot that is moving to this node
   };
 
   struct Bill {
     Call* call = nullptr;  // null after the call was abandoned
-    // Lines of an abandoned call, which a late reply may report as charged.
+    // The charges of an abandoned call. A late reply may report that Redis has made them.
     std::vector<limit::Charge> abandoned{};
-    std::uint64_t permit = 0;  // Call::permit
+    std::uint64_t permit = 0;  // copy of Call::permit
 
     [[nodiscard]] Lines lines() const noexcept { return call != nullptr ? Lines(call->charges) : abandoned; }
   };
@@ -95,12 +95,12 @@ class Pipeline {
     Purpose purpose;
     CallNumber number = 0;                   // Charge, Refund: number of the script call
     std::vector<Bill> bills{};               // Charge: the bills that share the script call, in order
-    Time sent{};                             // when the command's bytes were appended to output()
-    LastRefunds::Groups refunded{};          // Refund: the groups of its keys (LastRefunds)
+    Time sent{};                             // when the command was appended to output()
+    LastRefunds::Groups refunded{};          // Refund: the groups of the refunded keys
     std::unique_ptr<std::string> command{};  // Refund: the command's bytes, in case they must be sent again
-    // Refund: its lines. Set only if it renews permits, or has several lines in a cluster.
+    // Refund: its refunds. Set only if it renews permits, or has several refunds in a cluster.
     std::vector<Refund> lines{};
-    std::size_t amended = 0;  // Refund: number of its lines
+    std::size_t amended = 0;  // Refund: number of its refunds
     bool resent = false;      // Refund: it was sent twice because of NOSCRIPT; never three times
     std::uint8_t hops = 0;    // Refund: number of nodes that redirected it to another node
   };
@@ -158,8 +158,8 @@ class Pipeline {
   // Removes and returns the entry to which a reply that came at `now` belongs; nullopt if there is none.
   [[nodiscard]] std::optional<Entry> pop(Time now);
 
-  // Abandons the calls whose deadline is `now` or earlier, and returns them. The entries keep the calls'
-  // lines.
+  // Abandons the calls whose deadline is `now` or earlier, and returns them. The entries keep the charges of
+  // these calls.
   [[nodiscard]] std::vector<Call*> take_expired(Time now);
   // Returns true if the oldest command has waited longer than `patience`.
   [[nodiscard]] bool is_overdue(Time now) const noexcept {
@@ -169,8 +169,8 @@ class Pipeline {
   // neither.
   [[nodiscard]] std::optional<Time> next_deadline() const noexcept;
 
-  // Removes and returns all entries, and drops all bytes. Must be called when the connection has ended.
-  // Gathered bills and refunds are returned as entries too.
+  // Removes and returns all entries, and drops all bytes. Must be called when the connection has ended. Also
+  // returns the gathered bills and refunds, as entries.
   [[nodiscard]] std::vector<Entry> take_all();
 
   // Returns the bytes to send. The caller must remove the bytes that it has sent.
@@ -189,7 +189,7 @@ class Pipeline {
   std::vector<Call*> gathered_;
   std::vector<Refund> refunds_;  // gathered refunds
   std::size_t bills_ = 0;        // number of bills, gathered and sent
-  std::size_t charges_ = 0;      // number of entries of Purpose::Charge
+  std::size_t charges_ = 0;      // number of entries that contain charges (Purpose::Charge)
   std::vector<std::vector<Bill>> spare_;
   std::string output_;
 };

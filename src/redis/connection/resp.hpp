@@ -42,12 +42,12 @@ class ReplyReader {
 
   enum class Next : std::uint8_t {
     Ready,
-    Incomplete,  // more bytes must be fed
+    Incomplete,  // the reply is not complete; more bytes must be fed
     // The bytes are not RESP, or the reply is larger than 1 MiB or nested deeper than eight arrays. The
     // caller must close the connection.
     Malformed,
   };
-  // Returns true if a reply has arrived in part.
+  // Returns true if a part of a reply has arrived.
   [[nodiscard]] bool has_begun() const noexcept { return begun_; }
   // Parses the next whole reply. reply() is valid until the next call.
   [[nodiscard]] Next next();

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 // How long a Sentinel may be silent before weir sends PING. If the Sentinel does not answer the PING, weir
 // uses the next Sentinel.
 constexpr base::Duration kSilence = 2s;
-constexpr base::Duration kPause = 300ms;  // pause after all Sentinels have failed
+constexpr base::Duration kPause = 300ms;  // pause before the next round, after all Sentinels have failed
 
 std::optional<base::Endpoint> endpoint_of(std::string_view host, std::string_view port) {
   base::Endpoint endpoint{std::string(host), 0, ""};

@@ -35,7 +35,7 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
             const std::shared_ptr<TlsClient>& tls = nullptr);
 
   // Asks one Sentinel after another until one reports the master's address. Begins with the Sentinel that
-  // last reported an address. Only one call may run at a time.
+  // last reported an address. Must not be called while an earlier call runs.
   [[nodiscard]] net::Awaitable<net::ErrorCode> locate(base::Endpoint& master);
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
   // After locate(), the session must call believe() if the server at the reported address is the master.
@@ -68,7 +68,7 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   std::string question_;       // the command that asks for the master's address
   std::size_t first_ = 0;      // index of the Sentinel that last reported an address
   base::Endpoint located_;     // the master's address that this Sentinel reported
-  bool on_its_word_ = false;   // neither believe() nor doubt() was called since located_ was set
+  bool on_its_word_ = false;   // located_ was set, and neither believe() nor doubt() was called since
   std::size_t listened_ = 0;   // index of the Sentinel that watch() subscribes to
   base::Endpoint last_heard_;  // the address that it last reported; port 0: none yet
   std::string why_;

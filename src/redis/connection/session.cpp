@@ -87,7 +87,8 @@ void Store::Session::stop() {
   if (sentinels_) sentinels_->stop();
   pause_timer_.cancel();
   deadline_timer_.cancel();
-  // Posts the resumption, because a waiting coroutine may own the object that is being destroyed here.
+  // Posts the resumption of waiting coroutines, because such a coroutine may own the object that is being
+  // destroyed here.
   asio::post(executor_, [waiting = fail_all(StoreError::Stopped)]() mutable {
     for (const auto caller : waiting) caller.resume();
   });
@@ -191,7 +192,7 @@ net::Awaitable<net::ErrorCode> Store::Session::send_greeting(std::string_view by
   if (!ec) co_return ec;
   const std::string why = wire_.why();
   const net::ErrorCode unheard =
-      co_await read_reply();  // a server that rejects weir says why before it closes the connection
+      co_await read_reply();  // a server that rejects weir reports the reason before it closes the connection
   last_error_ = unheard ? why : readable(reader_.reply().text);
   co_return StoreError::ConnectionLost;
 }

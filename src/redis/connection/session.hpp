@@ -63,8 +63,8 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   // Sends a bill of a cluster (cluster_bill.cpp). The call must have a deadline and a permit ID. Returns the
   // same errors as begin(). Accepts calls even while the first connection is being made.
   [[nodiscard]] net::ErrorCode enqueue(Call& call);
-  // Sends a command that another node redirected to this session's node. Returns false if there is no room or
-  // no connection. `asking`: sends ASKING before the command.
+  // Sends a command that another node redirected to this session's node. Returns false if there is no room
+  // for the command, or no connection. `asking`: sends ASKING before the command.
   [[nodiscard]] bool send(Pipeline::Entry& entry, bool asking);
   // Sends one refund in a call of its own. Used if the slot of the refund's key is moving to another node.
   void refund_alone(const Refund& line);
@@ -155,7 +155,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   const StoreTuning tuning_;
 
   std::atomic<StoreState> state_{StoreState::Down};
-  StoreError refusal_ = StoreError::Away;  // the error that charges get while the session is not up
+  StoreError refusal_ = StoreError::Away;  // the error with which charges fail while the session is not up
   bool stopped_ = false;
   unsigned failures_in_row_ = 0;
   Pipeline::Time counts_since_{};  // failures of calls that were sent before this time were counted already
@@ -168,9 +168,9 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   StoreStats own_stats_;
   StoreStats& stats_;
 
-  base::Endpoint address_;                // address of the current server
+  base::Endpoint address_;                // address of the server that the session uses now
   std::shared_ptr<TlsClient> tls_;        // null: no TLS; shared with the connections that use it
-  std::shared_ptr<Sentinels> sentinels_;  // null: no Sentinels are configured; shared with its coroutine
+  std::shared_ptr<Sentinels> sentinels_;  // null: no Sentinels are configured; shared with their coroutine
   Wire wire_;
   net::Timer pause_timer_;  // limits the duration of open(); then runs for the pause before the next attempt
   std::uint64_t opening_ = 0;  // number of the current attempt to connect; 0: none

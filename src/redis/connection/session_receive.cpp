@@ -39,7 +39,7 @@ bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
       return is_answer_to(entry.number, reply);
     case Purpose::LoadCharge:
     case Purpose::LoadRefund:
-      return reply.kind == Reply::Kind::Text;  // the script's SHA-1
+      return reply.kind == Reply::Kind::Text;  // the reply is the script's SHA-1
     case Purpose::Asking:
       return reply.kind == Reply::Kind::Status;
   }
@@ -119,7 +119,7 @@ void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
     ++place.bill;
     place.first_line += lines;
   }
-  // The last bill comes first, because a queue refunds only the last departure that it has promised.
+  // Refunds the last bill first, because in a queue only the last promised departure can be refunded.
   for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
 }
 

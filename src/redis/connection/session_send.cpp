@@ -32,7 +32,7 @@ LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
 // Returns how many charges of a sent call Redis may have made although no answer came.
 std::size_t unheard_charges(const Pipeline::Entry& entry) noexcept {
   std::size_t lines = 0;
-  // 0: the bills were gathered but not sent
+  // A call without a number was gathered but not sent.
   if (entry.purpose != Purpose::Charge || entry.number == 0) return 0;
   for (const auto& bill : entry.bills)
     if (bill.call == nullptr || !bill.call->looks)
@@ -181,7 +181,7 @@ void Store::Session::flush() {
 void Store::Session::wait_for_room() {
   blocked_ = true;
   wire_.wait_for_room([self = shared_from_this()](net::ErrorCode ec) {
-    if (ec) return;  // the connection has ended
+    if (ec) return;  // the connection was closed
     self->blocked_ = false;
     self->flush();
   });
@@ -211,7 +211,7 @@ void Store::Session::expire() {
   std::vector<Call*> expired;
   try {
     expired = pipeline_.take_expired(now);
-  } catch (const std::bad_alloc&) {  // ending the connection answers all calls
+  } catch (const std::bad_alloc&) {  // the connection ends, which answers all calls
     watching_ = false;
     return abort_answer(StoreError::Overloaded);
   }

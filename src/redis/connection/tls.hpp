@@ -26,7 +26,7 @@
 
 namespace weir::redis {
 
-// Makes SSL objects for the client's side of connections, for TLS 1.2 and 1.3.
+// Makes SSL objects for the client's end of connections, for TLS 1.2 and 1.3.
 class TlsClient {
  public:
   explicit TlsClient(TlsSettings settings) : settings_(std::move(settings)) {}
@@ -40,7 +40,7 @@ class TlsClient {
 
   const TlsSettings settings_;
   net::TlsContext context_;
-  net::FileStamps read_;  // time stamps of the files at the last read
+  net::FileStamps read_;  // the files' time stamps when the files were last read
 };
 
 class TlsCodec {
@@ -48,8 +48,8 @@ class TlsCodec {
   explicit TlsCodec(SSL* ssl);  // takes ownership of `ssl`
 
   enum class Shake : std::uint8_t { Done, More, Failed };
-  // Continues the handshake as far as possible. Afterwards the caller must send sealed(). If the result is
-  // More, the caller must feed bytes from the peer and call shake() again.
+  // Continues the handshake as far as possible. Afterwards the caller must send the bytes in sealed(). If the
+  // result is Shake::More, the caller must feed bytes from the peer and call shake() again.
   [[nodiscard]] Shake shake();
   // Returns why shake() failed: "its certificate is not trusted: certificate has expired".
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
@@ -70,7 +70,7 @@ class TlsCodec {
   void note_fault();
 
   std::unique_ptr<SSL, Free> ssl_;
-  // ssl_ has a pointer to this object, so the object's address must not change
+  // ssl_ has a pointer to the IdleRecords, so their address must not change.
   std::unique_ptr<net::IdleRecords> idle_;
   std::string sealed_;
   std::string why_;

@@ -19,8 +19,8 @@ using tcp = asio::ip::tcp;
 
 namespace {
 
-// Cancels the look-up. Cancelling allocates memory. If that fails, the look-up continues, and open() discards
-// its late result.
+// Cancels the look-up of a name, which needs memory. If memory runs out, the look-up continues, and open()
+// discards its late result.
 template <class Resolver>
 void end_lookup(Resolver& resolver) noexcept {
   try {
@@ -98,7 +98,7 @@ net::Awaitable<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, bas
   co_return ec;
 }
 
-// Connects to one of several addresses. Returns timed_out if the address does not answer within `most`.
+// Tries one address of a server. Returns timed_out if the address does not answer within `most`.
 net::Awaitable<net::ErrorCode> Wire::connect(const Address& address, base::Duration most) {
   net::ErrorCode ec;
   socket_.close(ec);

@@ -1,5 +1,5 @@
-// A connection to a Redis server or a Sentinel, with or without TLS: connects, does the handshake, and moves
-// bytes.
+// A connection to a Redis server or a Sentinel, with or without TLS: connects, does the TLS handshake, and
+// moves bytes.
 //
 // Belongs to one worker. At most one coroutine of a wire runs at a time, and it must end before the wire is
 // destroyed.
@@ -40,7 +40,7 @@ class Wire {
   // Reads at least one byte, or sets `ec`.
   [[nodiscard]] net::Awaitable<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec);
   // Writes all bytes, which must outlive the coroutine. If a write fails or is cancelled, a command or a TLS
-  // record may be incomplete. The wire then sends nothing more until the next open().
+  // record may have been sent only in part. The wire then sends nothing more until the next open().
   [[nodiscard]] net::Awaitable<net::ErrorCode> write(std::string_view bytes);
 
   // Sends as many bytes as the socket accepts at once, and removes them from `bytes`. Sets `ec` to
@@ -56,7 +56,7 @@ class Wire {
   // Returns true if the wire is connected and the TLS handshake is still in progress.
   [[nodiscard]] bool is_shaking() const noexcept { return shaking_; }
 
-  void cancel() noexcept;  // ends the current wait
+  void cancel() noexcept;  // ends the current wait for the socket
   void close() noexcept;
 
  private:

@@ -17,7 +17,7 @@ using limit::Ticks;
 // This host's clock may be slower than Redis's by one part in kPace (NTP slews by 1 in 2000).
 constexpr int kPace = 1024;
 
-// Returns the end of the window (for SlidingLog: of the bucket) that contains `at`.
+// Returns the end of the window that contains `at`. For SlidingLog, returns the end of the log's bucket.
 struct WindowEnd {
   base::TimePoint at;
 

@@ -92,14 +92,14 @@ class Grant {
 
   // Returns how many units may be spent at `now`.
   [[nodiscard]] limit::Cost ready(Time now) const noexcept;
-  // Spends units. Sets the fields of `outcome` that put_back() and a refund read. REQUIRES ready(now) ≥ cost.
+  // Spends units. Sets the fields of `outcome` that put_back() and a refund need. REQUIRES ready(now) ≥ cost.
   void spend(limit::Cost cost, Time now, limit::Outcome& outcome) noexcept;
   // Puts back spent units whose request was not forwarded. Returns false if the units' time slots do not
   // adjoin the slots of this grant. Also returns false if the units were debited before this grant, because
   // the key may have been reset in between.
   [[nodiscard]] bool put_back(const limit::Charge& line, const limit::Outcome& outcome) noexcept;
-  // Returns spent units of a bucket as a new grant, which estimates Redis's clock as this grant does. Returns
-  // nullopt for a window, and for units that were debited before this grant.
+  // Returns spent units of a bucket as a new grant with the same estimate of Redis's clock. Returns nullopt
+  // for a window, and for units that were debited before this grant.
   [[nodiscard]] std::optional<Grant> apart(std::uint32_t number, const limit::Charge& line,
                                            const limit::Outcome& outcome) const noexcept;
   // Adds the units of another grant of the same window. Returns false for a bucket or for another window.

@@ -77,7 +77,8 @@ bool GrantCache::spend(const limit::Charge& line, Time now, limit::Outcome& outc
   stats_.spent += line.cost;
   entry->used = now;
   const auto whole = grant->whole_after(now);
-  // `whole` is an upper bound: the next units may be available earlier, because weir may take more units.
+  // `whole` is an upper bound: the next units may be available earlier, because weir may prefetch more of
+  // them.
   outcome = {.allowed = true, .reset_after = whole, .more_after = whole};
   grant->spend(line.cost, now, outcome);
   outcome.ahead = clock_ahead(grant->now_there(now), outcome.debited_at);
@@ -201,7 +202,7 @@ void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Re
   }
 }
 
-// Empties a grant. If Redis accepts a refund of the units left, appends the refund to `back`.
+// Empties a grant. Appends a refund of its unspent units to `back`, if Redis would accept the refund.
 void GrantCache::dispose(const limit::Charge& line, Grant& grant, Time now, std::vector<Refund>& back) {
   if (const auto refund = grant.return_of(line, now)) {
     // The grant is emptied only afterwards, so it keeps its units if this throws.

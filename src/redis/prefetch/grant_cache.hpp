@@ -36,14 +36,14 @@ class GrantCache {
   // in_advance. Its `remaining` is the number of units left here, because other weirs may spend the units
   // left in Redis.
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
-  // Returns true, and sets the outcome, if spend() would return true. Spends nothing.
+  // Returns true, and sets the outcome, if spend() would return true. Changes nothing.
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
   // Puts back units that spend() spent with `outcome`. If the cache cannot hold them, appends a refund to
   // `back`.
   void put_back(const limit::Charge& line, const limit::Outcome& outcome, std::vector<Refund>& back);
 
-  // note_trip() must be called when a request of the key is sent to Redis, learn() when Redis has answered
-  // it.
+  // note_trip() must be called when a request of the key is sent to Redis, and learn() when Redis has
+  // answered the request.
   void note_trip(const limit::Charge& line, Time now);
   void learn(const limit::Charge& line, const limit::Outcome& outcome);
 
@@ -59,18 +59,19 @@ class GrantCache {
   void forget(const limit::Charge& line) noexcept;
 
   // Appends to `back` refunds of the units of keys that no request has used for `hold`, and removes cold
-  // keys. Stops once `back` has `most` lines; the next call continues.
+  // keys. Stops once `back` has `most` elements; the next call continues.
   void sweep(Time now, std::vector<Refund>& back, std::size_t most);
-  // Appends refunds of all units to `back`. Stops once `back` has `most` lines; the next call continues.
+  // Appends refunds of all units to `back`. Stops once `back` has `most` elements; the next call continues.
   void give_up(Time now, std::vector<Refund>& back, std::size_t most);
 
   [[nodiscard]] const GrantStats& stats() const noexcept { return stats_; }
 
-  // A key is hot if at least kHot of its requests went to Redis within a span. A span is a quarter of `hold`.
+  // A key is hot if at least kHot of its requests were sent to Redis within a span, which is a quarter of
+  // `hold`.
   static constexpr unsigned kHot = 4;
   static constexpr limit::Cost kFirst = 8;  // size of a key's first grant, in requests
   static constexpr limit::Cost kShare = 4;
-  // Size of the smallest grant, in requests; fewer are not worth a round trip.
+  // Size of the smallest grant, in requests. A smaller grant is not worth a round trip.
   static constexpr limit::Cost kLeast = 2;
 
  private:
@@ -79,12 +80,12 @@ class GrantCache {
   static constexpr std::size_t kGrants = 8;
 
   struct Entry {
-    limit::Charge line{};                 // limiter is null: the entry is free
+    limit::Charge line{};                 // its limiter is null if the entry is free
     std::array<Grant, kGrants> grants{};  // in no order
     limit::Cost size = 0;                 // number of units in the next grant; 0: the key is cold
-    limit::Cost request_cost = 1;         // cost of the last request that went to Redis
+    limit::Cost request_cost = 1;         // cost of the last request that was sent to Redis
     limit::Cost known = 0;                // units that Redis had left at its last reply
-    unsigned trips = 0;                   // requests that went to Redis since trips_since
+    unsigned trips = 0;                   // requests that were sent to Redis since trips_since
     bool taking = false;
     bool forgotten = false;  // the key was reset after the request for a grant was sent
     Time used{}, trips_since{}, taken{}, rest_until{};
@@ -92,10 +93,10 @@ class GrantCache {
     [[nodiscard]] limit::Cost ready(Time now) const noexcept;
     [[nodiscard]] bool holds() const noexcept;
     [[nodiscard]] limit::Cost bounded(limit::Cost units) const noexcept;  // limits the size of a grant
-    // Returns the grant to spend `cost` units from: of the grants with enough units, the one that expires
-    // first. Null if no grant has enough.
+    // Returns the grant that expires first among those with at least `cost` units. Null if no grant has
+    // enough.
     [[nodiscard]] Grant* grant_of(limit::Cost cost, Time now) noexcept;
-    // Puts back spent units. Returns false if no grant can take them.
+    // Puts back spent units into a grant. Returns false if no grant can take the units.
     [[nodiscard]] bool put_back(const limit::Charge& units, const limit::Outcome& outcome,
                                 std::uint32_t number, GrantStats& stats) noexcept;
     // Returns a grant that a new grant may replace: an empty grant, or one with too few units for a request.

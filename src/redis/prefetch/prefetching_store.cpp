@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 // room for bills too.
 constexpr std::size_t kAtOnce = 1024;
 
-// The lines of a bill that Redis must decide, with their indices in the bill.
+// The lines of a bill that Redis must decide, with their indices in the whole bill.
 class Rest {
  public:
   void add(const limit::Charge& line, std::size_t entry) noexcept {
@@ -34,10 +34,10 @@ class Rest {
   [[nodiscard]] Charges charges() const noexcept { return {charges_.data(), charges_.size()}; }
   [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
 
-  // Sets which lines got no answer, by their indices in this object.
+  // Sets which lines of this object got no answer.
   void set_unasked(limit::LineSet lines) noexcept { unasked_ = lines; }
   [[nodiscard]] bool was_asked(std::size_t i) const noexcept { return (unasked_ >> i & 1U) == 0; }
-  // Returns which lines got no answer, by their indices in the bill.
+  // Returns which lines got no answer, by their indices in the whole bill.
   [[nodiscard]] limit::LineSet unasked() const noexcept {
     limit::LineSet lines = 0;
     for (std::size_t i = 0; i < entries_.size(); ++i)
@@ -148,7 +148,7 @@ net::Task<net::ErrorCode> Store::PrefetchingStore::charge(Charges charges, Outco
   net::ErrorCode error;
   try {
     error = co_await backend_->charge(rest.charges(), rest.outcomes(), clock, failed);
-  } catch (...) {  // memory has run out: the request is not admitted
+  } catch (...) {  // memory has run out, so the request is not admitted
     put_back(charges, outcomes);
     throw;
   }
@@ -162,7 +162,7 @@ net::Task<net::ErrorCode> Store::PrefetchingStore::charge(Charges charges, Outco
   co_return error;
 }
 
-// If memory runs out, units that cannot be put back stay charged.
+// If memory runs out, units that cannot be put back remain charged.
 void Store::PrefetchingStore::put_back(Charges charges, std::span<const limit::Outcome> outcomes) noexcept {
   for (std::size_t i = 0; i < charges.size(); ++i) try {
       if (outcomes[i].in_advance) refund(charges[i], outcomes[i]);

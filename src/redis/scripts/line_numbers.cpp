@@ -17,7 +17,8 @@ namespace {
 
 using limit::Ticks;
 
-constexpr double kFollows = 3;  // the value of `enforced` for a line that follows the line before it
+// The value of `enforced` for a line that follows the line before it: it charges what that line admits.
+constexpr double kFollows = 3;
 
 template <class L>
 concept Spaced = requires(const L& limiter) {
@@ -105,8 +106,8 @@ struct ToCharge {
   }
 };
 
-// Returns the most tokens that may be spent: those that refill in limit::kLongestDebt, but fewer than 2^53,
-// because the scripts cannot count further.
+// Returns the most tokens that may be spent: those that refill in limit::kLongestDebt. The result is below
+// 2^53, because the scripts cannot count further.
 std::uint64_t most_spent(const limit::Rate& rate) noexcept {
   const auto refills = static_cast<std::uint64_t>(limit::kLongestDebt / rate.period);
   return static_cast<std::uint64_t>(
@@ -124,7 +125,7 @@ struct ToRefund {
   RefundNumbers operator()(const L& limiter) const noexcept {
     const limit::GcraCore& gcra_core = limiter.gcra_core();
     const std::uint64_t count = gcra_core.rate().count;
-    // Redis never charges more than the largest cost.
+    // The largest cost is an upper bound of what Redis has charged.
     const Ticks held = Ticks{std::min(reserved, gcra_core.largest_cost())} * interval_of(gcra_core);
     if (leased) {
       assert(actual == 0);  // a rule with `lease` has no settlement (see obstacle_to_lease)
@@ -213,14 +214,15 @@ struct ToOutcome {
       tat += second;
       return ask();
     }
-    // The charge is in a gap, so all later slots stay. The outcome is that of a charge at the gap's start.
+    // The charge is in a gap between later slots, which do not move. The outcome is that of a charge at the
+    // gap's start.
     tat = gcra_core.refund(tat, cost);
     auto outcome = ask();
     outcome->allowed = true;
     outcome->retry_after = {};
     return outcome;
   }
-  // Returns nullopt for a bucket that would take longer than kMostMicros to fill. No charge of weir makes
+  // Returns nullopt for a bucket that would take longer than kMostMicros to fill. weir's charges never make
   // such a state, and its times would overflow.
   Answer operator()(const limit::SteppedBucket& limiter) const noexcept {
     const auto& rate = limiter.rate();

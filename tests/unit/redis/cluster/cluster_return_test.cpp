@@ -42,7 +42,7 @@ class ClusterRefunds : public ::testing::Test {
     }
     return keys;
   }
-  static constexpr unsigned kAsked = 4;  // requests for each key, enough to make the key hot
+  static constexpr unsigned kAsked = 4;  // requests for each key; enough to make the key hot
   void heat(Worker& worker, const std::vector<limit::Key>& keys) {
     for (unsigned i = 0; i < kAsked; ++i)
       for (const auto& key : keys) ASSERT_TRUE(worker.charge({line(key)}).outcomes[0].allowed);

@@ -23,7 +23,7 @@ class TwoMasters {
   [[nodiscard]] Server& operator[](std::size_t node) noexcept { return *nodes_[node]; }
   [[nodiscard]] RedisSettings settings(base::Duration timeout) const;
   void empty();
-  // Starts to move a slot from the first node to the second, and moves `keys` of the slot's keys.
+  // Starts to move a slot from the first node to the second, and moves `keys` keys of the slot.
   void begin_move(Slot slot, std::size_t keys);
   // Cancels the move. The slot stays on the first node.
   void give_up_move(Slot slot);

@@ -29,8 +29,7 @@ class BatchedCharges : public ::testing::Test {
     return lines;
   }
 
-  // Charges all bills in one call. Returns the outcomes of all lines of the first bill, then of the second,
-  // and so on.
+  // Charges all bills in one call. Returns the outcomes of all lines, bill by bill.
   std::vector<Outcome> together(std::span<const BillRequest> bills) {
     scripts_.set_clock(now_);
     const auto reply = scripts_.charge(bills);
@@ -95,7 +94,7 @@ TEST_F(BatchedCharges, SpendABucketInTheOrderOfTheRequests) {
   const limit::Key shared{1, 1}, own{2, 2};
   const std::vector<std::vector<Charge>> bills{
       {{shared, &three, 2}},
-      {{shared, &three, 2}},               // refused: only one unit is left
+      {{shared, &three, 2}},               // refused, because only one unit is left
       {{own, &one}, {shared, &three, 2}},  // refused, so `own` is not charged
       {{own, &one}, {shared, &three}},     // admitted, because `own` was not charged
       {{shared, &three}},
@@ -114,7 +113,7 @@ TEST_F(BatchedCharges, SpendABucketInTheOrderOfTheRequests) {
 // The script checks only once in a call whether lists or sorted sets exist. The first bill of this call
 // creates a list or a sorted set.
 TEST_F(BatchedCharges, SeeListsAndSetsThatAnEarlierRequestOfTheCallCreated) {
-  constexpr std::uint64_t kEntries = 64, kPermits = 32;  // the most entries or permits in a string
+  constexpr std::uint64_t kEntries = 64, kPermits = 32;  // the most entries, or permits, that a string has
   const limit::Limiter log = limit::SlidingLog::make({kEntries + 1, 1h}).value();
   const limit::Limiter places = limit::Concurrency::make(kPermits + 1).value();
   for (const auto& [limiter, full] : {std::pair(&log, kEntries), std::pair(&places, kPermits)}) {

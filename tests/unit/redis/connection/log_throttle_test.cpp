@@ -21,7 +21,7 @@ TEST(LogThrottle, LogsANewReasonAtMostEveryTenSeconds) {
   LogThrottle::Time now{1h};
   EXPECT_TRUE(log_throttle.raise("refused", now));
   int said = 0;
-  for (int i = 0; i < 600; ++i) {  // for a minute, two reasons alternate
+  for (int i = 0; i < 600; ++i) {  // for one minute, two reasons alternate
     now += 100ms;
     said += log_throttle.raise(i % 2 == 0 ? "no answer" : "refused", now) ? 1 : 0;
   }

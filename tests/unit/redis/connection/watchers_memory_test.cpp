@@ -38,7 +38,7 @@ TEST(WatchersMemory, SlotMapIsReadAgainAfterALackOfMemory) {
     failed = fails_once(n, worker.loop);
     if (!failed) continue;
     ASSERT_TRUE(worker.turn_until_up()) << "after " << n;
-    // One line for each of the two sessions that are up.
+    // The log must have one line for each of the two sessions that are up.
     ASSERT_EQ(worker.log.size(), 2U) << worker.log.front();
   }
   EXPECT_GE(n, 5) << "allocations: the address and the command";

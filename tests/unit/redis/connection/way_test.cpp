@@ -22,7 +22,7 @@ using Protocol = net::asio::local::stream_protocol;
 
 struct Trouble {
   std::chrono::milliseconds delay{};  // delay of every reply; replies keep their order
-  bool loses = false;                 // true: the next data from Redis is dropped
+  bool loses = false;                 // true: the proxy drops the next data from Redis
 };
 
 // A client's connection, which the proxy forwards to Redis.
@@ -112,7 +112,7 @@ class FaultyNetwork : public ::testing::Test {
 // Eight calls are always unanswered here. A bill that waited for one of their replies before it was sent
 // would get its answer too late.
 TEST_F(FaultyNetwork, RequestsToADistantRedisDoNotTimeOut) {
-  way_.trouble().delay = 600ms;  // the timeout is 1 s
+  way_.trouble().delay = 600ms;  // less than the timeout, which is 1 s
   ASSERT_TRUE(worker_.turn_until_up()) << worker_.store.last_error();
   std::array<Answer, 20> answers;
   for (auto& answer : answers) {

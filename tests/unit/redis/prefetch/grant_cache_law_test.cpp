@@ -31,7 +31,7 @@ using Us = base::Duration;
 
 constexpr limit::Key kKey{1, 2};
 
-// An exact limiter in memory. For a log, it keeps all entries.
+// An exact limiter in memory. For a sliding log, it keeps all entries.
 class Exact {
  public:
   explicit Exact(const Limiter& limiter) : limiter_(limiter) {}

@@ -24,7 +24,8 @@ class GrantCacheTest : public ::testing::Test {
   }
   RoundTrip trip() const { return {.sent = now_, .received = now_, .charged_at = kRedis}; }
 
-  // Sends one request to Redis, because the cache has no units for it. `left`: the units that Redis has left.
+  // Sends one request to Redis, because the cache has no units for it. `left`: the number of units that Redis
+  // has left.
   void go(std::uint64_t key = 1, Cost left = 50'000) {
     limit::Outcome outcome;
     ASSERT_FALSE(cache_.spend(line(key), now_, outcome));

@@ -1,4 +1,4 @@
-// Tests how the real scripts refund grants.
+// Tests how the real scripts refund grants of prefetched units.
 #include "redis/prefetch/grant.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -55,7 +55,7 @@ class LeaseScript : public ::testing::Test {
     take(kFull, behind);
     EXPECT_TRUE(give_back(kFull, gap));
   }
-  // Refunds the grant. Returns true if Redis accepted the refund.
+  // Refunds the unspent units of the grant. Returns true if Redis accepted the refund.
   bool give_back(const Limiter& limiter, const Grant& grant) {
     const auto refund = grant.return_of(line(limiter, 1), here_);
     EXPECT_TRUE(refund);
@@ -247,7 +247,7 @@ TEST_F(LeaseScript, ChargeOfARuleWithoutLeaseRemovesReturnedTimeSlots) {
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
-// A refund for a rule without `lease` must not change the state of a rule with `lease`.
+// A refund for a rule without `lease` must not change the state that a rule with `lease` has left.
 TEST_F(LeaseScript, RefundOfARuleWithoutLeaseDoesNotChangeReturnedTimeSlots) {
   make_gap(10, 5, 80);
   auto plain = line(kFull, 4);

@@ -25,7 +25,7 @@ class PrefetchingStore : public ::testing::Test {
     const auto told = server_.info("commandstats", "cmdstat_evalsha");
     return told.empty() ? 0 : std::stoull(told.substr(told.find("calls=") + 6));
   }
-  // Waits until Redis has answered all commands so far, including requests for units.
+  // Waits until Redis has answered all commands sent so far, including those that prefetch units.
   void await_answers(Worker& worker) {
     ASSERT_FALSE(worker.charge({{.key = {1, 1}, .limiter = &bucket_}}).error);
   }
@@ -106,7 +106,7 @@ TEST_F(PrefetchingStore, LateGrantIsRefunded) {
     EXPECT_EQ(worker.charge(bill(*limiter)).error, StoreError::Timeout);
     ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().timeouts == 2; }));
     server_.thaw();
-    // Two refunds: that of the request and that of the grant.
+    // Two refunds are expected: that of the request and that of the grant.
     const auto refunded = [&] { return worker.store.stats().refunds == 2; };
     ASSERT_TRUE(worker.turn_until(refunded));
     EXPECT_EQ(worker.charge(bill(*limiter)).outcomes.at(0).remaining, kBurst - 4);

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 class ExactScript : public ::testing::Test {
  protected:
-  // Charges the scripts and the table, and expects equal outcomes.
+  // Charges the scripts and the key table, and expects equal outcomes.
   Outcome ask(const limit::Limiter& limiter, Cost cost = 1) {
     const limit::Charge line{key_, &limiter, cost};
     Outcome outcome, expected;
@@ -31,7 +31,7 @@ class ExactScript : public ::testing::Test {
     EXPECT_EQ(outcome, expected) << "cost " << cost << ", at " << now_.time_since_epoch().count();
     return outcome;
   }
-  // Settles a charge of 1 to `actual`.
+  // Settles a charge of cost 1, which gets the cost `actual`.
   void settle(const limit::Limiter& limiter, base::TimePoint charged_at, Cost actual) {
     const limit::Charge line{key_, &limiter};
     scripts_.set_clock(now_);
@@ -54,7 +54,7 @@ struct Weighed {
   Cost previous;
   std::int64_t left;
   Cost room;
-  int more;  // how much greater the first product is
+  int more;  // the first product minus the second
 
   [[nodiscard]] bool is_so() const {
     return Ticks{previous} * static_cast<std::uint64_t>(left) ==
@@ -134,7 +134,7 @@ class LargestDebt : public ExactScript, public ::testing::WithParamInterface<std
     for (int i = 0; i < 3; ++i, now_ += kPause) EXPECT_TRUE(ask(log_).allowed);
     for (int i = 0; i < 3; ++i) settle_to_the_most(first + i * kPause);
   }
-  // Compares the scripts and the table until all entries have expired.
+  // Compares the scripts and the key table until all entries have expired.
   void expect_alike_until_drained() {
     const auto end = now_ + 2h;
     for (; now_ < end; now_ += 5min) ask(log_, 3);

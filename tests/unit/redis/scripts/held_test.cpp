@@ -185,7 +185,8 @@ TEST_F(RedisPermits, AreRenewedWhileTheRequestLasts) {
   ASSERT_TRUE(worker.turn_until_up());
   ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
   const auto first = expiry();
-  EXPECT_TRUE(worker.turn_until([&] { return expiry() > first + 1e6; }));  // one second is three leases
+  // The permit is still held after one second, which is longer than three leases.
+  EXPECT_TRUE(worker.turn_until([&] { return expiry() > first + 1e6; }));
   EXPECT_EQ(held(), 1);
 }
 
@@ -198,7 +199,7 @@ TEST_F(RedisPermits, AreRestoredIfRedisHasLostThem) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 2; }));
   server_.kill();
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.state() != StoreState::Up; }));
-  worker.store.hold(bill_[0]);  // admitted by the fallback, while Redis is away
+  worker.store.hold(bill_[0]);  // as for a request that is admitted while Redis is away
   server_.start();
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_TRUE(worker.turn_until([&] { return held() == 3; }));
@@ -213,7 +214,7 @@ TEST_F(RedisPermits, AreNotRestoredAfterTheirRelease) {
   server_.ask({"SCRIPT", "FLUSH"});
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds.load() == 1; }));
   worker.loop.poll_one();  // sends the renewal
-  server_.ask({"PING"});   // returns after Redis has received the renewal
+  server_.ask({"PING"});   // the reply comes after Redis has received the renewal
   ASSERT_EQ(held(), 1);
   server_.ask({"SCRIPT", "LOAD", std::string(refund_script())});
   worker.store.release(bill_[0]);
@@ -343,7 +344,7 @@ TEST_F(RedisPermits, ReleasesOfOneLoopIterationShareACall) {
 TEST_F(RedisPermits, AreRenewedAndReleasedForManyKeysWithFewPendingCommands) {
   auto tuning = Worker::quick();
   tuning.max_pending = 4;
-  constexpr std::uint64_t kKeys = 2'000;  // 256 of them fit in a call
+  constexpr std::uint64_t kKeys = 2'000;  // a renewal call has room for 256 of them
   const auto one = at_once(1);
   Worker worker(settings(kBrief), tuning);
   ASSERT_TRUE(worker.turn_until_up());
@@ -355,7 +356,8 @@ TEST_F(RedisPermits, AreRenewedAndReleasedForManyKeysWithFewPendingCommands) {
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds >= renewed; }));
   EXPECT_GE(count(), static_cast<std::int64_t>(kKeys));
   for (std::uint64_t i = 0; i < kKeys; ++i) worker.store.release({limit::key_of(i), &one});
-  EXPECT_TRUE(worker.turn_until([&] { return count() <= 1; }));  // the key of the test charge may remain
+  // Only the key of the test charge may be left.
+  EXPECT_TRUE(worker.turn_until([&] { return count() <= 1; }));
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
 }
 

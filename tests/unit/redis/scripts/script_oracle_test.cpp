@@ -18,7 +18,7 @@ using limit::Outcome;
 using limit::SlidingLog;
 using namespace std::chrono_literals;
 
-// A log as a plain list of entries.
+// A sliding log as a plain list of entries.
 struct PlainLog {
   std::vector<LogEntry> entries;
 
@@ -45,7 +45,7 @@ struct PlainLog {
   }
 };
 
-// The state of one key as a limiter computes it.
+// The state of one key, computed by a limiter in memory.
 struct Model {
   Case rule;
   limit::Key key;

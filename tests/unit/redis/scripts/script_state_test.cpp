@@ -20,7 +20,7 @@ class ScriptState : public ::testing::Test {
   const limit::Key key_ = limit::key_of(1);
   const std::string name_ = key_name("weir", key_);
 
-  // One limiter of each kind but concurrency. Each allows 10 units an hour or a day.
+  // One limiter of each kind except concurrency. Each allows 10 units an hour or 10 units a day.
   std::vector<limit::Limiter> each_ = {
       token_bucket({10, 1h}, 10),
       gcra({10, 1h}, 9),
@@ -44,7 +44,7 @@ class ScriptState : public ::testing::Test {
   void SetUp() override { ASSERT_TRUE(worker_.turn_until_up()); }
   static RedisSettings settings_for(const Server& server) {
     auto settings = Worker::settings_for(server);
-    settings.lease_time = 1h;  // long, so that no renewal disturbs a test
+    settings.lease_time = 1h;  // long, so that weir sends no renewal during a test
     return settings;
   }
 
@@ -72,7 +72,8 @@ TEST_F(ScriptState, StateOfAnotherAlgorithmIsTreatedAsLost) {
   }
 }
 
-// Returns true if a state of this kind can have this length. `kind`: the byte at the start of the state.
+// Returns true if a state of this kind can have this length in bytes. `kind`: the byte at the start of the
+// state.
 bool is_length_of(char kind, std::size_t length) {
   switch (kind) {
     case 2:

@@ -150,7 +150,7 @@ TEST_F(Script, RefundsAsTheLocalLimitersDo) {
     const limit::Charge line{key_number(random_()), &limiter, cost};
     const auto before = any_tat(limiter, now);
     set_state(line, before);
-    // Refunds the departure that the charge promised, or another departure.
+    // Refunds the departure time that the charge promised, or another one.
     const auto paid_from = limit::gcra_core(limiter)->refund(before, cost);
     if (paid_from == 0) continue;  // no charge can start from a TAT before the epoch
     const auto instant = limit::drained_at(limiter, cell_of(paid_from));

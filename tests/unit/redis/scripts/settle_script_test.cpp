@@ -107,8 +107,8 @@ class SettleScript : public ::testing::Test {
     table_->settle(line.charge, {line.departure, line.actual, now_});
   }
 
-  // Resets a key in the table and in Redis. The clock must advance afterwards, because Redis compares the
-  // times of charges and of the reset.
+  // Resets a key in the key table and in Redis. The clock must advance afterwards, because Redis compares the
+  // times of charges with the time of the reset.
   void reset_both() {
     const auto key = limit::key_of(dice_.between(0, kKeys - 1));
     if (now_ >= kLast) return;
@@ -228,7 +228,7 @@ class ChangedRate : public ::testing::TestWithParam<std::uint64_t> {
   const limit::Key key_ = limit::key_of(1);
   const limit::Limiter two_ = a_second(GetParam(), 2);
   const limit::Charge line_{key_, &two_};
-  const std::int64_t parts_ = static_cast<std::int64_t>(GetParam());  // units a second at the new rate
+  const std::int64_t parts_ = static_cast<std::int64_t>(GetParam());  // units per second at the new rate
 
   // Returns the spent time minus the refill time of `tokens` units, in whole microseconds.
   [[nodiscard]] base::Duration spent_but(std::int64_t tokens) const {

@@ -114,7 +114,7 @@ TEST_F(CachedRefusals, ExpireEarlierByTheRoundTripAndTheClockDrift) {
   ASSERT_TRUE(ask({{{key_, &two_a_second_, 4}}}));
   trip_ = 300us;
   ASSERT_FALSE(ask({{{key_, &two_a_second_, 1}}}));
-  now_ += 500ms - 300us - 489us;  // 489 us: 1/1024 of half a second, and one for rounding
+  now_ += 500ms - 300us - 489us;  // 489 us: 1/1024 of half a second, rounded up
   EXPECT_TRUE(refuses({{{key_, &two_a_second_, 1}}}));
   now_ += 3us;
   EXPECT_FALSE(refuses({{{key_, &two_a_second_, 1}}}));
@@ -360,7 +360,7 @@ TEST_F(DenyingStore, DropsAllRefusalsWhenTheConnectionIsLost) {
   server_.kill();
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.state() != StoreState::Up; }));
   EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
-  server_.start();  // Redis has lost its state, soon after it refused the bill
+  server_.start();  // Redis has lost its state soon after it refused the bill
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
   EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);

@@ -101,7 +101,7 @@ TEST_F(RedisFailure, UnresponsiveRedisCostsTheTimeoutAndLateRepliesAreDiscarded)
 TEST_F(RedisFailure, FlushedScriptIsLoadedAgainEvenIfNoCallWaitsForIt) {
   Server server;
   auto settings = Worker::settings_for(server, 30ms);
-  settings.lease_time = 1h;  // long, so that weir keeps the silent connection
+  settings.lease_time = 1h;  // long, so that weir keeps the connection without replies
   Worker worker(settings);
   ASSERT_TRUE(worker.turn_until_up());
   server.ask({"SCRIPT", "FLUSH"});
@@ -126,7 +126,7 @@ TEST_F(RedisFailure, CircuitBreakerOpensAndTheStoreReconnectsByItself) {
     ASSERT_EQ(answer.error, StoreError::BreakerOpen);
     took += answer.took;
   }
-  EXPECT_LT(took, 1s);  // timeouts of all charges would take twenty seconds
+  EXPECT_LT(took, 1s);  // 1000 timeouts would take twenty seconds
   EXPECT_EQ(worker.store.stats().opened.load(), 1U);
   server.thaw();
   ASSERT_TRUE(worker.turn_until_up());
@@ -201,7 +201,7 @@ TEST_F(RedisFailure, UserWithTheDocumentedRightsSuffices) {
   EXPECT_EQ(worker.charge(bill_).error, StoreError::CommandDenied) << worker.store.last_error();
 }
 
-// If the test charge used another command than bills do, it would succeed, and five more bills would fail.
+// If the test charge used other commands than bills, it would succeed, and five more bills would fail.
 TEST_F(RedisFailure, StoreStaysDownWhileCallsWouldFail) {
   Server server;
   Worker worker(Worker::settings_for(server));

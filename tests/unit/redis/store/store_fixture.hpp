@@ -34,7 +34,7 @@ struct Answer {
   net::ErrorCode error;
   std::vector<limit::Outcome> outcomes;
   base::TimePoint now{};
-  limit::LineSet unasked = 0;  // lines without an answer; set after an error
+  limit::LineSet unasked = 0;  // lines of the bill without an answer; set after an error
   bool done = false;
   std::chrono::steady_clock::duration took{};
 };
