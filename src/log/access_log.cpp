@@ -24,8 +24,8 @@ namespace {
 // one entry. So this many entries stay free. With at most this many workers, no accepted line is overwritten.
 constexpr std::size_t kMaxWriters = 256;
 
-// Writes batches to the file and counts lost lines. Reports when losses begin and when they end. Opens the
-// file again on request. Used by the writing thread only, except where noted.
+// Writes batches of lines to the file and counts lost lines. Reports when losses begin and when they end.
+// Opens the file again on request. Used only by the writing thread, except where noted.
 class LineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
   LineSink(const std::string& target, AccessLog::Say say) : file_(target), say_(std::move(say)) {}
@@ -113,7 +113,7 @@ std::string AccessLog::fault_of(const std::string& target) {
     ::close(fd);
     return "";
   }
-  if (errno == ENXIO) return "";  // the file is a pipe that nobody reads yet
+  if (errno == ENXIO) return "";  // the file is a pipe without a reader
   if (errno == ENOENT) {
     const auto folder = std::filesystem::path(target).parent_path();
     if (::faccessat(AT_FDCWD, folder.empty() ? "." : folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return "";

@@ -18,7 +18,7 @@ net::OwnedDescriptor open_to_append(const std::string& name) {
   // The file contains clients' data, so only its owner may write and only its group may read.
   constexpr mode_t kMode = 0640;
   if (name == "-") return net::OwnedDescriptor(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
-  // Opens with O_NONBLOCK. Otherwise a pipe without a reader would block weir at its start.
+  // Opens with O_NONBLOCK, because a pipe without a reader would otherwise block weir when it starts.
   return net::OwnedDescriptor(
       ::open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, kMode));
 }

@@ -18,7 +18,7 @@ namespace weir::log {
 
 class LogFile {
  public:
-  // `name`: the name of a file, which is created if it does not exist; "-" for standard output. Throws
+  // `name`: "-" for standard output, or the name of a file, which is created if it does not exist. Throws
   // std::runtime_error with the name if the file cannot be opened.
   explicit LogFile(std::string name);
 

@@ -151,8 +151,8 @@ net::Awaitable<void> SharedSecret::Asking::rest(base::Duration length) {
   if (!stopped_) co_await pause_.async_wait(net::into(ignored));
 }
 
-// Asks the standalone server, the nodes of a cluster, or the masters that Sentinels report, until one server
-// answers.
+// Sends the request to one server after another until one answers. The servers are the standalone server, the
+// nodes of a cluster, or the masters that Sentinels report.
 net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_somebody() {
   const bool cluster = settings_.topology == Topology::Cluster;
   const std::size_t tries = cluster      ? settings_.nodes.size()
@@ -235,7 +235,7 @@ net::Awaitable<bool> SharedSecret::Asking::meet(const base::Endpoint& address) {
   co_return !ec;
 }
 
-// Sends a command. Returns true if the reply is no error. Follows the redirections of a cluster.
+// Sends a command. Returns true if the reply is not an error. Follows the redirections of a cluster.
 net::Awaitable<bool> SharedSecret::Asking::say(const std::string& command, Target& target) {
   std::string asking;
   append_command(asking, {"ASKING"});
@@ -274,8 +274,8 @@ void SharedSecret::Asking::take(const base::SipKey& found) {
                                 "uses it, and clients start with new limits in Redis");
 }
 
-// Logs why no secret is agreed on. After the first success it logs nothing, because the store logs failures
-// of Redis.
+// Logs why weir has no agreed secret. After the first success it logs nothing, because the store logs
+// failures of Redis.
 void SharedSecret::Asking::complain() {
   if (is_agreed_ || !log_) return;
   const auto line = "redis: cannot read the secret in " + name_ + ": " + why_ +

@@ -23,7 +23,7 @@ class ConfigErrors {
 
  private:
   struct Mistake {
-    std::size_t file;  // index into files_
+    std::size_t file;  // index of the file in files_
     int line;
     std::string text;
   };

@@ -11,7 +11,7 @@
 
 namespace weir::config {
 
-// Return the key of the listener or server in Settings::locations: `listener 127.0.0.1:80`, `server a:1 of
+// Return a key of Settings::locations for the listener or server: `listener 127.0.0.1:80`, `server a:1 of
 // upstream "api"`.
 [[nodiscard]] std::string name_of(const net::ListenerSettings& listener);
 [[nodiscard]] std::string name_of(const upstream::UpstreamSettings& upstream,

@@ -24,7 +24,7 @@
 namespace weir::config {
 
 struct AdminSettings {
-  std::optional<base::Endpoint> address;  // absent: no admin listener
+  std::optional<base::Endpoint> address;  // absent: there is no admin listener
   std::string token;                      // empty: requests need no token
   std::size_t top = 64;                   // length of each of the two client lists of a rule; 0: no lists
 };
@@ -37,7 +37,7 @@ struct LogSettings {
 
 struct StateSettings {
   std::size_t max_keys = 1'000'000;
-  std::string snapshot;  // file name; empty: no snapshot
+  std::string snapshot;  // a file name; empty: no snapshot is saved
   std::optional<redis::RedisSettings> redis;
   // The secret that hides clients' names in Redis. Empty: weirs that share a Redis agree on a random secret
   // (redis::SharedSecret).
@@ -87,8 +87,8 @@ class ConfigError : public std::runtime_error {
 // ConfigError with all mistakes.
 [[nodiscard]] Settings load_settings(const std::string& file);
 
-// Reads and checks a text in memory, like load_settings(). `file`: the name of the text in messages; relative
-// paths start in its folder.
+// Reads and checks a text in memory, like load_settings(). `file`: the name that messages give to the text.
+// Relative paths start in the folder of `file`.
 [[nodiscard]] Settings parse_settings(std::string_view text, const std::string& file);
 
 // Returns what `weir check` prints: the routes in order, each with the rules that apply to it.

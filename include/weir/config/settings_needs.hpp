@@ -1,4 +1,4 @@
-// Questions about the settings as a whole, such as whether any rule needs Redis.
+// Functions that answer questions about the whole settings, such as whether any rule needs Redis.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -29,7 +29,8 @@ namespace weir::config {
 [[nodiscard]] bool keyed_by(const Settings& settings, policy::Attribute kind);
 // Returns true if any rule reads the bodies of requests.
 [[nodiscard]] bool asks_for_bodies(const Settings& settings);
-// Return true if any rule, route or identity uses claims of tokens, or countries of addresses.
+// Return true if any rule, route or identity uses claims of tokens (asks_for_claims), or countries of
+// addresses.
 [[nodiscard]] bool asks_for_claims(const Settings& settings);
 [[nodiscard]] bool asks_for_countries(const Settings& settings);
 // Returns true if the rule, one of its tiers or one of its overrides has an elastic limit.

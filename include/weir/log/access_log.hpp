@@ -30,12 +30,12 @@ class AccessLog {
  public:
   using Say = std::function<void(const std::string&)>;
 
-  // `target`: the name of a file, whose folder must exist and to which lines are appended; "-" for standard
-  // output; or "off". `say`: called on the writing thread with messages about failed writes, one line each.
-  // Throws std::runtime_error with the file's name if the file cannot be opened.
+  // `target`: the name of a file, "-" for standard output, or "off". The file's folder must exist; lines are
+  // appended to the file. `say`: called on the writing thread with messages about failed writes, one line
+  // each. Throws std::runtime_error with the file's name if the file cannot be opened.
   AccessLog(const std::string& target, Say say, observe::LogFields fields = observe::LogFields::usual(),
             std::size_t max_batches = kMaxBatches);
-  // Writes the queued lines. Every AccessLogLines of this log must be destroyed before this destructor runs.
+  // Writes the queued lines. Every AccessLogLines of this log must be destroyed before the log.
   ~AccessLog();
   AccessLog(const AccessLog&) = delete;
   AccessLog& operator=(const AccessLog&) = delete;

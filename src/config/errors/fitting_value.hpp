@@ -27,7 +27,7 @@ namespace weir::config {
 [[nodiscard]] std::string_view noun_of(Kind kind);
 
 // Returns the keys that lead to the value at offset `at` of a line. The first is the key at the start of the
-// line; the keys of inline tables follow.
+// line. The keys of inline tables follow.
 [[nodiscard]] std::vector<std::string> keys_before(std::string_view line, std::size_t at);
 // Returns the setting that `path` leads to from `table`; null if there is none.
 [[nodiscard]] const KeySpec* find_key(const TableSpec& table, std::span<const std::string> path) noexcept;

@@ -151,7 +151,8 @@ void add_parts(std::string_view dotted, Names& names) {
   }
 }
 
-// Returns the parts of the nearest table header above line `number`. Empty if there is no header above.
+// Returns the parts of the name in the nearest table header above line `number`. Empty if there is no header
+// above it.
 Names table_of(std::string_view text, std::size_t number) {
   Names names;
   while (--number > 0) {
@@ -181,7 +182,8 @@ std::string describe_bare_of(const KeySpec& spec, const std::string& key, std::s
          std::string(noun_of(spec.kind));
 }
 
-// Describes a value without quotes. `value`: the whole value. `spec`: the value's key; null if unknown.
+// Describes a value without quotes. `value`: the whole value. `spec`: the key of the value; null if the key
+// is unknown.
 std::string describe_bare(const std::string& key, std::string_view value, const KeySpec* spec) {
   const bool absent = value == "null" || value == "nil" || value == "none" || value == "None";
   const bool padded = value.size() > 1 && value.front() == '0' &&
@@ -304,7 +306,7 @@ std::string describe_no_equals(std::string_view line, std::size_t end, const Nam
                             : fitting);
 }
 
-// Describes one line of a list that has several lines. The line may be an address without quotes.
+// Describes one line of a list that spans several lines. The line may be an address without quotes.
 std::string describe_element(std::string_view line, const Scan& scanned) {
   auto value = without_blanks(line.substr(0, scanned.end));
   if (value.starts_with('"') || value.starts_with('\''))

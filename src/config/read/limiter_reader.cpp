@@ -69,12 +69,12 @@ void refuse_strangers(const TableReader& table, Algorithm algorithm) {
   }
 }
 
-// The numbers from which a limiter is made. `room`: the burst or the queue.
+// The numbers from which a limiter is made. `room`: the value of `burst` or `queue`.
 struct Numbers {
   limit::Rate rate;
   std::uint64_t room = 1;
   base::Duration max_wait = base::kForever;
-  std::uint64_t least = 1, most = 1;  // bounds of the number of requests in flight
+  std::uint64_t least = 1, most = 1;  // bounds of the number of concurrent requests
 };
 
 template <class Made>

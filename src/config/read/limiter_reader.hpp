@@ -1,4 +1,4 @@
-// Reads the numbers of a limit in a rule, a tier or an override, and makes a limiter from them.
+// Reads the numbers of a limit from a rule, a tier or an override, and makes a limiter of them.
 #pragma once
 
 #include "config/read/table_reader.hpp"
@@ -24,10 +24,10 @@ enum class Algorithm : std::uint8_t {
 // Settings that a rule has only once, for its own limit and for the limits of its tiers and overrides.
 struct Method {
   Algorithm algorithm = Algorithm::TokenBucket;
-  bool stepwise = false;                            // for TokenBucket
-  limit::FixedWindow::Align align{};                // for FixedWindow
+  bool stepwise = false;                            // used by TokenBucket
+  limit::FixedWindow::Align align{};                // used by FixedWindow
   std::shared_ptr<const limit::Calendar> calendar;  // the calendar of `align`
-  std::optional<std::uint64_t> buckets;             // for SlidingWindow
+  std::optional<std::uint64_t> buckets;             // used by SlidingWindow
 };
 
 struct Limiters {
@@ -37,11 +37,11 @@ struct Limiters {
   // `limiter` with its limit raised by the setting `soft`; absent without that setting.
   std::optional<limit::Limiter> soft{};
   std::optional<limit::Limiter> soft_share{};  // one weir's part of `soft`
-  std::optional<limit::Rate> rate{};           // the value of the key `limit`, if it is a rate
-  std::uint64_t room = 0;                      // the value of `burst` or `queue`
+  std::optional<limit::Rate> rate{};           // the value of the setting `limit`, if it is a rate
+  std::uint64_t room = 0;                      // the value of the setting `burst` or `queue`
 };
 
-// Reads the keys algorithm, refill, align, timezone and buckets of a rule.
+// Reads the settings algorithm, refill, align, timezone and buckets of a rule.
 [[nodiscard]] Method read_method(const TableReader& rule);
 
 // Returns the part of a message that says why Redis cannot keep the state of this method. Empty if Redis can.

@@ -80,7 +80,7 @@ void read_webhook(const TableReader& table, const ReadContext& context, admin::W
     table.mistake("ca", made.error().message);
 }
 
-// Reads the subject of the alert (the key `rule`, `upstream` or `store`) and its threshold.
+// Reads the subject of the alert (the setting `rule`, `upstream` or `store`) and its threshold.
 void read_subject(const TableReader& table, const Settings& settings, admin::AlertSettings& alert) {
   const int subjects = table.has("rule") + table.has("upstream") + table.has("store");
   if (subjects != 1) {

@@ -15,7 +15,7 @@ namespace weir::config {
 namespace {
 
 constexpr std::uint64_t kLeastWindow = 16 << 10;       // bytes
-constexpr std::uint64_t kMostWindow = (1U << 31) - 1;  // RFC 9113 §6.9.1
+constexpr std::uint64_t kMostWindow = (1U << 31) - 1;  // bytes; the bound of RFC 9113 §6.9.1
 
 // Loads the certificate and its private key with OpenSSL, and reports mistakes in the files.
 void check_pair(const TableReader& table, const net::CertificateFiles& files) {
@@ -77,7 +77,7 @@ bool collide(const base::Endpoint& one, const base::Endpoint& other) {
   return covers(*a, *b) || covers(*b, *a);
 }
 
-// Reads which HTTP versions clients may speak.
+// Reads which versions of HTTP the clients of a listener may use.
 void read_protocols(const TableReader& table, net::ListenerSettings& listener) {
   constexpr std::string_view kNames[] = {"http/1.1", "h2", "h2c"};
   const bool tls = table.has("tls");

@@ -119,7 +119,7 @@ void refuse_less(const TableReader& table, const limit::Limiter& own, const limi
                             : base::to_string(limit::longest_wait(own)));
 }
 
-// Reads the table `elastic`. `base`: the rule's own limit, which the elastic limit raises.
+// Reads the table `elastic`. `base`: the rule's own limit, which the elastic limit raises at low load.
 policy::Elastic read_elastic(const TableReader& table, const Terms& terms, const Limiters& base) {
   auto limiters = read_limiters(table, terms.method, terms.replicas, base.room);
   const auto& own = base.rate;

@@ -20,7 +20,7 @@
 
 namespace weir::config {
 
-// An address of a listener, and the line that declares it.
+// The address of a listener, and the line of the file that declares the listener.
 struct Taken {
   base::Endpoint address;
   int line;
@@ -29,13 +29,13 @@ struct Taken {
 // Values that the functions below share, in addition to Settings.
 struct ReadContext {
   std::string file;                             // the configuration file's name in messages
-  std::filesystem::path folder;                 // the file's folder, in which relative paths start
+  std::filesystem::path folder;                 // the folder of the file, in which relative paths start
   std::map<std::string, AssignedTier> tiers;    // tiers that occur in the keys file
-  policy::Store store = policy::Store::Memory;  // the default for rules without `store`
+  policy::Store store = policy::Store::Memory;  // the store of rules without the key `store`
   bool store_is_said = false;                   // [state] has the key `store`
-  bool certificates = false;                    // a listener has the key client_ca, valid or not
-  bool tokens = false;                          // [client] has the key jwt, valid or not
-  bool countries = false;                       // [client] has the key geo, valid or not
+  bool certificates = false;                    // a listener has the key client_ca, even with a mistake
+  bool tokens = false;                          // [client] has the key jwt, even with a mistake
+  bool countries = false;                       // [client] has the key geo, even with a mistake
   policy::TierPriorities tier_priorities{};     // priorities that rules have set for tiers
   std::vector<Taken> taken{};                   // addresses of the listeners read so far
   // Maps the name of a thing in the file, such as `rule "login"` or `[client]`, to its line. Used by later
@@ -114,7 +114,7 @@ inline constexpr std::size_t kLargestFile = 16 << 20;
 [[nodiscard]] std::string readable_file(const TableReader& table, std::string_view key,
                                         const ReadContext& context, std::string_view kind = "PEM");
 
-// Returns true if the name may appear in a header, a log line and a metric label: 1 to 128 printable ASCII
+// Returns true if the name can appear in a header, a log line and a metric label: 1 to 128 printable ASCII
 // characters without " and \.
 [[nodiscard]] bool is_plain_name(std::string_view name) noexcept;
 // Returns true if the text is a token of RFC 9110 §5.6.2. Names of header fields and methods are tokens.

@@ -331,7 +331,7 @@ std::vector<std::string> TableReader::texts(std::string_view key) const {
     for (const auto& element : *entry->array()) result.push_back(*element.text());
     return result;
   }
-  while (!rest.empty()) {  // splits the default into words
+  while (!rest.empty()) {  // splits the default into its words
     const auto end = std::min(rest.find(' '), rest.size());
     result.emplace_back(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));

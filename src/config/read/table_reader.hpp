@@ -36,7 +36,7 @@ class TableReader {
   [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
   // Returns true if the schema of the table has the key.
   [[nodiscard]] bool knows(std::string_view key) const noexcept { return spec_->find(key) != nullptr; }
-  // Returns true if the file has the key, valid or not.
+  // Returns true if the file has the key, even with a mistake.
   [[nodiscard]] bool mentions(std::string_view key) const;
   // Returns true if the constructor found a mistake. The file may then seem to lack a key that the user
   // misspelled.
@@ -64,7 +64,7 @@ class TableReader {
   [[nodiscard]] std::vector<TableReader> tables(std::string_view key, const TableSpec& spec) const;
   // Returns the entries of a table whose keys are names that the user chooses.
   [[nodiscard]] const std::vector<Node>& named(std::string_view key) const;
-  // Returns the key's entry in the file; null if the entry is absent or has a mistake.
+  // Returns the key's entry in the file; null if the file has no such entry, or if the entry has a mistake.
   [[nodiscard]] const Node* node(std::string_view key) const { return find(key); }
 
   // Returns the chosen word as an enumerator. The number of the enumerator is the position of the word in the

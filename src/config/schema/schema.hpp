@@ -1,9 +1,9 @@
 // Every key that a configuration may have, with its type, default and purpose. Each TOML table has one C++
 // table of its keys.
 //
-// No other file declares keys. The reader takes types, ranges, choices, defaults, missing and unknown keys
-// from this schema. A test checks that config/weir.toml shows every key. `weir schema` prints the schema for
-// editors and for docs/configuration.md.
+// No other file declares keys. The reader takes types, ranges, choices and defaults from this schema, and
+// reports missing and unknown keys. A test checks that config/weir.toml shows every key. `weir schema` prints
+// the schema for editors and for docs/configuration.md.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ enum class Kind : std::uint8_t {
   Mixed,      // a value of one of several shapes, which the reader's code checks
   // The kinds below describe only shapes of values. No key has such a kind.
   Each,     // a list; each element has one of several shapes
-  Share,    // a number, perhaps with a fraction; `least` and `most` are its bounds in hundredths
-  Present,  // only `true`
+  Share,    // a number that may have a fraction; `least` and `most` are its bounds in hundredths
+  Present,  // only the value `true`
 };
 
 struct Choice {
@@ -41,7 +41,7 @@ struct Choice {
 struct TableSpec;
 
 struct KeySpec {
-  std::string_view name = {};  // empty for a shape
+  std::string_view name = {};  // the name of the key; empty for a shape
   Kind kind = Kind::Text;
   std::string_view fallback = {};  // the default in TOML syntax without quotes; empty: none
   std::string_view about = {};

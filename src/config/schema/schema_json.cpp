@@ -183,7 +183,7 @@ class Writer {
   const std::string& name_of(const TableSpec& spec, const std::string& path) {
     const auto [known, fresh] = names_.emplace(&spec, path);
     if (fresh) {
-      definitions_[path] = nullptr;  // inserted before the definitions of inner tables
+      definitions_[path] = nullptr;  // inserted first, so that the definitions of inner tables come after it
       definitions_[path] = table(spec, path);
     }
     return known->second;

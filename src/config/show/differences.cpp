@@ -55,7 +55,7 @@ class Reader {
 
  private:
   Printed said_;
-  // Indentation and label of the current line's parents.
+  // Indentation and label of each parent of the current line.
   std::vector<std::pair<std::size_t, std::string_view>> above_;
 };
 

@@ -18,7 +18,7 @@ namespace weir::config {
 [[nodiscard]] bool admits_idle(const limit::Limiter& limiter, limit::Cost cost);
 
 // Reports a mistake if the rule, a tier or an override can never admit a request. Must be called after all
-// other keys of the rule were read without a mistake.
+// other settings of the rule were read without a mistake.
 void check_capacity(const TableReader& table, const Method& method, const policy::Rule& rule);
 
 }  // namespace weir::config

@@ -1,4 +1,4 @@
-// Warns of rule keys that probably do not tell clients apart as intended.
+// Warns of rules whose key probably does not distinguish clients as intended.
 #include "config/warn/config_warnings.hpp"
 #include "config/warn/overlap.hpp"
 
@@ -140,7 +140,7 @@ bool applies_to_all(const policy::Rule& rule) {
 
 // Returns true if `other` limits every request that `rule` matches, and no client can avoid `other`.
 bool is_bounded_by(const policy::Rule& rule, const policy::Rule& other, const Settings& settings) {
-  // A limit of concurrent requests does not limit the number of requests in an hour.
+  // A limit of concurrent requests does not bound the number of requests in an hour.
   if (limit::holds(other.limiter) && !limit::holds(rule.limiter)) return false;
   return other.mode == policy::Mode::Enforce && chosen_part(other) == nullptr && applies_to_all(other) &&
          !has_chosen_override(other) && !(can_invent_keys(settings.client) && rests_on_api_key(other)) &&

@@ -11,7 +11,7 @@ namespace weir::config {
 
 namespace {
 
-// Returns the units per second that a limiter admits in the long run; 0 for a limit of concurrent requests.
+// Returns how many units per second a limiter admits in the long run; 0 for a limit of concurrent requests.
 double units_per_second(const limit::Limiter& limiter) {
   const auto of = [](const limit::Rate& rate) {
     return static_cast<double>(rate.count) * 1e6 / static_cast<double>(rate.period.count());
@@ -49,7 +49,7 @@ const policy::Variant* chosen_override(const policy::Rule& rule) {
   return found != rule.overrides.end() ? &*found : nullptr;
 }
 
-// Returns the first character that the expression requires but that paths never contain when rules compare
+// Returns the first character that the expression requires but that paths do not have when rules compare
 // them; '\0' if there is none. Ignores characters in classes such as [^;]. Returns '\0' for expressions with
 // alternatives, groups, quoted texts or named classes, because not every character in them is required.
 char never_in_paths(std::string_view expression) {

@@ -160,7 +160,7 @@ void warn_of_peers(const Settings& settings, ConfigWarnings& warnings) {
   }
 }
 
-// Warns of bodies that can never be read, because they are larger than max_body_memory.
+// Warns of request bodies that can never be read, because they are larger than max_body_memory.
 void warn_of_body_memory(const Settings& settings, ConfigWarnings& warnings) {
   const auto memory = settings.server.max_body_memory;
   for (const auto& rule : settings.rules) {

@@ -52,7 +52,7 @@ end
 local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local floor, ceil, min, max, concat = math.floor, math.ceil, math.min, math.max, table.concat
-  local most_counted = 4294967295 -- 2^32 - 1, the largest count of a window; the client has the same bound
+  local most_counted = 4294967295 -- 2^32 - 1, the largest count of a window; weir has the same bound
 
   local function answer(i, first, second, third)
     local told = base + 3 * i
@@ -91,10 +91,10 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     end
   end
 
-  -- A fixed window, either of a given length or (Kind.CalendarWindow) of a calendar. For a calendar, the client sends
-  -- three adjacent windows: first to second, second to third, third to fourth. One of them is chosen if the state has
-  -- no current window. State: the end of the window, the count, and the instant since which it counts. Charges before
-  -- that instant were lost and must not be refunded (refund.lua).
+  -- A fixed window, either of a given length or (Kind.CalendarWindow) of a calendar. For a calendar, weir sends three
+  -- adjacent windows: first to second, second to third, third to fourth. If the state has no current window, the script
+  -- chooses one of them. State: the end of the window, the count, and the instant since which charges are in the count.
+  -- Charges before that instant were lost and must not be refunded (refund.lua).
   if kind == Kind.FixedWindow or kind == Kind.CalendarWindow then
     local function counted(i, beyond, limit, cost, find)
       local finish, used, since = 0, 0, now
@@ -261,7 +261,8 @@ end
 -- Used only if several bills may charge the same key. For each key: the number of the last line that charged it. The
 -- next line with this key starts from that line's next state. Only the last state is written.
 local charged = ARGV[3] and {}
-local kinds, known -- made for the first kind other than Kind.Gcra: the functions by kind, and their shared table
+-- `kinds`: functions by kind; `known`: the table that they share; made for the first kind other than Kind.Gcra.
+local kinds, known
 local last = 0
 for bill = 1, bills do
   local first, verdict, decided = last + 1, 1, false -- decided: whether the previous line fits
@@ -297,7 +298,7 @@ for bill = 1, bills do
         end
         if tat >= now then
           wait, part = tat - now, tat_part
-          if part >= count then -- the count of the configured rate has changed: round the fraction up
+          if part >= count then -- the configured rate has another count now: round the fraction up
             wait, part = wait + 1, 0
           end
         end
@@ -349,7 +350,8 @@ for bill = 1, bills do
       charged[keys[i]] = i
     end
     if ahead and verdict == 1 and type(nexts[i]) ~= 'string' then
-      -- The function writes the state. It returns the state if that is a string, for a later line with the same key.
+      -- The function writes the state. If the state is a string, the function returns it for a later line with the same
+      -- key.
       nexts[i], aheads[i] = nexts[i]((ahead - ahead % 1000) / 1000 + 2) or false, nil
     end
   end

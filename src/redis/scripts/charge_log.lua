@@ -57,8 +57,8 @@
       end
     end
 
-    -- Returns a function that charges a list as `logged` charges a string. `expired`: the number of expired entries.
-    -- `sum`: the sum of the last entry.
+    -- Returns a function that charges a list in the way in which `logged` charges a string. `expired`: the number of
+    -- expired entries. `sum`: the sum of the last entry.
     local function list_log(key, expired, live, over, from, newest, sum, instant, cost)
       return function(ttl)
         while over > 0 and live > 0 do
@@ -111,7 +111,7 @@
         return low
       end
       local _, paid, sum = entry(1)
-      local none = sum - paid -- the sum before the first entry
+      local none = sum - paid -- the sum before the first entry of the list
       local first = counts or first_that(looked_at + 1, function(entered)
         return entered >= since
       end)
@@ -218,7 +218,7 @@
       log = pack('<BI7I4I7I4', Kind.Log, instant, cost, instant, cost)
     elseif newest < from then
       log = pack('<BI7I4c0I7I4', Kind.Log, instant, live + cost, part .. sub(state, at), instant, cost)
-    elseif at + 10 == #state and not beyond then -- the only live entry, which was read last
+    elseif at + 10 == #state and not beyond then -- there is one live entry, which was read last
       log = pack('<BI7I4I7I4', Kind.Log, newest, live + cost, entered, paid + cost)
     else
       local kept = part .. sub(state, at)

@@ -40,7 +40,7 @@ struct Refund {
 // The numbers that a script takes for one line. Unused numbers are zero.
 using ChargeNumbers = std::array<double, 8>;
 using RefundNumbers = std::array<double, 8>;
-// How many numbers of a reply belong to one line.
+// The number of values that a reply has for each line.
 inline constexpr std::size_t kAnswerNumbers = 3;
 using AnswerNumbers = std::span<const std::int64_t, kAnswerNumbers>;
 
@@ -61,8 +61,8 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 // Returns the numbers with which refund.lua resets a key.
 [[nodiscard]] RefundNumbers numbers_of_reset() noexcept;
 
-// Returns the outcome that the limiter computes from the state in the answer; nullopt if no state of the
-// limiter has these numbers.
+// Returns the outcome that the limiter computes from the state in the script's answer. Returns nullopt if no
+// state of the limiter has these numbers.
 [[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
                                                        AnswerNumbers answer) noexcept;
 
@@ -74,14 +74,14 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 [[nodiscard]] Refund refund_of(const limit::Charge& charge, base::TimePoint charged_at,
                                const limit::Outcome& outcome) noexcept;
 
-// Returns the answer that the script would give if `later` more time had passed and the state were the same.
-// For a log, the result is right only for a cost that the log still refuses at that time.
+// Returns the answer that the script would give for the same state after the time `later`. For a log, the
+// result is right only for a cost that the log still refuses then.
 [[nodiscard]] std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limiter,
                                                                   AnswerNumbers answer,
                                                                   base::Duration later) noexcept;
-// Returns true if the answer to a charge of cost `asked` also answers `line`. A log's answer holds for one
-// cost only, because it does not say how much `remaining` grows as entries expire. A bucket's answer with
-// `lease` does not hold for a lower cost, which may fit into a gap.
+// Returns true if the script's answer to a charge of cost `asked` is also right for `line`. A log's answer is
+// right for one cost only, because it does not say how much `remaining` grows as entries expire. For a bucket
+// with `lease`, it is wrong for a lower cost, which may fit into a gap.
 [[nodiscard]] bool tells(const limit::Charge& line, limit::Cost asked) noexcept;
 
 }  // namespace weir::redis

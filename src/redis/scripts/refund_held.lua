@@ -41,7 +41,7 @@
     end
     if at then
       permits, total = string.sub(permits, 1, at - 8) .. string.sub(permits, at + 20), total - cost
-    elseif actual == 0 then -- the permit has expired
+    elseif actual == 0 then -- the permit has expired, so there is nothing to release
       return false
     end
     if actual > 0 then

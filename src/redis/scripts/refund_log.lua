@@ -37,7 +37,7 @@
     local function list_log(key)
       local wrap = 4294967296
       local log = { last = call('LLEN', key) - 1 }
-      local entered, paid = {}, {} -- tables by the number of the entry
+      local entered, paid = {}, {} -- the instant and the cost of each entry, by the entry's number
       local begin, before = log.last + 1, nil -- number of the first entry that was read, and the sum before it
       local changed -- number of the first changed entry
       local newest, total, sum = take('<I7I4I4', call('LINDEX', key, 0))
@@ -98,7 +98,7 @@
       return log
     end
 
-    -- Returns the log of a key. It is empty if the key does not exist. Returns nil if the key is of another kind.
+    -- Returns the log of a key; an empty log if the key does not exist. Returns nil if the key is of another kind.
     local function log_of(key, state)
       if state then
         return byte(state) == Kind.Log and #state % 11 == 1 and string_log(key, state) or nil
@@ -142,8 +142,8 @@
       end
 
       if actual < reserved then
-        -- An entry has the instant of the first charge that it contains. So an entry with a later instant than this
-        -- charge does not contain the charge.
+        -- An entry has the instant of the first charge that it contains. If that instant is later than the corrected
+        -- charge, the entry does not contain the corrected charge.
         local there = first <= log.last and (strict == 0 or log.pair(first) <= charged_at)
         if there then
           give_back(reserved - actual)

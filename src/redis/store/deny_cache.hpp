@@ -65,11 +65,12 @@ class DenyCache {
     Time sent, received;
     base::TimePoint server_now;  // Redis's clock, which Redis read between `sent` and `received`
   };
-  // Must be called for a bill that Redis refused. `answers`: kAnswerNumbers numbers for each line.
+  // Must be called for a bill that Redis refused. `answers`: kAnswerNumbers numbers for each line of the
+  // bill.
   void remember(std::span<const limit::Charge> bill, std::span<const std::int64_t> answers,
                 const RoundTrip& trip) noexcept;
 
-  // Removes the states of the bill's keys. Must be called for a bill that Redis charged.
+  // Removes the states of all keys in the bill. Must be called for a bill that Redis charged.
   void forget(std::span<const limit::Charge> bill) noexcept;
 
   // Returns Redis's time if Redis would refuse the bill now; nullopt if Redis must be asked. Sets the

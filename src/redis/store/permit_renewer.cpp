@@ -27,13 +27,14 @@ void PermitRenewer::keep(const Call& call) {
   }
 }
 
-// Sets the timer first: if that throws, no permit is stored.
+// Sets the timer before it stores the permit. If setting the timer throws, no permit is stored.
 void PermitRenewer::hold(const limit::Charge& charge) {
   renew_later();
   permits_.hold_unasked(charge);
 }
 
-// Called by destructors, so it must not throw. If memory runs out, the permit expires after its lease.
+// Called by destructors, so it must not throw. If memory runs out, the permit is not released but expires
+// after its lease.
 void PermitRenewer::release(const limit::Charge& charge) {
   const auto line = permits_.release(charge);
   if (!line) return;

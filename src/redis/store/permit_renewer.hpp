@@ -37,7 +37,7 @@ class PermitRenewer : public std::enable_shared_from_this<PermitRenewer> {
   [[nodiscard]] std::uint64_t next_number() noexcept { return next_permit(); }
   [[nodiscard]] PermitId of(std::uint64_t permit) const noexcept { return permits_.of(permit); }
 
-  // Stores the permits that Redis has granted to a bill, so that they are renewed.
+  // Stores the permits that Redis has granted to a bill. From then on they are renewed.
   void keep(const Call& call);
   // Stores a permit for a request that was admitted while Redis was away. The next renewal writes it to
   // Redis.

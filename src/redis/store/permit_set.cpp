@@ -27,7 +27,7 @@ void PermitSet::put(const limit::Charge& charge, std::uint64_t serial, bool know
   try {
     found->second.push_back({charge, serial, known});
   } catch (...) {
-    if (is_new) entries_.erase(found);  // no key may remain without entries
+    if (is_new) entries_.erase(found);  // a key in entries_ must have at least one entry
     throw;
   }
 }

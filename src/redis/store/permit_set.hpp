@@ -21,7 +21,7 @@
 
 namespace weir::redis {
 
-// Returns true if the line renews a permit.
+// Returns true if the refund `line` renews a permit.
 [[nodiscard]] inline bool renews(const Refund& line) noexcept {
   return limit::holds(*line.charge.limiter) && line.actual != 0;
 }
@@ -36,7 +36,8 @@ class PermitSet {
   [[nodiscard]] PermitId next() noexcept { return of(++serial_); }
   [[nodiscard]] PermitId of(std::uint64_t serial) const noexcept { return {holder_, serial, lease_}; }
 
-  // Stores the permit of a charge that Redis has made. If memory runs out, throws and stores nothing.
+  // Stores the permit of a charge that Redis has made. If memory runs out, throws std::bad_alloc and stores
+  // nothing.
   void hold(const limit::Charge& charge, std::uint64_t serial);
   // Stores the permit of a charge that was not sent to Redis. The next renewal writes the permit to Redis. If
   // memory runs out, throws and stores nothing.
@@ -46,8 +47,8 @@ class PermitSet {
   // nullopt if Redis does not have the permit.
   [[nodiscard]] std::optional<Refund> release(const limit::Charge& charge);
 
-  // Returns true if the line renews a permit that was released later. The line must not be sent again,
-  // because it would restore the permit.
+  // Returns true if `line` renews a permit that was released after the renewal was sent. The renewal must not
+  // be sent again, because it would restore the permit.
   [[nodiscard]] bool is_outlived(const Refund& line) const noexcept;
 
   // Calls `tell` with renewals of all permits, in groups small enough that Redis is not busy for long.

@@ -23,7 +23,7 @@ TimePoint utc(int year, unsigned month, unsigned day, int hour = 0, int minute =
   return sys_days(std::chrono::year(year) / month / day) + hours(hour) + minutes(minute);
 }
 
-// Sets the time zone of the C library while the object lives. No other thread may run.
+// Sets the time zone of the C library while the object exists. No other thread may run.
 class Zone {
  public:
   explicit Zone(const char* name) {

@@ -73,7 +73,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-// Sets an environment variable while the object lives.
+// Sets an environment variable while the object exists.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }

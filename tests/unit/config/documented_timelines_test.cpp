@@ -53,7 +53,7 @@ TimePoint instant_of(const std::string& text) {
          std::chrono::seconds(number(5, 0)) + std::chrono::milliseconds(number(6, 0));
 }
 
-// Replays one timeline with one key of the rule.
+// Replays one timeline. All its requests have the same key of the rule.
 class Timeline {
  public:
   explicit Timeline(const limit::Limiter& limiter) : limiter_(limiter) {}

@@ -42,7 +42,8 @@ TEST(Settings, SmallestConfigurationHasEveryDefault) {
   EXPECT_EQ(settings.listeners.at(0).address.port, 8080);
 }
 
-// Other tests use default-constructed settings, so the schema's defaults must equal those of the types.
+// Other tests use default-constructed settings, so the schema's defaults must equal the defaults of the
+// types.
 TEST(Settings, SchemaDefaultsEqualTheDefaultsOfTheTypes) {
   const auto settings = parse(kLeast);
   const proxy::ServerSettings server;
