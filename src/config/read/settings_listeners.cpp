@@ -14,8 +14,8 @@ namespace weir::config {
 
 namespace {
 
-constexpr std::uint64_t kLeastWindow = 16 << 10;       // bytes
-constexpr std::uint64_t kMostWindow = (1U << 31) - 1;  // bytes; the bound of RFC 9113 §6.9.1
+constexpr std::uint64_t kLeastWindow = 16 << 10;       // octets
+constexpr std::uint64_t kMostWindow = (1U << 31) - 1;  // RFC 9113 §6.9.1
 
 // Loads the certificate and its private key with OpenSSL, and reports mistakes in the files.
 void check_pair(const TableReader& table, const net::CertificateFiles& files) {

@@ -64,7 +64,8 @@ std::optional<base::TimePoint> DenyCache::refuses(std::span<const limit::Charge>
     if (!outcome) return std::nullopt;
     outcomes[i] = *outcome;
     outcomes[i].ahead = clock_ahead(clock, first);
-    // True if the limiter would refuse even if Redis had read its clock at `sent`.
+    // How much later Redis's clock may be than `clock`. If the wait is not longer, Redis may admit the bill
+    // now.
     const auto unsure = ceil<base::Duration>(entry->trip.received - entry->trip.sent + since / kPace);
     refused = refused || (line.enforced && !outcome->allowed && outcome->retry_after > unsure);
   }

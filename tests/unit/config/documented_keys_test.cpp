@@ -1,5 +1,5 @@
-// The tables of keys in docs/limiters.md and docs/upstreams.md must list exactly the keys of a rule and of an
-// upstream, with types, bounds and defaults.
+// The tables of keys in docs/limiters.md and docs/upstreams.md must contain exactly the keys of a rule and of
+// an upstream, with types, bounds and defaults.
 #include "config/schema/schema.hpp"
 #include "unit/config/document.hpp"
 
