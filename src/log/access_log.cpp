@@ -20,17 +20,17 @@ namespace weir::log {
 
 namespace {
 
-// A worker checks for space in the queue and then writes. Between the two, each other worker may use one
-// entry. So this many entries stay free, and with at most this many workers no accepted line is overwritten.
+// A worker checks for space in the queue and then writes. Between these two steps, each other worker may use
+// one entry. So this many entries stay free. With at most this many workers, no accepted line is overwritten.
 constexpr std::size_t kMaxWriters = 256;
 
-// Writes batches to the file and counts lost lines. Reports when losses begin and when they end. Opens the
-// file again on request. Used by the writing thread only, except where noted.
+// Writes batches of lines to the file and counts lost lines. Reports when losses begin and when they end.
+// Opens the file again on request. Used only by the writing thread, except where noted.
 class LineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
   LineSink(const std::string& target, AccessLog::Say say) : file_(target), say_(std::move(say)) {}
 
-  // Any thread may call it.
+  // May be called by any thread. The writing thread reopens the file before it writes again.
   void reopen_at_next() noexcept { wanted_ = true; }
   void lose(std::string_view lines) noexcept {
     lost_ += static_cast<std::uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
@@ -69,7 +69,7 @@ class LineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mut
   std::atomic<bool> wanted_{false};
 };
 
-// Returns true if `weir replay` can use the record.
+// Returns true if `weir replay` can use the access record.
 bool tells_decision(const observe::AccessRecord& record) noexcept {
   const auto* replay = record.replay;
   return replay != nullptr && replay->asked != base::TimePoint{} && replay->closed.empty() && !replay->cut;
@@ -84,14 +84,14 @@ struct AccessLog::Impl {
         sink(std::make_shared<LineSink>(target, std::move(say))),
         logger(std::make_shared<spdlog::async_logger>("access", sink, pool,
                                                       spdlog::async_overflow_policy::overrun_oldest)) {}
-  // Destroys the pool first: its thread writes all queued lines and ends before the file is closed.
+  // Destroys the pool first. The pool's thread writes all queued lines and ends before the file is closed.
   ~Impl() { pool.reset(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   const std::size_t max_batches;
-  // A shared_ptr, because the messages in spdlog's queue refer to the logger, which refers to the pool and
-  // the sink.
+  // A shared_ptr because messages in spdlog's queue refer to the logger, which refers to the pool and the
+  // sink.
   std::shared_ptr<spdlog::details::thread_pool> pool;
   std::shared_ptr<LineSink> sink;
   std::shared_ptr<spdlog::async_logger> logger;
@@ -113,7 +113,7 @@ std::string AccessLog::fault_of(const std::string& target) {
     ::close(fd);
     return "";
   }
-  if (errno == ENXIO) return "";  // the file is a pipe that nobody reads yet
+  if (errno == ENXIO) return "";  // the file is a pipe without a reader
   if (errno == ENOENT) {
     const auto folder = std::filesystem::path(target).parent_path();
     if (::faccessat(AT_FDCWD, folder.empty() ? "." : folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return "";
@@ -136,8 +136,8 @@ std::uint64_t AccessLog::lost() const noexcept {
   return impl_ ? impl_->sink->lost() : 0;
 }
 
-// Sends an empty batch to wake the writing thread. If the queue is full, the thread reopens the file at its
-// next batch.
+// Sends an empty batch to wake the writing thread. If the queue is full, the thread reopens the file before
+// the next batch.
 void AccessLog::reopen() {
   if (!impl_) return;
   impl_->sink->reopen_at_next();

@@ -12,7 +12,7 @@ namespace weir::log {
 
 namespace {
 
-constexpr std::size_t kMaxQueued = 1024;  // number of lines
+constexpr std::size_t kMaxQueued = 1024;  // the most lines in the queue
 
 spdlog::level::level_enum spdlog_level(LogLevel level) {
   switch (level) {
@@ -60,7 +60,7 @@ struct Log::Impl {
                                                                     spdlog::pattern_time_type::utc));
     logger->set_level(spdlog_level(level));
   }
-  // Destroys the pool first: its thread writes all queued lines and ends before the sink is destroyed.
+  // Destroys the pool first. The pool's thread writes all queued lines and ends before the sink is destroyed.
   ~Impl() { pool.reset(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -70,8 +70,8 @@ struct Log::Impl {
                                                   spdlog::async_overflow_policy::overrun_oldest);
   }
 
-  // Returns true if another line may be written in this second. If lines were dropped before, first logs how
-  // many.
+  // Returns true if another line may be written in this second. If lines were dropped, first logs their
+  // number.
   bool admit() {
     const std::lock_guard lock(mutex);
     const auto now = Clock::now();
@@ -86,12 +86,12 @@ struct Log::Impl {
     return false;
   }
 
-  // A shared_ptr, because the messages in spdlog's queue refer to the logger, which refers to the pool and
-  // the sink.
+  // A shared_ptr because messages in spdlog's queue refer to the logger, which refers to the pool and the
+  // sink.
   std::shared_ptr<spdlog::details::thread_pool> pool;
   spdlog::sink_ptr sink;
   std::shared_ptr<spdlog::async_logger> logger;
-  std::shared_ptr<spdlog::async_logger> audit;  // has a fixed level; set_level() does not change it
+  std::shared_ptr<spdlog::async_logger> audit;  // has a fixed level, which set_level() does not change
   std::mutex mutex;                             // guards the members below
   Clock::time_point window_start{};
   unsigned in_window = 0;

@@ -15,10 +15,10 @@ namespace weir::log {
 namespace {
 
 net::OwnedDescriptor open_to_append(const std::string& name) {
-  // The file contains data of clients: the owner may write, the group may read.
+  // The file contains clients' data, so only its owner may write and only its group may read.
   constexpr mode_t kMode = 0640;
   if (name == "-") return net::OwnedDescriptor(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
-  // Opens with O_NONBLOCK. Otherwise a pipe without a reader would block weir at its start.
+  // Opens with O_NONBLOCK, because a pipe without a reader would otherwise block weir when it starts.
   return net::OwnedDescriptor(
       ::open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, kMode));
 }
@@ -46,7 +46,8 @@ LogFile::LogFile(std::string name) : name_(std::move(name)), file_(open_to_appen
   torn_ = ends_within_a_line(name_);
 }
 
-// Writes as much as possible. Returns the number of bytes that were written; errno says why that is not all.
+// Writes as much of the text as possible. Returns the number of written bytes. If this is not all, errno has
+// the reason.
 std::size_t LogFile::put(std::string_view text) noexcept {
   std::size_t done = 0;
   while (done < text.size()) {
@@ -74,7 +75,7 @@ LogFile::Appended LogFile::append(std::string_view lines) noexcept {
   const int error = errno;
   torn_ = done != 0 && lines[done - 1] != '\n';
   auto rest = lines.substr(done);
-  // The whole line was written; the next append() writes its line break.
+  // The whole line was written except for its line break, which the next append() writes.
   if (rest.front() == '\n') rest.remove_prefix(1);
   return {.lost = count(rest), .error = error};
 }

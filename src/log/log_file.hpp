@@ -1,8 +1,9 @@
 // The file of the access log, or standard output. Nothing is buffered here: append() returns after the data
 // is written.
 //
-// If the disk is full, only a part of a line may be written. The next append() ends that line first, so that
-// its own lines stay readable. It does the same if another process has left an incomplete line.
+// If the disk is full, append() may write only a part of a line. The next append() then begins with a line
+// break, so that its own lines stay readable. The same happens if another process has left an incomplete
+// line.
 //
 // Belongs to one thread.
 #pragma once
@@ -17,15 +18,16 @@ namespace weir::log {
 
 class LogFile {
  public:
-  // `name`: the name of a file, which is created if it does not exist; "-" for standard output. Throws
+  // `name`: "-" for standard output, or the name of a file, which is created if it does not exist. Throws
   // std::runtime_error with the name if the file cannot be opened.
   explicit LogFile(std::string name);
 
   struct Appended {
-    std::size_t lost = 0;  // number of lines that were not written
+    std::size_t lost = 0;  // how many lines were not written
     int error = 0;         // errno of the failed write; 0: all lines were written
   };
-  // Appends lines. Blocks while the reader of a pipe is slow. REQUIRES that `lines` ends with a line break.
+  // Appends lines. Blocks if the file is a pipe with a slow reader. REQUIRES that `lines` ends with a line
+  // break.
   [[nodiscard]] Appended append(std::string_view lines) noexcept;
 
   // Opens the file again by its name and returns 0. If the file cannot be opened, returns errno and keeps the

@@ -26,9 +26,9 @@ using Steady = std::chrono::steady_clock;
 constexpr unsigned kPings = 50;
 constexpr unsigned kLooksAtTheClock = 9;
 constexpr base::Duration kPatience = 2s;
-constexpr int kCrowd = 70;  // number of permits of one key: more than the scripts keep in a string
+constexpr int kCrowd = 70;  // number of permits for one key; more than the scripts keep in a string
 constexpr std::pair<int, int> kOldest{6, 2};
-constexpr std::string_view kReplica = "slave";  // INFO's name for the role of a replica
+constexpr std::string_view kReplica = "slave";  // the role of a replica in the reply to INFO
 
 std::string_view line_of(std::string_view info, std::string_view name) {
   for (std::size_t at = 0; at < info.size();) {
@@ -48,7 +48,7 @@ std::optional<Number> number_in(std::string_view text) {
   return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
-// Returns the instant in a reply to TIME, which has seconds and microseconds; nullopt for any other reply.
+// Returns the time in a reply to TIME, which has seconds and microseconds; nullopt for any other reply.
 std::optional<base::TimePoint> instant_in(const Reply& reply) {
   if (reply.words.size() != 2) return std::nullopt;
   const auto seconds = number_in<std::int64_t>(reply.words[0]);
@@ -67,8 +67,8 @@ std::string command(std::initializer_list<std::string_view> words) {
   return bytes;
 }
 
-// Sends the commands of one inspection, in order. An error ends the inspection, but a denied command does
-// not.
+// Sends the commands of one inspection, in order. An error ends the inspection, but a command that the server
+// denies does not.
 class Inspector {
  public:
   Inspector(net::Executor executor, const RedisSettings& settings, Inspection& found)
@@ -112,7 +112,7 @@ class Inspector {
     if (sentinels_ && (ec || is_misled())) sentinels_->doubt();
     co_return ec;
   }
-  // Returns true if a Sentinel has reported a former master, which is a replica now.
+  // Returns true if a Sentinel has reported a former master that is a replica now.
   [[nodiscard]] bool is_misled() const noexcept { return sentinels_ && found_.facts.role == kReplica; }
   net::Awaitable<net::ErrorCode> sign_in_here() {
     const Greeting greeting = sign_in(settings_);
@@ -147,7 +147,7 @@ class Inspector {
     if (!slots) co_return ec;
     found_.unserved = kSlots - slots->served();
     const base::Endpoint* last = nullptr;
-    for (Slot slot = 0; slot < kSlots; ++slot) {  // only nodes with slots can have keys of weir
+    for (Slot slot = 0; slot < kSlots; ++slot) {  // only a node with slots can have weir's keys
       const auto* owner = slots->owner(slot);
       if (owner == nullptr || owner == last || *owner == found_.address) continue;
       last = owner;
@@ -158,9 +158,9 @@ class Inspector {
     co_return ec;
   }
 
-  // Runs commands that the scripts use only for long logs and many permits. They have no effect, because the
-  // key does not exist. Only denied commands become obstacles. Errors of a replica, or about another node's
-  // slot, do not.
+  // Runs commands that the scripts use only for long logs and many permits. Here they change nothing, because
+  // the key does not exist. Only denied commands become obstacles. Errors of a replica, or about another
+  // node's slot, do not.
   net::Awaitable<net::ErrorCode> try_rare_commands() {
     const std::string key = settings_.prefix + ":probe";
     for (const std::string& ask :
@@ -179,7 +179,7 @@ class Inspector {
   net::Awaitable<net::ErrorCode> time_pings() {
     const std::string ping = command({"PING"});
     std::vector<base::Duration> took;
-    for (unsigned i = 0; i <= kPings; ++i) {  // the result of the first ping is not used
+    for (unsigned i = 0; i <= kPings; ++i) {  // the result of the first PING is not used
       const auto began = Steady::now();
       const net::ErrorCode ec = co_await redis_.ask(ping);
       if (ec) co_return ec;
@@ -191,9 +191,9 @@ class Inspector {
     co_return net::ErrorCode();
   }
 
-  // Redis reads its clock after weir sends TIME and before weir receives the reply. So the middle of the
-  // round trip is wrong by at most half of it. The shortest of several round trips gives the most precise
-  // result.
+  // Compares Redis's clock with this host's clock. Redis reads its clock after weir sends TIME and before
+  // weir receives the reply. So the middle of the round trip is wrong by at most half of the round trip. The
+  // shortest of several round trips gives the most precise result.
   net::Awaitable<net::ErrorCode> compare_clocks() {
     const std::string ask = command({"TIME"});
     auto shortest = base::kForever;
@@ -213,7 +213,7 @@ class Inspector {
     co_return net::ErrorCode();
   }
 
-  // Returns true if the last reply is an error, and adds the error to `denied` of the inspection.
+  // Returns true if the last reply is an error. Then adds the error to Inspection::denied.
   bool denied(const char* what) {
     const Reply& reply = redis_.reply();
     if (reply.kind != Reply::Kind::Error) return false;
@@ -251,7 +251,8 @@ class Trial {
     crowd({random_key(), &long_log_}, kCrowd, entered_);
     crowd(place_, kCrowd, placed_);
     const auto told = store_.stats().refunds.load();
-    turn_until([&] { return placed_ == 0 || store_.stats().refunds.load() > told; });  // waits for a renewal
+    // Waits until a renewal is sent.
+    turn_until([&] { return placed_ == 0 || store_.stats().refunds.load() > told; });
     for (; placed_ > 0; --placed_) store_.release(place_);
     see_through(hear_the_rest());
     store_.stop();
@@ -259,7 +260,7 @@ class Trial {
   }
 
  private:
-  // Returns the settings with a short lease, so that a renewal comes soon.
+  // Returns the settings with a short lease_time, so that a permit is renewed soon.
   static RedisSettings patient(RedisSettings settings) {
     settings.timeout = kPatience;
     settings.lease_time = 300ms;
@@ -281,7 +282,7 @@ class Trial {
   net::Task<void> charge_and_refund() {
     for (const auto* limiter : {&bucket_, &log_}) {
       const limit::Charge charge{random_key(), limiter};
-      for (int i = 0; i < 5; ++i) {  // charges and refunds alternate, so that a log uses all its commands
+      for (int i = 0; i < 5; ++i) {  // charges and refunds alternate; so a log uses all its commands
         base::TimePoint now;
         const bool allowed = co_await admits(charge, now);
         if (!found_.obstacles.empty()) break;
@@ -291,8 +292,8 @@ class Trial {
     done_ = true;
   }
 
-  // Takes many permits of one key, each with a call of its own, so that they become too many for a string.
-  // Sends as many calls at once as the pipeline sends without gathering them.
+  // Takes many permits of one key, each with a call of its own, so that there are too many permits for a
+  // string. Sends as many calls at once as the pipeline sends without gathering them.
   void crowd(const limit::Charge& charge, int size, int& admitted) {
     for (int i = 0; i < size && found_.obstacles.empty(); ++i) {
       turn_until([&] { return under_way_ < Pipeline::kMostUnanswered; });
@@ -311,7 +312,8 @@ class Trial {
     --under_way_;
   }
 
-  // Waits for the replies to all refunds. Replies come in order, so a last charge is answered after them.
+  // Waits for the replies to all refunds. Replies come in order, so one more charge is answered after all
+  // refunds.
   net::Task<void> hear_the_rest() {
     const limit::Charge last{random_key(), &bucket_};
     base::TimePoint now;
@@ -336,7 +338,9 @@ class Trial {
 
   net::asio::io_context& loop_;
   Inspection& found_;
-  const bool tries_again_;  // another server may have become the master, or another Sentinel may be asked
+  // True if weir may try another server: one that has become the master, or one that another Sentinel
+  // reports.
+  const bool tries_again_;
   std::random_device random_;
   const limit::Limiter bucket_ = limit::TokenBucket::make({10, 1s}, 1).value();
   const limit::Limiter log_ = limit::SlidingLog::make({2, 2ms}).value();
@@ -392,7 +396,7 @@ Inspection inspect(const RedisSettings& settings, bool shares_secret) {
     net::asio::co_spawn(loop, look(loop.get_executor(), alone, other), [](const std::exception_ptr&) {});
     loop.restart();
     loop.run();
-    other.others.clear();  // that inspection reports the same masters
+    other.others.clear();  // the other master's inspection reports the same masters
   }
   if (shares_secret) {
     net::asio::co_spawn(loop, SharedSecret::look(loop.get_executor(), settings, found.address),

@@ -45,8 +45,8 @@ std::optional<std::string> decoded(std::string_view text) {
 }
 
 // Returns the position of the '@' after user and password. Neither host nor database can contain '@', so this
-// is the last '@', whatever the password contains. The path of a socket may contain '@', so for a socket it
-// is the first '@' that a '/' follows.
+// is the last '@', whatever the password contains. The path of a socket may contain '@', so for a socket the
+// result is the first '@' before a '/'.
 std::size_t end_of_user(std::string_view rest, bool is_socket) {
   if (!is_socket) return rest.rfind('@');
   return rest.starts_with('/') ? std::string_view::npos : rest.find("@/");

@@ -27,7 +27,7 @@ namespace asio = net::asio;
 using namespace std::chrono_literals;
 
 constexpr base::Duration kPatience = 1s;      // longest wait for one reply
-constexpr base::Duration kPeriod = 5s;        // pause between two rounds after the first success
+constexpr base::Duration kPeriod = 5s;        // pause between two rounds of requests after the first success
 constexpr base::Duration kFirstPause = 50ms;  // pause before the first success; doubles up to kMostPause
 constexpr base::Duration kMostPause = 300ms;
 constexpr int kMostRedirections = 5;
@@ -109,13 +109,14 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
   const std::string name_;
   const StoreLog log_;
   Agreed agreed_;
-  base::SipKey secret_;  // the agreed secret; before that, the offered one
+  base::SipKey secret_;  // the agreed secret; before the agreement, the offered one
   bool is_agreed_ = false;
   bool stopped_ = false;
   std::string why_;
   LogThrottle log_throttle_;
-  std::shared_ptr<TlsClient> tls_;        // null: no TLS; shared with the connections that use it
-  std::shared_ptr<Sentinels> sentinels_;  // null: no Sentinels are configured; shared with its coroutine
+  std::shared_ptr<TlsClient> tls_;  // null: no TLS; shared with the connections
+  // Null if no Sentinels are configured. Shared with the coroutine of the Sentinels.
+  std::shared_ptr<Sentinels> sentinels_;
   RequestReply redis_;
   net::Timer pause_;
   std::mt19937 random_{std::random_device{}()};
@@ -141,8 +142,8 @@ net::Awaitable<void> SharedSecret::Asking::run(std::shared_ptr<Asking> self) {
   }
 }
 
-// Waits for a random time up to `length`, so that the weirs that share a Redis do not all ask at the same
-// time.
+// Waits for a random time up to `length`, so that the weirs that share a Redis do not all send their requests
+// at the same time.
 net::Awaitable<void> SharedSecret::Asking::rest(base::Duration length) {
   std::uniform_int_distribution<std::int64_t> jitter(length.count() / 2, length.count());
   pause_.expires_after(base::Duration(jitter(random_)));
@@ -150,8 +151,8 @@ net::Awaitable<void> SharedSecret::Asking::rest(base::Duration length) {
   if (!stopped_) co_await pause_.async_wait(net::into(ignored));
 }
 
-// Asks the standalone server, the nodes of a cluster, or the masters that Sentinels report, until one server
-// answers.
+// Sends the request to one server after another until one answers. The servers are the standalone server, the
+// nodes of a cluster, or the masters that Sentinels report.
 net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_somebody() {
   const bool cluster = settings_.topology == Topology::Cluster;
   const std::size_t tries = cluster      ? settings_.nodes.size()
@@ -192,8 +193,9 @@ net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target 
   co_return found;
 }
 
-// Uses MGET, which returns nil for a missing key and for a value that is not a string, and EXISTS, which
-// distinguishes the two. The user may not be allowed to run TYPE, because weir does not need it elsewhere.
+// Reads the secret. Uses MGET, which returns nil for a missing key and for a value that is not a string, and
+// EXISTS, which distinguishes the two cases. The user may not be allowed to run TYPE, because weir does not
+// need TYPE elsewhere.
 net::Awaitable<SecretLook> SharedSecret::Asking::look_at(Target target) {
   using State = SecretLook::State;
   std::string question, presence, type;
@@ -233,7 +235,7 @@ net::Awaitable<bool> SharedSecret::Asking::meet(const base::Endpoint& address) {
   co_return !ec;
 }
 
-// Sends a command. Returns true if the reply is no error. Follows the redirections of a cluster.
+// Sends a command. Returns true if the reply is not an error. Follows the redirections of a cluster.
 net::Awaitable<bool> SharedSecret::Asking::say(const std::string& command, Target& target) {
   std::string asking;
   append_command(asking, {"ASKING"});
@@ -272,8 +274,8 @@ void SharedSecret::Asking::take(const base::SipKey& found) {
                                 "uses it, and clients start with new limits in Redis");
 }
 
-// Logs why no secret is agreed on. After the first success it logs nothing, because the store logs failures
-// of Redis.
+// Logs why weir has no agreed secret. After the first success it logs nothing, because the store logs
+// failures of Redis.
 void SharedSecret::Asking::complain() {
   if (is_agreed_ || !log_) return;
   const auto line = "redis: cannot read the secret in " + name_ + ": " + why_ +

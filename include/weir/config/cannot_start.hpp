@@ -1,4 +1,4 @@
-// A reason why weir cannot start serving, in words for the person who started it.
+// A reason why weir cannot start, as a message for the person who started it.
 #pragma once
 
 #include <stdexcept>

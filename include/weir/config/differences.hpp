@@ -12,7 +12,7 @@ struct Settings;
 // Returns the differences in the order of the texts, each difference once:
 // - "no longer: LINE" for each line that only `before` has;
 // - "now: LINE" for each line that only `now` has;
-// - "now in this order: …" for routes, or overrides of a rule, that changed places: the first match decides.
+// - "now in this order: …" for routes, or overrides of a rule, whose order changed: the first match decides.
 // An indented line is reported with the label of its parent line. A line of a rule is reported without its
 // route, because the rule may appear under many routes. If a rule in both texts no longer applies to the same
 // routes, each added or removed pair of route and rule is reported. Blank lines are ignored. Runs in time

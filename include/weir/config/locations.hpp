@@ -1,4 +1,5 @@
-// Finds the line of the configuration that declares a listener or a server, for messages about it.
+// Finds the line of the configuration that declares a listener or a server, for messages about the listener
+// or server.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -10,14 +11,14 @@
 
 namespace weir::config {
 
-// Return the key of the listener or server in Settings::locations: `listener 127.0.0.1:80`, `server a:1 of
+// Return a key of Settings::locations for the listener or server: `listener 127.0.0.1:80`, `server a:1 of
 // upstream "api"`.
 [[nodiscard]] std::string name_of(const net::ListenerSettings& listener);
 [[nodiscard]] std::string name_of(const upstream::UpstreamSettings& upstream,
                                   const upstream::ServerSettings& server);
 
-// Returns the error `what` with its location before it: "weir.toml:3: WHAT". `whose`: a key of `locations`.
-// Returns `what` unchanged if `locations` does not have the key.
+// Returns the error `what`, preceded by its location: "weir.toml:3: WHAT". `whose`: a key of `locations`.
+// Returns `what` unchanged if `locations` does not have that key.
 [[nodiscard]] base::Error with_location(const Locations& locations, const std::string& whose,
                                         const base::Error& what);
 
@@ -29,16 +30,16 @@ template <class T>
 }
 
 // The servers of each upstream, in the order of the configuration. If the look-up of a server's name failed,
-// the server has no address, and it is down until a later look-up succeeds.
+// the server has no address. This server is down until a later look-up succeeds.
 struct LookupResult {
   std::vector<std::vector<upstream::Server>> servers;
-  std::vector<std::string> unknown;   // a message for each server whose name the resolver does not know
-  std::vector<std::string> mistakes;  // a message for each server that no later look-up can repair
+  std::vector<std::string> unknown;   // a message for each server whose name the resolver does not find
+  std::vector<std::string> mistakes;  // a message for each server whose look-up can never succeed
 };
 // Looks up the names of all servers. Blocks the calling thread.
 [[nodiscard]] LookupResult look_up_servers(const Settings& settings);
-// Looks up the names of all servers, listeners and of [admin]. Returns a message for each name that fails.
-// Blocks the calling thread.
+// Looks up the names of all servers, of all listeners and of [admin]. Returns a message for each name that
+// fails. Blocks the calling thread.
 [[nodiscard]] std::vector<std::string> find_unknown_names(const Settings& settings);
 
 }  // namespace weir::config

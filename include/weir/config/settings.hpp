@@ -1,4 +1,4 @@
-// The whole configuration as values. It is read once, checked, and then immutable; all workers share it.
+// The whole configuration as C++ values. It is read once, checked, and then immutable; all workers share it.
 #pragma once
 
 #include "weir/admin/alert_settings.hpp"
@@ -24,9 +24,9 @@
 namespace weir::config {
 
 struct AdminSettings {
-  std::optional<base::Endpoint> address;  // absent: no admin listener
+  std::optional<base::Endpoint> address;  // absent: there is no admin listener
   std::string token;                      // empty: requests need no token
-  std::size_t top = 64;                   // length of each of a rule's two lists of clients; 0: no lists
+  std::size_t top = 64;                   // length of each of the two client lists of a rule; 0: no lists
 };
 
 struct LogSettings {
@@ -37,22 +37,23 @@ struct LogSettings {
 
 struct StateSettings {
   std::size_t max_keys = 1'000'000;
-  std::string snapshot;  // file name; empty: no snapshot
+  std::string snapshot;  // a file name; empty: no snapshot is saved
   std::optional<redis::RedisSettings> redis;
-  // Empty: a random secret; weirs that share a Redis then agree on one (redis::SharedSecret).
+  // The secret that hides clients' names in Redis. Empty: weirs that share a Redis agree on a random secret
+  // (redis::SharedSecret).
   std::string key_secret;
-  // Number of weirs that share the Redis. While Redis is away, each weir divides limits by this number.
+  // Number of weirs that share the Redis. While Redis is away, each weir divides its limits by this number.
   unsigned replicas = 1;
 };
 
-// Something that is allowed but probably not intended.
+// Describes a setting that is allowed but probably not intended.
 struct Warning {
-  std::string where;  // "weir.toml:14", or the file alone
+  std::string where;  // "weir.toml:14", or only "weir.toml"
   std::string what;
 };
 
-// Maps the name of a thing in the configuration, such as `listener 127.0.0.1:80`, to its place, such as
-// "weir.toml:3". Later messages about the thing show the place.
+// Maps the name of a thing in the configuration, such as `listener 127.0.0.1:80`, to its location, such as
+// "weir.toml:3". Later messages about the thing show the location.
 using Locations = std::map<std::string, std::string>;
 
 struct Settings {
@@ -86,8 +87,8 @@ class ConfigError : public std::runtime_error {
 // ConfigError with all mistakes.
 [[nodiscard]] Settings load_settings(const std::string& file);
 
-// Reads and checks a text in memory, like load_settings(). `file`: the name of the text in messages; relative
-// paths start in its folder.
+// Reads and checks a text in memory, like load_settings(). `file`: the name that messages give to the text.
+// Relative paths start in the folder of `file`.
 [[nodiscard]] Settings parse_settings(std::string_view text, const std::string& file);
 
 // Returns what `weir check` prints: the routes in order, each with the rules that apply to it.

@@ -1,4 +1,4 @@
-// Questions about the settings as a whole, such as whether any rule needs Redis.
+// Functions that answer questions about the whole settings, such as whether any rule needs Redis.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -13,23 +13,24 @@ namespace weir::config {
                      [](const policy::Rule& rule) { return rule.store == policy::Store::Redis; });
 }
 
-// Returns true if any rule takes units from Redis in advance (the key `lease`).
+// Returns true if any rule prefetches units from Redis (the setting `lease`).
 [[nodiscard]] inline bool takes_leases(const Settings& settings) {
   return std::any_of(settings.rules.begin(), settings.rules.end(),
                      [](const policy::Rule& rule) { return rule.lease.has_value(); });
 }
 
-// Returns the longest time that an upgrade may take. The new process must become ready, and requests pause
-// twice: until the new process has taken over the state, and until it listens.
+// Returns the longest time that an upgrade to a new process may take. The new process must become ready.
+// Requests pause twice: until the new process has taken over the state, and until it listens.
 [[nodiscard]] inline base::Duration longest_upgrade(const Settings& settings) noexcept {
   return settings.server.upgrade_timeout + 2 * settings.server.upgrade_pause;
 }
 
-// Returns true if the key of a rule or the balancing of an upstream uses the attribute.
+// Returns true if the attribute is part of a rule's key or selects an upstream's server.
 [[nodiscard]] bool keyed_by(const Settings& settings, policy::Attribute kind);
-// Returns true if any rule reads request bodies.
+// Returns true if any rule reads the bodies of requests.
 [[nodiscard]] bool asks_for_bodies(const Settings& settings);
-// Return true if any rule, route or identity uses claims of tokens, or countries of addresses.
+// Return true if any rule, route or identity uses claims of tokens (asks_for_claims), or countries of
+// addresses.
 [[nodiscard]] bool asks_for_claims(const Settings& settings);
 [[nodiscard]] bool asks_for_countries(const Settings& settings);
 // Returns true if the rule, one of its tiers or one of its overrides has an elastic limit.

@@ -6,10 +6,10 @@
 
 namespace weir::config {
 
-// Returns the folder of the file; "." for a name without a folder.
+// Returns the folder in which the file is; "." for a name without a folder.
 [[nodiscard]] std::string folder_of(const std::string& path);
 
-// Returns why no snapshot can be written to the path; nullopt if nothing prevents it.
+// Returns why weir could not save a snapshot in this file; nullopt if nothing prevents it.
 [[nodiscard]] std::optional<std::string> obstacle_to_snapshot(const std::string& path);
 
 }  // namespace weir::config

@@ -6,10 +6,10 @@
 // A worker formats lines into its buffer. It passes the buffer to the queue when the buffer is full or
 // kMaxWait has passed, because each transfer costs a lock, a copy and often a wake-up. If the disk or the
 // reader of a pipe is too slow, the queue fills. The log then drops batches and counts their lines, so that
-// it never blocks a worker. It also counts lines that could not be written because the disk was full.
+// the log never blocks a worker. It also counts lines that could not be written because the disk was full.
 //
-// For a rotation, rename the file and send SIGUSR1. The writing thread then opens a new file with the old
-// name. Lines in the queue go to the old or the new file, and no line is lost.
+// To rotate the log, rename the file and send SIGUSR1. The writing thread then opens a new file with the old
+// name. Lines in the queue are written to the old or the new file, and no line is lost.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -30,42 +30,42 @@ class AccessLog {
  public:
   using Say = std::function<void(const std::string&)>;
 
-  // `target`: the name of a file, whose folder must exist and to which lines are appended; "-" for standard
-  // output; or "off". `say`: called on the writing thread with messages about failed writes, one line each.
-  // Throws std::runtime_error with the file's name if the file cannot be opened.
+  // `target`: the name of a file, "-" for standard output, or "off". The file's folder must exist; lines are
+  // appended to the file. `say`: called on the writing thread with messages about failed writes, one line
+  // each. Throws std::runtime_error with the file's name if the file cannot be opened.
   AccessLog(const std::string& target, Say say, observe::LogFields fields = observe::LogFields::usual(),
             std::size_t max_batches = kMaxBatches);
-  // Writes the queued lines. Every AccessLogLines of this log must be destroyed before this destructor runs.
+  // Writes the queued lines. Every AccessLogLines of this log must be destroyed before the log.
   ~AccessLog();
   AccessLog(const AccessLog&) = delete;
   AccessLog& operator=(const AccessLog&) = delete;
 
   static constexpr std::size_t kMaxBatches = 256;
 
-  // Returns why this process cannot open `target`; empty if it can. Creates and changes no file.
+  // Returns why this process cannot open the file `target`; empty if it can. Creates and changes no file.
   [[nodiscard]] static std::string fault_of(const std::string& target);
 
   [[nodiscard]] bool is_on() const noexcept { return impl_ != nullptr; }
-  // Passes whole lines to the writing thread. Returns false and writes nothing if the queue is full. Any
-  // thread may call it.
+  // Passes whole lines to the writing thread. Returns false and writes nothing if the queue is full. May be
+  // called by any thread.
   [[nodiscard]] bool write(std::string_view lines);
   // Passes whole lines to the writing thread. If the queue is full, drops the lines and counts them in
   // lost().
   void write_or_lose(std::string_view lines);
   [[nodiscard]] const observe::LogFields& fields() const noexcept { return fields_; }
   // Must be called when the key table starts empty. The next line with the field "replay" then marks the
-  // start of a run, so that `weir replay` starts with empty counters too.
+  // start of a run, where `weir replay` also starts with empty counters.
   void begin_run() noexcept { unbegun_ = true; }
   // Returns true for the first call after begin_run(); the caller's line must then mark the start of a run.
-  // Any thread may call it.
+  // May be called by any thread.
   [[nodiscard]] bool begins_run() noexcept {
     return unbegun_.load(std::memory_order_relaxed) && unbegun_.exchange(false);
   }
-  // Returns the number of lines that could not be written after write() had accepted them, and of those that
-  // write_or_lose() dropped. Any thread may call it.
+  // Returns the number of lost lines: those that write() accepted but the thread could not write, and those
+  // that write_or_lose() dropped. May be called by any thread.
   [[nodiscard]] std::uint64_t lost() const noexcept;
   // Makes the writing thread open the file again by its name before it writes later lines. If the file cannot
-  // be opened, reports the error and keeps the old file. Any thread may call it.
+  // be opened, reports the error and keeps the old file. May be called by any thread.
   void reopen();
 
  private:
@@ -100,7 +100,7 @@ class AccessLogLines final : public observe::AccessSink {
   net::Timer timer_;
   std::string lines_;
   std::size_t count_ = 0;  // number of lines in lines_
-  bool waiting_ = false;   // timer_ runs, possibly after an early transfer of the lines
+  bool waiting_ = false;   // timer_ is set; the lines may have been passed to the log earlier
 };
 
 }  // namespace weir::log

@@ -1,10 +1,10 @@
-// The process log: messages for operators, one line each on standard error. Requests have a log of their own
+// The process log: messages for operators, one line each, on standard error. Requests have their own log
 // (access_log.hpp).
 //
 //   2026-02-20T10:00:00.123Z warning redis cache:6379 is down: connection refused
 //
-// Any thread may write. At most kMaxPerSecond lines are written in a second. The log drops further lines and
-// then writes their number in one line, so a fault that repeats with every request cannot flood the log.
+// Any thread may write. At most kMaxPerSecond lines are written in a second. The log drops all other lines
+// and then writes their number in one line, so an error that repeats with every request cannot flood the log.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,16 @@ class Log {
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  // Sets the level for later messages. Any thread may call it.
+  // Sets the level of the log for later messages. May be called by any thread.
   void set_level(LogLevel level);
 
   // Writes one line. Replaces control characters with \xNN, so that the message stays on one line.
   void write(LogLevel level, std::string_view message);
-  // Writes one line even if more than kMaxPerSecond lines were written. For actions of operators and their
-  // results.
+  // Writes one line even if more than kMaxPerSecond lines were written. For operators' actions and the
+  // results of these actions.
   void write_always(LogLevel level, std::string_view message);
-  // Writes one line of level "warning", at any level of the log, even "off", and without the bound
-  // kMaxPerSecond. For records of who was allowed to do what.
+  // Writes one line of level "warning". The line is written even if the level of the log is "off", and
+  // without the bound kMaxPerSecond. For records of who was allowed to do what.
   void audit(std::string_view message);
 
   void debug(std::string_view message) { write(LogLevel::Debug, message); }

@@ -9,10 +9,10 @@
 namespace weir::redis {
 
 enum class StoreError {
-  Timeout = 1,     // no answer within settings.timeout; Redis may still carry out the charge
-  Away,            // there is no connection now; nothing was sent
+  Timeout = 1,     // no answer within settings.timeout; Redis may still make the charge
+  Away,            // there is no connection; nothing was sent
   ConnectionLost,  // the connection broke after the command was sent
-  BreakerOpen,     // too many failures in a row; nothing was sent
+  BreakerOpen,     // the circuit breaker is open after too many failures in a row; nothing was sent
   Overloaded,      // too many commands wait already (StoreTuning::max_pending); nothing was sent
   Stopped,         // the store is stopping
   Loading,         // LOADING, BUSY, TRYAGAIN, MASTERDOWN: a temporary state of the server
@@ -23,7 +23,7 @@ enum class StoreError {
   // The ACL user may not run a command that a script uses; bills without that command still work.
   CommandDenied,
   NoScript,     // NOSCRIPT, although weir has just loaded the script again
-  ServerError,  // any other error reply
+  ServerError,  // Redis replied with any other error
   BadReply,     // the bytes are not RESP, or the reply is not one that weir's scripts return
   NoTls,        // the TLS handshake failed: the certificate is not trusted, or the server has no TLS
 };

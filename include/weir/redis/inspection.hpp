@@ -29,8 +29,8 @@ struct ServerFacts {
 };
 [[nodiscard]] ServerFacts read_info(std::string_view info);
 
-// Returns true for Redis 6.2 or later, and for every version of Valkey, because the first one corresponds to
-// Redis 7.2. Returns false if the version cannot be parsed.
+// Returns true for Redis 6.2 or later, and for every version of Valkey, because the first Valkey corresponds
+// to Redis 7.2. Returns false if the version cannot be parsed.
 [[nodiscard]] bool is_recent(const ServerFacts& facts) noexcept;
 
 struct RoundTrips {
@@ -54,16 +54,16 @@ struct Inspection {
   // Commands that only `weir redis-check` sends, and that the server denied.
   std::vector<std::string> denied;
   // `unserved`: the number of cluster slots that have no node, according to this node. `others`: the
-  // inspections of the cluster's other masters. For another master, `obstacles` lists only commands that the
-  // server denies.
+  // inspections of the cluster's other masters. In `others`, `obstacles` lists only commands that the server
+  // denies.
   std::size_t unserved = 0;
   std::vector<Inspection> others{};
-  // The shared secret's key; set if inspect() was called with `shares_secret`.
+  // What Redis holds under the name of the shared secret. Set if inspect() was called with `shares_secret`.
   std::optional<SecretLook> secret{};
 };
 
 // Connects and signs in as weir does, then runs weir's commands: charges and refunds a test key, which
-// expires within a second. If `shares_secret`, also reads the key of the shared secret. Blocks for a few
+// expires within a second. If `shares_secret` is true, also reads the shared secret's key. Blocks for a few
 // seconds at most.
 [[nodiscard]] Inspection inspect(const RedisSettings& settings, bool shares_secret);
 

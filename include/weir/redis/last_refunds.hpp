@@ -25,16 +25,16 @@ class LastRefunds {
   using Groups = boost::container::small_vector<Group, 4>;
 
   // Returns the group of a key. A refund of one key makes the cached states of all keys in its group
-  // unusable, so there are many groups. Two lines of one bill in one group would defeat the cache: if one
-  // line refuses, the charge of the other line may be refunded, which makes both states unusable. Keys of one
-  // client may differ by a fixed amount (name_key.cpp). The multiplication puts most pairs of such keys into
-  // different groups.
+  // unusable, so there are many groups. The keys of one request should be in different groups. Otherwise, if
+  // one rule refuses the request and the charge of another rule is refunded, both cached states become
+  // unusable. The keys of one client may differ by a fixed amount (name_key.cpp). The multiplication puts
+  // most pairs of such keys into different groups.
   [[nodiscard]] static Group group_of(const limit::Key& key) noexcept {
     return static_cast<Group>(key.hi * 0x9e3779b97f4a7c15 >> (64 - std::bit_width(kGroups - 1)));
   }
 
-  // Must be called when a refund is sent, and again when Redis has carried it out or may have. Between the
-  // two calls, a worker may still read a state from before the refund.
+  // Must be called when a refund is sent, and again when Redis has made the refund or may have made it.
+  // Between the two calls, a worker may still read a state from before the refund.
   void note(std::span<const Group> groups, Time now) noexcept {
     for (const auto group : groups) raise(last_[group], now);
   }

@@ -19,8 +19,8 @@ enum class Topology : std::uint8_t {
   Cluster,     // several masters, each with some of the keys; `address` is not used
 };
 
-// TLS settings for connections to Redis and to Sentinels. The files are PEM. weir reads a file again after it
-// has changed.
+// TLS settings for connections to Redis and to Sentinels. The files are PEM. weir reads a file again after
+// the file has changed.
 struct TlsSettings {
   std::string ca;    // certificates of trusted authorities; empty: the system's authorities
   std::string cert;  // weir's own certificate, followed by its chain; empty: no client certificate
@@ -56,9 +56,9 @@ struct RedisSettings {
   std::string prefix = "weir";  // the first part of every key's name
   // Time after which the concurrency permits of a crashed weir expire.
   base::Duration lease_time{10'000'000};
-  // Time after which unused units are refunded in Redis (SharedGrants).
+  // Time after which unused prefetched units (SharedGrants) are refunded in Redis.
   base::Duration lease_return{1'000'000};
-  std::size_t lease_keys = 4096;  // the most keys of which weir holds units at once
+  std::size_t lease_keys = 4096;  // the most keys for which weir holds prefetched units
   friend bool operator==(const RedisSettings&, const RedisSettings&) = default;
 };
 

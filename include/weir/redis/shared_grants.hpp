@@ -1,6 +1,6 @@
-// Units of hot keys that this process has debited in Redis in advance, so that weir can admit requests
-// without a round trip. A unit is one part of a request's cost. This class holds the units of all workers;
-// redis/prefetch/grant_cache.hpp decides how many units to take.
+// Units of hot keys that this process has prefetched: Redis has debited them already, so weir can admit
+// requests without a round trip. A unit is one part of a request's cost. This class holds the units of all
+// workers; redis/prefetch/grant_cache.hpp decides how many units to take.
 //
 // The stores of all workers share one object, which must outlive their loops. Thread-safe.
 #pragma once
@@ -21,18 +21,18 @@ namespace weir::redis {
 struct Refund;
 struct RoundTrip;
 
-// Returns true if units of this limiter can be debited now and spent later without exceeding the limit
+// Returns true if units of this limiter can be prefetched now and spent later without exceeding the limit
 // (redis/prefetch/grant.hpp).
 [[nodiscard]] bool can_be_leased(const limit::Limiter& limiter) noexcept;
 
-// Counters of units since the start; held() is the number of units held now.
+// Numbers of units since the start; held() is the number of units held now.
 struct GrantStats {
   std::uint64_t taken = 0;
   std::uint64_t spent = 0;
   std::uint64_t put_back = 0;  // spent units that were put back, because their request was not forwarded
   std::uint64_t returned = 0;  // refunded in Redis
   std::uint64_t lost = 0;      // units that expired, or whose key was reset
-  std::uint64_t crowded = 0;   // not units: the number of times that a key found no free entry
+  std::uint64_t crowded = 0;   // how often a key found no free entry; not a number of units
 
   [[nodiscard]] std::uint64_t held() const noexcept { return taken + put_back - spent - returned - lost; }
 };
@@ -51,7 +51,8 @@ class SharedGrants {
   [[nodiscard]] base::Duration hold() const noexcept { return hold_; }
   [[nodiscard]] GrantStats stats() const;
 
-  // Called by stores. GrantCache documents the functions of the same names. REQUIRES line.lease != 0.
+  // The stores call these functions. GrantCache documents the functions of the same names. REQUIRES
+  // line.lease != 0.
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
   void note_trip(const limit::Charge& line, Time now);
@@ -64,8 +65,8 @@ class SharedGrants {
   void failed(const limit::Charge& line, Time now);
   // Drops the key's units and does not refund them, because a reset has erased the key's state in Redis.
   void forget(const limit::Charge& line);
-  // sweep() and give_up() return about `most` refunds, possibly a few more. Call again for the remaining
-  // ones.
+  // sweep() and give_up() return about `most` refunds, possibly a few more. The next call returns more
+  // refunds.
   [[nodiscard]] std::vector<Refund> sweep(Time now, std::size_t most = kAnyNumber);
   [[nodiscard]] std::vector<Refund> give_up(Time now, std::size_t most = kAnyNumber);
 

@@ -48,16 +48,17 @@ class SharedSecret {
   // Called with the first secret that Redis returns, and again whenever Redis returns another secret.
   using Agreed = std::function<void(const base::SipKey&)>;
 
-  // `offered`: the secret that weir stores in Redis if Redis has none. The constructor sends nothing; start()
-  // does.
+  // `offered`: the secret that weir stores in Redis if Redis has none. The constructor sends nothing; only
+  // start() does.
   SharedSecret(net::Executor executor, const RedisSettings& settings, const base::SipKey& offered,
                StoreLog log, Agreed agreed);
-  ~SharedSecret();  // stops
+  ~SharedSecret();  // calls stop()
   SharedSecret(const SharedSecret&) = delete;
   SharedSecret& operator=(const SharedSecret&) = delete;
 
   // Reads the secret and changes nothing. `address`: the Redis server, or the node of a cluster, to connect
-  // to. In a cluster, that node names the node that keeps the secret. `settings` must outlive the coroutine.
+  // to. In a cluster, the node at `address` reports which node keeps the secret. `settings` must outlive the
+  // coroutine.
   [[nodiscard]] static net::Awaitable<SecretLook> look(net::Executor executor, const RedisSettings& settings,
                                                        base::Endpoint address);
 
@@ -66,12 +67,14 @@ class SharedSecret {
 
   // Returns true once Redis has returned a secret.
   [[nodiscard]] bool is_agreed() const noexcept;
-  // Returns why the last attempt failed. Empty if the last attempt succeeded, or if the first has not ended.
+  // Returns why the last attempt failed. Empty if the last attempt succeeded, or before the first attempt has
+  // ended.
   [[nodiscard]] const std::string& why() const noexcept;
 
  private:
   class Asking;
-  std::shared_ptr<Asking> asking_;  // shared with its coroutine, which may end after this object is destroyed
+  // Shared with the coroutine that asks Redis, which may end after this object is destroyed.
+  std::shared_ptr<Asking> asking_;
 };
 
 }  // namespace weir::redis

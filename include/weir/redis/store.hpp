@@ -12,9 +12,9 @@
 //  3. After the error ConnectionLost, Redis may have charged the bill. After Timeout, Redis may have charged
 //     the bill too, and the charge stays if the connection breaks before the late reply. After any other
 //     error Redis has charged nothing.
-//  4. The store sends all commands of one turn of the event loop in one write. Bills of one turn share calls
-//     of the script, which decides each bill separately. If a call fails, all its bills fail. At most
-//     `max_pending` commands wait for a reply.
+//  4. The store sends all commands of one iteration of the event loop in one write. Bills of one iteration
+//     share calls of the script, which decides each bill separately. If a call fails, all its bills fail. At
+//     most `max_pending` commands wait for a reply.
 //  5. If any command stays unanswered for patience_of(settings), the store replaces the connection, even if
 //     no bill waits. The new connection renews the permits at once.
 #pragma once
@@ -51,21 +51,21 @@ enum class StoreState : std::uint8_t {
 
 enum class LogLevel : std::uint8_t { Info, Warning };
 
-// Receives log lines on the worker's thread, and never a line for each request. At most three changes of the
-// state are logged in ten seconds. A new reason for the same state, or a failure of some bills only, is
-// logged at most every ten seconds.
+// Receives log lines on the worker's thread, but never one for each request. At most three changes of the
+// state are logged in ten seconds. A new reason for the same state is logged at most every ten seconds, and
+// so is a failure of some bills only.
 using StoreLog = std::function<void(LogLevel, std::string)>;
 
 // Bounds and intervals that have no configuration key.
 struct StoreTuning {
-  unsigned failures_to_open = 5;  // consecutive failures that open the breaker
-  // Upper bound of the first pause; doubles each time, with full jitter.
+  unsigned failures_to_open = 5;  // consecutive failures that open the circuit breaker
+  // Upper bound of the random pause before weir connects again. The bound doubles after each failure.
   base::Duration first_backoff{50'000};
-  // The time to connect, sign in and load scripts; eight timeouts if that is longer. With this value, one
-  // lost attempt and one pause take less than a second after Redis is available again.
+  // The longest time to connect, sign in and load scripts; at least eight times settings.timeout. With this
+  // value, one lost attempt and one pause take less than a second after Redis is available again.
   base::Duration open_timeout{600'000};
   base::Duration longest_backoff{300'000};
-  std::size_t max_pending = 4096;            // commands without an answer
+  std::size_t max_pending = 4096;            // the most commands that wait for a reply
   base::Duration finish_timeout{1'000'000};  // how long finish() waits for the replies to the last refunds
 };
 
@@ -76,13 +76,13 @@ struct StoreStats {
   std::atomic<std::uint64_t> timeouts{0};  // bills that ended with the error Timeout
   // Changes that the store was to send: refunds, settlements, releases, renewals, and resets of keys.
   std::atomic<std::uint64_t> refunds{0};
-  // Changes in `refunds` that could not be sent or that Redis did not confirm. Also charges that Redis may
-  // have made although their answer was lost or unreadable: nothing refunds them.
+  // Changes counted in `refunds` that could not be sent or that Redis did not confirm. Also charges whose
+  // answer was lost or unreadable: Redis may have made them, and nothing refunds them.
   std::atomic<std::uint64_t> refunds_lost{0};
-  // Refunded slots for which a key's list of gaps had no room (gaps.lua).
+  // Refunded slots of buckets that were dropped, because the key's list of free slots was full (gaps.lua).
   std::atomic<std::uint64_t> gaps_lost{0};
-  std::atomic<std::uint64_t> connects{0};  // successful connections, the first included
-  // SCRIPT LOAD commands after NOSCRIPT, without those of each new connection
+  std::atomic<std::uint64_t> connects{0};  // successful connections, including the first one
+  // SCRIPT LOAD commands after the error NOSCRIPT. Those at the start of a connection are not counted.
   std::atomic<std::uint64_t> script_loads{0};
   std::atomic<std::uint64_t> opened{0};  // how often the circuit breaker opened
   std::atomic<std::uint64_t> writes{0};  // system calls that send
@@ -91,29 +91,30 @@ struct StoreStats {
 class Store {
  public:
   // `refunds` and `units`: shared by all stores of the process; must outlive the executor's loop. If
-  // `refunds` is null, the store has its own object. If `units` is null, the store takes no units in advance,
-  // even if charges allow it.
+  // `refunds` is null, the store has its own object. If `units` is null, the store prefetches no units, even
+  // if charges allow it.
   Store(net::Executor executor, const RedisSettings& settings, StoreLog log = {},
         const StoreTuning& tuning = {}, LastRefunds* refunds = nullptr, SharedGrants* units = nullptr);
-  ~Store();  // stops
+  ~Store();  // calls stop()
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
   void start();  // begins to connect; must be called once
-  // Must be called when no more bills arrive, and again until it returns true. Refunds the units that were
-  // taken in advance. Returns true once Redis has answered all commands. Also returns true if Redis is away,
-  // or if tuning.finish_timeout has passed since the first call.
+  // Must be called when no more bills arrive, and again until it returns true. Refunds the prefetched units.
+  // Returns true once Redis has answered all commands. Also returns true if Redis is away, or if
+  // tuning.finish_timeout has passed since the first call.
   [[nodiscard]] bool finish();
   void stop();  // ends waiting calls with the error Stopped, and closes the connection for good
 
-  // Checks all lines, then charges all enforced lines or none, exactly as limit::KeyTable::charge does. Sets
-  // outcomes[i] to the outcome of charges[i], and `server_now` to Redis's time, from which the times in the
-  // outcomes count. Sets neither after an error, except as below. REQUIRES 1 ≤ charges.size() ==
-  // outcomes.size() ≤ kMaxCharges, and that all lines have different keys. The spans must live until the
-  // coroutine returns. The call cannot be cancelled; it ends within settings.timeout.
+  // Checks all lines (charges) of a bill, then charges all enforced lines or none, exactly as
+  // limit::KeyTable::charge does. Sets outcomes[i] to the outcome of charges[i]. Sets `server_now` to Redis's
+  // time, to which the times in the outcomes refer. After an error sets neither, except as described below.
+  // REQUIRES 1 ≤ charges.size() == outcomes.size() ≤ kMaxCharges, and that all lines have different keys. The
+  // spans must live until the coroutine returns. The call cannot be cancelled; it ends within
+  // settings.timeout.
   //
-  // In a cluster, some nodes may be away while others answer. Lines that are paid with units taken in advance
-  // need no node. In such a case charge() returns an error, and `unasked` names the lines without an outcome.
+  // In a cluster, some nodes may be away while others answer. Lines that are paid with prefetched units need
+  // no node. If a node is away, charge() returns an error, and `unasked` names the lines without an outcome.
   // The outcomes of the other lines are set. Those lines are charged, unless Redis refused one of them. After
   // any other error, `unasked` names all lines. Outcome::ahead says which server's clock decided a line.
   // Throws std::bad_alloc; then nothing is charged, neither in Redis nor in this process.
@@ -122,16 +123,17 @@ class Store {
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
 
   // Refuses a bill without a round trip if the store knows that Redis would refuse it now. Sets the outcomes
-  // to those that Redis would return, and returns Redis's time, from which they count. Charges nothing.
-  // Returns nullopt if Redis must decide; this is always the case for a bill with a line that may delay the
-  // request. REQUIRES the same as charge(), and that no line's cost depends on the response.
+  // to those that Redis would return, and returns Redis's time, to which they refer. Charges nothing. Returns
+  // nullopt if Redis must decide; this is always the case for a bill with a line that may delay the request.
+  // REQUIRES the same as charge(), and that no line's cost depends on the response.
   [[nodiscard]] std::optional<base::TimePoint> refuses(std::span<const limit::Charge> charges,
                                                        std::span<limit::Outcome> outcomes) noexcept;
 
   // Refunds one charge. `departure`: the time at which the charge allowed the request to depart. Returns
   // without waiting for a reply. REQUIRES charge.lease == 0.
   void refund(const limit::Charge& charge, base::TimePoint departure);
-  // Refunds one charge, of any kind, that was made at `charged_at` (Redis's time) and had this outcome.
+  // Refunds one charge of any kind. `charged_at`: when the charge was made, by Redis's time. `outcome`: its
+  // outcome.
   void refund(const limit::Charge& charge, base::TimePoint charged_at, const limit::Outcome& outcome);
 
   // Changes the cost of a charge from charge.cost to `actual` (limit/settle.hpp). `charged_at`: when the
@@ -146,12 +148,12 @@ class Store {
   // as soon as Redis is available.
   void hold(const limit::Charge& charge);
 
-  // Sets `outcome` to the outcome that one line would have now. Charges and renews nothing, neither in Redis
-  // nor in this process. Units that this process has taken in advance count as spent, because Redis has
-  // debited them. Errors are those of charge(). Ends within settings.timeout.
+  // Sets `outcome` to the outcome that the charge would have now. Charges and renews nothing, neither in
+  // Redis nor in this process. Prefetched units of this process count as spent, because Redis has debited
+  // them. Returns the same errors as charge(). Ends within settings.timeout.
   [[nodiscard]] net::Task<net::ErrorCode> look(limit::Charge charge, limit::Outcome& outcome,
                                                base::TimePoint& server_now);
-  // Returns true, and sets the outcome, if units that were taken in advance would pay for the charge.
+  // Returns true, and sets `outcome`, if prefetched units of this process would pay for the charge.
   [[nodiscard]] bool holds_for(const limit::Charge& charge, limit::Outcome& outcome) const;
   // Resets the key in Redis, and drops all that this process holds or knows of the key. Returns without
   // waiting for a reply. Commands that are sent later see the reset key. REQUIRES
@@ -181,7 +183,7 @@ class Store {
   std::shared_ptr<Backend> backend_;
   base::Duration finish_timeout_;
   std::optional<std::chrono::steady_clock::time_point> finish_by_;
-  std::shared_ptr<PrefetchingStore> prefetching_;  // null: no units are taken in advance
+  std::shared_ptr<PrefetchingStore> prefetching_;  // null: no units are prefetched
 };
 
 }  // namespace weir::redis

@@ -64,8 +64,8 @@ std::vector<std::string> ConfigErrors::lines() const {
 }
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> names) {
-  // Accepts one edit for every three letters of the word, and at least one. A name with more edits would be a
-  // misleading guess.
+  // Accepts one edit for every three letters of the word, but always at least one. A suggestion with more
+  // edits would be misleading.
   std::size_t best = std::min(std::max<std::size_t>(word.size() / 3, 1) + 1, word.size());
   std::string_view found;
   for (const auto name : names) {

@@ -39,8 +39,8 @@ std::string_view boolean_for(const std::string& word) {
   return std::find(kFalse.begin(), kFalse.end(), word) != kFalse.end() ? "false" : std::string_view{};
 }
 
-// Returns a whole number in the key's range, such as "4" for "4", and "10000" for "10k". Empty for any other
-// text.
+// Returns a whole number in the key's range: "4" for the text "4", "10000" for the text "10k". Empty for any
+// other text.
 std::string whole_for(const KeySpec& spec, std::string text) {
   if (text.ends_with('k')) text.replace(text.size() - 1, 1, "000");
   std::int64_t number = 0;
@@ -68,7 +68,7 @@ std::string address_for(const std::string& text) {
   return quoted_if(base::parse_endpoint(address + ":8080").has_value(), address + ":8080");
 }
 
-// Returns an example of a string for a key with this name.
+// Returns an example value for a string setting with this name.
 std::string text_called(std::string_view name) {
   if (name == "path") return in_quotes("/healthz");
   if (name == "header") return in_quotes("X-API-Key");
@@ -206,7 +206,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-// Reads a line character by character. Remembers the keys whose values have begun and not ended.
+// Reads a line of TOML character by character. Remembers each key whose value has begun but not ended.
 class OpenKeys {
  public:
   void take(std::string_view line, std::size_t at) {
@@ -240,10 +240,11 @@ class OpenKeys {
   }
 
   std::vector<std::string> keys_;
-  std::string open_;  // brackets that are open
+  std::string open_;  // brackets that were opened and not closed yet
   std::size_t begin_ = 0;
   char quote_ = 0;
-  // True: the last key's value has not ended; false: the last key is that of an open table.
+  // True if the value of the last key in keys_ has not ended. False if the last key is that of an inline
+  // table that is not closed yet.
   bool is_value_open_ = false;
 };
 

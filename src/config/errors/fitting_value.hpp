@@ -13,25 +13,25 @@ namespace weir::config {
 
 // Returns the node's value in TOML syntax. Empty for a table or a date.
 [[nodiscard]] std::string as_toml(const Node& node);
-// Returns the content of a string, or the digits of a whole number. Empty for any other value.
+// Returns the content of a string, or the digits of a whole number. Empty for a node of any other type.
 [[nodiscard]] std::string as_plain_text(const Node& node);
 
 // Returns a value that the key accepts and that `text` probably means, in TOML syntax: "\"10/s\"" for "10 /
 // s", "true" for "yes". Empty if there is no such value.
 [[nodiscard]] std::string fitting_text(const KeySpec& spec, std::string_view text);
-// Returns the same for a value that the TOML parser accepted.
+// Like fitting_text(), but for a value that the TOML parser accepted.
 [[nodiscard]] std::string fitting_value(const KeySpec& spec, const Node& entry);
 // Returns a value that the key accepts: its default or a usual value. Empty for a table.
 [[nodiscard]] std::string example_value(const KeySpec& spec);
-// Returns a noun for values of the kind, as in "or another duration".
+// Returns a noun for values of this kind, such as "duration" for the message "or another duration".
 [[nodiscard]] std::string_view noun_of(Kind kind);
 
 // Returns the keys that lead to the value at offset `at` of a line. The first is the key at the start of the
-// line; the keys of inline tables follow.
+// line. The keys of inline tables follow.
 [[nodiscard]] std::vector<std::string> keys_before(std::string_view line, std::size_t at);
-// Returns the key that `path` leads to from `table`; null if there is none.
+// Returns the setting that `path` leads to from `table`; null if there is none.
 [[nodiscard]] const KeySpec* find_key(const TableSpec& table, std::span<const std::string> path) noexcept;
-// Returns the key that `path` leads to from the tables of `key`; null if there is none.
+// Returns the setting that `path` leads to from the tables inside `key`; null if there is none.
 [[nodiscard]] const KeySpec* find_below(const KeySpec& key, std::span<const std::string> path) noexcept;
 
 }  // namespace weir::config

@@ -15,8 +15,8 @@ namespace weir::config {
 
 namespace {
 
-// A key of another proxy, and the advice on what to write instead. "{}" in the advice stands for the found
-// value.
+// A setting of another proxy, and advice on what to write instead. "{}" in the advice stands for the value
+// that was found.
 struct Habit {
   const TableSpec* where;
   std::string_view key;
@@ -103,7 +103,7 @@ constexpr std::array kHabits{
     Habit{&schema::kRoot, "redis", "write [state] redis = { url = \"redis://…\" }"},
 };
 
-// The line to write for a key that must be a table but has a plain value. "{}" stands for the found value.
+// The line to write for a setting that must be a table but has a plain value. "{}" stands for that value.
 struct TableFor {
   std::string_view key;
   std::string_view line;
@@ -168,8 +168,8 @@ constexpr std::array kWords{
     Word{"store", "local", "memory"},
 };
 
-// Returns `line` with "{}" replaced by the value, converted to the type of the key before it. `find` returns
-// the key at the end of a path.
+// Returns `line` with "{}" replaced by the value of `entry`, converted to the type of the setting before the
+// "{}". `find` returns the setting at the end of a path.
 template <class Find>
 std::string filled(std::string_view line, const Node& entry, Find find) {
   std::string text(line);
@@ -185,13 +185,13 @@ std::string filled(std::string_view line, const Node& entry, Find find) {
   return text;
 }
 
-// Keys with which other proxies set the count of a rate (kCounts) and its period (kPeriods).
+// Settings with which other proxies set the number of requests of a rate (kCounts) and its period (kPeriods).
 constexpr std::array<std::string_view, 9> kCounts{
     "rate",  "average",           "requests",     "count",     "max_requests",
     "quota", "requests_per_unit", "max_requests", "max_tokens"};
 constexpr std::array<std::string_view, 9> kPeriods{
     "period", "window", "window_size", "per", "interval", "time_window", "unit", "fill_interval", "duration"};
-// Keys whose name is the period of a rate and whose value is the count.
+// Settings of other proxies whose name is the period of a rate and whose value is the number of requests.
 constexpr std::array<std::string_view, 5> kUnits{"second", "minute", "hour", "day", "month"};
 
 template <std::size_t N>
@@ -199,8 +199,8 @@ bool is_any(const std::array<std::string_view, N>& names, std::string_view name)
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Returns advice for a table that sets the count and the period of a rate by separate keys, such as: write
-// limit = "100/min"
+// Returns advice for a table that sets the number and the period of a rate by separate settings, such as:
+// write limit = "100/min"
 std::string limit_advice(const Table& table) {
   std::string count, period;
   for (const auto& entry : table.entries) {
@@ -219,8 +219,8 @@ std::string limit_advice(const Table& table) {
   return "write limit = " + in_quotes(limit::parse_rate(rate) ? rate : "10/s");
 }
 
-// Returns the first string in `table` whose key is one of `names`, in quotes. Returns `otherwise` in quotes
-// if there is none.
+// Returns the first string in `table` whose key is one of `names`, in quotes. If there is none, returns
+// `otherwise` in quotes.
 std::string text_of(const Table& table, std::initializer_list<std::string_view> names,
                     std::string_view otherwise) {
   for (const auto& entry : table.entries)
@@ -229,8 +229,8 @@ std::string text_of(const Table& table, std::initializer_list<std::string_view> 
   return in_quotes(otherwise);
 }
 
-// Returns advice for a listener's `tls` table in which the keys of a certificate are written directly and not
-// in the list `certificates`.
+// Returns advice for a listener's `tls` table that has `cert` and `key` itself, not in the list
+// `certificates`.
 std::string certificate_advice(const Table& table) {
   return "write certificates = [{ cert = " +
          text_of(table, {"cert", "certificate", "cert_file", "crt"}, "edge.crt") +

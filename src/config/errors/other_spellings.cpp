@@ -19,7 +19,7 @@ std::string squeezed(std::string_view text) {
   return plain;
 }
 
-// Returns weir's spelling of a unit; empty for an unknown unit.
+// Returns weir's spelling of a unit of time; empty for an unknown unit.
 std::string_view unit_here(std::string_view unit) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kUnitsElsewhere{
       {{"second", "s"},

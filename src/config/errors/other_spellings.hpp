@@ -8,15 +8,15 @@
 namespace weir::config {
 
 // Return a duration such as "5 minutes", or a rate such as "10r/s", in weir's spelling: "5min", "10/s".
-// Return nullopt if the text means none, or is in weir's spelling already.
+// Return nullopt if the text is no duration or rate, or is in weir's spelling already.
 [[nodiscard]] std::optional<std::string> nearest_duration(std::string_view text);
 [[nodiscard]] std::optional<std::string> nearest_rate(std::string_view text);
-// Returns a size in weir's spelling: "16KiB" for "16k" (as nginx counts), and "5MB" for "5mb"; nullopt as
-// above.
+// Returns a size in weir's spelling: "16KiB" for "16k" (1024 bytes each, as in nginx), "5MB" for "5mb".
+// Returns nullopt if the text is no size, or is in weir's spelling already.
 [[nodiscard]] std::optional<std::string> nearest_size(std::string_view text);
 
-// Returns weir's attribute for a part of a key, such as "ip" for "$binary_remote_addr". Empty if there is no
-// such attribute.
+// Returns weir's attribute for a variable of another proxy, such as "ip" for "$binary_remote_addr". Empty if
+// there is no such attribute.
 [[nodiscard]] std::string attribute_for(std::string_view text);
 
 }  // namespace weir::config

@@ -31,7 +31,7 @@ std::string_view nth_line(std::string_view text, std::size_t number) {
   return text.substr(0, text.find('\n'));
 }
 
-// Returns the byte offset of the character in this column.
+// Returns the byte offset of the character in column `column`.
 std::size_t offset_of(std::string_view line, std::size_t column) {
   std::size_t at = 0;
   for (; column > 1 && at < line.size(); --column)
@@ -39,10 +39,10 @@ std::size_t offset_of(std::string_view line, std::size_t column) {
   return at;
 }
 
-// The parts of a line.
+// The parts of a line of TOML.
 struct Scan {
-  std::size_t end = 0;                    // where a comment begins, or the length of the line
-  std::optional<std::size_t> open_quote;  // offset of a quote that is not closed on the line
+  std::size_t end = 0;                    // offset at which a comment begins, or the length of the line
+  std::optional<std::size_t> open_quote;  // offset of a quotation mark that is not closed on the line
   std::size_t equals = std::string_view::npos;
 };
 
@@ -81,12 +81,13 @@ bool is_list_of_tables(std::string_view name) {
   return (spec != nullptr && spec->kind == Kind::Subtables) || name == "key";
 }
 
-// Returns the header of a table: "[[rule]]" for a list of tables, "[server]" for a single table.
+// Returns the header that a table of this name needs: "[[rule]]" for a list of tables, "[server]" for a
+// single table.
 std::string header_of(std::string_view name) {
   return is_list_of_tables(name) ? "[[" + std::string(name) + "]]" : "[" + std::string(name) + "]";
 }
 
-// Returns the name between the brackets of a header.
+// Returns the table name between the brackets of a header.
 std::string_view name_in_header(std::string_view line) {
   line = without_blanks(line);
   line.remove_prefix(std::min(line.find_first_not_of('['), line.size()));
@@ -120,7 +121,7 @@ std::string describe_open_quote(std::string_view line, std::size_t quote) {
   return "found a quote that is not closed on its line; write " + fixed;
 }
 
-// Returns "limit = " if the value at `at` is that of the key `limit`. Empty if the value is in a list.
+// Returns "limit = " if the value at offset `at` belongs to the key `limit`. Empty if the value is in a list.
 std::string key_before(std::string_view line, std::size_t at) {
   const auto equals = line.substr(0, at).rfind('=');
   if (equals == std::string_view::npos) return {};
@@ -150,7 +151,8 @@ void add_parts(std::string_view dotted, Names& names) {
   }
 }
 
-// Returns the parts of the nearest table header above line `number`. Empty if there is no header above.
+// Returns the parts of the name in the nearest table header above line `number`. Empty if there is no header
+// above it.
 Names table_of(std::string_view text, std::size_t number) {
   Names names;
   while (--number > 0) {
@@ -162,14 +164,14 @@ Names table_of(std::string_view text, std::size_t number) {
   return names;
 }
 
-// Returns the key of the value at offset `at` of the line; null if weir does not have the key.
+// Returns the key to which the value at offset `at` belongs; null if weir does not have the key.
 const KeySpec* key_at(const Names& table, std::string_view line, std::size_t at) {
   auto path = table;
   for (const auto& key : keys_before(line, at)) add_parts(key, path);
   return find_key(schema::kRoot, path);
 }
 
-// Describes a value without quotes, and suggests one that the key accepts. Empty if no such value is known.
+// Describes a value without quotes, and suggests one that the key accepts. Empty if weir has no suggestion.
 std::string describe_bare_of(const KeySpec& spec, const std::string& key, std::string_view value) {
   if (auto fitting = fitting_text(spec, value); !fitting.empty())
     return "found " + std::string(value) + (fitting.find('"') == std::string::npos ? "" : " without quotes") +
@@ -180,7 +182,8 @@ std::string describe_bare_of(const KeySpec& spec, const std::string& key, std::s
          std::string(noun_of(spec.kind));
 }
 
-// Describes a value without quotes. `value`: the whole value. `spec`: the value's key; null if unknown.
+// Describes a value without quotes. `value`: the whole value. `spec`: the key of the value; null if the key
+// is unknown.
 std::string describe_bare(const std::string& key, std::string_view value, const KeySpec* spec) {
   const bool absent = value == "null" || value == "nil" || value == "none" || value == "None";
   const bool padded = value.size() > 1 && value.front() == '0' &&
@@ -197,7 +200,8 @@ std::string describe_bare(const std::string& key, std::string_view value, const 
   return "found " + std::string(value) + " without quotes; write " + key + quoted(value);
 }
 
-// Returns the text around offset `at`, up to the nearest quotes, brackets, braces, commas or equals signs.
+// Returns the text around offset `at`, up to the nearest quotation mark, bracket, brace, comma or equals
+// sign.
 std::string_view bare_around(std::string_view line, std::size_t at) {
   constexpr std::string_view kEnds = "=,[]{}\"'";
   at = std::min(at, line.size());
@@ -224,7 +228,7 @@ std::string describe_curly_quotes(std::string_view line) {
                        : "found quotes that are not straight; write " + std::string(without_blanks(fixed));
 }
 
-// Describes a line with text after a quoted value.
+// Describes a line that has more text after a quoted value.
 std::string describe_tail(std::string_view key, std::string_view value) {
   const auto end = value.find(value.front(), 1);
   if (end == std::string_view::npos) return {};
@@ -302,7 +306,7 @@ std::string describe_no_equals(std::string_view line, std::size_t end, const Nam
                             : fitting);
 }
 
-// Describes one line of a list that has several lines. The line may be an address without quotes.
+// Describes one line of a list that spans several lines. The line may be an address without quotes.
 std::string describe_element(std::string_view line, const Scan& scanned) {
   auto value = without_blanks(line.substr(0, scanned.end));
   if (value.starts_with('"') || value.starts_with('\''))
@@ -323,14 +327,14 @@ bool continues_a_list(std::string_view text, std::size_t line) {
 bool names_a_secret(std::string_view name, std::string_view value) {
   constexpr std::array<std::string_view, 5> kSecretWords{"token", "secret", "password", "authorization",
                                                          "url"};
-  // The `key` of a rule is a list.
+  // The `key` of a rule is a list; any other `key` is an API key.
   const bool is_api_key = name == "key" && !without_blanks(value).starts_with('[');
   return is_api_key || std::any_of(kSecretWords.begin(), kSecretWords.end(),
                                    [&](std::string_view word) { return name.find(word) != name.npos; });
 }
 
-// Returns true if the line has a key whose value must not appear in messages: a token, a secret, a password,
-// an API key, or an address with a password.
+// Returns true if the line sets a value that must not appear in messages: a token, a secret, a password, an
+// API key, or an address with a password.
 bool holds_a_secret(std::string_view line) {
   constexpr std::string_view kEnds = " \t{,=:";
   const auto first = without_blanks(line).substr(0, without_blanks(line).find_first_of(kEnds));
@@ -345,7 +349,7 @@ bool holds_a_secret(std::string_view line) {
   return false;
 }
 
-// Returns the parser's own message, for a line that none of these functions can describe.
+// Returns the TOML parser's own message, for a line that none of the functions above can describe.
 std::string reason_of(std::string_view reason) {
   constexpr std::string_view kStart = "Error while ";
   return "this line is not TOML" + (reason.starts_with(kStart)

@@ -7,7 +7,7 @@
 
 namespace weir::config {
 
-// Where the TOML parser stopped, and its error message.
+// The position at which the TOML parser stopped, and its error message.
 struct ParserStop {
   std::size_t line;    // counted from 1
   std::size_t column;  // counted from 1, in characters

@@ -13,20 +13,19 @@ bool is_name(std::string_view text) {
          std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
-// Returns the text as a Result. The type must be explicit, because a string also converts to an Error.
+// Returns the text as a Result. The type must be explicit, because a string could also convert to an Error.
 base::Result<std::string> found(std::string text) {
   return base::Result<std::string>(boost::system::in_place_value, std::move(text));
 }
 
-// Returns the replacement for a reference. `reference`: the text between "${" and "}".
+// Returns the value that replaces a reference. `reference`: the text between "${" and "}".
 base::Result<std::string> look_up(std::string_view reference) {
   const auto mark = reference.find(":-");
   const std::string name(reference.substr(0, mark));
   if (!is_name(name))
     return base::Error{"\"${" + std::string(reference) +
                        "}\" names no environment variable; expected ${NAME} or ${NAME:-text}"};
-  const char* value =
-      std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nothing here sets variables
+  const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): weir sets no variables
   if (mark != std::string_view::npos && (value == nullptr || *value == '\0'))
     return found(std::string(reference.substr(mark + 2)));
   if (value == nullptr)

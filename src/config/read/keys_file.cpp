@@ -27,7 +27,7 @@ std::optional<policy::ApiKeys::Sha256> parse_sha256(std::string_view hex) {
   return digest;
 }
 
-// Returns the digest of the API key in a [[key]] table. Messages never show the API key.
+// Returns the digest of the API key in a [[key]] table. Error messages never show the API key.
 std::optional<policy::ApiKeys::Sha256> read_digest(const TableReader& table) {
   if (table.has("key") == table.has("sha256")) {
     table.mistake("", table.has("key") ? "found both key and sha256; expected one of them"

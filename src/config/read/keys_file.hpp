@@ -11,10 +11,10 @@
 
 namespace weir::config {
 
-// A tier that at least one key of the keys file has.
+// A tier that at least one API key in the keys file has.
 struct AssignedTier {
-  std::string where;  // the first key with the tier, such as "keys.toml:7"
-  bool alone = true;  // no key with the tier has a user, an org or a service
+  std::string where;  // location of the first API key with the tier, such as "keys.toml:7"
+  bool alone = true;  // no API key with the tier has a user, an org or a service
 };
 
 struct KeysFile {
@@ -22,8 +22,8 @@ struct KeysFile {
   std::map<std::string, AssignedTier> tiers;
 };
 
-// Parses a TOML text of [[key]] tables, and returns the keys without a mistake. `file`: the name of the file
-// for messages. Messages never show a key.
+// Parses a TOML text of [[key]] tables, and returns the API keys in tables without a mistake. `file`: the
+// name of the file for messages. Messages never show an API key.
 [[nodiscard]] KeysFile read_keys(std::string_view text, const std::string& file, ConfigErrors& mistakes);
 
 }  // namespace weir::config

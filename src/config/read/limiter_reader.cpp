@@ -20,7 +20,7 @@ std::string_view word_of(Algorithm algorithm) {
   return kWords[static_cast<std::size_t>(algorithm)];
 }
 
-// A key that only some algorithms use.
+// A setting that only some algorithms use.
 struct Special {
   std::string_view key;
   std::initializer_list<Algorithm> owners;
@@ -46,7 +46,7 @@ bool owns(const Special& special, Algorithm algorithm) {
   return std::ranges::find(special.owners, algorithm) != special.owners.end();
 }
 
-// Returns the keys that the algorithm uses instead of `key`. Empty if there are none.
+// Returns the settings that the algorithm uses instead of `key`. Empty if there are none.
 std::string instead_of(std::string_view key, Algorithm algorithm) {
   if (algorithm == Algorithm::AdaptiveConcurrency) return "min and max";
   if (key == "burst") return algorithm == Algorithm::LeakyBucket ? "queue" : "limit alone";
@@ -69,12 +69,12 @@ void refuse_strangers(const TableReader& table, Algorithm algorithm) {
   }
 }
 
-// The numbers from which a limiter is made. `room`: the burst or the queue.
+// The numbers from which a limiter is made. `room`: the value of `burst` or `queue`.
 struct Numbers {
   limit::Rate rate;
   std::uint64_t room = 1;
   base::Duration max_wait = base::kForever;
-  std::uint64_t least = 1, most = 1;  // bounds of the number of requests in flight
+  std::uint64_t least = 1, most = 1;  // bounds of the number of concurrent requests
 };
 
 template <class Made>
@@ -169,7 +169,7 @@ std::optional<Numbers> read_numbers(const TableReader& table, const Method& meth
 }
 
 // Returns the numbers of one weir among `replicas`. For buckets and queues, multiplies the period of the rate
-// instead of dividing its count, so that the shares add up exactly. Divides bursts, queues and the counts of
+// and does not divide its count, so that the parts add up exactly. Divides bursts, queues and the counts of
 // other algorithms, and rounds them down, but not to zero.
 Numbers share(const Numbers& whole, Algorithm algorithm, unsigned replicas) {
   const auto part_of = [&](std::uint64_t quota, std::uint64_t least) {
@@ -186,7 +186,7 @@ Numbers share(const Numbers& whole, Algorithm algorithm, unsigned replicas) {
   return part;
 }
 
-// Returns 10 for "10%"; 0 after a mistake.
+// Returns 10 for the value "10%"; 0 after a mistake.
 std::uint64_t read_percent(const TableReader& table, std::string_view key) {
   const auto text = table.text(key);
   std::uint64_t percent = 0;
@@ -198,8 +198,8 @@ std::uint64_t read_percent(const TableReader& table, std::string_view key) {
   return 0;
 }
 
-// Returns the numbers with a limit that is higher by `percent`. A bucket keeps its rate and gets a larger
-// burst or queue. A window, a log or a concurrency limit gets a higher count.
+// Returns the numbers with a limit that is higher by `percent` percent. A bucket keeps its rate and gets a
+// larger burst or queue. A window, a log or a concurrency limit gets a higher count.
 Numbers widened(const Numbers& numbers, Algorithm algorithm, std::uint64_t percent) {
   Numbers wide = numbers;
   const auto more = [&](std::uint64_t quota) { return quota * percent / 100; };

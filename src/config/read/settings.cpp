@@ -28,7 +28,7 @@ ConfigError::ConfigError(std::vector<std::string> mistakes)
 Settings parse_settings(std::string_view text, const std::string& file) {
   ConfigErrors mistakes;
   const auto document = read_toml(text, file, mistakes);
-  // After a syntax error, all keys are missing. Messages about them would be misleading.
+  // After a syntax error, all keys are missing. Messages about missing keys would be misleading.
   if (!mistakes.empty() && document.table()->entries.empty()) throw ConfigError(mistakes.lines());
   const TableReader root(&document, 1, "", schema::kRoot, {&file, &mistakes});
   ReadContext context{.file = file, .folder = std::filesystem::path(file).parent_path(), .tiers = {}};
@@ -68,7 +68,7 @@ Settings load_settings(const std::string& file) {
 base::Result<std::string> read_file(const std::string& path, std::size_t most) {
   std::error_code error;
   const auto reason = [](int number) { return base::Error{std::generic_category().message(number)}; };
-  // A folder can be opened, but reading it throws.
+  // A folder can be opened, but reading the folder throws.
   if (std::filesystem::is_directory(path, error)) return reason(EISDIR);
   errno = 0;
   std::ifstream stream(path, std::ios::binary);

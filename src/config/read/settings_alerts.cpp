@@ -12,10 +12,11 @@ namespace {
 
 constexpr std::size_t kMostAlerts = 100;
 constexpr std::size_t kLongestTarget = 2048;
-constexpr base::Duration kShortestPeriod{1'000'000};  // surges are detected once a second
+constexpr base::Duration kShortestPeriod{1'000'000};  // weir checks for surges once a second
 constexpr base::Duration kLongestTimeout{60'000'000};
 
-// Return true if a request line (is_visible) or the value of a header field may contain the text.
+// Return true if a request line (is_visible) or the value of a header field may contain all characters of the
+// text.
 bool is_visible(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
 }
@@ -79,7 +80,7 @@ void read_webhook(const TableReader& table, const ReadContext& context, admin::W
     table.mistake("ca", made.error().message);
 }
 
-// Reads the subject of the alert (the key `rule`, `upstream` or `store`) and its threshold.
+// Reads the subject of the alert (the setting `rule`, `upstream` or `store`) and its threshold.
 void read_subject(const TableReader& table, const Settings& settings, admin::AlertSettings& alert) {
   const int subjects = table.has("rule") + table.has("upstream") + table.has("store");
   if (subjects != 1) {

@@ -1,5 +1,5 @@
-// Reads the keys about request bodies: the words of a match, the cost at a JSON pointer, and the most bytes
-// to read.
+// Reads the settings about request bodies: the words of a match, the cost at a JSON pointer, and the most
+// bytes to read.
 #include "config/read/settings_sections.hpp"
 
 #include "weir/policy/body.hpp"
@@ -10,7 +10,7 @@ namespace weir::config {
 
 namespace {
 
-// The largest max_body. Each body that a rule reads is in memory until the body is complete.
+// The largest allowed max_body. A body that a rule reads stays in memory until the whole body has arrived.
 constexpr std::uint64_t kMostRead = 16U << 20;
 constexpr std::size_t kLongestPointer = 128;
 
@@ -22,7 +22,7 @@ std::uint64_t read_max_body(const TableReader& table) {
   return kMostRead;
 }
 
-// Returns true for a JSON pointer (RFC 6901 §3) whose characters need no escape in a header.
+// Returns true for a JSON pointer (RFC 6901 §3) that can appear in a header without escapes.
 bool is_pointer(std::string_view text) {
   if (!text.starts_with('/') || text.size() > kLongestPointer) return false;
   for (std::size_t i = 0; i < text.size(); ++i) {

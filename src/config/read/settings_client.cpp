@@ -19,7 +19,7 @@ constexpr SourceWord kNamedSources[] = {{"header", Source::Kind::Header},
                                         {"cookie", Source::Kind::Cookie},
                                         {"claim", Source::Kind::Claim}};
 
-// Reads a table that names exactly one source in a request, such as a header or a query parameter.
+// Reads a table that names exactly one source of a value in a request, such as a header or a query parameter.
 Source read_source(const TableReader& client, std::string_view key, const TableSpec& spec) {
   const auto table = client.table(key, spec);
   Source source;
@@ -52,7 +52,8 @@ std::vector<base::Cidr> read_trusted(const TableReader& table) {
   std::vector<base::Cidr> blocks;
   const auto texts = table.texts("trusted_proxies");
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    // A peer on a unix socket has no address. It gets the address "::", which no other peer can have.
+    // A peer on a unix socket has no IP address. weir gives it the address "::", which no other peer can
+    // have.
     if (const auto block = base::Cidr::parse(texts[i] == "unix:" ? "::" : texts[i]))
       blocks.push_back(*block);
     else
@@ -61,14 +62,14 @@ std::vector<base::Cidr> read_trusted(const TableReader& table) {
   return blocks;
 }
 
-// Returns true for the name of a field such as "X-Auth-User", or for a prefix such as "X-Auth-*".
+// Returns true for the name of a header field such as "X-Auth-User", or for a prefix such as "X-Auth-*".
 bool is_field_pattern(std::string_view text) noexcept {
   if (text.ends_with('*')) text.remove_suffix(1);
   return text.find('*') == std::string_view::npos && is_token(text);
 }
 
-// Returns the fields that only trusted peers may send: the usual ones, those that identify clients, and those
-// in the file. An empty list in the file means that there are none.
+// Returns the header fields that only trusted peers may send: the usual fields, those that identify clients,
+// and those in the file. An empty list in the file means that there are no such fields.
 http::FieldNames read_trusted_fields(const TableReader& table, const policy::ClientSettings& client) {
   const auto texts = table.texts("trusted_fields");
   if (table.has("trusted_fields") && texts.empty()) return {};
@@ -113,11 +114,12 @@ void read_tokens(const TableReader& table, const ReadContext& context, policy::C
                                  .audience = table.text("audience"),
                                  .leeway = table.duration("leeway"),
                                  .require_exp = table.boolean("require_exp")};
-  for (const char* key : {"issuer", "audience"})  // an empty text would switch the check off
+  for (const char* key : {"issuer", "audience"})  // an empty text would disable the check of the claim
     if (table.has(key) && table.text(key).empty())
       table.mistake(key, std::string("found \"\"; expected the value that tokens contain, or no ") + key +
                              " to accept any");
-  if (!table.has("algorithm")) return;  // the missing key was reported
+  // The missing key `algorithm` was reported already.
+  if (!table.has("algorithm")) return;
   const bool shared = settings.algorithm.starts_with("HS");
   settings.key = read_token_key(table, context, shared);
   if (settings.key.empty()) {
@@ -161,8 +163,8 @@ policy::ClientSettings read_client(const TableReader& table, ReadContext& contex
   return client;
 }
 
-// Reads the keys file. If the file cannot be read, reports a mistake of the key `keys` in [client], which
-// names the file.
+// Reads the keys file. If the file cannot be read, reports a mistake in the setting `keys` of [client]. The
+// message names the file.
 policy::ApiKeys read_api_keys(const TableReader& client, const std::string& file, ReadContext& context) {
   const auto text = read_file(file, kLargestText);
   if (!text) {

@@ -1,4 +1,4 @@
-// Reads `lease` of a [[rule]]: how many units a weir may take from Redis in advance.
+// Reads `lease` of a [[rule]]: how many units a weir may prefetch from Redis.
 #include "config/read/settings_sections.hpp"
 
 #include "weir/redis/shared_grants.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kMostPercent = 25;
 
-// Returns why units of the rule cannot be taken in advance and used later. Empty if they can.
+// Returns why units of the rule cannot be prefetched and used later. Empty if they can.
 std::string obstacle_to_lease(const policy::Rule& rule) {
   if (rule.store != policy::Store::Redis)
     return "found in a rule that is kept in memory and needs no lease; expected store = \"redis\"";
@@ -65,7 +65,7 @@ void read_lease(const TableReader& table, bool numbers_are_sound, policy::Rule& 
   if (units == nullptr && text == nullptr)
     return table.mistake("lease", "found " + std::string(type_name(*node)) + expected);
   if (const auto why = obstacle_to_lease(rule); !why.empty()) return table.mistake("lease", why);
-  if (!numbers_are_sound) return;  // the numbers of the limiter are arbitrary
+  if (!numbers_are_sound) return;  // after a mistake the limiter has arbitrary numbers
   const auto found = "found " + (units != nullptr ? std::to_string(*units) : in_quotes(*text));
   const auto lease = units != nullptr ? lease_of(*units, most) : lease_of(*text);
   if (!lease) return table.mistake("lease", found + expected);

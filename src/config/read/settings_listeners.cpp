@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kLeastWindow = 16 << 10;  // octets
 constexpr std::uint64_t kMostWindow = 1U << 30;   // below the bound of RFC 9113 §6.9.1
 
-// Loads the certificate and its key with OpenSSL, and reports mistakes in the files.
+// Loads the certificate and its private key with OpenSSL, and reports mistakes in the files.
 void check_pair(const TableReader& table, const net::CertificateFiles& files) {
   if (!holds_something(files.cert)) return;
   if (const auto fault = net::fault_of_certificate(files.cert)) return table.mistake("cert", fault->message);
@@ -61,13 +61,13 @@ net::TlsSettings read_tls(const TableReader& table, ReadContext& context) {
   return tls;
 }
 
-// Returns true if a socket that listens on `one` also accepts connections to `other`. A socket on [::] also
-// accepts connections to IPv4 addresses.
+// Returns true if a socket that listens on the address `one` also accepts connections to `other`. A socket on
+// [::] also accepts connections to IPv4 addresses.
 bool covers(const base::IpAddress& one, const base::IpAddress& other) {
   return one == other || one == base::IpAddress{} || (one == base::IpAddress::v4(0) && other.is_v4());
 }
 
-// Returns true if two listeners cannot have these addresses at the same time. Does not look up names.
+// Returns true if two listeners cannot use these addresses at the same time. Does not look up names.
 bool collide(const base::Endpoint& one, const base::Endpoint& other) {
   if (one.is_unix() || other.is_unix()) return one == other;
   if (one.port == 0 || one.port != other.port) return false;
@@ -77,7 +77,7 @@ bool collide(const base::Endpoint& one, const base::Endpoint& other) {
   return covers(*a, *b) || covers(*b, *a);
 }
 
-// Reads which HTTP versions clients may speak.
+// Reads which versions of HTTP the clients of a listener may use.
 void read_protocols(const TableReader& table, net::ListenerSettings& listener) {
   constexpr std::string_view kNames[] = {"http/1.1", "h2", "h2c"};
   const bool tls = table.has("tls");

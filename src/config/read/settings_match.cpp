@@ -1,4 +1,4 @@
-// Reads match = { … } of routes, rules and overrides.
+// Reads the conditions match = { … } of routes, rules and overrides.
 #include "config/read/settings_sections.hpp"
 
 #include "weir/base/host.hpp"
@@ -32,8 +32,8 @@ void read_path(const TableReader& table, policy::Match& match) {
   match.path = std::move(*path);
 }
 
-// Reads `methods`. A method in lower case is a mistake, because weir rejects requests with such a method
-// (400).
+// Reads `methods`. A method in lower case is reported as a mistake, because weir rejects requests with such a
+// method (status 400).
 void read_methods(const TableReader& table, policy::Match& match) {
   match.methods = table.texts("methods");
   if (table.has("methods") && match.methods.empty())
@@ -53,7 +53,7 @@ void read_methods(const TableReader& table, policy::Match& match) {
   }
 }
 
-// Reads `host`. Hosts of requests are compared in lower case, without port and trailing dot.
+// Reads `host`. The hosts of requests are compared in lower case, without the port and a trailing dot.
 void read_host(const TableReader& table, policy::Match& match) {
   if (!table.has("host")) return;
   auto host = table.text("host");

@@ -1,4 +1,4 @@
-// Finds out which facts about requests the configuration uses. weir does not look up other facts.
+// Determines which facts about requests the configuration uses. weir does not look up other facts.
 #include "config/read/settings_sections.hpp"
 
 #include <algorithm>

@@ -7,8 +7,8 @@ namespace weir::config {
 
 namespace {
 
-// The message for an address that is more than "host:port". It does not show the address, which may contain a
-// password.
+// The message for an address that has more parts than "host:port". The message does not show the address,
+// which may contain a password.
 constexpr const char* kOnlyHostAndPort =
     "found an address with more than host and port; expected \"host:port\", and the password in url or "
     "password";
@@ -46,7 +46,7 @@ void read_sentinels(const TableReader& table, redis::SentinelSettings& sentinel)
   sentinel.tls = table.boolean("sentinel_tls");
 }
 
-// Reads the TLS settings. Loads the files with OpenSSL, and reports mistakes in them.
+// Reads the TLS settings for Redis. Loads the files with OpenSSL, and reports mistakes in the files.
 void read_tls(const TableReader& table, const ReadContext& context, redis::RedisSettings& redis) {
   for (const char* key : {"tls", "sentinel_tls"})
     if (table.has(key) && !redis.tls)
@@ -93,8 +93,7 @@ void read_topology(const TableReader& table, redis::RedisSettings& redis) {
 
 }  // namespace
 
-// Reads `username` and `password`. They may contain characters that would have to be percent-encoded in a
-// URL.
+// Reads `username` and `password`. Unlike a URL, they may contain any character without percent-encoding.
 void read_user(const TableReader& table, redis::RedisSettings& redis) {
   const auto user = table.text("username");
   const auto password = table.text("password");
@@ -108,7 +107,8 @@ void read_user(const TableReader& table, redis::RedisSettings& redis) {
 }
 
 redis::RedisSettings read_redis(const TableReader& table, const ReadContext& context) {
-  if (!table.has("url")) return redis::RedisSettings{};  // the missing key was reported
+  // The missing key `url` was reported already.
+  if (!table.has("url")) return redis::RedisSettings{};
   const auto url = table.text("url");
   auto parsed = redis::parse_redis_url(url);
   if (!parsed) {

@@ -31,7 +31,7 @@ policy::CannedResponse read_respond(const TableReader& table) {
   return answer;
 }
 
-// Returns the size; 0 if the key is absent. Reports a size of zero as a mistake.
+// Returns the size that the key has; 0 if the key is absent. Reports a size of zero as a mistake.
 std::uint64_t positive_size(const TableReader& table, std::string_view key) {
   const auto size = table.size(key);
   if (size && *size == 0) table.mistake(key, "found 0; expected a size above zero, or remove this key");
@@ -54,8 +54,8 @@ std::size_t find_upstream(const TableReader& table,
   return 0;
 }
 
-// Returns a label for a route without a name: its host and path. Appends a number if an earlier route has the
-// same label.
+// Returns a label for a route without a name: its host and path. If an earlier route has the same label,
+// appends a number.
 std::string label_of(const policy::Route& route, const TableReader& match,
                      const std::set<std::string>& taken) {
   std::string label = route.match.host.value_or("");
@@ -75,7 +75,7 @@ void name_route(const TableReader& table, const TableReader& match, std::set<std
     table.mistake("name", "found " + in_quotes(route.name) + " a second time; expected a unique name");
 }
 
-// Returns the names of protocols in lower case. Protocol names ignore case (RFC 9110 §7.8), but other code
+// Returns the protocol names in lower case. Protocol names ignore case (RFC 9110 §7.8), but other code
 // compares them exactly.
 std::vector<std::string> read_upgrades(const TableReader& table) {
   auto protocols = table.texts("upgrade");

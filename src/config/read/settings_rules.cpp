@@ -16,7 +16,8 @@ namespace weir::config {
 
 namespace {
 
-// Returns what the configuration must have so that requests have the attribute; empty if nothing is missing.
+// Returns which missing setting makes it impossible for a request to have the attribute; empty if none is
+// missing.
 std::string lacking_for(const policy::AttributeRef& attribute, const ReadContext& context) {
   switch (attribute.kind) {
     case policy::Attribute::CertSubject:
@@ -76,7 +77,7 @@ void read_cost(const TableReader& table, policy::Rule& rule) {
   rule.cost = static_cast<limit::Cost>(*cost);
 }
 
-// Facts about the rule that its numbers, and those of its tiers and overrides, depend on.
+// Settings of the rule that determine how its own numbers, and those of its tiers and overrides, are read.
 struct Terms {
   const Method& method;
   unsigned replicas;
@@ -84,7 +85,8 @@ struct Terms {
 
 double read_load(const TableReader& table, std::string_view key) {
   const auto* node = table.node(key);
-  if (node == nullptr) return 0;  // the missing key was reported
+  // The missing key was reported already.
+  if (node == nullptr) return 0;
   const auto* fraction = std::get_if<Fraction>(&node->value);
   const auto* whole = std::get_if<std::int64_t>(&node->value);
   const double load = fraction != nullptr ? fraction->value
@@ -97,8 +99,8 @@ double read_load(const TableReader& table, std::string_view key) {
   return 0;
 }
 
-// Reports a mistake if a number of the elastic limit is lower than the rule's own. While the load is low, a
-// lower limit would refuse requests that the rule's own limit admits.
+// Reports a mistake if a number of the elastic limit is lower than that of the rule's own limit. Such an
+// elastic limit would, at low load, refuse requests that the rule's own limit admits.
 void refuse_less(const TableReader& table, const limit::Limiter& own, const limit::Limiter& elastic) {
   const auto mistake = [&](std::string_view key, const std::string& raised) {
     table.mistake(key,
@@ -117,7 +119,7 @@ void refuse_less(const TableReader& table, const limit::Limiter& own, const limi
                             : base::to_string(limit::longest_wait(own)));
 }
 
-// Reads the table `elastic`. `base`: the rule's own limit, which the elastic limit raises.
+// Reads the table `elastic`. `base`: the rule's own limit, which the elastic limit raises at low load.
 policy::Elastic read_elastic(const TableReader& table, const Terms& terms, const Limiters& base) {
   auto limiters = read_limiters(table, terms.method, terms.replicas, base.room);
   const auto& own = base.rate;
@@ -138,7 +140,7 @@ policy::Elastic read_elastic(const TableReader& table, const Terms& terms, const
   return {std::move(limiters.limiter), std::move(limiters.local_share), read_load(table, "while_load_below")};
 }
 
-// `Numbers`: the type of a rule, a tier or an override.
+// `Numbers` is policy::Rule, or the type of a tier or an override.
 template <class Numbers>
 void read_numbers(const TableReader& table, const Terms& terms, Numbers& numbers) {
   auto limiters = read_limiters(table, terms.method, terms.replicas);
@@ -151,13 +153,13 @@ void read_numbers(const TableReader& table, const Terms& terms, Numbers& numbers
   numbers.elastic = read_elastic(table.table("elastic", schema::kElastic), terms, limiters);
 }
 
-enum class Over : std::uint8_t { Delay, Close };  // in the order of messages_over
+enum class Over : std::uint8_t { Delay, Close };  // in the order of the schema's messages_over
 
 limit::Limiter any_limiter() {
   return *limit::TokenBucket::make({}, 1);
 }
 
-// Reads the priority of a tier. Reports a mistake if another rule gives the tier another priority.
+// Reads the priority of a tier. Reports a mistake if another rule sets another priority for the same tier.
 void read_tier_priority(const TableReader& tier, const std::string& name,
                         policy::TierPriorities& priorities) {
   if (!tier.has("priority")) return;
@@ -230,7 +232,7 @@ void read_overrides(const TableReader& table, const ReadContext& context, const 
   }
 }
 
-// Returns a rule with arbitrary numbers. A rule has no default constructor, because a limiter needs numbers.
+// Returns a rule with arbitrary numbers. Rule has no default constructor, because a limiter needs numbers.
 policy::Rule blank_rule() {
   return {.name = {},
           .match = {},
@@ -367,7 +369,8 @@ std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& se
                                      ReadContext& context) {
   std::vector<policy::Rule> rules;
   std::set<std::string> taken;
-  std::size_t lines = 0;  // lines in the bill of a request that matches all rules
+  // Number of charges in the bill of a request that matches all rules.
+  std::size_t lines = 0;
   for (const auto& table : root.tables("rule", schema::kRule)) {
     auto rule = read_rule(table, settings, context, taken);
     rule.index = rule.cells = static_cast<limit::RuleIndex>(rules.size());

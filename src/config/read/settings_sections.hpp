@@ -1,5 +1,5 @@
 // Functions that each read one section of a configuration. They add mistakes to the list of their
-// TableReader. If the list is not empty at the end, their results are meaningless.
+// TableReader. If the list has mistakes at the end, the results of the functions are meaningless.
 #pragma once
 
 #include "config/read/keys_file.hpp"
@@ -20,26 +20,26 @@
 
 namespace weir::config {
 
-// An address of a listener, and the line that declares it.
+// The address of a listener, and the line of the file that declares the listener.
 struct Taken {
   base::Endpoint address;
   int line;
 };
 
-// Facts that the functions share, in addition to Settings.
+// Values that the functions below share, in addition to Settings.
 struct ReadContext {
-  std::string file;                             // the name of the configuration's file in messages
-  std::filesystem::path folder;                 // the file's folder, in which relative paths start
-  std::map<std::string, AssignedTier> tiers;    // tiers in the keys file
-  policy::Store store = policy::Store::Memory;  // the default for rules without `store`
+  std::string file;                             // the configuration file's name in messages
+  std::filesystem::path folder;                 // the folder of the file, in which relative paths start
+  std::map<std::string, AssignedTier> tiers;    // tiers that occur in the keys file
+  policy::Store store = policy::Store::Memory;  // the store of rules without the key `store`
   bool store_is_said = false;                   // [state] has the key `store`
-  bool certificates = false;                    // a listener has the key client_ca, valid or not
-  bool tokens = false;                          // [client] has the key jwt, valid or not
-  bool countries = false;                       // [client] has the key geo, valid or not
-  policy::TierPriorities tier_priorities{};     // priorities of tiers, which the rules set
+  bool certificates = false;                    // a listener has the key client_ca, even with a mistake
+  bool tokens = false;                          // [client] has the key jwt, even with a mistake
+  bool countries = false;                       // [client] has the key geo, even with a mistake
+  policy::TierPriorities tier_priorities{};     // priorities that rules have set for tiers
   std::vector<Taken> taken{};                   // addresses of the listeners read so far
-  // Maps the name of a thing that a later message may name, such as `rule "login"` or `[client]`, to its
-  // line.
+  // Maps the name of a thing in the file, such as `rule "login"` or `[client]`, to its line. Used by later
+  // messages.
   mutable std::map<std::string, int> lines{};
   mutable std::vector<std::string> files{};  // the configuration's own file, and the files that it names
 };
@@ -47,7 +47,7 @@ struct ReadContext {
 [[nodiscard]] proxy::ServerSettings read_server(const TableReader& table);
 [[nodiscard]] std::vector<net::ListenerSettings> read_listeners(const TableReader& root,
                                                                 ReadContext& context);
-// Claims the address of a table. Reports a mistake if an earlier listener has it.
+// Adds the table's address to `taken`. Reports a mistake if an earlier listener has the same address.
 void take_address(const TableReader& table, const base::Endpoint& address, ReadContext& context);
 [[nodiscard]] AdminSettings read_admin(const TableReader& root, ReadContext& context);
 [[nodiscard]] LogSettings read_log(const TableReader& table, const ReadContext& context);
@@ -65,62 +65,62 @@ void take_address(const TableReader& table, const base::Endpoint& address, ReadC
 [[nodiscard]] std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
                                                             const ReadContext& context);
 
-// read_charge() reads `charge`, and `cost` if is_settled_cost(): a table with response_header, response_json
-// or reserve.
+// read_charge() reads `charge`. read_settled_cost() reads `cost` if is_settled_cost(): if `cost` is a table
+// with response_header, response_json or reserve.
 void read_charge(const TableReader& rule, policy::Rule& into);
 [[nodiscard]] bool is_settled_cost(const TableReader& cost);
 void read_settled_cost(const TableReader& cost, policy::Rule& into);
 // Reports a mistake if the rule's cost depends on the response but its algorithm cannot correct a charge.
-// These algorithms are leaky_bucket and concurrency.
+// Such algorithms are leaky_bucket and concurrency.
 void check_settlement(const TableReader& rule, const policy::Rule& read);
 // Reads `lease`. Must be called after all other keys of the rule were read. `numbers_are_sound`: false if the
 // rule's numbers have a mistake.
 void read_lease(const TableReader& rule, bool numbers_are_sound, policy::Rule& into);
 
-// Reads a list of attributes from the key with the name `key`.
+// Reads a rule's key, which is a list of attributes, from the setting `key`.
 [[nodiscard]] policy::KeyPattern read_key(const TableReader& table, std::string_view key,
                                           const ReadContext& context);
 [[nodiscard]] policy::Match read_match(const TableReader& table, const ReadContext& context);
-// Reads the keys `body_contains` and `max_body` of a match.
+// Reads the settings `body_contains` and `max_body` of a match.
 void read_body_words(const TableReader& table, policy::Match& match);
-// Reads the keys `json` and `max_body` of a cost.
+// Reads the settings `json` and `max_body` of a cost.
 void read_json_cost(const TableReader& table, policy::Rule& rule);
-// Returns the most bytes of a body that the rule reads; 0: the rule reads no bodies.
+// Returns the most bytes of a request body that the rule reads; 0: the rule reads no bodies.
 [[nodiscard]] std::uint64_t most_body(const policy::Rule& rule);
-// Reads the keys file.
+// Reads the keys file, which lists API keys.
 [[nodiscard]] policy::ApiKeys read_api_keys(const TableReader& client, const std::string& file,
                                             ReadContext& context);
 
 // Returns warnings about settings that are allowed but probably not intended.
 [[nodiscard]] std::vector<Warning> find_warnings(const Settings& settings, const ReadContext& context);
 
-// Returns `path`, preceded by the configuration's folder if `path` is relative.
+// Returns `path`. If the path is relative, puts the configuration's folder before it.
 [[nodiscard]] std::string resolve(const ReadContext& context, const std::string& path);
 
-// The most bytes that weir reads. kLargestText is for the configuration and the keys file, kLargestFile for
-// other files that the configuration names. A larger file, or one without an end, is a mistake.
+// The most bytes that weir reads of one file. kLargestText is for the configuration and the keys file,
+// kLargestFile for other files that the configuration names. A larger file, or an endless file, is a mistake.
 inline constexpr std::size_t kLargestText = 256 << 20;
 inline constexpr std::size_t kLargestFile = 16 << 20;
 
-// Returns the content of the file. The error is that of the system, or says that the file is larger than
+// Returns the content of the file. The error comes from the system, or says that the file has more than
 // `most` bytes.
 [[nodiscard]] base::Result<std::string> read_file(const std::string& path, std::size_t most = kLargestFile);
 [[nodiscard]] bool holds_something(const std::string& file);
-// Returns true if `file` is not an empty name, but the file is missing or empty. readable_file() has then
-// reported that.
+// Returns true if `file` is not empty but names a missing or empty file. readable_file() has then reported
+// the mistake.
 [[nodiscard]] bool is_unreadable(const std::string& file);
-// Returns the path of the file that the key names; empty if the table does not have the key. Reports a
-// mistake if the file is missing or empty. `kind`: the kind of file for the message.
+// Returns the path of the file that the setting `key` names; empty if the table does not have the setting.
+// Reports a mistake if the file is missing or empty. `kind`: the kind of file for the message.
 [[nodiscard]] std::string readable_file(const TableReader& table, std::string_view key,
                                         const ReadContext& context, std::string_view kind = "PEM");
 
-// Returns true if the name may appear in a header, a log line and a metric label: 1 to 128 printable ASCII
+// Returns true if the name can appear in a header, a log line and a metric label: 1 to 128 printable ASCII
 // characters without " and \.
 [[nodiscard]] bool is_plain_name(std::string_view name) noexcept;
 // Returns true if the text is a token of RFC 9110 §5.6.2. Names of header fields and methods are tokens.
 [[nodiscard]] bool is_token(std::string_view text) noexcept;
 
-// Returns what is wrong with the port of "host:port", such as "the port 99999 is above 65535; ". Empty if the
+// Returns what is wrong with the port in "host:port", such as "the port 99999 is above 65535; ". Empty if the
 // port is valid or absent.
 [[nodiscard]] std::string about_port(std::string_view authority);
 
@@ -128,7 +128,7 @@ inline constexpr std::size_t kLargestFile = 16 << 20;
 // `alternative`: another value that the key accepts.
 [[nodiscard]] std::string fault_of_block(std::string_view text, std::string_view alternative = {});
 
-// Returns true if every request meets the match.
+// Returns true if every request meets the conditions of the match.
 [[nodiscard]] bool is_everything(const policy::Match& match);
 
 }  // namespace weir::config

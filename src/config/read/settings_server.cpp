@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::uint64_t kLeastHead = 1 << 10;
 constexpr std::uint64_t kMostHead = 1 << 20;
-constexpr std::size_t kShortestToken = 16;  // for an admin listener that other machines can reach
+// The fewest bytes in the token of an admin listener that other machines can reach.
+constexpr std::size_t kShortestToken = 16;
 
 void read_header_families(const TableReader& table, proxy::ServerSettings& server) {
   constexpr std::string_view kFamilies[] = {"x", "ietf"};
@@ -89,7 +90,7 @@ AdminSettings read_admin(const TableReader& root, ReadContext& context) {
     context.lines["[admin]"] = table.node("address")->line;
   }
   admin.token = table.text("token");
-  // RFC 6750 §2.1 allows fewer characters in a token. This accepts all characters that a header can contain.
+  // RFC 6750 §2.1 allows fewer characters in a token. weir accepts all characters that a header can contain.
   if (std::any_of(admin.token.begin(), admin.token.end(), [](char c) { return c <= ' ' || c > '~'; }))
     table.mistake("token",
                   "found blanks, line breaks or non-ASCII characters; expected visible ASCII, which fits in "
@@ -113,7 +114,7 @@ AdminSettings read_admin(const TableReader& root, ReadContext& context) {
 
 namespace {
 
-// Reads the list of the access log's fields: names of fields, or "usual" for the default set.
+// Reads the list of fields in the access log: names of fields, or "usual" for the default set.
 observe::LogFields read_log_fields(const TableReader& table) {
   observe::LogFields fields;
   std::vector<std::string_view> words{"usual"};
@@ -136,7 +137,8 @@ observe::LogFields read_log_fields(const TableReader& table) {
   return fields;
 }
 
-// Rejects a word that other programs use with a special meaning, such as "stdout". Empty if the name is good.
+// Returns what is wrong with a log file's name; empty if nothing is. Rejects words with a special meaning in
+// other programs, such as "stdout".
 std::string fault_of_log_name(const std::string& name) {
   auto word = name;
   for (auto& c : word)

@@ -48,7 +48,8 @@ void read_bound(const TableReader& cost, bool header, policy::Settlement& settle
 void read_charge(const TableReader& rule, policy::Rule& into) {
   if (!rule.has("charge")) return;
   const auto charge = rule.table("charge", schema::kCharge);
-  if (!charge.has("status")) return;  // the missing key was reported
+  // The missing key `status` was reported already.
+  if (!charge.has("status")) return;
   const auto texts = charge.texts("status");
   if (texts.empty()) charge.mistake("status", "found none; expected at least one status such as \"401\"");
   for (std::size_t i = 0; i < texts.size(); ++i) {

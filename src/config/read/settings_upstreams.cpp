@@ -35,7 +35,7 @@ std::string about_numbers(std::string_view address) {
              : "";
 }
 
-// Parses an address as parse_endpoint() does, or a server's URL. A URL without a port has the default port of
+// Parses a server's URL, or an address as parse_endpoint() does. A URL without a port has the default port of
 // its scheme.
 base::Result<ServerAddress> parse_server_address(std::string_view text) {
   constexpr std::pair<std::string_view, const char*> kSchemes[] = {{"https://", ":443"}, {"http://", ":80"}};
@@ -60,7 +60,8 @@ base::Result<ServerAddress> parse_server_address(std::string_view text) {
   return ServerAddress{std::move(*endpoint), false};
 }
 
-// Parses the address and stores it in `server`. Returns what is wrong with it; empty if nothing is.
+// Parses the text as an address and stores it in `server`. Returns what is wrong with the text; empty if
+// nothing is.
 std::string read_address(std::string_view text, upstream::ServerSettings& server) {
   auto address = parse_server_address(text);
   if (!address) return address.error().message;
@@ -181,7 +182,7 @@ std::optional<upstream::HealthCheck> read_health(const TableReader& upstream) {
   return check;
 }
 
-// Returns 20 for "20%".
+// Returns 20 for the value "20%".
 unsigned read_budget(const TableReader& table) {
   const auto text = table.text("budget");
   unsigned percent = 0;
@@ -214,8 +215,8 @@ upstream::Retry read_retry(const TableReader& upstream) {
   return retry;
 }
 
-// Reads the interval between look-ups. It has a lower bound, because every weir queries the name servers,
-// which other programs use too.
+// Reads the interval between look-ups of server names. It has a lower bound, because every weir queries the
+// name servers, which other programs use as well.
 base::Duration read_resolve(const TableReader& upstream) {
   constexpr base::Duration kLeast{100'000};
   const auto every = upstream.duration("resolve");
@@ -244,7 +245,7 @@ upstream::Timeouts read_timeouts(const TableReader& upstream) {
   return timeouts;
 }
 
-// Reads `tls`. Sets the host name in the certificate for servers that have none.
+// Reads `tls`. Sets the name that a server's certificate must have, for each server without such a name.
 void read_tls(const TableReader& upstream, const ReadContext& context, upstream::UpstreamSettings& settings) {
   const auto table = upstream.table("tls", schema::kUpstreamTls);
   settings.tls = {.ca = readable_file(table, "ca", context),
@@ -267,7 +268,7 @@ void read_tls(const TableReader& upstream, const ReadContext& context, upstream:
                   "found without the other; expected cert and key together");
   if (table.flawed() || table.has("cert") != table.has("key") || is_unreadable(settings.tls.ca) ||
       is_unreadable(settings.tls.cert) || is_unreadable(settings.tls.key))
-    return;  // the mistake was reported
+    return;  // the mistake was reported already
   if (const auto made = net::make_tls_client_context(settings.tls); !made)
     table.mistake("", made.error().message);
 }
@@ -300,7 +301,8 @@ void read_balance(const TableReader& table, const ReadContext& context,
 
 std::string about_port(std::string_view authority) {
   const auto read = base::parse_endpoint(authority);
-  if (read || authority.find('@') != std::string_view::npos) return {};  // the text may be a password
+  // If the text contains '@', it may contain a password, so messages must not show it.
+  if (read || authority.find('@') != std::string_view::npos) return {};
   const auto fault = read.error();
   const std::string_view said = fault.message;
   const auto start = said.find("the port ");
@@ -325,7 +327,8 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, 
     upstream.retry = read_retry(table);
     upstream.resolve = read_resolve(table);
     upstream.proxy_protocol = table.boolean("proxy_protocol");
-    // A connection with a PROXY header is used for one client only, because the header names that client.
+    // A connection with a PROXY header is used for one client only, because the header contains that client's
+    // address.
     upstream.max_idle = upstream.proxy_protocol ? 0 : static_cast<std::size_t>(table.whole("max_idle"));
     context.lines["upstream " + in_quotes(upstream.name)] = table.line();
     upstreams.push_back(std::move(upstream));

@@ -101,15 +101,15 @@ bool of_kind(const Node& node, Kind kind) {
   return true;
 }
 
-// Returns true if the value contains a string that could not be read. That mistake was reported.
+// Returns true if the value contains a string that could not be read, which was reported as a mistake.
 bool unreadable(const Node& node) {
   if (std::holds_alternative<Unreadable>(node.value)) return true;
   const auto* array = node.array();
   return array != nullptr && std::any_of(array->begin(), array->end(), unreadable);
 }
 
-// Returns the first element that a list of this kind must not contain. Null if there is no such element, or
-// if the value is no list.
+// Returns the first element that does not belong in a list of this kind. Null if there is no such element, or
+// if the value is not a list.
 const Node* stranger_in(const Node& node, Kind kind) {
   const auto* array = node.array();
   if (array == nullptr) return nullptr;
@@ -120,7 +120,7 @@ const Node* stranger_in(const Node& node, Kind kind) {
   return found == array->end() ? nullptr : &*found;
 }
 
-// Returns the start of a message, such as "found a string" or "found a list with a whole number in it".
+// Returns the start of a message: "found a string", or "found a list with a whole number in it".
 std::string finding(const Node& node, Kind kind) {
   const auto* stranger = stranger_in(node, kind);
   return "found " + std::string(type_name(node)) +
@@ -174,7 +174,7 @@ void TableReader::check_entry(const Node& entry) {
   if (well_typed(entry, *spec)) entries_.push_back(&entry);
 }
 
-// Returns the end of a message, ": write [[rule]] …", if [rule] was found, or the reverse.
+// Returns the end of a message: ": write [[rule]] …" if the file has [rule], or the reverse.
 std::string TableReader::header_instead(const Node& entry, const KeySpec& spec) const {
   const bool of_root = path_.empty();
   const bool tables = entry.array() != nullptr && of_kind(entry, Kind::Subtables) && !entry.array()->empty();
@@ -231,7 +231,7 @@ const KeySpec& TableReader::spec_of(std::string_view key,
   return *spec;
 }
 
-// Parses the key's string or its default. Returns nullopt if both are absent, or if the string does not
+// Parses the setting's string or its default. Returns nullopt if both are absent, or if the string does not
 // parse. `nearest`: null, or a function that returns the correct spelling of a string that does not parse.
 template <class T, class Parse>
 std::optional<T> TableReader::parsed(std::string_view key, Parse parse, Nearest nearest) const {
@@ -331,7 +331,7 @@ std::vector<std::string> TableReader::texts(std::string_view key) const {
     for (const auto& element : *entry->array()) result.push_back(*element.text());
     return result;
   }
-  while (!rest.empty()) {  // splits the default into words
+  while (!rest.empty()) {  // splits the default into its words
     const auto end = std::min(rest.find(' '), rest.size());
     result.emplace_back(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));

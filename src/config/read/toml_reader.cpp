@@ -18,7 +18,7 @@ int line_of(const toml::source_region& source) {
 
 // Returns the line of the first key with more than kMostDots dots; nullopt if there is none. toml++ limits
 // the depth of values but not of keys. It makes a table for each part of a key, so a key "a.a.a…" could
-// overflow the stack. Counts dots with nothing but characters of names between them; no sensible text has so
+// overflow the stack. Counts dots that are separated only by characters of names; no sensible text has so
 // many.
 std::optional<int> line_of_endless_key(std::string_view text) {
   constexpr unsigned kMostDots = 1000;
@@ -62,7 +62,7 @@ class Converter {
       result.entries.push_back(
           convert(name, line_of(key.source()), node, path.empty() ? name : path + "." + name));
     }
-    // toml++ sorts the entries by name. Messages should appear in the order of lines.
+    // toml++ sorts the entries by name, but messages should appear in the order of lines.
     std::stable_sort(result.entries.begin(), result.entries.end(),
                      [](const Node& a, const Node& b) { return a.line < b.line; });
     return result;
@@ -76,7 +76,7 @@ class Converter {
     return result;
   }
 
-  // Returns element_label() of a node of toml++.
+  // Returns the element_label() of a toml++ node.
   static std::string label(const toml::node& node, std::size_t position) {
     const auto* table = node.as_table();
     const auto name = table == nullptr ? std::nullopt : (*table)["name"].value<std::string>();

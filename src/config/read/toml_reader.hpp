@@ -14,7 +14,7 @@ namespace weir::config {
 struct Node;
 
 struct Table {
-  std::vector<Node> entries;  // in the order of the file; each entry has its key
+  std::vector<Node> entries;  // the entries of a table, each with its key, in the order of the file
 };
 using Array = std::vector<Node>;
 
@@ -22,7 +22,7 @@ struct Fraction {  // a number with a decimal point
   double value = 0;
 };
 struct Moment {};      // a date or time; no key accepts one
-struct Unreadable {};  // a string with an unset environment variable; the mistake was reported
+struct Unreadable {};  // a string with an unset environment variable, which was reported as a mistake
 
 struct Node {
   std::string key;  // empty for an element of an array
@@ -34,19 +34,19 @@ struct Node {
   [[nodiscard]] const std::string* text() const noexcept { return std::get_if<std::string>(&value); }
 };
 
-// Returns a name for the node's type: "a string", "a whole number", "a table", …
+// Returns a name for the type of the node: "a string", "a whole number", "a table", …
 [[nodiscard]] std::string_view type_name(const Node& node) noexcept;
 
-// Returns a label for an element of a list in messages: "[per-key]" if it has a name, otherwise its position,
-// counted from 1, such as "[#2]".
+// Returns a label for an element of a list in messages: "[per-key]" if the element has a name, otherwise its
+// position, counted from 1, such as "[#2]".
 [[nodiscard]] std::string element_label(std::string_view name, std::size_t position);
 
-// Whether messages may quote lines of the file. They must not quote lines of a keys file, which contain API
-// keys.
+// Says whether messages may quote lines of the file. They must not quote lines of a keys file, because these
+// lines contain API keys.
 enum class Quoting : std::uint8_t { Lines, Nothing };
 
-// Parses `text` and replaces `${NAME}` in its strings. Adds mistakes to `mistakes`. After a syntax error, the
-// result is an empty table.
+// Parses `text` and replaces `${NAME}` in its strings. Adds mistakes in the text to `mistakes`. After a
+// syntax error, returns an empty table.
 [[nodiscard]] Node read_toml(std::string_view text, const std::string& file, ConfigErrors& mistakes,
                              Quoting quoting = Quoting::Lines);
 

@@ -12,7 +12,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kLine = 110;  // most characters of a line with several values
+constexpr std::size_t kLine = 110;  // the most characters of a line that has several values
 
 bool is_scalar(const json::value& value) {
   return !value.is_object() && !value.is_array();
@@ -30,7 +30,7 @@ class Layout {
  public:
   std::string text;
 
-  // `room`: the width of the text before the value on the same line.
+  // Appends the value to `text`. `room`: the width of the text that precedes the value on its line.
   void put(const json::value& value, std::size_t depth, std::size_t room) {
     const auto line = on_one_line(value);
     if (is_scalar(value) || (is_flat(value) && 2 * depth + room + line.size() <= kLine))

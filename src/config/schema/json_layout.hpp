@@ -1,5 +1,4 @@
-// Prints JSON for people: each entry on its own line, except that a short object or array of scalars is on
-// one line.
+// Prints JSON for people. Each entry has its own line, but a short object or array of scalars is on one line.
 #pragma once
 
 #include <string>

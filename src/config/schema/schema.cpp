@@ -21,7 +21,8 @@ constexpr KeySpec kRootKeys[] = {
     tables("alert", schema::kAlert, "sends a webhook when refusals or failures exceed a rate"),
 };
 
-constexpr Choice kHalfCloses[] = {{"answer"}, {"end"}};  // in the order of proxy::HalfClose
+// In the order of the enumerators of proxy::HalfClose.
+constexpr Choice kHalfCloses[] = {{"answer"}, {"end"}};
 constexpr KeySpec kServerKeys[] = {
     whole("workers", 0, 256, "0", "number of threads; each has its own connections; 0: one per core"),
     key("drain", Kind::Duration, "30s", "how long weir finishes open requests before it stops"),
@@ -72,7 +73,7 @@ constexpr KeySpec kServerKeys[] = {
         "them; 0s: never"),
 };
 
-constexpr Choice kLevels[] = {  // in the order of LogLevel
+constexpr Choice kLevels[] = {  // in the order of the enumerators of LogLevel
     {"trace"}, {"debug"}, {"info"}, {"warn"}, {"error"}, {"off"}};
 constexpr KeySpec kLogKeys[] = {
     key("access", Kind::Text, "-", "file of the access log; \"-\": standard output; \"off\": none"),

@@ -1,9 +1,9 @@
 // Every key that a configuration may have, with its type, default and purpose. Each TOML table has one C++
 // table of its keys.
 //
-// No other file declares keys. The reader takes types, ranges, choices, defaults, missing and unknown keys
-// from this schema. A test checks that config/weir.toml shows every key. `weir schema` prints the schema for
-// editors and for docs/configuration.md.
+// No other file declares keys. The reader takes types, ranges, choices and defaults from this schema, and
+// reports missing and unknown keys. A test checks that config/weir.toml shows every key. `weir schema` prints
+// the schema for editors and for docs/configuration.md.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ enum class Kind : std::uint8_t {
   Subtables,  // a list of such tables
   Named,      // a table whose keys are names that the user chooses
   Mixed,      // a value of one of several shapes, which the reader's code checks
-  // The kinds below occur only as shapes of a value, not as keys.
+  // The kinds below describe only shapes of values. No key has such a kind.
   Each,     // a list; each element has one of several shapes
-  Share,    // a number, perhaps with a fraction; `least` and `most` are its bounds in hundredths
-  Present,  // only `true`
+  Share,    // a number that may have a fraction; `least` and `most` are its bounds in hundredths
+  Present,  // only the value `true`
 };
 
 struct Choice {
@@ -41,19 +41,19 @@ struct Choice {
 struct TableSpec;
 
 struct KeySpec {
-  std::string_view name = {};  // empty for a shape
+  std::string_view name = {};  // the name of the key; empty for a shape
   Kind kind = Kind::Text;
-  std::string_view fallback = {};  // the default in TOML syntax, without quotes; empty: no default
+  std::string_view fallback = {};  // the default in TOML syntax without quotes; empty: none
   std::string_view about = {};
-  // For a key that people write in this table although it belongs to another table: advice on what to write,
-  // and where. The reader rejects the key and shows the advice.
+  // Set for a key that people write in this table although the key belongs to another table: advice on what
+  // to write, and where. The reader rejects the key and shows the advice.
   std::string_view instead = {};
   bool required = false;
   std::int64_t least = 0;
   std::int64_t most = 0;
   std::span<const Choice> choices = {};
-  // A regular expression for the string, or for each string of a list (schema_patterns.hpp); empty: any
-  // string.
+  // A regular expression (schema_patterns.hpp) for the string, or for each string of a list; empty: any
+  // string is valid.
   std::string_view pattern = {};
   // For Subtable and Subtables: the keys of the table. For Mixed, Each and Named: the possible shapes of the
   // value or of its elements. Not null for these five kinds; null for all other kinds.

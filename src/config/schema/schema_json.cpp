@@ -14,13 +14,13 @@ namespace {
 
 namespace json = boost::json;
 
-// A kind of key whose strings all have the same form.
+// A kind of key, with the form of all strings of this kind.
 struct Look {
   Kind kind;
   std::string_view name;
   std::string_view pattern;
   std::string_view about;
-  std::int64_t least = -1;  // if not negative: whole numbers from this one on are valid too
+  std::int64_t least = -1;  // if not negative: whole numbers from `least` on are valid too
 };
 constexpr Look kLooks[] = {
     {Kind::Duration, "duration", pattern::kDuration,
@@ -88,8 +88,8 @@ json::value default_of(const KeySpec& key) {
   return words;
 }
 
-// Writes a definition for every table below the root. Its name is the path of the first place that uses the
-// table.
+// Writes a definition for every table below the root. The name of a definition is the path at which the table
+// occurs first.
 class Writer {
  public:
   json::object document() {
@@ -183,7 +183,7 @@ class Writer {
   const std::string& name_of(const TableSpec& spec, const std::string& path) {
     const auto [known, fresh] = names_.emplace(&spec, path);
     if (fresh) {
-      definitions_[path] = nullptr;  // inserted before the definitions of inner tables
+      definitions_[path] = nullptr;  // inserted first, so that the definitions of inner tables come after it
       definitions_[path] = table(spec, path);
     }
     return known->second;

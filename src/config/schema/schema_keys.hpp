@@ -34,7 +34,7 @@ constexpr KeySpec mixed(std::string_view name, const TableSpec& shapes, std::str
                         std::string_view about) {
   return {.name = name, .kind = Kind::Mixed, .fallback = fallback, .about = about, .inner = &shapes};
 }
-// Returns `key` with a pattern for its strings.
+// Returns `key` with the regular expression `pattern` for its strings.
 constexpr KeySpec like(std::string_view pattern, KeySpec key) {
   key.pattern = pattern;
   return key;

@@ -1,17 +1,18 @@
 // Regular expressions for strings whose content has a syntax of its own, such as durations and addresses.
 //
-// They use the dialect of JSON Schema (ECMA 262 without look-around), so that every editor understands them.
-// Only editors use the expressions; weir itself parses the strings. A test compares each expression with the
-// function that parses such strings. An expression matches every string that its function accepts. It may
-// also match a string that the function rejects for its value, such as a number that is too large.
+// The expressions use the dialect of JSON Schema (ECMA 262 without look-around), so that every editor
+// understands them. Only editors use the expressions; weir itself parses the strings. A test compares each
+// expression with the function that parses such strings. An expression matches every string that its function
+// accepts. It may also match a string that the function rejects for its value, such as a number that is too
+// large.
 #pragma once
 
 #include <string_view>
 
 namespace weir::config::pattern {
 
-// These macros are parts of patterns. A part with alternatives needs "(?:…)" if something follows it. A whole
-// pattern must match from ^ to $.
+// The macros below are parts of patterns. A part that has alternatives must be in "(?:…)" if something
+// follows it. A whole pattern must match from ^ to $.
 #define WEIR_PERIOD "(?:us|ms|s|sec|m|min|h|hour|d|days?)"
 #define WEIR_COUNT "0*(?:[1-9][0-9]{0,8}|1000000000)"
 #define WEIR_PORT "0*(?:[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
@@ -37,9 +38,10 @@ inline constexpr std::string_view kHours =
     "(?:[01][0-9]|2[0-3]):[0-5][0-9]-(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00)";
 inline constexpr std::string_view kCountry = "[A-Z]{2}";
 inline constexpr std::string_view kKeyPart = WEIR_PLACE "(?:\\|" WEIR_PLACE ")*";
-inline constexpr std::string_view kMargin = "0*(?:[1-9][0-9]?|100)%";  // margin of a soft limit
-inline constexpr std::string_view kBudget = "0*(?:[0-9]{1,2}|100)%";   // retries as a share of requests
-// Units taken in advance, as a share of the limit.
+// How far a soft limit exceeds the limit.
+inline constexpr std::string_view kMargin = "0*(?:[1-9][0-9]?|100)%";
+inline constexpr std::string_view kBudget = "0*(?:[0-9]{1,2}|100)%";  // retries as a percentage of requests
+// Prefetched units (`lease`), as a percentage of the limit.
 inline constexpr std::string_view kLease = "0*(?:[1-9]|1[0-9]|2[0-5])%";
 inline constexpr std::string_view kName = "[ !#-\\[\\]-~]{1,128}";  // printable ASCII without " and backslash
 inline constexpr std::string_view kRedisUrl = "(?:rediss?|unix)://.+";

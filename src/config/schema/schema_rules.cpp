@@ -48,7 +48,7 @@ constexpr Choice kMessagesOver[] = {{"delay"}, {"close"}};
 constexpr Choice kOnStoreFailure[] = {{"local"}, {"open"}, {"closed"}};
 constexpr Choice kModes[] = {{"enforce"}, {"shadow"}};
 
-// Keys of rules, tiers and overrides: the numbers of a limit.
+// The keys that set the numbers of a limit. Rules, tiers and overrides have them.
 constexpr KeySpec kLimit =
     key("limit", Kind::Limit, "", "COUNT/PERIOD, such as \"10/s\" or \"20/10s\"; concurrency: a number");
 constexpr KeySpec kBurst =
@@ -75,7 +75,7 @@ constexpr KeySpec kLeaseShapeKeys[] = {{.kind = Kind::Text, .pattern = pattern::
                                        {.kind = Kind::Whole, .least = 2, .most = kBillion / 4}};
 constexpr TableSpec kLeaseShapes{kLeaseShapeKeys};
 
-constexpr Choice kHolds[] = {{"client"}, {"answer"}};  // in the order of policy::Hold
+constexpr Choice kHolds[] = {{"client"}, {"answer"}};  // in the order of the enumerators of policy::Hold
 constexpr KeySpec kRuleKeys[] = {
     like(pattern::kName, required("name", Kind::Text, "unique name, shown in headers, logs and metrics")),
     kLimit,

@@ -110,7 +110,7 @@ std::string lease_words(const policy::Rule& rule) {
          std::to_string(policy::units_of(*rule.lease, rule.soft ? *rule.soft : rule.limiter));
 }
 
-// Returns the part of the line about the rule's cost; empty if every request costs one unit.
+// Returns the words about the rule's cost in the rule's line; empty if every request costs one unit.
 std::string cost_words(const policy::Rule& rule) {
   if (rule.settlement && rule.settlement->kind != policy::Settlement::Kind::None) {
     const auto& settlement = *rule.settlement;
@@ -125,7 +125,7 @@ std::string cost_words(const policy::Rule& rule) {
   return words + ", else " + std::to_string(rule.cost);
 }
 
-// Returns the part of the line about the limit of a rule, a tier or an override.
+// Returns the words about the limit of a rule, a tier or an override in its line.
 template <class Numbers>
 std::string limit_words(const Numbers& numbers) {
   auto words = limit::describe(numbers.limiter);
@@ -182,7 +182,7 @@ std::string route_lines(const Settings& settings, const policy::Route& route) {
   return text + (rules.empty() ? "    no rule applies\n" : rules);
 }
 
-// Returns the line about Redis. Shows lease_time only if a rule counts concurrent requests in Redis.
+// Returns the line about Redis. The line has lease_time only if a rule counts concurrent requests in Redis.
 std::string redis_line(const Settings& settings) {
   const auto& redis = *settings.state.redis;
   const bool holds = std::any_of(settings.rules.begin(), settings.rules.end(), [](const policy::Rule& rule) {

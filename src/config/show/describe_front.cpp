@@ -47,7 +47,8 @@ std::string source_words(const policy::Source& source) {
   return std::string(kKinds[static_cast<std::size_t>(source.kind)]) + source.name;
 }
 
-// Returns lines that say where requests identify their clients, for each place that is not the default.
+// Returns lines that say where requests contain the identity of their client. Leaves out sources that are the
+// default.
 std::string source_lines(const policy::ClientSettings& client) {
   const std::pair<const char*, const policy::Source*> sources[] = {
       {"user", &client.user}, {"org", &client.org}, {"service", &client.service}, {"device", &client.device}};
@@ -116,7 +117,7 @@ std::string alert_line(const admin::AlertSettings& alert) {
   }
   line += " above " + limit::to_string(alert.surge.above);
   if (alert.surge.lasting.count() != 0) line += " for " + to_string(alert.surge.lasting);
-  // Leaves out the path of the webhook, because the path is often a secret.
+  // Omits the path of the webhook's URL, because the path is often a secret.
   line +=
       std::string(" -> ") + (alert.webhook.tls ? "https://" : "http://") + alert.webhook.address.to_string();
   if (alert.surge.repeat.count() != 0) line += ", repeated every " + to_string(alert.surge.repeat);

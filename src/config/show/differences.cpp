@@ -13,28 +13,28 @@ namespace {
 using Set = std::unordered_set<std::string>;
 using List = std::vector<std::string>;
 
-// Returns the part of the line before ": ". The label identifies the thing, also for the indented lines below
-// it.
+// Returns the part of the line before ": ", its label. The label identifies the line's subject in messages
+// about the indented lines below it.
 std::string_view label_of(std::string_view line) {
   return line.substr(0, line.find(": "));
 }
 
-// The lines of one description.
+// The lines of one description of a configuration.
 struct Printed {
-  List things;                        // all lines, each once, with the label of their parent
+  List things;                        // all lines, each once, with the label of the parent line
   Set known;                          // the lines in `things`
   Set labels;                         // the labels of routes and rules
   List uses;                          // pairs of a route and a rule that applies to it: `route "a": rule "b"`
   Set used;                           // the pairs in `uses`
-  std::map<std::string, List> order;  // by the parent's label: its lines whose order matters
+  std::map<std::string, List> order;  // for each parent's label, its lines whose order matters
 };
 
 void add(List& list, Set& known, std::string thing) {
   if (known.insert(thing).second) list.push_back(std::move(thing));
 }
 
-// Reads a description line by line. A rule appears under each route to which it may apply, always with the
-// same lines.
+// Reads a description of a configuration line by line. A rule appears under each route to which it may apply,
+// each time with the same lines.
 class Reader {
  public:
   void read(std::string_view line, std::size_t depth) {
@@ -55,7 +55,7 @@ class Reader {
 
  private:
   Printed said_;
-  // Indentation and label of the current line's parents.
+  // Indentation and label of each parent of the current line.
   std::vector<std::pair<std::size_t, std::string_view>> above_;
 };
 
@@ -80,7 +80,7 @@ void tell(std::string_view sign, const Printed& some, const Printed& others, Lis
   }
 }
 
-// For each parent, reports the first line that changed places. Lines that only one text has are ignored.
+// For each parent line, reports the first line that changed places. Ignores lines that only one text has.
 void tell_order(const Printed& before, const Printed& now, List& told) {
   for (const auto& [parent, things] : now.order) {
     const auto found = before.order.find(parent);

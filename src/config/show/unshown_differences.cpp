@@ -9,8 +9,8 @@ namespace weir::config {
 
 namespace {
 
-// Returns true if both keys files have the same number of keys but are different. describe() shows the
-// number.
+// Returns true if both keys files have the same number of API keys but are different. describe() shows only
+// the number.
 bool differ_unshown(const policy::ClientSettings& before, const policy::ClientSettings& now) {
   return before.keys && now.keys && before.keys->size() == now.keys->size() && *before.keys != *now.keys;
 }
@@ -20,7 +20,7 @@ bool have_other_key(const policy::ClientSettings& before, const policy::ClientSe
 }
 
 // Returns true if an alert has the same server as before, but another path, authorization or CA. describe()
-// shows only the server.
+// shows only the server of an alert.
 bool posts_elsewhere(const admin::AlertSettings& alert, const std::vector<admin::AlertSettings>& before) {
   return std::any_of(before.begin(), before.end(), [&](const admin::AlertSettings& old) {
     return old.name == alert.name && old.webhook.address == alert.webhook.address &&

@@ -8,7 +8,7 @@ namespace weir::config {
 
 namespace {
 
-// `Numbers`: the type of a rule, a tier or an override.
+// `Numbers` is policy::Rule, or the type of a tier or an override.
 template <class Numbers>
 std::uint64_t most_of(const Numbers& numbers) {
   auto most = most_at_once(numbers.limiter);
@@ -45,7 +45,8 @@ bool admits_idle(const limit::Limiter& limiter, limit::Cost cost) {
 }
 
 void check_capacity(const TableReader& table, const Method& method, const policy::Rule& rule) {
-  if (rule.cost_from.kind != policy::CostSource::Kind::None) return;  // a request may state a lower cost
+  // A request may state a lower cost.
+  if (rule.cost_from.kind != policy::CostSource::Kind::None) return;
   const auto check = [&](const auto& numbers, const std::string& whose) {
     if (admits(numbers, rule.cost)) return;
     const auto most = std::to_string(most_of(numbers));

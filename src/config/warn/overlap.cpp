@@ -15,8 +15,8 @@ bool is_exact(std::string_view path) {
   return !path.starts_with('~') && !path.ends_with('*');
 }
 
-// Returns the path as written. Empty if there is no path, or if it is a regular expression, which is not
-// analysed.
+// Returns the path as written in the configuration. Empty if there is no path, or if it is a regular
+// expression, which this code does not analyse.
 std::string plain_path(const policy::Match& match) {
   if (!match.path) return {};
   auto text = match.path->describe();
@@ -34,7 +34,7 @@ bool paths_disjoint(const policy::Match& a, const policy::Match& b) {
   return !l.starts_with(r) && !r.starts_with(l);
 }
 
-// Returns true if `wide` contains all texts of `narrow`. An empty list means no condition.
+// Returns true if `wide` contains all texts of `narrow`. An empty list allows every text.
 bool any_covers(const std::vector<std::string>& wide, const std::vector<std::string>& narrow) {
   const auto in_wide = [&](const std::string& text) {
     return std::find(wide.begin(), wide.end(), text) != wide.end();
@@ -65,8 +65,8 @@ bool heads_cover(const policy::Match& wide, const policy::Match& narrow) {
          names_cover(wide.query, narrow.query, std::equal_to<>());
 }
 
-// Compares the words only if both matches have the same max_body, because words are searched in that part of
-// the body.
+// Compares the words of body_contains only if both matches have the same max_body, because weir searches only
+// the first max_body bytes for the words.
 bool bodies_cover(const policy::Match& wide, const policy::Match& narrow) {
   return wide.body_words.empty() ||
          (wide.max_body == narrow.max_body && any_covers(wide.body_words, narrow.body_words));

@@ -6,12 +6,12 @@
 
 namespace weir::config {
 
-// Returns true if no request can meet both matches. May return false even then, because it does not analyse
-// all conditions.
+// Returns true if no request can meet both matches. A result of false proves nothing, because this
+// function does not analyse all conditions.
 [[nodiscard]] bool plainly_disjoint(const policy::Match& a, const policy::Match& b);
 
-// Returns true if every request that meets `narrow` also meets `wide`. May return false even then, because it
-// does not analyse all conditions.
+// Returns true if every request that meets `narrow` also meets `wide`. A result of false proves nothing,
+// because this function does not analyse all conditions.
 [[nodiscard]] bool plainly_covers(const policy::Match& wide, const policy::Match& narrow);
 
 }  // namespace weir::config

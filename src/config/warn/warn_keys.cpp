@@ -1,4 +1,4 @@
-// Warns of rule keys that probably do not tell clients apart as intended.
+// Warns of rules whose key probably does not distinguish clients as intended.
 #include "config/warn/config_warnings.hpp"
 #include "config/warn/overlap.hpp"
 
@@ -14,7 +14,8 @@ namespace {
 
 using policy::Attribute;
 
-// Returns true if every request has the attribute. Alternatives after such an attribute are never used.
+// Returns true if every request has the attribute. In a rule's key, alternatives after such an attribute are
+// never used.
 bool is_of_every(const policy::AttributeRef& attribute) {
   constexpr Attribute kOfEvery[] = {Attribute::Ip, Attribute::Method, Attribute::Path};
   return std::find(std::begin(kOfEvery), std::end(kOfEvery), attribute.kind) != std::end(kOfEvery);
@@ -28,12 +29,13 @@ bool takes_api_key(const policy::KeyPart& part) {
   return false;
 }
 
-// Returns true if a part of the key is the API key, so that each invented API key has a counter of its own.
+// Returns true if a part of the rule's key is the API key, so that each invented API key gets its own
+// counter.
 bool rests_on_api_key(const policy::Rule& rule) {
   return std::any_of(rule.key.begin(), rule.key.end(), takes_api_key);
 }
 
-// Returns true if weir accepts API keys that are not in a keys file.
+// Returns true if weir accepts API keys that the keys file does not contain.
 bool can_invent_keys(const policy::ClientSettings& client) {
   return !client.keys || client.unknown_keys == policy::UnknownKeys::Accept;
 }
@@ -44,16 +46,17 @@ std::string text_of(const policy::KeyPart& part) {
   return in_quotes(text);
 }
 
-// Returns true if clients can choose or invent the attribute's value. Routes and upstreams are not included,
-// because their number is bounded.
+// Returns true if clients can choose or invent the attribute's value. Returns false for Route and Upstream,
+// because the number of their values is bounded.
 bool is_chosen(Attribute attribute) {
   constexpr Attribute kChosen[] = {Attribute::Header, Attribute::Query,  Attribute::Cookie, Attribute::Path,
                                    Attribute::Device, Attribute::Method, Attribute::Host};
   return std::find(std::begin(kChosen), std::end(kChosen), attribute) != std::end(kChosen);
 }
 
-// Suggests what a part with unused alternatives was meant to be. Puts an attribute that every request has at
-// the end. If clients can choose all other attributes, suggests a key of all attributes instead.
+// Suggests what a part of a key with unused alternatives was meant to be. Moves an attribute that every
+// request has to the end. If clients can choose all other attributes, suggests a key of all attributes
+// instead.
 std::string perhaps(const policy::KeyPart& part) {
   policy::KeyPart first, last;
   for (const auto& attribute : part)
@@ -70,7 +73,7 @@ std::string perhaps(const policy::KeyPart& part) {
   return text_of(first);
 }
 
-// Warns of alternatives after an attribute that every request has, because they are never used.
+// Warns of alternatives that are never used, because they follow an attribute that every request has.
 void warn_of_fallbacks(const policy::Rule& rule, ConfigWarnings& warnings) {
   for (const auto& part : rule.key) {
     const auto present = std::find_if(part.begin(), part.end(), is_of_every);
@@ -91,7 +94,7 @@ bool is_exact(const std::vector<policy::NamedText>& conditions, std::string_view
   });
 }
 
-// Returns true if the match limits the number of values that the attribute can have.
+// Returns true if the conditions of the match limit the number of values that the attribute can have.
 bool is_bound_by_match(const policy::AttributeRef& ref, const policy::Match& match) {
   switch (ref.kind) {
     case Attribute::Method:
@@ -120,14 +123,14 @@ bool is_chosen_part(const policy::KeyPart& part, const policy::Rule& rule) {
   });
 }
 
-// Returns the first part of the key for which clients can invent values; null if there is none.
+// Returns the first part of the rule's key for which clients can invent values; null if there is none.
 const policy::KeyPart* chosen_part(const policy::Rule& rule) {
   const auto is_one = [&](const policy::KeyPart& part) { return is_chosen_part(part, rule); };
   const auto found = std::find_if(rule.key.begin(), rule.key.end(), is_one);
   return found != rule.key.end() ? &*found : nullptr;
 }
 
-// Returns true if the rule also applies to clients that leave out a part of its key.
+// Returns true if the rule also applies to clients whose requests lack a part of its key.
 bool applies_to_all(const policy::Rule& rule) {
   return rule.on_missing != policy::OnMissing::Skip ||
          std::all_of(rule.key.begin(), rule.key.end(), [](const policy::KeyPart& part) {
@@ -137,7 +140,7 @@ bool applies_to_all(const policy::Rule& rule) {
 
 // Returns true if `other` limits every request that `rule` matches, and no client can avoid `other`.
 bool is_bounded_by(const policy::Rule& rule, const policy::Rule& other, const Settings& settings) {
-  // A limit of concurrent requests does not limit the number of requests in an hour.
+  // A limit of concurrent requests does not bound the number of requests in an hour.
   if (limit::holds(other.limiter) && !limit::holds(rule.limiter)) return false;
   return other.mode == policy::Mode::Enforce && chosen_part(other) == nullptr && applies_to_all(other) &&
          !has_chosen_override(other) && !(can_invent_keys(settings.client) && rests_on_api_key(other)) &&
@@ -149,7 +152,7 @@ bool is_bounded(const policy::Rule& rule, const Settings& settings) {
                      [&](const policy::Rule& other) { return is_bounded_by(rule, other, settings); });
 }
 
-// Returns true if the rule counts clients by address, at least clients without credentials.
+// Returns true if the rule counts clients by address, or at least clients without credentials.
 bool counts_addresses(const policy::Rule& rule) {
   const auto falls_back_on_ip = [](const policy::KeyPart& part) {
     return std::any_of(part.begin(), part.end(),
@@ -198,13 +201,13 @@ bool names(const std::vector<policy::NamedText>& conditions, std::string_view na
   });
 }
 
-// Returns true if the match requires the header or query parameter that `source` names.
+// Returns true if the conditions of the match require the header or query parameter that `source` names.
 bool asks_for(const policy::Match& match, const policy::Source& source) {
   return (source.kind == policy::Source::Kind::Header && names(match.headers, source.name)) ||
          (source.kind == policy::Source::Kind::Query && names(match.query, source.name));
 }
 
-// Returns true if a client can send a request that meets the match but does not have the attribute.
+// Returns true if a client can send a request that meets the match but lacks the attribute.
 bool can_be_left_out(const policy::AttributeRef& ref, const policy::Match& match, const Settings& settings) {
   switch (ref.kind) {
     case Attribute::ApiKey:
@@ -219,7 +222,7 @@ bool can_be_left_out(const policy::AttributeRef& ref, const policy::Match& match
       return true;
     case Attribute::Tier:
       return match.tiers.empty();
-    case Attribute::Host:  // a request of HTTP/1.0 may have no Host
+    case Attribute::Host:  // an HTTP/1.0 request may have no Host field
       return !match.host;
     case Attribute::Header:
       return !names(match.headers, ref.name);
@@ -232,7 +235,7 @@ bool can_be_left_out(const policy::AttributeRef& ref, const policy::Match& match
   }
 }
 
-// Returns the first part of the key that a client can leave out to avoid the rule; null if there is none.
+// Returns the first part of the rule's key that a client can omit to avoid the rule; null if there is none.
 const policy::KeyPart* part_left_out(const policy::Rule& rule, const Settings& settings) {
   if (rule.on_missing != policy::OnMissing::Skip) return nullptr;
   const auto found = std::find_if(rule.key.begin(), rule.key.end(), [&](const policy::KeyPart& part) {
@@ -244,7 +247,7 @@ const policy::KeyPart* part_left_out(const policy::Rule& rule, const Settings& s
 }
 
 // Returns the start of a suggestion, up to " or ". Empty if clients can invent values for the part, because
-// they would still avoid the rule then.
+// they could avoid the rule even after this change.
 std::string remedy_for(const policy::KeyPart& part, const policy::Rule& rule) {
   if (is_chosen_part(part, rule)) return {};
   auto with_ip = part;

@@ -11,7 +11,7 @@ namespace weir::config {
 
 namespace {
 
-// Returns the units per second that a limiter admits in the long run; 0 for a limit of concurrent requests.
+// Returns how many units per second a limiter admits in the long run; 0 for a limit of concurrent requests.
 double units_per_second(const limit::Limiter& limiter) {
   const auto of = [](const limit::Rate& rate) {
     return static_cast<double>(rate.count) * 1e6 / static_cast<double>(rate.period.count());
@@ -33,8 +33,8 @@ bool admits_more(const policy::Variant& variant, const policy::Rule& rule) {
          units_per_second(*variant.limiter) > units_per_second(*rule.limiter);
 }
 
-// Returns true if a client can decide whether it meets the match: the match has conditions on headers or
-// query parameters, and none on the client's address, tier or country.
+// Returns true if a client can decide whether its requests meet the match. The match then has conditions on
+// headers or query parameters, but none on the client's address, tier or country.
 bool is_chosen_by_client(const policy::Match& match) {
   const bool asks_who = !match.ip.empty() || !match.tiers.empty() || !match.countries.empty();
   const auto names_text = [](const policy::Match& one) { return !one.headers.empty() || !one.query.empty(); };
@@ -49,7 +49,7 @@ const policy::Variant* chosen_override(const policy::Rule& rule) {
   return found != rule.overrides.end() ? &*found : nullptr;
 }
 
-// Returns the first character that the expression requires but that paths never contain when rules compare
+// Returns the first character that the expression requires but that paths do not have when rules compare
 // them; '\0' if there is none. Ignores characters in classes such as [^;]. Returns '\0' for expressions with
 // alternatives, groups, quoted texts or named classes, because not every character in them is required.
 char never_in_paths(std::string_view expression) {
@@ -63,7 +63,7 @@ char never_in_paths(std::string_view expression) {
   for (std::size_t at = 0; at < expression.size(); ++at) {
     const char c = expression[at];
     if (c == '[') {
-      // The first ']' of "[]a]" is a member of the class.
+      // In the class "[]a]", the first ']' is a member of the class.
       const auto first = at + (expression.substr(at + 1).starts_with('^') ? 3 : 2);
       at = std::min(expression.find(']', std::min(first, expression.size())), expression.size());
     } else if (c == '\\') {

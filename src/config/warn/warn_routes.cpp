@@ -8,7 +8,7 @@ namespace weir::config {
 
 namespace {
 
-// Returns the first earlier route that gets all requests of the route; null if there is none.
+// Returns the first earlier route that receives all requests of the route `at`; null if there is none.
 const policy::Route* route_that_hides(const std::vector<policy::Route>& routes, std::size_t at) {
   for (std::size_t i = 0; i < at; ++i)
     if (plainly_covers(routes[i].match, routes[at].match)) return &routes[i];

@@ -33,8 +33,7 @@ void warn_of_overrides(const policy::Rule& rule, ConfigWarnings& warnings) {
 }
 
 // Warns if a rule refuses every request that does not state its cost. Does not warn if the default cost is
-// the highest admitted cost plus 1, because configurations make the statement of a cost obligatory in that
-// way.
+// the highest admitted cost plus 1, because such a configuration deliberately makes a stated cost obligatory.
 void warn_of_unsaid_cost(const policy::Rule& rule, ConfigWarnings& warnings) {
   if (rule.cost_from.kind == policy::CostSource::Kind::None) return;
   const auto most = most_at_once(rule);
@@ -44,7 +43,7 @@ void warn_of_unsaid_cost(const policy::Rule& rule, ConfigWarnings& warnings) {
                            " can be spent at once");
 }
 
-// Warns if a rule charges its reserve for errors of servers, because such responses do not state a cost.
+// Warns if a rule charges its reserve for server errors, because error responses do not state a cost.
 void warn_of_charged_errors(const policy::Rule& rule, ConfigWarnings& warnings) {
   if (!rule.settlement || rule.settlement->kind == policy::Settlement::Kind::None) return;
   if (rule.settlement->charged.empty())
@@ -53,7 +52,7 @@ void warn_of_charged_errors(const policy::Rule& rule, ConfigWarnings& warnings) 
                            "only successful responses");
 }
 
-// Warns if one weir's share of a limit is too small for any request, although the whole limit is not.
+// Warns if one weir's part of a limit is too small for any request, although the whole limit is large enough.
 void warn_of_local_share(const policy::Rule& rule, ConfigWarnings& warnings) {
   if (!rule.local_share || admits_idle(*rule.local_share, rule.cost)) return;
   if (!admits_idle(rule.limiter, rule.cost)) return;
@@ -63,7 +62,8 @@ void warn_of_local_share(const policy::Rule& rule, ConfigWarnings& warnings) {
                          std::to_string(most_at_once(*rule.local_share)) + " at once");
 }
 
-// Returns true if all clients wait in the same queues: no part of the key differs from client to client.
+// Returns true if all clients share the same queues, because no part of the rule's key differs from client to
+// client.
 bool is_shared_queue(const policy::Rule& rule) {
   constexpr Attribute kOfMany[] = {Attribute::Route,   Attribute::Host, Attribute::Method,  Attribute::Path,
                                    Attribute::Country, Attribute::Tier, Attribute::Upstream};
@@ -76,8 +76,8 @@ bool is_shared_queue(const policy::Rule& rule) {
          });
 }
 
-// Warns of shared queues without queue_per_client, if any rule uses Redis. Without Redis, a full queue drops
-// a request of the client with the most requests for a newcomer. With Redis it cannot.
+// Warns of shared queues without queue_per_client, if any rule uses Redis. Without Redis, a full queue makes
+// room for a new request by dropping a request of the client with the most requests. With Redis it cannot.
 void warn_of_queues(const Settings& settings, ConfigWarnings& warnings) {
   const bool asks_redis = std::any_of(settings.rules.begin(), settings.rules.end(),
                                       [](const auto& rule) { return rule.store == policy::Store::Redis; });
@@ -90,7 +90,7 @@ void warn_of_queues(const Settings& settings, ConfigWarnings& warnings) {
           "write queue_per_client");
 }
 
-// Returns true if the rule reads the body of every request, whatever the request's head is.
+// Returns true if the rule reads the body of every request, whatever headers the request has.
 bool reads_every_body(const policy::Rule& rule) {
   auto head = rule.match;
   head.body_words.clear();
@@ -118,14 +118,14 @@ void warn_of_messages(const policy::Rule& rule, const Settings& settings, Config
                  "[\"websocket\"] in a route");
 }
 
-// Returns the number of entries in a full log; 0 if the limiter is no exact log.
+// Returns the number of entries in a full log; 0 if the limiter is not an exact sliding log.
 std::uint64_t longest_log(const policy::Rule& rule) {
   const auto* log = std::get_if<limit::SlidingLog>(&*rule.limiter);
   return log != nullptr && log->is_exact() ? log->rate().count : 0;
 }
 
 // Warns if the key table reserves few keys, or little memory for a log, for each rule. Clients of one rule
-// may use up everything that is not reserved.
+// may use up all memory that is not reserved.
 void warn_of_shares(const Settings& settings, ConfigWarnings& warnings) {
   constexpr std::size_t kFewKeys = 100;
   const auto& rules = settings.rules;

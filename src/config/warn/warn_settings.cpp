@@ -15,8 +15,8 @@ void warn_of_need_of_redis(const Settings& settings, const ReadContext& context,
   const bool shared = std::any_of(settings.rules.begin(), settings.rules.end(), [](const policy::Rule& rule) {
     return rule.store == policy::Store::Redis;
   });
-  // A file that sets `store` may configure Redis for deployments that change `store` by a ${NAME}, so this is
-  // no warning.
+  // Does not warn if the file sets `store`, because some deployments of the same file may then use Redis,
+  // with store = "${NAME}".
   if (!shared && settings.state.redis && !context.store_is_said)
     warnings.add("[state]", "redis is configured, but no rule is kept in it");
 }
@@ -46,7 +46,7 @@ void collect_tiers(const policy::Match& match, std::set<std::string>& tiers) {
   if (match.negated) collect_tiers(*match.negated, tiers);
 }
 
-// The name of each rule and route in messages, with the tiers that it mentions.
+// For each rule and route: its name in messages, and the tiers that it mentions.
 using NamedTiers = std::vector<std::pair<std::string, std::set<std::string>>>;
 
 NamedTiers tiers_named_by(const Settings& settings) {
@@ -66,7 +66,7 @@ NamedTiers tiers_named_by(const Settings& settings) {
   return named;
 }
 
-// Warns of tiers that a rule or route mentions but no key of the keys file has.
+// Warns of tiers that a rule or route mentions but no API key in the keys file has.
 void warn_of_named_tiers(const NamedTiers& named, const Settings& settings, const ReadContext& context,
                          ConfigWarnings& warnings) {
   for (const auto& [whose, tiers] : named)
@@ -77,9 +77,9 @@ void warn_of_named_tiers(const NamedTiers& named, const Settings& settings, cons
                                                       : "no client has without a [client] keys file"));
 }
 
-// Warns of tiers that a key has but no rule or route mentions. If no rule or route mentions any tier, several
-// configurations may share the keys file for its users or organisations. Then there is no warning for tiers
-// of such keys.
+// Warns of tiers that an API key has but no rule or route mentions. If no rule or route mentions any tier,
+// several configurations may share the keys file for its users or organisations. Then tiers of keys with a
+// user or an organisation cause no warning.
 void warn_of_given_tiers(const NamedTiers& named, const Settings& settings, const ReadContext& context,
                          ConfigWarnings& warnings) {
   std::set<std::string> known;
@@ -103,8 +103,8 @@ void warn_of_tiers(const Settings& settings, const ReadContext& context, ConfigW
   warn_of_given_tiers(named, settings, context, warnings);
 }
 
-// Warns of a keys file without keys. It is valid TOML, but may have been emptied, or cut off while it was
-// written.
+// Warns of a keys file without keys. The file is valid TOML, but it may have been emptied, or truncated
+// while it was written.
 void warn_of_empty_keys(const policy::ClientSettings& client, ConfigWarnings& warnings) {
   if (!client.keys || client.keys->size() != 0) return;
   warnings.add("[client]", std::string("keys names a file without any [[key]]: ") +
@@ -143,7 +143,8 @@ void warn_of_trust(const Settings& settings, ConfigWarnings& warnings) {
         "trusted_proxies contains every address, so every client can choose the address it is counted by");
 }
 
-// Warns of listeners whose peers have no address: a client of a unix socket has the address "::".
+// Warns of listeners whose peers have no address of their own: all clients of a unix socket have the address
+// "::".
 void warn_of_peers(const Settings& settings, ConfigWarnings& warnings) {
   const auto& client = settings.client;
   for (const auto& listener : settings.listeners) {
@@ -159,7 +160,7 @@ void warn_of_peers(const Settings& settings, ConfigWarnings& warnings) {
   }
 }
 
-// Warns of bodies that can never be read, because they are larger than max_body_memory.
+// Warns of request bodies that can never be read, because they are larger than max_body_memory.
 void warn_of_body_memory(const Settings& settings, ConfigWarnings& warnings) {
   const auto memory = settings.server.max_body_memory;
   for (const auto& rule : settings.rules) {
@@ -184,7 +185,7 @@ bool has_bounds(const upstream::ServerSettings& server) {
   return server.max_in_flight != 0 || server.limit;
 }
 
-// Warns of queue settings that have no effect, but not if they are equal to the defaults.
+// Warns of queue settings that have no effect. Does not warn of those that are equal to the defaults.
 void warn_of_needless_queues(const Settings& settings, ConfigWarnings& warnings) {
   const upstream::UpstreamSettings usual;
   for (const auto& upstream : settings.upstreams) {

@@ -19,12 +19,13 @@ namespace {
 namespace asio = net::asio;
 using namespace std::chrono_literals;
 
-// The longest wait for the map of one node, so that weir soon asks the next node if one does not answer.
+// The longest wait for one node's map of slots. Short, so that weir soon asks the next node if one does not
+// answer.
 constexpr base::Duration kPatience = 300ms;
-// The pause between two requests for the map. It doubles up to kMostPause while the cluster is not whole.
+// The pause between two requests for the map of slots. It doubles up to kMostPause while slots have no node.
 constexpr base::Duration kLeastPause = 50ms;
 constexpr base::Duration kMostPause = 400ms;
-constexpr base::Duration kRest = 1h;  // the pause while there is no reason to read the map
+constexpr base::Duration kRest = 1h;  // the pause if there is no reason to read the map of slots
 
 }  // namespace
 
@@ -63,7 +64,7 @@ net::Awaitable<void> Store::Cluster::watch(std::shared_ptr<Cluster> self) {
     cluster.wanted_ = false;
     try {
       co_await cluster.read_map();
-    } catch (const std::bad_alloc&) {  // reads the map again
+    } catch (const std::bad_alloc&) {  // the next attempt reads the map again
       cluster.wanted_ = true;
     }
     const bool calm = cluster.is_whole();
@@ -76,7 +77,8 @@ net::Awaitable<void> Store::Cluster::watch(std::shared_ptr<Cluster> self) {
   }
 }
 
-// Waits for a random time up to `length`, so that the workers of many weirs do not ask at the same time.
+// Waits for a random time up to `length`, so that the workers of many weirs do not send requests at the same
+// time.
 net::Awaitable<void> Store::Cluster::pause(base::Duration length) {
   std::uniform_int_distribution<std::int64_t> jitter(length.count() / 2, length.count());
   timer_.expires_after(base::Duration(jitter(random_)));
@@ -89,8 +91,8 @@ void Store::Cluster::look() {
   if (resting_) timer_.cancel();
 }
 
-// Returns the nodes to ask for the map, in order. Nodes with a session that is up come first. The first node
-// changes each time, because a node that is cut off may have an old map.
+// Returns the nodes to ask for the map of slots, in order. Nodes with a session that is up come first. The
+// first node changes each time, because a node that is cut off may have an old map.
 std::vector<base::Endpoint> Store::Cluster::whom_to_ask() const {
   std::vector<base::Endpoint> nodes;
   const auto add = [&](const base::Endpoint& node) {
@@ -147,10 +149,11 @@ net::Awaitable<net::ErrorCode> Store::Cluster::ask(const base::Endpoint& node, s
   co_return net::ErrorCode();
 }
 
-// Replaces the map. A session stays while its node is a master, even without slots, because a slot may be
-// moving to that node.
+// Replaces the map of slots. A session stays while its node is a master, even without slots, because a slot
+// may be moving to that node.
 void Store::Cluster::take(SlotMap map) {
-  std::vector<std::shared_ptr<Session>> by_master(map.masters().size());  // first, because it may throw
+  // First, because this may throw.
+  std::vector<std::shared_ptr<Session>> by_master(map.masters().size());
   map_ = std::move(map);
   by_master_ = std::move(by_master);
   for (std::size_t slot = 0; slot < kSlots; ++slot) {
@@ -176,7 +179,7 @@ std::shared_ptr<Store::Session> Store::Cluster::session_at(const base::Endpoint&
   settings.address = address;
   const auto session = std::make_shared<Session>(executor_, settings, log_, tuning_, &refunds_, &common_);
   sessions_.reserve(sessions_.size() + 1);
-  session->start();  // after everything that may throw, so that every session in sessions_ is started
+  session->start();  // after all that may throw, so that every session in sessions_ is started
   sessions_.push_back(session);
   return session;
 }
@@ -194,11 +197,12 @@ Store::Session* Store::Cluster::owner(Slot slot) const noexcept {
                            : by_master_[static_cast<std::size_t>(master - map_->masters().data())].get();
 }
 
-// Returns the session of the node to which the redirection points. After MOVED, updates the map.
+// Returns the session of the node to which the redirection points. After the error MOVED, updates the map of
+// slots.
 Store::Session* Store::Cluster::follow(const Redirection& redirection) {
   const auto session = session_at(redirection.to);
   if (redirection.kind == Redirection::Kind::Ask || !map_) return session.get();
-  by_master_.reserve(map_->masters().size() + 1);  // first, because it may throw
+  by_master_.reserve(map_->masters().size() + 1);  // before all changes, because it may throw
   map_->move(redirection.slot, redirection.to);
   by_master_.resize(map_->masters().size());
   by_master_[static_cast<std::size_t>(map_->owner(redirection.slot) - map_->masters().data())] = session;
@@ -220,7 +224,7 @@ bool Store::Cluster::is_whole() const noexcept {
                      [](const auto& session) { return !session || session->state() == StoreState::Up; });
 }
 
-// Returns why the cluster is not whole. REQUIRES !is_whole().
+// Returns why some slots have no node, or some node is not up. REQUIRES !is_whole().
 std::string Store::Cluster::what_is_missing() const {
   if (!map_) return last_error_;
   for (const auto& session : by_master_) {

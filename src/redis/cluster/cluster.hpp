@@ -53,11 +53,11 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
 
   // Must be called by the session `from` if its node replied with the error `error`. Sends the call or
   // command to another node, or again to the same node. Returns false if it cannot be sent again. If the
-  // lines of a call must be sent one by one, sets Call::apart, ends the call at once and returns true.
+  // charges of a call must be sent one by one, sets Call::apart, ends the call immediately and returns true.
   [[nodiscard]] bool sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from);
   [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, Session& from);
-  // Must be called when a session comes up or goes down.
+  // Must be called when the state of a session changes to up or down.
   void changed(const Session& session);
   // Returns the slot hash of a slot on the session's node; 0 if the node has no slots.
   [[nodiscard]] limit::SlotHash slot_hash_at(const Session& session) const noexcept;
@@ -97,22 +97,22 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   LastRefunds& refunds_;
   StoreStats stats_;
   DenyCache denied_;
-  std::shared_ptr<PermitRenewer> permit_renewer_;  // shared with the handler of its timer
+  std::shared_ptr<PermitRenewer> permit_renewer_;  // shared with the handler of the renewal timer
   Common common_;
 
   std::optional<SlotMap> map_;
   // In the order of map_->masters(); null: the master has no slots.
   std::vector<std::shared_ptr<Session>> by_master_;
-  std::vector<std::shared_ptr<Session>> sessions_;  // all sessions in use
+  std::vector<std::shared_ptr<Session>> sessions_;  // includes sessions of masters without slots
   std::atomic<StoreState> state_{StoreState::Down};
   std::string last_error_;
   LogThrottle log_throttle_;
   bool stopped_ = false;
 
   RequestReply asked_;
-  net::Timer timer_;      // runs between two requests for the map
-  bool wanted_ = false;   // the map must be read again
-  bool resting_ = false;  // timer_ is set for a long pause, which `wanted_` ends
+  net::Timer timer_;      // set for the pause between two requests for the map of slots
+  bool wanted_ = false;   // the map of slots must be read again
+  bool resting_ = false;  // timer_ is set for a long pause; the pause ends when wanted_ becomes true
   std::size_t turn_ = 0;
   std::mt19937 random_{std::random_device{}()};
 };

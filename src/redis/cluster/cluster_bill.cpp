@@ -19,7 +19,7 @@ namespace weir::redis {
 
 namespace {
 
-// How often nodes may redirect a call or command. After more redirections, the nodes seem to disagree.
+// The most redirections that a call or command follows. After that, the nodes seem to disagree.
 constexpr unsigned kMostHops = 6;
 
 constexpr limit::LineSet bit(std::size_t line) noexcept {
@@ -28,7 +28,7 @@ constexpr limit::LineSet bit(std::size_t line) noexcept {
 
 }  // namespace
 
-// The calls for the parts of a bill, and the answers to its lines. Lives in the frame of the waiting
+// The calls for the parts of a bill, and the answers to the bill's lines. Lives in the frame of the waiting
 // coroutine, because the calls have pointers into this object.
 class Store::Cluster::Parts {
  public:
@@ -41,8 +41,8 @@ class Store::Cluster::Parts {
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
-  // Makes calls for the lines without an answer: the first time one call for each slot, the second time one
-  // for each line. There is a second time only if a slot is moving.
+  // Makes calls for the lines without an answer. The first time, makes one call for each slot. The second
+  // time, makes one call for each line; this is needed only if a slot is moving.
   void divide() {
     calls_.clear();
     const bool singly = std::exchange(divided_, true);
@@ -60,7 +60,7 @@ class Store::Cluster::Parts {
   }
   [[nodiscard]] Calls& calls() noexcept { return calls_; }
 
-  // Stores the answers of the calls. Returns true if some lines must be sent again, one by one.
+  // Stores the answers of the calls. Returns true if some lines of the bill must be sent again, one by one.
   [[nodiscard]] bool take_answers() noexcept {
     for (const Call& call : calls_)
       for (std::size_t i = 0; i < call.charges.size(); ++i) take_answer(call, i);
@@ -70,8 +70,8 @@ class Store::Cluster::Parts {
   [[nodiscard]] bool refused() const noexcept { return refused_; }
   [[nodiscard]] limit::LineSet failed() const noexcept { return failed_; }
   [[nodiscard]] net::ErrorCode error() const noexcept { return error_; }
-  // Returns the Redis time of the first answered line. Sets `ahead` in each outcome: the line's Redis time
-  // minus that time.
+  // Returns the Redis time of the first answered line, the base time. Sets `ahead` in each outcome: the Redis
+  // time of its line minus the base time.
   [[nodiscard]] base::TimePoint tell_clock() noexcept {
     const auto answered = limit::all_lines(bill_.size()) & ~failed_;
     if (answered == 0) return {};
@@ -80,7 +80,7 @@ class Store::Cluster::Parts {
       if ((answered & bit(i)) != 0) told_[i].ahead = clock_ahead(clocks_[i], clock);
     return clock;
   }
-  // Calls `visit` with the refund of each charged line.
+  // Calls `visit` with the refund of each line that was charged.
   void each_charged(auto visit) const {
     for (auto rest = charged_; rest != 0; rest &= rest - 1) {
       const auto line = static_cast<std::size_t>(std::countr_zero(rest));
@@ -113,13 +113,13 @@ class Store::Cluster::Parts {
 
   Charges bill_;
   Outcomes told_;
-  limit::LineSet left_;  // lines that are not in a call and have no answer
+  limit::LineSet left_;  // lines of the bill that are not in a call and have no answer
   limit::LineSet failed_ = 0, charged_ = 0;
   bool divided_ = false, refused_ = false;
   net::ErrorCode error_;
   std::array<Slot, limit::kMaxCharges> slots_{};
   std::array<base::TimePoint, limit::kMaxCharges> clocks_{};
-  // The lines of all calls, one call after another. lines_ has the index of each line in the bill.
+  // The lines of all calls, one call after another. lines_ has the index of each of these lines in the bill.
   std::array<limit::Charge, limit::kMaxCharges> charges_{};
   std::array<limit::Outcome, limit::kMaxCharges> outcomes_{};
   std::array<std::uint8_t, limit::kMaxCharges> lines_{};
@@ -158,7 +158,7 @@ net::Task<net::ErrorCode> Store::Cluster::charge(Charges charges, Outcomes outco
   co_return parts.error();
 }
 
-// Sends all calls. Returns how many of them were sent, and so will be answered.
+// Sends all calls. Returns how many calls were sent and will therefore be answered.
 unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
   unsigned sent = 0;
   for (Call& call : parts.calls()) {
@@ -177,8 +177,7 @@ unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
   return sent;
 }
 
-// Refunds a bill that some node refused, because its request is not admitted. If memory runs out, charges of
-// other nodes remain.
+// Refunds the charged lines of a bill that a node refused. If memory runs out, charges of other nodes remain.
 void Store::Cluster::give_back(const Parts& parts) {
   std::array<Refund, limit::kMaxCharges> lines;
   std::size_t n = 0;
@@ -196,7 +195,7 @@ void Store::Cluster::give_back(const Parts& parts) {
 }
 
 // If the lines are in several slots, checks each line by itself: the bill is refused if one line is known to
-// refuse. Retry-After is then that of the known lines.
+// refuse. Retry-After is then the longest wait of the lines that are known to refuse.
 std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes outcomes) noexcept {
   const auto now = std::chrono::steady_clock::now();
   const auto slot = slot_of(limit::slot_hash_of(charges.front().key));
@@ -218,7 +217,7 @@ std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes
   return clock;
 }
 
-// Passes each refund to the session of the node that has the key. Refunds of the same key stay in order.
+// Passes each refund to the session of the node that has the refund's key. Refunds of one key stay in order.
 void Store::Cluster::refund(std::span<const Refund> refunds) {
   for (; !refunds.empty(); refunds = refunds.subspan(1)) {
     const auto line = refunds.first(1);
@@ -259,8 +258,9 @@ base::TimePoint Store::Cluster::server_time(const limit::Key& key, Pipeline::Tim
   return std::chrono::time_point_cast<base::Duration>(std::chrono::system_clock::now());
 }
 
-// MOVED means that the slot has moved. ASK and TRYAGAIN mean that the slot is moving: each key is on the old
-// node or on the new one. The answer to a command with only one key says which.
+// Handles three errors. MOVED means that the slot has moved. ASK and TRYAGAIN mean that the slot is moving:
+// each of its keys is on the old node or on the new node. The answer to a command with only one key shows
+// which.
 bool Store::Cluster::sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from) {
   const auto to = redirection_in(error, from.address());

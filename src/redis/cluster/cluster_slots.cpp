@@ -54,7 +54,8 @@ std::optional<Slot> slot_in(std::string_view text) noexcept {
   return slot && *slot < kSlots ? slot : std::nullopt;
 }
 
-// Parses "host:port", in which an IPv6 address has no brackets. `asked`: the host if the text has none.
+// Parses "host:port", in which an IPv6 address has no brackets. If the text has no host, uses the host of
+// `asked`.
 std::optional<base::Endpoint> address_in(std::string_view text, const base::Endpoint& asked) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
@@ -106,8 +107,8 @@ bool SlotMap::add(std::string_view line, const base::Endpoint& asked) {
   return true;
 }
 
-// Assigns the slots of "5" or "0-5460" to a master. Ignores "[93->-…]", a moving slot, because its owner
-// lists that slot separately too.
+// Assigns a master the slots of a text such as "5" or "0-5460". Ignores "[93->-…]", a moving slot, because
+// its owner lists that slot separately as well.
 bool SlotMap::give(std::string_view range, std::uint16_t master) noexcept {
   if (range.empty() || range.starts_with('[')) return true;
   const auto first = slot_in(take_until(range, '-'));
@@ -124,7 +125,7 @@ std::size_t SlotMap::served() const noexcept {
 void SlotMap::move(Slot slot, const base::Endpoint& to) {
   const auto found = std::find(masters_.begin(), masters_.end(), to);
   const auto master = static_cast<std::uint16_t>(found - masters_.begin());
-  if (found == masters_.end()) masters_.push_back(to);  // first, because it may throw
+  if (found == masters_.end()) masters_.push_back(to);  // before the assignment, because it may throw
   owners_[slot] = master;
 }
 

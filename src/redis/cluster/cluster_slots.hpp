@@ -1,5 +1,5 @@
-// Which node of a Redis Cluster has which slots, and the errors with which a node redirects a command
-// (redis.io, "Redis cluster specification"). Pure.
+// The map from the slots of a Redis Cluster to its nodes, and the errors with which a node redirects a
+// command (redis.io, "Redis cluster specification"). Pure.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -20,12 +20,12 @@ inline constexpr std::size_t kSlots = 16384;
 // the first '{' and the next '}', if it is not empty.
 [[nodiscard]] Slot slot_of(std::string_view key) noexcept;
 
-// The master of each slot, as one node reported it.
+// The master of each slot, as reported by one node.
 class SlotMap {
  public:
   // Parses a reply to CLUSTER NODES. `asked`: the address of the node that replied, which may not know its
-  // own address. A node without an address gets no slots in this map. Returns nullopt if the text is no such
-  // reply.
+  // own address. A node without an address gets no slots in this map. Returns nullopt if the text is not a
+  // reply to CLUSTER NODES.
   [[nodiscard]] static std::optional<SlotMap> read(std::string_view nodes, const base::Endpoint& asked);
 
   // Returns the address of the slot's master; null if no node serves the slot.
@@ -35,7 +35,8 @@ class SlotMap {
   [[nodiscard]] std::span<const base::Endpoint> masters() const noexcept { return masters_; }
   [[nodiscard]] std::size_t served() const noexcept;
 
-  // Sets the owner of one slot, as MOVED reports it, until the whole map is read again.
+  // Sets the owner of one slot, as the error MOVED reports the owner. Valid until the whole map is read
+  // again.
   void move(Slot slot, const base::Endpoint& to);
 
  private:
@@ -52,7 +53,7 @@ class SlotMap {
 struct Redirection {
   enum class Kind : std::uint8_t {
     Moved,  // the slot has moved: the map is out of date
-    Ask,    // the slot is still moving: send only this command to the address, after ASKING
+    Ask,    // the slot is still moving: send only this command to the address, and ASKING before it
   };
   Kind kind;
   Slot slot;

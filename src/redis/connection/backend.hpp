@@ -17,7 +17,7 @@
 
 namespace weir::redis {
 
-// Belongs to the worker. Functions with the same name as one of Store are documented there.
+// Belongs to the worker. Store documents the functions that have the same name in both classes.
 class Store::Backend : public RefundSink {
  public:
   virtual ~Backend() = default;
@@ -38,7 +38,7 @@ class Store::Backend : public RefundSink {
   virtual void hold(const limit::Charge& charge) = 0;
   virtual void release(const limit::Charge& charge) = 0;
 
-  // Returns true if all commands have their replies, or if there is no connection.
+  // Returns true if every command has received its reply, or if there is no connection.
   [[nodiscard]] virtual bool is_quiet() const noexcept = 0;
 
   // Returns the estimated time at `now` of the Redis server that has the key.

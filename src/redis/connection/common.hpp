@@ -1,4 +1,4 @@
-// The objects that the sessions of a cluster share. The cluster owns them and outlives the sessions.
+// The objects that all sessions of a cluster share. The cluster owns these objects and outlives the sessions.
 #pragma once
 
 #include "weir/redis/store.hpp"

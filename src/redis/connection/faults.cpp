@@ -34,7 +34,7 @@ std::string Faults::names_of(std::span<const limit::Charge> lines) {
   return names;
 }
 
-// A failure is known already if the call's kinds include all kinds of a logged failure.
+// If an earlier logged failure includes all kinds of this call, the failure is known and not logged again.
 bool Faults::note(Kinds kinds, Time now) {
   const bool known =
       std::any_of(said_.begin(), said_.end(), [&](Kinds said) { return is_within(said, kinds); });

@@ -13,11 +13,11 @@
 
 namespace weir::redis {
 
-// Which reply to a command of the greeting is acceptable.
+// Which replies to one command of the greeting are acceptable.
 enum class Step : std::uint8_t {
-  Must,        // any reply but an error
+  Must,        // any reply except an error
   May,         // any reply, even an error
-  Role,        // the role of a master; or an error, because the user may not be allowed to run ROLE
+  Role,        // a master's reply to ROLE; or an error, because the user may not be allowed to run ROLE
   LoadCharge,  // the SHA-1 of the loaded script
   LoadRefund,
 };
@@ -31,7 +31,7 @@ struct Greeting {
 
 // Appends AUTH if `password` is not empty. An empty `user` means the default user.
 void say_who(Greeting& greeting, std::string_view user, std::string_view password);
-// Returns the commands AUTH and SELECT, as far as the settings need them.
+// Returns the commands AUTH and SELECT, each only if the settings require it.
 [[nodiscard]] Greeting sign_in(const RedisSettings& settings);
 // Returns all commands that a store's connection sends before its test charge.
 [[nodiscard]] Greeting greet(const RedisSettings& settings);

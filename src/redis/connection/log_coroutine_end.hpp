@@ -8,8 +8,8 @@
 
 namespace weir::redis {
 
-// A completion handler for co_spawn. The coroutines of weir throw only if memory runs out. Then the coroutine
-// ends, but the worker continues.
+// A completion handler for co_spawn. weir's coroutines throw only if memory runs out. The coroutine has then
+// ended, but the worker continues.
 struct LogCoroutineEnd {
   StoreLog log;
   const char* whose;  // the start of the message: "the connection's"

@@ -34,13 +34,13 @@ class LogThrottle {
     next_ = now + kPause;
     return true;
   }
-  // Must be called when the service is up again. Returns true if the outage was logged; then its end should
-  // be logged too.
+  // Must be called when the service is up again. Returns true if the outage was logged; the caller should
+  // then log its end.
   [[nodiscard]] bool settle() noexcept {
     said_.clear();
     return !std::exchange(silent_, false);
   }
-  // Returns the number of outages since the last call that were not logged.
+  // Returns the number of outages that were not logged since the last call of this function.
   [[nodiscard]] unsigned unsaid() noexcept { return std::exchange(unsaid_, 0); }
 
  private:

@@ -31,7 +31,7 @@ bool Pipeline::fills_a_call() const noexcept {
   return lines >= kMostLines;
 }
 
-// Uses the age of the oldest command too: it shows that round trips have become slow before the reply
+// Considers the age of the oldest command too, which shows that round trips have become slow before its reply
 // arrives.
 bool Pipeline::awaits_company(Time now) const noexcept {
   if (charges_ < kMostUnanswered || fills_a_call()) return false;
@@ -118,7 +118,7 @@ std::vector<Call*> Pipeline::take_expired(Time now) {
       for (Bill& bill : entry.bills)
         if (bill.call != nullptr && bill.call->deadline <= now) visit(bill);
   };
-  // Does everything that may throw first, so that each call removed here is also returned.
+  // Allocates memory before it removes anything, so that each call that it removes is also returned.
   expired.reserve(bills_);
   each([](Bill& bill) { bill.abandoned.assign(bill.call->charges.begin(), bill.call->charges.end()); });
   each([&](Bill& bill) { expired.push_back(std::exchange(bill.call, nullptr)); });

@@ -1,5 +1,5 @@
 // The commands that wait for a reply, in order, and the bytes that were not sent yet. Pure: no socket, no
-// clock. The session moves the bytes and passes the time.
+// clock. The session sends the bytes, and passes the current time.
 //
 // Invariants
 //  1. Redis answers in order, so the next reply belongs to the entry at the front of the queue. A command
@@ -40,23 +40,23 @@ struct Call {
   std::span<limit::Outcome> outcomes;
   base::TimePoint server_now{};
   net::ErrorCode error{};
-  std::coroutine_handle<> caller{};  // the coroutine, which is resumed on this thread
+  std::coroutine_handle<> caller{};  // the coroutine of the bill; it is resumed on this thread
   std::chrono::steady_clock::time_point deadline{};
-  bool looks = false;        // returns outcomes without charging
-  bool in_advance = false;   // no request waits for this call; calls of requests are sent before it
-  bool resent = false;       // was sent again because the first command had no effect; at most once
+  bool looks = false;       // true: only checks and returns outcomes; charges nothing
+  bool in_advance = false;  // true: prefetches units; calls that requests wait for are sent before this call
+  bool resent = false;  // the call was sent twice because the first command had no effect; never three times
   std::uint64_t permit = 0;  // serial number of the bill's permits; set when the bill is gathered
   // The members below are used only in a cluster.
   Slot slot = 0;       // the slot of all keys of the bill
   bool alone = false;  // the bill must have a script call of its own
-  // ASKING is sent before the call, so that a node to which the slot is still moving answers
+  // ASKING is sent before the call, so that the new node of a moving slot answers.
   bool asking = false;
   bool apart = false;     // the call has no answer, because its keys must be charged one by one
   std::uint8_t hops = 0;  // number of nodes that redirected the call to another node
-  // Number of calls for which the coroutine still waits; null if it waits only for this call.
+  // Number of calls whose answers the coroutine still waits for; null if it waits only for this call.
   unsigned* waiting = nullptr;
 
-  // Must be called when this call has its answer. Returns true if the coroutine should be resumed.
+  // Must be called when this call has its answer. Returns true if the caller should resume the coroutine.
   [[nodiscard]] bool ends_wait() const noexcept { return waiting == nullptr || --*waiting == 0; }
   // Returns true if Redis charged the bill: no enforced line was refused. Must be called after the answer.
   [[nodiscard]] bool charged() const noexcept;
@@ -79,14 +79,14 @@ class Pipeline {
     Refund,
     LoadCharge,  // SCRIPT LOAD of charge.lua after NOSCRIPT
     LoadRefund,
-    Asking,  // ASKING, before a command about a slot that is moving to this node
+    Asking,  // ASKING; precedes a command about a slot that is moving to this node
   };
 
   struct Bill {
     Call* call = nullptr;  // null after the call was abandoned
-    // Lines of an abandoned call, which a late reply may report as charged.
+    // The charges of an abandoned call. A late reply may report that Redis has made them.
     std::vector<limit::Charge> abandoned{};
-    std::uint64_t permit = 0;  // Call::permit
+    std::uint64_t permit = 0;  // copy of Call::permit
 
     [[nodiscard]] Lines lines() const noexcept { return call != nullptr ? Lines(call->charges) : abandoned; }
   };
@@ -95,13 +95,13 @@ class Pipeline {
     Purpose purpose;
     CallNumber number = 0;                   // Charge, Refund: number of the script call
     std::vector<Bill> bills{};               // Charge: the bills that share the script call, in order
-    Time sent{};                             // when the command's bytes were appended to output()
-    LastRefunds::Groups refunded{};          // Refund: the groups of its keys (LastRefunds)
+    Time sent{};                             // when the command was appended to output()
+    LastRefunds::Groups refunded{};          // Refund: the groups of the refunded keys
     std::unique_ptr<std::string> command{};  // Refund: the command's bytes, in case they must be sent again
-    // Refund: its lines, if it renews permits, or has several lines in a cluster
+    // Refund: its refunds. Set only if it renews permits, or has several refunds in a cluster.
     std::vector<Refund> lines{};
-    std::size_t amended = 0;  // Refund: number of its lines
-    bool resent = false;      // Refund: it was sent again after NOSCRIPT; at most once
+    std::size_t amended = 0;  // Refund: number of its refunds
+    bool resent = false;      // Refund: it was sent twice because of NOSCRIPT; never three times
     std::uint8_t hops = 0;    // Refund: number of nodes that redirected it to another node
   };
 
@@ -110,14 +110,14 @@ class Pipeline {
   Pipeline(std::size_t max_pending, base::Duration patience, base::Duration timeout)
       : pending_(max_pending), patience_(patience), short_trip_(timeout / 4) {}
 
-  // Returns true if the gathered bills should wait until more bills can share their script call. This is so
-  // if they do not fill a call yet, and many calls are unanswered. The next reply then comes soon and
-  // triggers the send. Bills wait only while a round trip takes less than a quarter of `timeout`, so the wait
-  // and the round trip take less than half of it. With a distant but idle Redis, waiting would only delay the
-  // bills.
+  // Returns true if the gathered bills should wait until more bills can share their script call. They wait if
+  // they do not fill a call yet and at least kMostUnanswered calls are unanswered. The next reply then comes
+  // soon and triggers the send. Bills wait only while a round trip takes less than a quarter of `timeout`, so
+  // the wait and the round trip take less than half of `timeout`. With a distant but idle Redis, waiting
+  // would only delay the bills.
   static constexpr std::size_t kMostUnanswered = 8;
   [[nodiscard]] bool awaits_company(Time now) const noexcept;
-  // Sets the duration of the last round trip, if the command was not passed to push().
+  // Sets the duration of the last round trip. Must be called for a command that was not passed to push().
   void note_trip(Time::duration took) noexcept { last_trip_ = took; }
   // Returns true if there is no room for another bill.
   [[nodiscard]] bool full() const noexcept { return !has_room() || bills_ >= pending_.capacity(); }
@@ -130,8 +130,8 @@ class Pipeline {
 
   // Sorts the gathered bills and refunds by slot, so that bills that may share a call are adjacent.
   void order_by_slot();
-  // Adds a bill to the gathered bills, until take_group() returns it. Bills that requests wait for come
-  // before bills in advance.
+  // Adds a bill to the gathered bills until take_group() returns the bill. Bills that requests wait for come
+  // before bills that prefetch units.
   void gather(Call& call);
   // Removes and returns the next gathered bills that may share a script call, in order; empty if none are
   // gathered. Only this function decides which bills may share a call.
@@ -140,9 +140,9 @@ class Pipeline {
   // many are gathered already.
   [[nodiscard]] bool gather(std::span<const Refund> refunds);
   // Calls `send` with groups of the gathered refunds while the pipeline has room. Leaves half of the room
-  // free for bills, unless `all`. If `by_slot`, all lines of a group are in one slot.
+  // free for bills, unless `all` is true. If `by_slot`, all lines of a group are in one slot.
   void send_refunds(const std::function<void(std::span<const Refund>)>& send, bool by_slot, bool all);
-  // Takes a vector of bills that is no longer needed, so that its memory is used again.
+  // Stores a vector of bills that is no longer needed, so that its memory can be used again.
   void recycle(std::vector<Bill> bills);
 
   // Appends an entry for a command. The caller must have appended the command's bytes to output(). REQUIRES
@@ -158,18 +158,19 @@ class Pipeline {
   // Removes and returns the entry to which a reply that came at `now` belongs; nullopt if there is none.
   [[nodiscard]] std::optional<Entry> pop(Time now);
 
-  // Abandons the calls whose deadline is `now` or earlier, and returns them. The entries keep the calls'
-  // lines.
+  // Abandons the calls whose deadline is `now` or earlier, and returns them. The entries keep the charges of
+  // these calls.
   [[nodiscard]] std::vector<Call*> take_expired(Time now);
   // Returns true if the oldest command has waited longer than `patience`.
   [[nodiscard]] bool is_overdue(Time now) const noexcept {
     return !pending_.empty() && pending_.front().sent + patience_ <= now;
   }
-  // Returns the earliest deadline of all waiting calls and of the oldest command; nullopt if nothing waits.
+  // Returns the earliest deadline of all waiting calls and of the oldest command; nullopt if there is
+  // neither.
   [[nodiscard]] std::optional<Time> next_deadline() const noexcept;
 
-  // Removes and returns all entries, and drops all bytes. Must be called when the connection has ended.
-  // Gathered bills and refunds are returned as entries too.
+  // Removes and returns all entries, and drops all bytes. Must be called when the connection has ended. Also
+  // returns the gathered bills and refunds, as entries.
   [[nodiscard]] std::vector<Entry> take_all();
 
   // Returns the bytes to send. The caller must remove the bytes that it has sent.
@@ -188,7 +189,7 @@ class Pipeline {
   std::vector<Call*> gathered_;
   std::vector<Refund> refunds_;  // gathered refunds
   std::size_t bills_ = 0;        // number of bills, gathered and sent
-  std::size_t charges_ = 0;      // number of entries of Purpose::Charge
+  std::size_t charges_ = 0;      // number of entries that contain charges (Purpose::Charge)
   std::vector<std::vector<Bill>> spare_;
   std::string output_;
 };

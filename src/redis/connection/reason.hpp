@@ -9,7 +9,7 @@ namespace weir::redis {
 
 class Reason {
  public:
-  // Sets the reason; an empty text means none. Throws std::bad_alloc.
+  // Sets the reason; an empty text means that there is none. Throws std::bad_alloc.
   void set(std::string_view why) {
     const std::lock_guard lock(mutex_);
     why_ = why;

@@ -1,4 +1,4 @@
-// A connection that sends one command at a time and waits for its reply. It is used for commands that no
+// A connection that sends one command at a time and waits for its reply. Used only for commands that no
 // client's request waits for: commands to Sentinels, and those of `weir redis-check`.
 //
 // Belongs to the thread of one io_context. Every wait ends after `patience`. why() describes the last error.
@@ -26,8 +26,8 @@ class RequestReply {
   RequestReply(const RequestReply&) = delete;
   RequestReply& operator=(const RequestReply&) = delete;
 
-  // Closes the current connection, resolves the name in `address` and connects to the first of its addresses
-  // that accepts. `address` must outlive the coroutine.
+  // Closes the current connection and resolves the name in `address`. Connects to the first resolved address
+  // that accepts the connection. `address` must outlive the coroutine.
   [[nodiscard]] net::Awaitable<net::ErrorCode> open(const base::Endpoint& address);
   // Sends a command and waits for its reply. `command` must outlive the coroutine. Returns no error if Redis
   // replies with an error; the caller must check the reply.

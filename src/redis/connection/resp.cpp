@@ -8,12 +8,13 @@ namespace weir::redis {
 
 namespace {
 
-// The largest reply. A reply of weir's scripts has about 70 numbers; the longest other replies are errors.
+// The largest size of a reply, in bytes. A reply of weir's scripts has about 70 numbers; the longest other
+// replies are errors.
 constexpr std::size_t kMaxUnread = 1 << 20;
 constexpr std::size_t kMaxNumbers = 4096;
 constexpr std::size_t kMaxWords = 1024;
 constexpr std::size_t kMaxReply = 1 << 20;
-constexpr std::size_t kElement = 16;  // bytes that are counted for each element
+constexpr std::size_t kElement = 16;  // bytes by which each element increases the counted size
 constexpr int kMaxDepth = 8;
 
 bool is_too_deep(const redisReadTask* task) noexcept {
@@ -24,14 +25,14 @@ bool is_too_deep(const redisReadTask* task) noexcept {
 
 }  // namespace
 
-// hiredis calls these functions while it parses elements. They write into the reader's only Reply. As
-// "object" they return the address of that Reply, which hiredis only compares with null.
+// hiredis calls these functions while it parses elements. The functions write into the reader's only Reply.
+// As "object" they return the address of that Reply, which hiredis only compares with null.
 struct ReplyBuilder {
   static Reply& reply_of(const redisReadTask* task) {
     return static_cast<ReplyReader*>(task->privdata)->reply_;
   }
-  // Returns false if the reply is too large. The caller then returns null, and hiredis fails as if memory had
-  // run out.
+  // Returns false if the reply is too large. The caller then returns null, which hiredis treats as a lack of
+  // memory.
   static bool takes(const redisReadTask* task, std::size_t octets) {
     return static_cast<ReplyReader*>(task->privdata)->takes(octets);
   }
@@ -93,7 +94,7 @@ ReplyReader::ReplyReader() {
 ReplyReader::~ReplyReader() = default;
 
 void ReplyReader::reset() {
-  // hiredis only reads the table, although the parameter is not const.
+  // This function of hiredis only reads the table, although its parameter is not const.
   redisReader* reader =
       redisReaderCreateWithFunctions(const_cast<redisReplyObjectFunctions*>(&ReplyBuilder::kFunctions));
   if (reader == nullptr) throw std::bad_alloc();
@@ -111,7 +112,7 @@ bool ReplyReader::takes(std::size_t octets) noexcept {
 }
 
 void ReplyReader::feed(std::string_view bytes) {
-  // This fails only if memory runs out. hiredis then remembers the failure, and next() reports it.
+  // redisReaderFeed fails only if memory runs out. hiredis then remembers the failure, and next() reports it.
   redisReaderFeed(static_cast<redisReader*>(reader_.get()), bytes.data(), bytes.size());
   begun_ = true;
 }

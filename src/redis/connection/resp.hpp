@@ -21,12 +21,14 @@ struct Reply {
     Other,    // any other array
   };
   Kind kind = Kind::Nil;
-  std::string text;  // for Status, Error and Text
+  std::string text;  // used by Status, Error and Text
   std::vector<std::int64_t> numbers;
-  std::vector<std::string> words{};  // for Other: all its texts in order, also those of nested arrays
+  // Used by Other: all its texts in order, including those of nested arrays.
+  std::vector<std::string> words{};
 };
 
-// Parses bytes from the socket, in pieces of any size. Allocates no memory once its buffers are large enough.
+// Parses bytes from the socket, in pieces of any size. Once its buffers are large enough, it allocates no
+// memory.
 class ReplyReader {
  public:
   ReplyReader();
@@ -40,11 +42,12 @@ class ReplyReader {
 
   enum class Next : std::uint8_t {
     Ready,
-    Incomplete,  // more bytes must be fed
-    // The bytes are not RESP, larger than 1 MiB, or nested deeper than eight arrays; close the connection.
+    Incomplete,  // the reply is not complete; more bytes must be fed
+    // The bytes are not RESP, or the reply is larger than 1 MiB or nested deeper than eight arrays. The
+    // caller must close the connection.
     Malformed,
   };
-  // Returns true if a reply has arrived in part.
+  // Returns true if a part of a reply has arrived.
   [[nodiscard]] bool has_begun() const noexcept { return begun_; }
   // Parses the next whole reply. reply() is valid until the next call.
   [[nodiscard]] Next next();

@@ -17,10 +17,10 @@ namespace {
 namespace asio = net::asio;
 using namespace std::chrono_literals;
 
-// How long a Sentinel may be silent before weir sends PING. If it does not answer the PING, weir uses the
-// next Sentinel.
+// How long a Sentinel may be silent before weir sends PING. If the Sentinel does not answer the PING, weir
+// uses the next Sentinel.
 constexpr base::Duration kSilence = 2s;
-constexpr base::Duration kPause = 300ms;  // pause after all Sentinels have failed
+constexpr base::Duration kPause = 300ms;  // pause before the next round, after all Sentinels have failed
 
 std::optional<base::Endpoint> endpoint_of(std::string_view host, std::string_view port) {
   base::Endpoint endpoint{std::string(host), 0, ""};
@@ -165,7 +165,7 @@ net::Awaitable<void> Sentinels::watch(std::shared_ptr<Sentinels> self) {
   }
 }
 
-// Listens to one Sentinel until the connection ends. Returns the reason for the end.
+// Listens to one Sentinel until the connection is closed. Returns the reason why it was closed.
 net::Awaitable<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel) {
   std::string ping;
   append_command(ping, {"PING"});
@@ -187,8 +187,8 @@ net::Awaitable<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel)
   co_return ec;
 }
 
-// Sends the query for the master and the subscription in one write, so that weir misses no change between the
-// two.
+// Sends the query for the master and the subscription in one write, so that weir misses no change of the
+// master between the two commands.
 net::Awaitable<net::ErrorCode> Sentinels::subscribe() {
   std::string both = question_;
   append_command(both, {"SUBSCRIBE", "+switch-master"});
@@ -202,7 +202,7 @@ net::Awaitable<net::ErrorCode> Sentinels::subscribe() {
   co_return ec;
 }
 
-// If the reported master differs from located_, makes the next locate() begin with this Sentinel.
+// If the reported master differs from located_, makes the next call of locate() begin with this Sentinel.
 void Sentinels::hear(const base::Endpoint& master) {
   last_heard_ = master;
   if (stopped_ || master == located_ || located_.port == 0) return;

@@ -1,8 +1,8 @@
 // The Sentinels of one master. They report the master's address and its changes (redis.io, "Sentinel client
 // spec").
 //
-// Belongs to a store's session and its thread. Any Sentinel may answer. If a Sentinel reports a former
-// master, that server is unreachable or does not have the role of a master. Then the next Sentinel is asked.
+// Belongs to a store's session and its thread. Any Sentinel may answer. A Sentinel may report a former
+// master, which is unreachable or does not have the role of a master. weir then asks the next Sentinel.
 #pragma once
 
 #include "redis/connection/request_reply.hpp"
@@ -35,11 +35,11 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
             const std::shared_ptr<TlsClient>& tls = nullptr);
 
   // Asks one Sentinel after another until one reports the master's address. Begins with the Sentinel that
-  // last reported an address. Only one call may run at a time.
+  // last reported an address. Must not be called while an earlier call runs.
   [[nodiscard]] net::Awaitable<net::ErrorCode> locate(base::Endpoint& master);
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
-  // After locate(), the session must call one of these functions. believe(): the server at the reported
-  // address is the master. doubt(): the server is not, or could not be reached. After doubt(), the next
+  // After locate(), the session must call believe() if the server at the reported address is the master.
+  // Otherwise, or if the server could not be reached, the session must call doubt(). After doubt(), the next
   // locate() begins with another Sentinel. believe() also ends a subscription to a Sentinel that reports
   // another master.
   void believe() noexcept;
@@ -50,7 +50,7 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   // coroutine ends, with its exception.
   void follow(std::function<void()> moved, std::function<void(std::exception_ptr)> ended);
   void stop() noexcept;
-  // Ends the current locate().
+  // Ends the current call of locate().
   void cancel() noexcept;
 
  private:
@@ -67,16 +67,16 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   std::string hello_;          // the AUTH command; empty if no password is set
   std::string question_;       // the command that asks for the master's address
   std::size_t first_ = 0;      // index of the Sentinel that last reported an address
-  base::Endpoint located_;     // the master's address that it reported
-  bool on_its_word_ = false;   // neither believe() nor doubt() was called since located_ was set
+  base::Endpoint located_;     // the master's address that this Sentinel reported
+  bool on_its_word_ = false;   // located_ was set, and neither believe() nor doubt() was called since
   std::size_t listened_ = 0;   // index of the Sentinel that watch() subscribes to
-  base::Endpoint last_heard_;  // the master's address that it last reported; port 0: none yet
+  base::Endpoint last_heard_;  // the address that it last reported; port 0: none yet
   std::string why_;
   RequestReply asked_;
   RequestReply heard_;
   net::Timer pause_;
   std::function<void()> moved_;
-  bool cancelled_ = false;  // the current locate() was cancelled
+  bool cancelled_ = false;  // the current call of locate() was cancelled
   bool stopped_ = false;
 };
 

@@ -25,7 +25,7 @@ std::shared_ptr<TlsClient> tls_of(const RedisSettings& settings) {
   return settings.tls ? std::make_shared<TlsClient>(*settings.tls) : nullptr;
 }
 
-// Returns the time to connect, sign in and load the scripts. It is longer for a distant Redis.
+// Returns the most time to connect, sign in and load the scripts. More for a distant Redis.
 base::Duration time_to_open(const RedisSettings& settings, const StoreTuning& tuning) noexcept {
   constexpr base::Duration kMost = std::chrono::seconds(2);
   return std::max(tuning.open_timeout, std::min(8 * settings.timeout, kMost));
@@ -55,7 +55,7 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
                                                                 static_cast<RefundSink&>(*this), stats_)),
       permit_renewer_(common != nullptr ? common->permit_renewer : *own_permit_renewer_) {
   if (settings_.topology == Topology::Sentinel) {
-    // One attempt must have time for all Sentinels and for the master.
+    // One attempt must have enough time to ask all Sentinels and to connect to the master.
     const auto patience =
         time_to_open(settings_, tuning) / (static_cast<int>(settings_.sentinel.addresses.size()) + 1);
     const auto tls = settings_.sentinel.tls ? tls_ : nullptr;
@@ -87,7 +87,8 @@ void Store::Session::stop() {
   if (sentinels_) sentinels_->stop();
   pause_timer_.cancel();
   deadline_timer_.cancel();
-  // Posts the resumption, because a waiting coroutine may own the object that is being destroyed here.
+  // Posts the resumption of waiting coroutines, because such a coroutine may own the object that is being
+  // destroyed here.
   asio::post(executor_, [waiting = fail_all(StoreError::Stopped)]() mutable {
     for (const auto caller : waiting) caller.resume();
   });
@@ -99,7 +100,7 @@ net::Awaitable<void> Store::Session::run(std::shared_ptr<Session> self) {
     net::ErrorCode ec = asio::error::no_memory;
     try {
       ec = co_await session.attend();
-    } catch (const std::bad_alloc&) {  // ends this connection; the next attempt follows
+    } catch (const std::bad_alloc&) {  // the connection ends; the next attempt follows
     }
     if (session.stopped_) break;
     session.fall(ec);
@@ -138,7 +139,7 @@ net::Awaitable<net::ErrorCode> Store::Session::open() {
   co_return ec;
 }
 
-// Sets the timer that ends the current attempt to connect after `length`.
+// Sets the timer that ends the current attempt to connect after the time `length`.
 void Store::Session::bound_opening(base::Duration length) {
   pause_timer_.expires_after(length);
   pause_timer_.async_wait([self = shared_from_this(), attempt = opening_](net::ErrorCode ec) {
@@ -152,7 +153,7 @@ void Store::Session::give_up_opening() {
   hang_up();
 }
 
-// Finds out the server's address and connects to it.
+// Finds out the address of the server, and connects to the server.
 net::Awaitable<net::ErrorCode> Store::Session::reach() {
   net::ErrorCode ec;
   if (sentinels_) ec = co_await sentinels_->locate(address_);
@@ -191,13 +192,13 @@ net::Awaitable<net::ErrorCode> Store::Session::send_greeting(std::string_view by
   if (!ec) co_return ec;
   const std::string why = wire_.why();
   const net::ErrorCode unheard =
-      co_await read_reply();  // a server that rejects weir says why before it closes the connection
+      co_await read_reply();  // a server that rejects weir reports the reason before it closes the connection
   last_error_ = unheard ? why : readable(reader_.reply().text);
   co_return StoreError::ConnectionLost;
 }
 
-// Charges a test key, because a charge writes. A replica, a full Redis or a write-protected Redis refuses a
-// write, although it answers PING. In a cluster, a redirection to another node is accepted as success.
+// Charges a test key, because a charge writes. A server that is a replica, full or write-protected answers
+// PING but refuses a write. In a cluster, a redirection to another node is accepted as success.
 net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
   const limit::Limiter roomy =
       limit::TokenBucket::make({1'000'000, std::chrono::seconds(1)}, 1'000'000).value();
@@ -248,11 +249,11 @@ net::Awaitable<net::ErrorCode> Store::Session::read_reply() {
   }
 }
 
-// Handles replies until the connection ends. Returns the reason for the end.
+// Handles replies until the connection ends. Returns the reason why it has ended.
 net::Awaitable<net::ErrorCode> Store::Session::serve() {
   for (;;) {
-    // Done before the first read too: bytes after the replies to the greeting must not be taken for an
-    // answer.
+    // The replies that have arrived already are handled before the first read. Otherwise bytes after the
+    // replies to the greeting would be taken for an answer.
     if (!handle_replies()) co_return StoreError::BadReply;
     if (state() != StoreState::Up) co_return refusal_;
     net::ErrorCode ec;
@@ -260,7 +261,7 @@ net::Awaitable<net::ErrorCode> Store::Session::serve() {
     if (state() != StoreState::Up) co_return refusal_;
     if (ec) {
       if (ec != asio::error::operation_aborted)
-        // After operation_aborted, last_error_ was set by the code that closed the connection.
+        // For operation_aborted, the code that closed the connection has set last_error_ already.
         last_error_ = wire_.why();
       co_return StoreError::ConnectionLost;
     }
@@ -304,8 +305,8 @@ void Store::Session::fall(net::ErrorCode why) {
   for (const auto caller : waiting) caller.resume();
 }
 
-// Waits before the next attempt. The pause grows exponentially with full jitter, so that many weirs that lost
-// the same Redis do not reconnect at the same time.
+// Waits before the next attempt to connect. The pause grows exponentially with full jitter, so that many
+// weirs that lost the same Redis do not reconnect at the same time.
 net::Awaitable<void> Store::Session::pause() {
   const auto bound =
       std::min(tuning_.longest_backoff, tuning_.first_backoff * (1U << std::min(attempts_, 20U)));
@@ -316,8 +317,8 @@ net::Awaitable<void> Store::Session::pause() {
   if (!stopped_) co_await pause_timer_.async_wait(net::into(ec));
 }
 
-// Returns the name for log lines: "redis cache:6379", or one that mentions the cluster or the Sentinels'
-// master.
+// Returns the server's name for log lines: "redis cache:6379", or a name that mentions the cluster or the
+// Sentinels' master.
 std::string Store::Session::name() const {
   if (common_ != nullptr) return "redis " + address_.to_string() + " of the cluster";
   if (!sentinels_) return "redis " + address_.to_string();
@@ -325,8 +326,8 @@ std::string Store::Session::name() const {
   return "redis " + master + (address_.port != 0 ? " at " + address_.to_string() : "");
 }
 
-// Called if the Sentinels report another master. Ends the connection, the attempt to connect or the pause at
-// once.
+// Called if the Sentinels report another master. Ends the connection, the attempt to connect or the pause
+// immediately.
 void Store::Session::hand_off() {
   if (stopped_) return;
   attempts_ = 0;
@@ -340,8 +341,8 @@ void Store::Session::hand_off() {
   }
 }
 
-// Ends a connection that is up. All commands on it fail with an error, and run() connects again. Any function
-// may call it.
+// Ends a connection that is up. All its commands fail with an error, and run() connects again. May be called
+// by any function.
 void Store::Session::abort_answer(StoreError refusal) noexcept {
   refusal_ = refusal;
   state_.store(StoreState::Down, std::memory_order_relaxed);

@@ -6,7 +6,7 @@
 //
 // These states are those of the circuit breaker. When the session leaves Up, it drops the connection and
 // every command on it. Probing is the half-open state: the session connects and charges a test key of weir's
-// own, within the timeout of a bill. So while anything makes bills fail, the session stays down.
+// own, within the timeout of a bill. The session stays down as long as this test fails.
 #pragma once
 
 #include "redis/connection/backend.hpp"
@@ -45,11 +45,11 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void start() override;
   void stop() override;
 
-  // Must not be called in a cluster.
+  // Must not be called if the session belongs to a cluster.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now,
                                                  limit::LineSet& unasked) override;
-  // The call may have any number of lines.
+  // The call's bill may have any number of lines.
   [[nodiscard]] net::ErrorCode begin(Call& call) override;
   void refund(std::span<const Refund> refunds) override;
   [[nodiscard]] bool forget(const limit::Charge& charge) override;
@@ -61,12 +61,12 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   }
 
   // Sends a bill of a cluster (cluster_bill.cpp). The call must have a deadline and a permit ID. Returns the
-  // errors of begin(). Accepts calls even while the first connection is being made.
+  // same errors as begin(). Accepts calls even while the first connection is being made.
   [[nodiscard]] net::ErrorCode enqueue(Call& call);
-  // Sends a command that another node redirected to this session's node. Returns false if there is no room or
-  // no connection. `asking`: sends ASKING before the command.
+  // Sends a command that another node redirected to this session's node. Returns false if there is no room
+  // for the command, or no connection. `asking`: sends ASKING before the command.
   [[nodiscard]] bool send(Pipeline::Entry& entry, bool asking);
-  // Sends one line in a call of its own. Used if the line's slot is moving to another node.
+  // Sends one refund in a call of its own. Used if the slot of the refund's key is moving to another node.
   void refund_alone(const Refund& line);
   void answer(Call& call, net::ErrorCode error) { finish(call, error); }
   [[nodiscard]] const base::Endpoint& address() const noexcept { return address_; }
@@ -155,10 +155,10 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   const StoreTuning tuning_;
 
   std::atomic<StoreState> state_{StoreState::Down};
-  StoreError refusal_ = StoreError::Away;  // the error that charges get while the session is not up
+  StoreError refusal_ = StoreError::Away;  // the error with which charges fail while the session is not up
   bool stopped_ = false;
   unsigned failures_in_row_ = 0;
-  Pipeline::Time counts_since_{};  // failures of calls that were sent earlier were counted already
+  Pipeline::Time counts_since_{};  // failures of calls that were sent before this time were counted already
   unsigned attempts_ = 0;          // attempts to connect since the last answered bill; each doubles the pause
   std::string last_error_;
   LogThrottle log_throttle_;
@@ -168,11 +168,11 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   StoreStats own_stats_;
   StoreStats& stats_;
 
-  base::Endpoint address_;                // address of the current server
+  base::Endpoint address_;                // address of the server that the session uses now
   std::shared_ptr<TlsClient> tls_;        // null: no TLS; shared with the connections that use it
-  std::shared_ptr<Sentinels> sentinels_;  // null: no Sentinels are configured; shared with its coroutine
+  std::shared_ptr<Sentinels> sentinels_;  // null: no Sentinels are configured; shared with their coroutine
   Wire wire_;
-  net::Timer pause_timer_;     // limits the duration of open(), and then the pause before the next attempt
+  net::Timer pause_timer_;  // limits the duration of open(); then runs for the pause before the next attempt
   std::uint64_t opening_ = 0;  // number of the current attempt to connect; 0: none
   std::uint64_t openings_ = 0;
   std::array<char, std::size_t{16} * 1024> input_;
@@ -184,10 +184,10 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   DenyCache& denied_;
   Pipeline pipeline_;
   net::Timer deadline_timer_;
-  bool watching_ = false;  // deadline_timer_ runs; it expires at the earliest deadline or before
+  bool watching_ = false;  // deadline_timer_ is running; it expires at the earliest deadline or before
   bool flush_scheduled_ = false;
   bool blocked_ = false;         // the socket's send buffer is full
-  bool loading_charge_ = false;  // SCRIPT LOAD of charge.lua was sent and not answered yet
+  bool loading_charge_ = false;  // SCRIPT LOAD of charge.lua was sent, and its reply has not arrived
   bool loading_refund_ = false;
   base::Duration server_ahead_;  // Redis's clock minus the steady clock; selects the calendar windows to send
   std::string charge_sha_, refund_sha_;

@@ -1,4 +1,4 @@
-// Handles replies on a session's connection: finds the calls to answer, and notices failures of the server.
+// Handles replies on a session's connection: finds the calls to answer, and detects failures of the server.
 #include "redis/cluster/cluster.hpp"
 #include "redis/connection/classify.hpp"
 #include "redis/connection/session.hpp"
@@ -23,15 +23,14 @@ bool is_of_server(const net::ErrorCode& error) noexcept {
          error != StoreError::Overloaded;
 }
 
-// Returns how many charges of a bill may have been made although the answer was unreadable. They are never
-// refunded.
+// Returns how many charges Redis may have made for a bill whose answer was unreadable. Nothing refunds them.
 std::size_t unknown_charges(std::span<const limit::Charge> charges) noexcept {
   return static_cast<std::size_t>(std::count_if(charges.begin(), charges.end(),
                                                 [](const limit::Charge& charge) { return charge.enforced; }));
 }
 
-// Returns true if the reply can be the answer to the command. Every command can be answered with an error, so
-// an error does not show that replies and commands are out of step; a later reply does.
+// Returns true if the reply can be the answer to the command. Any command may get an error, so an error does
+// not show that replies belong to the wrong commands; a later reply shows it.
 bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
   if (reply.kind == Reply::Kind::Error) return true;
   switch (entry.purpose) {
@@ -40,7 +39,7 @@ bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
       return is_answer_to(entry.number, reply);
     case Purpose::LoadCharge:
     case Purpose::LoadRefund:
-      return reply.kind == Reply::Kind::Text;  // the script's SHA-1
+      return reply.kind == Reply::Kind::Text;  // the reply is the script's SHA-1
     case Purpose::Asking:
       return reply.kind == Reply::Kind::Status;
   }
@@ -50,7 +49,7 @@ bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
 }  // namespace
 
 // Handles the replies that have arrived. Returns false if the connection is useless; last_error_ then says
-// why. If a reply is lost or comes twice, each later reply belongs to another call. Then no call gets an
+// why. If a reply is lost or arrives twice, each later reply belongs to another call. Then no call gets an
 // answer, and all calls fail with the connection.
 bool Store::Session::handle_replies() {
   const auto now = std::chrono::steady_clock::now();
@@ -59,7 +58,7 @@ bool Store::Session::handle_replies() {
     const auto* first = pipeline_.first();
     const bool unasked = first == nullptr && reader_.has_begun();
     if (next == ReplyReader::Next::Incomplete && !unasked) {
-      if (pipeline_.gathers()) schedule_flush();  // for bills that had to wait
+      if (pipeline_.gathers()) schedule_flush();  // sends bills that had to wait for room
       return true;
     }
     const bool sound = next == ReplyReader::Next::Ready && first != nullptr;
@@ -86,7 +85,7 @@ void Store::Session::handle(Pipeline::Entry entry, const Reply& reply) {
       loading_refund_ = false;
       return;
     case Purpose::Asking:
-      return;  // an error shows in the reply to the next command
+      return;  // an error appears in the reply to the next command
   }
 }
 
@@ -120,13 +119,13 @@ void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
     ++place.bill;
     place.first_line += lines;
   }
-  // The last bill comes first, because a queue refunds only the last departure that it has promised.
+  // Refunds the last bill first, because in a queue only the last promised departure can be refunded.
   for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
 }
 
-// All bills of a call fail together. If one of several bills may have needed a denied command, each bill is
-// sent again in a call of its own. It gets a new permit ID, because permits that were taken before the error
-// stay in Redis until they expire.
+// All bills of a script call fail together. If one of several bills may have needed a denied command, each
+// bill is sent again in a call of its own. Each bill gets a new permit ID, because permits that were taken
+// before the error stay in Redis until they expire.
 void Store::Session::handle_fault(Pipeline::Entry& entry, const Reply& reply) {
   const auto error = classify(reply.text);
   if (error == StoreError::NoScript) load_again(Purpose::LoadCharge);
@@ -174,7 +173,7 @@ void Store::Session::handle_bill(Call& call, const BillPosition& place, Pipeline
   finish(call, {});
 }
 
-// Refunds a bill whose answer came after its deadline, because its request was not admitted.
+// Refunds a bill whose answer came after its deadline. The bill's request was not admitted.
 void Store::Session::take_back(const Pipeline::Bill& bill, const BillPosition& place, const Reply& reply) {
   const auto lines = bill.lines();
   std::array<limit::Outcome, limit::kMaxCharges> outcomes;
@@ -205,7 +204,7 @@ void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
   if (failed && common_ != nullptr && common_->cluster.sends_on(entry, reply.text, *this)) return;
   refunds_.note(entry.refunded, std::chrono::steady_clock::now());
   if (!faults_.none() && !failed) faults_.went_well(Faults::kGivingBack);
-  constexpr std::size_t kNumbers = 3;  // in a reply of refund.lua
+  constexpr std::size_t kNumbers = 3;  // how many numbers a reply of refund.lua has
   if (!failed && reply.numbers.size() == kNumbers) return count(stats_.gaps_lost, gaps_lost(reply));
   last_error_ = failed ? advised(reply.text) : "an unexpected reply to a script";
   report_fault(Faults::kGivingBack, "refunding");
@@ -214,18 +213,18 @@ void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
 
 // Resumes the call's coroutine, which may send another bill or stop the store.
 void Store::Session::finish(Call& call, net::ErrorCode error) {
-  // The cluster counts bills; this would count parts of a bill.
+  // The cluster counts failed bills. Here a failure would be counted for each part of a bill.
   if (error && call.waiting == nullptr) count(stats_.failures);
   call.error = error;
   if (call.ends_wait()) call.caller.resume();
 }
 
-// Counts a failure. Calls that wait at the same time count as one failure, because one stall makes all of
-// them fail.
+// Counts a failure. Calls that wait at the same time are counted as one failure, because one stall makes all
+// of them fail.
 void Store::Session::note_failure(net::ErrorCode error, Pipeline::Time asked) {
   if (state() != StoreState::Up || !is_of_server(error)) return;
   if (error == StoreError::Timeout) last_error_ = "no reply within " + base::to_string(settings_.timeout);
-  // A replica does not become a master soon, and the Sentinels know the new master.
+  // A replica does not become a master soon, and the Sentinels know which server is the new master.
   const bool moved = sentinels_ && error == StoreError::ReadOnly;
   if (asked >= counts_since_) {
     ++failures_in_row_;

@@ -20,8 +20,8 @@ namespace {
 namespace asio = net::asio;
 using Purpose = Pipeline::Purpose;
 
-// Returns the groups of the refunded keys. Leaves out keys of concurrency limits: the deny cache does not
-// store their states, and every request that ends would note a refund.
+// Returns the groups of the refunded keys. Leaves out keys of concurrency limits, because the deny cache does
+// not store their states, and the end of every request would be noted as a refund.
 LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
   LastRefunds::Groups groups;
   for (const auto& line : refunds)
@@ -29,10 +29,10 @@ LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
   return groups;
 }
 
-// Returns how many charges of a sent call may have been made although no answer came.
+// Returns how many charges of a sent call Redis may have made although no answer came.
 std::size_t unheard_charges(const Pipeline::Entry& entry) noexcept {
   std::size_t lines = 0;
-  // 0: the bills were gathered but not sent
+  // A call without a number was gathered but not sent.
   if (entry.purpose != Purpose::Charge || entry.number == 0) return 0;
   for (const auto& bill : entry.bills)
     if (bill.call == nullptr || !bill.call->looks)
@@ -66,17 +66,18 @@ net::ErrorCode Store::Session::begin(Call& call) {
 net::ErrorCode Store::Session::enqueue(Call& call) {
   if (!takes_bills()) return refusal_;
   if (pipeline_.full()) return StoreError::Overloaded;
-  // First: if this throws, nothing refers to the call yet.
+  // Comes first: if this throws, nothing refers to the call yet.
   schedule_flush();
-  // The timer may be set for a later deadline than that of this bill, which another node may have redirected.
+  // The timer may be set for a later deadline than that of this bill, if another node has redirected the
+  // bill.
   if (!watching_ || call.deadline < deadline_timer_.expiry())
     watch_until(std::min(call.deadline, pipeline_.next_deadline().value_or(call.deadline)));
   pipeline_.gather(call);
   return {};
 }
 
-// Gathers refunds, settlements, releases and renewals of this worker. They are sent at the end of the event
-// loop's turn. If bills wait for the first connection, these wait too.
+// Gathers refunds, settlements, releases and renewals of this worker. They are sent at the end of the current
+// iteration of the event loop. If bills wait for the first connection, refunds wait as well.
 void Store::Session::refund(std::span<const Refund> refunds) {
   count(stats_.refunds, refunds.size());
   if (!takes_bills()) return count(stats_.refunds_lost, refunds.size());
@@ -91,8 +92,8 @@ void Store::Session::refund_alone(const Refund& line) {
   send_refunds({&line, 1});
 }
 
-// Keeps the lines if they may have to be sent again in another form. In a cluster, lines whose slot is moving
-// may have to be sent one by one. A renewal may be outdated when it is sent again.
+// Keeps the lines of the command if they may have to be sent again in another form. In a cluster, lines whose
+// slot is moving may have to be sent one by one. A renewal may be outdated when it is sent again.
 void Store::Session::send_refunds(std::span<const Refund> refunds) {
   auto command = std::make_unique<std::string>();
   const CallNumber number = permit_renewer_.next_number();
@@ -132,18 +133,18 @@ void Store::Session::tell(std::unique_ptr<std::string> command, Pipeline::Entry 
   pipeline_.push(std::move(entry), now);
 }
 
-// Posts flush(), so that all commands of this turn of the event loop leave in one write, and bills share
-// script calls.
+// Posts flush(), so that all commands of one iteration of the event loop are sent in one write, and bills
+// share script calls.
 void Store::Session::schedule_flush() {
   if (flush_scheduled_) return;
   asio::post(executor_, [self = shared_from_this()] { self->flush(); });
   flush_scheduled_ = true;
 }
 
-// Turns gathered refunds and bills into commands. Refunds come first, so that the bills of this turn see
-// them. Bills for which there is no room wait for the next turn, until their deadline. A store that stops
-// sends no bills. If few bills are gathered, they wait for the next reply, to share a script call with later
-// bills. In a cluster they do not wait, because few bills can share a call.
+// Turns gathered refunds and bills into commands. Refunds come first, so that the bills of the same iteration
+// see their effect. Bills for which there is no room wait for the next iteration, until their deadline. A
+// store that stops sends no bills. If few bills are gathered, they wait for the next reply, to share a script
+// call with later bills. In a cluster they do not wait, because few bills can share a call.
 void Store::Session::pack() {
   const auto now = std::chrono::steady_clock::now();
   const bool by_slot = common_ != nullptr;
@@ -167,7 +168,8 @@ void Store::Session::flush() {
   flush_scheduled_ = false;
   if (state() != StoreState::Up || blocked_) return;
   pack();
-  if (!watching_) watch_deadlines();  // no timer is set if only refunds were sent
+  // If only refunds were sent, no timer is set yet.
+  if (!watching_) watch_deadlines();
   net::ErrorCode ec;
   count(stats_.writes, wire_.send(pipeline_.output(), ec));
   if (ec == asio::error::would_block) return wait_for_room();
@@ -179,14 +181,14 @@ void Store::Session::flush() {
 void Store::Session::wait_for_room() {
   blocked_ = true;
   wire_.wait_for_room([self = shared_from_this()](net::ErrorCode ec) {
-    if (ec) return;  // the connection has ended
+    if (ec) return;  // the connection was closed
     self->blocked_ = false;
     self->flush();
   });
 }
 
-// Sets the one timer of all calls and commands to the earliest deadline. If that deadline is met, the timer
-// stays set.
+// Sets the one timer of all calls and commands to the earliest deadline. If the call with that deadline is
+// answered in time, the timer stays set.
 void Store::Session::watch_deadlines() {
   const auto next = pipeline_.next_deadline();
   watching_ = false;
@@ -202,13 +204,14 @@ void Store::Session::watch_until(Pipeline::Time deadline) {
   watching_ = true;
 }
 
-// Called by the timer. Also ends a connection on which commands stay unanswered, before its permits expire.
+// Called by the timer. Also ends a connection on which commands stay unanswered, so that a new connection can
+// renew the permits before they expire.
 void Store::Session::expire() {
   const auto now = std::chrono::steady_clock::now();
   std::vector<Call*> expired;
   try {
     expired = pipeline_.take_expired(now);
-  } catch (const std::bad_alloc&) {  // ending the connection answers all calls
+  } catch (const std::bad_alloc&) {  // the connection ends, which answers all calls
     watching_ = false;
     return abort_answer(StoreError::Overloaded);
   }
@@ -224,10 +227,10 @@ void Store::Session::expire() {
   }
 }
 
-// Sends a bill again, at most once for each bill. The bill's deadline stays.
+// Sends a bill again, at most once for each bill. The bill keeps its deadline.
 bool Store::Session::ask_again(Call& call) {
   if (state() != StoreState::Up || std::exchange(call.resent, true)) return false;
-  schedule_flush();  // first: if this throws, the call is not gathered
+  schedule_flush();  // comes first: if this throws, the call is not gathered
   pipeline_.gather(call);
   return true;
 }
@@ -253,8 +256,8 @@ void Store::Session::refund_anywhere(std::span<const Refund> refunds) {
   refund(refunds);
 }
 
-// Removes renewals of permits that were released after the command was sent. If they were sent again, they
-// would restore the permits.
+// Removes renewals of permits that were released after the renewals were sent. If such a renewal were sent
+// again, it would restore the released permit.
 void Store::Session::drop_outlived(Pipeline::Entry& entry) {
   if (std::erase_if(entry.lines, [&](const Refund& line) { return permit_renewer_.is_outlived(line); }) == 0)
     return;
@@ -288,11 +291,11 @@ void Store::Session::load_again(Purpose purpose) {
   if (!pipeline_.has_room() || std::exchange(charge ? loading_charge_ : loading_refund_, true)) return;
   append_command(pipeline_.output(), {"SCRIPT", "LOAD", charge ? charge_script() : refund_script()});
   pipeline_.push({.purpose = purpose, .command = {}}, std::chrono::steady_clock::now());
-  schedule_flush();  // needed for this command, even if no bill is sent again
+  schedule_flush();  // without this, the command would wait for the next bill or refund
   count(stats_.script_loads);
 }
 
-// Fails all calls and returns their coroutines. The caller resumes them when it is safe.
+// Fails all calls and returns their coroutines. The caller must resume the coroutines when this is safe.
 std::vector<std::coroutine_handle<>> Store::Session::fail_all(StoreError error) {
   std::vector<std::coroutine_handle<>> waiting;
   for (auto& entry : pipeline_.take_all()) {

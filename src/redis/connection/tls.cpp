@@ -43,15 +43,15 @@ base::Result<net::TlsContext> make_context(const TlsSettings& settings) {
   return context;
 }
 
-// Sets the name that the server's certificate must have. An IP address is compared as an address, and is
-// never sent as SNI (RFC 6125 §6.4, RFC 6066 §3).
+// Sets the name that the server's certificate must have. If the name is an IP address, compares it as an
+// address and never sends it as SNI (RFC 6125 §6.4, RFC 6066 §3).
 bool expect(SSL* ssl, const std::string& name) {
   if (base::IpAddress::parse(name))
     return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name.c_str()) == 1;
   return SSL_set1_host(ssl, name.c_str()) == 1 && SSL_set_tlsext_host_name(ssl, name.c_str()) == 1;
 }
 
-// Returns true if the byte is a content type of a TLS record (RFC 8446 §5.1).
+// Returns true if the byte can begin a TLS record, as a content type (RFC 8446 §5.1).
 bool begins_record(char byte) noexcept {
   return byte >= 20 && byte <= 24;
 }
@@ -144,7 +144,7 @@ std::size_t TlsCodec::open(char* at, std::size_t size, bool& ended) {
   return 0;
 }
 
-// Cannot fail for lack of room: the output is a memory buffer that accepts all bytes.
+// Never runs out of room, because the output is a memory buffer that accepts all bytes.
 void TlsCodec::seal(std::string_view plain) {
   ERR_clear_error();
   std::size_t n = 0;

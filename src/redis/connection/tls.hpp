@@ -2,8 +2,9 @@
 // owner of the socket sends the sealed bytes.
 //
 // This class does not use asio::ssl::stream, because each write of a stream must be awaited. Here all
-// commands of one turn of the event loop leave in one write, which is tried at once. This class does not use
-// net::Stream either, because that is the server's side of TLS and belongs to the reactor of client requests.
+// commands of one iteration of the event loop are sent in one write, which is tried immediately. This class
+// does not use net::Stream either, because that is the server's side of TLS and belongs to the reactor of
+// client requests.
 //
 // Belongs to one worker.
 #pragma once
@@ -25,13 +26,13 @@
 
 namespace weir::redis {
 
-// Makes SSL objects for the client's side of connections, for TLS 1.2 and 1.3.
+// Makes SSL objects for the client's end of connections, for TLS 1.2 and 1.3.
 class TlsClient {
  public:
   explicit TlsClient(TlsSettings settings) : settings_(std::move(settings)) {}
 
   // Returns the SSL object for a new connection. Reads the files again if one of them has changed. If the
-  // changed files are faulty, uses the content that was read before.
+  // changed files are faulty, uses their earlier content.
   [[nodiscard]] base::Result<SSL*> begin(const std::string& host);
 
  private:
@@ -39,7 +40,7 @@ class TlsClient {
 
   const TlsSettings settings_;
   net::TlsContext context_;
-  net::FileStamps read_;  // time stamps of the files at the last read
+  net::FileStamps read_;  // the files' time stamps when the files were last read
 };
 
 class TlsCodec {
@@ -47,15 +48,15 @@ class TlsCodec {
   explicit TlsCodec(SSL* ssl);  // takes ownership of `ssl`
 
   enum class Shake : std::uint8_t { Done, More, Failed };
-  // Continues the handshake as far as possible. Afterwards the caller must send sealed(). If the result is
-  // More, the caller must feed bytes from the peer and call shake() again.
+  // Continues the handshake as far as possible. Afterwards the caller must send the bytes in sealed(). If the
+  // result is Shake::More, the caller must feed bytes from the peer and call shake() again.
   [[nodiscard]] Shake shake();
   // Returns why shake() failed: "its certificate is not trusted: certificate has expired".
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
 
   void feed(std::string_view sealed);
-  // Decrypts bytes that were fed into `at`, and returns their number. Returns 0 if more bytes must be fed.
-  // Also returns 0 after the end of the TLS stream, and sets `ended`.
+  // Decrypts bytes that were fed, writes them to `at`, and returns their number. Returns 0 if more bytes must
+  // be fed. Also returns 0 after the end of the TLS stream, and sets `ended`.
   [[nodiscard]] std::size_t open(char* at, std::size_t size, bool& ended);
   void seal(std::string_view plain);
   // Returns the bytes to send to the peer. The caller must remove the bytes that it has sent.
@@ -69,7 +70,7 @@ class TlsCodec {
   void note_fault();
 
   std::unique_ptr<SSL, Free> ssl_;
-  // ssl_ has a pointer to this object, so the object's address must not change
+  // ssl_ has a pointer to the IdleRecords, so their address must not change.
   std::unique_ptr<net::IdleRecords> idle_;
   std::string sealed_;
   std::string why_;

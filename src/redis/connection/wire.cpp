@@ -19,8 +19,8 @@ using tcp = asio::ip::tcp;
 
 namespace {
 
-// Cancels the look-up. Cancelling allocates memory. If that fails, the look-up continues, and open() discards
-// its late result.
+// Cancels the look-up of a name, which needs memory. If memory runs out, the look-up continues, and open()
+// discards its late result.
 template <class Resolver>
 void end_lookup(Resolver& resolver) noexcept {
   try {
@@ -85,20 +85,20 @@ net::Awaitable<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, bas
   if (const auto at = std::find(addresses.begin(), addresses.end(), begin_); at != addresses.end())
     std::rotate(addresses.begin(), at, addresses.end());
   begin_.reset();
-  // Each address but the last gets an equal share of the time. One more share is for the steps after
-  // connecting.
+  // Each address but the last gets an equal share of the time. One more share remains for the steps after the
+  // connect.
   const auto share = patience / (static_cast<base::Duration::rep>(addresses.size()) + 1);
   for (std::size_t at = 0; at < addresses.size() && !closed_ && !cancelled_; ++at) {
     const bool last = at + 1 == addresses.size();
     ec = co_await connect(addresses[at], last ? base::kForever : share);
     if (!ec) opened_ = addresses[at], begin_ = addresses[(at + 1) % addresses.size()];
-    if (!ec || ec == asio::error::operation_aborted) break;  // connected, or too late, or closed
+    if (!ec || ec == asio::error::operation_aborted) break;  // connected, or past the deadline, or closed
   }
   if (!ec && !closed_) socket_.set_option(tcp::no_delay(true), ec);
   co_return ec;
 }
 
-// Connects to one of several addresses. Returns timed_out if the address does not answer within `most`.
+// Tries one address of a server. Returns timed_out if the address does not answer within `most`.
 net::Awaitable<net::ErrorCode> Wire::connect(const Address& address, base::Duration most) {
   net::ErrorCode ec;
   socket_.close(ec);
@@ -195,7 +195,7 @@ net::Awaitable<net::ErrorCode> Wire::write(std::string_view bytes) {
 }
 
 // Returns the text for an error. In TLS 1.3 the client has finished its handshake before the server checks
-// the client's certificate (RFC 8446, appendix A.1). If the server rejects or misses the certificate, its
+// the client's certificate (RFC 8446, appendix A.1). If the server rejects the certificate or gets none, its
 // alert is usually lost, because the server closes the connection without reading what weir sent.
 std::string Wire::words_for(const net::ErrorCode& ec) const {
   const bool hung_up =

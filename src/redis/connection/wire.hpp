@@ -1,5 +1,5 @@
-// A connection to a Redis server or a Sentinel, with or without TLS: connects, does the handshake, and moves
-// bytes.
+// A connection to a Redis server or a Sentinel, with or without TLS: connects, does the TLS handshake, and
+// moves bytes.
 //
 // Belongs to one worker. At most one coroutine of a wire runs at a time, and it must end before the wire is
 // destroyed.
@@ -29,17 +29,18 @@ class Wire {
   Wire(net::Executor executor, std::shared_ptr<TlsClient> tls);
   ~Wire();
 
-  // Closes the current connection and resolves the name in `address`. Connects to the first of its addresses
-  // that accepts. Begins with the address for which keep_to_it() was called, or with the address after the
-  // last one that accepted. `patience`: the caller's deadline; each address gets a part of it. `address` must
-  // outlive the coroutine. Returns NoTls or a system error; why() describes the error.
+  // Closes the current connection and resolves the name in `address`. Connects to the first resolved address
+  // that accepts the connection. Begins with the address for which keep_to_it() was called, or else with the
+  // address after the last one that accepted. `patience`: the caller's deadline; each address gets a part of
+  // it. `address` must outlive the coroutine. Returns NoTls or a system error; why() describes the error.
   [[nodiscard]] net::Awaitable<net::ErrorCode> open(const base::Endpoint& address, base::Duration patience);
-  // Makes the next open() begin with the current address. Must be called if the server at this address works.
+  // Makes the next open() begin with the current address. Must be called if the server at the current address
+  // works.
   void keep_to_it() noexcept { begin_ = opened_; }
-  // Reads at least one byte, unless there is an error.
+  // Reads at least one byte, or sets `ec`.
   [[nodiscard]] net::Awaitable<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec);
   // Writes all bytes, which must outlive the coroutine. If a write fails or is cancelled, a command or a TLS
-  // record may be incomplete. The wire then sends nothing more until the next open().
+  // record may have been sent only in part. The wire then sends nothing more until the next open().
   [[nodiscard]] net::Awaitable<net::ErrorCode> write(std::string_view bytes);
 
   // Sends as many bytes as the socket accepts at once, and removes them from `bytes`. Sets `ec` to
@@ -55,7 +56,7 @@ class Wire {
   // Returns true if the wire is connected and the TLS handshake is still in progress.
   [[nodiscard]] bool is_shaking() const noexcept { return shaking_; }
 
-  void cancel() noexcept;  // ends the current wait
+  void cancel() noexcept;  // ends the current wait for the socket
   void close() noexcept;
 
  private:
@@ -74,7 +75,7 @@ class Wire {
 
   net::Socket socket_;
   net::asio::ip::basic_resolver<net::asio::ip::tcp, net::Executor> resolver_;
-  net::Timer share_;  // limits the attempt at one address while there are other addresses to try
+  net::Timer share_;  // limits the attempt at one address if there are other addresses to try
   std::optional<Address> opened_;
   std::optional<Address> begin_;  // the address that the next open() begins with
   const std::shared_ptr<TlsClient> client_;

@@ -17,7 +17,7 @@ using limit::Ticks;
 // This host's clock may be slower than Redis's by one part in kPace (NTP slews by 1 in 2000).
 constexpr int kPace = 1024;
 
-// Returns the end of the window (for SlidingLog: of the bucket) that contains `at`.
+// Returns the end of the window that contains `at`. For SlidingLog, returns the end of the log's bucket.
 struct WindowEnd {
   base::TimePoint at;
 
@@ -77,7 +77,7 @@ Cost Grant::ready(Time now) const noexcept {
     return at < static_cast<std::uint64_t>(until_.time_since_epoch().count()) ? left_ : 0;
   if (end_ <= at) return 0;
   const Ticks ahead = end_ - at;
-  // If the value fits, a 64-bit division is ten times as fast.
+  // `ahead` nearly always fits into 64 bits, and a 64-bit division is ten times as fast.
   const bool fits = ahead <= std::numeric_limits<std::uint64_t>::max();
   const Ticks slots =
       fits ? static_cast<std::uint64_t>(ahead) / interval_of(*gcra_core_) : ahead / interval_of(*gcra_core_);
@@ -118,8 +118,8 @@ std::optional<Grant> Grant::apart(std::uint32_t number, const limit::Charge& lin
   return grant;
 }
 
-// Keeps this grant's round trip, which is the older one. Its estimate of Redis's clock allows for a greater
-// error.
+// Keeps the round trip to Redis of this grant, which is the older grant. Its estimate of Redis's clock allows
+// for a greater error.
 bool Grant::merge(const Grant& other) noexcept {
   if (number_ == 0 || gcra_core_ != nullptr || other.gcra_core_ != nullptr || until_ != other.until_)
     return false;
@@ -132,8 +132,8 @@ Ticks Grant::begin() const noexcept {
   return end_ - Ticks{left_} * interval_of(*gcra_core_);
 }
 
-// For a bucket, returns the time in which an empty bucket fills, because other weirs may have spent
-// everything.
+// For a bucket, returns the time in which an empty bucket fills, because other weirs may have spent all
+// units.
 base::Duration Grant::whole_after(Time now) const noexcept {
   if (gcra_core_ != nullptr) return gcra_core_->window();
   const auto passed = std::chrono::floor<base::Duration>(std::max(now - trip_.received, Time::duration(0)));

@@ -67,11 +67,11 @@
 
 namespace weir::redis {
 
-// A charge in Redis: when the command was sent and answered, and which slots the charge got.
+// A charge in Redis: when the command was sent and answered, and which time slots the charge got.
 struct RoundTrip {
   std::chrono::steady_clock::time_point sent, received;
   base::TimePoint charged_at;
-  limit::Ticks begin = 0;  // for a bucket: the start of the charge's slots, never before charged_at
+  limit::Ticks begin = 0;  // for a bucket: the start of the charge's time slots, never before charged_at
 };
 
 class Grant {
@@ -86,43 +86,42 @@ class Grant {
 
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }  // 0: an empty grant
   [[nodiscard]] limit::Cost left() const noexcept { return left_; }
-  // Number of units that expired before they were spent.
+  // Number of units that expired without being spent.
   [[nodiscard]] limit::Cost gone() const noexcept { return gone_; }
   [[nodiscard]] Time received() const noexcept { return trip_.received; }
 
   // Returns how many units may be spent at `now`.
   [[nodiscard]] limit::Cost ready(Time now) const noexcept;
-  // Spends units. Sets the fields of `outcome` that put_back() and a refund read. REQUIRES ready(now) ≥ cost.
+  // Spends units. Sets the fields of `outcome` that put_back() and a refund need. REQUIRES ready(now) ≥ cost.
   void spend(limit::Cost cost, Time now, limit::Outcome& outcome) noexcept;
-  // Puts back spent units whose request was not forwarded. Returns false if their slots do not adjoin the
-  // slots left here. Also returns false if they were debited before this grant, because the key may have been
-  // reset in between.
+  // Puts back spent units whose request was not forwarded. Returns false if the units' time slots do not
+  // adjoin the slots of this grant. Also returns false if the units were debited before this grant, because
+  // the key may have been reset in between.
   [[nodiscard]] bool put_back(const limit::Charge& line, const limit::Outcome& outcome) noexcept;
-  // Returns spent units of a bucket as a new grant, which estimates Redis's clock as this grant does. Returns
-  // nullopt for a window, and for units that were debited before this grant.
+  // Returns spent units of a bucket as a new grant with the same estimate of Redis's clock. Returns nullopt
+  // for a window, and for units that were debited before this grant.
   [[nodiscard]] std::optional<Grant> apart(std::uint32_t number, const limit::Charge& line,
                                            const limit::Outcome& outcome) const noexcept;
   // Adds the units of another grant of the same window. Returns false for a bucket or for another window.
   [[nodiscard]] bool merge(const Grant& other) noexcept;
 
-  // For buckets: returns true if this grant's slots end later than the other grant's.
+  // For buckets: returns true if this grant's last time slot ends later than that of the other grant.
   [[nodiscard]] bool stands_behind(const Grant& other) const noexcept { return end_ > other.end_; }
 
-  // Returns the time after which the key is certainly unused again.
+  // Returns an upper bound of the time until the key is unused again.
   [[nodiscard]] base::Duration whole_after(Time now) const noexcept;
-  // Returns Redis's time at `now`, estimated in the same way as whole_after() does. So both results describe
-  // one instant.
+  // Returns Redis's time at `now`. Uses the same estimate of Redis's clock as whole_after().
   [[nodiscard]] base::TimePoint now_there(Time now) const noexcept {
     const auto passed = std::max(now - trip_.received, Time::duration(0));
     return trip_.charged_at + std::chrono::floor<base::Duration>(passed);
   }
-  // Returns the refund of the units left; nullopt if Redis would not accept the refund. `line`: a charge of
-  // the key.
+  // Returns the refund of the unspent units; nullopt if Redis would not accept the refund. `line`: a charge
+  // of the key.
   [[nodiscard]] std::optional<Refund> return_of(const limit::Charge& line, Time now) const noexcept;
 
  private:
   [[nodiscard]] limit::Ticks latest(Time now) const noexcept;
-  [[nodiscard]] limit::Ticks begin() const noexcept;  // for a bucket: where the grant's slots begin
+  [[nodiscard]] limit::Ticks begin() const noexcept;  // for a bucket: the start of the first time slot
 
   std::uint32_t number_ = 0;
   limit::Cost left_ = 0;
@@ -130,7 +129,7 @@ class Grant {
   const limit::GcraCore* gcra_core_ = nullptr;  // for a bucket; otherwise null
   RoundTrip trip_{};
   base::TimePoint until_{};    // for a window: its end
-  limit::Ticks end_ = 0;       // for a bucket: where the grant's slots end
+  limit::Ticks end_ = 0;       // for a bucket: the end of the last time slot
   base::TimePoint debited_{};  // time of the first debit
   base::Duration whole_{};
 };

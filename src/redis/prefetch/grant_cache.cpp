@@ -23,8 +23,8 @@ bool GrantCache::Entry::holds() const noexcept {
          std::any_of(grants.begin(), grants.end(), [](const Grant& grant) { return grant.left() > 0; });
 }
 
-// Limits the size of a grant: at least kFirst requests; at most the rule's `lease`, or kFirst units if that
-// is more.
+// Limits the size of a grant. The lower bound is the cost of kFirst requests. The upper bound is the rule's
+// `lease`, or kFirst units if `lease` is less.
 Cost GrantCache::Entry::bounded(Cost units) const noexcept {
   return std::min(std::max(units, kFirst * request_cost), std::max(line.lease, kFirst));
 }
@@ -36,7 +36,8 @@ Grant* GrantCache::Entry::grant_of(Cost cost, Time now) noexcept {
   return first;
 }
 
-// Prefers a grant that was never used, then the oldest empty grant, then the oldest grant that is too small.
+// Returns the grant to replace: a grant that was never used, or else the oldest empty grant, or else the
+// oldest grant with too few units for a request.
 Grant* GrantCache::Entry::room(Time now) noexcept {
   Grant* best = nullptr;
   const auto before = [](const Grant& a, const Grant& b) {
@@ -76,7 +77,8 @@ bool GrantCache::spend(const limit::Charge& line, Time now, limit::Outcome& outc
   stats_.spent += line.cost;
   entry->used = now;
   const auto whole = grant->whole_after(now);
-  // `whole` is an upper bound: the next units may be available earlier, because weir may take more units.
+  // `whole` is an upper bound: the next units may be available earlier, because weir may prefetch more of
+  // them.
   outcome = {.allowed = true, .reset_after = whole, .more_after = whole};
   grant->spend(line.cost, now, outcome);
   outcome.ahead = clock_ahead(grant->now_there(now), outcome.debited_at);
@@ -171,21 +173,23 @@ std::uint32_t GrantCache::next_number() noexcept {
 
 void GrantCache::arrived(const limit::Charge& line, const RoundTrip& trip, const limit::Outcome& outcome,
                          std::vector<Refund>& back) {
-  Entry* entry = find(line);  // the entry exists: an entry that waits for a grant is never replaced
+  // The entry exists, because an entry that waits for a grant is never replaced.
+  Entry* entry = find(line);
   if (entry == nullptr) return;
   entry->taking = false;
   entry->known = outcome.remaining;
   if (!outcome.allowed) return;
   stats_.taken += line.cost;
-  if (std::exchange(entry->forgotten, false)) {  // the reset may have erased the debit of these units
+  // The reset may have erased the debit of these units.
+  if (std::exchange(entry->forgotten, false)) {
     stats_.lost += line.cost;
     return;
   }
   keep(*entry, Grant(next_number(), line, trip, outcome.reset_after), trip.received, back);
 }
 
-// Adds a grant to the entry. Grants of one window merge, because their units are interchangeable. An empty
-// grant is replaced only if there is no unused one, because units may be put back into it.
+// Adds a grant to the entry. Grants of one window merge, because their units are interchangeable. A grant
+// that was used up is replaced only if no grant is unused, because units may be put back into it.
 void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Refund>& back) {
   for (Grant& grant : entry.grants)
     if (grant.merge(fresh)) return;
@@ -198,10 +202,11 @@ void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Re
   }
 }
 
-// Empties a grant. If Redis accepts a refund of the units left, appends the refund to `back`.
+// Empties a grant. Appends a refund of its unspent units to `back`, if Redis would accept the refund.
 void GrantCache::dispose(const limit::Charge& line, Grant& grant, Time now, std::vector<Refund>& back) {
   if (const auto refund = grant.return_of(line, now)) {
-    back.push_back(*refund);  // first: if this throws, the grant still has its units
+    // The grant is emptied only afterwards, so it keeps its units if this throws.
+    back.push_back(*refund);
     stats_.returned += grant.left();
   } else {
     stats_.lost += grant.left();
@@ -234,7 +239,7 @@ void GrantCache::sweep(Time now, std::vector<Refund>& back, std::size_t most) {
     if (entry.line.limiter != nullptr && back.size() < most) sweep(entry, now, back);
 }
 
-// Refunds the units of an idle key. Refunds units of a window also if they are older than `hold`; units of a
+// Refunds the units of an idle key. Also refunds units of a window that are older than `hold`. Units of a
 // bucket stay as long as the key is in use.
 void GrantCache::sweep(Entry& entry, Time now, std::vector<Refund>& back) {
   const bool idle = now - entry.used >= hold_;

@@ -1,11 +1,11 @@
-// The units that one weir holds in advance, and the rule that decides how many more units to take. Each key
-// has several grants (redis/prefetch/grant.hpp). Pure: plain values, and time as an argument.
+// The units that one weir has prefetched, and the policy that decides how many more to take. Each key has
+// several grants (redis/prefetch/grant.hpp). Pure: plain values, and time as an argument.
 //
 // weir takes no units for a cold key, whose requests go to Redis one by one. For a hot key, weir takes units
-// for kFirst requests. Whenever a grant is used up within a span, the next grant is twice as large. A grant
-// is a whole multiple of a request's cost. It is at most the rule's `lease`, and at most 1/kShare of the
-// units that Redis had left at its last reply. So near the end of a limit, requests go to Redis one by one
-// again.
+// for kFirst requests. Whenever a grant is used up within a span (a quarter of `hold`), the next grant is
+// twice as large. A grant is a whole multiple of a request's cost. It is at most the rule's `lease`, and at
+// most 1/kShare of the units that Redis had left at its last reply. So near the end of a limit, requests go
+// to Redis one by one again.
 #pragma once
 
 #include "redis/prefetch/grant.hpp"
@@ -32,26 +32,26 @@ class GrantCache {
   // key gets no entry.
   GrantCache(std::size_t keys, base::Duration hold);
 
-  // Spends the line's cost. Returns true if the units held here pay for the line. The outcome then has
-  // in_advance set. Its `remaining` is the number of units left here, because other units in Redis may be
-  // spent by others.
+  // Spends the line's cost. Returns true if the units held here pay for the line; then sets `outcome` with
+  // in_advance. Its `remaining` is the number of units left here, because other weirs may spend the units
+  // left in Redis.
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
-  // Returns true, and sets the outcome, if spend() would return true. Spends nothing.
+  // Returns true, and sets the outcome, if spend() would return true. Changes nothing.
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
-  // Puts back units that spend() spent with `outcome`. Appends a refund to `back` for units that do not fit
-  // here.
+  // Puts back units that spend() spent with `outcome`. If the cache cannot hold them, appends a refund to
+  // `back`.
   void put_back(const limit::Charge& line, const limit::Outcome& outcome, std::vector<Refund>& back);
 
-  // note_trip() must be called when a request of the key is sent to Redis, learn() when Redis has answered
-  // it.
+  // note_trip() must be called when a request of the key is sent to Redis, and learn() when Redis has
+  // answered the request.
   void note_trip(const limit::Charge& line, Time now);
   void learn(const limit::Charge& line, const limit::Outcome& outcome);
 
-  // Returns how many units to take now; 0 for none. After any other result, the caller must call arrived() or
-  // failed().
+  // Returns how many units to take from Redis now; 0 for none. After any other result, the caller must call
+  // arrived() or failed().
   [[nodiscard]] limit::Cost wanted(const limit::Charge& line, Time now);
-  // `line`: the charge that took the units; its cost is the number of units. Appends a refund to `back` for
-  // units that do not fit here.
+  // Adds units that Redis has granted. `line`: the charge that took the units; its cost is the number of
+  // units. If the cache cannot hold them, appends a refund to `back`.
   void arrived(const limit::Charge& line, const RoundTrip& trip, const limit::Outcome& outcome,
                std::vector<Refund>& back);
   void failed(const limit::Charge& line, Time now);
@@ -59,32 +59,33 @@ class GrantCache {
   void forget(const limit::Charge& line) noexcept;
 
   // Appends to `back` refunds of the units of keys that no request has used for `hold`, and removes cold
-  // keys. Stops once `back` has `most` lines; the next call continues.
+  // keys. Stops once `back` has `most` elements; the next call continues.
   void sweep(Time now, std::vector<Refund>& back, std::size_t most);
-  // Appends refunds of all units to `back`. Stops once `back` has `most` lines; the next call continues.
+  // Appends refunds of all units to `back`. Stops once `back` has `most` elements; the next call continues.
   void give_up(Time now, std::vector<Refund>& back, std::size_t most);
 
   [[nodiscard]] const GrantStats& stats() const noexcept { return stats_; }
 
-  // A key is hot if at least kHot of its requests went to Redis within a span. A span is a quarter of `hold`.
+  // A key is hot if at least kHot of its requests were sent to Redis within a span, which is a quarter of
+  // `hold`.
   static constexpr unsigned kHot = 4;
   static constexpr limit::Cost kFirst = 8;  // size of a key's first grant, in requests
   static constexpr limit::Cost kShare = 4;
-  // Size of the smallest grant, in requests; fewer are not worth a round trip.
+  // Size of the smallest grant, in requests. A smaller grant is not worth a round trip.
   static constexpr limit::Cost kLeast = 2;
 
  private:
   static constexpr std::size_t kWays = 4;
-  // Most of these come from Redis. A few hold units that requests put back.
+  // The most grants of one key. Most of them come from Redis; a few hold units that requests put back.
   static constexpr std::size_t kGrants = 8;
 
   struct Entry {
-    limit::Charge line{};                 // limiter is null: the entry is free
+    limit::Charge line{};                 // its limiter is null if the entry is free
     std::array<Grant, kGrants> grants{};  // in no order
-    limit::Cost size = 0;                 // units of the next grant; 0: the key is cold
-    limit::Cost request_cost = 1;         // cost of the last request that went to Redis
+    limit::Cost size = 0;                 // number of units in the next grant; 0: the key is cold
+    limit::Cost request_cost = 1;         // cost of the last request that was sent to Redis
     limit::Cost known = 0;                // units that Redis had left at its last reply
-    unsigned trips = 0;                   // requests that went to Redis since trips_since
+    unsigned trips = 0;                   // requests that were sent to Redis since trips_since
     bool taking = false;
     bool forgotten = false;  // the key was reset after the request for a grant was sent
     Time used{}, trips_since{}, taken{}, rest_until{};
@@ -92,13 +93,13 @@ class GrantCache {
     [[nodiscard]] limit::Cost ready(Time now) const noexcept;
     [[nodiscard]] bool holds() const noexcept;
     [[nodiscard]] limit::Cost bounded(limit::Cost units) const noexcept;  // limits the size of a grant
-    // Returns the grant to spend `cost` units from: of the grants with enough units, the one that expires
-    // first. Null if no grant has enough.
+    // Returns the grant that expires first among those with at least `cost` units. Null if no grant has
+    // enough.
     [[nodiscard]] Grant* grant_of(limit::Cost cost, Time now) noexcept;
-    // Puts back spent units. Returns false if no grant can take them.
+    // Puts back spent units into a grant. Returns false if no grant can take the units.
     [[nodiscard]] bool put_back(const limit::Charge& units, const limit::Outcome& outcome,
                                 std::uint32_t number, GrantStats& stats) noexcept;
-    // Returns a grant that a new grant may replace: an empty one, or one with too few units for a request.
+    // Returns a grant that a new grant may replace: an empty grant, or one with too few units for a request.
     // Null if there is no such grant.
     [[nodiscard]] Grant* room(Time now) noexcept;
   };

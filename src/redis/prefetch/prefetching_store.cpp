@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 // room for bills too.
 constexpr std::size_t kAtOnce = 1024;
 
-// The lines of a bill that Redis must decide, with their indices in the bill.
+// The lines of a bill that Redis must decide, with their indices in the whole bill.
 class Rest {
  public:
   void add(const limit::Charge& line, std::size_t entry) noexcept {
@@ -34,10 +34,10 @@ class Rest {
   [[nodiscard]] Charges charges() const noexcept { return {charges_.data(), charges_.size()}; }
   [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
 
-  // Sets which lines got no answer, by their indices in this object.
+  // Sets which lines of this object got no answer.
   void set_unasked(limit::LineSet lines) noexcept { unasked_ = lines; }
   [[nodiscard]] bool was_asked(std::size_t i) const noexcept { return (unasked_ >> i & 1U) == 0; }
-  // Returns which lines got no answer, by their indices in the bill.
+  // Returns which lines got no answer, by their indices in the whole bill.
   [[nodiscard]] limit::LineSet unasked() const noexcept {
     limit::LineSet lines = 0;
     for (std::size_t i = 0; i < entries_.size(); ++i)
@@ -64,7 +64,7 @@ class Rest {
   limit::LineSet unasked_ = 0;
 };
 
-// Pays lines with units held here, and adds the lines that cannot be paid to `rest`.
+// Pays lines of the bill with units held in this process, and adds the other lines to `rest`.
 void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> outcomes,
                 Clock::time_point now, Rest& rest) {
   for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -75,8 +75,8 @@ void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> 
   }
 }
 
-// Makes the times of outcomes count from `server_now`. If a line was paid with a grant's units, its times
-// counted from that grant's estimate of Redis's clock.
+// Makes the times of all outcomes relative to `server_now`. The times of a line that was paid with prefetched
+// units were relative to the grant's estimate of Redis's clock.
 void tell_clocks(std::span<limit::Outcome> outcomes, base::TimePoint server_now) noexcept {
   for (auto& outcome : outcomes)
     if (outcome.in_advance)
@@ -100,7 +100,8 @@ void Store::PrefetchingStore::start() {
   if (!ends_) sweep_later();
 }
 
-// Returns true for the last worker. That worker finds all units, because no other worker waits for a grant.
+// Returns true if no other worker is left. The last worker finds all units, because no other worker waits for
+// a grant.
 bool Store::PrefetchingStore::leave() noexcept {
   if (!is_last_) is_last_ = units_.leave();
   return *is_last_;
@@ -147,7 +148,7 @@ net::Task<net::ErrorCode> Store::PrefetchingStore::charge(Charges charges, Outco
   net::ErrorCode error;
   try {
     error = co_await backend_->charge(rest.charges(), rest.outcomes(), clock, failed);
-  } catch (...) {  // memory has run out: the request is not admitted
+  } catch (...) {  // memory has run out, so the request is not admitted
     put_back(charges, outcomes);
     throw;
   }
@@ -161,7 +162,7 @@ net::Task<net::ErrorCode> Store::PrefetchingStore::charge(Charges charges, Outco
   co_return error;
 }
 
-// If memory runs out, units that cannot be put back stay charged.
+// If memory runs out, units that cannot be put back remain charged.
 void Store::PrefetchingStore::put_back(Charges charges, std::span<const limit::Outcome> outcomes) noexcept {
   for (std::size_t i = 0; i < charges.size(); ++i) try {
       if (outcomes[i].in_advance) refund(charges[i], outcomes[i]);
@@ -186,7 +187,7 @@ bool Store::PrefetchingStore::holds_for(const limit::Charge& charge, limit::Outc
   return charge.lease != 0 && units_.peek(charge, Clock::now(), outcome);
 }
 
-// Catches bad_alloc and then takes no units, because charge() must still await the bill that it sends.
+// Takes no units if memory runs out, because charge() must still wait for the bill that it sends.
 void Store::PrefetchingStore::take_in_advance(Charges charges, Pipeline::Time now) noexcept {
   if (ends_ || !backend_->is_there()) return;
   for (const auto& line : charges) {
@@ -202,8 +203,8 @@ void Store::PrefetchingStore::take_in_advance(Charges charges, Pipeline::Time no
   }
 }
 
-// Takes units from Redis. The call is sent after the bill for which there were too few units, in the same
-// script call.
+// Prefetches units from Redis. If a bill found too few units, the request for units comes after that bill in
+// the same script call.
 net::Task<void> Store::PrefetchingStore::take(std::shared_ptr<PrefetchingStore> self, limit::Charge lease) {
   ++self->taking_;
   limit::Outcome outcome;
@@ -229,8 +230,8 @@ net::Task<void> Store::PrefetchingStore::take(std::shared_ptr<PrefetchingStore> 
   self->give_back(self->units_.arrived(lease, trip, outcome));
 }
 
-// Refunds idle units now and then. Each worker has such a timer; the first that expires finds the idle units
-// of all workers. While Redis is away, no units are refunded.
+// Refunds idle units regularly. Each worker has such a timer; the first timer that expires finds the idle
+// units of all workers. While Redis is away, no units are refunded.
 void Store::PrefetchingStore::sweep_later() {
   timer_.expires_after(units_.hold() / 2);
   timer_.async_wait([self = shared_from_this()](net::ErrorCode ec) {

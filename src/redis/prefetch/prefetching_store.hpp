@@ -1,5 +1,5 @@
-// Pays lines of one worker's bills with units that were taken from Redis in advance. Redis decides the lines
-// for which there are not enough units. If Redis refuses the bill, the units are put back.
+// Pays lines (charges) of one worker's bills with units that were prefetched from Redis. Redis decides the
+// lines for which there are not enough units. If Redis refuses the bill, the units are put back.
 //
 // Belongs to the store's worker. All workers share the units (redis::SharedGrants).
 #pragma once
@@ -23,24 +23,24 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   PrefetchingStore(net::Executor executor, std::shared_ptr<Backend> backend, SharedGrants& units);
 
   void start();
-  // Stops taking units in advance. The last worker that calls finish() refunds the units of all workers, as
-  // fast as Redis answers. Returns true if no units are left here or Redis is away. Otherwise finish() must
-  // be called again.
+  // Stops prefetching units. The last worker that calls finish() refunds the units of all workers, as fast as
+  // Redis answers. Returns true if no units are left here or Redis is away. Otherwise finish() must be called
+  // again.
   [[nodiscard]] bool finish();
   // Like finish(), but sends all refunds at once and does not wait. Must be called before the backend stops.
   void stop();
 
-  // Returns true if a rule of the bill takes units in advance.
+  // Returns true if a rule of the bill prefetches units.
   [[nodiscard]] static bool concerns(Charges charges) noexcept;
 
-  // Like Store::charge. Lines that were paid with units held here are never in `unasked`. If memory runs out,
-  // the units are put back.
+  // Like Store::charge. Lines that were paid with prefetched units are never in `unasked`. If memory runs
+  // out, the units are put back.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
-  // Like Store::refuses. Lines that units held here can pay for are taken as admitted; only the other lines
-  // may refuse the bill.
+  // Like Store::refuses. A line that prefetched units can pay for counts as admitted; only the other lines
+  // can refuse the bill.
   [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept;
-  // Puts back units that paid for the charge. REQUIRES outcome.in_advance.
+  // Puts back prefetched units that paid for the charge. REQUIRES outcome.in_advance.
   void refund(const limit::Charge& charge, const limit::Outcome& outcome) {
     give_back(units_.put_back(charge, outcome));
   }
@@ -59,10 +59,10 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   const std::shared_ptr<Backend> backend_;
   SharedGrants& units_;
   net::Timer timer_;
-  unsigned taking_ = 0;  // number of requests to Redis for units that have no answer yet
-  bool ends_ = false;    // finish() or stop() was called: no more units are taken
+  unsigned taking_ = 0;  // number of calls for more units that still wait for a reply
+  bool ends_ = false;    // finish() or stop() was called, so no more units are taken
   bool stopped_ = false;
-  // Set once this worker has left the shared units: true if it was the last worker.
+  // Set when this worker has left the shared units: true if it was the last worker.
   std::optional<bool> is_last_;
 };
 

@@ -10,7 +10,7 @@ namespace weir::redis {
 
 namespace {
 
-// Enough stripes that two workers that use different keys rarely wait for the same mutex.
+// With so many stripes, two workers that use different keys rarely wait for the same mutex.
 constexpr std::size_t kStripes = 16;
 
 }  // namespace

@@ -14,10 +14,10 @@ namespace weir::redis {
 namespace {
 
 constexpr std::size_t kDigestLetters = 22;
-constexpr std::int64_t kRefused = 0, kCharged = 1, kOtherTime = 2;  // verdicts of charge.lua
-// The value of a line's `enforced` if the bill is only looked at.
+constexpr std::int64_t kRefused = 0, kCharged = 1, kOtherTime = 2;  // the verdicts that charge.lua returns
+// The value of a line's `enforced` if the bill is only checked and charges nothing.
 constexpr double kLooks = 2;
-// A reply of charge.lua consists of the time, the verdicts of the bills, the numbers of the lines, and the
+// A reply of charge.lua consists of the time, a verdict for each bill, three numbers for each line, and the
 // call's number.
 constexpr std::size_t verdict_at(const BillPosition& place) noexcept {
   return 1 + place.bill;
@@ -26,7 +26,7 @@ constexpr std::size_t answers_at(const BillPosition& place) noexcept {
   return 1 + place.bills + kAnswerNumbers * place.first_line;
 }
 constexpr std::size_t size_of_reply(const BillPosition& place) noexcept {
-  return 1 + place.bills + kAnswerNumbers * place.lines + 1;  // the last 1 is the call's number
+  return 1 + place.bills + kAnswerNumbers * place.lines + 1;  // the last 1 stands for the call's number
 }
 static_assert(std::endian::native == std::endian::little,
               "numbers go to the scripts as little-endian doubles");
@@ -61,15 +61,15 @@ void append_numbers(std::string& out, const Numbers& numbers) {
   out.append(reinterpret_cast<const char*>(numbers.data()), sizeof(Numbers));
 }
 
-// Appends the start of the argument that contains the call's number and then the numbers of its lines.
+// Appends the start of an argument that contains the call's number, followed by the numbers of all lines.
 template <class Numbers>
 void append_lines_head(std::string& out, std::size_t lines, CallNumber number) {
   append_bulk_head(out, sizeof(double) + lines * sizeof(Numbers));
   append_numbers(out, std::array{static_cast<double>(number)});
 }
 
-// Appends EVALSHA, the SHA-1 and the number of keys. The caller must append the keys and then `arguments`
-// more words.
+// Appends EVALSHA, the script's SHA-1 and the number of keys. The caller must append the keys, and then
+// `arguments` more words.
 void begin_call(std::string& out, std::string_view sha, std::size_t keys, std::size_t arguments) {
   append_head(out, 3 + keys + arguments);
   append_bulk(out, "EVALSHA");
@@ -77,8 +77,8 @@ void begin_call(std::string& out, std::string_view sha, std::size_t keys, std::s
   append_bulk(out, std::to_string(keys));
 }
 
-// Returns true if two bills have a key in common. Compares all pairs of lines: there are few (kMostLines),
-// and time spent here costs less than time spent in Redis.
+// Returns true if two bills have a key in common. Compares all pairs of lines, because there are few
+// (kMostLines), and time spent in weir is cheaper than time spent in Redis.
 bool share_keys(std::span<const BillRequest> bills) noexcept {
   const auto meet = [](Lines some, Lines others) {
     return std::any_of(some.begin(), some.end(), [&](const limit::Charge& line) {

@@ -23,33 +23,33 @@ namespace weir::redis {
 [[nodiscard]] std::string_view charge_script() noexcept;
 [[nodiscard]] std::string_view refund_script() noexcept;
 
-// How to form the names of keys in Redis.
+// Says how to form the names of keys in Redis.
 struct Naming {
   std::string_view prefix;
-  bool tagged = false;  // true in a cluster: names have a hash tag, which determines the key's slot
+  bool tagged = false;  // true in a cluster: a name has a hash tag, which determines the key's cluster slot
 };
 
 // Returns "prefix:" followed by the key's digest, in byte order, as 22 characters of base64url (RFC 4648 §5).
 [[nodiscard]] std::string key_name(std::string_view prefix, const limit::Key& key);
 
-// Returns the hash tag that puts a key into the slot. In the key's name the tag is in braces, before the 22
-// characters.
+// Returns the hash tag that puts a key into the cluster slot. The key's name contains the tag, in braces,
+// before the digest.
 [[nodiscard]] std::array<char, 3> tag_of(limit::SlotHash place) noexcept;
 [[nodiscard]] Slot slot_of(limit::SlotHash place) noexcept;
 
-// The number of one call of a script, which the script returns in its reply. Below 2^53 and unique for the
-// worker.
+// The number of one call of a script. The script returns it in its reply. It is below 2^53 and unique among
+// the worker's calls.
 using CallNumber = std::uint64_t;
-// Returns true if `reply` is the reply to the call with this number, and no error.
+// Returns true if `reply` is the reply to the call with this number, and is not an error.
 [[nodiscard]] bool is_answer_to(CallNumber number, const Reply& reply) noexcept;
-// Returns, from a reply of refund.lua, how many refunded gaps were lost because a bucket had no room for
-// them.
+// Reads a reply of refund.lua. Returns how many free slots were dropped because a bucket's list of them was
+// full.
 [[nodiscard]] std::uint64_t gaps_lost(const Reply& reply) noexcept;
 
-// The lines of one bill.
+// The lines (charges) of one bill.
 using Lines = std::span<const limit::Charge>;
 
-// A bill to send to charge.lua: its lines, and the identity of the permits that it may take.
+// A bill to send to charge.lua: its lines, and the ID of the permits that it may take.
 struct BillRequest {
   Lines lines;
   PermitId hold{};
@@ -64,8 +64,8 @@ inline constexpr std::size_t kMostBills = 16;
 inline constexpr std::size_t kMostLines = 64;
 
 // Appends one EVALSHA command of charge.lua to `out`. `sha`: the script's SHA-1. The script decides the bills
-// in order. `around`: approximate time, by Redis's clock, at which Redis runs the script. REQUIRES 1 ≤
-// bills.size() ≤ kMostBills, and that each bill has its own permit ID.
+// in order. `around`: the approximate time of Redis's clock when the script runs. REQUIRES 1 ≤ bills.size() ≤
+// kMostBills, and that each bill has its own permit ID.
 void append_charge(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const BillRequest> bills, base::TimePoint around, CallNumber number);
 
@@ -85,7 +85,7 @@ enum class ReplyReading : std::uint8_t {
   Answer,  // every outcome and `server_now` are set
   // Nothing was charged, because Redis's time, `server_now`, is in none of the sent calendar windows.
   OtherTime,
-  Nonsense,  // the reply is not one of charge.lua, or its decision is not the one that the limiters make
+  Nonsense,  // charge.lua returns no such reply, or its decision is not that of the limiters
 };
 
 // The position of a bill in a call of charge.lua: bill number `bill`, counted from 0, of `bills`.
@@ -95,7 +95,7 @@ struct BillPosition {
   std::size_t first_line, lines;
 };
 
-// `looks`: true if the bill was sent with BillRequest::looks.
+// Reads the outcomes of one bill. `looks`: true if the bill was sent with BillRequest::looks.
 [[nodiscard]] ReplyReading read_outcomes(const Reply& reply, const BillPosition& place, Lines bill,
                                          std::span<limit::Outcome> outcomes, base::TimePoint& server_now,
                                          bool looks = false);
@@ -106,8 +106,8 @@ struct BillPosition {
   return read_outcomes(reply, {0, 1, 0, bill.size()}, bill, outcomes, server_now);
 }
 
-// Returns the numbers for the lines of a refused bill, kAnswerNumbers for each line. Empty if the bill was
-// not refused.
+// If the bill was refused, returns the numbers for its lines, kAnswerNumbers for each line. Otherwise returns
+// an empty span.
 [[nodiscard]] std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPosition& place,
                                                                std::size_t lines) noexcept;
 

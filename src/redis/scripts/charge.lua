@@ -52,7 +52,7 @@ end
 local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local floor, ceil, min, max, concat = math.floor, math.ceil, math.min, math.max, table.concat
-  local most_counted = 4294967295 -- 2^32 - 1, the largest count of a window; the client has the same bound
+  local most_counted = 4294967295 -- 2^32 - 1, the largest count of a window; weir has the same bound
 
   local function answer(i, first, second, third)
     local told = base + 3 * i
@@ -91,10 +91,10 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     end
   end
 
-  -- A fixed window, either of a given length or (Kind.CalendarWindow) of a calendar. For a calendar, the client sends
-  -- three adjacent windows: first to second, second to third, third to fourth. One of them is chosen if the state has
-  -- no current window. State: the end of the window, the count, and the instant since which it counts. Charges before
-  -- that instant were lost and must not be refunded (refund.lua).
+  -- A fixed window, either of a given length or (Kind.CalendarWindow) of a calendar. For a calendar, weir sends three
+  -- adjacent windows: first to second, second to third, third to fourth. If the state has no current window, the script
+  -- chooses one of them. State: the end of the window, the count, and the instant since which charges are in the count.
+  -- Charges before that instant were lost and must not be refunded (refund.lua).
   if kind == Kind.FixedWindow or kind == Kind.CalendarWindow then
     local function counted(i, beyond, limit, cost, find)
       local finish, used, since = 0, 0, now
@@ -127,10 +127,10 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     end
   end
 
-  -- As Kind.Gcra, for a rule with `lease` whose state has gaps. If the cost fits into a gap, the line is charged there
-  -- and the TAT stays. Answer for a charge at the TAT: as in Kind.Gcra. Answer for a charge in
-  -- a gap: The first number is how far the TAT was ahead of now, rounded up. The second is the fraction of the gap's
-  -- start. The third is how far the gap's start was ahead of now, plus one.
+  -- The same as Kind.Gcra, for a rule with `lease` whose state has gaps (refunded slots). If the cost fits into a gap,
+  -- the line is charged in the gap and the TAT stays. Answer for a charge at the TAT: as in Kind.Gcra. Answer for a
+  -- charge in a gap: The first number is how far the TAT was ahead of now, rounded up. The second is the fraction of
+  -- the gap's start. The third is how far the gap's start was ahead of now, plus one.
   if kind == Kind.GapGcra then
 --#include spans.lua
 --#include gaps.lua
@@ -168,8 +168,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   end
 
   if kind == Kind.SlidingWindow then
-    -- Returns a * b as two numbers, high and low, for a < 2^32 and b < 2^53: a * b = high * 2^42 + low. Each product in
-    -- here, with its carry, is below 2^53.
+    -- Returns a * b as two numbers, high and low, for a < 2^32 and b < 2^53: a * b = high * 2^42 + low. Each partial
+    -- product, with its carry, is below 2^53.
     local function product(a, b)
       local limb = 2097152 -- 2^21
       local low = b % limb
@@ -182,7 +182,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
 
     -- A sliding window by weight: previous * (rest of the current window) / period + current + cost <= limit. Both
     -- sides are multiplied by the period, so that the comparison is exact. State: the start of the current window, the
-    -- counts of the previous and the current window, and the instant since which they count, as in a fixed window.
+    -- counts of the previous and the current window, and the instant since which the counts are valid, as in a fixed
+    -- window.
     local function weighted(i, beyond, period, limit, cost)
       local start, previous, current, since = 0, 0, 0, now
       local state = states[i]
@@ -214,7 +215,7 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   end
 
   -- Returns two functions for keys that may be lists or sorted sets: `ask`, and `become` of become.lua. Called only if
-  -- a key needs them, because making functions takes time.
+  -- there is such a key, because making functions takes time.
   local function beyond_strings()
     -- Runs a command on a key that is not a string, and returns its reply. Returns nil if the key does not exist or is
     -- of another kind. Raises any other error. For the first such key, one EXISTS checks all keys that are not strings;
@@ -257,13 +258,14 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   return held
 end
 
--- Only if several bills may charge the same key: for each key, the number of the last line that charged it. The next
--- line with this key starts from that line's next state. Only the last state is written.
+-- Used only if several bills may charge the same key. For each key: the number of the last line that charged it. The
+-- next line with this key starts from that line's next state. Only the last state is written.
 local charged = ARGV[3] and {}
-local kinds, known -- made for the first kind other than Kind.Gcra: the functions by kind, and their shared table
+-- `kinds`: functions by kind; `known`: the table that they share; made for the first kind other than Kind.Gcra.
+local kinds, known
 local last = 0
 for bill = 1, bills do
-  local first, verdict, decided = last + 1, 1, false -- decided: whether the line before fits
+  local first, verdict, decided = last + 1, 1, false -- decided: whether the previous line fits
   last = last + byte(counts, bill)
   for i = first, last do
     if charged and charged[keys[i]] then
@@ -296,7 +298,7 @@ for bill = 1, bills do
         end
         if tat >= now then
           wait, part = tat - now, tat_part
-          if part >= count then -- the count of the configured rate has changed: round the fraction up
+          if part >= count then -- the configured rate has another count now: round the fraction up
             wait, part = wait + 1, 0
           end
         end
@@ -348,13 +350,14 @@ for bill = 1, bills do
       charged[keys[i]] = i
     end
     if ahead and verdict == 1 and type(nexts[i]) ~= 'string' then
-      -- The function writes the state. It returns the state if that is a string, for a later line with the same key.
+      -- The function writes the state. If the state is a string, the function returns it for a later line with the same
+      -- key.
       nexts[i], aheads[i] = nexts[i]((ahead - ahead % 1000) / 1000 + 2) or false, nil
     end
   end
 end
 
-local ttl, ttl_text -- often the same for several keys
+local ttl, ttl_text -- kept from the previous key, because several keys often have the same
 for i = 1, n do
   local ahead = aheads[i]
   if ahead then

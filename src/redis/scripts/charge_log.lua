@@ -20,10 +20,9 @@
   local few = 64
   local wrap = 4294967296
 
-  -- Returns the start and end of the part that contains `offset`, an offset into the period. Used if the parts are not
-  -- all equal: period = width * buckets + rest. Part s begins ceil(s * period / buckets) after the period's start; s *
-  -- rest < buckets^2 <= 10^6. The search starts above the estimate and goes down, because the estimate may be off by
-  -- one.
+  -- Returns the start and end of the part of the period that contains `offset`. Used if the parts are not all equal:
+  -- period = width * buckets + rest. Part s begins ceil(s * period / buckets) after the period's start; s * rest <
+  -- buckets^2 <= 10^6. The search starts above the estimate and goes down, because the estimate may be off by one.
   local function uneven_part(offset, period, buckets, width, rest)
     local s = floor(offset / period * buckets) + 2
     local begin, finish = s * width + ceil(s * rest / buckets), nil
@@ -58,8 +57,8 @@
       end
     end
 
-    -- Returns a function that charges a list as `logged` charges a string. `expired`: the number of expired entries.
-    -- `sum`: the sum of the last entry.
+    -- Returns a function that charges a list in the way in which `logged` charges a string. `expired`: the number of
+    -- expired entries. `sum`: the sum of the last entry.
     local function list_log(key, expired, live, over, from, newest, sum, instant, cost)
       return function(ttl)
         while over > 0 and live > 0 do
@@ -89,9 +88,9 @@
       end
     end
 
-    -- Searches a list for the entry that must expire, if it is not among the first `looked_at` entries. Returns the
-    -- cost of all live entries, the number of expired entries, and the instant for the answer. `counts`: the number of
-    -- the first live entry, if known. `excess`: as in logged.
+    -- Searches a list for the entry that must expire before the cost fits, if it is not among the first `looked_at`
+    -- entries. Returns the cost of all live entries, the number of expired entries, and the instant for the answer.
+    -- `counts`: the number of the first live entry, if known. `excess`: as in logged.
     local function seek(key, total, looked_at, counts, since, excess)
       local last = call('LLEN', key) - 1
       local function entry(number)
@@ -112,7 +111,7 @@
         return low
       end
       local _, paid, sum = entry(1)
-      local none = sum - paid -- the sum before the first entry
+      local none = sum - paid -- the sum before the first entry of the list
       local first = counts or first_that(looked_at + 1, function(entered)
         return entered >= since
       end)
@@ -188,7 +187,7 @@
       local _, _, seek = of_lists()
       live, expired, speaker = seek(key, total, #text / size - 1, speaker and expired + 1, since, excess)
     end
-    -- The head's total is less than that of its entries: weir did not write this state, so it counts as lost.
+    -- The head's total is less than that of its entries. weir did not write this state, so the state counts as lost.
     if live < 0 then
       live = 0
     end
@@ -219,7 +218,7 @@
       log = pack('<BI7I4I7I4', Kind.Log, instant, cost, instant, cost)
     elseif newest < from then
       log = pack('<BI7I4c0I7I4', Kind.Log, instant, live + cost, part .. sub(state, at), instant, cost)
-    elseif at + 10 == #state and not beyond then -- the only live entry, which was read last
+    elseif at + 10 == #state and not beyond then -- there is one live entry, which was read last
       log = pack('<BI7I4I7I4', Kind.Log, newest, live + cost, entered, paid + cost)
     else
       local kept = part .. sub(state, at)

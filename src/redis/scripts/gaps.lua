@@ -1,6 +1,5 @@
-    -- The state of a bucket whose units are taken in advance (redis/prefetch/grant.hpp). When unused units are
-    -- refunded, their slots become gaps before the TAT, between the slots of other charges. Later charges fill the
-    -- gaps.
+    -- The state of a bucket with prefetched units (redis/prefetch/grant.hpp). When unused units are refunded, their
+    -- slots become gaps before the TAT, between the slots of other charges. Later charges fill the gaps.
     --
     -- State: the byte of the kind, 9; the TAT and its fraction; the instant since which the state counts: earlier
     -- charges were lost. Then the gaps, the earliest first, each as its start and end. The state of Kind.Gcra has no

@@ -6,8 +6,8 @@
   -- the expiry as score, until no permit is held. The set has one more member, '', whose score is minus the total cost.
   local few_permits = 32
 
-  -- Returns total cost, first expiry, last expiry, and the permits of a string that have not expired. Returns zeroes
-  -- and '' if there are none.
+  -- Returns the total cost, the first expiry, the last expiry and the permits that have not expired, all from a string.
+  -- Returns zeroes and '' if there is no such permit.
   local function permits_in(state)
     if not state or string.byte(state) ~= Kind.Permits or #state % 27 ~= 22 then
       return 0, 0, 0, ''
@@ -34,7 +34,7 @@
     return struct.pack('<BI7I7I7', Kind.Permits, total, first, last) .. permits
   end
 
-  -- Stores permits that are too many for a string as a sorted set. Returns false if that fails.
+  -- Stores permits as a sorted set if they are too many for a string. Returns false if that fails.
   local function set_of_permits(key, total, permits, ttl)
     local members = { -total, '' }
     for at = 1, #permits, 27 do

@@ -11,12 +11,12 @@ enum class Kind : std::uint8_t {
   Gcra = 1,            // token bucket, GCRA, leaky bucket
   SteppedBucket = 2,   // token bucket with refill = "stepwise"
   FixedWindow = 3,     // fixed windows that all have the same length
-  CalendarWindow = 4,  // fixed windows of a calendar; charge.lua only; the state is that of FixedWindow
+  CalendarWindow = 4,  // fixed windows of a calendar; only in charge.lua; the state has kind FixedWindow
   SlidingWindow = 5,   // sliding window by weight
   Log = 6,             // sliding log, and sliding window with buckets
   Permits = 7,         // concurrency limit
-  Reset = 8,           // refund.lua only: resets the key
-  GapGcra = 9,         // as Gcra, for a rule with `lease`; the state may have gaps
+  Reset = 8,           // only in refund.lua: resets the key
+  GapGcra = 9,         // the same as Gcra, for a rule with `lease`; the state may have gaps (free time slots)
 };
 
 }  // namespace weir::redis

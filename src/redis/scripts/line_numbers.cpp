@@ -17,7 +17,8 @@ namespace {
 
 using limit::Ticks;
 
-constexpr double kFollows = 3;  // the value of `enforced` for a line that follows the line before it
+// The value of `enforced` for a line that follows the line before it: it charges what that line admits.
+constexpr double kFollows = 3;
 
 template <class L>
 concept Spaced = requires(const L& limiter) {
@@ -56,7 +57,7 @@ struct ToCharge {
   double enforced;
   base::TimePoint around;
   const PermitId& hold;
-  limit::Cost most;  // for a log that only counts: how many units it keeps
+  limit::Cost most;  // for a log that counts without refusing: how many units it keeps
   bool leased;
 
   template <Spaced L>
@@ -105,8 +106,8 @@ struct ToCharge {
   }
 };
 
-// Returns the most tokens that may be spent: those that refill in limit::kLongestDebt, but fewer than 2^53,
-// because the scripts cannot count further.
+// Returns the most tokens that may be spent: those that refill in limit::kLongestDebt. The result is below
+// 2^53, because the scripts cannot count further.
 std::uint64_t most_spent(const limit::Rate& rate) noexcept {
   const auto refills = static_cast<std::uint64_t>(limit::kLongestDebt / rate.period);
   return static_cast<std::uint64_t>(
@@ -117,14 +118,14 @@ struct ToRefund {
   limit::Cost reserved, actual;
   base::TimePoint departure;
   const PermitId& hold;
-  bool leased;  // the charge has slots (has_slots)
+  bool leased;  // the rule has `lease`, so a refund names the charge's slots (has_slots)
   Ticks begin;
 
   template <Spaced L>
   RefundNumbers operator()(const L& limiter) const noexcept {
     const limit::GcraCore& gcra_core = limiter.gcra_core();
     const std::uint64_t count = gcra_core.rate().count;
-    // Redis never charges more than the largest cost.
+    // The largest cost is an upper bound of what Redis has charged.
     const Ticks held = Ticks{std::min(reserved, gcra_core.largest_cost())} * interval_of(gcra_core);
     if (leased) {
       assert(actual == 0);  // a rule with `lease` has no settlement (see obstacle_to_lease)
@@ -174,11 +175,12 @@ base::TimePoint instant(std::uint64_t us) noexcept {
   return base::TimePoint(base::Duration(static_cast<std::int64_t>(us)));
 }
 
-// A log as the reply describes it: all live units are in one entry at `mark`. That suffices for the limiter.
+// A sliding log as the reply describes it: all live units are in one entry at `mark`. That suffices for the
+// limiter.
 struct SpokenLog {
   std::uint64_t newest_mark;
   limit::Cost live;
-  std::uint64_t mark;  // of the oldest live entry, or of the last entry that must expire
+  std::uint64_t mark;  // time of the oldest live entry, or of the last entry that must expire
 
   [[nodiscard]] std::uint64_t newest() const noexcept { return newest_mark; }
   [[nodiscard]] limit::Cost total() const noexcept { return live; }
@@ -187,7 +189,7 @@ struct SpokenLog {
   }
 };
 
-// Computes the limiter's outcome for the state that a line had.
+// Computes a limiter's outcome from the state that Redis had before the charge.
 struct ToOutcome {
   base::TimePoint now;
   limit::Cost cost;
@@ -199,7 +201,7 @@ struct ToOutcome {
     return limiter.step(cell, now, cost).outcome;
   }
 
-  // For token bucket, GCRA and leaky bucket. The cell contains the TAT in ticks, low word first.
+  // For token bucket, GCRA and leaky bucket. The limiter's state is the TAT in ticks, low word first.
   template <Spaced L>
   Answer operator()(const L& limiter) const noexcept {
     const limit::GcraCore& gcra_core = limiter.gcra_core();
@@ -212,14 +214,15 @@ struct ToOutcome {
       tat += second;
       return ask();
     }
-    // The charge is in a gap, so all later slots stay. The outcome is that of a charge at the gap's start.
+    // The charge is in a gap between later slots, which do not move. The outcome is that of a charge at the
+    // gap's start.
     tat = gcra_core.refund(tat, cost);
     auto outcome = ask();
     outcome->allowed = true;
     outcome->retry_after = {};
     return outcome;
   }
-  // Returns nullopt for a bucket that would take longer than kMostMicros to fill. No charge of weir makes
+  // Returns nullopt for a bucket that would take longer than kMostMicros to fill. weir's charges never make
   // such a state, and its times would overflow.
   Answer operator()(const limit::SteppedBucket& limiter) const noexcept {
     const auto& rate = limiter.rate();
@@ -298,7 +301,7 @@ std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limite
                                                     base::Duration later) noexcept {
   std::array<std::int64_t, kAnswerNumbers> told;
   std::copy(answer.begin(), answer.end(), told.begin());
-  // The numbers of the other limiters are instants and counts.
+  // For the other limiters, the numbers are instants and counts, which do not depend on the present time.
   if (limit::gcra_core(limiter) == nullptr) return told;
   if (told[0] >= later.count())
     told[0] -= later.count();

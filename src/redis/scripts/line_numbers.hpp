@@ -30,17 +30,17 @@ struct Refund {
   limit::Charge charge;
   base::TimePoint departure;
   limit::Cost actual = 0;
-  // For concurrency: the permit to release (`actual` is 0) or to renew (`actual` is the cost).
+  // For concurrency: the permit. `actual` is 0 to release it, and equals the cost to renew it.
   PermitId hold{};
-  // Only if the charge has slots (has_slots): the start of the slots to refund. `departure` is then the time
-  // at which the slots were debited. REQUIRES `actual` == 0 for such a charge.
+  // Only if the charge has time slots (has_slots): the start of the slots to refund. `departure` is then the
+  // time at which the slots were debited. REQUIRES `actual` == 0 for such a charge.
   limit::Ticks begin = 0;
 };
 
 // The numbers that a script takes for one line. Unused numbers are zero.
 using ChargeNumbers = std::array<double, 8>;
 using RefundNumbers = std::array<double, 8>;
-// How many numbers of a reply belong to one line.
+// The number of values that a reply has for each line.
 inline constexpr std::size_t kAnswerNumbers = 3;
 using AnswerNumbers = std::span<const std::int64_t, kAnswerNumbers>;
 
@@ -61,27 +61,27 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 // Returns the numbers with which refund.lua resets a key.
 [[nodiscard]] RefundNumbers numbers_of_reset() noexcept;
 
-// Returns the outcome that the limiter computes from the state in the answer; nullopt if no state of the
-// limiter has these numbers.
+// Returns the outcome that the limiter computes from the state in the script's answer. Returns nullopt if no
+// state of the limiter has these numbers.
 [[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
                                                        AnswerNumbers answer) noexcept;
 
-// Returns true for a bucket of a rule with `lease`. weir knows the slots of such a charge, and a refund names
-// them.
+// Returns true for a bucket of a rule with `lease`. weir knows which time slots such a charge got, and a
+// refund names these slots.
 [[nodiscard]] bool has_slots(const limit::Charge& charge) noexcept;
 // Returns the refund of a charge. `charged_at`: when Redis made the charge, by Redis's clock. `outcome`: the
 // outcome of the charge.
 [[nodiscard]] Refund refund_of(const limit::Charge& charge, base::TimePoint charged_at,
                                const limit::Outcome& outcome) noexcept;
 
-// Returns the answer that the script would give if `later` more time had passed and the state were the same.
-// For a log, the result is right only for a cost that the log still refuses at that time.
+// Returns the answer that the script would give for the same state after the time `later`. For a log, the
+// result is right only for a cost that the log still refuses then.
 [[nodiscard]] std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limiter,
                                                                   AnswerNumbers answer,
                                                                   base::Duration later) noexcept;
-// Returns true if the answer to a charge of cost `asked` also answers `line`. A log's answer holds for one
-// cost only, because it does not say how much `remaining` grows as entries expire. A bucket's answer with
-// `lease` does not hold for a lower cost, which may fit into a gap.
+// Returns true if the script's answer to a charge of cost `asked` is also right for `line`. A log's answer is
+// right for one cost only, because it does not say how much `remaining` grows as entries expire. For a bucket
+// with `lease`, it is wrong for a lower cost, which may fit into a gap.
 [[nodiscard]] bool tells(const limit::Charge& line, limit::Cost asked) noexcept;
 
 }  // namespace weir::redis

@@ -14,9 +14,9 @@
 -- Nothing is corrected if the key was reset after the charge. A marker key has the time of the reset. Its name is not
 -- in KEYS, but it is in the same slot.
 --
--- A refund changes nothing if the state that had the charge was lost (FLUSHALL), because the present state counts other
--- requests. Windows, logs, and buckets whose units are taken in advance record enough to detect this. Other states do
--- not. No state shows that a promoted replica has missed the charge.
+-- A refund changes nothing if the state with the charge was lost (FLUSHALL), because the present state counts other
+-- requests. Windows, logs, and buckets with prefetched units record enough to detect this loss. Other states do not. No
+-- state shows that a promoted replica has missed the charge.
 local take = struct.unpack
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -29,13 +29,13 @@ local number, at = take('<d', lines)
 local function kind_of(kind, now)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local max, min, ceil, format = math.max, math.min, math.ceil, string.format
-  local most_counted = 4294967295 -- 2^32 - 1: the largest count
+  local most_counted = 4294967295 -- 2^32 - 1, the largest count of a window
 
-  -- Resets a key. A marker key has the time of the reset for a day, which is longer than any request lasts.
+  -- Resets a key. For one day, which is longer than any request lasts, a marker key stores the time of the reset.
   if kind == Kind.Reset then
     return function(key)
       local found = call('DEL', key) == 1
-      redis.pcall('SET', key .. ':reset', now, 'PX', 86400000) -- fails if the slot is moving
+      redis.pcall('SET', key .. ':reset', now, 'PX', 86400000) -- an error is possible: the slot may be moving
       return found
     end
   end
@@ -98,8 +98,8 @@ local function kind_of(kind, now)
     end
   end
 
-  -- A bucket whose units are taken in advance: refunds the slots from `first` on, without the part in the past, even if
-  -- later slots are taken. If there are too many gaps, the shortest is dropped and counted in `lost`.
+  -- A bucket with prefetched units: refunds the slots from `first` on, without the part in the past, even if later
+  -- slots are taken. If there are too many gaps, the shortest gap is dropped and counted in `lost`.
   if kind == Kind.GapGcra then
 --#include spans.lua
 --#include gaps.lua
@@ -116,7 +116,7 @@ local function kind_of(kind, now)
       return gaps
     end
 
-    -- Adds the slots to the gaps. Returns false if they overlap a gap, so that they were refunded already.
+    -- Adds the slots to the gaps. Returns false if the slots overlap a gap, because they were refunded before.
     local function insert(gaps, first, first_part, last, last_part)
       local n = 1
       while gaps[n] and not less(first, first_part, gaps[n][3], gaps[n][4]) do
@@ -154,7 +154,7 @@ local function kind_of(kind, now)
         return
       end
       local tat, part, since = take('<ddI7', state, 2)
-      if part >= count then -- the count of the configured rate has changed: round the fraction up
+      if part >= count then -- the configured rate has another count now: round the fraction up
         tat, part = tat + 1, 0
       end
       local last, last_part = plus(first, first_part, length, length_part, count)
@@ -185,7 +185,7 @@ local function kind_of(kind, now)
     end
   end
 
-  -- Runs a command and returns its reply; nil if the key is of another kind. Raises any other error.
+  -- Runs a command and returns its reply; returns nil if the key is of another kind. Raises any other error.
   local function ask(...)
     local answer = redis.pcall(...)
     if type(answer) == 'table' and answer.err then
@@ -207,7 +207,8 @@ local function kind_of(kind, now)
     return held
   end
 
-  -- Returns the numbers of a state; zeroes if the key does not exist; nothing if the state is of another kind.
+  -- Returns the numbers in a state. Returns zeroes if the key does not exist, and nothing if the state is of another
+  -- kind.
   local function numbers_of(key, state, kind, form, size)
     if state and #state == size and byte(state) == kind then
       return take(form, state, 2)
@@ -304,7 +305,7 @@ end
 -- Returns a key's state, and the time of its reset if the key was reset within a day.
 local function states_of(key)
   local both = redis.pcall('MGET', key, key .. ':reset')
-  if both.err then -- a node with a moving slot replies only to commands with a single key
+  if both.err then -- a node whose slot is moving replies only to commands with a single key
     return redis.call('MGET', key)[1], false
   end
   return both[1], both[2]

@@ -1,4 +1,4 @@
-  -- Does the same as `held` for a key that is a sorted set.
+  -- Does for a sorted set what the function `held` does for a string.
   local function held_in_set(key, permit, cost, actual, lease)
     if actual == 0 then
       if call('ZREM', key, permit) == 0 then -- the permit has expired
@@ -41,7 +41,7 @@
     end
     if at then
       permits, total = string.sub(permits, 1, at - 8) .. string.sub(permits, at + 20), total - cost
-    elseif actual == 0 then -- the permit has expired
+    elseif actual == 0 then -- the permit has expired, so there is nothing to release
       return false
     end
     if actual > 0 then

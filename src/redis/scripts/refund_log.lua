@@ -1,8 +1,8 @@
-    -- Corrects a charge in a log. Changes the first entry in the charge's part or later, and for the remainder the
-    -- entries after it. That entry is near the end of the log, because most corrected charges are recent. `from`: the
-    -- start of the charge's part. `expiry`: when the entries of that part expire. `most`: the largest cost of one
-    -- entry. `strict`: 1 if the charge's entry must still exist unless the state was lost; 0 if charges beyond the
-    -- limit may have dropped it.
+    -- Corrects a charge in a log. Changes the first entry in the charge's part (bucket) of the period or later. Takes
+    -- the remainder from the entries after it. The first changed entry is near the end of the log, because most
+    -- corrected charges are recent. `from`: the start of the charge's part. `expiry`: when the entries of that part
+    -- expire. `most`: the largest cost of one entry. `strict`: 1 if the charge's entry must still exist unless the
+    -- state was lost; 0 if charges beyond the limit may have dropped it.
 
     -- Returns functions that read and change the pairs of a string by number; number 0 is the head. Only keep() writes
     -- to Redis.
@@ -31,12 +31,13 @@
       return log
     end
 
-    -- Does the same for a list, which is read from its end, 64 entries at a time. If an entry changes, its sum and all
-    -- later sums change too, so keep() writes all entries from the first changed entry on.
+    -- Does for a list what string_log() does for a string. Reads the list from its end, 64 entries at a time. If an
+    -- entry changes, its sum and all later sums change too, so keep() writes all entries from the first changed entry
+    -- on.
     local function list_log(key)
       local wrap = 4294967296
       local log = { last = call('LLEN', key) - 1 }
-      local entered, paid = {}, {} -- tables by the number of the entry
+      local entered, paid = {}, {} -- the instant and the cost of each entry, by the entry's number
       local begin, before = log.last + 1, nil -- number of the first entry that was read, and the sum before it
       local changed -- number of the first changed entry
       local newest, total, sum = take('<I7I4I4', call('LINDEX', key, 0))
@@ -97,7 +98,7 @@
       return log
     end
 
-    -- Returns the log of a key. It is empty if the key does not exist. Returns nil if the key is of another kind.
+    -- Returns the log of a key; an empty log if the key does not exist. Returns nil if the key is of another kind.
     local function log_of(key, state)
       if state then
         return byte(state) == Kind.Log and #state % 11 == 1 and string_log(key, state) or nil
@@ -115,7 +116,7 @@
         return false
       end
       local newest, total = log.pair(0)
-      local first = log.last + 1 -- number of the first entry in the charge's part or later
+      local first = log.last + 1 -- number of the first entry in or after the charge's part of the period
       while first > 1 and log.pair(first - 1) >= from do
         first = first - 1
       end
@@ -141,8 +142,8 @@
       end
 
       if actual < reserved then
-        -- An entry has the instant of the first charge that it contains. So an entry with a later instant than this
-        -- charge does not contain the charge.
+        -- An entry has the instant of the first charge that it contains. If that instant is later than the corrected
+        -- charge, the entry does not contain the corrected charge.
         local there = first <= log.last and (strict == 0 or log.pair(first) <= charged_at)
         if there then
           give_back(reserved - actual)

@@ -8,7 +8,7 @@ namespace weir::redis {
 
 namespace {
 
-// Returns true if a state of this limiter becomes earlier only by a refund.
+// Returns true if nothing but time and refunds reduces the usage of this limiter.
 bool lasts(const limit::Limiter& limiter) noexcept {
   return !std::holds_alternative<limit::LeakyBucket>(limiter) && !limit::holds(limiter);
 }
@@ -24,7 +24,7 @@ void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const st
     const auto told = answers.subspan(i * kAnswerNumbers, kAnswerNumbers);
     const auto set = std::span(entries_).subspan(set_of(line.key), kWays);
     const auto older = [](const Entry& a, const Entry& b) { return a.trip.sent < b.trip.sent; };
-    // The answer is about a gap, which says nothing about the next charge.
+    // The answer is about a free slot of the bucket, which says nothing about the next charge.
     if (has_slots(line) && told[2] != 0) {
       forget({&line, 1});
       continue;
@@ -64,7 +64,8 @@ std::optional<base::TimePoint> DenyCache::refuses(std::span<const limit::Charge>
     if (!outcome) return std::nullopt;
     outcomes[i] = *outcome;
     outcomes[i].ahead = clock_ahead(clock, first);
-    // True if the limiter would refuse even if Redis had read its clock at `sent`.
+    // How much later Redis's clock may be than `clock`. If the wait is not longer, Redis may admit the bill
+    // now.
     const auto unsure = ceil<base::Duration>(entry->trip.received - entry->trip.sent + since / kPace);
     refused = refused || (line.enforced && !outcome->allowed && outcome->retry_after > unsure);
   }

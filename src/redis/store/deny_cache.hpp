@@ -1,8 +1,9 @@
 // States of keys that Redis has refused. With them weir can refuse further requests as Redis would, without a
 // round trip.
 //
-// Each connection has its own cache; only its worker uses it. Pure: time is an argument. The number of
-// entries is fixed. If a set is full, a new answer replaces the entry with the oldest answer.
+// Each connection has its own cache, which only the connection's worker uses. Pure: time is an argument. The
+// number of entries is fixed. If a set of entries is full, a new answer replaces the entry with the oldest
+// answer.
 //
 // The cache stores the state of each line of a refused bill, not the refusal, and evaluates the limiter
 // again. So a request of lower cost gets its own answer. Retry-After, Remaining and Reset are those that
@@ -45,11 +46,12 @@ class DenyCache {
  public:
   using Time = LastRefunds::Time;
 
-  // How long a state is used. Long compared to a round trip, so that a flood of requests for a key causes
-  // about one round trip a second. Short compared to the time that a client waits after a refund.
+  // How long a state is used. This is long compared to a round trip, so that a flood of requests for a key
+  // causes about one round trip a second. It is short compared to the time that a client waits after a
+  // refund.
   static constexpr std::chrono::milliseconds kKnown{1000};
-  // When an answer is older than kFresh, one request in each period of kRenewal is sent to Redis. So a flood
-  // does not send all its requests to Redis at once when the state becomes too old.
+  // When an answer is older than kFresh, one request in each period of kRenewal is sent to Redis. Without
+  // this, all requests of a flood would be sent to Redis at once when the state becomes too old.
   static constexpr std::chrono::milliseconds kFresh{750};
   static constexpr std::chrono::milliseconds kRenewal{20};
   // The clocks of this host and of Redis drift apart by less than one part in kPace (NTP slews by 1 in 2000).
@@ -63,26 +65,27 @@ class DenyCache {
     Time sent, received;
     base::TimePoint server_now;  // Redis's clock, which Redis read between `sent` and `received`
   };
-  // Must be called for a bill that Redis refused. `answers`: kAnswerNumbers numbers for each line.
+  // Must be called for a bill that Redis refused. `answers`: kAnswerNumbers numbers for each line of the
+  // bill.
   void remember(std::span<const limit::Charge> bill, std::span<const std::int64_t> answers,
                 const RoundTrip& trip) noexcept;
 
-  // Removes the states of the bill's keys. Must be called for a bill that Redis charged.
+  // Removes the states of all keys in the bill. Must be called for a bill that Redis charged.
   void forget(std::span<const limit::Charge> bill) noexcept;
 
   // Returns Redis's time if Redis would refuse the bill now; nullopt if Redis must be asked. Sets the
-  // outcomes, whose times count from the returned time. Outcome::ahead is the distance from the returned time
-  // to the line's own estimate of Redis's time. So the outcomes name the same instants as Redis did.
+  // outcomes, whose times refer to the returned time. Outcome::ahead is the line's own estimate of Redis's
+  // time minus the returned time. So the outcomes name the same instants as Redis did.
   [[nodiscard]] std::optional<base::TimePoint> refuses(std::span<const limit::Charge> bill,
                                                        std::span<limit::Outcome> outcomes, Time now) noexcept;
 
-  // Removes all states. Must be called for a new connection, because its Redis may have other states and
-  // another clock.
+  // Removes all states. Must be called for a new connection, because the server may have other states and
+  // another clock than the server before.
   void forget_all() noexcept;
 
  private:
   static constexpr std::size_t kSets = 2048;
-  // Entries of a set; two, so that two lines of one bill rarely evict each other.
+  // Number of entries in a set. With two entries, two lines of one bill rarely evict each other.
   static constexpr std::size_t kWays = 2;
 
   struct Entry {

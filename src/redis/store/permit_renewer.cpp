@@ -12,8 +12,8 @@ PermitRenewer::PermitRenewer(net::Executor executor, base::Duration lease, Refun
       stats_(stats),
       timer_(executor) {}
 
-// If memory runs out, a permit is not renewed and expires after its lease. The caller gets its answer in any
-// case.
+// If memory runs out, a permit is not renewed and expires after its lease. The caller still gets the outcome
+// of the bill.
 void PermitRenewer::keep(const Call& call) {
   if (!call.charged()) return;
   for (std::size_t i = 0; i < call.charges.size(); ++i) {
@@ -27,13 +27,14 @@ void PermitRenewer::keep(const Call& call) {
   }
 }
 
-// Sets the timer first: if that throws, no permit is stored.
+// Sets the timer before it stores the permit. If setting the timer throws, no permit is stored.
 void PermitRenewer::hold(const limit::Charge& charge) {
   renew_later();
   permits_.hold_unasked(charge);
 }
 
-// Called by destructors, so it must not throw. If memory runs out, the permit expires after its lease.
+// Called by destructors, so it must not throw. If memory runs out, the permit is not released but expires
+// after its lease.
 void PermitRenewer::release(const limit::Charge& charge) {
   const auto line = permits_.release(charge);
   if (!line) return;
@@ -57,8 +58,8 @@ void PermitRenewer::renew_later() {
   waiting_ = true;
 }
 
-// While Redis is away, nothing is sent. When Redis is available again, all permits are renewed. If memory
-// runs out, the next renewal still comes before the permits expire.
+// Sends nothing while Redis is away. When Redis is available again, all permits are renewed. If memory runs
+// out, the next renewal still comes before the permits expire.
 void PermitRenewer::renew() {
   if (!refund_sink_.is_there()) return;
   try {

@@ -32,12 +32,12 @@ class PermitRenewer : public std::enable_shared_from_this<PermitRenewer> {
   PermitRenewer(net::Executor executor, base::Duration lease, RefundSink& refund_sink, StoreStats& stats);
 
   [[nodiscard]] std::uint64_t next_permit() noexcept { return permits_.next().serial; }
-  // Returns a number for a call of a script. Numbers of permits and of calls come from one sequence of the
-  // worker, which all nodes of a cluster share. The numbers stay below 2^53.
+  // Returns a number for a call of a script. All numbers of permits and of calls come from one sequence of
+  // the worker, which all nodes of a cluster share. The numbers stay below 2^53.
   [[nodiscard]] std::uint64_t next_number() noexcept { return next_permit(); }
   [[nodiscard]] PermitId of(std::uint64_t permit) const noexcept { return permits_.of(permit); }
 
-  // Stores the permits that Redis has granted to a bill, so that they are renewed.
+  // Stores the permits that Redis has granted to a bill. From then on they are renewed.
   void keep(const Call& call);
   // Stores a permit for a request that was admitted while Redis was away. The next renewal writes it to
   // Redis.
@@ -58,7 +58,7 @@ class PermitRenewer : public std::enable_shared_from_this<PermitRenewer> {
   RefundSink& refund_sink_;
   StoreStats& stats_;
   net::Timer timer_;
-  bool waiting_ = false;  // timer_ is running
+  bool waiting_ = false;  // timer_ is set
   bool ended_ = false;
 };
 

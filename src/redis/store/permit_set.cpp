@@ -6,7 +6,7 @@ namespace weir::redis {
 
 namespace {
 
-// The number of lines of one call. Redis runs such a call in less than a millisecond.
+// The most lines of one call of refund.lua. Redis runs such a call in less than a millisecond.
 constexpr std::size_t kAtOnce = 256;
 
 }  // namespace
@@ -27,7 +27,7 @@ void PermitSet::put(const limit::Charge& charge, std::uint64_t serial, bool know
   try {
     found->second.push_back({charge, serial, known});
   } catch (...) {
-    if (is_new) entries_.erase(found);  // no key may remain without entries
+    if (is_new) entries_.erase(found);  // a key in entries_ must have at least one entry
     throw;
   }
 }

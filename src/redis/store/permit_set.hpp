@@ -1,11 +1,11 @@
 // The permits of concurrency limits in Redis that one worker's requests hold.
 //
-// A permit expires one lease after its last renewal. The worker renews all its permits three times in a
-// lease. So the permits of a crashed weir expire within a lease, and a request that lasts longer than a lease
-// stays counted. If Redis has lost a permit, its next renewal restores it.
+// A permit expires one lease (`lease_time`) after its last renewal. The worker renews all its permits three
+// times in a lease. So the permits of a crashed weir expire within a lease, and a request that lasts longer
+// than a lease stays counted. If Redis has lost a permit, the next renewal restores the permit.
 //
-// Permits of the same key and cost are interchangeable. If one of several such requests ends, any of their
-// permits may be released. Pure; belongs to the session.
+// Permits of the same key and cost are interchangeable. When one of several requests with such permits ends,
+// any of these permits may be released. Pure; belongs to the session.
 #pragma once
 
 #include "redis/scripts/line_numbers.hpp"
@@ -21,7 +21,7 @@
 
 namespace weir::redis {
 
-// Returns true if the line renews a permit.
+// Returns true if the refund `line` renews a permit.
 [[nodiscard]] inline bool renews(const Refund& line) noexcept {
   return limit::holds(*line.charge.limiter) && line.actual != 0;
 }
@@ -31,11 +31,13 @@ class PermitSet {
   // `holder`: a random number that identifies this worker; only its lowest 53 bits are used.
   PermitSet(std::uint64_t holder, base::Duration lease) noexcept;
 
-  // next() returns the permit ID of a new bill. of() returns the permit ID of an earlier bill.
+  // next() returns the permit ID for a new bill. of() returns the permit ID of the bill with this serial
+  // number.
   [[nodiscard]] PermitId next() noexcept { return of(++serial_); }
   [[nodiscard]] PermitId of(std::uint64_t serial) const noexcept { return {holder_, serial, lease_}; }
 
-  // Stores the permit of a charge that Redis has made. If memory runs out, throws and stores nothing.
+  // Stores the permit of a charge that Redis has made. If memory runs out, throws std::bad_alloc and stores
+  // nothing.
   void hold(const limit::Charge& charge, std::uint64_t serial);
   // Stores the permit of a charge that was not sent to Redis. The next renewal writes the permit to Redis. If
   // memory runs out, throws and stores nothing.
@@ -45,13 +47,13 @@ class PermitSet {
   // nullopt if Redis does not have the permit.
   [[nodiscard]] std::optional<Refund> release(const limit::Charge& charge);
 
-  // Returns true if the line renews a permit that was released later. The line must not be sent again,
-  // because it would restore the permit.
+  // Returns true if `line` renews a permit that was released after the renewal was sent. The renewal must not
+  // be sent again, because it would restore the permit.
   [[nodiscard]] bool is_outlived(const Refund& line) const noexcept;
 
   // Calls `tell` with renewals of all permits, in groups small enough that Redis is not busy for long.
   void renew(const std::function<void(std::span<const Refund>)>& tell);
-  // Calls `tell` with releases of all permits, in groups of the same size.
+  // Calls `tell` with releases of all permits, in groups as small as those of renew().
   void give_up(const std::function<void(std::span<const Refund>)>& tell);
 
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
@@ -64,7 +66,7 @@ class PermitSet {
     bool known;  // Redis probably has the permit
   };
   struct KeyHash {
-    // A key is a digest already.
+    // The key is a digest, so it needs no further hashing.
     std::size_t operator()(const limit::Key& key) const noexcept { return key.lo; }
   };
   void put(const limit::Charge& charge, std::uint64_t serial, bool known);

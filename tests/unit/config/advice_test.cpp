@@ -12,7 +12,7 @@ using ::testing::SizeIs;
 struct Faulty {
   std::string before;  // the lines before the faulty lines
   std::string lines;   // the faulty lines
-  std::string advice;  // the lines to write instead
+  std::string advice;  // the lines that the message must advise
 };
 
 // Returns the line that a message tells the user to write.
@@ -27,7 +27,8 @@ void expect_taken(const std::vector<Faulty>& all) {
   for (const auto& [before, lines, advice] : all) {
     const auto messages = mistakes_in(before + lines);
     EXPECT_FALSE(messages.empty()) << lines;
-    // Skips messages about keys that are missing because a faulty line was meant as that key.
+    // If a faulty line was meant as a required key, there is also a message about the missing key. Skips
+    // these messages.
     for (const auto& message : messages)
       if (message.find(": missing; ") == std::string::npos) {
         EXPECT_EQ(advised_by(message), advice) << message;

@@ -85,7 +85,7 @@ TEST(Alerts, RejectsTwoAlertsWithTheSameName) {
               ElementsAre("alert[#2].name: found \"login\" a second time; expected a unique name"));
 }
 
-TEST(AlertMistakes, ExplainAWrongWebhookPortAndNeverShowAPassword) {
+TEST(AlertMistakes, ErrorExplainsAWrongWebhookPortAndNeverShowsAPassword) {
   const auto of = [](const std::string& webhook) {
     const auto mistakes = mistakes_in(
         with("[[alert]]\nstore = \"redis\"\nfailures_above = \"1/s\"\nwebhook = \"" + webhook + "\"\n"));

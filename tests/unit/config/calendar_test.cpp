@@ -1,5 +1,5 @@
-// Compares calendars with the C library, which reads the same time zones with other code. Also tests unusual
-// days.
+// Compares weir's calendars with the C library, which reads the same time zones with other code. Also tests
+// unusual days.
 #include "config/read/calendar.hpp"
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ TimePoint utc(int year, unsigned month, unsigned day, int hour = 0, int minute =
   return sys_days(std::chrono::year(year) / month / day) + hours(hour) + minutes(minute);
 }
 
-// Sets the time zone of the C library while the object lives. No other thread may run.
+// Sets the time zone of the C library while the object exists. No other thread may run.
 class Zone {
  public:
   explicit Zone(const char* name) {
@@ -52,7 +52,7 @@ TEST(Calendars, AgreeWithTheCLibraryOnDaysAndMonths) {
     const Zone zone(name);
     const auto days = calendar(name);
     for (int i = 0; i < 3'000; ++i) {
-      // From 1970 to 2037: the C library and weir both know all changes of these years.
+      // A time from 1970 to 2037. The C library and weir both know all clock changes of these years.
       const auto at = TimePoint(microseconds(random() % 2'114'000'000'000'000));
       const auto day = days->day(at);
       ASSERT_TRUE(day.start <= at && at < day.end) << "seed " << seed;

@@ -1,4 +1,4 @@
-// A rule that can never admit a request is a mistake.
+// A rule that can never admit a request must be reported as a mistake.
 #include "unit/config/wrong_configuration.hpp"
 
 #include <chrono>
@@ -32,7 +32,7 @@ const WrongConfiguration kWrong[] = {
 
 class CapacityMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(CapacityMistakes, NameTheCostAndTheHighestCostThatFits) {
+TEST_P(CapacityMistakes, AreReportedWithTheCostAndTheHighestCostThatFits) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
@@ -47,7 +47,7 @@ TEST(Capacity, AcceptsACostThatOneLimitOfTheRuleAdmits) {
     EXPECT_THAT(mistakes_in(with_rule(more)), ::testing::IsEmpty()) << more;
 }
 
-// A queue counts requests and not their cost.
+// A leaky bucket's queue counts requests and not their cost.
 TEST(Capacity, LeakyBucketWithAQueueAcceptsAnyCost) {
   for (unsigned queue = 0; queue < 4; ++queue)
     for (unsigned cost = 1; cost < 6; ++cost) {

@@ -13,7 +13,7 @@ namespace weir::config::test {
 
 inline const std::string kFile = "weir.toml";
 
-// The smallest valid configuration. It has ten lines, so text that a test appends begins on line 11.
+// The smallest valid configuration. It has ten lines, so text that a test appends to it begins on line 11.
 inline const std::string kLeast = R"([[listener]]
 address = "127.0.0.1:8080"
 [[upstream]]
@@ -30,13 +30,14 @@ inline std::string with(const std::string& more) {
   return kLeast + more;
 }
 
-// Returns a configuration with a rule "x" on line 11, whose limit is on line 13. `more` begins on line 14.
+// Returns a configuration with a rule "x" on line 11, whose limit is on line 13. The text `more` begins on
+// line 14.
 inline std::string with_rule(const std::string& more) {
   return with("[[rule]]\nname = \"x\"\nlimit = \"10/s\"\n" + more);
 }
 
-// Returns a configuration with a rule "y" on line 13, which keeps its state in Redis. `more` begins on line
-// 16.
+// Returns a configuration with a rule "y" on line 13, which keeps its state in Redis. The text `more` begins
+// on line 16.
 inline std::string leased(const std::string& more) {
   return with("[state]\nredis = { url = \"redis://a\" }\n[[rule]]\nname = \"y\"\nstore = \"redis\"\n" + more);
 }
@@ -72,7 +73,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-// Sets an environment variable while the object lives.
+// Sets an environment variable while the object exists.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }

@@ -12,8 +12,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Returns the lines about a route, and about the rules that apply to it. `route`: the match of the route.
-// `rule`: the match of the only rule.
+// Returns the lines about a route, and about the rules that apply to it. `route`: the route's match. `rule`:
+// the match of the only rule.
 std::string rules_below(const std::string& route, const std::string& rule) {
   const auto text = describe(parse_settings(
       "[[listener]]\naddress = \"127.0.0.1:1\"\n[[route]]\nname = \"r\"\nmatch = " + route +

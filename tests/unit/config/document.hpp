@@ -25,10 +25,10 @@ struct DocumentTable {
   }
 };
 
-// The part of a document from one heading to the next.
+// The part of a document from one heading up to the next heading.
 struct Section {
-  std::string heading;  // without its #
-  std::string toml;     // its TOML code blocks, one after another
+  std::string heading;  // the heading without the #
+  std::string toml;     // the section's TOML code blocks, one after another
   std::vector<DocumentTable> tables;
 };
 

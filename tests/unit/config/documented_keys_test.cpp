@@ -41,7 +41,7 @@ std::string quoted(std::string_view text) {
   return "`" + std::string(text) + "`";
 }
 
-// Returns a number with an underscore before each group of three digits: `1_000_000`. TOML allows this form.
+// Returns the number with an underscore before each group of three digits, as TOML allows: `1_000_000`.
 std::string grouped(std::int64_t number) {
   auto text = std::to_string(number);
   for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
@@ -84,7 +84,7 @@ std::string type_of(const KeySpec& key) {
     case Kind::Present:
       break;
   }
-  return "";  // the section about the key describes its values
+  return "";  // the section about the key describes the values of these kinds
 }
 
 const DocumentTable* table_of(const std::vector<Section>& document, std::string_view heading) {

@@ -53,7 +53,7 @@ TimePoint instant_of(const std::string& text) {
          std::chrono::seconds(number(5, 0)) + std::chrono::milliseconds(number(6, 0));
 }
 
-// Replays one timeline with one key of the rule.
+// Replays one timeline. All its requests have the same key of the rule.
 class Timeline {
  public:
   explicit Timeline(const limit::Limiter& limiter) : limiter_(limiter) {}
@@ -64,7 +64,7 @@ class Timeline {
     const auto comes = table.cell(row, "comes");
     now_ = instant_of(table.cell(row, "at"));
     int count = 0;
-    std::string more;  // cost or latency; empty if the cell does not contain one
+    std::string more;  // the cost or latency; empty if the cell does not contain it
     if (RE2::FullMatch(comes, kRequests, &count, &more)) {
       request(count, more.empty() ? 1 : std::stoull(more));
       check(table, row);
@@ -111,7 +111,8 @@ class Timeline {
     check_promise();
   }
 
-  // Checks retry_after: just before that time the request is refused, and at that time it is admitted.
+  // Checks the column "retry after": just before that time the request is refused, and at that time it is
+  // admitted.
   void check_promise() const {
     if (limit::holds(limiter_) || last_.retry_after == base::kForever) return;
     EXPECT_FALSE(table_.peek(line(), now_ + last_.retry_after - Duration(1)).allowed);
@@ -150,7 +151,7 @@ void play(const DocumentTable& table, const limit::Limiter& limiter) {
 }
 
 TEST(DocumentedTimelines, MatchTheOutcomesOfTheLimiters) {
-  std::map<std::string, int> played;  // number of timelines by algorithm
+  std::map<std::string, int> played;  // for each algorithm, the number of its timelines
   for (const auto& section : limiters_document())
     for (const auto& table : section.tables) {
       if (!is_timeline(table)) continue;

@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Returns the texts in backticks, without quotes.
+// Returns the texts in backticks, without the backticks and quotation marks.
 std::vector<std::string> codes(const std::string& cell) {
   static const std::regex kCode("`\"?([^`\"]+)\"?`");
   std::vector<std::string> found;
@@ -51,7 +51,7 @@ TEST(DocumentedUnits, AreExactlyTheAcceptedUnits) {
     }
   }
   const std::regex duration("^" + std::string(pattern::kDuration) + "$");
-  const std::string letters = "acdehimnorsuwy";  // the letters that occur in units
+  const std::string letters = "acdehimnorsuwy";  // all letters that occur in units
   std::set<std::string> taken;
   std::vector<std::string> words{""};
   for (std::size_t i = 0; i < words.size() && words[i].size() < 4; ++i)

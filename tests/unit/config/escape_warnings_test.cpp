@@ -10,7 +10,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Returns a configuration with a rule "x", and a second rule that limits each client address.
+// Returns a configuration with a rule "x", and with a second rule that limits each client address.
 std::string beside_ip(const std::string& more, const std::string& of_ip = "") {
   return with_rule(more + "[[rule]]\nname = \"ip\"\nlimit = \"9/s\"\nkey = [\"ip\"]\n" + of_ip);
 }
@@ -43,7 +43,7 @@ TEST(EscapeWarnings, AreNotSilencedByAConcurrencyLimitPerAddress) {
   }
 }
 
-TEST(EscapeWarnings, NameOverridesThatAClientCanChoose) {
+TEST(EscapeWarnings, ReportOverridesThatAClientCanChoose) {
   const auto of = [](const std::string& match, const std::string& limit = "99/s") {
     return "key = [\"ip\"]\noverrides = [{ match = { " + match + " }, limit = \"" + limit + "\" }]\n";
   };
@@ -69,7 +69,7 @@ TEST(EscapeWarnings, NameOverridesThatAClientCanChoose) {
       << "a rule with such an override does not bound another rule";
 }
 
-TEST(EscapeWarnings, NameKeysThatAClientCanOmit) {
+TEST(EscapeWarnings, ReportKeysThatAClientCanOmit) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   const auto warned = Contains(HasSubstr("a client that leaves it out avoids the rule"));
   EXPECT_THAT(
@@ -115,7 +115,7 @@ TEST(EscapeWarnings, AreOmittedIfTheMatchRequiresTheKey) {
 
 enum : unsigned { kNone = 0, kLeftOut = 1, kMadeUp = 2, kInvented = 4, kUnread = 8 };
 
-// Returns which kinds of such warnings a rule with this key gets.
+// Returns which kinds of warnings a rule with the key `key` gets, as the sum of the values above.
 unsigned escapes_of(const std::string& key, const std::string& more = "") {
   constexpr std::pair<const char*, unsigned> kKinds[] = {{"a client that leaves it out avoids", kLeftOut},
                                                          {"which clients can choose freely", kMadeUp},
@@ -128,7 +128,7 @@ unsigned escapes_of(const std::string& key, const std::string& more = "") {
   return kinds;
 }
 
-TEST(EscapeWarnings, NameEachKeyThatAClientCanInventOrOmit) {
+TEST(EscapeWarnings, ReportEachKeyThatAClientCanInventOrOmit) {
   const std::pair<const char*, unsigned> cases[] = {
       {R"([])", kNone},
       {R"(["ip"])", kNone},
@@ -198,7 +198,8 @@ TEST(EscapeWarnings, AdviceForAHostKeyIsALimitThatNoClientCanEscape) {
   EXPECT_THAT(warnings_of(beside_ip("key = [\"ip\", \"host\"]\n")), Not(Contains(HasSubstr("is keyed by"))));
 }
 
-// Returns the warnings about a keys file with one key for each tier. Each key takes three lines of the file.
+// Returns the warnings about a keys file that has one API key for each tier. Each API key takes three lines
+// of the file.
 std::vector<std::string> warnings_of_keys(const std::vector<std::string>& tiers, const std::string& more) {
   const Folder folder;
   std::string keys;
@@ -212,7 +213,7 @@ std::vector<std::string> warnings_of_keys(const std::vector<std::string>& tiers,
   return texts;
 }
 
-TEST(EscapeWarnings, NameTiersOfTheKeysFileThatNoRuleUses) {
+TEST(EscapeWarnings, ReportTiersOfTheKeysFileThatNoRuleUses) {
   const auto unnamed = HasSubstr("is not used by any rule or route");
   EXPECT_THAT(
       warnings_of_keys({"pro", "premuim", "premuim"},

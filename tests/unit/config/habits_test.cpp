@@ -11,7 +11,7 @@ using ::testing::Contains;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
-// Returns a rule "x" without a limit.
+// Returns a configuration with a rule "x" that has no limit.
 std::string rule(const std::string& more) {
   return with("[[rule]]\nname = \"x\"\n" + more);
 }
@@ -98,7 +98,7 @@ TEST(MigrationAdvice, TableHeadersWithWrongBracketsGetTheHeaderToWrite) {
   }
 }
 
-// weir must accept the rates and durations that it suggests.
+// weir must accept the rates and durations that its messages suggest.
 TEST(MigrationAdvice, SuggestedRatesAndDurationsAreValid) {
   for (const char* text :
        {"10r/s", "10 requests per second", "5/minute", "1/hours", "3/2weeks", "20 / 10 secs"}) {

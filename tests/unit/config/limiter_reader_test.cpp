@@ -1,4 +1,4 @@
-// Reads each algorithm from a configuration. Compares the limiter, and the messages about mistakes.
+// Reads each algorithm from a configuration, and checks the limiter and the messages about mistakes.
 #include "unit/config/configuration.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Returns a configuration with a rule "x" on line 11. `more` begins on line 13.
+// Returns a configuration with a rule "x" on line 11. The text `more` begins on line 13.
 std::string rule(const std::string& more) {
   return with("[[rule]]\nname = \"x\"\n" + more);
 }
@@ -136,7 +136,7 @@ TEST(LimiterReader, RequiresWholeNumbersForConcurrency) {
 
 const std::string kRedis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\nreplicas = 2\n";
 
-// At low load, a lower elastic limit would refuse requests that the rule's own limit admits.
+// At low load, an elastic limit below the rule's own limit would refuse requests that the own limit admits.
 TEST(LimiterReader, RejectsAnElasticLimitBelowTheRulesLimit) {
   const auto of = [](const std::string& own, const std::string& elastic) {
     return mistakes(own + "elastic = { " + elastic + ", while_load_below = 0.7 }\n");

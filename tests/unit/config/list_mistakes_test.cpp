@@ -9,7 +9,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::StartsWith;
 
-// Returns the key `key` with a list: a valid element on the second line, and a faulty one on the third.
+// Returns the setting `key` with a list of two elements: a valid one on the second line, a faulty one on the
+// third.
 std::string list(const std::string& key, const std::string& good, const std::string& bad) {
   return key + " = [\n  " + good + ",\n  " + bad + ",\n]\n";
 }
@@ -18,7 +19,7 @@ std::string texts(const std::string& key, const std::string& good, const std::st
   return list(key, '"' + good + '"', '"' + bad + '"');
 }
 
-TEST(ListMistakes, NameTheLineOfAServer) {
+TEST(ListMistakes, AreReportedAtTheLineOfTheServer) {
   const auto of = [](const std::string& bad) {
     return mistakes_in(with("[[upstream]]\nname = \"b\"\n" + list("servers", "\"a:1\"", bad)));
   };
@@ -31,7 +32,7 @@ TEST(ListMistakes, NameTheLineOfAServer) {
               ElementsAre(StartsWith("weir.toml:15: upstream[b].servers[#2].weight: found 0")));
 }
 
-TEST(ListMistakes, NameTheLineOfAnElementOfAWrongType) {
+TEST(ListMistakes, AreReportedAtTheLineOfAnElementOfAWrongType) {
   EXPECT_THAT(mistakes_in(with_rule(list("key", "\"ip\"", "5"))),
               ElementsAre("weir.toml:16: rule[x].key: found a list with a whole number in it; expected a "
                           "list of strings: write key = [\"ip\", \"5\"]"));
@@ -40,7 +41,7 @@ TEST(ListMistakes, NameTheLineOfAnElementOfAWrongType) {
       ElementsAre(StartsWith("weir.toml:16: rule[x].overrides: found a list with a whole number in it")));
 }
 
-TEST(ListMistakes, NameTheLineOfACondition) {
+TEST(ListMistakes, AreReportedAtTheLineOfTheCondition) {
   const auto of = [](const std::string& key, const std::string& good, const std::string& bad) {
     return mistakes_in(with_rule("[rule.match]\n" + texts(key, good, bad)));
   };
@@ -55,7 +56,7 @@ TEST(ListMistakes, NameTheLineOfACondition) {
               ElementsAre(StartsWith("weir.toml:17: rule[x].match.body_contains: ")));
 }
 
-TEST(ListMistakes, NameTheLineInEveryOtherKindOfList) {
+TEST(ListMistakes, AreReportedAtTheLineOfTheElementInEveryOtherList) {
   EXPECT_THAT(mistakes_in(with_rule(texts("key", "ip", "ipp"))),
               ElementsAre(StartsWith("weir.toml:16: rule[x].key: ")));
   EXPECT_THAT(mistakes_in(with_rule("[rule.charge]\n" + texts("status", "401", "9xx"))),

@@ -135,7 +135,7 @@ const WrongConfiguration kWrong[] = {
 
 class MatchMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(MatchMistakes, NameTheFileTheLineTheKeyAndTheExpectedValue) {
+TEST_P(MatchMistakes, AreReportedWithFileLineKeyAndExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 

@@ -27,8 +27,8 @@ using ::testing::Not;
 struct Read {
   std::string_view pattern;
   bool (*takes)(const std::string&);
-  std::vector<std::string> pieces;  // parts from which the tested strings are made
-  bool exactly = true;              // false: the pattern may match strings that the function rejects
+  std::vector<std::string> pieces;  // parts of which the tested strings are made
+  bool exactly = true;              // false: the pattern may also match strings that the function rejects
 };
 
 const std::vector<Read>& reads() {
@@ -104,7 +104,7 @@ TEST(SchemaPatterns, MatchEveryTextThatTheLoaderAccepts) {
       }
       seen.insert(taken);
     }
-    EXPECT_EQ(seen.size(), 2u);  // some strings were valid and some were not
+    EXPECT_EQ(seen.size(), 2u);  // both strings that are valid and strings that are not must occur
   }
 }
 

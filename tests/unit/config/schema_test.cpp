@@ -1,4 +1,4 @@
-// Tests that hold for each key of each table of the schema.
+// Tests that must hold for each key of each table in the schema.
 #include "config/schema/schema.hpp"
 
 #include "unit/config/configuration.hpp"
@@ -16,7 +16,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// The text that opens a table, so that a key of the table may follow, and the table's path in messages.
+// The header or text that opens a table, so that a key of the table may follow, and the table's path in
+// messages.
 struct Door {
   const TableSpec* spec;
   std::string path;
@@ -122,7 +123,7 @@ TEST(Schema, RejectsATomlDateForEveryKey) {
     for (const auto& key : door.spec->keys) {
       if (!key.instead.empty()) continue;
       const auto path = door.path + std::string(key.name) + ": ";
-      // Messages call an element by its `name`, unless the value of `name` is not a string.
+      // Messages identify an element by the value of its `name`, unless this value is not a string.
       EXPECT_THAT(
           mistakes_behind(door, std::string(key.name), "1979-05-27"),
           Contains(AllOf(HasSubstr(path), HasSubstr("found a date or time"), HasSubstr("; expected "))));

@@ -414,7 +414,7 @@ const WrongConfiguration kWrong[] = {
 
 class SectionMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(SectionMistakes, NameTheFileTheLineTheKeyAndTheExpectedValue) {
+TEST_P(SectionMistakes, AreReportedWithFileLineKeyAndExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 

@@ -92,7 +92,7 @@ TEST(Settings, SoftLimitAddsItsMarginToTheLimit) {
       parse(with_rule("soft = \"50%\"\ntiers = { free = { limit = \"2/s\" }, pro = { limit = "
                       "\"4/s\", soft = \"25%\" } }\n"));
   const auto& tiers = tiered.rules[1].tiers;
-  EXPECT_FALSE(tiers.at(0).soft);  // this tier has no soft limit of its own
+  EXPECT_FALSE(tiers.at(0).soft);  // a tier does not inherit the soft limit
   EXPECT_EQ(limit::describe(tiers.at(1).soft.value()), "token_bucket 4/s, burst 5");
   const auto shared =
       parse(with_rule("store = \"redis\"\nburst = 20\nsoft = \"50%\"\n[state]\nreplicas = 2\nredis = { url = "
@@ -113,8 +113,8 @@ TEST(Settings, ReadsAnElasticLimit) {
   EXPECT_EQ(limit::describe(rule.limiter), "token_bucket 10/s, burst 10");
 }
 
-// The bill of a request has one entry for each rule that matches, and two for a rule with an elastic limit.
-TEST(Settings, ElasticRuleCountsTwiceAgainstTheBoundOfRules) {
+// The bill of a request has one charge for each rule that matches, and two for a rule with an elastic limit.
+TEST(Settings, ElasticRuleIsCountedAsTwoOfTheMaximumOfRules) {
   std::string text = kLeast;
   for (int i = 0; i < 15; ++i)
     text += "[[rule]]\nname = \"" + std::to_string(i) +

@@ -42,7 +42,8 @@ TEST(Settings, SmallestConfigurationHasEveryDefault) {
   EXPECT_EQ(settings.listeners.at(0).address.port, 8080);
 }
 
-// Other tests use default-constructed settings, so the schema's defaults must equal those of the types.
+// Other tests use default-constructed settings, so the schema's defaults must equal the defaults of the
+// types.
 TEST(Settings, SchemaDefaultsEqualTheDefaultsOfTheTypes) {
   const auto settings = parse(kLeast);
   const proxy::ServerSettings server;
@@ -131,7 +132,7 @@ TEST(Settings, ReadsPrioritiesOfRoutesAndTiers) {
   EXPECT_EQ(settings.server.max_in_flight, 50U);
 }
 
-TEST(Settings, LocalShareOfOneReplicaKeepsTheRateExact) {
+TEST(Settings, RateOfASingleReplicaIsExact) {
   const std::string redis = "[state]\nreplicas = 3\nredis = { url = \"redis://a\" }\n";
   const auto share = [&](const std::string& more) {
     return parse(with_rule("store = \"redis\"\n" + more + redis)).rules[1].local_share;
@@ -188,7 +189,7 @@ TEST(Settings, RejectsMoreThan32Rules) {
               ElementsAre("weir.toml:104: rule[last]: found rule number 33; expected at most 32 rules"));
 }
 
-// A request stores the set of servers that it has tried in 64 bits, so a 65th server would have no bit.
+// A request stores the set of servers that it has tried in 64 bits, so a 65th server would not fit.
 TEST(Settings, RejectsMoreServersThanTheMaximumOfAnUpstream) {
   const auto of = [](std::size_t count) {
     std::string servers;
@@ -256,7 +257,7 @@ TEST(Settings, ErrorsAboutAKeysFileNeverShowAKey) {
                           keys + ":13: key[#6].key: found \"\"; expected an API key"));
 }
 
-// An empty value, as from an environment variable that is not set, would switch off the check of a claim.
+// An empty value, as from an unset environment variable, would disable the check of a claim.
 TEST(Settings, RejectsAnEmptyIssuerAudienceOrPublicKey) {
   const std::string jwt =
       "[client]\njwt = { algorithm = \"HS256\", secret = \"" + std::string(32, 's') + "\", ";
@@ -374,7 +375,8 @@ TEST(Settings, AdminListenerBeyondLoopbackRejectsAShortTokenWithoutShowingIt) {
     EXPECT_THAT(of(address), IsEmpty());
 }
 
-// Two addresses can collide without being equal. `weir check` used to accept such addresses.
+// Two listeners can conflict although their addresses are not equal. `weir check` used to accept such
+// addresses.
 TEST(Settings, RejectsListenerAddressesThatCannotBothBeBound) {
   const auto beside = [](const std::string& one, const std::string& other) {
     return mistakes_in(with("[[listener]]\naddress = \"" + one +

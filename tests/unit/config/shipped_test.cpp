@@ -1,4 +1,4 @@
-// The configuration files that come with weir must be valid, even if lines that are commented out are used.
+// The configuration files that come with weir must be valid, even after commented-out lines are uncommented.
 #include "unit/config/configuration.hpp"
 #include "unit/net/tls.hpp"
 #include "unit/policy/country_file.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::IsEmpty;
 
-// Writes the files that these configurations name.
+// Writes the files that the shipped configurations name.
 void write_what_is_named(const Folder& folder) {
   const net::Certificates made;
   folder.write("edge.crt", contents(made.cert()));
@@ -39,8 +39,9 @@ TEST(Shipped, ShippedConfigurationsAreValid) {
   EXPECT_TRUE(settings.state.redis);
 }
 
-// The lines of weir.toml, and the groups of lines to uncomment together. If "#:" comments out a table, the
-// table and the commented lines below it form a group. Each other commented line forms a group of its own.
+// The lines of weir.toml, and the groups of lines to uncomment together. If "#:" comments out a table's
+// header, the header and the commented-out lines below it form a group. Each other such line forms a group of
+// its own.
 struct Parts {
   std::vector<std::string> lines;
   std::vector<std::vector<std::size_t>> parts;  // for each group, the indices of its lines
@@ -57,8 +58,8 @@ struct Parts {
       if (line.starts_with("#: ")) parts.back().push_back(lines.size());
     }
   }
-  // Returns the text of weir.toml without the "#:" of the lines `chosen` and of the groups that begin with
-  // one of `words`.
+  // Returns the text of weir.toml without the "#:" of the lines `chosen`, and without the "#:" of the groups
+  // that begin with one of `words`.
   [[nodiscard]] std::string with(const std::vector<std::size_t>& chosen,
                                  const std::vector<std::string>& words) const {
     auto all = lines;

@@ -1,5 +1,5 @@
-// Tests messages about lines that are not valid TOML. For common mistakes, weir must not show the parser's
-// message.
+// Tests messages about lines that are not valid TOML. For common mistakes, weir must show its own message and
+// not the parser's.
 #include "config/errors/toml_fault.hpp"
 
 #include "unit/config/configuration.hpp"
@@ -99,7 +99,7 @@ TEST(TomlFault, BrokenAndRepeatedTableHeadersGetAdvice) {
             "weir.toml:2: found a list above that is not closed; write ] before this line");
 }
 
-// Cuts off a valid line at every position. The message must be weir's own and must not show a secret.
+// Truncates a valid line at every position. The message must be weir's own and must not show a secret.
 TEST(TomlFault, TruncatedLineNeverGetsTheParsersOwnErrorText) {
   const std::string line = "limit = \"10/s\" # ten\n";
   for (std::size_t cut = 0; cut + 1 < line.size(); ++cut)

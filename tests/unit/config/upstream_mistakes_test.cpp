@@ -175,7 +175,7 @@ const WrongConfiguration kWrong[] = {
 
 class UpstreamMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(UpstreamMistakes, NameTheFileTheLineTheKeyAndTheExpectedValue) {
+TEST_P(UpstreamMistakes, AreReportedWithFileLineKeyAndExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 

@@ -57,7 +57,7 @@ TEST(Warnings, WarnOfKeysThatClientsCanChoose) {
     EXPECT_THAT(of(by_header + beside + other), warned) << other;
 }
 
-TEST(Warnings, WarnIfTheKeyTableHasFewSlotsForEachRule) {
+TEST(Warnings, WarnIfMaxKeysReservesFewKeysForEachRule) {
   const auto of = [](const std::string& max_keys) {
     return warnings_of(with_rule("key = [\"ip\"]\n[state.memory]\nmax_keys = " + max_keys + "\n"));
   };
@@ -69,7 +69,7 @@ TEST(Warnings, WarnIfTheKeyTableHasFewSlotsForEachRule) {
       << "a single rule can use the whole table";
 }
 
-TEST(Warnings, WarnIfASlidingLogNeedsMoreMemoryThanItsRulesShare) {
+TEST(Warnings, WarnIfASlidingLogNeedsMoreMemoryThanIsReservedForItsRule) {
   const std::string log = "algorithm = \"sliding_log\"\nlimit = \"10000/day\"\n";
   std::string rules = "[state.memory]\nmax_keys = 2000\n";
   for (const char* name : {"a", "b", "c"}) rules += "[[rule]]\nname = \"" + std::string(name) + "\"\n" + log;
@@ -85,8 +85,8 @@ TEST(Warnings, WarnOfRoutesAfterARouteThatMatchesEverything) {
                        "matches every request; move the narrower one up"));
 }
 
-// Returns the warnings about a configuration with two routes that have these conditions. The second route is
-// on line 7.
+// Returns the warnings about a configuration with two routes, whose matches are `first` and `second`. The
+// second route is on line 7.
 std::vector<std::string> warnings_of_routes(const std::string& first, const std::string& second) {
   return located_warnings_of(
       "[[listener]]\naddress = \"127.0.0.1:1\"\n[[route]]\nname = \"first\"\nmatch = " + first +
@@ -317,7 +317,7 @@ TEST(Warnings, WarnOfDefaultCostsThatAreNeverAdmitted) {
       << "a default of one more than the limit requires a stated cost";
 }
 
-TEST(Warnings, WarnOfALocalShareTooSmallForOneRequest) {
+TEST(Warnings, WarnIfOneReplicasPartOfALimitIsTooSmallForAnyRequest) {
   const auto of = [](const std::string& cost, const std::string& replicas) {
     return warnings_of(with_rule("store = \"redis\"\ncost = " + cost + "\n[state]\nreplicas = " + replicas +
                                  "\nredis = { url = \"redis://a\" }\n"));
@@ -329,7 +329,7 @@ TEST(Warnings, WarnOfALocalShareTooSmallForOneRequest) {
   EXPECT_THAT(of("6", "1"), Not(Contains(HasSubstr("refuses everything"))));
 }
 
-TEST(Warnings, WarnIfServerErrorsAreChargedTheReserve) {
+TEST(Warnings, WarnIfServerErrorsAreChargedTheReservedCost) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   const auto warned = Contains(HasSubstr("rule \"x\" charges its reserve of 5 for server errors, too"));
   for (const char* source_file :
@@ -360,7 +360,7 @@ TEST(Warnings, WarnOfUnusedTokenAndCountrySettings) {
   EXPECT_THAT(of("key = [\"claim:sub|country\"]\n"), Not(Contains(unasked)));
 }
 
-TEST(Warnings, NameRegularExpressionsThatNoPathMatches) {
+TEST(Warnings, WarnOfRegularExpressionsThatNoPathMatches) {
   const auto warned = Contains(HasSubstr("are cut off before paths are compared"));
   const auto of = [](const std::string& path) {
     return warnings_of(with_rule("key = [\"ip\"]\nmatch = { path = '" + path + "' }\n"));
@@ -378,7 +378,7 @@ TEST(Warnings, NameRegularExpressionsThatNoPathMatches) {
   EXPECT_THAT(more("[[route]]\nname = \"r\"\nupstream = \"api\"\nmatch = { path = \"~;\" }\n"), warned);
 }
 
-TEST(Warnings, NameAKeysFileWithoutKeys) {
+TEST(Warnings, WarnOfAKeysFileWithoutKeys) {
   const Folder folder;
   folder.write("keys.toml", "# [[key]]\n");
   const std::string empty = "[client] keys names a file without any [[key]]: ";

@@ -1,4 +1,4 @@
-// A configuration with mistakes, and the exact messages about them.
+// A configuration that has mistakes, and the exact messages about these mistakes.
 #pragma once
 
 #include "unit/config/configuration.hpp"

@@ -34,8 +34,8 @@ class AccessLogTest : public ::testing::Test {
     return lines;
   }
 
-  // Returns a function that collects the log's messages in said_. said_ must be read only after the log was
-  // destroyed.
+  // Returns a function that stores the log's messages in said_. The test must destroy the log before it reads
+  // said_.
   [[nodiscard]] AccessLog::Say say() {
     return [this](const std::string& line) { said_.push_back(line); };
   }
@@ -54,7 +54,7 @@ observe::AccessRecord record_of(std::string_view target) {
   return record;
 }
 
-// Reads until all writing ends are closed. REQUIRES that a writing end was opened.
+// Reads from the pipe until all its writing ends are closed. REQUIRES that a writing end was opened.
 std::string read_to_end(int pipe) {
   std::string text;
   std::array<char, 65536> buffer;
@@ -99,7 +99,7 @@ TEST_F(AccessLogTest, WritesASingleBufferedLineWhenTheFlushTimerFires) {
   AccessLog log(file(), say());
   AccessLogLines lines(log, io_.get_executor(), counters_);
   lines.record(record_of("/first"));
-  io_.run();  // returns after the timer has expired
+  io_.run();  // returns when the timer has expired
   io_.restart();
   lines.record(record_of("/second"));
   io_.run();
@@ -117,8 +117,8 @@ TEST_F(AccessLogTest, DropsAndCountsLinesWithoutBlockingIfThePipeIsFull) {
   auto log = std::make_unique<AccessLog>(file(), say(), observe::LogFields::usual(), kBatches);
   {
     AccessLogLines lines(*log, io_.get_executor(), counters_);
-    // Nobody reads, so the pipe becomes full and then the queue. The loop ends, because record() never
-    // blocks.
+    // Nobody reads from the pipe, so the pipe and then the queue become full. The loop ends, because record()
+    // never blocks.
     while (counters_.access_log_dropped.value() == 0) {
       lines.record(record_of("/full"));
       ++recorded;
@@ -126,7 +126,7 @@ TEST_F(AccessLogTest, DropsAndCountsLinesWithoutBlockingIfThePipeIsFull) {
   }
   std::string read;
   std::jthread draining([&] { read = read_to_end(reader); });
-  log.reset();  // writes the queued lines and closes the pipe, which ends the reader
+  log.reset();  // writes the queued lines and closes the pipe, so that the reader ends
   draining.join();
   ::close(reader);
   const auto written = static_cast<std::uint64_t>(std::count(read.begin(), read.end(), '\n'));

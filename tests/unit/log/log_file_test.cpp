@@ -64,7 +64,8 @@ TEST_F(LogFileTest, CountsLostLinesAndEndsAPartlyWrittenLineBeforeTheNext) {
   const auto torn = file.append("three\nfour\n");
   EXPECT_EQ(torn.lost, 2U);
   EXPECT_EQ(text(), "one\ntwo\nth");
-  const auto nothing = file.append("five\n");  // not even the end of the incomplete line can be written
+  // Not even the line break after the incomplete line can be written.
+  const auto nothing = file.append("five\n");
   EXPECT_EQ(nothing.lost, 1U);
   let_grow();
   const auto again = file.append("six\n");
@@ -101,7 +102,7 @@ TEST_F(LogFileTest, ReopenedFileDoesNotBeginWithTheEndOfAPartlyWrittenLine) {
   EXPECT_EQ(text(), "two\n");
   fs::remove_all(folder_);
   EXPECT_EQ(file.reopen(), ENOENT);
-  EXPECT_EQ(file.append("three\n").lost, 0U);  // written to the old file, which has no name any more
+  EXPECT_EQ(file.append("three\n").lost, 0U);  // written to the old file, whose name was removed
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Tests the end of a weir on a real Redis Cluster. weir must refund all units and release all permits, with
-// few calls, and wait for the replies.
+// Tests what a weir does when it ends, on a real Redis Cluster. weir must refund all units and release all
+// permits, with few calls, and wait for the replies.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -20,7 +20,7 @@ class ClusterRefunds : public ::testing::Test {
  protected:
   static void TearDownTestSuite() { cluster_.reset(); }
   void SetUp() override {
-    // Not in SetUpTestSuite(), because gtest would count the tests as skipped if that failed.
+    // Not in SetUpTestSuite(), because gtest would count the tests as skipped if the cluster failed to start.
     if (!cluster_) cluster_ = std::make_unique<TwoMasters>();
     cluster_->empty();
   }
@@ -42,7 +42,7 @@ class ClusterRefunds : public ::testing::Test {
     }
     return keys;
   }
-  static constexpr unsigned kAsked = 4;  // requests for each key, enough to make the key hot
+  static constexpr unsigned kAsked = 4;  // requests for each key; enough to make the key hot
   void heat(Worker& worker, const std::vector<limit::Key>& keys) {
     for (unsigned i = 0; i < kAsked; ++i)
       for (const auto& key : keys) ASSERT_TRUE(worker.charge({line(key)}).outcomes[0].allowed);
@@ -66,16 +66,16 @@ class ClusterRefunds : public ::testing::Test {
   }
 
   static std::unique_ptr<TwoMasters> cluster_;
-  // A key is hot if it is requested often within a quarter of the hold. A hold of one minute makes keys hot
-  // even on a slow machine.
+  // A key is hot if it is requested often within a quarter of the hold time. A hold time of one minute makes
+  // keys hot even on a slow machine.
   SharedGrants units_{8192, 1min};
   const limit::Limiter window_ =
       limit::FixedWindow::make({kLimit, std::chrono::hours(24 * 365 * 30)}).value();
 };
 std::unique_ptr<TwoMasters> ClusterRefunds::cluster_;
 
-// If a client closes its connection while Redis replies, Redis drops the client's remaining commands. So a
-// worker must wait for all replies before it ends.
+// If a client closes its connection before it has read all replies, Redis drops the client's remaining
+// commands. So a worker must wait for all replies before it ends.
 TEST_F(ClusterRefunds, PrefetchedUnitsOfManyKeysAreReturnedAtTheEnd) {
   const auto many = keys(1500, false);
   auto worker = weir();
@@ -87,7 +87,7 @@ TEST_F(ClusterRefunds, PrefetchedUnitsOfManyKeysAreReturnedAtTheEnd) {
   EXPECT_EQ(units_.stats().held(), 0U);
 }
 
-TEST_F(ClusterRefunds, UnitsOfKeysInOneSlotAreReturnedInFewCalls) {
+TEST_F(ClusterRefunds, UnitsOfKeysInOneClusterSlotAreReturnedInFewCalls) {
   const auto many = keys(300, true);
   auto worker = weir();
   heat(*worker, many);
@@ -98,8 +98,8 @@ TEST_F(ClusterRefunds, UnitsOfKeysInOneSlotAreReturnedInFewCalls) {
   EXPECT_EQ(settled(many), many.size());
 }
 
-// There are so many slots that the commands of one renewal cannot all be sent at once.
-TEST_F(ClusterRefunds, PermitsInManySlotsAreRenewedAndReleased) {
+// The commands of one renewal are so many that they cannot all be sent at once.
+TEST_F(ClusterRefunds, PermitsInManyClusterSlotsAreRenewedAndReleased) {
   const auto many = keys(300, false);
   const limit::Limiter one = limit::Concurrency::make(1).value();
   auto tuning = Worker::quick();
@@ -119,7 +119,7 @@ TEST_F(ClusterRefunds, PermitsInManySlotsAreRenewedAndReleased) {
   EXPECT_EQ(stats.refunds_lost, 0U);
 }
 
-TEST_F(ClusterRefunds, UnitsOfAMovingSlotAreReturnedToTheNodeOfEachKey) {
+TEST_F(ClusterRefunds, UnitsOfAMovingClusterSlotAreReturnedToTheNodeOfEachKey) {
   const auto many = keys(20, true);
   auto worker = weir();
   heat(*worker, many);

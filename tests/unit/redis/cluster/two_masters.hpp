@@ -1,4 +1,4 @@
-// A Redis Cluster for one test. It has two masters, each with half of the slots unless the test wants
+// A Redis Cluster for one test. It has two masters. Each has half of the slots unless the test chooses
 // otherwise.
 #pragma once
 
@@ -23,9 +23,9 @@ class TwoMasters {
   [[nodiscard]] Server& operator[](std::size_t node) noexcept { return *nodes_[node]; }
   [[nodiscard]] RedisSettings settings(base::Duration timeout) const;
   void empty();
-  // Starts to move a slot from the first node to the second, and moves `keys` of the slot's keys.
+  // Starts to move a slot from the first node to the second, and moves `keys` keys of the slot.
   void begin_move(Slot slot, std::size_t keys);
-  // Ends the move. The slot stays on the first node.
+  // Cancels the move. The slot stays on the first node.
   void give_up_move(Slot slot);
   // Gives the slot to the second node. REQUIRES that neither node has keys of the slot.
   void give(Slot slot);

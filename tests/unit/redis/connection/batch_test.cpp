@@ -1,4 +1,4 @@
-// Tests several bills in one call of charge.lua. Each bill must be decided as if it had come alone, in order.
+// Tests several bills in one call of charge.lua. Redis must decide each bill as if the bills came one by one.
 #include "redis/connection/pipeline.hpp"
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
@@ -29,8 +29,7 @@ class BatchedCharges : public ::testing::Test {
     return lines;
   }
 
-  // Charges all bills in one call. Returns the outcomes of all lines of the first bill, then of the second,
-  // and so on.
+  // Charges all bills in one call. Returns the outcomes of all lines, bill by bill.
   std::vector<Outcome> together(std::span<const BillRequest> bills) {
     scripts_.set_clock(now_);
     const auto reply = scripts_.charge(bills);
@@ -57,8 +56,9 @@ class BatchedCharges : public ::testing::Test {
   }
 };
 
-// Uses random limiters and one of concurrency, a few shared keys, shadow lines and random costs. Two sets of
-// keys get the same bills: one set in shared calls, the other set one bill a call.
+// Uses random limiters and one concurrency limit, a few shared keys, shadow rules and random costs. Two sets
+// of keys get the same bills. The bills of the first set share calls; each bill of the second set has its own
+// call.
 TEST_F(BatchedCharges, GiveTheSameOutcomesAsSeparateCalls) {
   limit::Dice dice(limit::new_seed());
   unsigned refused = 0, admitted = 0;
@@ -94,7 +94,7 @@ TEST_F(BatchedCharges, SpendABucketInTheOrderOfTheRequests) {
   const limit::Key shared{1, 1}, own{2, 2};
   const std::vector<std::vector<Charge>> bills{
       {{shared, &three, 2}},
-      {{shared, &three, 2}},               // refused: only one unit is left
+      {{shared, &three, 2}},               // refused, because only one unit is left
       {{own, &one}, {shared, &three, 2}},  // refused, so `own` is not charged
       {{own, &one}, {shared, &three}},     // admitted, because `own` was not charged
       {{shared, &three}},
@@ -110,10 +110,10 @@ TEST_F(BatchedCharges, SpendABucketInTheOrderOfTheRequests) {
   EXPECT_FALSE(allowed(6));
 }
 
-// The script asks only once in a call whether lists or sorted sets exist. The first bill of the call creates
-// one.
+// The script checks only once in a call whether lists or sorted sets exist. The first bill of this call
+// creates a list or a sorted set.
 TEST_F(BatchedCharges, SeeListsAndSetsThatAnEarlierRequestOfTheCallCreated) {
-  constexpr std::uint64_t kEntries = 64, kPermits = 32;  // the most entries or permits in a string
+  constexpr std::uint64_t kEntries = 64, kPermits = 32;  // the most entries, or permits, that a string has
   const limit::Limiter log = limit::SlidingLog::make({kEntries + 1, 1h}).value();
   const limit::Limiter places = limit::Concurrency::make(kPermits + 1).value();
   for (const auto& [limiter, full] : {std::pair(&log, kEntries), std::pair(&places, kPermits)}) {
@@ -138,7 +138,7 @@ class BatchingStore : public ::testing::Test {
   [[nodiscard]] std::string evals() const { return server_.info("commandstats", "cmdstat_evalsha"); }
 };
 
-TEST_F(BatchingStore, SendsTheRequestsOfALoopTurnInOneCall) {
+TEST_F(BatchingStore, SendsTheRequestsOfALoopIterationInOneCall) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   count_anew(server_);
@@ -161,12 +161,12 @@ TEST_F(BatchingStore, BoundsTheNumberOfChargesInACall) {
   std::array<Answer, 5> answers;
   for (auto& answer : answers) worker.begin(large, answer);
   ASSERT_TRUE(worker.turn_until([&] { return answers.back().done; }));
-  EXPECT_TRUE(evals().starts_with("calls=3,")) << evals();  // calls of 64, 64 and 32 lines
+  EXPECT_TRUE(evals().starts_with("calls=3,")) << evals();  // three calls, of 64, 64 and 32 charges
   for (const auto& answer : answers) EXPECT_TRUE(!answer.error && answer.outcomes.back().allowed);
 }
 
-// While many calls are unanswered, bills wait until they can share a call. Bills that fill a call do not
-// wait.
+// While many calls are unanswered, bills wait until they can share a call. Bills that fill a call are sent
+// immediately.
 TEST_F(BatchingStore, DelaysRequestsToShareACallWhileManyCallsAreUnanswered) {
   Worker worker(Worker::settings_for(server_, 20s));
   ASSERT_TRUE(worker.turn_until_up());
@@ -205,7 +205,7 @@ TEST_F(BatchingStore, SendsAllRequestsOfACallAgainIfTheScriptWasFlushed) {
   }
 }
 
-// If the reply to a call comes too late, each bill that Redis has charged is refunded.
+// The reply to a shared call comes too late. weir must refund each bill that Redis has charged.
 TEST_F(BatchingStore, RefundsEachRequestOfACallWhoseReplyIsLate) {
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;
@@ -213,7 +213,7 @@ TEST_F(BatchingStore, RefundsEachRequestOfACallWhoseReplyIsLate) {
   ASSERT_TRUE(worker.turn_until_up());
   worker.charge(bill_);
   server_.freeze();
-  std::array<Answer, 12> late;  // Redis charges nine of them and refuses the others
+  std::array<Answer, 12> late;  // Redis charges nine of these bills and refuses the others
   for (auto& answer : late) worker.begin(bill_, answer);
   ASSERT_TRUE(worker.turn_until([&] { return late.back().done; }));
   for (const auto& answer : late) EXPECT_EQ(answer.error, StoreError::Timeout);

@@ -15,7 +15,7 @@ TEST(Classify, MapsRedisErrorRepliesToErrors) {
   EXPECT_EQ(classify("WRONGTYPE Operation against a key"), StoreError::ServerError);
   EXPECT_EQ(classify("OOMX"), StoreError::ServerError);
   EXPECT_EQ(classify(""), StoreError::ServerError);
-  // Redis 6 wraps the error of a command in a script like this.
+  // Redis 6 reports an error of a command inside a script in this form.
   EXPECT_EQ(
       classify(
           "ERR Error running script (call to f_0123): @user_script:12: @user_script: 12: -OOM command not "

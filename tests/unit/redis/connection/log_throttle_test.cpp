@@ -21,7 +21,7 @@ TEST(LogThrottle, LogsANewReasonAtMostEveryTenSeconds) {
   LogThrottle::Time now{1h};
   EXPECT_TRUE(log_throttle.raise("refused", now));
   int said = 0;
-  for (int i = 0; i < 600; ++i) {  // for a minute, two reasons alternate
+  for (int i = 0; i < 600; ++i) {  // for one minute, two reasons alternate
     now += 100ms;
     said += log_throttle.raise(i % 2 == 0 ? "no answer" : "refused", now) ? 1 : 0;
   }
@@ -34,7 +34,7 @@ TEST(LogThrottle, LogsThreeOutagesInTenSecondsAndCountsTheRest) {
   LogThrottle::Time now{1h};
   EXPECT_TRUE(log_throttle.settle()) << "the first connection was established";
   unsigned downs = 0, ups = 0;
-  for (int i = 0; i < 99; ++i) {  // the service goes down and comes up again within 100 ms
+  for (int i = 0; i < 99; ++i) {  // every 100 ms the service goes down and comes up again
     now += 100ms;
     downs += log_throttle.raise("lost", now) ? 1 : 0;
     EXPECT_FALSE(log_throttle.raise("refused", now)) << "the connection is still down";

@@ -1,5 +1,5 @@
-// Tests a master of a real Redis Cluster that had no slots at first. weir connects to it when the first key
-// moves there.
+// Tests a master of a real Redis Cluster that has no slots at first. When the first slot moves to this
+// master, weir must connect to it.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"

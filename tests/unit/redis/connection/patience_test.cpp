@@ -1,4 +1,4 @@
-// Tests connections on which no reply arrives although they stay open, with and without a waiting request.
+// Tests connections that stay open although no reply arrives, with and without a waiting request.
 #include "unit/redis/store/store_fixture.hpp"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ class ReplyTimeouts : public ::testing::Test {
   std::vector<limit::Charge> bill_ = {{{1, 1}, &ten_an_hour_}};
 };
 
-// No request waits for the reply to a refund, so no charge times out here.
+// No request waits for the reply to a refund, so no timeout of a charge detects the failure here.
 TEST_F(ReplyTimeouts, RefundWithoutOtherCallsDetectsThatRedisDoesNotRespond) {
   Server server;
   auto settings = Worker::settings_for(server, 200ms);
@@ -32,8 +32,8 @@ TEST_F(ReplyTimeouts, RefundWithoutOtherCallsDetectsThatRedisDoesNotRespond) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-// Redis may make the charge after the freeze. weir has closed the connection then and cannot refund the
-// charge.
+// Redis may make the charge when it runs again. weir has closed the connection before, so weir cannot refund
+// the charge.
 TEST_F(ReplyTimeouts, ChargeWithoutAReplyIsCountedAsLost) {
   Server server;
   auto settings = Worker::settings_for(server, 200ms);
@@ -60,7 +60,8 @@ TEST_F(ReplyTimeouts, ChargeSentAfterARefundWaitsNoLongerThanTheTimeout) {
   worker.loop.poll();
   const auto answer = worker.charge(bill_);
   EXPECT_EQ(answer.error, StoreError::Timeout);
-  EXPECT_LT(answer.took, 10s);  // half of the time after which an unanswered refund ends the connection
+  // Half of the time after which weir closes a connection with an unanswered refund.
+  EXPECT_LT(answer.took, 10s);
   EXPECT_EQ(worker.store.state(), StoreState::Up);
   server.thaw();
 }

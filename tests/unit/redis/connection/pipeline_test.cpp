@@ -28,7 +28,7 @@ TEST_F(PendingCommands, PipelineWithoutCommandsIsNeverOverdue) {
   EXPECT_FALSE(pipeline_.is_overdue(Pipeline::Time::max()));
 }
 
-TEST_F(PendingCommands, DeadlineCountsFromTheOldestUnansweredCommand) {
+TEST_F(PendingCommands, DeadlineIsMeasuredFromTheOldestUnansweredCommand) {
   send(Purpose::Refund, 0ms);
   send(Purpose::LoadRefund, 100ms);
   EXPECT_EQ(pipeline_.next_deadline(), start_ + 300ms);
@@ -56,7 +56,7 @@ TEST_F(PendingCommands, LaterCallHasItsOwnDeadline) {
   EXPECT_EQ(pipeline_.next_deadline(), start_ + 300ms);
 }
 
-// The reply to an abandoned call may still arrive, and its absence shows that the connection is dead.
+// The reply to an abandoned call may still arrive. If it does not arrive, the connection is unresponsive.
 TEST_F(PendingCommands, AbandonedCallStillDetectsAnUnresponsiveConnection) {
   Call call;
   call.deadline = start_ + 50ms;
@@ -74,13 +74,13 @@ TEST_F(PendingCommands, DeadlineEndsWithTheConnection) {
   EXPECT_FALSE(pipeline_.is_overdue(start_ + 1h));
 }
 
-// A pipeline with so many unanswered calls that bills wait to share a call.
+// A pipeline with many unanswered calls, so that bills wait to share a call.
 class CallCoalescing : public PendingCommands {
  protected:
   void SetUp() override {
     for (std::size_t i = 0; i < Pipeline::kMostUnanswered; ++i) send(Purpose::Charge, 0ms);
   }
-  // Gathers a bill with `lines` lines.
+  // Adds a bill of `lines` lines to the gathered bills.
   Call& gather(std::size_t lines = 1) {
     auto& call = calls_.emplace_back();
     call.charges = std::span(lines_).first(lines);

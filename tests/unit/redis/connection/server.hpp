@@ -14,7 +14,7 @@
 
 namespace weir::redis {
 
-// A connection whose functions block until the reply is there.
+// A connection whose functions block until the reply has arrived.
 class Connection {
  public:
   explicit Connection(const std::string& path);
@@ -62,12 +62,11 @@ class Server {
   pid_t process_ = -1;
 };
 
-// Returns a TCP port of 127.0.0.1 that is free now, and that the kernel does not give to outgoing
-// connections.
+// Returns a free TCP port of 127.0.0.1 that the kernel does not use for outgoing connections.
 [[nodiscard]] unsigned short free_port();
 
-// Starts a server with the options that `options` returns. The options contain ports, which another process
-// may use meanwhile. In that case this function calls `options` again and retries.
+// Starts a server with the options that `options` returns. The options contain ports. If another process has
+// taken a port meanwhile, this function calls `options` again and retries.
 [[nodiscard]] std::unique_ptr<Server> start_on_ports(
     const std::function<std::vector<std::string>()>& options);
 

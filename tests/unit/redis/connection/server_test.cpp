@@ -8,7 +8,7 @@
 
 namespace weir::redis {
 
-// start_on_ports() must try another port if the first one is in use.
+// The function start_on_ports() must try another port if the first one is in use.
 TEST(RedisServer, TestServerStartsOnAnotherPortIfItsPortIsTaken) {
   const auto taken = free_port();
   const Server first({"--bind", "127.0.0.1", "--port", std::to_string(taken)});

@@ -73,7 +73,7 @@ TEST_F(TlsCodecTest, ReadsDataAfterASessionTicketAndAKeyUpdate) {
   EXPECT_FALSE(ended);
 }
 
-// Each record without data costs the worker as much time as a request.
+// A TLS record without data costs the worker as much time as a request.
 TEST_F(TlsCodecTest, TooManyRecordsWithoutDataCloseTheConnection) {
   peer.update_keys(1'000);
   peer.say("+PONG");
@@ -83,7 +83,7 @@ TEST_F(TlsCodecTest, TooManyRecordsWithoutDataCloseTheConnection) {
 }
 
 // Found by tests/fuzz/redis_tls_fuzz.cpp: why() was empty if the peer's answer was too short for OpenSSL to
-// recognise.
+// recognise its protocol.
 TEST(NewCodec, OneOctetReplyWithoutTlsFailsWithAReason) {
   TlsClient client{{.ca = {}, .cert = {}, .key = {}, .server_name = {}, .verify = false}};
   TlsCodec codec{client.begin("localhost").value()};

@@ -1,5 +1,5 @@
-// Makes memory run out briefly in the coroutines that watch a cluster's map or listen to a Sentinel. They
-// must continue.
+// Makes memory run out briefly in two kinds of coroutines: those that read a cluster's map of slots, and
+// those that listen to a Sentinel. The coroutines must continue.
 #include "redis/connection/sentinels.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -16,7 +16,7 @@ namespace weir::redis {
 namespace {
 
 // Runs the loop's next handler and makes its n-th allocation fail. Returns false if weir's code made fewer
-// allocations. If an allocation inside Asio failed when Asio starts a wait, the process would end.
+// than n allocations. Allocations inside Asio do not fail, because the process would end.
 bool fails_once(long n, net::asio::io_context& loop) {
   tests::allocations_left = n;
   tests::only_one_fails = true;
@@ -38,7 +38,7 @@ TEST(WatchersMemory, SlotMapIsReadAgainAfterALackOfMemory) {
     failed = fails_once(n, worker.loop);
     if (!failed) continue;
     ASSERT_TRUE(worker.turn_until_up()) << "after " << n;
-    // One line for each of the two sessions that are up.
+    // The log must have one line for each of the two sessions that are up.
     ASSERT_EQ(worker.log.size(), 2U) << worker.log.front();
   }
   EXPECT_GE(n, 5) << "allocations: the address and the command";

@@ -21,11 +21,11 @@ using ::testing::HasSubstr;
 using Protocol = net::asio::local::stream_protocol;
 
 struct Trouble {
-  std::chrono::milliseconds delay{};  // delay of every reply; the order stays
-  bool loses = false;                 // true: the next data from Redis is dropped
+  std::chrono::milliseconds delay{};  // delay of every reply; replies keep their order
+  bool loses = false;                 // true: the proxy drops the next data from Redis
 };
 
-// A connection of a client that the proxy forwards to Redis.
+// A client's connection, which the proxy forwards to Redis.
 class Carried : public std::enable_shared_from_this<Carried> {
  public:
   Carried(Protocol::socket client, const std::string& target, std::shared_ptr<Trouble> trouble)
@@ -109,10 +109,10 @@ class FaultyNetwork : public ::testing::Test {
   Way way_{worker_.loop, settings().address.unix_path, server_.path()};
 };
 
-// Eight calls are always unanswered here. If a bill waited for the reply to one of them before it is sent,
-// its answer would come too late.
+// Eight calls are always unanswered here. A bill that waited for one of their replies before it was sent
+// would get its answer too late.
 TEST_F(FaultyNetwork, RequestsToADistantRedisDoNotTimeOut) {
-  way_.trouble().delay = 600ms;  // the timeout is 1 s
+  way_.trouble().delay = 600ms;  // less than the timeout, which is 1 s
   ASSERT_TRUE(worker_.turn_until_up()) << worker_.store.last_error();
   std::array<Answer, 20> answers;
   for (auto& answer : answers) {
@@ -151,7 +151,7 @@ TEST_F(FaultyNetwork, LostReplyToARefundIsDetected) {
   ASSERT_TRUE(worker_.turn_until([&] { return !way_.trouble().loses; }));
   EXPECT_EQ(worker_.charge(fresh_).error, StoreError::ConnectionLost);
   EXPECT_THAT(worker_.log, Contains(HasSubstr("is down: bad_reply")));
-  // The refund, and the charge sent after it.
+  // One loss is the refund, the other is the charge sent after the refund.
   EXPECT_EQ(worker_.store.stats().refunds_lost.load(), 2U);
 }
 

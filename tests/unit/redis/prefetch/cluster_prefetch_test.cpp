@@ -1,5 +1,5 @@
-// Tests stores that take units in advance, on a real Redis Cluster. One node charges a part of a bill; the
-// other node refuses its part or does not answer.
+// Tests stores that prefetch units, on a real Redis Cluster. One node charges a part of a bill; the other
+// node refuses its part or does not answer.
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 
@@ -18,9 +18,9 @@ class ClusterPrefetch : public ::testing::Test {
  protected:
   static void TearDownTestSuite() { cluster_.reset(); }
 
-  // Charges both buckets first, so that their next slots begin later than any test ends.
+  // Charges both buckets first, so that their next time slots begin later than any test ends.
   void SetUp() override {
-    // Not in SetUpTestSuite(), because gtest would count the tests as skipped if that failed.
+    // Not in SetUpTestSuite(), because gtest would count the tests as skipped if the cluster failed to start.
     if (!cluster_) cluster_ = std::make_unique<TwoMasters>();
     cluster_->empty();
     Worker other(cluster_->settings(1s));
@@ -39,21 +39,21 @@ class ClusterPrefetch : public ::testing::Test {
     EXPECT_TRUE(worker->turn_until_up());
     return worker;
   }
-  // Returns a line with `lease` on the node.
+  // Returns a charge on the node, for a rule with `lease`.
   limit::Charge bucket(std::size_t node) const {
     return {.key = TwoMasters::key_at(node, 1), .limiter = &bucket_, .lease = 1000};
   }
-  // Returns a line in the slot of bucket() that Redis always admits.
+  // Returns a charge that Redis always admits. Its key is in the cluster slot of bucket().
   limit::Charge admitting(std::size_t node) const {
     return {.key = limit::with_slot_hash({3, 3}, limit::slot_hash_of(bucket(node).key)), .limiter = &bucket_};
   }
-  // Returns a line in another slot of the node, with a limit of one unit.
+  // Returns a charge with a limit of one unit. Its key is in another cluster slot of the node.
   limit::Charge refusing(std::size_t node) const {
     return {.key = TwoMasters::key_at(node, 2), .limiter = &one_};
   }
 
-  // Returns the cost that Redis has charged for the key, as another weir without units sees it. A gap counts
-  // as one unit at most.
+  // Returns the cost that Redis has charged for the key, as seen by a weir that has prefetched no units. A
+  // free slot between charges counts as one unit at most.
   limit::Cost charged(limit::Charge line) {
     line.lease = 1;
     Worker other(cluster_->settings(1s));
@@ -73,7 +73,8 @@ class ClusterPrefetch : public ::testing::Test {
 };
 std::unique_ptr<TwoMasters> ClusterPrefetch::cluster_;
 
-// The slots of the later grant follow those of the bill, and must stay when the bill is refunded.
+// The time slots of the later grant follow those of the bill. When the bill is refunded, the later slots must
+// stay.
 TEST_F(ClusterPrefetch, ChargeIsRefundedIfAnotherNodeRefusesEvenBeforeALaterGrant) {
   auto worker = weir();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].allowed);
@@ -87,7 +88,7 @@ TEST_F(ClusterPrefetch, ChargeIsRefundedIfAnotherNodeRefusesEvenBeforeALaterGran
   EXPECT_EQ(units_.stats().lost, 0U);
 }
 
-TEST_F(ClusterPrefetch, RefusedRequestsOfOneLoopTurnAreRefundedAtOnce) {
+TEST_F(ClusterPrefetch, RefusedRequestsOfOneLoopIterationAreAllRefunded) {
   auto worker = weir();
   const std::vector<limit::Charge> bill{bucket(0), refusing(1)};
   std::array<Answer, 3> answers;
@@ -100,7 +101,7 @@ TEST_F(ClusterPrefetch, RefusedRequestsOfOneLoopTurnAreRefundedAtOnce) {
   EXPECT_EQ(units_.stats().taken, 0U);
 }
 
-// A node that refuses one line of its part charges no line of the part, so there is nothing to refund.
+// A node that refuses one charge of its part makes none of the part's charges, so there is nothing to refund.
 TEST_F(ClusterPrefetch, NoRefundIsSentToANodeThatRefused) {
   auto worker = weir();
   auto refused = admitting(0);
@@ -112,7 +113,7 @@ TEST_F(ClusterPrefetch, NoRefundIsSentToANodeThatRefused) {
   EXPECT_EQ(charged(admitting(1)), 0U);
 }
 
-// Each outcome contains the start of the line's slots, whichever node decided the line.
+// Each outcome must contain the start of the charge's time slots, whichever node decided the charge.
 TEST_F(ClusterPrefetch, RefundIsSentToTheNodeThatCharged) {
   auto worker = weir();
   const std::vector<limit::Charge> bill{admitting(1), bucket(0), bucket(1), admitting(0)};
@@ -158,7 +159,7 @@ TEST_F(ClusterPrefetch, RequestIsRefusedIfOneNodeRefusesAndTheOtherTimesOut) {
   EXPECT_EQ(answer.unasked, limit::LineSet{0b0001});
   EXPECT_FALSE(answer.outcomes[1].allowed);
   EXPECT_GT(answer.outcomes[1].retry_after, 23h);
-  // Three refunds: the unit of the grant, the other line, and the late charge of the other node.
+  // Three refunds: the unit of the grant, the bill's other charge, and the late charge of the other node.
   ASSERT_TRUE(worker->turn_until([&] { return worker->store.stats().refunds == 3; }));
   await_nodes(*worker);
   EXPECT_EQ(charged(bucket(0)), kDrawn);

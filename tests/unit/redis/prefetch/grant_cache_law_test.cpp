@@ -1,4 +1,4 @@
-// Checks the guarantee of units in advance. Several weirs take units, spend them late, put them back and
+// Checks the guarantee of prefetched units. Several weirs take units, spend them late, put them back and
 // refund them. One exact limiter must admit all requests that the weirs admit, at the same instants.
 //
 // There is one key, in a Redis with the real scripts and a clock that the test sets. The clocks of the weirs
@@ -31,7 +31,7 @@ using Us = base::Duration;
 
 constexpr limit::Key kKey{1, 2};
 
-// An exact limiter in memory. For a log, it keeps all entries.
+// An exact limiter in memory. For a sliding log, it keeps all entries.
 class Exact {
  public:
   explicit Exact(const Limiter& limiter) : limiter_(limiter) {}
@@ -130,8 +130,8 @@ class World {
       if (!ask(weirs_[0], line(1)).outcome.allowed) return rest;
   }
 
-  // Charges all admitted requests, in order, to a limiter without units in advance. That limiter must admit
-  // them too.
+  // Passes all admitted requests, in order, to one exact limiter without prefetched units. That limiter must
+  // admit them all.
   void check_law() const {
     auto admitted = admitted_;
     std::erase_if(admitted, [](const auto& one) { return one.came_to_nothing; });
@@ -146,20 +146,20 @@ class World {
  private:
   struct Weir {
     std::unique_ptr<GrantCache> cache;
-    Us offset;  // of the weir's steady clock
+    Us offset;  // difference of this weir's steady clock from the test's time
   };
 
   std::uint64_t below(std::uint64_t bound) {
     return std::uniform_int_distribution<std::uint64_t>(0, bound - 1)(random_);
   }
 
-  // Returns the time of a weir's clock, which is slow by one part in 2000.
+  // Returns the time that a weir's clock shows. The clock is slow by one part in 2000.
   [[nodiscard]] GrantCache::Time local(const Weir& weir) const {
     const auto since = now_.time_since_epoch();
     return GrantCache::Time(since - since / 2000 + weir.offset);
   }
 
-  // The result of a round trip to Redis, during which only time passes.
+  // The result of a round trip to Redis. During the round trip nothing else happens.
   struct Answer {
     limit::Outcome outcome;
     RoundTrip trip;
@@ -187,7 +187,7 @@ class World {
     if (!weir.cache->spend(line, local(weir), outcome)) {
       weir.cache->note_trip(line, local(weir));
       auto answer = ask(weir, line);
-      // As if another node of the cluster had refused the bill.
+      // As if another node of the cluster had refused the same bill.
       if (answer.outcome.allowed && below(8) == 0) {
         refund({refund_of(line, answer.trip.charged_at, answer.outcome)});
         answer.outcome.allowed = false;
@@ -200,8 +200,8 @@ class World {
     if (const auto units = weir.cache->wanted(line, local(weir))) take(weir, line, units);
   }
 
-  // Makes one in ten admitted requests fail. Its weir hears of the failure only later, when much may have
-  // happened.
+  // Makes one in ten admitted requests fail. The weir learns of the failure only later, after many other
+  // events.
   void settle(Weir& weir, const limit::Charge& line, const limit::Outcome& outcome,
               base::TimePoint charged_at) {
     const bool fails = below(10) == 0;
@@ -252,7 +252,7 @@ class World {
     limit::Outcome outcome;
     base::TimePoint charged_at;
   };
-  std::vector<Failure> failures_;  // failures that the weirs have not heard of yet
+  std::vector<Failure> failures_;  // failures that the weirs have not learned of yet
   base::TimePoint now_{Us(1'700'000'000'123'456)};
   bool hot_ = false;
 };
@@ -304,8 +304,8 @@ TEST_F(GrantCacheLaws, AdmittedRequestsNeverExceedTheLimitForRandomTraffic) {
 }
 
 // Uses a bucket that hardly refills during the test, so nearly all units must be usable again. Many weirs
-// hold units, become idle, and refund the units between slots of other weirs. They also refund units one by
-// one, which makes more gaps than a state keeps.
+// hold units, become idle, and refund the units between the time slots of other weirs. They also refund units
+// one by one, which makes more gaps than a state can store.
 TEST_F(GrantCacheLaws, ReturnedUnitsCanBeUsedByOtherInstances) {
   constexpr Cost kBurst = 3000;
   const Limiter limiter = limit::TokenBucket::make({kBurst, 24h}, kBurst).value();

@@ -16,7 +16,7 @@ using limit::Cost;
 constexpr base::TimePoint kRedis{base::Duration(1'700'000'000'000'000)};
 const limit::Limiter kWindow = limit::FixedWindow::make({100'000, std::chrono::hours(1000)}).value();
 
-// A cache whose keys are all in one set. The tests play the part of Redis.
+// A cache whose keys are all in one set. The tests act as Redis.
 class GrantCacheTest : public ::testing::Test {
  protected:
   static limit::Charge line(std::uint64_t key = 1, Cost lease = 1000) {
@@ -24,7 +24,8 @@ class GrantCacheTest : public ::testing::Test {
   }
   RoundTrip trip() const { return {.sent = now_, .received = now_, .charged_at = kRedis}; }
 
-  // Sends one request to Redis, because the cache has no units for it. `left`: the units that Redis has left.
+  // Sends one request to Redis, because the cache has no units for it. `left`: the number of units that Redis
+  // has left.
   void go(std::uint64_t key = 1, Cost left = 50'000) {
     limit::Outcome outcome;
     ASSERT_FALSE(cache_.spend(line(key), now_, outcome));
@@ -63,11 +64,11 @@ TEST_F(GrantCacheTest, KeyWithFewRequestsGetsNoUnits) {
   for (int i = 0; i < 20; ++i) {
     go();
     EXPECT_EQ(take(), 0U);
-    now_ += 100ms;  // so there are at most three requests in a span
+    now_ += 100ms;  // slow enough that a span has at most three requests
   }
 }
 
-TEST_F(GrantCacheTest, GrantsOfABusyKeyDoubleUpToTheLease) {
+TEST_F(GrantCacheTest, GrantSizeOfABusyKeyDoublesUpToTheLeaseSetting) {
   heat();
   for (const Cost expected : {8, 16, 32, 64, 128, 256, 512, 1000, 1000}) {
     EXPECT_EQ(take(), expected);
@@ -76,7 +77,7 @@ TEST_F(GrantCacheTest, GrantsOfABusyKeyDoubleUpToTheLease) {
   }
 }
 
-TEST_F(GrantCacheTest, KeyWhoseRequestsDecreaseGetsSmallerGrants) {
+TEST_F(GrantCacheTest, KeyWithFewerRequestsThanBeforeGetsSmallerGrants) {
   heat();
   for (int i = 0; i < 4; ++i) {
     take();
@@ -173,7 +174,7 @@ TEST_F(GrantCacheTest, RefundedUnitsCanBeSpentAgain) {
   EXPECT_TRUE(back_.empty());
 }
 
-TEST_F(GrantCacheTest, UnitRefundedAfterTheGrantWasReturnedIsReturnedToo) {
+TEST_F(GrantCacheTest, UnitOfAReturnedGrantIsReturnedWhenItsRequestFails) {
   heat();
   take();
   limit::Outcome outcome;
@@ -189,7 +190,7 @@ TEST_F(GrantCacheTest, UnitRefundedAfterTheGrantWasReturnedIsReturnedToo) {
   EXPECT_EQ(cache_.stats().lost, 0U);
 }
 
-// The unit was debited before the reset, so Redis does not count the unit any more.
+// The unit was debited before the reset, so Redis no longer counts the unit.
 TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToALaterGrant) {
   heat();
   take();
@@ -207,7 +208,7 @@ TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToALaterGrant) {
   EXPECT_EQ(back_[0].departure, kRedis);
 }
 
-// The cache must take more units even if it has some left, as long as these are too few for one request.
+// The cache must take more units even if it has some left, if these are too few for one request.
 TEST_F(GrantCacheTest, PrefetchesUnitsForWholeRequests) {
   for (const Cost cost : {3U, 5U, 7U, 10U}) {
     const std::uint64_t key = cost;
@@ -227,8 +228,9 @@ TEST_F(GrantCacheTest, PrefetchesUnitsForWholeRequests) {
   }
 }
 
-// The size that an expensive request causes must not exceed the bound for cheap requests.
-TEST_F(GrantCacheTest, HoldsAtMostALeaseAndAQuarterForAnyCost) {
+// An expensive request makes the next grant larger. The grant must still respect the bound for cheap
+// requests.
+TEST_F(GrantCacheTest, HoldsAtMostFiveQuartersOfTheLeaseSettingForAnyCost) {
   Cost held = 0;
   for (int round = 0; round < 20; ++round) {
     auto dear = line(1, 40), cheap = line(1, 40);
@@ -271,7 +273,7 @@ TEST_F(GrantCacheTest, PausesAfterAFailedGrant) {
   EXPECT_GT(cache_.wanted(line(), now_ + 250ms), 0U);
 }
 
-// The key is reset after the units were debited, so Redis has forgotten the debit.
+// The key is reset after the units were debited, so Redis no longer counts the debit.
 TEST_F(GrantCacheTest, GrantThatArrivesAfterAResetIsNeverSpent) {
   heat();
   auto lease = line();

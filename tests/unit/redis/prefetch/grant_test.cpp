@@ -13,16 +13,17 @@ namespace {
 using namespace std::chrono_literals;
 using limit::Limiter;
 
-constexpr base::TimePoint kRedis{base::Duration(1'700'000'000'000'000)};  // a multiple of 10 s
+// Redis's time in all tests; a multiple of 10 s.
+constexpr base::TimePoint kRedis{base::Duration(1'700'000'000'000'000)};
 const Grant::Time kHere{1000s};
 
-// Slots of 1 ms; a capacity of 100.
+// Each unit has a time slot of 1 ms. The capacity is 100 units.
 const Limiter kBucket = limit::TokenBucket::make({1000, 1s}, 100).value();
 
 limit::Charge line_of(const Limiter& limiter, limit::Cost cost) {
   return {.key = {1, 2}, .limiter = &limiter, .cost = cost, .lease = 25};
 }
-// Makes a grant of `units` that were debited after `spent` units had been charged.
+// Makes a grant of `units` units, debited after `spent` units were charged.
 Grant bucket_grant(limit::Cost units, limit::Cost spent = 0, const Limiter& limiter = kBucket) {
   const auto& gcra_core = *limit::gcra_core(limiter);
   const auto begin = gcra_core.ticks(kRedis) +
@@ -42,7 +43,7 @@ TEST(Grant, UnitsOfAFullBucketExpireAsItRefills) {
   EXPECT_EQ(grant.ready(kHere + 19ms), 0U);
 }
 
-TEST(Grant, UnitsOfAPartlyUsedBucketExpireAtTheTimeOfTheirSlots) {
+TEST(Grant, UnitsOfAPartlyUsedBucketExpireAtTheirTimeSlots) {
   const auto grant = bucket_grant(20, 70);
   EXPECT_EQ(grant.ready(kHere + 65ms), 20U);
   EXPECT_EQ(grant.ready(kHere + 75ms), 14U);
@@ -63,8 +64,8 @@ TEST(Grant, AllowsForAClockThatRunsSlow) {
   EXPECT_EQ(bucket_grant(20, 2048 + 1).ready(kHere + 2048ms), 18U) << "Redis may be 2 ms ahead by now";
 }
 
-// Units can be put back only next to the grant's own slots, because other slots do not move.
-TEST(Grant, AcceptsRefundsOfAdjacentSlots) {
+// Units can be put back only next to the grant's own time slots, because other slots do not move.
+TEST(Grant, AcceptsRefundsOfAdjacentTimeSlots) {
   auto grant = bucket_grant(20, 70);
   limit::Outcome first, second;
   grant.spend(3, kHere, first);
@@ -94,7 +95,7 @@ TEST(Grant, AcceptsRefundsOfAdjacentSlots) {
       << "although the outcome is from an earlier reading";
 }
 
-TEST(Grant, RejectsRefundsOfSlotsChargedBeforeTheGrant) {
+TEST(Grant, RejectsRefundsOfTimeSlotsChargedBeforeTheGrant) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   auto before = window_grant(fixed, 20, 4s), after = window_grant(fixed, 20, 5s);
   limit::Outcome outcome;

@@ -1,4 +1,4 @@
-// Tests how the real scripts refund grants.
+// Tests how the real scripts refund grants of prefetched units.
 #include "redis/prefetch/grant.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -18,7 +18,7 @@ using limit::Limiter;
 class LeaseScript : public ::testing::Test {
  protected:
   static constexpr base::TimePoint kNow{base::Duration(1'700'000'000'000'000)};
-  // Refills one unit a second, so slots are one second long.
+  // Refills one unit a second, so time slots are one second long.
   static inline const Limiter kFull = limit::TokenBucket::make({1, 1s}, 100).value();
   static limit::Ticks ticks(int seconds) { return limit::gcra_core(kFull)->ticks(kNow + seconds * 1s); }
   const Grant::Time here_{1000s};
@@ -47,7 +47,7 @@ class LeaseScript : public ::testing::Test {
     EXPECT_TRUE(outcome.allowed);
     return Grant(1, line(limiter, units), trip, outcome.reset_after);
   }
-  // Makes a gap of `units` slots, between `before` charged slots and `behind` charged slots.
+  // Makes a gap of `units` free time slots, between `before` charged slots and `behind` charged slots.
   void make_gap(Cost before, Cost units, Cost behind) {
     scripts_.set_clock(kNow);
     charge(kFull, before);
@@ -55,7 +55,7 @@ class LeaseScript : public ::testing::Test {
     take(kFull, behind);
     EXPECT_TRUE(give_back(kFull, gap));
   }
-  // Refunds the grant. Returns true if Redis accepted the refund.
+  // Refunds the unspent units of the grant. Returns true if Redis accepted the refund.
   bool give_back(const Limiter& limiter, const Grant& grant) {
     const auto refund = grant.return_of(line(limiter, 1), here_);
     EXPECT_TRUE(refund);
@@ -63,8 +63,8 @@ class LeaseScript : public ::testing::Test {
   }
 };
 
-// With 700 units in 3 s, only every seventh slot begins on a whole microsecond.
-TEST_F(LeaseScript, BucketAcceptsReturnedSlotsAtAnyPosition) {
+// With 700 units in 3 s, only every seventh time slot begins on a whole microsecond.
+TEST_F(LeaseScript, BucketAcceptsReturnedTimeSlotsAtAnyPosition) {
   const Limiter limiter = limit::TokenBucket::make({700, 3s}, 500).value();
   scripts_.set_clock(kNow);
   charge(limiter, 101);
@@ -80,7 +80,7 @@ TEST_F(LeaseScript, BucketAcceptsReturnedSlotsAtAnyPosition) {
   EXPECT_EQ(charge(limiter, 1).remaining, 500U - 101 - 8 - 1 - 1) << "both ranges were merged";
 }
 
-TEST_F(LeaseScript, ChargesUseReturnedSlotsWhileTheyFit) {
+TEST_F(LeaseScript, ChargesUseReturnedTimeSlotsIfTheyFit) {
   make_gap(10, 5, 85);
   const auto refused = charge(kFull, 6);
   EXPECT_FALSE(refused.allowed);
@@ -95,7 +95,7 @@ TEST_F(LeaseScript, ChargesUseReturnedSlotsWhileTheyFit) {
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
-TEST_F(LeaseScript, ReturnedSlotsExpireWithTime) {
+TEST_F(LeaseScript, ReturnedTimeSlotsExpire) {
   scripts_.set_clock(kNow);
   const auto gap = take(kFull, 5);
   take(kFull, 95);
@@ -110,7 +110,7 @@ TEST_F(LeaseScript, ReturnedSlotsExpireWithTime) {
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
-TEST_F(LeaseScript, AdjacentReturnedSlotsAreMerged) {
+TEST_F(LeaseScript, AdjacentReturnedTimeSlotsAreMerged) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
   const std::array grants{take(kFull, 5), take(kFull, 5), take(kFull, 5)};
@@ -120,8 +120,8 @@ TEST_F(LeaseScript, AdjacentReturnedSlotsAreMerged) {
   EXPECT_TRUE(charge(kFull, 15).allowed);
 }
 
-// After the loss, later charges get the same slots.
-TEST_F(LeaseScript, SlotsChargedBeforeALossOfTheStateAreNotAccepted) {
+// After the state was lost, later charges get the same time slots.
+TEST_F(LeaseScript, TimeSlotsChargedBeforeALossOfTheStateAreNotAccepted) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
   const auto lost = take(kFull, 5);
@@ -132,8 +132,8 @@ TEST_F(LeaseScript, SlotsChargedBeforeALossOfTheStateAreNotAccepted) {
   EXPECT_EQ(charge(kFull, 1).remaining, 79U);
 }
 
-// The state becomes that of a promoted replica that has missed the debit of the grant.
-TEST_F(LeaseScript, SlotsThatAPromotedReplicaDoesNotKnowAreNotAccepted) {
+// The test restores the state from before the grant, as on a promoted replica that has missed the debit.
+TEST_F(LeaseScript, TimeSlotsThatAPromotedReplicaDoesNotKnowAreNotAccepted) {
   scripts_.set_clock(kNow);
   take(kFull, 10);
   const auto name = key_name("w", {1, 2});
@@ -145,13 +145,13 @@ TEST_F(LeaseScript, SlotsThatAPromotedReplicaDoesNotKnowAreNotAccepted) {
   EXPECT_EQ(charge(kFull, 1).remaining, 85U);
 }
 
-TEST_F(LeaseScript, StateInAnUnknownFormatCountsAsLost) {
+TEST_F(LeaseScript, StateInAnUnknownFormatIsTreatedAsLost) {
   scripts_.set_clock(kNow);
   scripts_.connection().ask({"SET", key_name("w", {1, 2}), "\t" + std::string(40, 'x')});
   EXPECT_EQ(charge(kFull, 1).remaining, 99U);
 }
 
-TEST_F(LeaseScript, DropsTheShortestRangeOfTooManyReturnedSlots) {
+TEST_F(LeaseScript, DropsTheShortestRangeOfTooManyReturnedTimeSlots) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
   std::vector<Grant> grants;
@@ -166,8 +166,8 @@ TEST_F(LeaseScript, DropsTheShortestRangeOfTooManyReturnedSlots) {
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
-// With a shorter time to live, the key would expire although slots after the gap are charged.
-TEST_F(LeaseScript, ChargeInReturnedSlotsKeepsTheKeysTimeToLive) {
+// If the time to live were shorter, the key would expire although time slots after the gap are charged.
+TEST_F(LeaseScript, ChargeInReturnedTimeSlotsKeepsTheKeysTimeToLive) {
   make_gap(10, 5, 60);
   scripts_.set_clock(kNow + 1s);
   for (const Cost cost : {4U, 1U}) {
@@ -177,8 +177,8 @@ TEST_F(LeaseScript, ChargeInReturnedSlotsKeepsTheKeysTimeToLive) {
   }
 }
 
-// With 700 units in 3 s, slots begin between two microseconds.
-TEST_F(LeaseScript, ReplyHasTheExactSlotOfAChargeInReturnedSlots) {
+// With 700 units in 3 s, most time slots begin between two whole microseconds.
+TEST_F(LeaseScript, ReplyHasTheExactTimeSlotOfAChargeInReturnedTimeSlots) {
   const Limiter limiter = limit::TokenBucket::make({700, 3s}, 500).value();
   const auto& gcra_core = *limit::gcra_core(limiter);
   scripts_.set_clock(kNow);
@@ -196,7 +196,7 @@ TEST_F(LeaseScript, ReplyHasTheExactSlotOfAChargeInReturnedSlots) {
       << "the returned slots are used to the last tick";
 }
 
-TEST_F(LeaseScript, ChangedRateNeverLengthensReturnedSlots) {
+TEST_F(LeaseScript, ChangedRateNeverLengthensReturnedTimeSlots) {
   const Limiter before = limit::TokenBucket::make({700, 3s}, 500).value();
   const Limiter after = limit::TokenBucket::make({1, 1s}, 500).value();
   scripts_.set_clock(kNow);
@@ -214,8 +214,8 @@ TEST_F(LeaseScript, ChangedRateNeverLengthensReturnedSlots) {
       << "all returned slots except the last microsecond";
 }
 
-// A gap that is farther ahead than the reduced burst allows must not be filled.
-TEST_F(LeaseScript, ReturnedSlotsBeyondAReducedBurstAreNotUsed) {
+// A gap that is farther ahead than the reduced burst allows must not be used.
+TEST_F(LeaseScript, ReturnedTimeSlotsBeyondAReducedBurstAreNotUsed) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
   const auto near = take(kFull, 5);
@@ -230,9 +230,9 @@ TEST_F(LeaseScript, ReturnedSlotsBeyondAReducedBurstAreNotUsed) {
   EXPECT_TRUE(charge(kFull, 5).allowed);
 }
 
-// A reload may remove `lease` from a rule. Then units that weirs hold cannot be refunded, and admit no
-// request.
-TEST_F(LeaseScript, ChargeWithoutALeaseRemovesReturnedSlots) {
+// A reload may remove `lease` from a rule. Units that weirs hold at that time can then neither be refunded
+// nor used for a request.
+TEST_F(LeaseScript, ChargeOfARuleWithoutLeaseRemovesReturnedTimeSlots) {
   make_gap(10, 5, 75);
   const auto out = take(kFull, 6);
   auto plain = line(kFull, 4);
@@ -247,8 +247,8 @@ TEST_F(LeaseScript, ChargeWithoutALeaseRemovesReturnedSlots) {
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
-// A refund for a rule without `lease` must not change the state of a rule with `lease`.
-TEST_F(LeaseScript, RefundWithoutALeaseDoesNotChangeAStateWithReturnedSlots) {
+// A refund for a rule without `lease` must not change the state that a rule with `lease` has left.
+TEST_F(LeaseScript, RefundOfARuleWithoutLeaseDoesNotChangeReturnedTimeSlots) {
   make_gap(10, 5, 80);
   auto plain = line(kFull, 4);
   plain.lease = 0;
@@ -257,7 +257,7 @@ TEST_F(LeaseScript, RefundWithoutALeaseDoesNotChangeAStateWithReturnedSlots) {
   EXPECT_EQ(charge(kFull, 1).remaining, 4U);
 }
 
-TEST_F(LeaseScript, WindowAcceptsTheReturnOfAllUnitsItCounts) {
+TEST_F(LeaseScript, WindowAcceptsTheReturnOfAllItsUnits) {
   const std::array<Limiter, 3> limiters{limit::FixedWindow::make({500, 10s}).value(),
                                         limit::SlidingWindow::make({500, 10s}).value(),
                                         limit::SlidingLog::make({500, 10s}, 5).value()};

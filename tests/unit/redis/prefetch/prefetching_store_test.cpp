@@ -1,4 +1,4 @@
-// Tests stores that take units in advance, on a real Redis.
+// Tests stores that prefetch units, on a real Redis.
 #include "unit/redis/store/store_fixture.hpp"
 
 #include "weir/redis/shared_grants.hpp"
@@ -25,11 +25,11 @@ class PrefetchingStore : public ::testing::Test {
     const auto told = server_.info("commandstats", "cmdstat_evalsha");
     return told.empty() ? 0 : std::stoull(told.substr(told.find("calls=") + 6));
   }
-  // Waits until Redis has answered all commands so far, including requests for units.
+  // Waits until Redis has answered all commands sent so far, including those that prefetch units.
   void await_answers(Worker& worker) {
     ASSERT_FALSE(worker.charge({{.key = {1, 1}, .limiter = &bucket_}}).error);
   }
-  // Returns how many units Redis would still admit, as another weir without units sees it.
+  // Returns how many units Redis would still admit for a weir that has prefetched none.
   limit::Cost left(const limit::Limiter& limiter) {
     Worker other(Worker::settings_for(server_));
     EXPECT_TRUE(other.turn_until_up());
@@ -52,12 +52,12 @@ TEST_F(PrefetchingStore, RarelyCallsRedisForABusyKeyAndReturnsUnitsAtStop) {
     EXPECT_EQ(units_.stats().held(), 0U);
     const auto rest = left(*limiter);
     EXPECT_LE(rest, kBurst - 2000);
-    // One unit may be missing: the first slot of a full bucket begins at once, so it has expired.
+    // One unit may be missing: the first time slot of a full bucket begins immediately, so it has expired.
     EXPECT_GE(rest, kBurst - 2000 - (limiter == &bucket_ ? 1 : 0));
   }
 }
 
-TEST_F(PrefetchingStore, GrantSharesTheCallOfTheRequestsOfItsLoopTurn) {
+TEST_F(PrefetchingStore, GrantIsSentInTheSameCallAsTheRequestsOfItsLoopIteration) {
   const std::vector<limit::Charge> other{{.key = {1, 1}, .limiter = &window_}};
   for (const bool other_first : {false, true}) {
     server_.ask({"FLUSHALL"});
@@ -76,7 +76,8 @@ TEST_F(PrefetchingStore, GrantSharesTheCallOfTheRequestsOfItsLoopTurn) {
   }
 }
 
-// Other weirs have spent all but eight units since this weir's last reply. This weir wants a grant of eight.
+// Other weirs have spent all but eight units since the last reply to this weir, which now wants a grant of
+// eight.
 TEST_F(PrefetchingStore, RequestIsChargedBeforeTheGrant) {
   SharedGrants units(64, 10s);
   Worker worker(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
@@ -94,7 +95,7 @@ TEST_F(PrefetchingStore, RequestIsChargedBeforeTheGrant) {
   EXPECT_EQ(units.stats().taken, 0U);
 }
 
-TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefunded) {
+TEST_F(PrefetchingStore, LateGrantIsRefunded) {
   for (const auto* limiter : {&bucket_, &window_}) {
     server_.ask({"FLUSHALL"});
     SharedGrants units(64, 10s);
@@ -105,7 +106,7 @@ TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefunded) {
     EXPECT_EQ(worker.charge(bill(*limiter)).error, StoreError::Timeout);
     ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().timeouts == 2; }));
     server_.thaw();
-    // Two refunds: that of the request and that of the grant.
+    // Two refunds are expected: that of the request and that of the grant.
     const auto refunded = [&] { return worker.store.stats().refunds == 2; };
     ASSERT_TRUE(worker.turn_until(refunded));
     EXPECT_EQ(worker.charge(bill(*limiter)).outcomes.at(0).remaining, kBurst - 4);
@@ -113,8 +114,8 @@ TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefunded) {
   }
 }
 
-// Another weir has been charged for slots after those of the late grant.
-TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefundedInExactlyItsSlots) {
+// Another weir has been charged for time slots after those of the late grant.
+TEST_F(PrefetchingStore, LateGrantIsRefundedInItsOwnTimeSlots) {
   SharedGrants units(64, 10s);
   Worker other(Worker::settings_for(server_), Worker::quick(), nullptr, &units);
   Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units_);
@@ -139,7 +140,7 @@ TEST_F(PrefetchingStore, GrantThatArrivesLateIsRefundedInExactlyItsSlots) {
       << "the request and the grant are adjacent, in either order";
 }
 
-TEST_F(PrefetchingStore, RefusalThatArrivesLateChargesNothing) {
+TEST_F(PrefetchingStore, LateRefusalChargesNothing) {
   const limit::Limiter one = limit::FixedWindow::make({1, 1h}).value();
   SharedGrants units(64, 10s);
   Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units);
@@ -169,17 +170,17 @@ TEST_F(PrefetchingStore, RefundOfARequestReturnsItsPrefetchedUnit) {
       worker.store.refund(charges[0], answer.now, answer.outcomes[0]);
     }
     await_answers(worker);
-    await_answers(worker);  // the first call may have sent refunds; this call waits for them
+    await_answers(worker);  // the first call may have sent refunds, whose answers this call awaits
     const auto stats = units.stats();
     EXPECT_EQ(stats.lost, 0U);
     const auto all = left(*limiter) + stats.held();
     EXPECT_LE(all, kBurst);
-    // Two units may be missing: the first slot of a full bucket begins at once, so it has expired.
+    // Two units may be missing: the first time slot of a full bucket begins immediately, so it has expired.
     EXPECT_GE(all, kBurst - (limiter == &bucket_ ? 2 : 0));
   }
 }
 
-TEST_F(PrefetchingStore, ChargesPaidWithPrefetchedUnitsStandIfRedisTimesOut) {
+TEST_F(PrefetchingStore, ChargesPaidWithPrefetchedUnitsRemainIfRedisTimesOut) {
   SharedGrants units(64, 10s);
   Worker worker(Worker::settings_for(server_, 50ms), Worker::quick(), nullptr, &units);
   ASSERT_TRUE(worker.turn_until_up());

@@ -72,7 +72,7 @@ TEST_F(Outcomes, AreComputedFromTheReturnedStateAndTheTimeOfRedis) {
   EXPECT_EQ(now_.time_since_epoch().count(), kNow);
   EXPECT_TRUE(outcomes_[0].allowed);
   EXPECT_EQ(outcomes_[0].remaining, 1U);
-  EXPECT_FALSE(outcomes_[1].allowed);  // refused: the request comes a third of a microsecond too early
+  EXPECT_FALSE(outcomes_[1].allowed);  // the request comes a third of a microsecond too early
   EXPECT_EQ(outcomes_[1].retry_after, 1us);
   ASSERT_TRUE(read({kNow, 1, 0, 0, 0, 2'333'333, 1, 0}));
   EXPECT_TRUE(outcomes_[1].allowed);
@@ -95,7 +95,7 @@ TEST_F(Outcomes, RepliesThatContradictTheDecisionOfTheScriptAreRejected) {
   EXPECT_TRUE(read({kNow, 0, 5'000'000, 0, 0, 0, 0, 0}));
 }
 
-// Found by tests/fuzz/redis_answer_fuzz.cpp: times overflowed if a bucket had so many spent units.
+// Found by tests/fuzz/redis_answer_fuzz.cpp: times overflowed if a bucket had too many spent units.
 TEST(SteppedOutcomes, ReplyWithMoreSpentUnitsThanPossibleIsRejected) {
   const limit::Limiter stepped = limit::SteppedBucket::make({1, 24h * 30}, 5).value();
   const std::array bill{limit::Charge{{1, 1}, &stepped}};

@@ -1,4 +1,4 @@
-// Tests windows of a calendar: weir sends where three windows begin and end, and Redis's clock selects one.
+// Tests windows of a calendar: weir sends the bounds of three windows, and Redis's clock selects one window.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -50,10 +50,11 @@ TEST_F(CalendarScript, ClockOfRedisChoosesTheWindow) {
   }
 }
 
-// The key must live until the end of the selected window, whichever of the three windows was selected.
+// The key must live until the end of the window that Redis selects, whichever of the three it is.
 TEST_F(CalendarScript, ChosenWindowEndsWithTheDay) {
   auto now = kNoon;
-  for (const auto error : {24h, 0h, -24h}) {  // Redis selects the first, the second, the third window
+  // Redis selects the first, then the second, then the third window.
+  for (const auto error : {24h, 0h, -24h}) {
     ASSERT_EQ(ask(now, error), ReplyReading::Answer) << error.count();
     EXPECT_EQ(scripts_.life_of(bill_[0].key), 12h + 2ms) << error.count();
     ASSERT_EQ(ask(now + 12h - 1us, error), ReplyReading::Answer) << error.count();
@@ -79,7 +80,7 @@ TEST_F(CalendarScript, SentWindowsIncludeTheirStartAndExcludeTheirEnd) {
   const auto midnight = kNoon + 12h;
   EXPECT_EQ(ask(midnight, 24h), ReplyReading::Answer);
   EXPECT_EQ(ask(midnight - 1us, 24h + 1us),
-            ReplyReading::Answer);  // the clock went back, but the state's window is still current
+            ReplyReading::Answer);  // Redis's clock went back, but the window in the state has not ended
   scripts_.forget_all();
   EXPECT_EQ(ask(midnight - 1us, 24h + 1us), ReplyReading::OtherTime);
   EXPECT_EQ(ask(midnight, -24h - 1us), ReplyReading::OtherTime);
@@ -105,7 +106,7 @@ std::string said(const Numbers& values) {
 }
 
 // A server that speaks enough RESP for a store's greeting and test charge. Afterwards it answers each bill of
-// one line with the next of `replies`, to which it adds the call's number.
+// one line with the next element of `replies`, followed by the call's number.
 class Canned {
  public:
   Canned(net::asio::io_context& loop, const std::string& path, std::vector<Numbers> replies)
@@ -138,7 +139,7 @@ class Canned {
     });
   }
 
-  // Returns the call's number, which is the first of nine doubles.
+  // Returns the number of the call, which is the first of nine doubles in the command.
   static std::int64_t call_in(std::string_view command) {
     constexpr std::string_view kHead = "\r\n$72\r\n";
     const auto at = command.find(kHead);
@@ -154,7 +155,7 @@ class Canned {
   std::array<char, 4096> input_{};
 };
 
-// Redis's clock is in the year 2060. weir does not know this before the first reply.
+// A Redis whose clock is in the year 2060. weir does not know this before the first reply.
 class DifferentRedisTime : public ::testing::Test {
  protected:
   const base::TimePoint there_{std::chrono::sys_days{std::chrono::year{2060} / 2 / 29} + 6h};
@@ -182,7 +183,7 @@ TEST_F(DifferentRedisTime, StoreLearnsTheTimeOfRedisAndSendsTheRequestAgain) {
   const double march = static_cast<double>((us_ + std::chrono::microseconds(18h).count()));
   const std::string bytes(reinterpret_cast<const char*>(&march), sizeof march);
   EXPECT_NE(redis.heard.find(bytes), std::string::npos);
-  // weir sends the windows of that time at once with the next bill.
+  // With its next bill, weir sends the windows around Redis's time.
   redis.heard.clear();
   EXPECT_FALSE(worker.charge(bill_).error);
   EXPECT_NE(redis.heard.find(bytes), std::string::npos);

@@ -1,5 +1,5 @@
 // Tests the scripts with numbers at their limits: sums beyond 2^53, where doubles are no longer exact, and
-// sums beyond the largest cost of an entry. The numbers are chosen, because random ones rarely reach the
+// sums beyond the largest cost of an entry. The numbers are fixed, because random numbers rarely reach the
 // limits. The key table gets the same requests, and must return the same outcomes.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 class ExactScript : public ::testing::Test {
  protected:
-  // Charges the scripts and the table, and expects equal outcomes.
+  // Charges the scripts and the key table, and expects equal outcomes.
   Outcome ask(const limit::Limiter& limiter, Cost cost = 1) {
     const limit::Charge line{key_, &limiter, cost};
     Outcome outcome, expected;
@@ -31,7 +31,7 @@ class ExactScript : public ::testing::Test {
     EXPECT_EQ(outcome, expected) << "cost " << cost << ", at " << now_.time_since_epoch().count();
     return outcome;
   }
-  // Settles a charge of 1 to `actual`.
+  // Settles a charge of cost 1, which gets the cost `actual`.
   void settle(const limit::Limiter& limiter, base::TimePoint charged_at, Cost actual) {
     const limit::Charge line{key_, &limiter};
     scripts_.set_clock(now_);
@@ -46,15 +46,15 @@ class ExactScript : public ::testing::Test {
   base::TimePoint now_{1'800'000'000s};
 };
 
-// A comparison in a sliding window: previous * left / period <= room, where `left` is the rest of the current
-// window. The products previous * left and room * period are up to 2^82. They are equal as doubles, but
-// differ by `more`.
+// The numbers of one comparison in a sliding window: previous * left / period <= room, where `left` is the
+// rest of the current window. The products previous * left and room * period are up to 2^82. As doubles they
+// are equal, but their exact difference is `more`.
 struct Weighed {
   std::int64_t period;
   Cost previous;
   std::int64_t left;
   Cost room;
-  int more;  // how much greater the first product is
+  int more;  // the first product minus the second
 
   [[nodiscard]] bool is_so() const {
     return Ticks{previous} * static_cast<std::uint64_t>(left) ==
@@ -134,29 +134,29 @@ class LargestDebt : public ExactScript, public ::testing::WithParamInterface<std
     for (int i = 0; i < 3; ++i, now_ += kPause) EXPECT_TRUE(ask(log_).allowed);
     for (int i = 0; i < 3; ++i) settle_to_the_most(first + i * kPause);
   }
-  // Compares the scripts and the table until all entries have expired.
+  // Compares the scripts and the key table until all entries have expired.
   void expect_alike_until_drained() {
     const auto end = now_ + 2h;
     for (; now_ < end; now_ += 5min) ask(log_, 3);
   }
 };
 
-TEST_P(LargestDebt, DebtOfALogStoredAsAStringIsBoundedByTheLargestEntry) {
+TEST_P(LargestDebt, UsageAboveTheLimitIsBoundedInALogStoredAsAString) {
   charge_and_settle();
   EXPECT_FALSE(ask(log_).allowed);
   expect_alike_until_drained();
 }
 
-TEST_P(LargestDebt, DebtOfALogStoredAsAListIsBoundedByTheLargestEntry) {
-  scripts_.forget_all();  // from now on few entries form a list
+TEST_P(LargestDebt, UsageAboveTheLimitIsBoundedInALogStoredAsAList) {
+  scripts_.forget_all();  // from now on, a log with few entries is stored as a list
   charge_and_settle();
   EXPECT_FALSE(ask(log_).allowed);
   expect_alike_until_drained();
 }
 
-// The key was lost, and the first settlement creates it again. Once the log has the largest cost, a
+// Redis has lost the log, and the first settlement creates it again. Once the log has the largest cost, a
 // settlement must not add an entry with cost 0, because such an entry would expire later.
-TEST_P(LargestDebt, DebtOfALogThatRedisLostIsBoundedByTheLargestEntry) {
+TEST_P(LargestDebt, UsageAboveTheLimitIsBoundedInALogThatRedisLost) {
   const auto first = now_;
   now_ += 3 * kPause;
   for (int i = 0; i < 3; ++i) settle_to_the_most(first + i * kPause);

@@ -1,6 +1,6 @@
 // Tests how long a key of permits lives in Redis: until its last permit expires, whatever happens to the
-// other permits. The tests use the server's clock and TTLs. The leases are so long that a slow test does not
-// change the result.
+// other permits. The tests use the clock and TTLs of a real Redis. The leases are so long that a slow test
+// does not change the result.
 #include "redis/connection/command.hpp"
 #include "redis/scripts/bill.hpp"
 #include "unit/limit/random_case.hpp"
@@ -35,8 +35,7 @@ class PermitExpiry : public ::testing::Test {
   void give_back(std::uint64_t serial) { amend({line_, {}, 0, {1, serial, 0s}}); }
 
   [[nodiscard]] std::string type() { return connection_.ask({"TYPE", name_}).text; }
-  // Returns the key's time to live in minutes, rounded up. The two milliseconds that a script adds do not
-  // count.
+  // Returns the key's time to live in minutes, rounded up, without the two milliseconds that a script adds.
   [[nodiscard]] std::int64_t minutes_left() {
     const std::chrono::milliseconds left(connection_.ask({"PTTL", name_}).numbers.at(0));
     return std::chrono::ceil<std::chrono::minutes>(left - 2ms).count();

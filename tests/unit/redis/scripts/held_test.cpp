@@ -15,7 +15,7 @@ limit::Limiter at_once(std::uint64_t limit) {
   return limit::Concurrency::make(limit).value();
 }
 
-// A model of a key: a list of permits, each with the time at which it expires.
+// A model of one key: a list of permits, each with the time at which the permit expires.
 struct Places {
   struct Place {
     limit::Cost cost;
@@ -60,7 +60,8 @@ class PermitScript : public ::testing::Test {
     model_.places[{hold.holder, hold.serial}] = {line.cost, now_ + hold.lease};
     held_.push_back({line, {}, 0, hold});
   }
-  // Checks that the key lives as long as its permits. Otherwise Redis would admit too many requests.
+  // Checks that the key lives as long as its permits. If it expired earlier, Redis would admit too many
+  // requests.
   void expect_life() {
     const auto expires = scripts_.expiry_of(line_.key);
     for (const auto& [name, place] : model_.places)
@@ -86,8 +87,8 @@ class PermitScript : public ::testing::Test {
   }
 };
 
-// A renewal adds a permit that has expired or that Redis has lost, even beyond the limit, because its request
-// is still in progress.
+// A renewal restores a permit that has expired or that Redis has lost, even beyond the limit, because the
+// permit's request is still in progress.
 TEST_F(PermitScript, CountsPermitsAsASimpleModelDoes) {
   for (int i = 0; i < 6'000; ++i) {
     scripts_.set_clock(now_);
@@ -144,7 +145,7 @@ class RedisPermits : public ::testing::Test {
     const auto told = server_.info("commandstats", "cmdstat_evalsha");
     return told.empty() ? 0 : std::stoull(told.substr(told.find("calls=") + 6));
   }
-  // Returns the last expiry of all permits; 0 if there is none.
+  // Returns the time at which the last permit expires; 0 if there is none.
   double expiry() {
     const auto last =
         server_.ask({"EVAL",
@@ -156,7 +157,7 @@ class RedisPermits : public ::testing::Test {
   }
 };
 
-TEST_F(RedisPermits, CountOverAllWorkersUntilReleased) {
+TEST_F(RedisPermits, AreCountedAcrossAllWorkersUntilReleased) {
   Worker one(settings(1h)), other(settings(1h));
   ASSERT_TRUE(one.turn_until_up() && other.turn_until_up());
   EXPECT_EQ(one.charge(bill_).outcomes[0].remaining, 1U);
@@ -184,11 +185,12 @@ TEST_F(RedisPermits, AreRenewedWhileTheRequestLasts) {
   ASSERT_TRUE(worker.turn_until_up());
   ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
   const auto first = expiry();
-  EXPECT_TRUE(worker.turn_until([&] { return expiry() > first + 1e6; }));  // one second is three leases
+  // The permit is still held after one second, which is longer than three leases.
+  EXPECT_TRUE(worker.turn_until([&] { return expiry() > first + 1e6; }));
   EXPECT_EQ(held(), 1);
 }
 
-TEST_F(RedisPermits, AreEnteredAgainIfRedisHasLostThem) {
+TEST_F(RedisPermits, AreRestoredIfRedisHasLostThem) {
   Worker worker(settings(kBrief));
   ASSERT_TRUE(worker.turn_until_up());
   worker.charge(bill_);
@@ -197,26 +199,26 @@ TEST_F(RedisPermits, AreEnteredAgainIfRedisHasLostThem) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 2; }));
   server_.kill();
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.state() != StoreState::Up; }));
-  worker.store.hold(bill_[0]);  // admitted by the fallback, while Redis is away
+  worker.store.hold(bill_[0]);  // as for a request that is admitted while Redis is away
   server_.start();
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_TRUE(worker.turn_until([&] { return held() == 3; }));
 }
 
-// Redis does not have the script when the renewal arrives, so weir must send the renewal again. Meanwhile the
-// permit is released, with a script that Redis has again.
-TEST_F(RedisPermits, AreNotEnteredAgainAfterTheirRelease) {
+// The renewal finds no script in Redis, so weir must send the renewal again. Before that, the script is
+// loaded again and the permit is released.
+TEST_F(RedisPermits, AreNotRestoredAfterTheirRelease) {
   Worker worker(settings(1500ms));
   ASSERT_TRUE(worker.turn_until_up());
   ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
   server_.ask({"SCRIPT", "FLUSH"});
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds.load() == 1; }));
   worker.loop.poll_one();  // sends the renewal
-  server_.ask({"PING"});   // returns after Redis has received the renewal
+  server_.ask({"PING"});   // the reply comes after Redis has received the renewal
   ASSERT_EQ(held(), 1);
   server_.ask({"SCRIPT", "LOAD", std::string(refund_script())});
   worker.store.release(bill_[0]);
-  // Redis answers this charge after all commands above
+  // Redis answers this charge after the renewal and the release.
   EXPECT_TRUE(worker.charge({{limit::key_of(2), &two_}}).outcomes[0].allowed);
   EXPECT_EQ(held(), 0);
 }
@@ -225,7 +227,7 @@ TEST_F(RedisPermits, ExpireWithoutRenewal) {
   auto frozen = std::make_unique<Worker>(settings(kBrief));
   ASSERT_TRUE(frozen->turn_until_up());
   frozen->charge(bill_);
-  frozen->charge(bill_);  // the loop of `frozen` does not run again, as if the process had been killed
+  frozen->charge(bill_);  // from here on, the loop of `frozen` stands still, as after a crash
   Worker other(settings(1h));
   ASSERT_TRUE(other.turn_until_up());
   EXPECT_TRUE(other.turn_until([&] { return other.charge(bill_).outcomes[0].allowed; }));
@@ -253,9 +255,9 @@ TEST_F(RedisPermits, AreReleasedAfterALateReply) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 0; }));
 }
 
-// Several bills share a call. Each bill sees the permits of the bills before it, and its own permit can be
-// released separately.
-TEST_F(RedisPermits, RequestsOfOneCallCountEachOthersPermits) {
+// Several bills share a call. Each bill counts the permits of earlier bills, and each permit can be released
+// separately.
+TEST_F(RedisPermits, RequestsInOneCallSeeThePermitsOfEarlierRequests) {
   const limit::Limiter three = at_once(3);
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &three}};
   Worker worker(settings(1h));
@@ -276,15 +278,16 @@ TEST_F(RedisPermits, RequestsOfOneCallCountEachOthersPermits) {
   }
 }
 
-// A call fails after the script has added the permit of its first bill. weir sends that bill again with
-// another permit ID. With the same ID, the permit would count twice and be released only once.
-TEST_F(RedisPermits, PermitCountsOnceIfItsCallFailedMidwayAndWasRepeated) {
+// A call fails after the script has stored the permit of its first bill. weir sends that bill again with
+// another permit ID. With the same ID, the permit would be counted twice and released only once.
+TEST_F(RedisPermits, PermitIsCountedOnceIfItsCallFailedMidwayAndWasRepeated) {
   const auto many = at_once(100);
   const limit::Limiter log = limit::SlidingLog::make({1, 1h}).value();
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &many}}, fresh = {{limit::key_of(2), &log}};
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
-  for (int i = 0; i < 40; ++i) worker.charge(bill);  // makes a sorted set, to which the script writes at once
+  // Makes a sorted set, to which the script writes immediately.
+  for (int i = 0; i < 40; ++i) worker.charge(bill);
   server_.ask({"ACL", "SETUSER", "default", "-lrange"});
   Answer one, other;
   worker.begin(bill, one);
@@ -310,7 +313,7 @@ TEST_F(RedisPermits, AreReleasedAfterALateReplyToSeveralRequests) {
   EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);
 }
 
-// One call must renew all permits of a worker. A call for each permit would be too many.
+// One call must renew all permits of a worker. One call for each permit would be too many.
 TEST_F(RedisPermits, AreAllRenewedInOneCall) {
   const auto many = at_once(1'000);
   Worker worker(settings(kBrief));
@@ -324,8 +327,9 @@ TEST_F(RedisPermits, AreAllRenewedInOneCall) {
   EXPECT_EQ(held(), 200);
 }
 
-// Permits that are released in one turn of the loop are sent in one call, before the charges of the turn.
-TEST_F(RedisPermits, ReleasesOfOneLoopTurnShareACall) {
+// Permits that are released in one iteration of the event loop must share one call. That call is sent before
+// the charges of the same iteration.
+TEST_F(RedisPermits, ReleasesOfOneLoopIterationShareACall) {
   Worker worker(settings(1h));
   ASSERT_TRUE(worker.turn_until_up());
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(worker.charge(bill_).outcomes[0].allowed);
@@ -336,11 +340,11 @@ TEST_F(RedisPermits, ReleasesOfOneLoopTurnShareACall) {
   EXPECT_EQ(calls(), 2U);
 }
 
-// There are more keys than commands that may be unanswered.
+// There are more keys with permits than commands that may be unanswered.
 TEST_F(RedisPermits, AreRenewedAndReleasedForManyKeysWithFewPendingCommands) {
   auto tuning = Worker::quick();
   tuning.max_pending = 4;
-  constexpr std::uint64_t kKeys = 2'000;  // 256 of them fit in a call
+  constexpr std::uint64_t kKeys = 2'000;  // a renewal call has room for 256 of them
   const auto one = at_once(1);
   Worker worker(settings(kBrief), tuning);
   ASSERT_TRUE(worker.turn_until_up());
@@ -352,7 +356,8 @@ TEST_F(RedisPermits, AreRenewedAndReleasedForManyKeysWithFewPendingCommands) {
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds >= renewed; }));
   EXPECT_GE(count(), static_cast<std::int64_t>(kKeys));
   for (std::uint64_t i = 0; i < kKeys; ++i) worker.store.release({limit::key_of(i), &one});
-  EXPECT_TRUE(worker.turn_until([&] { return count() <= 1; }));  // the key of the test charge may remain
+  // Only the key of the test charge may be left.
+  EXPECT_TRUE(worker.turn_until([&] { return count() <= 1; }));
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
 }
 

@@ -1,5 +1,5 @@
-// Tests two limiters of one rule, which both count the requests that one of them admits (limit/pair.hpp).
-// Compares the scripts with the key table.
+// Tests two limiters of one rule. Each of them counts the requests that either of them admits
+// (limit/pair.hpp). Compares the scripts with the key table.
 #include "unit/limit/random_pair.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -41,7 +41,7 @@ class PairScript : public ::testing::Test {
     now_ = base::TimePoint(base::Duration(dice_.between(1'600'000'000'000'000, 2'600'000'000'000'000)));
   }
 
-  // Returns a bill with the two lines of the pair and a line of another rule, which may refuse.
+  // Returns a bill with the two charges of the pair, and a charge of another rule that may refuse.
   Bill any_bill() {
     const auto most = std::min(quota(pair_->limiters[0]), quota(pair_->limiters[1]));
     const auto cost = dice_.one_in(3) ? 1 : dice_.magnitude(1, std::max<std::uint64_t>(most, 1));
@@ -122,8 +122,8 @@ TEST_F(PairScript, CountsTwoLimitersOfARuleAsTheKeyTableDoes) {
   }
 }
 
-// The two limiters have the same algorithm and otherwise random parameters. Buckets and queues count only
-// what fits.
+// The two limiters have the same algorithm and random parameters. Buckets and queues count a request only if
+// it fits.
 TEST_F(PairScript, CountsAnyTwoLimitersOfOneAlgorithmAsTheKeyTableDoes) {
   for (int round = 0; round < 700; ++round) {
     const auto own = dice_.limiter();
@@ -135,7 +135,7 @@ TEST_F(PairScript, CountsAnyTwoLimitersOfOneAlgorithmAsTheKeyTableDoes) {
     for (int request = 0; request < 12; ++request) {
       ask_both({any_bill()});
       ASSERT_FALSE(HasFailure()) << "request " << request << ", at " << now_.time_since_epoch().count();
-      // Doubles are exact until this time.
+      // Beyond this time, doubles are not exact.
       constexpr base::TimePoint kLast{base::Duration(5'800'000'000'000'000)};
       now_ = std::min(now_ + std::min<base::Duration>(dice_.pause(own), std::chrono::hours(24 * 366 * 30)),
                       kLast);
@@ -143,8 +143,8 @@ TEST_F(PairScript, CountsAnyTwoLimitersOfOneAlgorithmAsTheKeyTableDoes) {
   }
 }
 
-// A window that only counts may exceed its limit, but not the largest count that its state can have. Refunds
-// lower the count, and it has its full weight in the next window.
+// One limiter of the rule counts without refusing. Its count may exceed its limit, but not the largest count
+// that the state can have. Refunds lower the count, which has its full weight in the next window.
 TEST_F(PairScript, CountOfAWindowBeyondItsLimitStopsAtTheLargestCount) {
   constexpr limit::Cost kMost = 1'000'000'000;
   for (const auto& make :

@@ -1,5 +1,5 @@
-// Compares the scripts with the limiters for random parameters, bills, times and refunds. The same sequence
-// must have the same outcomes in both.
+// Compares the scripts with the limiters, for random parameters, bills, times and refunds. Both must return
+// the same outcomes for the same sequence.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -18,7 +18,7 @@ using limit::Outcome;
 using limit::SlidingLog;
 using namespace std::chrono_literals;
 
-// A log as a plain list of entries.
+// A sliding log as a plain list of entries.
 struct PlainLog {
   std::vector<LogEntry> entries;
 
@@ -45,13 +45,13 @@ struct PlainLog {
   }
 };
 
-// The state of one key as a limiter computes it.
+// The state of one key, computed by a limiter in memory.
 struct Model {
   Case rule;
   limit::Key key;
   limit::Cell cell{};
   PlainLog log{};
-  // The members below describe the state after the last request, if the request is charged.
+  // The members below describe the state after the last request, on condition that the request is charged.
   limit::Cell next{};
   std::uint64_t mark = 0;
   base::TimePoint drained_at{};
@@ -103,7 +103,7 @@ class ScriptOracle : public ::testing::Test {
     for (std::uint64_t i = 0; i < 3; ++i) models_.push_back({any_known(), limit::key_of(i)});
   }
 
-  // Returns a random cost. For the tests of long logs it is small, and sometimes large.
+  // Returns a random cost. Tests of long logs get small costs, and sometimes a large one.
   Cost cost_for(const Case& rule) {
     return models_.size() > 1 || dice_.one_in(50) ? dice_.cost(rule) : dice_.between(1, 4);
   }
@@ -158,7 +158,7 @@ class ScriptOracle : public ::testing::Test {
   void go_on() {
     const auto& rule = models_[dice_.between(0, models_.size() - 1)].rule;
     now_ += std::min<base::Duration>(dice_.pause(rule), std::chrono::hours(24 * 366 * 30));
-    // Doubles are exact until this time.
+    // Beyond this time, doubles are not exact.
     constexpr base::TimePoint kLast{base::Duration(5'800'000'000'000'000)};
     now_ = std::min(now_, kLast);
   }
@@ -185,8 +185,8 @@ TEST_F(ScriptOracle, RandomRequestsGetTheSameOutcomesAsFromTheModel) {
   expect_all_met();
 }
 
-// After a failover, the clock may be behind. This test makes no refunds, because Redis deletes a key if a
-// refund makes it unused.
+// After a failover, the new server's clock may be behind. This test makes no refunds, because Redis deletes a
+// key if a refund makes the key unused.
 TEST_F(ScriptOracle, RandomRequestsGetTheSameOutcomesAsFromTheModelIfTheClockGoesBack) {
   for (int round = 0; round < 500; ++round) {
     begin_case();

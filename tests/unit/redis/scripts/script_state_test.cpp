@@ -1,4 +1,5 @@
-// Tests the states that the scripts keep: their memory, their time to live, and the effect of a changed rule.
+// Tests the states that the scripts store: their memory, their time to live, and the effect of a changed
+// rule.
 #include "redis/scripts/bill.hpp"
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -19,7 +20,7 @@ class ScriptState : public ::testing::Test {
   const limit::Key key_ = limit::key_of(1);
   const std::string name_ = key_name("weir", key_);
 
-  // One limiter of each kind but concurrency. Each allows 10 units an hour or a day.
+  // One limiter of each kind except concurrency. Each allows 10 units an hour or 10 units a day.
   std::vector<limit::Limiter> each_ = {
       token_bucket({10, 1h}, 10),
       gcra({10, 1h}, 9),
@@ -31,7 +32,8 @@ class ScriptState : public ::testing::Test {
       SlidingLog::make({10, 1h}, 6).value(),
       SlidingLog::make({10, 1h}).value()};
 
-  // The limiters in each_, and one of concurrency. Tests of times use each_, because concurrency has no rate.
+  // The limiters in each_, and a concurrency limit. Tests of times use each_, because concurrency has no
+  // rate.
   std::vector<limit::Limiter> every_ = [this] {
     auto all = each_;
     all.push_back(limit::Concurrency::make(10).value());
@@ -42,7 +44,7 @@ class ScriptState : public ::testing::Test {
   void SetUp() override { ASSERT_TRUE(worker_.turn_until_up()); }
   static RedisSettings settings_for(const Server& server) {
     auto settings = Worker::settings_for(server);
-    settings.lease_time = 1h;  // long, so that no renewal disturbs a test
+    settings.lease_time = 1h;  // long, so that weir sends no renewal during a test
     return settings;
   }
 
@@ -53,10 +55,10 @@ class ScriptState : public ::testing::Test {
   }
 };
 
-TEST_F(ScriptState, StateOfAnotherAlgorithmCountsAsLost) {
+TEST_F(ScriptState, StateOfAnotherAlgorithmIsTreatedAsLost) {
   for (const auto& before : every_) {
     for (const auto& after : every_) {
-      // Both have the same state.
+      // Both limiters use the same form of state.
       if (limit::gcra_core(before) != nullptr && limit::gcra_core(after) != nullptr) continue;
       if (before.index() == after.index()) continue;
       server_.ask({"FLUSHDB"});
@@ -70,7 +72,8 @@ TEST_F(ScriptState, StateOfAnotherAlgorithmCountsAsLost) {
   }
 }
 
-// Returns true if a state of this kind can have this length. `kind`: the byte at the start of the state.
+// Returns true if a state of this kind can have this length in bytes. `kind`: the byte at the start of the
+// state.
 bool is_length_of(char kind, std::size_t length) {
   switch (kind) {
     case 2:
@@ -87,7 +90,7 @@ bool is_length_of(char kind, std::size_t length) {
   }
 }
 
-TEST_F(ScriptState, StateInAnUnknownFormatCountsAsLost) {
+TEST_F(ScriptState, StateInAnUnknownFormatIsTreatedAsLost) {
   const auto somebody = [&](std::vector<std::string> command, const limit::Limiter& limiter) {
     const auto told = ::testing::PrintToString(command);
     server_.ask({"FLUSHDB"});
@@ -97,7 +100,7 @@ TEST_F(ScriptState, StateInAnUnknownFormatCountsAsLost) {
     EXPECT_EQ(charge(limiter, 3).remaining, fresh) << limit::describe(limiter) << " after " << told;
   };
   for (const auto& limiter : every_) {
-    if (limit::gcra_core(limiter) != nullptr) continue;  // any state of the right length is a TAT
+    if (limit::gcra_core(limiter) != nullptr) continue;  // any state of the right length is valid
     for (std::size_t length = 1; length <= 60; ++length)
       somebody({"SET", name_, std::string(length, 'x')}, limiter);
     for (char kind = 1; kind <= 9; ++kind)
@@ -111,7 +114,7 @@ TEST_F(ScriptState, StateInAnUnknownFormatCountsAsLost) {
   }
 }
 
-// The state counts as lost. An error would fail the other bills of the call too.
+// The script must treat the state as lost. An error would fail the other bills of the call as well.
 TEST_F(ScriptState, ListWithFewerUnitsInItsHeadThanInItsEntriesIsNoError) {
   const auto pair = [](char paid) { return std::string(7, '\0') + paid + std::string(7, '\0'); };
   for (const auto& limiter : each_) {
@@ -169,14 +172,14 @@ TEST_F(ScriptState, RefundOfAllUnitsDeletesTheKey) {
     EXPECT_LE(ttl, reset.count() + 2) << limit::describe(limiter);
     EXPECT_GE(ttl, reset.count() - 10'000) << limit::describe(limiter);
     worker_.store.refund({key_, &limiter, 4}, answer.now + answer.outcomes[0].delay);
-    worker_.charge({{limit::key_of(2), &limiter}});  // Redis answers this charge after it has made the refund
+    worker_.charge({{limit::key_of(2), &limiter}});  // when Redis answers this charge, it has made the refund
     EXPECT_EQ(server_.ask({"EXISTS", name_}).numbers.at(0), 0) << limit::describe(limiter);
     server_.ask({"FLUSHDB"});
   }
 }
 
-// If the burst is reduced, units spent from the larger burst stay spent, and must refill first.
-TEST_F(ScriptState, UnitsBeyondAReducedBurstAreDebt) {
+// If the burst is reduced, units that were spent from the larger burst stay spent and must refill first.
+TEST_F(ScriptState, UnitsSpentBeyondAReducedBurstMustRefillFirst) {
   const limit::Limiter wide = SteppedBucket::make({10, 1h}, 100).value();
   const limit::Limiter cut = SteppedBucket::make({10, 1h}, 20).value();
   charge(wide, 100);
@@ -192,7 +195,7 @@ TEST_F(ScriptState, BucketedWindowHasOneEntryForEachBucket) {
   EXPECT_EQ(server_.ask({"STRLEN", name_}).numbers.at(0), 1 + 2 * 11);
 }
 
-// Makes 10,000 charges of one key, which is the largest exact log.
+// Charges one key 10,000 times, which makes the largest exact log.
 TEST_F(ScriptState, SlidingLogTakes18BytesPerEntryAndUsesBinarySearch) {
   const limit::Limiter log = SlidingLog::make({SlidingLog::kMostExact, 24h}).value();
   const std::vector<limit::Charge> bill = {{key_, &log}};
@@ -214,7 +217,7 @@ TEST_F(ScriptState, SlidingLogTakes18BytesPerEntryAndUsesBinarySearch) {
 
   EXPECT_TRUE(charge(log).allowed);
   EXPECT_FALSE(charge(log).allowed);
-  // Charges within one microsecond, or in one call, share an entry.
+  // Charges within one microsecond, or in one call, have a common entry.
   const auto entries = server_.ask({"LLEN", name_}).numbers.at(0) - 1;
   EXPECT_GT(entries, 5'000);
   const auto memory = server_.ask({"MEMORY", "USAGE", name_, "SAMPLES", "0"}).numbers.at(0);

@@ -54,7 +54,7 @@ class Script : public ::testing::Test {
   std::uint64_t up_to(std::uint64_t most) {
     return std::uniform_int_distribution<std::uint64_t>(1, most)(random_);
   }
-  // Returns a random number from 1 to `most`. Small and large orders of magnitude are equally likely.
+  // Returns a random number from 1 to `most`. All orders of magnitude are equally likely.
   std::uint64_t any_size(std::uint64_t most) { return up_to(std::min(most, std::uint64_t{1} << up_to(50))); }
 
   limit::Limiter any_limiter() {
@@ -73,8 +73,8 @@ class Script : public ::testing::Test {
     }
   }
 
-  // Returns a TAT near a limit: in the past, slightly in the future, at the capacity, or beyond it, as after
-  // a reduction of the configured limit.
+  // Returns a TAT near a boundary: in the past, slightly in the future, at the capacity, or beyond the
+  // capacity, as after a reduction of the configured limit.
   Ticks any_tat(const limit::Limiter& limiter, base::TimePoint now) {
     const auto count = count_of(limiter);
     const auto at = Ticks(static_cast<std::uint64_t>(now.time_since_epoch().count())) * count;
@@ -117,7 +117,7 @@ TEST_F(Script, ChargesAsTheLocalLimitersDo) {
     bool fits = true;
     std::vector<limit::Step> steps;
     for (std::size_t i = 0; i < lines; ++i) {
-      // Redis does not keep a TAT in the past, which a limiter treats like now.
+      // Redis does not keep a TAT in the past. A limiter treats such a TAT like the present time.
       steps.push_back(limit::step(limiters[i], cells[i], now, bill[i].cost));
       fits = fits && (steps[i].outcome.allowed || !bill[i].enforced);
     }
@@ -128,7 +128,7 @@ TEST_F(Script, ChargesAsTheLocalLimitersDo) {
       const bool pays = fits && steps[i].outcome.allowed;
       const auto after = tat_of(pays ? steps[i].next : cells[i]);
       const auto stored = state_of(bill[i]);
-      // The key may have expired by now if its time to live was short.
+      // If the key's time to live was short, the key may have expired by now.
       const bool lives = limit::drained_at(limiters[i], cell_of(after)) > now + 10s;
       EXPECT_TRUE(stored == after || (stored == 0 && !lives)) << limit::describe(limiters[i]);
     }
@@ -146,11 +146,11 @@ TEST_F(Script, RefundsAsTheLocalLimitersDo) {
   for (int round = 0; round < 1000; ++round) {
     const auto limiter = any_limiter();
     const auto capacity = limit::gcra_core(limiter)->capacity();
-    const auto cost = any_size(std::min(capacity, limit::kMaxCost));  // weir never charges more
+    const auto cost = any_size(std::min(capacity, limit::kMaxCost));  // weir never charges a higher cost
     const limit::Charge line{key_number(random_()), &limiter, cost};
     const auto before = any_tat(limiter, now);
     set_state(line, before);
-    // Refunds the departure that the charge promised, or another departure.
+    // Refunds the departure time that the charge promised, or another one.
     const auto paid_from = limit::gcra_core(limiter)->refund(before, cost);
     if (paid_from == 0) continue;  // no charge can start from a TAT before the epoch
     const auto instant = limit::drained_at(limiter, cell_of(paid_from));

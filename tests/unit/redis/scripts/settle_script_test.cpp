@@ -1,5 +1,5 @@
-// Settles and refunds charges. The same sequence of times and costs must have the same outcomes in the key
-// table and in the scripts.
+// Settles and refunds charges. For the same sequence of times and costs, the key table and the scripts must
+// return the same outcomes.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -34,7 +34,8 @@ class SettleScript : public ::testing::Test {
   int resets_ = 0;
 
   static constexpr base::TimePoint kLast{
-      base::Duration(4'400'000'000'000'000)};  // before 2112, up to which limit::timestamp_at() works
+      // Before the year 2112, the end of the range of limit::timestamp_at().
+      base::Duration(4'400'000'000'000'000)};
 
   void begin_case() {
     scripts_.forget_all();
@@ -52,8 +53,8 @@ class SettleScript : public ::testing::Test {
   }
   [[nodiscard]] const Case& rule_of(const limit::Charge& charge) const { return rules_[charge.rule]; }
 
-  // Removes unused keys from the table and from Redis, as may happen at any time. Redis does not expire keys
-  // itself, because its clock does not advance.
+  // Removes unused keys from the table and from Redis, as may happen at any time. In this test Redis does not
+  // expire keys itself, because its clock does not advance.
   void forget_drained() {
     (void)table_->sweep(now_, 10'000);
     for (std::size_t i = 0; i < kKeys; ++i) {
@@ -61,7 +62,7 @@ class SettleScript : public ::testing::Test {
       const bool drained = table_->current_outcome(line(i, 1), now_) == limit::full(rule.limiter);
       const auto expires = scripts_.expiry_of(limit::key_of(i));
       EXPECT_TRUE(drained || expires > now_) << rule << " expires too early";
-      // A refund to a log does not shorten its time to live.
+      // A refund in a log does not shorten the key's time to live.
       EXPECT_TRUE(!drained || rule.merges() || expires <= now_ + 2ms) << rule << " expires too late";
       if (drained) scripts_.forget(limit::key_of(i));
     }
@@ -106,8 +107,8 @@ class SettleScript : public ::testing::Test {
     table_->settle(line.charge, {line.departure, line.actual, now_});
   }
 
-  // Resets a key in the table and in Redis. The clock must advance afterwards, because Redis compares the
-  // times of charges and of the reset.
+  // Resets a key in the key table and in Redis. The clock must advance afterwards, because Redis compares the
+  // times of charges with the time of the reset.
   void reset_both() {
     const auto key = limit::key_of(dice_.between(0, kKeys - 1));
     if (now_ >= kLast) return;
@@ -183,14 +184,14 @@ TEST_F(ResetScript, DoesNotRefundChargesFromBeforeTheReset) {
   EXPECT_TRUE(gives_back(kReset + 1us, kReset + 1us));
 }
 
-// Redis may have such a clock after a failover. According to that clock, every charge was made before the
-// reset.
+// After a failover, Redis's clock may be behind the time of a reset. By that clock, every charge was made
+// before the reset.
 TEST_F(ResetScript, IgnoresAResetTimeInTheFuture) {
   EXPECT_TRUE(gives_back(kReset - 10s, kReset - 1us));
   EXPECT_TRUE(gives_back(kReset - 1us, kReset - 1us));
 }
 
-// If the configured rate changes, the fraction of a microsecond in the state has another unit. Spent units
+// When the configured rate changes, the fraction of a microsecond in the state gets another unit. Spent units
 // must stay spent, rounded up to the next microsecond.
 class ChangedRate : public ::testing::TestWithParam<std::uint64_t> {
  protected:
@@ -227,9 +228,9 @@ class ChangedRate : public ::testing::TestWithParam<std::uint64_t> {
   const limit::Key key_ = limit::key_of(1);
   const limit::Limiter two_ = a_second(GetParam(), 2);
   const limit::Charge line_{key_, &two_};
-  const std::int64_t parts_ = static_cast<std::int64_t>(GetParam());  // units a second at the new rate
+  const std::int64_t parts_ = static_cast<std::int64_t>(GetParam());  // units per second at the new rate
 
-  // Returns the spent time minus the time of `tokens` units, in whole microseconds.
+  // Returns the spent time minus the refill time of `tokens` units, in whole microseconds.
   [[nodiscard]] base::Duration spent_but(std::int64_t tokens) const {
     const auto micros = 714'286 * parts_ - tokens * 1'000'000;
     return base::Duration((micros + parts_ - 1) / parts_);
@@ -241,7 +242,7 @@ TEST_P(ChangedRate, ChargedStateIsRoundedUp) {
 }
 
 TEST_P(ChangedRate, StateIsRoundedUpToAWholeMicrosecond) {
-  // At three a second, its room is not a whole number of microseconds.
+  // At a rate of three a second, the capacity in time is not a whole number of microseconds.
   const auto three = a_second(GetParam(), 3);
   EXPECT_EQ(admits_after({key_, &three}), spent_but(2));
 }
@@ -251,7 +252,7 @@ TEST_P(ChangedRate, StateAfterARefundIsRoundedUp) {
   EXPECT_EQ(admits_after(line_), spent_but(2));
 }
 
-TEST_P(ChangedRate, StateAfterADebtIsRoundedUp) {
+TEST_P(ChangedRate, StateWithUsageAboveTheLimitIsRoundedUp) {
   EXPECT_EQ(scripts_.refund({line_, begin_, 2}).numbers.at(0), 1);
   EXPECT_EQ(admits_after(line_), spent_but(0));
 }

@@ -1,6 +1,6 @@
 // Runs charge.lua and refund.lua on a real Redis at times that a test chooses. The scripts are unchanged, but
-// the test puts Lua code before them. That code answers TIME. It also stores the keys' times to live instead
-// of setting them, so that no key expires while the test's clock stands still.
+// the test puts Lua code before them. This code answers the command TIME. It also stores the keys' times to
+// live instead of setting them, so that no key expires while the test's clock stands still.
 #pragma once
 
 #include "redis/connection/command.hpp"
@@ -26,8 +26,7 @@ class TimedScripts {
         refund_{load(refund_script()), load(with_little(refund_script(), {"local few_permits = 32"}))} {}
 
   void set_clock(base::TimePoint now) { now_ = now; }
-  // Sets how far weir's clock is ahead of the server's. weir's clock selects the calendar windows that are
-  // sent.
+  // Sets how far weir's clock is ahead of Redis's clock. weir's clock selects the calendar windows to send.
   void set_error(base::Duration error) { error_ = error; }
 
   Reply charge(std::span<const limit::Charge> bill, const PermitId& hold = {}) {
@@ -45,7 +44,7 @@ class TimedScripts {
   Reply reset(const limit::Key& key) {
     return call([&](std::string& out) { append_reset(out, refund_[little_], {"w"}, key, kNumber); });
   }
-  // Returns the time to live that the last charge set for the key; zero if it set none.
+  // Returns the time to live that the last charge set for the key; zero if the charge set none.
   base::Duration life_of(const limit::Key& key) {
     const auto reply = connection_.ask({"GET", "life:" + key_name("w", key)});
     return std::chrono::milliseconds(reply.kind == Reply::Kind::Text ? std::stoll(reply.text) : 0);
@@ -60,8 +59,8 @@ class TimedScripts {
     const auto name = key_name("w", key);
     connection_.ask({"DEL", name, "life:" + name, "since:" + name});
   }
-  // Empties Redis. Switches between the scripts with the normal and with a small bound of entries in a
-  // string, so that tests often reach lists and sorted sets.
+  // Deletes all keys in Redis. Then switches between the normal scripts and scripts that store only few
+  // entries in a string, so that tests often reach lists and sorted sets.
   void forget_all() {
     connection_.ask({"FLUSHDB"});
     little_ = 1 - little_;
@@ -138,7 +137,8 @@ end }
   }
 
   Connection connection_;
-  std::array<std::string, 2> charge_, refund_;  // with the normal bound, and with the small bound
+  // First the normal scripts, then those with few entries in a string.
+  std::array<std::string, 2> charge_, refund_;
   std::size_t little_ = 0;
   base::TimePoint now_{};
   base::Duration error_{};

@@ -58,7 +58,7 @@ class CachedRefusals : public ::testing::Test {
   const limit::Key key_{1, 2}, other_{3, 4};
 };
 
-// Checks the cache's guarantee: whenever the cache refuses, Redis would return the same outcome.
+// Checks the cache's guarantee: if the cache refuses, Redis would return the same outcome.
 TEST_F(CachedRefusals, EqualTheOutcomesOfRedis) {
   limit::Dice dice(limit::new_seed());
   std::array<unsigned, limit::kAlgorithms> denied{};
@@ -79,7 +79,7 @@ TEST_F(CachedRefusals, EqualTheOutcomesOfRedis) {
       if (refused) {
         ++denied[static_cast<std::size_t>(rule.algorithm)];
         EXPECT_FALSE(there.allowed) << rule << ", cost " << line.cost;
-        // A log may have more `remaining` as single entries expire, even if a higher cost is still refused.
+        // In a log, `remaining` may grow as single entries expire, even while a higher cost is still refused.
         if (log && line.cost > 1) here.remaining = there.remaining;
         EXPECT_EQ(here, there) << rule << ", cost " << line.cost << ": " << here.remaining
                                << " remaining and " << there.remaining << ", after "
@@ -97,24 +97,24 @@ TEST_F(CachedRefusals, EqualTheOutcomesOfRedis) {
   }
 }
 
-TEST_F(CachedRefusals, EndWhenRedisWouldAdmitAgain) {
+TEST_F(CachedRefusals, AreNotUsedOnceRedisWouldAdmitAgain) {
   const std::array bill{Charge{key_, &two_a_second_, 4}};
   ASSERT_TRUE(ask(bill));
   ASSERT_FALSE(ask({{{key_, &two_a_second_, 1}}}));
-  now_ += 499ms;  // 500 ms less the possible drift of the clocks
+  now_ += 499ms;  // half a second minus the possible drift of the clocks
   EXPECT_TRUE(refuses({{{key_, &two_a_second_, 1}}}));
   now_ += 1ms;
   EXPECT_FALSE(refuses({{{key_, &two_a_second_, 1}}}));
-  EXPECT_TRUE(refuses({{{key_, &two_a_second_, 2}}}));  // a request of higher cost is still refused
+  EXPECT_TRUE(refuses({{{key_, &two_a_second_, 2}}}));  // a higher cost is still refused
 }
 
-// Redis read its clock at an unknown instant of the round trip, so its clock may be ahead by the whole round
-// trip.
-TEST_F(CachedRefusals, EndEarlierByTheRoundTripAndTheClockDrift) {
+// Redis read its clock at an unknown instant during the round trip. So Redis's clock may be ahead of the
+// estimate by the whole round trip.
+TEST_F(CachedRefusals, ExpireEarlierByTheRoundTripAndTheClockDrift) {
   ASSERT_TRUE(ask({{{key_, &two_a_second_, 4}}}));
   trip_ = 300us;
   ASSERT_FALSE(ask({{{key_, &two_a_second_, 1}}}));
-  now_ += 500ms - 300us - 489us;  // 489 us: 1/1024 of half a second, and one for rounding
+  now_ += 500ms - 300us - 489us;  // 489 us: 1/1024 of half a second, rounded up
   EXPECT_TRUE(refuses({{{key_, &two_a_second_, 1}}}));
   now_ += 3us;
   EXPECT_FALSE(refuses({{{key_, &two_a_second_, 1}}}));
@@ -123,20 +123,20 @@ TEST_F(CachedRefusals, EndEarlierByTheRoundTripAndTheClockDrift) {
 TEST_F(CachedRefusals, ApplyOnlyToRequestsWhoseRulesAreAllInTheCache) {
   const std::array both{Charge{key_, &one_a_second_}, Charge{other_, &two_a_second_}};
   ASSERT_TRUE(ask(both));
-  EXPECT_FALSE(refuses(both));  // Redis has not refused anything yet
+  EXPECT_FALSE(refuses(both));  // the cache is empty, because Redis has not refused anything yet
   ASSERT_FALSE(ask(both));
   now_ += 1ms;
   EXPECT_TRUE(refuses(both));
   EXPECT_TRUE(refuses({{both[0]}}));
   EXPECT_FALSE(refuses({{both[1]}}));
-  // The cache has no state of the second line, which might have to wait longer.
+  // The cache has no state for the second charge, which might cause a longer wait.
   EXPECT_FALSE(refuses({{both[0], Charge{{5, 6}, &two_a_second_}}}));
   std::array<Outcome, 2> outcomes;
   ASSERT_TRUE(cache_.refuses(both, outcomes, ours()));
   EXPECT_TRUE(outcomes[1].allowed);
 }
 
-// The cache cannot know how many permits are held: every request that ends releases permits.
+// The cache cannot know how many permits are held, because every request that ends releases its permits.
 TEST_F(CachedRefusals, AreNotUsedForConcurrencyLimits) {
   const limit::Limiter one = limit::Concurrency::make(1).value();
   const std::array held{Charge{other_, &one}};
@@ -158,7 +158,7 @@ TEST_F(CachedRefusals, AreNotUsedForShadowRules) {
   EXPECT_FALSE(refuses({{shadow}}));
 }
 
-TEST_F(CachedRefusals, LastAtMostASecond) {
+TEST_F(CachedRefusals, AreUsedForAtMostASecond) {
   const auto day = token_bucket({1, 24h}, 1);
   const std::array bill{Charge{key_, &day}};
   ASSERT_TRUE(ask(bill));
@@ -166,9 +166,9 @@ TEST_F(CachedRefusals, LastAtMostASecond) {
   now_ += 749ms;
   EXPECT_TRUE(refuses(bill));
   now_ += 1ms;
-  EXPECT_FALSE(refuses(bill));  // one request must go to Redis
+  EXPECT_FALSE(refuses(bill));  // one request must be sent to Redis
   now_ += 19ms;
-  EXPECT_TRUE(refuses(bill));  // further requests wait for the answer to that request
+  EXPECT_TRUE(refuses(bill));  // other requests are refused until that request is answered
   now_ += 1ms;
   EXPECT_FALSE(refuses(bill));
   EXPECT_TRUE(refuses(bill));
@@ -180,7 +180,7 @@ TEST_F(CachedRefusals, LastAtMostASecond) {
   EXPECT_FALSE(refuses(bill));
 }
 
-TEST_F(CachedRefusals, EndWhenTheKeyIsRefunded) {
+TEST_F(CachedRefusals, AreNotUsedAfterARefundOfTheKey) {
   const std::array bill{Charge{key_, &one_a_second_}};
   ASSERT_TRUE(ask(bill));
   ASSERT_FALSE(ask(bill));
@@ -190,12 +190,12 @@ TEST_F(CachedRefusals, EndWhenTheKeyIsRefunded) {
   refunds_.note(std::array{LastRefunds::group_of(key_)}, ours());
   EXPECT_FALSE(refuses(bill));
   now_ += 1ms;
-  ASSERT_FALSE(ask(bill));  // sent after the refund, so the answer includes the refund
+  ASSERT_FALSE(ask(bill));  // sent after the refund, so the answer reflects the refund
   EXPECT_TRUE(refuses(bill));
 }
 
 // Uses two rules for which the keys of every client differ by the same amount, as real keys do.
-TEST_F(CachedRefusals, KeysRarelyShareAGroupThatIsForgottenTogether) {
+TEST_F(CachedRefusals, KeysOfOneClientRarelyShareARefundGroup) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -217,7 +217,7 @@ TEST_F(CachedRefusals, ApplyOnlyToTheSameLimiter) {
   EXPECT_FALSE(refuses({{{key_, &two_a_second_}}}));  // the rule has another limiter now
 }
 
-// A lower cost may fit into a gap that was too small for the higher cost.
+// A lower cost may fit into a gap (free time slots) that was too small for the higher cost.
 TEST_F(CachedRefusals, DoNotApplyToALowerCostIfTheRuleHasALease) {
   for (const limit::Cost lease : {0, 1}) {
     scripts_.forget_all();
@@ -234,8 +234,8 @@ TEST_F(CachedRefusals, DoNotApplyToALowerCostIfTheRuleHasALease) {
   }
 }
 
-// The gap may be filled when the next request comes, so the answer says nothing about that request.
-TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeInReturnedSlots) {
+// When the next request comes, the free slots may be used up, so the answer says nothing about that request.
+TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeInReturnedTimeSlots) {
   const limit::Limiter wide = token_bucket({1, 1s}, 100);
   const auto hot = [&](limit::Cost cost) {
     return Charge{.key = key_, .limiter = &wide, .cost = cost, .lease = 1};
@@ -256,7 +256,7 @@ TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeInReturnedSlots) {
 }
 
 TEST_F(CachedRefusals, OldestCachedRefusalIsEvictedFirst) {
-  for (std::uint64_t i = 1; i <= 3; ++i) {  // three keys of one set, which has two entries
+  for (std::uint64_t i = 1; i <= 3; ++i) {  // three keys of one set of the cache; a set has two entries
     const std::array bill{Charge{{1, i}, &one_a_second_}};
     ASSERT_TRUE(ask(bill));
     ASSERT_FALSE(ask(bill));
@@ -291,7 +291,7 @@ TEST_F(DenyingStore, RefusesAgainWithoutARoundTrip) {
   EXPECT_GT(outcome_[0].retry_after, refused.outcomes[0].retry_after - 1s);
 }
 
-TEST_F(DenyingStore, ForgetsAKeyThatAnotherWorkerRefunds) {
+TEST_F(DenyingStore, DropsARefusalWhenAnotherWorkerRefundsTheKey) {
   Worker one(Worker::settings_for(server_), Worker::quick(), &refunds_);
   Worker two(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(one.turn_until_up() && two.turn_until_up());
@@ -307,7 +307,7 @@ TEST_F(DenyingStore, ForgetsAKeyThatAnotherWorkerRefunds) {
   EXPECT_TRUE(two.charge(bill_).outcomes[0].allowed);
 }
 
-TEST_F(DenyingStore, ForgetsAKeyThatAnotherWorkerSettles) {
+TEST_F(DenyingStore, DropsARefusalWhenAnotherWorkerSettlesAChargeOfTheKey) {
   Worker one(Worker::settings_for(server_), Worker::quick(), &refunds_);
   Worker two(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(one.turn_until_up() && two.turn_until_up());
@@ -323,14 +323,14 @@ TEST_F(DenyingStore, ForgetsAKeyThatAnotherWorkerSettles) {
   EXPECT_TRUE(two.charge(bill_).outcomes[0].allowed);
 }
 
-// If a release counted as a refund, every request that ends would make cached states of one group of keys
-// unusable.
+// If a release counted as a refund, then every request that ends would make cached states of one group of
+// keys unusable.
 TEST_F(DenyingStore, KeepsCachedRefusalsWhenPermitsAreReleased) {
-  // Must outlive the worker, which releases permits of this limiter.
+  // Must outlive the worker, because the worker releases permits of this limiter.
   const limit::Limiter many = limit::Concurrency::make(9).value();
   Worker worker(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(worker.turn_until_up());
-  // A key in the same group as that of bill_.
+  // A key in the same LastRefunds group as the key of bill_.
   const std::vector<Charge> held{{{.lo = 8, .hi = bill_[0].key.hi}, &many}};
   EXPECT_TRUE(worker.charge(held).outcomes[0].allowed);
   for (int i = 0; i < 3; ++i) worker.charge(bill_);
@@ -339,8 +339,8 @@ TEST_F(DenyingStore, KeepsCachedRefusalsWhenPermitsAreReleased) {
   EXPECT_TRUE(worker.store.refuses(bill_, outcome_));
 }
 
-// If a bill is sent before Redis has made the refund, its answer may show the state before the refund.
-TEST_F(DenyingStore, DoesNotCacheARefusalFromBeforeARefundWasDone) {
+// A bill that is sent before Redis has made the refund may get an answer from before the refund.
+TEST_F(DenyingStore, DoesNotCacheARefusalFromBeforeARefund) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   const auto charged = worker.charge(bill_);
@@ -352,7 +352,7 @@ TEST_F(DenyingStore, DoesNotCacheARefusalFromBeforeARefundWasDone) {
   EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
 }
 
-TEST_F(DenyingStore, ForgetsAllRefusalsWhenTheConnectionEnds) {
+TEST_F(DenyingStore, DropsAllRefusalsWhenTheConnectionIsLost) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   for (int i = 0; i < 3; ++i) worker.charge(bill_);
@@ -360,7 +360,7 @@ TEST_F(DenyingStore, ForgetsAllRefusalsWhenTheConnectionEnds) {
   server_.kill();
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.state() != StoreState::Up; }));
   EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
-  server_.start();  // Redis has lost its state, soon after it refused the bill
+  server_.start();  // Redis has lost its state soon after it refused the bill
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
   EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);

@@ -1,5 +1,5 @@
-// Tests failures of Redis: it is away, slow, restarting, loading, read-only or full, or the server is no
-// Redis. Each failure has a name, and no charge takes longer than the timeout.
+// Tests failures of Redis: it is unreachable, slow, restarting, loading, read-only or full, or the server is
+// not Redis. Each failure has its own error, and no charge takes longer than the timeout.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 
@@ -44,7 +44,7 @@ TEST_F(RedisFailure, UnreachableRedisFailsCallsAtOnce) {
   ASSERT_TRUE(worker.turn_until([&] { return !worker.log.empty(); }));
   EXPECT_THAT(worker.log[0], HasSubstr("is down"));
   EXPECT_THAT(worker.log[0], HasSubstr("refused"));
-  // Further attempts with the same reason are not logged.
+  // Further failed attempts with the same reason are not logged.
   worker.loop.restart();
   worker.loop.run_for(100ms);
   EXPECT_EQ(worker.log.size(), 1U);
@@ -80,11 +80,11 @@ TEST_F(RedisFailure, UnresponsiveRedisCostsTheTimeoutAndLateRepliesAreDiscarded)
     const auto answer = worker.charge(bill_);
     EXPECT_EQ(answer.error, StoreError::Timeout);
     EXPECT_GE(answer.took, 30ms);
-    EXPECT_LT(answer.took, 300ms);  // leaves time for a busy machine
+    EXPECT_LT(answer.took, 300ms);  // the timeout, plus time for a busy machine
   }
   server.thaw();
-  // Redis has made the three charges late. If the next bill got one of their replies, its `remaining` would
-  // be 8.
+  // Redis has made the three timed-out charges late. If the next bill got one of their replies, its
+  // `remaining` would be 8.
   std::optional<Answer> next;
   ASSERT_TRUE(worker.turn_until([&] {
     next = worker.charge(bill_);
@@ -97,11 +97,11 @@ TEST_F(RedisFailure, UnresponsiveRedisCostsTheTimeoutAndLateRepliesAreDiscarded)
   EXPECT_GE(worker.store.stats().timeouts.load(), 3U);
 }
 
-// SCRIPT LOAD must be sent at once, and not together with the next command.
+// SCRIPT LOAD must be sent immediately, and must not wait for the next command.
 TEST_F(RedisFailure, FlushedScriptIsLoadedAgainEvenIfNoCallWaitsForIt) {
   Server server;
   auto settings = Worker::settings_for(server, 30ms);
-  settings.lease_time = 1h;  // long, so that weir keeps the silent connection
+  settings.lease_time = 1h;  // long, so that weir keeps the connection without replies
   Worker worker(settings);
   ASSERT_TRUE(worker.turn_until_up());
   server.ask({"SCRIPT", "FLUSH"});
@@ -126,7 +126,7 @@ TEST_F(RedisFailure, CircuitBreakerOpensAndTheStoreReconnectsByItself) {
     ASSERT_EQ(answer.error, StoreError::BreakerOpen);
     took += answer.took;
   }
-  EXPECT_LT(took, 1s);  // timeouts of all charges would take twenty seconds
+  EXPECT_LT(took, 1s);  // 1000 timeouts would take twenty seconds
   EXPECT_EQ(worker.store.stats().opened.load(), 1U);
   server.thaw();
   ASSERT_TRUE(worker.turn_until_up());
@@ -136,7 +136,7 @@ TEST_F(RedisFailure, CircuitBreakerOpensAndTheStoreReconnectsByItself) {
             8);  // 5 late charges, 1 new charge, 2 test charges
 }
 
-TEST_F(RedisFailure, CallsThatTimeOutTogetherCountAsOneFailure) {
+TEST_F(RedisFailure, CallsThatTimeOutTogetherAreCountedAsOneFailure) {
   Server server;
   Worker worker(Worker::settings_for(server, 30ms));
   ASSERT_TRUE(worker.turn_until_up());
@@ -190,7 +190,7 @@ TEST_F(RedisFailure, UserWithTheDocumentedRightsSuffices) {
   EXPECT_FALSE(answer.error) << worker.store.last_error();
   const limit::Limiter log = limit::SlidingLog::make({2, 2ms}).value();
   Answer logged;
-  for (int i = 0; i < 10; ++i) {  // the log is full and drained in turn
+  for (int i = 0; i < 10; ++i) {  // the log fills up and drains in turn
     logged = worker.charge({{key(3), &log}});
     ASSERT_FALSE(logged.error) << worker.store.last_error();
   }
@@ -201,7 +201,7 @@ TEST_F(RedisFailure, UserWithTheDocumentedRightsSuffices) {
   EXPECT_EQ(worker.charge(bill_).error, StoreError::CommandDenied) << worker.store.last_error();
 }
 
-// If the test charge used another command than bills do, it would succeed, and five more bills would fail.
+// If the test charge used other commands than bills, it would succeed, and five more bills would fail.
 TEST_F(RedisFailure, StoreStaysDownWhileCallsWouldFail) {
   Server server;
   Worker worker(Worker::settings_for(server));
@@ -223,13 +223,15 @@ TEST_F(RedisFailure, StoreStaysDownWhileCallsWouldFail) {
 TEST_F(RedisFailure, MissingRightFailsOnlyTheRequestsThatNeedIt) {
   Server server;
   server.ask({"ACL", "SETUSER", "default", "-exists"});
-  const limit::Limiter place = limit::Concurrency::make(1).value();  // outlives the worker, which needs it
+  // Declared first, because it must outlive the worker.
+  const limit::Limiter place = limit::Concurrency::make(1).value();
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
   const std::vector<limit::Charge> denied = {{key(2), &place}};
   for (int i = 0; i < 20; ++i) EXPECT_EQ(worker.charge(denied).error, StoreError::CommandDenied);
   EXPECT_EQ(worker.store.state(), StoreState::Up);
-  for (std::uint64_t left = 8; left > 0; --left) {  // bills that share a call with the denied bill succeed
+  // Bills that share a call with the denied bill succeed in the end.
+  for (std::uint64_t left = 8; left > 0; --left) {
     const std::vector<limit::Charge> fresh = {{key(left + 9), &ten_an_hour_}};
     Answer one, other, another;
     worker.begin(bill_, one);
@@ -249,7 +251,7 @@ TEST_F(RedisFailure, MissingRightFailsOnlyTheRequestsThatNeedIt) {
   EXPECT_FALSE(worker.charge(denied).outcomes.at(0).allowed);
 }
 
-// A key that weir may not read must not be treated as an absent key, or as a key of another kind.
+// If weir may not read a key, the key must not be treated as absent or as a key of another kind.
 TEST_F(RedisFailure, StateThatWeirMayNotReadIsNotTreatedAsMissing) {
   Server server;
   server.ask({"ACL", "SETUSER", "default", "-exists", "-del"});
@@ -267,7 +269,7 @@ TEST_F(RedisFailure, StateThatWeirMayNotReadIsNotTreatedAsMissing) {
   EXPECT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds_lost.load() == 2; }));
   EXPECT_EQ(std::ranges::count_if(
                 worker.log, [](const auto& line) { return line.find("fails at refunding") != line.npos; }),
-            0);  // at most one such line in ten seconds, and an earlier fault was logged
+            0);  // at most one such line in ten seconds, and an earlier error was logged
 }
 
 TEST_F(RedisFailure, ReplicaIsNotUsedUntilItIsAPrimaryAgain) {
@@ -298,7 +300,7 @@ TEST_F(RedisFailure, FullRedisChargesNothing) {
   EXPECT_EQ(answer.outcomes[1].remaining, 9U);
 }
 
-TEST_F(RedisFailure, InvalidStateInAKeyCountsAsLost) {
+TEST_F(RedisFailure, InvalidStateInAKeyIsTreatedAsLost) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
@@ -328,7 +330,7 @@ TEST_F(RedisFailure, WaitsForALoadingRedis) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-// A server that is no Redis: it sends `answer` in reply to everything, byte by byte.
+// A server that is not Redis. It sends `answer` in reply to everything, byte by byte.
 class Impostor {
  public:
   Impostor(net::asio::io_context& loop, const std::string& path, std::string answer, bool hangs_up = false)
@@ -369,7 +371,7 @@ TEST_F(RedisFailure, ServerThatIsNotRedisIsRejected) {
   EXPECT_EQ(worker.charge(bill_).error, StoreError::Away);
 }
 
-// Each of these servers replies to the first command with this error, then closes the connection.
+// A server replies to the first command with the error `said`, then closes the connection.
 TEST_F(RedisFailure, ReportsWhyAServerRejectsAllConnections) {
   Server folder;
   auto settings = Worker::settings_for(folder);

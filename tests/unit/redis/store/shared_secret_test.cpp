@@ -28,7 +28,7 @@ RedisSettings settings_for(const Server& server) {
   return settings;
 }
 
-// A weir without the key key_secret.
+// A weir without `key_secret` in its configuration.
 struct Weir {
   Weir(const Server& server, const base::SipKey& offered)
       : secret(

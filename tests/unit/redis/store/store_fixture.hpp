@@ -34,7 +34,7 @@ struct Answer {
   net::ErrorCode error;
   std::vector<limit::Outcome> outcomes;
   base::TimePoint now{};
-  limit::LineSet unasked = 0;  // lines without an answer; set after an error
+  limit::LineSet unasked = 0;  // lines of the bill without an answer; set after an error
   bool done = false;
   std::chrono::steady_clock::duration took{};
 };
@@ -69,11 +69,11 @@ class Worker {
   }
   ~Worker() {
     store.stop();
-    loop.run_for(1s);  // resumes waiting coroutines before the loop is destroyed
+    loop.run_for(1s);  // resumes waiting coroutines while the loop still exists
   }
 
-  // Runs the loop until `done` returns true. Returns false after 20 s, which is longer than any test should
-  // take.
+  // Runs the event loop until `done` returns true. Returns false after 20 s, which is longer than any test
+  // should take.
   bool turn_until(const std::function<bool()>& done) {
     const auto end = std::chrono::steady_clock::now() + 20s;
     while (!done()) {

@@ -51,10 +51,10 @@ TEST_F(StoreTest, ShadowRuleIsChargedOnlyIfTheEnforcedRulesAdmit) {
   const auto both = worker.charge({enforced, shadow});
   EXPECT_TRUE(both.outcomes[0].allowed && both.outcomes[1].allowed);
   EXPECT_EQ(get(2).kind, Reply::Kind::Text);
-  // The enforced line refuses, so the shadow line in the same bill is not charged.
+  // The enforced rule refuses, so the shadow rule of the same bill is not charged.
   EXPECT_FALSE(worker.charge({enforced, other}).outcomes[0].allowed);
   EXPECT_EQ(get(3).kind, Reply::Kind::Nil);
-  // A shadow line that would refuse does not affect the other lines.
+  // A shadow rule that would refuse does not affect the other rules of the bill.
   const auto free = worker.charge({{key(4), &one_an_hour_}, shadow});
   EXPECT_TRUE(free.outcomes[0].allowed);
   EXPECT_FALSE(free.outcomes[1].allowed);
@@ -108,7 +108,7 @@ TEST_F(StoreTest, OnlyTheLastDepartureIsRefunded) {
   const auto third = worker.charge({line});
   ASSERT_TRUE(third.outcomes[0].allowed);
   const auto state = get(1).text;
-  // A later departure was promised, so the refund of this departure changes nothing.
+  // Redis has promised a later departure, so the refund of this earlier departure changes nothing.
   worker.store.refund(line, second.now + second.outcomes[0].delay);
   const auto third_again = third.now + third.outcomes[0].delay;
   worker.store.refund(line, third_again);
@@ -118,7 +118,7 @@ TEST_F(StoreTest, OnlyTheLastDepartureIsRefunded) {
   EXPECT_EQ(first.outcomes[0].delay.count(), 0);
 }
 
-TEST_F(StoreTest, CommandsOfOneLoopTurnAreSentInOneWrite) {
+TEST_F(StoreTest, CommandsOfOneLoopIterationAreSentInOneWrite) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
   count_anew(server_);
@@ -133,8 +133,8 @@ TEST_F(StoreTest, CommandsOfOneLoopTurnAreSentInOneWrite) {
     return std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.done && !a.error; });
   }));
   EXPECT_EQ(worker.store.stats().writes.load(), writes + 1);
-  // Redis received the commands in one read. Each INFO takes one more read, and so may the end of that
-  // client's connection.
+  // Redis received the commands in one read. Each INFO needs one more read. The end of the INFO's connection
+  // may need another one.
   EXPECT_LE(std::stoull(server_.info("stats", "total_reads_processed")), reads + 3);
   EXPECT_THAT(server_.info("commandstats", "cmdstat_evalsha"), ::testing::StartsWith("calls=4,"));
 }
@@ -155,7 +155,7 @@ TEST_F(StoreTest, FlushedScriptIsLoadedAgainOnce) {
     admitted += answer.outcomes[0].allowed;
   }
   EXPECT_GE(admitted, 10);
-  EXPECT_LE(admitted, 11);  // 11 if the refund is carried out between the charges
+  EXPECT_LE(admitted, 11);  // 11 if Redis makes the refund between the charges
   EXPECT_EQ(worker.store.stats().script_loads.load(), 2U);
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
 }
@@ -233,9 +233,9 @@ net::Task<void> ask_and_note(Store& store, std::vector<limit::Charge> bill, bool
   went_on = true;
 }
 
-// Destroys a worker without another turn of its loop. Nothing may leak, and no coroutine may be resumed.
-// AddressSanitizer checks this.
-TEST_F(StoreTest, CanBeDestroyedWithoutAnotherTurnOfTheEventLoop) {
+// Destroys a worker without another iteration of its event loop. Nothing may leak, and no coroutine may be
+// resumed. AddressSanitizer checks both.
+TEST_F(StoreTest, CanBeDestroyedWithoutAnotherLoopIteration) {
   bool went_on = false;
   {
     net::asio::io_context loop(1);
