@@ -26,8 +26,8 @@ class MinRateCheck {
   // Returns true if there is a minimum. Otherwise note() need not be called.
   [[nodiscard]] bool counts() const noexcept { return least_.octets_per_second != 0; }
 
-  // Adds a wait for the client. `moved`: octets that it has moved since the body began. Returns false if the
-  // client is too slow.
+  // Adds a wait for the client. `moved`: octets that the client has moved since the body began. Returns false
+  // if the client is too slow.
   [[nodiscard]] bool note(base::Duration waited, std::uint64_t moved) noexcept {
     waited_ += waited;
     if (waited_ < least_.grace) return true;
@@ -41,7 +41,7 @@ class MinRateCheck {
 
  private:
   MinRate least_;
-  base::Duration waited_{};         // in the current window
+  base::Duration waited_{};         // time waited in the current window
   std::uint64_t moved_before_ = 0;  // `moved` when the current window began
 };
 
