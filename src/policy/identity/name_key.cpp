@@ -323,8 +323,7 @@ const KeyPart* most_telling(const Rule& rule) noexcept {
 
 }  // namespace
 
-// Hashes only attributes, not the rule's name. All rules whose keys do not distinguish clients get the same
-// slot hash.
+// Hashes only attributes, not the rule's name. All rules whose keys have no parts get the same slot hash.
 limit::SlotHash slot_hash_of_values(const Rule& rule, std::span<const KeyValue> values, base::SipKey key) {
   SipHash128 hash(key);
   const KeyPart* const telling = most_telling(rule);
