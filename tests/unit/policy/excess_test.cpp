@@ -1,5 +1,5 @@
-// weir reads named values of a request up to a bound. It rejects a request beyond the bound without further
-// work.
+// weir reads at most a certain number of parameters, cookies and header lines of a request. If a request has
+// more of those that a rule reads, weir rejects it.
 #include "unit/policy/sample.hpp"
 
 #include "weir/policy/client_address.hpp"

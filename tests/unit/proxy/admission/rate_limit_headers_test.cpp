@@ -14,7 +14,7 @@ constexpr const char* kOursWithoutX = "RateLimit-Policy: \"a\";q=10;w=1\r\n";
 
 struct Told {
   std::string ours;
-  std::string theirs;  // names and values
+  std::string theirs;  // names and values of the upstream's fields
 };
 
 Told told(const Lines& lines, std::string ours = kOurs) {

@@ -1,5 +1,5 @@
-// A full lane, and newcomers of better priorities or of clients with fewer places. Each case is written by
-// hand.
+// Displacement in a full lane: by requests of better priorities, and by requests of clients with fewer
+// places. Each test is one case.
 #include "unit/proxy/queue/turn_oracle.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -173,7 +173,8 @@ TEST_F(Displacement, DisplacesALowerPriorityBeforeAClientWithManyPlaces) {
   EXPECT_EQ(tickets["b1"]->eviction(), Eviction::Displaced);
 }
 
-// The held ticket has the last departure, because another rule's promise excludes every earlier one.
+// The ticket "a2" has a not_before, because another rule delays it. So it needs the last departure and keeps
+// it.
 TEST_F(Displacement, RequestThatAnotherRuleDelaysKeepsItsDeparture) {
   join("a1", departure(1), 5);
   join("b1", departure(2), 7);
