@@ -40,9 +40,7 @@ TEST(ForwardedClient, IgnoresSpoofedElements) {
       {"203.0.113.7", {"198.51.100.1"}, "203.0.113.7"},  // the peer is not a trusted proxy
       {"10.0.0.1", {}, "10.0.0.1"},
       {"10.0.0.1", {"203.0.113.7"}, "203.0.113.7"},
-      {"10.0.0.1",
-       {"198.51.100.1, 203.0.113.7"},
-       "203.0.113.7"},  // the left address may come from the client
+      {"10.0.0.1", {"198.51.100.1, 203.0.113.7"}, "203.0.113.7"},  // a client may have sent the left one
       {"10.0.0.1", {"198.51.100.1, 203.0.113.7, 10.9.9.9"}, "203.0.113.7"},  // two trusted proxies
       {"10.0.0.1", {"198.51.100.1", "203.0.113.7"}, "203.0.113.7"},          // several lines form one list
       {"10.0.0.1", {"203.0.113.7", "10.9.9.9"}, "203.0.113.7"},
@@ -146,7 +144,7 @@ TEST(Identify, GroupsIpv6AddressesByPrefixAndKeepsIpv4Addresses) {
   EXPECT_EQ(network("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2:3:4:5:6");
 }
 
-TEST(Identify, CountsAnIpv4HostBehindATranslatorOrTunnelByItsIpv4Address) {
+TEST(Identify, IdentifiesAnIpv4HostBehindATranslatorOrTunnelByItsIpv4Address) {
   ClientSettings settings;
   for (const int prefix : {16, 32, 64, 128}) {
     settings.ipv6_prefix = prefix;

@@ -27,7 +27,7 @@ class NameKey : public testing::Test {
   Request request_ = request_of(head_);
 };
 
-TEST_F(NameKey, NameDependsOnTheRulesNameNotOnItsPosition) {
+TEST_F(NameKey, NameDependsOnTheNameOfTheRuleInsteadOfItsPosition) {
   Rule rule = rule_of("r", {"ip"});
   const auto before = name(rule);
   rule.index = 7;
@@ -165,7 +165,7 @@ TEST_F(NameKey, DifferentValuesNeverCollide) {
   EXPECT_GT(names.size(), 2000U);
 }
 
-TEST_F(NameKey, HeaderNamesIgnoreCaseAndEqualHeaderLinesCountOnce) {
+TEST_F(NameKey, HeaderNamesIgnoreCaseAndEqualHeaderLinesAreOneValue) {
   const auto of = [&](Lines lines) {
     head_ = head_with(lines);
     return name({"header:X-Tenant"});

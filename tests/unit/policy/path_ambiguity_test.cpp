@@ -55,7 +55,7 @@ Outcome outcome(const Rule& rule, const std::string& target) {
   return Outcome::Refused;
 }
 
-TEST(PathAmbiguity, AcceptsPathsThatNoConditionReadsDifferently) {
+TEST(PathAmbiguity, AcceptsPathsWhoseReadingsAllConditionsTreatAlike) {
   for (const char* target : {"/signin;returnPath=%2Ftrack", "/sale;off=50%25", "/a//b/../c", "/x/..;/y",
                              "/x//../y", "/a%2Fb/../c", "/x/..%2Fy"}) {
     EXPECT_EQ(outcome(rule_on({}), target), Outcome::Met) << target;
@@ -187,7 +187,7 @@ TEST_F(RouteChoice, RouteCanBeConfiguredToAcceptAmbiguousPaths) {
   EXPECT_EQ(described_.request().interpretations, nullptr) << "rules use the normal form";
 }
 
-TEST_F(RouteChoice, RejectsAmbiguousPathsOfWhichOnlySomeReadingsHaveARoute) {
+TEST_F(RouteChoice, RejectsAmbiguousPathsIfOnlySomeReadingsHaveARoute) {
   routes_.pop_back();
   EXPECT_EQ(choose("/x/..%2fadmin/a"), "none differs");
   EXPECT_EQ(choose("/signin;returnPath=%2Ftrack"), "none");

@@ -97,7 +97,7 @@ TEST(AppliedLimiter, IsTheLimiterOfAnOverrideElseOfTheTierElseOfTheRule) {
   EXPECT_EQ(expect(rule.overrides[0].limiter, 1), rule.overrides[0].local_share->get());
 }
 
-TEST(AppliedLimiter, EnforcesTheSoftLimitAndReportsTheRulesLimit) {
+TEST(AppliedLimiter, EnforcesTheSoftLimitAndReportsTheNormalLimit) {
   Rule rule = rule_of("r", {"ip"});
   rule.local_share = bucket(5, 5);
   rule.soft = bucket(10, 11);

@@ -81,7 +81,7 @@ TEST_F(SavedRuleTest, DistinguishesOverridesWithTheSameConditions) {
 }
 
 // Overflow cells and snapshots use the limiter ID to distinguish the limiters of a rule.
-TEST_F(SavedRuleTest, EveryLimiterThatCountsSeparatelyHasALimiterId) {
+TEST_F(SavedRuleTest, EveryLimiterWithItsOwnCounterHasALimiterId) {
   is_.elastic = Elastic{.limiter = bucket(50), .while_load_below = 0.5};
   is_.overrides = {{.tier = {}, .limiter = bucket(1)}};
   is_.tiers = {{.tier = "pro", .limiter = bucket(9), .elastic = is_.elastic}};

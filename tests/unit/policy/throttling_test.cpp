@@ -137,14 +137,14 @@ TEST_F(ElasticLimit, HigherLimitAppliesAtLowLoad) {
   EXPECT_EQ(limit::quota(*ask(0.1).limiter), 5U);
 }
 
-TEST_F(ElasticLimit, RulesLimitAppliesAtHighLoad) {
+TEST_F(ElasticLimit, NormalLimitAppliesAtHighLoad) {
   EXPECT_EQ(admitted_of(9, 0.5), 2);
   EXPECT_EQ(limit::quota(*ask(0.5).limiter), 2U);
   EXPECT_EQ(admitted_of(9, 0.1), 3);  // the elastic limit also counts the two that were admitted before
 }
 
 // Otherwise a client could use up both limits when the load rises and falls.
-TEST_F(ElasticLimit, AdmissionsAtLowLoadCountWhenTheLoadRises) {
+TEST_F(ElasticLimit, AdmissionsAtLowLoadUseUpTheLimitForHighLoad) {
   EXPECT_EQ(admitted_of(4, 0.1), 4);
   EXPECT_EQ(admitted_of(9, 0.9), 0);
   EXPECT_EQ(admitted_of(9, 0.1), 1);
@@ -157,7 +157,7 @@ TEST_F(ElasticLimit, AdmissionsAtLowLoadCountWhenTheLoadRises) {
   EXPECT_EQ(admitted, 5);
 }
 
-TEST_F(ElasticLimit, LimitThatIsNotEnforcedStillCounts) {
+TEST_F(ElasticLimit, LimitThatIsNotEnforcedIsStillCharged) {
   ask(0.1);
   ASSERT_EQ(evaluation_.local.charges().size(), 2U);
   EXPECT_EQ(evaluation_.local.charges()[0].limiter_id, 1U);

@@ -72,7 +72,7 @@ TEST(Token, ReturnsClaimsThatAreTextNumbersOrBooleans) {
   for (const auto& [name, value] : cases) EXPECT_EQ(claims.find(name), value) << name;
 }
 
-TEST(Token, IsValidFromNotBeforeToExpiry) {
+TEST(Token, IsValidFromTheNbfClaimToTheExpClaim) {
   const auto at = [&](const char* claims, base::TimePoint now) {
     return accepted(verifier(), signed_token(std::string(R"({"sub":"a",)") + claims + "}", kSecret), now);
   };

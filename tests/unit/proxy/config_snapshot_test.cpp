@@ -45,7 +45,7 @@ TEST(WorkerSnapshots, RequestKeepsTheSnapshotThatItStartedWith) {
   EXPECT_TRUE(old.expired());
 }
 
-TEST(WorkerSnapshots, FreesASnapshotThatNoRequestUsesAtOnce) {
+TEST(WorkerSnapshots, UnusedSnapshotIsFreedAtOnce) {
   auto first = config_snapshot_of(1);
   const std::weak_ptr<const ConfigSnapshot> old = first;
   Worker worker(std::move(first));

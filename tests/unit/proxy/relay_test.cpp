@@ -275,7 +275,7 @@ struct TlsPair {
 
 // Otherwise weir would send an error answer after the part of the head, and the client would read the answer
 // as the rest of the head.
-TEST_F(RelayTest, HeadThatOpenSslHoldsPartlyCountsAsBegun) {
+TEST_F(RelayTest, HeadThatIsPartlyInsideOpenSslCountsAsBegun) {
   const net::Certificates certificates;
   const auto tls = net::make_tls_context(certificates.settings()).value();
   const std::string text(100, 'x');

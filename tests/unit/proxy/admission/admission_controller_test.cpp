@@ -126,7 +126,7 @@ TEST_F(AdmissionControllerTest, RefundsTheChargesOfAnAbandonedRequest) {
   EXPECT_EQ(left("a"), 1U);
 }
 
-TEST_F(AdmissionControllerTest, RefusedRequestCountsOnlyForTheRulesThatRefuse) {
+TEST_F(AdmissionControllerTest, RefusedRequestIsCountedOnlyForTheRulesThatRefuse) {
   using observe::RuleOutcome;
   (void)ask("a");
   (void)ask("a");
@@ -152,7 +152,7 @@ TEST_F(AdmissionControllerTest, DepartureThatTheShaperReturnedIsNotReturnedAgain
 
 // The limiter takes back only its latest departure. So the departure of `first`, which is abandoned first,
 // stays in the lane until the later departure is returned.
-TEST_F(AdmissionControllerTest, AbandonedRequestsReturnTheirDeparturesInAnyOrder) {
+TEST_F(AdmissionControllerTest, EarlierDepartureIsReturnedOnceTheLaterDepartureIsReturned) {
   (void)ask("x");
   auto& first = ask("a");
   const auto soonest = first.admission.delayed().departure.at;
@@ -189,7 +189,7 @@ TEST_F(AdmissionControllerTest, DepartureInThePastIsNotPassedOn) {
   EXPECT_FALSE(waiting.done);
 }
 
-TEST_F(AdmissionControllerTest, RequestThatDisplacedAnotherRequestAndLeavesStaysCharged) {
+TEST_F(AdmissionControllerTest, DisplacingRequestStaysChargedIfItLeaves) {
   (void)ask("x");
   auto& greedy = join("a");
   auto& last = join("a");

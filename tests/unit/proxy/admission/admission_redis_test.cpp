@@ -145,7 +145,7 @@ TEST_F(AdmissionDenials, CachedRefusalRefusesTheNextRequestWithoutRedis) {
 }
 
 // A response may refund a charge at any time, so an earlier refusal says nothing about the next request.
-TEST_F(AdmissionDenials, RefusalsAreNotCachedForRulesThatResponsesSettle) {
+TEST_F(AdmissionDenials, DoesNotCacheRefusalsOfRulesWithASettlement) {
   auto rule = in_redis("user", a_day(1));
   rule.settlement = policy::Settlement{.charged = {{200, 299}}};
   Site site({rule}, settings());
@@ -178,7 +178,7 @@ class AdmissionStall : public AdmissionDenials {
 
 // If the delays were measured from the time of the command, the departures would be in the past. All requests
 // would then depart at once.
-TEST_F(AdmissionStall, DeparturesCountFromTheTimeOfTheRedisReply) {
+TEST_F(AdmissionStall, DelaysStartAtTheTimeOfTheRedisReply) {
   Site site({queue_}, settings(std::chrono::seconds(20)));
   site.reach_redis();
   Asked(site).admission.keep();

@@ -177,7 +177,7 @@ TEST(Settlements, ReportsTheRemainingCountAtTheTimeOfTheResponse) {
   EXPECT_NE(noted[0].timestamp, 0U);
 }
 
-TEST(Settlements, ReportsADebtForAnAdmittedRequest) {
+TEST(Settlements, RequestThatCostsMoreThanRemainsIsReportedAsAdmitted) {
   Reserved one({by_header()});
   ASSERT_TRUE(one.says("150"));
   const auto& told = one.bill.outcomes()[0];

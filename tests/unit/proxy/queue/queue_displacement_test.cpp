@@ -175,7 +175,7 @@ TEST_F(Displacement, DisplacesALowerPriorityBeforeAClientWithManyPlaces) {
 
 // The ticket "a2" has a not_before, because another rule delays it. So it needs the last departure and keeps
 // it.
-TEST_F(Displacement, RequestThatAnotherRuleDelaysKeepsItsDeparture) {
+TEST_F(Displacement, RequestDelayedByAnotherRuleKeepsItsDeparture) {
   join("a1", departure(1), 5);
   join("b1", departure(2), 7);
   join("a2", departure(3), 5, base::TimePoint::max(), at(3));
@@ -189,7 +189,7 @@ TEST_F(Displacement, RequestThatAnotherRuleDelaysKeepsItsDeparture) {
   EXPECT_EQ(queue.take_due(0, at(3)), tickets["a2"].get());
 }
 
-TEST_F(Displacement, EvictsARequestThatWasOvertakenPastItsDeadline) {
+TEST_F(Displacement, EvictsARequestThatCannotDepartBeforeItsDeadline) {
   join("a1", departure(1), 5, at(3));
   join("a2", departure(2), 5, at(3));
   queue.evict_overtaken(kLane);
@@ -206,7 +206,7 @@ TEST_F(Displacement, EvictsARequestThatWasOvertakenPastItsDeadline) {
   EXPECT_EQ(tickets["a2"]->too_late_at(), at(4)) << "a new request would get that departure";
 }
 
-TEST_F(Displacement, TurnBehindFollowsRequestsOfEqualAndHigherPriorities) {
+TEST_F(Displacement, TurnBehindIsAfterAllRequestsOfEqualAndHigherPriorities) {
   auto& last = join("a1", departure(1), 6);
   auto& middle = join("b1", departure(2), 5);
   EXPECT_EQ(queue.turn_behind(middle), at(1)) << "the departure of the request itself, which would be free";

@@ -84,7 +84,7 @@ TEST_F(QueueTest, FullnessIsThatOfTheFullestSharedQueue) {
   EXPECT_EQ(queue.fullness(), 0);
 }
 
-TEST_F(QueueTest, FullnessCountsCostsInsteadOfRequests) {
+TEST_F(QueueTest, FullnessIsMeasuredInCostsInsteadOfRequests) {
   auto made = departure(1);
   made.shared_places = 8;
   made.charge.cost = 6;
@@ -149,7 +149,7 @@ TEST_F(QueueTest, RequestsOfAClientDepartInOrder) {
   EXPECT_EQ(queue.take_due(0, at(4)), &second);
 }
 
-TEST_F(QueueTest, RequestThatLeavesFreesTheLastDeparture) {
+TEST_F(QueueTest, LeavingRequestFreesTheLastDeparture) {
   join('a', 1);
   auto& second = join('a', 2);
   join('a', 3);
@@ -162,7 +162,7 @@ TEST_F(QueueTest, RequestThatLeavesFreesTheLastDeparture) {
   EXPECT_EQ(depart(2), "aa");
 }
 
-TEST_F(QueueTest, RequestThatLeavesKeepsTheTurnOfItsClient) {
+TEST_F(QueueTest, ClientKeepsItsTurnIfOneOfItsRequestsLeaves) {
   auto& first = join('a', 1);
   join('b', 2), join('a', 3);
   queue.leave(first);
@@ -211,7 +211,7 @@ TEST_F(QueueTest, OnlyTheWorkerOfTheNextRequestTakesItFromTheQueue) {
 }
 
 // Another rule delays the request of `a` until 5.
-TEST_F(QueueTest, RequestThatAnotherRuleDelaysLetsOtherRequestsDepartFirst) {
+TEST_F(QueueTest, RequestDelayedByAnotherRuleLetsOtherRequestsDepartFirst) {
   join('a', 6, 0, 0, kLane, at(5));
   join('b', 1), join('c', 2);
   EXPECT_EQ(depart(1), "b");
@@ -233,7 +233,7 @@ TEST_F(QueueTest, DelayedRequestsKeepTheirIntervalWhenOtherRequestsLeave) {
   EXPECT_EQ(depart(4), "d");
 }
 
-TEST_F(QueueTest, NewRequestTakesADepartureTooEarlyForDelayedRequests) {
+TEST_F(QueueTest, NewRequestTakesADepartureThatIsTooEarlyForDelayedRequests) {
   auto& first = join('a', 1);
   join('b', 2, 5, 0, kLane, at(2));
   queue.leave(first);
@@ -246,7 +246,7 @@ TEST_F(QueueTest, NewRequestTakesADepartureTooEarlyForDelayedRequests) {
   EXPECT_EQ(depart(2), "b");
 }
 
-TEST_F(QueueTest, RequestThatAnotherRuleDelaysDoesNotDelayItsClient) {
+TEST_F(QueueTest, RequestDelayedByAnotherRuleDoesNotDelayItsClient) {
   join('a', 2, 5, 0, kLane, at(2));
   join('a', 1);
   EXPECT_EQ(depart(1), "a") << "the client's second request takes the first departure";

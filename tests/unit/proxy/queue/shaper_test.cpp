@@ -110,7 +110,7 @@ TEST_F(ShaperTest, WakesEarlierIfANewDepartureIsEarlier) {
   EXPECT_TRUE(all_end());
 }
 
-TEST_F(ShaperTest, RequestThatLeavesFreesTheLastDepartureForTheNextRequest) {
+TEST_F(ShaperTest, LeavingRequestFreesTheLastDepartureForTheNextRequest) {
   open(kLane, slow);
   for (int i = 0; i < 4; ++i) join(kLane, slow);
   const auto last = waiters[3]->departure.at;
@@ -146,7 +146,7 @@ TEST_F(ShaperTest, OvertakenRequestGetsTheTimeAtWhichARetryWouldDepart) {
 }
 
 // Uses the limiter `quick`, because the test waits until the second request departs.
-TEST_F(ShaperTest, SecondRequestTakesTheDepartureOfTheFirstRequestThatLeft) {
+TEST_F(ShaperTest, NextRequestTakesTheDepartureOfALeavingRequest) {
   open(kLane, quick);
   join(kLane, quick);
   auto& second = join(kLane, quick);
@@ -230,7 +230,7 @@ TEST_F(ShaperTest, NoTimerRunsWithoutWaitingRequests) {
 
 // The first request leaves in the same turn of the event loop in which its departure is due. Both requests
 // must end exactly once.
-TEST_F(ShaperTest, RequestThatLeavesWhenItsDepartureIsDueEndsOnce) {
+TEST_F(ShaperTest, RequestLeavingWhenItsDepartureIsDueEndsOnce) {
   open(kLane, quick);
   join(kLane, quick), join(kLane, quick);
   net::asio::post(context, [this] {
