@@ -12,7 +12,7 @@
 namespace weir::policy {
 
 struct ApiKeyOwner {
-  std::string user, org, tier, service;  // empty: unknown
+  std::string user, org, tier, service;  // each is empty if unknown
   friend bool operator==(const ApiKeyOwner&, const ApiKeyOwner&) = default;
 };
 

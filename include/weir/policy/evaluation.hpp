@@ -62,7 +62,7 @@ enum class Verdict : std::uint8_t {
 
 struct Decision {
   Verdict verdict = Verdict::Forward;
-  base::TimePoint start_at{};  // for Delay
+  base::TimePoint start_at{};  // for Delay: when to forward
   // The rule that the rate limit headers report. For Reject: the rule with the longest retry_after.
   // Otherwise: the rule with the smallest remaining share (remaining ÷ quota). Null if no enforced rule
   // applied.
@@ -73,7 +73,7 @@ struct Decision {
   const Rule* delayed_by = nullptr;         // for Delay: the rule with the latest departure
 };
 
-// A charge of the bill, with its rule and limiter.
+// The rule and the limiter of one charge in a bill.
 struct RuleLine {
   const Rule* rule;
   AppliedLimiter applied;
@@ -150,9 +150,9 @@ class Evaluation {
 
 // Combines the outcomes of all bills into one decision. If any outcome is a refusal, the decision is Reject,
 // and reports the refusal that lasts longest. Otherwise the longest delay decides. For an admitted request,
-// the limit with the smallest share left (remaining ÷ quota, compared exactly) is reported. For a soft limit,
-// the share of the limit that clients see is compared. Among equals, the first is reported. Shadow charges
-// are ignored. `rule` points to the rules of the bills.
+// the decision reports the limit with the smallest share left (remaining ÷ quota, compared exactly). With a
+// soft limit, the share of the limit that clients see is compared. Among equals, the first is reported.
+// Ignores shadow charges. Decision::rule points to a rule of one of the bills.
 [[nodiscard]] Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept;
 
 // Returns the enforced charge with the longest delay, the first of equals. A request whose decision is Delay

@@ -39,7 +39,7 @@ enum class UnknownKeys : std::uint8_t { Anonymous, Reject, Accept };
 struct ClientSettings {
   std::vector<base::Cidr> trusted_proxies;
   AddressField address_field = AddressField::XForwardedFor;
-  int ipv6_prefix = 64;  // 1 to 128
+  int ipv6_prefix = 64;  // in bits, 1 to 128
   Source api_key{Source::Kind::Header, "X-API-Key"};
   Source user;  // user, org and service are read from trusted peers only, unless they are claims
   Source org;
@@ -47,7 +47,7 @@ struct ClientSettings {
   Source device;                // read from any peer
   std::optional<ApiKeys> keys;  // the keys file, if one is configured
   UnknownKeys unknown_keys = UnknownKeys::Anonymous;
-  http::FieldNames trusted_fields;  // forwarded from trusted peers only
+  http::FieldNames trusted_fields;  // header fields that only trusted peers may send
   http::ParameterBounds bounds{};   // on the parameters and repeats that weir reads
   // `tokens` and `countries` are absent unless a rule needs claims or countries, because both cost time for
   // each request.
@@ -101,7 +101,7 @@ struct ClientIdentity {
 // counted once. REQUIRES: `credentials` are those that identify() used.
 std::optional<TokenFault> verify_token(ClientIdentity& client, Credentials& credentials);
 
-// Calls client_address() with these settings.
+// Calls client_address() with the trusted proxies and the address field of `settings`.
 [[nodiscard]] base::IpAddress forwarded_client(const ClientSettings& settings, const base::IpAddress& peer,
                                                const http::Fields& fields) noexcept;
 

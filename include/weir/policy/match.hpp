@@ -119,7 +119,7 @@ struct Match {
     Header,
     Query,
     Body,
-    Excluded,  // `negated` holds
+    Excluded,  // the conditions in `negated` hold
   };
   // Returns the first unmet condition. REQUIRES: if there are body words, the request has its whole body. The
   // same is required for holds() and why_not().
@@ -133,7 +133,7 @@ struct Match {
   enum class Known : std::uint8_t {
     No,    // the conditions do not hold
     Yes,   // the conditions hold
-    Open,  // depends on the body
+    Open,  // the body decides
   };
   [[nodiscard]] Known known(const Request& request) const;
   // Returns the first ambiguous condition on the path, a header or the query, if the other conditions on the

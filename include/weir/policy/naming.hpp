@@ -16,7 +16,7 @@ namespace weir::policy {
 struct NamingKeys {
   base::SipKey table;
   base::SipKey shared;
-  bool slot_hashes = false;  // names in Redis begin with the client's slot hash (limit/slot_hash.hpp)
+  bool slot_hashes = false;  // true: names in Redis begin with a slot hash (limit/slot_hash.hpp)
 };
 
 // Returns the digest that names a client in a rule. Returns nullopt if a part is missing and on_missing is

@@ -28,7 +28,7 @@ struct CannedResponse {
 // The treatment of a request whose path servers may read in several ways, if a rule or a route treats these
 // readings differently.
 enum class AmbiguousPaths : std::uint8_t {
-  Refuse,  // 400
+  Refuse,  // answer 400
   Pass,    // rules and routes use the normal form only
 };
 

@@ -83,7 +83,7 @@ struct Elastic {
 // Other limits of the rule, for a tier or for requests that match an override. Their counters are separate
 // from those of the rule. The members mean the same as in Rule.
 struct Variant {
-  std::string tier;  // for a tier; empty for an override
+  std::string tier;  // the name of the tier; empty for an override
   Match match{};     // for an override
   limit::SharedLimiter limiter;
   std::optional<limit::SharedLimiter> local_share{};
@@ -101,7 +101,7 @@ struct Messages {
 
 // How many units of a key one weir process may take from Redis in advance. No units if both members are 0.
 struct Lease {
-  std::uint32_t percent = 0;  // of the quota
+  std::uint32_t percent = 0;  // percent of the quota
   limit::Cost units = 0;
 };
 // Returns how many units to take from Redis at once: at most a quarter of the limiter's quota.
@@ -124,7 +124,7 @@ struct Rule {
   std::optional<limit::SharedLimiter> soft{};
   std::optional<limit::SharedLimiter> soft_share{};
   std::optional<Elastic> elastic{};
-  std::vector<Variant> overrides{};  // the first match wins, before tiers
+  std::vector<Variant> overrides{};  // the first that matches applies, before any tier
   std::vector<Variant> tiers{};
   limit::Cost cost = 1;  // also used if cost_from finds no cost in the request
   CostSource cost_from{};

@@ -36,7 +36,7 @@ struct Settlement {
   Kind kind = Kind::None;
   std::string name{};                 // name of the header; for Json: a JSON pointer (RFC 6901)
   std::uint32_t scale = 0;            // the scale of the amount, like CostSource::scale
-  std::uint64_t max_body = 64 << 10;  // Json: if the body is longer, the reserve remains charged
+  std::uint64_t max_body = 64 << 10;  // Json: for a longer body, the reserved amount remains charged
 };
 
 [[nodiscard]] bool is_charged(const Settlement& settlement, unsigned status) noexcept;

@@ -46,8 +46,8 @@ struct TokenAlgorithm;
 // Immutable; any thread may use it. make() parses the key once.
 class TokenVerifier {
  public:
-  // The error says what is wrong: an unknown algorithm, an invalid key, a key of another kind, or a secret
-  // shorter than the hash (RFC 7518 §3.2).
+  // Makes a verifier. The error says what is wrong with the settings: an unknown algorithm, an invalid key, a
+  // key of another kind, or a secret shorter than the hash (RFC 7518 §3.2).
   [[nodiscard]] static base::Result<TokenVerifier> make(TokenSettings settings);
 
   // Verifies the token. Returns nullopt and fills `claims` if the token is genuine and valid at `now`, by the

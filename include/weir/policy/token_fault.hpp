@@ -11,7 +11,7 @@ namespace weir::policy {
 enum class TokenFault : std::uint8_t {
   Malformed,  // not a signed token, or its contents are not JSON
   Algorithm,  // the token names another algorithm than the configured one
-  Signature,  // not signed with the key
+  Signature,  // not signed with the configured key
   Expired,    // `exp` has passed
   NotYet,     // `nbf` has not come yet
   Issuer,     // `iss` differs or is missing

@@ -30,7 +30,7 @@ class BodyMemory {
   std::atomic<std::uint64_t> taken_{0};
 };
 
-// Holds one body, or the beginning of a body. Its memory counts against a BodyMemory until clear().
+// Holds one body, or the beginning of a body. Takes its memory from a BodyMemory, and returns it at clear().
 class BodyBuffer {
  public:
   // `memory` and `counters` must outlive the buffer.

@@ -58,7 +58,7 @@ class Inbox {
   // block is left for a body. Must be called after the end of the head is found and before the head is
   // parsed. REQUIRES that nothing is pinned and that `count` is at most half a block.
   void make_room_behind(std::size_t count) noexcept;
-  // Uses `count` bytes and pins them. REQUIRES make_room_behind(count).
+  // Marks `count` bytes as used and pins them. Must be called after make_room_behind(count).
   void use_and_pin(std::size_t count) noexcept;
   void unpin() noexcept;
 

@@ -81,7 +81,7 @@ class WorkerSnapshots {
 
   net::Executor executor_;
   net::Watchdog& watchdog_;
-  std::list<WorkerSnapshot> snapshots_;  // the current one first
+  std::list<WorkerSnapshot> snapshots_;  // the current snapshot is the first
 };
 
 }  // namespace weir::proxy

@@ -14,7 +14,8 @@ namespace weir::proxy {
 struct ConnectionInfo {
   std::optional<http::ConnectionEnds> ends;  // addresses of client and weir; absent: the socket's
   std::string certificate_subject;  // subject of the client's verified certificate; empty: no certificate
-  // The socket is one end of a socket pair. The old process keeps the client's socket and relays its bytes.
+  // True if the socket is one end of a socket pair: the old process keeps the client's socket and relays its
+  // bytes.
   bool relayed = false;
   bool secure = false;  // relayed, and the client speaks TLS, which the old process terminates
   bool last = false;    // the listener is closed, so the connection closes after the next answer

@@ -1,9 +1,9 @@
 // Checks that a client sends its request body, or reads its answer, at a minimum rate. This stops clients
 // that move one octet now and then and so never reach the deadline of a single wait.
 //
-// Only time that weir spends waiting for the client counts. It is divided into windows of `grace`. In each
-// window the client must move `octets_per_second` on average. A fast beginning does not make up for a slow
-// window.
+// Measures only the time that weir spends waiting for the client, and divides it into windows of `grace`. In
+// each window the client must move `octets_per_second` on average. A fast beginning does not make up for a
+// slow window.
 //
 // Pure. A MinRateCheck belongs to one body.
 #pragma once

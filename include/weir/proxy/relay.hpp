@@ -41,8 +41,8 @@ class BodySource {
 
   // Keeps the trailers of a chunked body for trailers(). Must be called before take().
   void keep_trailers() noexcept { keeps_trailers_ = true; }
-  // Returns the lines of the trailer section as received, at most 16 KiB longer than the body. Empty until
-  // the body is complete.
+  // Returns the lines of the trailer section as received. They are at most 16 KiB longer than the body
+  // itself. Empty until the body is complete.
   [[nodiscard]] std::string_view trailers() const noexcept { return trailers_; }
 
   // Replaces the bound `most`.

@@ -34,11 +34,11 @@ struct ServerSettings {
   std::uint64_t max_in_flight = 0;  // requests at upstreams; 0: no bound (proxy/in_flight.hpp)
   base::Duration head_timeout{
       10'000'000};  // for a request's head, from its first byte; also for a TLS handshake
-  base::Duration body_timeout{30'000'000};   // between two reads of a request's body
-  base::Duration write_timeout{30'000'000};  // between two writes to a client that does not read
+  base::Duration body_timeout{30'000'000};   // how long no octet of a request's body may arrive
+  base::Duration write_timeout{30'000'000};  // how long a client may accept no octet of an answer
   MinRate min_rate{500,
                    base::Duration{20'000'000}};  // of request bodies from clients, and of answers to clients
-  base::Duration certificate_check{10'000'000};  // between two checks of certificate files; 0: no checks
+  base::Duration certificate_check{10'000'000};  // time between two checks of certificate files; 0: none
   HalfClose half_close = HalfClose::Answer;
   base::Duration idle_timeout{75'000'000};  // how long a connection may be idle between two requests
 };

@@ -121,7 +121,7 @@ class Shaper {
   [[nodiscard]] QueueResult leave(Ticket& ticket);
   [[nodiscard]] base::Duration until(base::TimePoint at) const;
   void look();
-  // These functions must be called under the lock.
+  // These functions, up to rearm(), must be called under the lock.
   void offer(const Departure& departure);
   void settle(const limit::Key& lane);
   [[nodiscard]] bool take_back(const Departure& departure);

@@ -120,7 +120,7 @@ class Worker {
   std::vector<std::unique_ptr<ExchangeBuffers>> free_buffers_;
   std::string date_;
   std::chrono::sys_seconds date_second_{};
-  std::string id_prefix_;  // 16 hex digits
+  std::string id_prefix_;  // the first 16 hex digits of each request id
   std::uint64_t id_count_ = 0;
 };
 

@@ -81,7 +81,7 @@ std::size_t last_comma(std::string_view list) noexcept {
     if (list[at] == ',' && !quoted) return at;
     if (list[at] != '"') continue;
     const auto before = list.substr(0, at);
-    const auto slashes = before.size() - 1 - before.find_last_not_of('\\');  // for npos: npos + 1 is 0
+    const auto slashes = before.size() - 1 - before.find_last_not_of('\\');  // right for npos too: it is -1
     if (!quoted || slashes % 2 == 0) quoted = !quoted;
   }
   return std::string_view::npos;

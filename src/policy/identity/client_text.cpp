@@ -100,7 +100,7 @@ class Text {
 
 struct Shown {
   std::string_view label;
-  std::string_view value;  // empty: absent
+  std::string_view value;  // empty if the request lacks the value
 };
 
 // NOLINTBEGIN(bugprone-branch-clone): texts of one type and none alike

@@ -20,7 +20,7 @@ namespace weir::proxy {
 
 struct AdmissionResult {
   policy::Decision decision{};
-  // One of these is set instead of a decision:
+  // If there is no decision, one of the next two members is set.
   policy::Objection objection{};         // the request lacks something that a rule needs
   const policy::Rule* closed = nullptr;  // Redis is unavailable and the rule has on_store_failure = "closed"
 };
@@ -130,7 +130,7 @@ class AdmissionController {
   void remember_message_rules(limit::LineSet unasked);
   void let_go();
   void settle_later(policy::Bill& bill, Settlements::Store store, base::TimePoint charged_at);
-  // These are defined in displace.cpp.
+  // displace() and charge_but() are defined in displace.cpp.
   [[nodiscard]] bool displace(base::TimePoint now, policy::Priority priority);
   [[nodiscard]] bool charge_but(std::size_t line, base::TimePoint now);
   [[nodiscard]] std::span<const policy::Bill* const> asked() const;

@@ -13,7 +13,7 @@
 namespace weir::proxy {
 
 struct ChargeJournal {
-  // A bill rarely has more than a few lines, and each is changed once.
+  // Rarely reached: a bill has few charges, and most of them change once at most.
   static constexpr std::size_t kMost = 16;
 
   limit::HybridTimestamp charged = 0;  // when the key table was charged; 0: it was not charged

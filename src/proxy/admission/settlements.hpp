@@ -79,7 +79,7 @@ class Settlements final : public BodyObserver {
     [[nodiscard]] const policy::Rule& rule() const { return *bill_charge.bill->line(number).rule; }
     [[nodiscard]] limit::Outcome& outcome() const { return bill_charge.bill->outcomes()[number]; }
   };
-  // Calls visit(ChargedLine, Settlement) for each charged line with a settlement.
+  // Calls visit(ChargedLine, Settlement) for each charge whose rule has a settlement.
   template <class Visit>
   void for_each_line(Visit visit);
   bool settle_by_head(const ChargedLine& line, const policy::Settlement& settlement,

@@ -23,7 +23,7 @@ void Queue::add(Lane& lane, const Departure& departure) {
   lane.places = departure.shared_places;
 }
 
-// Removes a lane that has no departure because memory ran out before it got its first one.
+// Removes the lane if memory ran out before the lane got its first departure.
 void Queue::remove_unused(Lane& lane) noexcept {
   if (lane.departures.empty()) lanes_.erase(lanes_.find(lane.key));
 }

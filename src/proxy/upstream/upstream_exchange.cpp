@@ -72,7 +72,7 @@ void UpstreamExchange::begin_request() {
     attempt_.whole = body.take(attempt_.body) == BodySource::Status::Piece;
   if (!attempt_.whole) return;
   std::string_view nothing;
-  (void)body.take(nothing);  // reads the end of the body
+  (void)body.take(nothing);  // makes the source reach the end of the body
 }
 
 // Sends the request, or as much of it as the server accepts at once.

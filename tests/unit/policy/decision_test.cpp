@@ -1,4 +1,4 @@
-// How decide() combines outcomes: which rule it reports, which rule refuses and which rule delays.
+// Tests how decide() combines outcomes: which rule it reports, which rule refuses and which rule delays.
 #include "unit/policy/sample.hpp"
 
 #include "weir/policy/evaluation.hpp"

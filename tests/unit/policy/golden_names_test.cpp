@@ -143,7 +143,7 @@ TEST_F(StableKeyNames, MessageLimitsAndLoggedApiKeysHaveUnchangedNames) {
   EXPECT_EQ(hex(*name_api_key(request_.client, kKeys)), "8f1247d184b2ff568d8aefeb187f95a7") << kWhatToDo;
 }
 
-// A snapshot uses these numbers to find a rule's variants, and to check whether their limits are unchanged.
+// A snapshot stores two numbers for each variant of a rule: its name, and a digest of its limits.
 TEST_F(StableKeyNames, TiersAndOverridesInSnapshotsHaveUnchangedNames) {
   auto rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.5};

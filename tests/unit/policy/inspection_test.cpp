@@ -1,4 +1,4 @@
-// Which requests need their bodies, and how a rule objects if weir cannot read the body.
+// Tests which requests need their bodies, and how a rule objects if weir cannot read the body.
 #include "weir/policy/inspection.hpp"
 
 #include "unit/policy/sample.hpp"

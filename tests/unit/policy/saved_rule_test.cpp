@@ -1,4 +1,4 @@
-// Which changes of a rule leave the saved state of its keys valid.
+// Tests which changes of a rule leave the saved state of its keys valid.
 #include "weir/policy/saved_rule.hpp"
 
 #include <gtest/gtest.h>

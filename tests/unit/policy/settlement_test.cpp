@@ -1,4 +1,4 @@
-// How weir reads the cost in a response, and which responses are charged.
+// Tests how weir reads the cost in a response, and which responses it charges.
 #include "weir/policy/settlement.hpp"
 
 #include "unit/policy/sample.hpp"

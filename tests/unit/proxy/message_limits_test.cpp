@@ -1,4 +1,4 @@
-// Which rules limit the messages of a WebSocket, and under which keys they count the messages.
+// Tests which rules limit the messages of a WebSocket, and under which keys they count the messages.
 #include "proxy/exchange/message_limits.hpp"
 
 #include "proxy/admission/admission_controller.hpp"

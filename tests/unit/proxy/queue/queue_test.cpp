@@ -33,7 +33,7 @@ class QueueTest : public ::testing::Test {
     Named(Queue::Worker worker, char a_name, policy::Priority priority, base::TimePoint not_before)
         : Queue::Ticket(worker, {static_cast<std::uint64_t>(a_name), 0}, priority, not_before),
           name(a_name) {}
-    char name;  // the name of the ticket's client
+    char name;  // the ticket's client
   };
   Named& join(char client, int second, policy::Priority priority = 5, Queue::Worker worker = 0,
               const limit::Key& lane = kLane, base::TimePoint not_before = {}) {
