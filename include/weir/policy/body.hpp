@@ -14,7 +14,7 @@ struct RequestBody {
     Unread,      // no rule reads the body
     Whole,       // `text` is the whole body; empty if there is none
     TooLong,     // longer than the bound of the rules (`max_body`)
-    OverMemory,  // no room for it under max_body_memory
+    OverMemory,  // max_body_memory has no room for it
     Coded,       // compressed or otherwise encoded (Content-Encoding), so weir cannot read it
   };
   State state = State::Unread;

@@ -46,7 +46,8 @@ struct LimitState {
   std::uint64_t remaining = 0;  // the remaining units that clients see
   std::size_t waiting = 0;      // requests in the limiter's queue
 };
-// Returns the state. `limit` and `remaining` are those of applied.told, the limiter that clients see.
+// Returns the state of a key. `limit` and `remaining` are those of applied.told, the limiter that clients
+// see.
 [[nodiscard]] LimitState state_of(const Rule& rule, const AppliedLimiter& applied, const limit::Key& key,
                                   const limit::Outcome& outcome);
 

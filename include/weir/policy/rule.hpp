@@ -31,11 +31,11 @@ enum class Attribute : std::uint8_t {
   Host,
   Method,
   Path,
-  Header,  // has a name
-  Query,   // has a name
-  Cookie,  // has a name
+  Header,  // has a name (AttributeRef::name)
+  Query,   // has a name (AttributeRef::name)
+  Cookie,  // has a name (AttributeRef::name)
   Country,
-  Claim,  // has a name
+  Claim,  // has a name (AttributeRef::name)
   CertSubject,
   Upstream,
 };
@@ -143,7 +143,7 @@ struct Rule {
   std::optional<Messages> messages{};
   // digest_of_asks() of the rule. Values logged for the rule remain valid while this digest is unchanged.
   std::uint32_t asks = 0;
-  // The result of marks_of(), computed in advance to save time. If empty, it is computed for each name.
+  // The digests that marks_of() returns, computed in advance. If empty, they are computed for each name.
   std::vector<base::Digest128> marks{};
 };
 

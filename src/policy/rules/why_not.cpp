@@ -6,7 +6,7 @@ namespace weir::policy {
 
 namespace {
 
-// Returns the only word "a", or "among a, b" for several words.
+// Returns "a" for a single word, and "among a, b" for several words.
 std::string choice(const std::vector<std::string>& words) {
   if (words.size() == 1) return words.front();
   std::string text = "among ";

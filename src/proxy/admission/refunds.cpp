@@ -56,9 +56,10 @@ void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoi
     leave_to_lane({departure, departure, charge, false, overflow, places});
 }
 
-// Gives a departure that the store did not take back to its lane. The store takes back only the latest
-// departure that it has promised. If weir refuses several requests at once, it refunds the earliest departure
-// first. Each departure then stays in the lane as surplus until the store has taken back the later ones.
+// Puts a departure into its lane, because the store did not take the departure back. The store takes back
+// only the latest departure that it has promised. If weir refuses several requests at once, it refunds the
+// earliest departure first. Each departure then stays in the lane as surplus until the store has taken back
+// the later ones.
 void AdmissionController::leave_to_lane(const Departure& departure) {
   try {
     worker_.shaper.pass_on(departure);

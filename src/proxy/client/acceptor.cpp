@@ -18,7 +18,7 @@ namespace {
 constexpr std::chrono::milliseconds kPause{20};
 constexpr std::chrono::seconds kBetweenComplaints{1};
 
-constexpr std::size_t kEvicted = 32;  // evicts one of kEvicted connections at a time
+constexpr std::size_t kEvicted = 32;  // evict() closes one connection in 32 at a time
 
 constexpr unsigned kMostRefusals = 8;  // log lines about untrusted clients per second
 

@@ -202,7 +202,7 @@ net::Task<bool> Session::outlast(net::ErrorCode ec) {
   co_return false;
 }
 
-// If the state of the limiters is being handed over, waits. If the new process accepts connections, hands the
+// Waits while the state of the limiters is handed over. If the new process accepts connections, hands the
 // connection to it. Returns true if this process has nothing left to serve.
 net::Task<bool> Session::hand_over() {
   if (worker.decision_pause.is_on()) {

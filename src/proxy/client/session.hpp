@@ -142,7 +142,7 @@ class Session final : public ClientWatch {
   Exchange* exchange_ = nullptr;                   // the current exchange
   Http2Connection* http2_ = nullptr;               // set while the connection speaks HTTP/2
   DecisionPause::Waiter* pause_waiter_ = nullptr;  // set while the session waits for the end of the pause
-  net::Stream* onward_ = nullptr;  // to the process that serves the client, while this one relays
+  net::Stream* onward_ = nullptr;  // to the process that serves the relayed client; null: no relay
   State state_ = State::Busy;
   std::string_view distrust_;  // why weir rejected the client's certificate; static text
   std::uint32_t idle_ticks_ = 0;

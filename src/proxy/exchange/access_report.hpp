@@ -23,7 +23,7 @@ struct ReportSources {
 // refunded or kept. If memory for the log line runs out, counts the line as dropped.
 void report_access(const RequestReport& report, const ReportSources& sources, base::TimePoint ended) noexcept;
 
-// Returns whether the server was fast, slow or failed, for limiters that adapt to the server's load.
+// Returns the server's latency, or that it failed, for limiters that adapt to the server's load.
 [[nodiscard]] limit::Ending ending_of(const RequestReport& report) noexcept;
 
 }  // namespace weir::proxy

@@ -37,7 +37,7 @@ struct ExchangeBuffers {
   policy::RequestTexts texts;
   policy::Evaluation evaluation;
   policy::Bill fallback;  // charges for rules in Redis, made in this process while Redis is unreachable
-  std::vector<UnaskedLine> unasked;  // charges that `fallback` replaces, of rules that count messages
+  std::vector<UnaskedLine> unasked;  // charges that `fallback` replaces, of rules that limit messages
   http::ResponseHead response;
   Inbox answer;                    // received bytes of the server's answer
   std::string out;                 // the text to send next

@@ -179,7 +179,7 @@ Outcome AnswerRelay::note_client_fault() {
   return {.ending = Ending::Abort};
 }
 
-// Closes the client's connection at once. If a rule needs the answer, reads and drops the rest of it.
+// If a rule needs the rest of the answer, closes the client's connection, then reads and drops the rest.
 net::Task<void> AnswerRelay::read_to_end() {
   const auto& timeouts = attempt_.pool.settings().timeouts;
   const auto& clock = context_.worker.clock;
