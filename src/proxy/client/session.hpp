@@ -26,9 +26,9 @@ class Http2Connection;
 
 class Session final : public ClientWatch {
  public:
-  // `slot`: the connection's slot in the count of its address. It is empty if the connection is not counted,
-  // or not yet. `listener`: the name of the listener in the configuration. `acceptor_closed`: becomes true
-  // when that listener closes; must outlive the session. `http2`: not null.
+  // `slot`: the connection's slot in the count of its address; empty if not counted, or not yet. `listener`:
+  // the name of the listener in the configuration. `acceptor_closed`: true once that listener is closed; must
+  // outlive the session. `http2`: not null.
   Session(Worker& worker, net::Stream client, const net::RawEndpoint& peer, ConnectionsPerIp::Slot slot,
           const std::string& listener, const bool& acceptor_closed,
           std::shared_ptr<const Http2Settings> http2);
@@ -64,8 +64,8 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool is_secure() const noexcept { return client.is_tls() || secure_; }
   // Returns why weir rejected the client's certificate; empty if it did not.
   [[nodiscard]] std::string_view distrust() const noexcept { return distrust_; }
-  // Returns the addresses of both ends of the connection as the client sees them. Returns nothing if the
-  // connection does not use IP.
+  // Returns the two ends of the connection as the client sees them, or nothing if the connection does not use
+  // IP.
   [[nodiscard]] std::optional<http::ConnectionEnds> ends() const { return peer.ends(client.native_handle()); }
 
   // Http2Connection calls this and the following functions if the client uses HTTP/2. This one marks that no
@@ -81,7 +81,7 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool is_quiet() const noexcept;
   // Releases the buffer and waits for the next octet.
   [[nodiscard]] net::Port::Wait wait_in_quiet();
-  // Returns true if the connection must end as soon as no request is open.
+  // Returns true if the connection has to end as soon as its requests have ended.
   [[nodiscard]] bool must_leave() const noexcept {
     return worker.draining || worker.retiring || worker.handoff != nullptr || acceptor_closed_;
   }
@@ -144,7 +144,7 @@ class Session final : public ClientWatch {
   DecisionPause::Waiter* pause_waiter_ = nullptr;  // set while the session waits for the end of the pause
   net::Stream* onward_ = nullptr;  // to the process that serves the relayed client; null: no relay
   State state_ = State::Busy;
-  std::string_view distrust_;  // why weir rejected the client's certificate; static text
+  std::string_view distrust_;  // static text
   std::uint32_t idle_ticks_ = 0;
   std::uint32_t begun_ticks_ = 0;
   unsigned requests_in_turn_ = 0;  // requests served since the last wait for the client
